@@ -1,6 +1,6 @@
--- Gives the next file of a trace, from the one before, `past`, all that the processes which go on are known by: its
--- rows mean what they say without the earlier files. Sums go on; the calls that they count and that lie in earlier
--- files have expired here. Numbers of processes, threads and segments go on, and are never used again.
+-- Copies to the next file of a trace, from the previous one, `past`, everything that identifies the processes which
+-- continue. The rows of the new file can thus be understood without the earlier files. Sums continue, and the calls in
+-- earlier files count as expired. Numbers of processes, threads and segments continue, and are never reused.
 
 INSERT OR REPLACE INTO meta
 SELECT key, value FROM past.meta WHERE key IN ('series', 'realtime_offset_ns', 'expired_before_ns');

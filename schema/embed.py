@@ -1,17 +1,15 @@
 #!/usr/bin/env python3
-"""Turns .sql files into one C header: each FILE.sql becomes the string ct_sql_FILE. In a file with
-`-- name: X` lines each part becomes ct_sql_FILE_X instead, ct_sql_FILE is left out, and CT_FILE_PARTS(ROW) has a ROW(X)
-for each, in their order.
+"""Turns .sql files into one C header. FILE.sql becomes the string ct_sql_FILE. In a file with `-- name: X` lines, each part
+becomes ct_sql_FILE_X instead of ct_sql_FILE, and CT_FILE_PARTS(ROW) has a ROW(X) for each part, in order.
 
-Of each view of views.sql CT_VIEWS(ROW) has a row: ROW(name, key, table), and CT_VIEWS_LISTED has all names. A line before a view
-says what it is where a trace has several files: `-- files: newest KEY of TABLE`, where the newest file that has it tells; without a
-line the rows of all files; `-- files: its own` for one that is made otherwise, and has no row.
+For each view of views.sql, CT_VIEWS(ROW) has a row ROW(name, key, table), and CT_VIEWS_LISTED has all names. A line before a
+view describes it in a trace of several files. `-- files: newest KEY of TABLE`: the newest file with the key counts. No line:
+the rows of all files. `-- files: its own`: the view is made elsewhere, and has no row.
 
-`-- macro: NAME(PARAMETER, …)` begins what stands for NAME(…) further down, up to an empty line.
+`-- macro: NAME(PARAMETER, …)` begins a macro, which ends at an empty line. It replaces each NAME(…) further down.
 
-Files behind `--list LIST` become ct_sql_LIST_FILE, and CT_LIST(ROW) has a row for each, in their order: ROW(name, title,
-explanation, one query for each part), the title being the comment in a file's first line and the explanation the comment
-behind that."""
+Files after `--list LIST` become ct_sql_LIST_FILE. CT_LIST(ROW) has a row for each, in order: ROW(name, title, explanation,
+one query per part). The title is the comment on the file's first line, and the explanation is the rest of that comment."""
 import pathlib
 import re
 import sys

@@ -1,6 +1,7 @@
--- Asks what the formats of `cudatrace export` need besides the calls.
+-- Queries for the formats of `cudatrace export`, in addition to the calls.
 
--- A process has its pid, unless another one of the trace has it, too: then a number that no pid can be.
+-- A process's track is its pid. If another process of the trace has the same pid, the track is a number that cannot be
+-- a pid.
 -- name: processes
 SELECT process_id, pid,
        iif(count(*) OVER (PARTITION BY pid) = 1, pid, 1000000000 + process_id) AS track,
@@ -14,26 +15,26 @@ WITH process AS (
     SELECT process_id, pid, iif(count(*) OVER (PARTITION BY pid) = 1, pid, 1000000000 + process_id) AS track
       FROM processes
 )
-SELECT process_id, tid, name, track, max(thread_id) -- that of the newest, then, are name and track
+SELECT process_id, tid, name, track, max(thread_id) -- so name and track are the newest thread's
   FROM threads
   JOIN process USING (process_id)
  WHERE ?1 = 0 OR pid = ?1
  GROUP BY process_id, tid;
 
--- Device memory that each process holds, at the beginning of the window and each time that it changes.
+-- Device memory held by each process, at the start of the window and after each change.
 -- name: memory
 WITH piece AS (
     SELECT process_id, allocated_ns, freed_ns, bytes
       FROM allocations
      WHERE kind IN ('device', 'managed', 'pool', 'array', 'physical')
        AND (?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1))
-       AND bytes IS NOT NULL -- not known of what others share
+       AND bytes IS NOT NULL -- unknown for memory that others share
 ),
 change AS (
     SELECT process_id, allocated_ns AS at_ns, bytes FROM piece
      UNION ALL
     SELECT process_id, freed_ns, -bytes FROM piece WHERE freed_ns IS NOT NULL
-     UNION ALL -- what it had when it ended
+     UNION ALL -- memory still held at its end
     SELECT process_id, ended_ns, -bytes
       FROM piece
       JOIN processes USING (process_id)
@@ -45,7 +46,7 @@ held AS (
 SELECT process_id, at_ns, bytes FROM held WHERE at_ns BETWEEN ?2 AND ?3
  UNION ALL
 SELECT process_id, ?2, bytes
-  FROM (SELECT process_id, bytes, max(at_ns) FROM held WHERE at_ns < ?2 GROUP BY process_id) -- bytes is that of the maximum
+  FROM (SELECT process_id, bytes, max(at_ns) FROM held WHERE at_ns < ?2 GROUP BY process_id) -- bytes of the row with the maximum
  WHERE bytes <> 0
  ORDER BY process_id, at_ns;
 
@@ -59,7 +60,7 @@ SELECT process_id, tid, name, start_ns, depth, pid,
  WHERE start_ns <= ?3
  ORDER BY start_ns, depth;
 
--- Calls that have not returned, with what is drawn of them.
+-- Calls that have not returned, with the columns that the timeline draws.
 -- name: timeline_open_calls
 SELECT open_calls.process_id, open_calls.tid,
        (SELECT category FROM functions WHERE functions.name = open_calls.name LIMIT 1) AS category,
@@ -68,7 +69,7 @@ SELECT open_calls.process_id, open_calls.tid,
   JOIN processes USING (process_id)
  WHERE ?1 = 0 OR pid = ?1;
 
--- Threads below their processes.
+-- Threads, grouped by process.
 -- name: timeline_threads
 WITH thread AS (
     SELECT process_id, tid, name,
@@ -82,8 +83,8 @@ SELECT process_id, pid, cmdline, tid, name
  WHERE age = 1
  ORDER BY started_ns, process_id, most_ns DESC, tid;
 
--- Failed and lost calls. Of what was lost it is known between which moments: lost is what lies in the window for certain,
--- lost_at_most what may.
+-- Failed and lost calls. A loss is only known to lie between two times. lost counts the calls certainly in the window,
+-- and lost_at_most those possibly in it.
 -- name: sums
 WITH window AS (
     SELECT ?2 > 0 OR ?3 < 9223372036854775807 AS is_part

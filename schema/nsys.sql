@@ -1,6 +1,6 @@
--- Makes what `cudatrace export --format nsys` writes: tables and columns as in the SQLite files that Nsight Systems
--- exports (https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference"), those that a tracer
--- of calls can fill.
+-- Makes the database of `cudatrace export --format nsys`. It has the tables and columns of Nsight Systems' SQLite
+-- exports (https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference") that a tracer of
+-- calls can fill.
 
 -- name: tables
 CREATE TABLE StringIds (
@@ -26,7 +26,7 @@ CREATE TABLE EXPORT_META_DATA (
     name  TEXT NOT NULL,
     value TEXT
 );
--- Calls of the runtime and of the driver that no other such call made: so Nsight Systems records them.
+-- Calls of the runtime and the driver that are not inside another such call, as in Nsight Systems.
 CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (
     start         INTEGER NOT NULL,
     end           INTEGER NOT NULL,

@@ -1,5 +1,5 @@
-/* The version of the tables, PRAGMA user_version of a trace: any change to tables.sql or views.sql that a
- * tool can notice counts it up. Shared by the daemon, which writes it, and the tools, which check it. */
+/* The version of the tables, PRAGMA user_version of a trace. Any change to tables.sql or views.sql that a
+ * tool can notice increments it. Shared by the daemon, which writes it, and the tools, which check it. */
 #ifndef CT_SCHEMA_VERSION_H
 #define CT_SCHEMA_VERSION_H
 

@@ -1,15 +1,15 @@
--- The files of a trace as one: the parts of which tools/trace/series.c makes temporary views over all of them, an arm for each
--- file, newest first. %s stands for a name.
+-- Reads the files of a trace as one. tools/trace/series.c combines these parts into temporary views over all files,
+-- with one arm per file, newest first. %s is a name.
 
--- These rows are in one file alone.
+-- Rows that exist in a single file.
 -- name: rows
 SELECT * FROM %s.%s
 
--- These rows go on in later files: the newest that has one tells.
+-- Rows that continue in later files: the newest file with the row counts.
 -- name: newest
 SELECT * FROM %s.%s WHERE %s NOT IN (SELECT %s FROM %s.%s)
 
--- Sums go on too. What has expired in a file may lie in an earlier one: then it has not.
+-- Sums continue too. A call that expired in one file may be in an earlier one. It does not count as expired then.
 -- name: totals
 SELECT process_id, layer, name, calls, stored, lost, skipped, total_ns, min_ns, max_ns, bytes, category, failed,
        expired%s AS expired

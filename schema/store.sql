@@ -1,5 +1,5 @@
--- The statements of the daemon's store, each under its name: they are prepared in this order, and known to C as
--- CT_SQL_name. C binds their parameters by number.
+-- The statements of the daemon's store, each under its name. They are prepared in this order. C knows them as
+-- CT_SQL_name, and binds their parameters by number.
 
 -- name: begin
 BEGIN IMMEDIATE;
@@ -13,7 +13,7 @@ PRAGMA page_count;
 -- name: schema_version
 PRAGMA schema_version;
 
--- Returns whether a table has no index, and the columns that are named.
+-- Returns whether a table has no index, and exactly the given columns.
 -- name: table_is_plain
 SELECT (SELECT group_concat(name) FROM pragma_table_info(?1)) = ?2
    AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'index' AND tbl_name = ?1);
@@ -22,8 +22,8 @@ SELECT (SELECT group_concat(name) FROM pragma_table_info(?1)) = ?2
 INSERT INTO call (end_ns, duration_ns, site_id, bytes)
 SELECT c1, c2, c3, c4 FROM new_calls;
 
--- A row that takes a page, ?2 being a blob of that size, stands for the rows that the page will have
--- (collector/store/feed.h). The key is that of the last of them.
+-- A placeholder row that fills a page by its blob ?2, in place of the rows that the page will have
+-- (collector/store/feed.h). Its key is the key of the last of them.
 -- name: fill_call
 INSERT INTO call (end_ns, duration_ns, site_id) VALUES (?1, ?2, 0);
 
@@ -82,7 +82,7 @@ VALUES (?1, ?2, ?3, ?4,
                  ORDER BY named_ns DESC
                  LIMIT 1), ?4));
 
--- Sent again with each segment: then nothing is new.
+-- The hook sends names again with each segment. A known name adds no row.
 -- name: name_object
 INSERT OR REPLACE INTO object_name (process_id, role, handle, named_ns, name)
 SELECT ?1, ?2, ?3, ?4, nullif(?5, '')
@@ -113,13 +113,13 @@ INSERT INTO process (pid, start_ticks, image_ns, uid, started_ns, exe, cmdline, 
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running')
     RETURNING process_id;
 
--- One that is known from an earlier daemon, or file. (An upsert would use up a number each time.)
+-- Finds a process known from an earlier daemon or file. (An upsert would use up a number each time.)
 -- name: find_process
 UPDATE process SET ended_ns = NULL, state = 'running' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns = ?3 AND uid = ?4
     RETURNING process_id;
 
--- An image that did not say goodbye was killed, unless the process went on as another image (exec), or said it in
--- another segment, having let go of this one.
+-- An image that ended without notice was killed. The exceptions are a process that continued as another image (exec),
+-- or gave notice in another segment after leaving this one.
 -- name: end_process
 UPDATE process
    SET ended_ns = ?2,
@@ -132,12 +132,13 @@ UPDATE process
                     THEN 'exited' ELSE ?3 END
  WHERE process_id = ?1;
 
--- The same for images whose end was written before the next one was found.
+-- The same for images whose end was written before the next image was found.
 -- name: forgive_earlier_images
 UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND uid = ?4 AND state = 'killed';
 
--- Returns whether a segment is not that of the process it names: another process's segment has its name, or it is a new
--- one of a process that had ended when it was made. A process that the hook has left may get another segment.
+-- Returns whether a segment does not belong to the process that it names. Either another process's segment has its
+-- name, or it is new and was made after the process had ended. A process that the hook has left may get another
+-- segment.
 -- name: doubt_segment
 SELECT EXISTS (SELECT 1
                  FROM segment
@@ -228,7 +229,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?
 INSERT INTO graph_launch (call_id, process_id, graph_exec, kernel_nodes, stream, captured)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
--- The kind is a number, too, for which there is no column.
+-- The kind is also passed as a number (?3), but has no column for it.
 -- name: insert_route
 INSERT INTO route (route_id, process_id, async, stream, captured, kind) VALUES (?1, ?2, ?4, ?5, ?6, ?7);
 
@@ -239,9 +240,9 @@ INSERT INTO transfer (call_id, route_id, source, destination) SELECT c1, c2, c3,
 INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, settled, kind)
 VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6);
 
--- A call that began at ?3 and returned at ?4 gives back what was got before it began: the youngest such that no other
--- call has given back. Two calls of one thread may be closer than their times are right (collector/source/ticks.h): what
--- was got within ?6 behind the beginning is taken where nothing else is there.
+-- A call that began at ?3 and returned at ?4 frees memory that was allocated before it began: the latest such
+-- allocation that no other call has freed. Successive calls of one thread may be closer than the error of their times
+-- (collector/source/ticks.h). If nothing else matches, an allocation up to ?6 after the beginning is taken.
 -- name: free_allocation
 UPDATE allocation
    SET holders = max(holders - 1, 0),
@@ -257,7 +258,7 @@ UPDATE allocation
                    ORDER BY call_id <= ?3 DESC, abs(call_id - ?3)
                    LIMIT 1);
 
--- The same for all that lies in a range of ?5 bytes.
+-- The same for all allocations in a range of ?5 bytes.
 -- name: free_range
 UPDATE allocation
    SET holders = max(holders - 1, 0),
@@ -275,7 +276,7 @@ UPDATE allocation
 -- name: count_unknown_free
 UPDATE process SET unknown_frees = unknown_frees + ?2 WHERE process_id = ?1;
 
--- An address that was got again had been given back: by a call that has not returned yet, or that is not recorded.
+-- An address that is allocated again was freed before, by a call that has not returned yet or was not recorded.
 -- name: supersede_allocation
 UPDATE allocation
    SET holders = 0, freed_ns = ?3
@@ -284,7 +285,7 @@ UPDATE allocation
         OR (kind IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')
             AND ?4 IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')));
 
--- One that comes late, behind a younger one of its address.
+-- An allocation that arrives late, after a younger one at its address.
 -- name: supersede_late_allocation
 UPDATE allocation
    SET holders = 0, freed_ns = younger.call_id
@@ -293,7 +294,7 @@ UPDATE allocation
          WHERE process_id = ?1 AND address = ?2 AND settled = 0 AND call_id > ?3) AS younger
  WHERE allocation.call_id = ?3 AND allocation.freed_ns IS NULL AND younger.call_id IS NOT NULL;
 
--- Memory that the process holds already is held once more; other memory is held from now on.
+-- Memory that the process already holds gets another holder. Other memory is held from now on.
 -- name: share_allocation
 UPDATE allocation
    SET holders = holders + 1
@@ -305,7 +306,7 @@ SELECT ?1, ?2, ?3, ?4, ?5, 1, 0, ?6
  WHERE NOT EXISTS (SELECT 1 FROM allocation
                     WHERE process_id = ?2 AND address = ?3 AND settled = 0 AND freed_ns IS NULL AND kind = ?6);
 
--- The program asked for the size of memory that another process shares with it.
+-- The program queried the size of memory that another process shares with it.
 -- name: size_allocation
 UPDATE allocation
    SET bytes = ?3
@@ -321,7 +322,7 @@ INSERT INTO call_subject (call_id, subject_id) SELECT c1, c2 FROM new_call_subje
 -- name: insert_text
 INSERT INTO text (text_id, text) VALUES (?1, ?2);
 
--- A payload is a number in decimal, or empty.
+-- A payload is a decimal number or empty.
 -- name: insert_range
 INSERT INTO range (call_id, message_id, domain_id, category_id, category, color, range_id, payload)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, CAST(nullif(?8, '') AS NUMERIC));
@@ -375,7 +376,7 @@ DELETE FROM graph WHERE call_id < ?1;
 -- name: expire_graph_launches
 DELETE FROM graph_launch WHERE call_id < ?1;
 
--- Memory that is held stays, however old.
+-- Memory still held stays, however old.
 -- name: expire_allocations
 DELETE FROM allocation
  WHERE call_id < ?1
@@ -422,7 +423,7 @@ DELETE FROM thread
 -- name: set_meta
 INSERT OR REPLACE INTO meta (value, key) VALUES (?1, ?2);
 
--- The newest call, of this file or the ones before it.
+-- The newest call in this file or the earlier ones.
 -- name: last_call
 SELECT max(end_ns)
   FROM (SELECT max(end_ns) AS end_ns FROM call
@@ -439,7 +440,7 @@ SELECT process_id, pid, start_ticks,
   FROM process
  WHERE state IN ('running', 'left');
 
--- The first daemon that left it counts, where a later one found no more than the segment of that time.
+-- Keeps the time of the first daemon that left the process, if later daemons found no newer segment.
 -- name: leave_segment
 UPDATE segment
    SET left_ns = ifnull(left_ns, max(begun_ns, ?2))

@@ -1,5 +1,5 @@
--- Asks each file of a trace, whose schema stands for %s, for what tools/trace/call_stream.c needs; files in which streams have no
--- names are asked without ", stream_name".
+-- Queries one file of a trace for tools/trace/call_stream.c. %s is the file's schema. For files without names of
+-- streams, ", stream_name" is removed from the queries.
 
 -- name: site
 SELECT thread.process_id, process.pid, thread.tid, function.layer, function.name, function.category, site.depth, site.status,
@@ -12,7 +12,7 @@ SELECT thread.process_id, process.pid, thread.tid, function.layer, function.name
   LEFT JOIN %s.status ON status.layer = function.layer AND status.status = site.status
  WHERE site.site_id = ?1;
 
--- ?3 is the number of rows at most; -1: no limit.
+-- ?3 is the maximum number of rows; -1: no limit.
 -- name: calls
 SELECT end_ns, duration_ns, site_id, bytes FROM %s.call WHERE end_ns BETWEEN ?1 AND ?2 ORDER BY end_ns LIMIT ?3;
 
@@ -22,7 +22,7 @@ SELECT end_ns, duration_ns, site_id, bytes FROM %s.call WHERE end_ns BETWEEN ?1 
 -- name: last_call
 SELECT max(end_ns) FROM %s.call;
 
--- Those that took more than a tenth of a second, by their start, with all that a row of `calls` has.
+-- Calls longer than a tenth of a second, by their start, with the columns of the query calls.
 -- name: long_calls
 SELECT call.end_ns, call.duration_ns, call.site_id, call.bytes
   FROM %s.long_call
@@ -53,7 +53,7 @@ SELECT source, destination FROM %s.transfer WHERE call_id = ?1;
 -- name: allocation
 SELECT kind, address, pool FROM %s.allocations WHERE call_id = ?1;
 
--- The objects of a call, three at most.
+-- The objects of a call, at most three.
 -- name: subject
 SELECT (SELECT name FROM %s.role WHERE role = role_1 AND role_1 <> 0), handle_1,
        (SELECT name FROM %s.role WHERE role = role_2 AND role_2 <> 0), handle_2,
@@ -63,7 +63,7 @@ SELECT (SELECT name FROM %s.role WHERE role = role_1 AND role_1 <> 0), handle_1,
   JOIN %s.subject ON subject.subject_id = call_subject.subject_id
  WHERE call_subject.call_id = ?1;
 
--- Calls that were stored after later ones.
+-- Calls stored after later ones.
 -- name: count_late
 SELECT count(*) FROM %s.late_call;
 

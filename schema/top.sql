@@ -1,6 +1,6 @@
--- Asks what `cudatrace top` shows: each table at two moments ("side", the tables a and b of a database in memory, a being
--- empty at first), to be compared. :now_ns is the moment, :process_id the process that is looked into, :text what the user
--- looks for, NULL for anything. Numbers of a process that has no earlier moment count from its start.
+-- Queries for `cudatrace top`. Each table is read at two times ("side", into the tables a and b of a database in
+-- memory; a is empty at first), and then compared. The parameter :now_ns is the time, :process_id the selected process,
+-- and :text the search text, NULL for any. Numbers of a process without an earlier reading count from its start.
 
 -- name: processes_side
 WITH total_of AS (
@@ -81,7 +81,7 @@ SELECT pid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, command, 'not traced
  WHERE :untraced
    AND (:text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(command), lower(:text)) > 0)
 
--- Processes of this machine that have loaded the driver. The pid is valid on this machine, outside of containers.
+-- Processes of this machine that have loaded the driver. The pid is the machine's, outside of containers.
 -- name: untraced_table
 CREATE TABLE untraced (pid INTEGER PRIMARY KEY, command TEXT);
 
@@ -137,7 +137,7 @@ open_in AS (
 moment AS (
     SELECT started_ns, state, min(:now_ns, ifnull(ended_ns, :now_ns)) AS at_ns FROM processes WHERE process_id = :process_id
 )
-SELECT threads.tid, threads.name, max(threads.thread_id) AS thread_id, -- the name is that of the newest, then
+SELECT threads.tid, threads.name, max(threads.thread_id) AS thread_id, -- so the name is the newest thread's
        CAST(total(threads.calls) AS INTEGER) AS calls,
        CAST(total(driver_ns) AS INTEGER) + ifnull(open_in.calls * at_ns - begun_ns, 0) AS driver_ns,
        at_ns, started_ns,
@@ -166,7 +166,7 @@ SELECT tid,
   FROM moment
  WHERE :text IS NULL OR instr(lower(name), lower(:text)) > 0 OR tid = CAST(:text AS INTEGER)
 
--- The newest of several files has the latest call of a trace, and processes go on in it.
+-- The newest of several files has the trace's latest call, and the processes that continue.
 -- name: last_moment
 SELECT max(ifnull((SELECT max(end_ns) FROM main.call), 0),
            ifnull((SELECT value FROM main.meta WHERE key = 'earlier_files_until_ns'), 0),

@@ -1,6 +1,6 @@
-/* The files of a trace, which goes on in further ones at another boot and under --max-db: trace.db,
- * trace.2.db, trace.3.db, … Those that are to be read as one have the same meta.series. Shared by the daemon,
- * which makes them, and the tools, which read them. */
+/* The files of a trace. After another boot and under --max-db, a trace continues in further files: trace.db,
+ * trace.2.db, trace.3.db, … Files that are read as one have the same meta.series. Shared by the daemon, which
+ * makes them, and the tools, which read them. */
 #ifndef CT_TRACE_FILES_H
 #define CT_TRACE_FILES_H
 
@@ -14,19 +14,20 @@
 #include <sys/stat.h>
 
 enum {
-    /* Files of one series, the newest among them: SQLite attaches ten databases to one. */
+    /* Files of one series, including the newest: SQLite attaches at most ten databases. */
     CT_SERIES_FILES_MAX = 10,
-    CT_SERIES_BYTES = 40, /* bytes of the text meta.series, with its NUL */
+    CT_SERIES_BYTES = 40, /* of the text meta.series, with its NUL */
 };
 
-/* Returns where the number goes: before the last dot of the file's name, or at its end. */
+/* Returns the offset of the number: before the last dot of the file's name, or at its end. */
 static inline size_t ct_trace_stem(const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
     return dot && (slash ? dot > slash + 1 : dot > path) ? (size_t)(dot - path) : strlen(path);
 }
 
-/* The name of file `number`, counted from 1, of the trace at `path`; false when it does not fit. */
+/* Writes the name of file `number`, counted from 1, of the trace at `path`. Returns false if it does not fit.
+ */
 static inline bool ct_trace_file(char *out, size_t bytes, const char *path, uint32_t number)
 {
     const size_t stem = ct_trace_stem(path), length = strlen(path);
@@ -38,7 +39,8 @@ static inline bool ct_trace_file(char *out, size_t bytes, const char *path, uint
     return n > 0 && (size_t)n < bytes;
 }
 
-/* The number that a file of that name, in the folder of `path`, has in the trace at `path`; 0 for none. */
+/* Returns the number of the file `name`, in the folder of `path`, in the trace at `path`, or 0 if it has
+ * none. */
 static inline uint32_t ct_trace_file_number(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/'), *own = slash ? slash + 1 : path;
@@ -52,14 +54,14 @@ static inline uint32_t ct_trace_file_number(const char *path, const char *name)
     return number > 1 && number < UINT32_MAX && strcmp(end, own + stem) == 0 ? (uint32_t)number : 0;
 }
 
-/* The folder that a path leads into. */
+/* Writes the folder of a path. */
 static inline void ct_trace_folder(const char *path, char folder[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
     snprintf(folder, PATH_MAX, "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
 }
 
-/* The highest number below `below` that a file of the trace has; 0 when there is none. */
+/* Returns the highest number below `below` of a file of the trace, or 0 if there is none. */
 static inline uint32_t ct_trace_file_before(const char *path, uint32_t below)
 {
     char folder[PATH_MAX];
@@ -82,8 +84,9 @@ static inline uint64_t ct_trace_hash(uint64_t hash, const void *from, size_t byt
     return hash;
 }
 
-/* The same for whichever name leads to that trace: its folder's place in the file system and its own name
- * there, for a link those of what it leads to. The file need not be there yet. 0 when its folder is not. */
+/* Returns a hash that is the same for all paths of a trace. It combines the device and inode of the trace's
+ * folder with its name there; a link is followed first. The file need not exist. Returns 0 if its folder does
+ * not exist. */
 static inline uint64_t ct_trace_identity(const char *path)
 {
     char target[PATH_MAX], folder[PATH_MAX];
@@ -100,8 +103,8 @@ static inline uint64_t ct_trace_identity(const char *path)
     return ct_trace_hash(hash, name, strlen(name)) | 1;
 }
 
-/* The trace of which a file of that name is a numbered one: "trace.3.db" is number 3 of "trace.db". False for
- * a name without a number. */
+/* Splits the name of a numbered file: "trace.3.db" is number 3 of "trace.db". Returns false for a name
+ * without a number. */
 static inline bool ct_trace_split(const char *path, char *first, size_t bytes, uint32_t *number)
 {
     size_t stem = ct_trace_stem(path);

@@ -1,12 +1,12 @@
--- The views: the interface of a trace. Read them with any SQLite client, while the daemon writes.
--- Times are CLOCK_MONOTONIC nanoseconds; meta.realtime_offset_ns added to one gives nanoseconds since 1970.
--- CROSS JOIN where the table of calls must not be read first: without it SQLite may think that it has few rows.
--- Each explanation stands inside its statement, since SQLite keeps what begins with CREATE and `.schema`
--- shows no more.
+-- The views are the interface of a trace. Any SQLite client can read them while the daemon writes. Times are
+-- CLOCK_MONOTONIC nanoseconds; add meta.realtime_offset_ns for nanoseconds since 1970. CROSS JOIN keeps SQLite from
+-- reading the table of calls first, which it may assume to have few rows. Each explanation is inside its statement,
+-- since SQLite keeps the text from CREATE on, and `.schema` shows only that.
 
--- In a trace of several files a view has the rows of all of them, unless a line before it says otherwise (schema/embed.py).
+-- In a trace of several files, a view has the rows of all of them, unless a line before it states otherwise
+-- (schema/embed.py).
 
--- Finds what the program called the stream by then; role 1 is stream.
+-- Finds the program's name for the stream at that time; role 1 is stream.
 -- macro: stream_name(process_id, stream, call_id)
 (SELECT object_name.name
           FROM object_name
@@ -16,30 +16,30 @@
 
 -- files: newest process_id of process
 CREATE VIEW processes AS
--- The processes of the trace, one row for each program image: a fork's child and what comes after an exec
--- have their own.
+-- The processes of the trace, one row for each program image. A forked child and the program after an exec have rows of
+-- their own.
 SELECT process_id,
        pid,
        uid,
        (SELECT value FROM meta WHERE key = 'host') AS host,
        exe,
        cmdline,
-       started_ns,            -- just before the first traced call; whether there were others before it: `losses`
+       started_ns,            -- just before the first traced call; `losses` shows if there were others before
        ended_ns,              -- NULL while it runs
-       state,                 -- running, exited, killed, detached, left (it ran when its daemon ended: see `losses`)
+       state,                 -- running, exited, killed, detached, left (running when its daemon ended: see `losses`)
        unknown_frees          -- calls that freed memory which is not in `allocations`: it was allocated before the process was
                               -- attached to, or by a call that was not recorded
   FROM process;
 
 -- files: newest thread_id of thread
 CREATE VIEW threads AS
--- The threads that made a traced call; a tid that the kernel reused is a new row.
+-- The threads that made a traced call. A reused tid gets a new row.
 SELECT thread_id,
        process_id,
        tid,
-       name,                  -- what the program called it by nvtxNameOsThread, else comm
-       calls,                 -- stored, also those that have expired
-       driver_ns,             -- time in those of the driver
+       name,                  -- set by the program with nvtxNameOsThread, otherwise comm
+       calls,                 -- stored calls, including expired ones
+       driver_ns,             -- time in driver calls
        comm                   -- the kernel's name for it at its first traced call
   FROM thread;
 
@@ -53,10 +53,10 @@ SELECT function_id,
   FROM function;
 
 CREATE VIEW calls AS
--- Every call, in order of return when sorted by call_id, which is its return time: a time window is a range
--- of call_id, e.g. WHERE call_id BETWEEN :from_ns AND :to_ns, and needs no index; for a window of starts see
--- `long_calls`. Sums of all calls are in `totals` and cost nothing. Times are CLOCK_MONOTONIC nanoseconds; add meta.realtime_offset_ns for those
--- since 1970.
+-- Every call. Sorted by call_id, which is the return time, they are in order of return. A time window is a range of
+-- call_id, e.g. WHERE call_id BETWEEN :from_ns AND :to_ns, and needs no index. For a window of starts, see
+-- `long_calls`. Sums of all calls are in `totals`, and cost nothing. Times are CLOCK_MONOTONIC nanoseconds; add
+-- meta.realtime_offset_ns for nanoseconds since 1970.
 SELECT call.end_ns                    AS call_id,
        thread.process_id              AS process_id,
        process.pid                    AS pid,
@@ -69,13 +69,13 @@ SELECT call.end_ns                    AS call_id,
        call.end_ns                    AS end_ns,
        call.duration_ns               AS duration_ns,
        site.status                    AS status,       -- 0 is success
-       status.name                    AS status_name,  -- CUDA_SUCCESS, …; NULL for a code not known
+       status.name                    AS status_name,  -- CUDA_SUCCESS, …; NULL for an unknown code
        call.bytes                     AS bytes,        -- of calls that move, set or allocate memory
        CASE function.layer WHEN 'nvtx' THEN (SELECT text.text
                                                FROM range
                                                JOIN text ON text.text_id = range.message_id
                                               WHERE range.call_id = call.end_ns)
-                           END        AS message       -- of ranges and marks; not looked for unless asked for
+                           END        AS message       -- of ranges and marks; looked up only if selected
   FROM call
  CROSS JOIN site ON site.site_id = call.site_id
  CROSS JOIN thread ON thread.thread_id = site.thread_id
@@ -84,19 +84,19 @@ SELECT call.end_ns                    AS call_id,
   LEFT JOIN status ON status.layer = function.layer AND status.status = site.status;
 
 CREATE VIEW long_calls AS
--- The calls that took more than a tenth of a second. With them all calls that began in a window are found without
--- reading the others: WHERE start_ns BETWEEN :from_ns AND :to_ns AND (call_id BETWEEN :from_ns AND :to_ns + 100000000
--- OR call_id IN (SELECT call_id FROM long_calls WHERE start_ns BETWEEN :from_ns AND :to_ns)). That goes for every view
--- that has call_id and start_ns.
+-- Calls longer than a tenth of a second. With them, all calls that began in a window are found without reading the
+-- others: WHERE start_ns BETWEEN :from_ns AND :to_ns AND (call_id BETWEEN :from_ns AND :to_ns + 100000000 OR call_id IN
+-- (SELECT call_id FROM long_calls WHERE start_ns BETWEEN :from_ns AND :to_ns)). This works for every view with call_id
+-- and start_ns.
 SELECT call_id, start_ns, call_id - start_ns AS duration_ns
   FROM long_call;
 
 CREATE VIEW launches AS
--- Kernel launches, failed ones too (calls.status by the same call_id). captured = 1: recorded into a graph,
--- nothing was run. The duration is the call's on the CPU, not the kernel's on the GPU.
+-- Kernel launches, including failed ones (calls.status with the same call_id). With captured = 1, the launch was
+-- recorded into a graph, and nothing was run. The duration is the call's on the CPU, not the kernel's on the GPU.
 SELECT launch.call_id,
        launch.process_id,
-       name.demangled                 AS kernel,       -- NULL when the name is unknown
+       name.demangled                 AS kernel,       -- NULL if the name is unknown
        name.mangled                   AS mangled,
        shape.grid_x, shape.grid_y, shape.grid_z,
        shape.block_x, shape.block_y, shape.block_z,
@@ -113,10 +113,10 @@ SELECT launch.call_id,
   LEFT JOIN name   ON name.name_id = kernel.name_id;
 
 CREATE VIEW launch_shapes AS
--- The launches summed up: how often each process launched a kernel with a grid, block, shared memory and stream. The time
--- is that of the calls on the CPU. Several rows may say the same.
+-- Sums of launches by process, kernel, grid, block, shared memory and stream. Durations are of the calls on the CPU.
+-- Several rows may have the same combination.
 SELECT shape.process_id,
-       name.demangled                 AS kernel,       -- NULL when the name is unknown
+       name.demangled                 AS kernel,       -- NULL if the name is unknown
        name.mangled                   AS mangled,
        shape.grid_x, shape.grid_y, shape.grid_z,
        shape.block_x, shape.block_y, shape.block_z,
@@ -135,9 +135,9 @@ SELECT shape.process_id,
   LEFT JOIN name   ON name.name_id = kernel.name_id;
 
 CREATE VIEW graphs AS
--- Graphs that were made executable (cuGraphInstantiate), with their nodes by kind; those of child graphs are
--- counted too, those in the bodies of conditional nodes are not: how often these run is only known to the GPU. NULL where
--- the hook did not see all of the graph being made.
+-- Graphs that were made executable (cuGraphInstantiate), with their nodes by kind. Nodes of child graphs are included.
+-- Nodes in the bodies of conditional nodes are not, since only the GPU knows how often they run. NULL if the hook did
+-- not see all of the graph's construction.
 SELECT graph.call_id, graph.process_id, graph.graph_exec, graph.graph,
        kernels, copies, sets, host_calls, graphs, empties, event_waits, event_records, semaphore_signals,
        semaphore_waits, allocations, frees, memory_operations, conditionals,
@@ -147,8 +147,9 @@ SELECT graph.call_id, graph.process_id, graph.graph_exec, graph.graph,
  CROSS JOIN call ON call.end_ns = graph.call_id;
 
 CREATE VIEW graph_launches AS
--- Launches of whole graphs: each replays kernel_nodes kernels, NULL when that is not known: a graph with conditional nodes,
--- or one that the hook did not see being made. captured = 1: recorded into another graph, nothing was run.
+-- Launches of whole graphs. Each replays kernel_nodes kernels. This is NULL if unknown: the graph has conditional
+-- nodes, or the hook did not see its construction. With captured = 1, the launch was recorded into another graph, and
+-- nothing was run.
 SELECT graph_launch.call_id,
        graph_launch.process_id,
        graph_launch.graph_exec,
@@ -162,8 +163,8 @@ SELECT graph_launch.call_id,
  CROSS JOIN call ON call.end_ns = graph_launch.call_id;
 
 CREATE VIEW copies AS
--- Copies. For async ones the duration is that of handing the copy over, and gb_per_s says nothing about the
--- bus. captured = 1: recorded into a graph, nothing was moved.
+-- Copies. The duration of an async copy is the time to submit it, and its gb_per_s does not measure the bus. With
+-- captured = 1, the copy was recorded into a graph, and nothing was moved.
 SELECT transfer.call_id,
        route.process_id,
        route.kind,            -- HtoD, DtoH, DtoD, HtoH, PtoP, unknown
@@ -201,24 +202,24 @@ SELECT transfer.call_id,
 
 -- files: newest call_id of allocation
 CREATE VIEW allocations AS
--- Memory that was got. freed_ns is NULL while it is held, and for good when the process ended with it.
+-- Allocated memory. freed_ns is NULL while it is held, and stays NULL if the process ended without freeing it.
 SELECT call_id,
        process_id,
        kind,                  -- device, managed, host, registered, pool (stream-ordered), ipc, external, array
                               -- (address is the handle); of the virtual memory functions: physical (address is
                               -- the handle), reserved, mapped
        address,
-       bytes,                 -- NULL when the size is not known: of other processes' memory (ipc, and physical that was
-                              -- imported) until the program asks by cuMemGetAddressRange
+       bytes,                 -- NULL if unknown: for other processes' memory (ipc, and imported physical), until the program
+                              -- queries it with cuMemGetAddressRange
        call_id AS allocated_ns,
-       freed_ns,              -- of what was shared, when the last of its holders in this process gave it back
-       pool                   -- what it is a piece of: the memory pool, for mapped the physical memory, for
+       freed_ns,              -- for shared memory, when its last holder in this process freed it
+       pool                   -- its source: the memory pool, for mapped the physical memory, for
                               -- external the imported memory; NULL for none, and for the device's own pool
   FROM allocation;
 
 CREATE VIEW objects AS
--- Lists what calls were about: one row for each stream, event, context, … that a call took or gave; place 1 to 3 is
--- their order. captured = 1: the call was recorded into a graph, nothing was run.
+-- The objects that calls refer to: one row for each stream, event, context, … that a call took or returned. The column
+-- place is their order, from 1 to 3. With captured = 1, the call was recorded into a graph, and nothing was run.
 SELECT call_subject.call_id, subject.process_id, role.name AS role, subject.handle_1 AS handle, subject.captured,
        1 AS place
   FROM call_subject
@@ -240,9 +241,9 @@ SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_3, su
 
 -- files: newest process_id of process
 CREATE VIEW object_names AS
--- Lists what programs call their threads, streams, events, contexts and devices (nvtxNameOsThread, nvtxNameCuStream,
--- nvtxNameCudaStream, nvtxDomainResourceCreate and their like). A name holds from the call until the next one, or until
--- the object is destroyed: its handle may come again.
+-- Names that programs give their threads, streams, events, contexts and devices (nvtxNameOsThread, nvtxNameCuStream,
+-- nvtxNameCudaStream, nvtxDomainResourceCreate and others). A name is valid from the call until the next name, or until
+-- the object is destroyed, since its handle may be reused.
 SELECT process_id, role, handle, name, named_ns, until_ns
   FROM (SELECT process_id, role.name AS role, handle, object_name.name AS name, named_ns,
                lead(named_ns) OVER (PARTITION BY process_id, object_name.role, handle ORDER BY named_ns) AS until_ns
@@ -251,7 +252,7 @@ SELECT process_id, role, handle, name, named_ns, until_ns
  WHERE name IS NOT NULL;
 
 CREATE VIEW waits AS
--- Driver calls in which the host waits for the GPU, with the stream or event waited for (NULL: all of the context).
+-- Driver calls that make the host wait for the GPU, with the stream or event (NULL: the whole context).
 SELECT call.end_ns                    AS call_id,
        thread.process_id              AS process_id,
        thread.tid                     AS tid,
@@ -268,7 +269,7 @@ SELECT call.end_ns                    AS call_id,
  WHERE function.category = 'sync' AND function.layer = 'driver';
 
 CREATE VIEW context_switches AS
--- Lists the calls that create, make current or take away a context: in which one a thread worked, and from when on.
+-- Calls that create, make current or destroy a context. They show each thread's context, and since when.
 SELECT call_subject.call_id,
        thread.process_id,
        thread.tid,
@@ -287,10 +288,11 @@ SELECT call_subject.call_id,
    AND site.status = 0 AND subject.role_1 = (SELECT role FROM role WHERE name = 'context');
 
 CREATE VIEW event_waits AS
--- Says which stream waits on which: work put on the one from here on waits for what the other had when the event was
--- recorded last. recorded_stream and recorded_id (the call that recorded it) are NULL when no record came before: such
--- a wait waits for nothing, or for another process. waiting_stream is NULL where a whole context waits, recorded_stream
--- where one was recorded. captured = 1: both are edges of a graph.
+-- Waits of one stream for another. Work submitted to the waiting stream from here on waits for the work that the other
+-- stream had when the event was last recorded. The columns recorded_stream and recorded_id (the call that recorded it)
+-- are NULL if there was no such call before. The wait then has no effect, or waits for another process. The column
+-- waiting_stream is NULL if a whole context waits, and recorded_stream is NULL if a whole context was recorded. With
+-- captured = 1, both are edges of a graph.
 WITH mark AS (
     SELECT call.end_ns AS call_id,
            subject.process_id,
@@ -313,7 +315,7 @@ WITH mark AS (
         OR function.name IN ('cuCtxWaitEvent', 'cuGreenCtxWaitEvent', 'cuCtxRecordEvent', 'cuGreenCtxRecordEvent',
                              'cuEventCreate', 'cuIpcOpenEventHandle')
 ),
--- An event that was created in between is another one under the same handle.
+-- An event created in between is another event with the same handle.
 ordered AS (
     SELECT mark.*,
            max(CASE WHEN what <> 'wait' THEN call_id END) OVER before AS last_id,
@@ -337,8 +339,8 @@ SELECT wait.call_id,
   LEFT JOIN subject AS recorded    ON recorded.subject_id = record.subject_id;
 
 CREATE VIEW host_callbacks AS
--- Functions of the program that were put on a stream, to be run by a thread of the driver. The duration is that
--- of handing them over. captured = 1: recorded into a graph.
+-- Functions of the program submitted to a stream, to be run by a thread of the driver. The duration is the time to
+-- submit them. With captured = 1, the function was recorded into a graph.
 SELECT call_subject.call_id,
        subject.process_id,
        function.name,
@@ -356,7 +358,7 @@ SELECT call_subject.call_id,
    AND subject.role_2 = (SELECT role FROM role WHERE name = 'host_function');
 
 CREATE VIEW module_loads AS
--- Code that was loaded: how much, and how long that took.
+-- Loaded code, with its size and the time that loading took.
 SELECT call_subject.call_id,
        subject.process_id,
        role.name                      AS what,         -- module, library
@@ -373,9 +375,9 @@ SELECT call_subject.call_id,
  WHERE function.name GLOB 'cuModuleLoad*' OR function.name GLOB 'cuLibraryLoad*';
 
 CREATE VIEW ranges AS
--- Lists what the application said with NVTX (torch.cuda.nvtx, nvtx3): what a thread pushed and popped (push), what
--- began in one thread and may have ended in another, tid being the one that ended it (start), and moments (mark).
--- Ranges still open are in open_calls.
+-- NVTX annotations of the application (torch.cuda.nvtx, nvtx3). The kind is push for a range that a thread pushed and
+-- popped, and mark for a moment. It is start for a range that may have ended in another thread; tid is the thread that
+-- ended it. Ranges still open are in open_calls.
 SELECT range.call_id,
        thread.process_id,
        thread.tid,
@@ -384,14 +386,14 @@ SELECT range.call_id,
                           ELSE 'mark' END         AS kind,
        domain.text                        AS domain,     -- NULL for the default domain
        message.text                       AS message,
-       coalesce(category.text, range.category) AS category, -- its name, or its number when it has none
+       coalesce(category.text, range.category) AS category, -- its name, or its number if it has none
        range.color,                                      -- ARGB
        range.payload,
-       site.depth,                                       -- calls and ranges around it
+       site.depth,                                       -- number of calls and ranges around it
        call.end_ns - call.duration_ns     AS start_ns,
        call.end_ns,
        call.duration_ns,
-       range.range_id                                    -- what nvtxRangeStart returned
+       range.range_id                                    -- returned by nvtxRangeStart
   FROM range
  CROSS JOIN call ON call.end_ns = range.call_id
  CROSS JOIN site ON site.site_id = call.site_id
@@ -403,9 +405,9 @@ SELECT range.call_id,
 
 -- files: newest process_id of process
 CREATE VIEW open_calls AS
--- Calls entered and not yet returned; kept for a process that died inside. As of the last second, or the last
--- `cudatrace flush`. at_exit = 1: its process ended by itself, or the hook has left it, so that it died in none of
--- them: a range that nobody ended, or a call of another thread.
+-- Calls entered and not yet returned, as of the last second or the last `cudatrace flush`. They are kept for a process
+-- that died inside. With at_exit = 1, the process ended by itself, or the hook has left it, so it died in none of them.
+-- They are ranges that were never ended, or calls of other threads.
 SELECT thread.process_id,
        thread.tid,
        function.name,
@@ -419,14 +421,14 @@ SELECT thread.process_id,
 
 -- files: its own
 CREATE VIEW totals AS
--- Sums by process and function: calls = stored + lost + skipped, exactly. Skipped are those that were to be left out, and
--- those that gave way to others in a ring that was nearly full (cause pressure in `losses`). The time and the bytes (of calls that
--- succeeded) are those of all three; min_ns, max_ns and failed those of the stored. An answer that is no failure, such
--- as CUDA_ERROR_NOT_READY (600), is not counted as one.
+-- Sums by process and function: calls = stored + lost + skipped, exactly. Skipped calls were excluded on request, or
+-- dropped in favour of others in a nearly full ring (cause pressure in `losses`). The time and the bytes (of successful
+-- calls) cover all three; min_ns, max_ns and failed cover only stored calls. A result that is not a failure, such as
+-- CUDA_ERROR_NOT_READY (600), does not count as failed.
 WITH kept_back AS (
     SELECT segment.process_id,
            unsent.function_id,
-           CAST(total(lost) AS INTEGER)                       AS lost, -- sum() fails where too much is claimed
+           CAST(total(lost) AS INTEGER)                       AS lost, -- sum() would fail if forged counts overflow
            CAST(total(skipped) AS INTEGER)                    AS skipped,
            CAST(total(lost_ns + skipped_ns) AS INTEGER)       AS unsent_ns,
            CAST(total(lost_bytes + skipped_bytes) AS INTEGER) AS unsent_bytes
@@ -452,7 +454,7 @@ SELECT seen.process_id,
        CAST(ifnull(bytes, 0) + ifnull(unsent_bytes, 0) AS INTEGER) AS bytes,
        function.category,
        ifnull(failed, 0)                              AS failed,
-       ifnull(expired, 0)                             AS expired -- of the stored: in `calls` no more (--keep)
+       ifnull(expired, 0)                             AS expired -- of the stored calls, those no longer in `calls` (--keep)
   FROM seen
   JOIN function       ON function.function_id = seen.function_id
   LEFT JOIN total     ON total.process_id = seen.process_id AND total.function_id = seen.function_id
@@ -460,9 +462,9 @@ SELECT seen.process_id,
 
 -- files: newest process_id of process
 CREATE VIEW durations AS
--- Counts the stored calls by how long they took, by process and function: from from_ns to just below below_ns, a
--- thirty-second around the middle of the two at most. Kept while writing, it costs nothing to read, and stays when calls
--- expire. Exact durations are in `calls`.
+-- Counts the stored calls by process, function and duration, from from_ns to just below below_ns. The middle of these
+-- two is off by at most a thirty-second. The counts are updated while writing, so reading them costs nothing. They stay
+-- when calls expire. Exact durations are in `calls`.
 SELECT duration.process_id,
        function.layer,
        function.name,
@@ -475,14 +477,15 @@ SELECT duration.process_id,
 
 -- files: newest process_id of process
 CREATE VIEW failures AS
--- Counts the stored calls that failed, by status, and says when the first and the last of them returned. An answer that
--- is no failure, such as CUDA_ERROR_NOT_READY (600), is not here. Kept while writing, it stays when calls expire.
+-- Counts the stored calls that failed, by status, with the return times of the first and the last of them. A result
+-- that is not a failure, such as CUDA_ERROR_NOT_READY (600), is not included. The counts are updated while writing, and
+-- stay when calls expire.
 SELECT failure.process_id,
        function.layer,
        function.name,
        function.category,
        failure.status,
-       status.name                    AS status_name,  -- NULL for a code not known
+       status.name                    AS status_name,  -- NULL for an unknown code
        failure.calls,
        failure.first_ns,
        failure.last_ns
@@ -492,14 +495,17 @@ SELECT failure.process_id,
 
 -- files: newest process_id of process
 CREATE VIEW losses AS
--- Calls that happened and are not in `calls`, by thread and cause: full (the ring had no room), signal (made
--- by a signal handler while its thread was writing a record), memory (shared memory was refused), pressure (the ring was
--- nearly full, and the call said little: it was short and succeeded, and was no launch, copy, allocation or the like, for
--- which the rest was kept), probe (the BPF ring of the process was full, since the probe that watches it ran too seldom; the thread is 0).
--- Those of cause pressure are among the skipped in `totals`, the others are the lost. One cause
--- has no thread: absent (the process had no daemon from first_ns to last_ns, which is NULL until another daemon collects from
--- it). How many calls it made then nobody knows, and calls is NULL; where it had had one before, each of its threads may miss
--- its next call besides.
+-- Calls that happened but are not in `calls`, by thread and cause:
+--   full (the ring had no room),
+--   signal (made by a signal handler while its thread was writing a record),
+--   memory (shared memory was refused),
+--   pressure (the ring was nearly full, and the call had low priority: it was short and succeeded, and was no launch,
+--     copy, allocation or the like, for which the rest of the ring was kept),
+--   probe (the BPF ring of the process was full, since its probe ran too seldom; the thread is 0),
+--   absent (the process had no daemon from first_ns to last_ns, which is NULL until another daemon collects from it).
+-- Calls with cause pressure count as skipped in `totals`, the others as lost. The cause absent has no thread, and
+-- its calls is NULL, since their number is unknown. If the process had a daemon before the gap, each of its threads
+-- may also miss its next call.
 SELECT segment.process_id,
        loss.tid,
        loss.cause,

@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The handler walks this list while other threads add and remove: entries are only ever put in front, are
- * used again and never freed, so what it meets is always an entry. */
+/* The signal handler walks this list while other threads add and remove guards. Entries are only inserted at
+ * the head, and are reused, never freed, so every pointer in the list stays valid. */
 static struct ct_guard *_Atomic guards;
 static struct ct_guard *unused;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held to change `unused` or `guards` */
@@ -24,7 +24,7 @@ static bool put_zeros(uintptr_t from, size_t bytes)
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
-/* ---- last words: what a signal's handler may do ---- */
+/* ---- last words, async-signal-safe ---- */
 
 enum { WORDS_BYTES = PATH_MAX + 256 };
 
@@ -35,8 +35,8 @@ static const char *hexadecimal(const char *at, uintptr_t *value)
     return at;
 }
 
-/* Returns the path in a line of /proc/self/maps, "BEGIN-END MODE OFFSET DEVICE INODE PATH", whose range has
- * the address; NULL for another line. */
+/* Returns the path in a line of /proc/self/maps, "BEGIN-END MODE OFFSET DEVICE INODE PATH", if its range
+ * contains the address. Otherwise returns NULL. */
 static const char *path_of(const char *line, uintptr_t address)
 {
     uintptr_t begin, end;
@@ -45,7 +45,8 @@ static const char *path_of(const char *line, uintptr_t address)
     return address >= begin && address < end ? strchr(line, '/') : NULL;
 }
 
-/* Reads a line, without its end; false at the end of the file. What does not fit is left out. */
+/* Reads a line without its newline and drops the part that does not fit. Returns false at the end of the
+ * file. */
 static bool next_line(int fd, char line[PATH_MAX])
 {
     size_t used = 0;
@@ -79,9 +80,9 @@ static void say_last_words(uintptr_t address)
 
 /* ---- guards ---- */
 
-/* Puts zeros in place of the page that is gone and of all behind it, which is gone too. One mapping covers
- * all: a process may have only so many, and page by page a few truncated files would take them all. Where
- * there is no room for one mapping more, the zeros take the place of the whole range. */
+/* Maps zeros over the missing page and everything after it, which is missing too. A single mapping covers all
+ * of it because the number of mappings per process is limited. Page by page, a few truncated files would use
+ * them all up. If no further mapping is possible, the zeros replace the whole range. */
 static void handle(int number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -90,8 +91,8 @@ static void handle(int number, siginfo_t *info, void *context)
     for (struct ct_guard *guard = atomic_load(&guards); guard; guard = guard->next) {
         const uintptr_t begin = atomic_load(&guard->begin);
         const size_t bytes = atomic_load(&guard->bytes);
-        /* One that another thread gives a new range meanwhile is none for this fault: the length of one and
-         * the begin of the other would be a range that nobody has. */
+        /* Re-read `begin`: if another thread has just reused the guard, `begin` and `bytes` may belong to
+         * different ranges. */
         if (begin == 0 || fault < begin || fault - begin >= bytes || atomic_load(&guard->begin) != begin)
             continue;
         const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = fault & ~(page - 1);
@@ -101,8 +102,8 @@ static void handle(int number, siginfo_t *info, void *context)
             return;
         }
     }
-    /* Not ours: the default action, as if there were no handler. Of a signal that another process sent there
-     * is nothing to say. */
+    /* Not a guarded range: take the default action, as if there were no handler. If another process sent the
+     * signal, there is no address to report. */
     if (info->si_code > 0)
         say_last_words(fault);
     signal(number, SIG_DFL);
@@ -111,7 +112,7 @@ static void handle(int number, siginfo_t *info, void *context)
 
 void ct_guard_install(void)
 {
-    ct_log_catch_up(0); /* from here on last words have a stamp */
+    ct_log_catch_up(0); /* sets the timestamp of last words */
     struct sigaction action = { .sa_sigaction = handle, .sa_flags = SA_SIGINFO };
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);

@@ -1,5 +1,5 @@
-/* Mapped memory that somebody else may truncate. A read behind the new end raises SIGBUS; the handler here
- * puts zeros under the read and all that follows, so that it goes on, and remembers that the range is
+/* Guards mapped memory that another process may truncate. A read past the new end raises SIGBUS. The handler
+ * maps zeros there and over the rest of the range, so that the read continues, and marks the range as
  * poisoned. */
 #ifndef CT_GUARD_H
 #define CT_GUARD_H
@@ -10,17 +10,17 @@
 #include <stdint.h>
 
 struct ct_guard {
-    _Atomic uintptr_t begin; /* 0: watches nothing */
+    _Atomic uintptr_t begin; /* 0: not in use */
     _Atomic size_t bytes;
-    _Atomic bool poisoned; /* zeros were put in: what was read since may be anything */
+    _Atomic bool poisoned; /* zeros were mapped: data read since then may be wrong */
     struct ct_guard *next, *next_free;
 };
 
-/* Once, before the first guard. */
+/* Call once, before the first guard. */
 void ct_guard_install(void);
-/* Watches a mapping until ct_guard_remove(); NULL without memory. Any thread. */
+/* Watches a mapping until ct_guard_remove(). Returns NULL if out of memory. Any thread. */
 struct ct_guard *ct_guard_add(void *map, size_t bytes);
-/* NULL is fine. */
+/* `guard` may be NULL. */
 void ct_guard_remove(struct ct_guard *guard);
 
 #endif

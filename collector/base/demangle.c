@@ -3,8 +3,8 @@
 #include <libiberty/demangle.h>
 #include <string.h>
 
-/* Demangled text as it comes. A short name can stand for gigabytes; past the limit the demangler is left by a
- * jump, which leaks nothing, since it allocates on the stack alone. */
+/* Appends demangled text as it is produced. A short name can expand to gigabytes. Past the limit, a longjmp()
+ * leaves the demangler. Nothing leaks, since it allocates only on the stack. */
 
 static void on_demangled(const char *piece, size_t bytes, void *data)
 {
@@ -15,9 +15,8 @@ static void on_demangled(const char *piece, size_t bytes, void *data)
     out->bytes += bytes;
 }
 
-/* The demangled form of an Itanium C++ name; others stand for themselves. The demangler's own limit would
- * refuse names of 1 KiB, which CUTLASS has; the worker's stack has room for the recursion of the longest
- * string. */
+/* Removes the demangler's own recursion limit, which would reject names of 1 KiB, as CUTLASS has. The
+ * worker's stack has room for the recursion of the longest string. */
 const char *ct_demangle(const char *mangled, struct ct_demangled *out)
 {
     out->bytes = 0;

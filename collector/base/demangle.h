@@ -1,4 +1,4 @@
-/* Kernel names as people wrote them. */
+/* Demangles kernel names. */
 #ifndef CT_DEMANGLE_H
 #define CT_DEMANGLE_H
 
@@ -7,19 +7,19 @@
 
 enum {
     CT_DEMANGLED_MAX = 64 * 1024,
-    /* The stack of a thread that demangles, untouched but by its recursion: demangle.c. */
+    /* The stack size of a thread that demangles. Only the recursion in demangle.c touches most of it. */
     CT_DEMANGLE_STACK_BYTES = 32 * 1024 * 1024,
 };
 
-/* Room for a demangled name: the caller's, reused. */
+/* A buffer for a demangled name, owned and reused by the caller. */
 struct ct_demangled {
     jmp_buf enough;
     size_t bytes;
     char text[CT_DEMANGLED_MAX + 1];
 };
 
-/* The demangled form of an Itanium C++ name, in `out`; other names, and those that are too long demangled,
- * stand for themselves. */
+/* Demangles an Itanium C++ name into `out`. Returns other names unchanged, and also names that are too long
+ * when demangled. */
 const char *ct_demangle(const char *mangled, struct ct_demangled *out);
 
 #endif

@@ -13,7 +13,7 @@ struct ct_errand {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
     bool is_wanted, stop; /* under the mutex */
-    int result;           /* behind is_done */
+    int result;           /* valid once is_done is set */
     _Atomic bool is_done;
 };
 
@@ -30,7 +30,7 @@ static void *thread_main(void *data)
         pthread_mutex_unlock(&errand->mutex);
         errand->result = errand->work(errand->data);
         pthread_mutex_lock(&errand->mutex);
-        /* Pairs with the acquire of ct_errand_is_done(). */
+        /* Pairs with the acquire in ct_errand_is_done(). */
         atomic_store_explicit(&errand->is_done, true, memory_order_release);
         pthread_cond_broadcast(&errand->cond);
     }

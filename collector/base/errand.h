@@ -1,4 +1,4 @@
-/* A thread that does one piece of work at a time for its owner, beside what the owner does. */
+/* A thread that does one piece of work at a time, in parallel with its owner. */
 #ifndef CT_ERRAND_H
 #define CT_ERRAND_H
 
@@ -6,17 +6,19 @@
 
 struct ct_errand;
 
-/* `work` runs on the thread, once for each start; `name`, 15 letters at most, is what `top -H` shows. NULL
- * without a thread or memory. */
+/* Creates the thread, which runs `work` once for each ct_errand_start(). `top -H` shows `name`, at most 15
+ * characters. Returns NULL if there is no thread or memory. */
 struct ct_errand *ct_errand_create(const char *name, int (*work)(void *data), void *data);
-/* The last piece must have been waited for. What the owner wrote before is there for the work to read, */
+/* Starts a piece of work. The previous one must have been waited for. The work sees everything that the owner
+ * wrote before. */
 void ct_errand_start(struct ct_errand *errand);
-/* and what the work wrote, behind these: whether it is done; what it returned, once it is. */
+/* Check whether the work is done, and wait for its result. Once either reports the end, the owner sees
+ * everything that the work wrote. */
 bool ct_errand_is_done(const struct ct_errand *errand);
 int ct_errand_wait(struct ct_errand *errand);
-/* Returns whether the caller is the work. NULL is fine. */
+/* Returns whether the caller runs on the errand's thread. `errand` may be NULL. */
 bool ct_errand_is_own(const struct ct_errand *errand);
-/* Waits for it first. NULL is fine. */
+/* Waits for the work first. `errand` may be NULL. */
 void ct_errand_destroy(struct ct_errand *errand);
 
 #endif

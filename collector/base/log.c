@@ -21,7 +21,7 @@ enum { TEXT_BYTES = 6000, MINUTE_S = 60, LAST_WORDS_BYTES = 4096 + 512 };
 
 static const struct {
     const char *name;
-    char journal; /* sd-daemon(3) */
+    char journal; /* see sd-daemon(3) */
 } levels[CT_LOG_LEVELS] = {
     [CT_LOG_ERROR] = { "error", '3' },   [CT_LOG_WARNING] = { "warning", '4' },
     [CT_LOG_NOTICE] = { "notice", '5' }, [CT_LOG_INFO] = { "info", '6' },
@@ -42,9 +42,9 @@ static struct {
     pthread_mutex_t lock;
     const char *path;
     _Atomic enum ct_log_level level; /* read without the lock */
-    char stamp[CT_LOG_STAMP_BYTES];  /* of ct_log_catch_up() */
+    char stamp[CT_LOG_STAMP_BYTES];  /* set by ct_log_catch_up() */
     struct {
-        uint64_t since_ns; /* the first line of this minute */
+        uint64_t since_ns; /* time of the first line of this minute */
         uint32_t said, left_out;
     } minute[CT_LOG_KINDS];
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER, .level = CT_LOG_NOTICE };
@@ -110,8 +110,8 @@ void ct_log_printable(const char *text, char *out, size_t bytes)
     out[n] = '\0';
 }
 
-/* systemd says by device and inode which standard error it has made: a child's that was redirected is none.
- */
+/* systemd sets the variable to the device and inode of its stream, so a redirected standard error does not
+ * match. */
 static bool is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -142,7 +142,7 @@ static void write_line(enum ct_log_level level, const char *text)
         close(fd);
         fd = -1;
     }
-    /* A line that cannot be written has nowhere else to go. */
+    /* If the log cannot be written, the line is lost. */
     if (fd < 0 || write(fd, line, (size_t)length) < 0)
         length = 0;
     if (state.path && fd >= 0)
@@ -193,7 +193,7 @@ void ct_log_last_words(const char *text)
             ? open(state.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
                    0600)
             : STDERR_FILENO;
-    /* As ct_own_file_check(), which makes a sentence of it. */
+    /* The same checks as ct_own_file_check(), which formats a message and so may not run here. */
     const bool is_own = !state.path || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
                                         status.st_uid == geteuid() && status.st_nlink == 1);
     if (is_own && write(fd, line, used) < 0)
@@ -216,7 +216,7 @@ void ct_log_catch_up(uint64_t now_ns)
 void ct_log(enum ct_log_kind kind, const char *format, ...)
 {
     char text[TEXT_BYTES], line[TEXT_BYTES];
-    const int error = errno; /* the caller's, who may have more to say about it */
+    const int error = errno; /* preserve it for the caller's own error handling */
     if (kinds[kind].level > state.level)
         return;
     va_list arguments;

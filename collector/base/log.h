@@ -1,9 +1,10 @@
-/* The daemon's log: one line for one event, on standard error, or in a file that is made at the first line.
+/* The daemon's log: one line per event, on standard error, or in a file that is created with the first line.
  * Any thread.
  *
- * In a file and on a terminal a line is "DATE TIME cudatraced[PID]: LEVEL: TEXT"; where standard error is the
- * journal's it is "<N>TEXT", N being the journal's number of the level. A control character, or a byte that
- * is no UTF-8, stands in it as \xNN: what a program calls itself makes no line of its own. */
+ * In a file and on a terminal, a line is "DATE TIME cudatraced[PID]: LEVEL: TEXT". If standard error is
+ * connected to the journal, it is "<N>TEXT", where N is the journal's number for the level. Control
+ * characters and bytes that are not UTF-8 are written as \xNN, so that a program's name cannot start a line
+ * of its own. */
 #ifndef CT_LOG_H
 #define CT_LOG_H
 
@@ -13,7 +14,7 @@
 
 enum ct_log_level { CT_LOG_ERROR, CT_LOG_WARNING, CT_LOG_NOTICE, CT_LOG_INFO, CT_LOG_DEBUG, CT_LOG_LEVELS };
 
-/* Names what a line tells of. Lines of one kind share a limit in each minute (log.def). */
+/* The kind of event. Lines of one kind share a limit per minute (log.def). */
 enum ct_log_kind {
 #define KIND(name, level, burst) CT_LOG_##name,
 #include "log.def"
@@ -23,29 +24,31 @@ enum ct_log_kind {
 
 void ct_log(enum ct_log_kind kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Lines go to the file at `path` from here on; the string stays the caller's and must live on. */
+/* Sends all further lines to the file at `path`. The string stays the caller's and must remain valid. */
 void ct_log_to(const char *path);
-/* Writes a line of level error, stamped with the last second that ct_log_catch_up() saw. In a signal's
- * handler. */
+/* Writes a line of level error, stamped with the last second that ct_log_catch_up() saw. Async-signal-safe.
+ */
 void ct_log_last_words(const char *text);
-/* Lines of `level` and graver ones are written; CT_LOG_NOTICE at first. */
+/* Writes lines of `level` and more severe ones. The initial level is CT_LOG_NOTICE. */
 void ct_log_set_level(enum ct_log_level level);
-/* "error", "warning", "notice", "info", "debug"; false for another word. */
+/* Parses "error", "warning", "notice", "info" or "debug". Returns false for any other word. */
 bool ct_log_parse_level(const char *name, enum ct_log_level *level);
 
-/* Says how many lines were left out of each kind whose minute is over at `now_ns` (CLOCK_MONOTONIC;
- * UINT64_MAX: of all). */
+/* Logs the number of suppressed lines for each kind whose minute is over at `now_ns` (CLOCK_MONOTONIC;
+ * UINT64_MAX: all kinds). */
 void ct_log_catch_up(uint64_t now_ns);
 
-/* A name or a path in double quotes, those in it and backslashes behind a backslash; cut to what fits. */
+/* Puts a name or path in double quotes, with a backslash before each quote and backslash in it. Cuts it to
+ * fit. */
 enum { CT_LOG_NAME_BYTES = 600 };
 const char *ct_log_quote(char quoted[CT_LOG_NAME_BYTES], const char *name);
 
-/* A line stays a line, and says nothing to the terminal that shows it: control characters are \xNN. */
+/* Copies a line and replaces control characters by \xNN, so that it stays one line and cannot control the
+ * terminal. */
 void ct_log_printable(const char *text, char *out, size_t bytes);
 
 enum { CT_LOG_STAMP_BYTES = 40 };
-/* The time as log lines have it. */
+/* Writes the current time in the format of the log. */
 void ct_log_stamp(char stamp[CT_LOG_STAMP_BYTES]);
 
 #endif

@@ -1,10 +1,10 @@
-/* A sentence for the user about what cannot be done, with a path in it. */
+/* An error message for the user, with a path in it. */
 #ifndef CT_MESSAGE_H
 #define CT_MESSAGE_H
 
 enum { CT_MESSAGE_BYTES = 4096 + 512 };
 
-/* Writes one; -1. */
+/* Formats a message. Always returns -1. */
 int ct_message(char message[CT_MESSAGE_BYTES], const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

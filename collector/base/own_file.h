@@ -1,13 +1,14 @@
-/* Checks that a file is ours alone: in a folder where others may write, anybody may have put it there. */
+/* Checks that no other user has access to a file. In a folder that others may write, anyone may have put it
+ * there. */
 #ifndef CT_OWN_FILE_H
 #define CT_OWN_FILE_H
 
 #include <stddef.h>
 
-/* 0, or -1 with a sentence in `message` when it is no regular file, another user's, a link, or has a second
- * name. `path` is for the sentence. */
+/* Returns 0, or -1 with a sentence in `message` if the file is not a regular file, is a link, belongs to
+ * another user or has a second name. `path` is used only in the message. */
 int ct_own_file_check(int fd, const char *path, char *message, size_t bytes);
-/* Says in `message` that it is not touched, and why; -1. */
+/* Writes to `message` that the file is left alone, with the reason. Always returns -1. */
 int ct_own_file_refuse(const char *path, const char *reason, char *message, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* Files of the daemon in folders where others may write: nobody else's file is taken for ours, no link is
- * followed that leads us elsewhere, and nobody reads who is not meant to. */
+/* Protects the daemon's files in folders that others may write. Never uses another user's file, never follows
+ * a link, and allows only the intended readers. */
 #ifndef CT_PRIVATE_FILE_H
 #define CT_PRIVATE_FILE_H
 
@@ -9,18 +9,19 @@
 
 enum { CT_NO_GROUP = -1 };
 
-/* Says who may read a file besides its owner. */
+/* Describes which users may read a file in addition to its owner. */
 struct ct_private_readers {
     mode_t mode; /* 0600; 0640 with a group */
-    gid_t group; /* (gid_t)CT_NO_GROUP: left as it is */
+    gid_t group; /* (gid_t)CT_NO_GROUP: unchanged */
 };
 #define CT_PRIVATE ((struct ct_private_readers){ .mode = 0600, .group = (gid_t)CT_NO_GROUP })
 
-/* Makes a file that is there already ours alone, or refuses it: 0, also when there is none; -1 with a
- * sentence in `message`, and nothing changed, when it is no regular file, another user's, a link, or has a
- * second name. The locks that this process holds on it stay. `readers` NULL: it is only looked at. */
+/* Restricts an existing file to its owner and `readers`. Returns 0, also if the file does not exist. Returns
+ * -1 with a sentence in `message`, and changes nothing, if it is not a regular file, is a link, belongs to
+ * another user or has a second name. Keeps the locks that this process holds on the file. If `readers` is
+ * NULL, only checks it. */
 int ct_private_own(const char *path, const struct ct_private_readers *readers, char *message, size_t bytes);
-/* The same for a descriptor; `path` is for the sentence. */
+/* The same for a descriptor. `path` is used only in the message. */
 int ct_private_own_fd(int fd, const char *path, const struct ct_private_readers *readers, char *message,
                       size_t bytes);
 

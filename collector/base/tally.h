@@ -1,5 +1,5 @@
-/* Counts by key: how often each came since they were taken last, and when first and last. Open addressing; of
- * the hundred keys that a batch of a process has, most stay in the cache. Used by one thread. */
+/* Counts occurrences per key since the last clear, with the times of the first and the last. Open addressing.
+ * A process's batch has about a hundred keys. Most of them stay in the cache. Used by a single thread. */
 #ifndef CT_TALLY_H
 #define CT_TALLY_H
 
@@ -12,25 +12,25 @@ struct ct_tally_count {
     uint64_t first_ns, last_ns;
 };
 
-/* All zero is an empty one. */
+/* A zeroed struct is an empty tally. */
 struct ct_tally {
     struct ct_tally_count *slots;
     size_t count, mask;
 };
 
-/* Counts one. False without memory; then nothing is counted. */
+/* Counts one occurrence. Returns false, and counts nothing, if out of memory. */
 _Bool ct_tally_add(struct ct_tally *tally, uint64_t key, uint64_t at_ns);
-/* Calls `each` for every key until one call does not return 0; returns that, or 0. */
+/* Calls `each` for every key until a call returns nonzero. Returns that value, or 0. */
 int ct_tally_each(const struct ct_tally *tally, int (*each)(const struct ct_tally_count *count, void *data),
                   void *data);
-/* Forgets the counts; one that has grown large gives its memory back. */
+/* Resets the counts. Frees the memory of a tally that has grown large. */
 void ct_tally_clear(struct ct_tally *tally);
 void ct_tally_finish(struct ct_tally *tally);
 
 /* ---- durations ---- */
 
-/* Durations are counted in buckets: sixteen for each doubling, so that the middle of a bucket is off by a
- * thirty-second at most; below 32 ns a bucket is a nanosecond. The view `durations` has their bounds. */
+/* Durations are counted in buckets, sixteen per power of two, so the middle of a bucket is off by at most one
+ * thirty-second. Below 32 ns, a bucket is one nanosecond. The view `durations` has the bounds. */
 enum { CT_DURATION_BUCKETS = 60 * 16 };
 static inline uint32_t ct_duration_bucket(uint64_t ns)
 {

@@ -11,7 +11,7 @@ enum { SLOTS = CT_TEXTS_MAX * 2 };
 struct ct_text_slot {
     int64_t number; /* 0: empty */
     uint32_t hash;
-    uint32_t at; /* in ct_texts.text */
+    uint32_t at; /* offset into ct_texts.text */
 };
 
 static uint32_t hash_text(uint64_t seed, const char *text, size_t bytes)
@@ -22,7 +22,7 @@ static uint32_t hash_text(uint64_t seed, const char *text, size_t bytes)
     return (uint32_t)(h ^ h >> 32);
 }
 
-/* Both are taken whole at the first text, and touched as they fill. */
+/* Allocates both buffers at full size with the first text. Their pages are touched only as they fill. */
 static bool allocate(struct ct_texts *texts)
 {
     if (!texts->slots) {

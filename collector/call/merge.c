@@ -10,7 +10,8 @@ void ct_merge_begin(struct ct_merge *merge, uint64_t until_ns)
     merge->until_ns = until_ns;
 }
 
-/* Returns whether the stream has a call for this merge; its budget notes where it held one back. */
+/* Returns whether the stream has a call for this merge. Sets is_held in its budget if the budget holds one
+ * back. */
 static bool has_next(struct ct_stream *stream, uint64_t until_ns)
 {
     if (stream->budget && stream->budget->spent >= stream->budget->allowance) {
@@ -37,8 +38,8 @@ int ct_merge_add(struct ct_merge *merge, struct ct_stream *stream)
     return 0;
 }
 
-/* Puts `entry` in the root's place, which is free. Which child is less is added and not branched on: calls of
- * threads come in no order that a processor could guess. */
+/* Puts `entry` at the free root. Adds the comparison of the children to the index instead of branching on it,
+ * because the order of threads' calls is unpredictable to the processor. */
 static void sift_down(struct ct_merge *merge, struct ct_merge_entry entry)
 {
     struct ct_merge_entry *heap = merge->heap;

@@ -59,9 +59,9 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
     value[3] = transfer->destination ? ct_stored(transfer->destination) : CT_NULL;
 }
 
-/* A failed allocation holds nothing; its bytes stand with the call. What was captured will be got when the
- * graph is launched. An address that is got again was given back in between, by a call that was lost or by
- * the end of its context; unless it is shared: then it wants to be given back once more. */
+/* A failed allocation holds nothing; its bytes are stored with the call. A captured one takes effect only
+ * when the graph is launched. If an address is allocated again, its free was lost, or its context has ended.
+ * A shared allocation is the exception: it needs one more free. */
 static void store_held(const struct context *c, const struct ct_alloc *alloc, const char *kind)
 {
     const int64_t address = ct_stored(alloc->address);
@@ -117,8 +117,8 @@ static void store_objects(const struct context *c, const struct ct_objects *obje
     ct_store_add(c->store, CT_BULK_CALL_SUBJECT)[1] = subject;
 }
 
-/* The number of the text in the first `bytes` bytes at *texts, its NUL counted, and goes past it. The record
- * has *left bytes there; one that lies about them has no text. */
+/* Returns the number of the text of `bytes` bytes at *texts, including its NUL, and advances past it. The
+ * record has *left bytes there. If its lengths are wrong, it has no text. */
 static int64_t take_text(struct ct_store *store, const char **texts, size_t *left, uint32_t bytes)
 {
     char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
@@ -132,8 +132,8 @@ static int64_t take_text(struct ct_store *store, const char **texts, size_t *lef
     return ct_store_text(store, clean);
 }
 
-/* The payload in decimal, as nvtxPayloadType_t says; empty for none. A real that is infinite is what SQLite
- * takes for that, and there is none that is no number. */
+/* Prints the payload in decimal according to nvtxPayloadType_t; empty for none. Infinity is printed in the
+ * form that SQLite accepts, and NaN as empty. */
 static void print_payload(char *to, size_t bytes, uint32_t type, uint64_t value)
 {
     double real;
@@ -179,8 +179,8 @@ static void store_range(const struct context *c, const struct ct_range *range, c
         payload);
 }
 
-/* Stores an allocation or a free. The stream in whose order it was, and the address that could not be given
- * back, are stored as objects of the call. */
+/* Stores an allocation or a free. Stores as the call's objects the stream that orders it, and the address
+ * that could not be freed. */
 static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
 {
     const uint8_t kind = alloc->alloc < CT_ALLOC_COUNT ? alloc->alloc : CT_ALLOC_DEVICE;
@@ -214,7 +214,7 @@ void ct_detail_store(struct ct_store *store, int64_t process_id, const struct ct
         .flags = call->flags,
     };
     union ct_payload payload = { 0 };
-    /* A record too short for its kind has a payload of zeros. */
+    /* If a record is too short for its kind, the missing bytes are zeros. */
     const size_t bytes = call->payload_bytes;
     memcpy(&payload, call->payload, bytes < sizeof(payload) ? bytes : sizeof(payload));
     switch (call->kind) {
@@ -249,7 +249,7 @@ void ct_detail_store(struct ct_store *store, int64_t process_id, const struct ct
     }
 }
 
-/* An object has a name from here on, or none. */
+/* Sets or removes an object's name from this time on. */
 static void name_object(struct ct_store *store, int64_t process_id, const struct ct_call *note)
 {
     struct ct_object_name name;
@@ -276,7 +276,7 @@ void ct_detail_note(struct ct_store *store, int64_t process_id, const struct ct_
         name_object(store, process_id, note);
     if (note->kind != CT_KIND_STRING || note->payload_bytes == 0 || !memchr(text, '\0', note->payload_bytes))
         return;
-    char clean[UINT16_MAX]; /* as long as a payload can be */
+    char clean[UINT16_MAX]; /* maximum length of a payload */
     ct_text_clean(clean, text, strlen(text));
     ct_store_defer(store, CT_SQL_insert_kernel, CT_VALUES(process_id, ct_stored(note->value)), clean);
 }

@@ -1,4 +1,4 @@
-/* Stores what a record says beside its time, for the ledger: the kind decides which rows name the call. */
+/* Stores a record's details for the ledger. The kind determines the rows that refer to the call. */
 #ifndef CT_DETAIL_H
 #define CT_DETAIL_H
 
@@ -7,13 +7,13 @@
 
 struct ct_store;
 
-/* Names of enum ct_transfer_kind, as the trace has them. */
+/* Names of enum ct_transfer_kind in the trace. */
 extern const char *const ct_transfer_names[CT_TRANSFER_COUNT];
 
-/* Stores the details of the call that was placed last. */
+/* Stores the details of the last placed call. */
 void ct_detail_store(struct ct_store *store, int64_t process_id, const struct ct_call *call);
 
-/* Stores what a note says: a name of an object, or a kernel's. */
+/* Stores a note: the name of an object or of a kernel. */
 void ct_detail_note(struct ct_store *store, int64_t process_id, const struct ct_call *note);
 
 #endif

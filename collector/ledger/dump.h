@@ -1,8 +1,7 @@
-/* The format of a recording: all that the ledger was told, in the order in which it was, one frame for each
- * batch that was committed. What it names by number (processes, segments, threads, functions) has the number
- * that the recorded trace gave it, and is explained before it is named. Times are CLOCK_MONOTONIC nanoseconds
- * of the recorded boot. Little-endian; payloads are those of proto/record.h in the version that the header
- * says.
+/* The format of a recording: everything passed to the ledger, in the original order, one frame per committed
+ * batch. Processes, segments, threads and functions have their numbers of the recorded trace. Each is defined
+ * before it is used. Times are nanoseconds of CLOCK_MONOTONIC in the recorded boot. Everything is
+ * little-endian. Payloads have the format of proto/record.h in the version given by the header.
  *
  *   struct ct_dump_header
  *   struct ct_dump_frame, then its events: struct ct_dump_event, body and texts, up to a multiple of 8 bytes
@@ -16,15 +15,15 @@
 #include <assert.h>
 #include <stddef.h>
 
-/* No moment and no position of a recording lies beyond. */
+/* No time or position of a recording exceeds this. */
 #define CT_DUMP_MOMENT_MAX (UINT64_C(1) << 62)
 #define CT_DUMP_MAGIC      UINT64_C(0x3143455254445543) /* the bytes "CUDTREC1" */
 
 enum {
-    CT_DUMP_VERSION = 2,              /* any change here, in dump.def or of facts counts it up */
+    CT_DUMP_VERSION = 2,              /* incremented by any change here, in dump.def or in the facts */
     CT_DUMP_FRAME_MAGIC = 0x4d415246, /* the bytes "FRAM" */
     CT_DUMP_FRAME_MAX = 1024 * 1024 * 1024,
-    CT_DUMP_STRING_MAX = 65000, /* bytes of a kernel's name, with its NUL: it may be demangled */
+    CT_DUMP_STRING_MAX = 65000, /* bytes of a kernel's name with its NUL, perhaps demangled */
     CT_DUMP_EVENT_MAX = 64 * 1024,
 };
 
@@ -39,9 +38,9 @@ static_assert(sizeof(struct ct_dump_header) == 400, "ct_dump_header");
 struct ct_dump_frame {
     uint32_t magic;
     uint32_t reserved;
-    uint64_t bytes;    /* length of the events, CT_DUMP_FRAME_MAX at most */
+    uint64_t bytes;    /* length of the events, at most CT_DUMP_FRAME_MAX */
     uint64_t hash;     /* ct_dump_hash() of them */
-    uint64_t until_ns; /* no call of a later frame returned before, but late ones */
+    uint64_t until_ns; /* no call of a later frame returned before this, except late ones */
 };
 
 enum ct_dump_type {
@@ -54,7 +53,7 @@ enum ct_dump_type {
 struct ct_dump_event {
     uint16_t type;       /* enum ct_dump_type */
     uint16_t tail_bytes; /* length of the payload, or of the texts, each with its NUL */
-    uint32_t bytes;      /* length of all behind this, padding too: CT_DUMP_EVENT_MAX at most */
+    uint32_t bytes;      /* length of the rest including padding, at most CT_DUMP_EVENT_MAX */
 };
 
 struct ct_dump_process {
@@ -69,7 +68,7 @@ struct ct_dump_thread {
     int64_t segment_id, thread_id;
     uint64_t tid;
 };
-/* A note's thread may have no number yet: the segment's. */
+/* If a note's thread has no number yet, it applies to the segment. */
 struct ct_dump_call {
     int64_t segment_id, thread_id, function_id;
     uint64_t end_ns, duration_ns, value;
@@ -83,7 +82,7 @@ struct ct_dump_lane {
 static_assert(sizeof(struct ct_loss_facts) == 48, "ct_loss_facts");
 static_assert(sizeof(struct ct_unsent_facts) == 72, "ct_unsent_facts");
 struct ct_dump_open {
-    int64_t segment_id, thread_id, function_id; /* the last two are 0 of CT_DUMP_NOTHING_OPEN */
+    int64_t segment_id, thread_id, function_id; /* the last two are 0 for CT_DUMP_NOTHING_OPEN */
     uint64_t depth, start_ns;
 };
 struct ct_dump_end {
@@ -94,8 +93,8 @@ struct ct_dump_meta {
     int64_t value;
 };
 
-/* The body behind the head of an event, by its type. ct_dump_shapes says how long each type's is, and how
- * many texts follow it. */
+/* The body of an event, which follows its head. ct_dump_shapes has the length of the body for each type, and
+ * the number of texts. */
 union ct_dump_body {
     struct ct_dump_process process;
     struct ct_dump_function function;
@@ -116,7 +115,7 @@ static const struct {
 #undef EVENT
 };
 
-/* FNV-1a by words; `bytes` is a multiple of 8. Tells damage, and no forgery. */
+/* FNV-1a over words; `bytes` is a multiple of 8. Detects damage, not forgery. */
 static inline uint64_t ct_dump_hash(const void *events, size_t bytes)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);

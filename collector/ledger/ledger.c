@@ -16,23 +16,23 @@
 enum {
     PLACE_EFFORT = 8,
     KEY_EFFORT = 8
-}; /* to save the place of a lane, or a count, in rows of plain calls */
+}; /* cost of saving a lane's position or a count, in rows of plain calls */
 enum { KNOWN_SITES = 64 };
 
 struct total_facts {
     uint64_t calls, total_ns, min_ns, max_ns, bytes, failed;
 };
 
-/* Sums of a function's rows in this batch. */
+/* The sums of a function's rows in this batch. */
 struct ct_account_total {
     struct total_facts facts;
     struct ct_callee *callee;
 };
 
-/* The site of calls like this one, as the store numbered it. */
+/* The store's number for the site of calls like this one. */
 struct ct_known_site {
     uint64_t call;   /* function, depth and status */
-    int64_t site_id; /* 0: none known here */
+    int64_t site_id; /* 0: unknown */
 };
 
 /* ---- batches ---- */
@@ -94,11 +94,11 @@ static void make_thread(struct ct_ledger *ledger, struct ct_caller *caller, uint
     ct_ledger_sum_up(ledger, caller);
     caller->tid = tid;
     caller->thread_id = ct_store_thread(ledger->store, caller->account->process_id, tid, name);
-    caller->numbering = 0; /* its sites are others */
+    caller->numbering = 0; /* its sites have other numbers */
     ct_recorder_thread(ledger->recorder, caller, name);
 }
 
-/* Takes a note. It is no call, and takes effect where it stands. */
+/* Takes a note, which takes effect at its place in the stream. */
 static void take_note(struct ct_ledger *ledger, const struct ct_call *note)
 {
     struct ct_thread_name name;
@@ -116,7 +116,7 @@ static void take_note(struct ct_ledger *ledger, const struct ct_call *note)
     charge(note->caller->account, 1 + ct_store_effort(ledger->store) - before);
 }
 
-/* A thread does the same again and again: what it did last with a function is found without the store. */
+/* Threads repeat themselves, so cache the last site per function and skip the store. */
 static int64_t site_of(struct ct_ledger *ledger, const struct ct_call *call)
 {
     struct ct_caller *caller = call->caller;
@@ -138,8 +138,8 @@ static int64_t site_of(struct ct_ledger *ledger, const struct ct_call *call)
     return known->site_id;
 }
 
-/* The sums of a function in this batch. Never NULL: where memory is short, which the store hears of, they are
- * nobody's. */
+/* Returns the sums of a function in this batch. Never returns NULL: if out of memory, reports that to the
+ * store and returns sums that are discarded. */
 static struct total_facts *total_of(struct ct_ledger *ledger, struct ct_account *account,
                                     struct ct_callee *callee)
 {
@@ -157,13 +157,13 @@ static struct total_facts *total_of(struct ct_ledger *ledger, struct ct_account 
     return &account->totals[account->total_count - 1].facts;
 }
 
-/* The key: the function, whether it is a status, and that or the duration's bucket. */
+/* The key has the function, a bit for a status, and the status or the duration's bucket. */
 static uint64_t tally_key(const struct ct_callee *callee, bool is_status, uint32_t value)
 {
     return (uint64_t)callee->function_id << 33 | (uint64_t)is_status << 32 | value;
 }
 
-/* Counts a call among its function's durations, and a failed one by its status. */
+/* Counts a call by its function's durations, and a failed one also by its status. */
 static void count(struct ct_ledger *ledger, struct ct_account *account, const struct ct_call *call)
 {
     const size_t before = account->tally.count;
@@ -177,7 +177,7 @@ static void count(struct ct_ledger *ledger, struct ct_account *account, const st
         ct_store_short_of_memory(ledger->store);
 }
 
-/* As many as there may be, and no more. */
+/* Adds up to INT64_MAX and stays there. */
 static uint64_t add(uint64_t sum, uint64_t more)
 {
     return more < INT64_MAX - sum ? sum + more : INT64_MAX;
@@ -190,7 +190,7 @@ static void sum(struct ct_ledger *ledger, const struct ct_call *call, const stru
     total->min_ns = total->calls == 0 || row->duration_ns < total->min_ns ? row->duration_ns : total->min_ns;
     total->max_ns = row->duration_ns > total->max_ns ? row->duration_ns : total->max_ns;
     total->total_ns = add(total->total_ns, row->duration_ns);
-    /* A call that failed moved nothing. */
+    /* A failed call moved no bytes. */
     if (row->has_bytes && call->status == 0)
         total->bytes = add(total->bytes, row->bytes);
     total->failed += ct_status_is_failure(call->status);
@@ -322,7 +322,7 @@ void ct_caller_rest(struct ct_caller *caller)
     caller->known = NULL;
 }
 
-/* ---- what is saved ---- */
+/* ---- saving ---- */
 
 struct saving {
     struct ct_ledger *ledger;
@@ -414,7 +414,7 @@ int ct_ledger_end_process(struct ct_ledger *ledger, int64_t process_id, uint64_t
                         CT_TEXTS(state), NULL);
 }
 
-/* Asks the owner of the processes what becomes of each. */
+/* Queries the owner about the state of each process. */
 struct asking {
     struct ct_ledger *ledger;
     uint64_t now_ns, left_ns, running;

@@ -1,9 +1,9 @@
-/* The one place behind the merge: takes calls and what sources know of processes, numbers where calls come
- * from, keeps sums by function, status and duration, and has the store write all of it. Sources have no other
- * way to a trace, and a recording holds what came this way (recorder.h).
+/* The single path to a trace after the merge. Takes calls and what sources know of processes, and numbers the
+ * sites of calls. Keeps sums by function, status and duration, and passes all of it to the store. A recording
+ * contains everything that took this path (recorder.h).
  *
- * Used by one thread. A batch: begin, then any of the rest, then commit; after an error, roll back. Functions
- * return 0, or -1 when the store has failed and said why. */
+ * Used by one thread. In a batch, call begin, then any other functions, then commit; after an error, roll
+ * back. Functions return 0, or -1 with the error set in the store. */
 #ifndef CT_LEDGER_H
 #define CT_LEDGER_H
 
@@ -15,48 +15,48 @@ struct ct_recorder;
 
 struct ct_ledger {
     struct ct_store *store;
-    struct ct_recorder *recorder; /* NULL without one */
-    struct ct_merge merge;        /* the owner of a batch begins it, and adds streams */
+    struct ct_recorder *recorder; /* NULL: no recording */
+    struct ct_merge merge;        /* the owner of a batch begins it and adds streams */
     uint32_t numbering;           /* the store's numbering in this batch */
 };
 
-/* ct_ledger_rollback() undoes what was taken since begin. The owners of accounts, callees and callers take
- * them back themselves, with ct_account_revert() and by function_id = 0. */
+/* ct_ledger_rollback() undoes everything since begin. The owners of accounts, callees and callers undo theirs
+ * with ct_account_revert() and by setting function_id = 0. */
 int ct_ledger_begin(struct ct_ledger *ledger);
 int ct_ledger_commit(struct ct_ledger *ledger);
 void ct_ledger_rollback(struct ct_ledger *ledger);
-/* Ends the recording too, with what was told behind the last commit. */
+/* Also ends the recording, and includes the events since the last commit. */
 void ct_ledger_finish(struct ct_ledger *ledger);
 
-/* Takes what the merge yields, `rows_max` calls at most; *rows says how many. */
+/* Takes at most `rows_max` calls from the merge. Sets *rows to their number. */
 int ct_ledger_calls(struct ct_ledger *ledger, uint64_t rows_max, uint64_t *rows);
 
-/* Makes the rows of a process where it has none, or numbers are new. */
+/* Makes the rows of a process if it has none, or if the numbers have changed. */
 int ct_ledger_register(struct ct_ledger *ledger, struct ct_account *account,
                        const struct ct_process_facts *facts);
-/* Returns whether the account was registered since the store's numbers began anew. */
+/* Returns whether the account was registered since the store's numbers last restarted. */
 static inline bool ct_account_is_registered(const struct ct_ledger *ledger, const struct ct_account *account)
 {
     return account->generation == ct_store_generation(ledger->store);
 }
-/* Sums of this batch are void. */
+/* Discards the sums of this batch. */
 void ct_account_revert(struct ct_account *account);
 void ct_account_finish(struct ct_account *account);
 
-/* Gives the callee its function_id, 0 where the trace has none of that name; the other one makes it. A
- * failure breaks the batch off. */
+/* Set the callee's function_id. The first sets 0 if the trace has no such function, and the second creates
+ * it. A failure aborts the batch. */
 void ct_ledger_find_function(struct ct_ledger *ledger, struct ct_callee *callee,
                              const struct ct_function_name *name);
 void ct_ledger_make_function(struct ct_ledger *ledger, struct ct_callee *callee,
                              const struct ct_function_name *name);
 
-/* Writes the sums of a thread, and that its records were read up to `position`; finds how far that was. */
+/* Save the position up to which a thread's records were read, write its sums, and find its saved position. */
 int ct_ledger_save_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
                         uint32_t lane, uint64_t position);
 void ct_ledger_sum_up(struct ct_ledger *ledger, struct ct_caller *caller);
 int ct_ledger_find_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
                         uint32_t lane, uint64_t *position);
-/* Forgets what is known of the thread's sites, and frees the memory for it. */
+/* Discards the thread's known sites and frees their memory. */
 void ct_caller_rest(struct ct_caller *caller);
 
 /* Writes the sums of a process's functions. */
@@ -65,19 +65,19 @@ int ct_ledger_save_loss(struct ct_ledger *ledger, const struct ct_loss_facts *fa
 int ct_ledger_find_losses(struct ct_ledger *ledger, const struct ct_account *account, uint32_t lane,
                           uint32_t tenancy, uint64_t *lost);
 int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_unsent_facts *facts);
-/* Open calls: all that there were are closed, then each. */
+/* Replace the open calls of a process. The first removes all of them, and the second adds one. */
 int ct_ledger_clear_open_calls(struct ct_ledger *ledger, const struct ct_account *account);
 int ct_ledger_open_call(struct ct_ledger *ledger, struct ct_caller *caller, uint32_t depth,
                         const struct ct_callee *callee, uint64_t start_ns);
-/* `state`: exited, killed or detached; or left, CT_STATE_LEFT, of a process that runs on and whose calls from
- * `ended_ns` on are not collected. */
+/* `state` is exited, killed, detached, or CT_STATE_LEFT for a process that keeps running but is not collected
+ * from `ended_ns` on. */
 #define CT_STATE_LEFT "left"
 int ct_ledger_end_process(struct ct_ledger *ledger, int64_t process_id, uint64_t ended_ns, const char *state);
-/* Tells what becomes of a process that the trace has as running. */
+/* The state of a process that the trace lists as running. */
 enum ct_going { CT_GOING_ENDED, CT_GOING_ON, CT_GOING_UNCOLLECTED };
-/* Ends those that the trace has as running and that have ended: how they went is not known. Those that run
- * and are not collected from are left, since `left_ns`. *running says how many run, where all were asked;
- * NULL is fine. May be outside of a batch. */
+/* Ends processes that the trace lists as running but that have ended. How they ended is unknown. Processes
+ * that run but are not collected are marked as left since `left_ns`. On success, sets *running to the number
+ * of processes still running; it may be NULL. Can be called outside a batch. */
 int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns, uint64_t left_ns,
                           enum ct_going (*going)(const struct ct_running *running, const void *data),
                           const void *data, uint64_t *running);

@@ -15,16 +15,16 @@
 
 struct ct_recorder {
     char *path;
-    int fd;         /* -1: it has ended */
-    uint64_t bytes; /* written */
-    bool is_new;    /* made by us: it goes again where nothing is recorded */
+    int fd;         /* -1: the recording has ended */
+    uint64_t bytes; /* bytes written */
+    bool is_new;    /* created by us; removed if nothing is recorded */
     struct ct_dump_header header;
     uint32_t
-        epoch; /* counts what was taken back, from 1: threads that were told before have to be told again */
+        epoch; /* counts rollbacks, from 1: threads recorded in an earlier epoch must be recorded again */
     struct ct_dump_buffer batch;
 };
 
-/* A file of ours may be written over if there is nothing in it, or a recording. */
+/* A file of ours may be overwritten if it is empty or a recording. */
 static const char *refuse(int fd)
 {
     uint64_t magic = 0;
@@ -57,7 +57,7 @@ int ct_recorder_create(const char *path, const char *session, struct ct_recorder
     recorder->header = (struct ct_dump_header){ .magic = CT_DUMP_MAGIC,
                                                 .version = CT_DUMP_VERSION,
                                                 .record_version = CT_PROTO_VERSION };
-    /* Neither a FIFO nor a link holds it up, or leads it elsewhere. */
+    /* Do not block on a FIFO or follow a link. */
     const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     recorder->fd = open(path, flags | O_CREAT | O_EXCL, 0600);
     recorder->is_new = recorder->fd >= 0;
@@ -109,7 +109,7 @@ void ct_recorder_destroy(struct ct_recorder *recorder)
 
 /* ---- batches ---- */
 
-/* The batch in memory is not written, and nothing from here on. */
+/* Ends the recording and drops the batch in memory. */
 static void stop(struct ct_recorder *recorder, const char *reason)
 {
     char name[CT_LOG_NAME_BYTES];

@@ -14,8 +14,8 @@ static const char *on_process(struct ct_shm_process *process, void *data)
     struct ct_adoption *adoption = data;
     if (process->who.seen_pid == getpid())
         return "it names the daemon";
-    /* No process holds a segment that the hook has left. Its process may have made the next one already. A
-     * probe's segment is never held by the process, and cannot claim an image that the hook records. */
+    /* No process holds a segment that the hook has left, and its process may have made the next one already.
+     * No process ever holds a probe's segment, and it must not claim an image that the hook records. */
     if ((ct_shm_is_probed(process) || !ct_shm_is_left(process)) &&
         ct_followed_disproves(&adoption->followed, &process->who))
         return "the process that it names has another one";
@@ -24,7 +24,7 @@ static const char *on_process(struct ct_shm_process *process, void *data)
     char name[CT_LOG_NAME_BYTES];
     ct_log(CT_LOG_process_found, "process %d is traced: %s", process->who.pid,
            ct_log_quote(name, process->facts.exe));
-    if (!ct_shm_is_probed(process)) /* its image replaces none that the hook records */
+    if (!ct_shm_is_probed(process)) /* a probed image never replaces a recorded one */
         ct_followed_end_earlier_images(&adoption->followed, &process->who);
     ct_followed_add(&adoption->followed, &process->who);
     ct_shm_adopt(&adoption->shm, process);
@@ -73,7 +73,7 @@ void ct_adoption_look(struct ct_adoption *adoption)
     const uint64_t now_ns = ct_monotonic_ns();
     const uint32_t segments = atomic_load_explicit(&adoption->shm.control->segments, memory_order_acquire);
     if (!ct_watch_scan(adoption->watch))
-        return; /* the directory could not be read: the next look tries again */
+        return; /* the directory could not be read; the next scan tries again */
     ct_shm_adopted(&adoption->shm, segments, now_ns);
     adoption->segments_seen = segments;
 }
@@ -101,7 +101,7 @@ bool ct_adoption_close_gone(struct ct_adoption *adoption)
     return gone != NULL;
 }
 
-/* The processes that run on when the daemon ends. */
+/* The processes that keep running when the daemon ends. */
 struct left {
     uint32_t count;
     int32_t pids[CT_LEFT_NAMED_MAX];
@@ -114,7 +114,7 @@ static void note_left(struct left *left, const struct ct_shm_process *process)
     const uint32_t named = left->count < CT_LEFT_NAMED_MAX ? left->count : CT_LEFT_NAMED_MAX;
     for (uint32_t i = 0; i < named; i++) {
         if (left->pids[i] == process->who.seen_pid)
-            return; /* it has two segments: its hook let go of one */
+            return; /* its hook let go of one segment and has another */
     }
     if (named < CT_LEFT_NAMED_MAX)
         left->pids[named] = process->who.seen_pid;
@@ -141,7 +141,7 @@ void ct_adoption_end(struct ct_adoption *adoption, struct ct_ledger *ledger, boo
         ct_ledger_end_orphans(ledger, now_ns, now_ns, ct_shm_going_at_end, shm, NULL);
     for (struct ct_shm_process *p = shm->processes, *next; p; p = next) {
         next = p->next;
-        /* The hooks have let go by then, even where no batch came to tell them. */
+        /* Detaches the hooks, even if no batch did. */
         ct_shm_detach(p);
         const bool was_read = p->account.generation != 0 && !cut_short;
         if (!ledger || (!was_read && ct_shm_has_backlog(p)))

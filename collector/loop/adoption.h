@@ -1,5 +1,5 @@
-/* The processes of the session on the loop's side: found, followed to their end, handed to the worker, and
- * closed when they come back. Loop thread. */
+/* The loop's side of the session's processes. Finds them, follows them to their end, passes them to the
+ * worker, and closes them when the worker returns them. Loop thread. */
 #ifndef CT_ADOPTION_H
 #define CT_ADOPTION_H
 
@@ -16,30 +16,30 @@ struct ct_adoption {
     struct ct_watch *watch;
     struct ct_followed followed;
     uint32_t segments_seen;
-    uint64_t detached;        /* processes that broke a rule */
-    char left[CT_LEFT_BYTES]; /* "COUNT PID …", once it has ended: processes that run on, the first of them
-                                 named */
+    uint64_t detached;        /* processes that violated the protocol */
+    char left[CT_LEFT_BYTES]; /* set at the end: "COUNT PID …" of the processes that keep running, with the
+                                 first CT_LEFT_NAMED_MAX pids */
     void (*on_found)(void *data);
     void *data;
 };
 
-/* `dir`, of the segments, and `control` stay the caller's. `on_found` is called for each process that is new,
- * `on_end` for each that the loop finds to have ended. */
+/* `dir`, the folder of the segments, and `control` stay the caller's. Calls `on_found` for each new process,
+ * and `on_end` for each process whose end the loop detects. */
 void ct_adoption_init(struct ct_adoption *adoption, uv_loop_t *loop, const char *dir,
                       struct ct_control *control, void (*on_found)(void *data), void (*on_end)(void *data),
                       void *data);
-/* 0 or a libuv error. */
+/* Returns 0 or a libuv error. */
 int ct_adoption_start(struct ct_adoption *adoption, const struct ct_session *session, bool system);
-/* Looks for new segments; what the hooks have counted before the look is known after it. */
+/* Looks for new segments. Finds every segment that a hook has counted before the call. */
 void ct_adoption_look(struct ct_adoption *adoption);
-/* The same if a hook has counted one. */
+/* The same, but only if a hook has counted a new segment. */
 void ct_adoption_look_for_counted(struct ct_adoption *adoption);
-/* Finds what a flush must not miss: segments that were just made, processes that just ended. */
+/* Finds everything that a flush must include: segments just made and processes just ended. */
 void ct_adoption_look_around(struct ct_adoption *adoption);
-/* Closes those that came back; whether there were any. */
+/* Closes the processes that the worker has returned. Returns whether there were any. */
 bool ct_adoption_close_gone(struct ct_adoption *adoption);
-/* The worker has ended. What is left is written to `ledger`, NULL where it cannot be, and closed; what was to
- * be read yet, as where `cut_short`, stays in shared memory for the next daemon. */
+/* Call after the worker has ended. Writes the remaining processes to `ledger`, or nowhere if it is NULL, and
+ * closes them. Unread calls, such as after `cut_short`, stay in shared memory for the next daemon. */
 void ct_adoption_end(struct ct_adoption *adoption, struct ct_ledger *ledger, bool cut_short);
 void ct_adoption_finish(struct ct_adoption *adoption);
 

@@ -14,20 +14,21 @@
 #include <string.h>
 
 enum {
-    ROWS_MAX = 250000,   /* a batch's: about a tenth of a second */
-    EXPIRE_ROWS = 20000, /* taken away behind a batch: a hundredth of a second; more where more come */
-    ROW_BYTES = 21,      /* of a call and its details, about */
-    PIECE_ROWS = 4096,   /* between looks at whether the batch before has left */
+    ROWS_MAX = 250000,   /* per batch: about a tenth of a second */
+    EXPIRE_ROWS = 20000, /* removed after a batch, about a hundredth of a second; more if more are stored */
+    ROW_BYTES = 21,      /* of a call with its details, approximately */
+    PIECE_ROWS = 4096,   /* taken between checks for the end of the previous commit */
 };
-/* Rows, and how full a ring was, in thousandths, from which on a batch is committed beside the next one. The
- * daemons of tests/faults wait for less. */
+/* The minimum rows of a batch, and the minimum fill of a ring in thousandths, for committing a batch while
+ * the next one is made. The daemons of tests/faults use lower values. */
 #ifndef CT_BESIDE_ROWS_MIN
 #define CT_BESIDE_ROWS_MIN 10000
 #define CT_BESIDE_FILL_MIN CT_FILL_WANTED
 #endif
-/* Between batches that go alone, behind which there is something to take away. */
+/* With --keep, at least this often a batch is committed on its own, so that old rows can be removed after it.
+ */
 #define ALONE_INTERVAL_NS UINT64_C(100000000)
-#define LOG_BYTES_MAX     (UINT64_C(256) << 20) /* beyond it a log that a reader holds begins a new file */
+#define LOG_BYTES_MAX     (UINT64_C(256) << 20) /* a log of this size held by a reader starts a new file */
 #define PRUNE_INTERVAL_NS UINT64_C(60000000000)
 #define GO_ON_RETRY_NS    UINT64_C(10000000000)
 
@@ -38,7 +39,7 @@ uint64_t ct_bounds_share(const struct ct_bounds *bounds)
     return bounds->max_bytes / CT_SERIES_FILES_MAX;
 }
 
-/* Bounds a batch. Where files are small, it is a third of a file at most. */
+/* Returns the limit of a batch. With small files, it is at most a third of a file. */
 static uint64_t rows_max(const struct ct_bounds *bounds)
 {
     const uint64_t rows = ct_bounds_share(bounds) / 3 / ROW_BYTES;
@@ -50,7 +51,7 @@ static void revert(struct ct_collection *collection)
     EACH_SOURCE(s) s->class->revert(s);
 }
 
-/* ---- behind a commit ---- */
+/* ---- after a commit ---- */
 
 void ct_batch_describe(struct ct_collection *collection, struct ct_report *report)
 {
@@ -63,7 +64,7 @@ void ct_batch_describe(struct ct_collection *collection, struct ct_report *repor
     snprintf(report->checkpoint_error, sizeof(report->checkpoint_error), "%s", problem ? problem : "");
 }
 
-/* Gives back what a committed batch took. */
+/* Returns to the sources the room of everything that a committed batch took. */
 static void publish(struct ct_collection *collection, struct ct_batch *batch)
 {
     CT_TEST_POINT("batch.committed");
@@ -81,7 +82,7 @@ static void tell(const struct ct_report *of_batch, struct ct_report *report)
     report->expired_total = before.expired_total + of_batch->expired;
 }
 
-/* Waits for the commit that was started, and sees to its batch; 0, or -1 if that could not be committed. */
+/* Waits for the commit in progress and publishes its batch. Returns 0, or -1 if the commit failed. */
 static int follow(struct ct_collection *collection)
 {
     if (!collection->is_committing)
@@ -109,7 +110,7 @@ static void undo(struct ct_collection *collection, struct ct_report *own)
     struct ct_store *store = collection->ledger.store;
     const bool is_committed = ct_store_commit_wait(store) == 0;
     memcpy(own->error, ct_store_error(store), sizeof(own->error));
-    /* Sees to what was committed, which is not to be read again. */
+    /* Publish a batch that was committed, so that it is not read again. */
     if (is_committed)
         follow(collection);
     ct_ledger_rollback(&collection->ledger);
@@ -117,8 +118,8 @@ static void undo(struct ct_collection *collection, struct ct_report *own)
     revert(collection);
 }
 
-/* A piece of what is older than what is kept: twice what was stored since the last one, so that rows go as
- * fast as they come. */
+/* Removes a part of the rows older than --keep. The part is twice the rows stored since the last one, so that
+ * old rows are removed as fast as new ones arrive. */
 static void expire(struct ct_collection *collection, const struct ct_batch *batch)
 {
     struct ct_report *report = batch->report;
@@ -147,13 +148,13 @@ static void prune(struct ct_collection *collection, uint64_t now_ns)
 {
     const struct ct_bounds *bounds = &collection->bounds;
     collection->pruned_ns = now_ns;
-    /* Keeps two shares free: the file in use grows to its share, and its log and a batch need room. */
+    /* Keep two shares free: one for the file in use, and one for its log and a batch. */
     ct_store_prune(collection->ledger.store, bounds->max_bytes - 2 * ct_bounds_share(bounds),
                    bounds->keep_ns && now_ns > bounds->keep_ns ? now_ns - bounds->keep_ns : 0, note_removed);
 }
 
-/* Returns why the trace is to go on in its next file, or NULL. A log that a reader holds grows until the
- * reader ends; that of the next file begins anew. */
+/* Returns the reason for continuing the trace in its next file, or NULL. A log held by a reader grows until
+ * that reader ends, while the next file starts with an empty log. */
 static const char *why_go_on(struct ct_collection *collection, uint64_t now_ns)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
@@ -185,7 +186,7 @@ void ct_batch_go_on(struct ct_collection *collection, const struct ct_report *re
     prune(collection, now_ns);
 }
 
-/* Behind a commit. */
+/* Call after a commit. */
 static void tend_files(struct ct_collection *collection, const struct ct_batch *batch)
 {
     struct ct_report *report = batch->report;
@@ -197,7 +198,7 @@ static void tend_files(struct ct_collection *collection, const struct ct_batch *
 
 /* ---- a batch ---- */
 
-/* Takes the calls. As soon as the batch before has left, its room in the rings is given back. */
+/* Takes the calls. Once the previous batch is committed, returns its room in the rings at once. */
 static int take_calls(struct ct_collection *collection, struct ct_batch *batch)
 {
     uint64_t *rows = &batch->report->rows, wanted, taken;
@@ -212,7 +213,7 @@ static int take_calls(struct ct_collection *collection, struct ct_batch *batch)
     return 0;
 }
 
-/* All between begin and commit; 0 or -1. */
+/* Everything between begin and commit. Returns 0 or -1. */
 static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
 {
     struct ct_ledger *ledger = batch->ledger;
@@ -234,7 +235,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
         return -1;
     CT_TEST_POINT("batch.inserted");
     own->more = ledger->merge.count > 0;
-    /* All that returned before the earliest call that was left is stored. */
+    /* Every call that returned before the earliest remaining call is stored. */
     own->flushed_ns = batch->until_ns;
     if (own->more)
         own->flushed_ns = ct_merge_due_ns(&ledger->merge) > 0 ? ct_merge_due_ns(&ledger->merge) - 1 : 0;
@@ -249,8 +250,8 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
     return 0;
 }
 
-/* Returns whether the file has room for this batch and another one: only behind both is it seen whether the
- * trace goes on in its next file. */
+/* Returns whether the file has room for this batch and the next. Only after both can the trace continue in
+ * its next file. */
 static bool has_room(const struct ct_collection *collection, const struct ct_batch *batch)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
@@ -269,7 +270,7 @@ static bool may_commit_beside(struct ct_collection *collection, const struct ct_
            (collection->bounds.keep_ns == 0 || batch->now_ns - collection->alone_ns < ALONE_INTERVAL_NS);
 }
 
-/* Ends a batch that was filled; 0 or -1. */
+/* Finishes a filled batch. Returns 0 or -1. */
 static int end_batch(struct ct_collection *collection, const struct ct_request *request,
                      struct ct_batch *batch)
 {
@@ -305,7 +306,7 @@ bool ct_batch_make(struct ct_collection *collection, const struct ct_request *re
         .rows_max = rows_max(&collection->bounds),
         .snapshot_open = request->snapshot_open || request->flush_ns,
     };
-    /* Beginning may wait for somebody else's lock; time is taken behind it. */
+    /* ct_ledger_begin() may wait for another process's lock, so take the time after it. */
     const int begun = ct_ledger_begin(ledger);
     batch.now_ns = ct_monotonic_ns();
     batch.until_ns = UINT64_MAX;

@@ -26,24 +26,24 @@ struct client {
     struct ct_commands *commands;
     char line[LINE_MAX_BYTES];
     size_t length;
-    uid_t uid;      /* the user's, by the kernel's word */
-    bool is_reader; /* one who may read the trace */
+    uid_t uid;      /* from SO_PEERCRED */
+    bool is_reader; /* may read the trace */
     bool holds, stops;
-    uint64_t flush_ns; /* 0: does not wait */
+    uint64_t flush_ns; /* 0: not waiting */
     struct client *next;
 };
 
 struct listener {
     uv_pipe_t pipe;
     struct ct_commands *commands;
-    bool is_last; /* the commands go with it */
+    bool is_last; /* frees the commands when it is closed */
 };
 
 struct ct_commands {
     uv_loop_t *loop;
-    struct listener *listener; /* NULL where it could not be made anew */
+    struct listener *listener; /* NULL if it could not be recreated */
     char path[128];
-    ino_t inode; /* the socket's: a successor may have put its own there */
+    ino_t inode; /* of the socket; a successor may have bound the same path */
     struct ct_command_handler handler;
     struct client *clients;
     size_t holders;
@@ -84,14 +84,14 @@ static void on_written(uv_write_t *write, int status)
 static void answer(struct client *client, const char *text)
 {
     const size_t length = strlen(text);
-    /* A client that asks and does not read. */
+    /* The client sends commands but does not read the answers. */
     if (uv_stream_get_write_queue_size((uv_stream_t *)&client->pipe) > UNREAD_MAX_BYTES) {
         drop(client);
         return;
     }
     struct answer *reply = malloc(sizeof(*reply) + length);
     if (!reply) {
-        drop(client); /* the client hears at least that no answer comes */
+        drop(client); /* closing the connection shows the client that there is no answer */
         return;
     }
     reply->write.data = reply;
@@ -139,7 +139,7 @@ static void do_hold(struct client *client)
         answer(client, "error the daemon is leaving\n");
         return;
     }
-    /* Users who may not read the trace are not told where it lies. */
+    /* Do not reveal the path of the trace to users who may not read it. */
     snprintf(text, sizeof(text), "ok %s\n", client->is_reader ? client->commands->handler.database : "");
     if (!client->holds) {
         client->holds = true;
@@ -148,7 +148,7 @@ static void do_hold(struct client *client)
     answer(client, text);
 }
 
-/* The last holder of a daemon that leaves when unused hears when it has left. */
+/* With --auto, the last holder gets its answer when the daemon has left. */
 static void do_release(struct client *client)
 {
     struct ct_commands *commands = client->commands;
@@ -235,10 +235,11 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
         client->length -= used;
     }
     if (client->length == sizeof(client->line))
-        drop(client); /* no command is that long */
+        drop(client); /* longer than any command */
 }
 
-/* Tells whether whoever connected is in the group that may read the trace, by any of his groups. */
+/* Returns whether the peer is in the group that may read the trace. Checks its primary and supplementary
+ * groups. */
 static bool is_member(int fd, gid_t first, gid_t group)
 {
     enum { GROUPS_MAX = 1024 };
@@ -257,7 +258,7 @@ static bool is_member(int fd, gid_t first, gid_t group)
     return false;
 }
 
-/* Finds out whose the connection is. False when it is not to be served. */
+/* Finds out the peer's user. Returns false if the connection must be refused. */
 static bool may_connect(struct client *client)
 {
     struct ucred peer;
@@ -301,8 +302,8 @@ static void on_listener_closed(uv_handle_t *handle)
     free(listener);
 }
 
-/* A socket under its name. (Of one that libuv has bound it would take the name away, whosever it is by then.)
- * Its descriptor, or a libuv error. */
+/* Binds a socket to its path, without libuv. libuv would later unlink the path, even if another process owns
+ * it by then. Returns a descriptor or a libuv error. */
 static int bind_socket(struct ct_commands *commands)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -310,7 +311,7 @@ static int bind_socket(struct ct_commands *commands)
     if (strlen(commands->path) >= sizeof(address.sun_path))
         return UV_ENAMETOOLONG;
     strcpy(address.sun_path, commands->path);
-    unlink(commands->path); /* the session's lock says that nobody serves it */
+    unlink(commands->path); /* the session's lock proves that the socket is not in use */
     CT_TEST_POINT("command.binding");
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const mode_t mask = umask(commands->handler.system ? 0111 : 0177);
@@ -325,7 +326,7 @@ static int bind_socket(struct ct_commands *commands)
     return error ? error : fd;
 }
 
-/* 0 or a libuv error; the listener is to be closed where there is one. */
+/* Returns 0 or a libuv error. On error, the listener, if set, must still be closed. */
 static int start_listening(struct ct_commands *commands)
 {
     const int fd = bind_socket(commands);
@@ -376,7 +377,8 @@ bool ct_commands_renew(struct ct_commands *commands)
     return start_listening(commands) == 0;
 }
 
-/* Tells root what others lack in the system's session; that is no failure of his. */
+/* In the system's session, root also gets a report of calls missing from other users. It begins with `ok`,
+ * since root's own flush did not fail. */
 static void answer_flush(struct client *client, const struct ct_flush_answers *answers)
 {
     char text[ANSWER_BYTES], what[ANSWER_BYTES - 16];
@@ -430,7 +432,7 @@ void ct_commands_destroy(struct ct_commands *commands, const char *left, const c
         if (client->stops)
             answer(client, text);
         client->holds = false;
-        /* Small answers were written at once; the connection's end says that the daemon is done. */
+        /* Small answers were written synchronously. The end of the connection marks the end of the daemon. */
         drop(client);
     }
     if (!commands->listener) {

@@ -14,7 +14,7 @@ const struct ct_file_source *const ct_file_sources[] = {
     NULL,
 };
 
-/* A database of its own; what is wrong with it is found before anything is read. */
+/* Checks for a new database. Detects problems with it before any file is read. */
 static int check_database(const char *database, char *message)
 {
     struct stat status;
@@ -34,7 +34,7 @@ static int check_database(const char *database, char *message)
     return -1;
 }
 
-/* Looks for an earlier file, whose sources are newest first. */
+/* Compares the source with all earlier ones. The list has the newest first. */
 static int refuse_twin(const struct ct_file_source *kind, char *const *paths, size_t count,
                        const struct ct_source *source, char *message)
 {
@@ -69,7 +69,7 @@ static int open_all(const struct ct_file_source *kind, char *const *paths, size_
     return 0;
 }
 
-/* Batches until nothing is left. */
+/* Makes batches until there is nothing left. */
 static int store_all(struct ct_collection *collection, char *message)
 {
     struct ct_report report = { .backlog = true };

@@ -1,4 +1,4 @@
-/* cudatraced: options, going to the background, exit status. */
+/* cudatraced: options, start in the background, exit status. */
 #include "database.h"
 #include "file_sources.h"
 #include "log.h"
@@ -68,7 +68,7 @@ static const char help_end[] =
     "In the foreground it tells a service manager, as sd_notify(3) does, how it is.\n"
     "Exit status: 0, 1 for a failure, 2 for wrong usage.\n";
 
-/* One line on standard error: what somebody gave as a path may have several. */
+/* Prints one line on standard error. A path on the command line may contain newlines. */
 static void say(const char *text)
 {
     char line[CT_MESSAGE_BYTES * 4 + 64];
@@ -86,7 +86,7 @@ static int wrong(const char *format, const char *what)
     return EXIT_USAGE;
 }
 
-/* "1M" to bytes; 0 for what is no size. */
+/* Converts "1M" to bytes. Returns 0 for an invalid size. */
 static uint64_t parse_size(const char *text)
 {
     char *end;
@@ -106,7 +106,7 @@ static uint64_t parse_size(const char *text)
     return number * unit;
 }
 
-/* "10m" to nanoseconds; 0 for what is no duration from a second to ten years. */
+/* Converts "10m" to nanoseconds. Returns 0 unless it is a duration from one second to ten years. */
 static uint64_t parse_duration(const char *text)
 {
     static const struct {
@@ -132,8 +132,8 @@ static unsigned parse_workers(const char *text)
     return number >= 1 && number <= CT_WORKERS_MAX && !text[1] ? number : 0;
 }
 
-/* A quarter of the processors that there are for it, and one at least; in tests/faults what has more to fail.
- */
+/* Returns a quarter of the available processors, at least 1. tests/faults use 2, which has more points of
+ * failure. */
 static unsigned usual_workers(void)
 {
 #ifdef CT_WORKERS_USUAL
@@ -144,7 +144,7 @@ static unsigned usual_workers(void)
 #endif
 }
 
-/* A group by its name or number. */
+/* Accepts a group's name or number. */
 static bool parse_group(const char *text, struct ct_private_readers *readers)
 {
     char *end;
@@ -156,8 +156,8 @@ static bool parse_group(const char *text, struct ct_private_readers *readers)
     return true;
 }
 
-/* Whoever started it with one of the three closed would have the lock of the database, say, opened as
- * standard error, and lines of the log written to it. */
+/* Opens /dev/null for closed standard descriptors. Otherwise the database's lock, for example, could be
+ * opened as standard error, and log lines would be written to it. */
 static void open_standard_files(void)
 {
     int fd;
@@ -168,8 +168,8 @@ static void open_standard_files(void)
         close(fd);
 }
 
-/* The parent of a background daemon waits for one byte: 0 for ready; else the exit status, and the sentence
- * was printed. */
+/* The parent of a background daemon waits for one byte, which means ready. At the end of the pipe without
+ * one, it returns the exit status of the daemon, which has printed the error. */
 struct readiness {
     int fd; /* -1 in the foreground */
     const char *log_path;
@@ -184,7 +184,7 @@ static void on_ready(void *data)
     if (write(readiness->fd, &ready, 1) != 1)
         ct_log(CT_LOG_nobody_waited, "nobody waited for the start");
     close(readiness->fd);
-    /* First, since the worker may have something to say meanwhile. */
+    /* Redirect the log first, since the worker may log at any time. */
     ct_log_to(readiness->log_path);
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, STDIN_FILENO);
@@ -204,7 +204,7 @@ static int run(const struct ct_daemon_options *options, const struct readiness *
 
 static int run_in_background(const struct ct_daemon_options *options, struct readiness *readiness)
 {
-    /* The daemon must not keep what the caller had open: a lock, a pipe that a process waits on. */
+    /* Close everything that the caller had open, such as a lock or a pipe that another process waits on. */
     syscall(SYS_close_range, 3U, ~0U, 0U);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -233,8 +233,8 @@ static int run_in_background(const struct ct_daemon_options *options, struct rea
     return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
 }
 
-/* An absolute path for a file that need not exist: the daemon leaves the directory it was started in. NULL,
- * or why there is none. */
+/* Makes the path absolute, since the daemon changes its directory. The file need not exist. Returns NULL, or
+ * the reason for failing. */
 static const char *absolute(const char *path, char *out, size_t bytes)
 {
     char cwd[4096] = "";
@@ -256,7 +256,7 @@ static int refuse(const char *option, const char *path, const char *why)
 
 int main(int argc, char **argv)
 {
-    enum { FILE_SOURCES = 256 }; /* behind all letters */
+    enum { FILE_SOURCES = 256 }; /* above all characters */
     enum { KNOWN_MAX = 32 };
     int foreground = 0, leaves = 0, system = 0;
     struct option known[KNOWN_MAX] = {
@@ -394,7 +394,7 @@ int main(int argc, char **argv)
         return refuse("--db", database, why);
     options.database = path;
     char message[CT_MESSAGE_BYTES] = "";
-    signal(SIGXFSZ, SIG_IGN); /* at a bound on files a write fails, as on a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* makes a write beyond the file size limit fail like one on a full disk */
     if (files) {
         const int status = ct_file_sources_store(files, argv + optind, (size_t)(argc - optind), path,
                                                  &options.bounds, message);

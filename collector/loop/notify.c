@@ -20,7 +20,7 @@ static int connect_to(const char *path)
         return -1;
     memcpy(address.sun_path, path, length);
     if (path[0] == '@')
-        address.sun_path[0] = '\0'; /* a name without a file */
+        address.sun_path[0] = '\0'; /* the abstract namespace */
     const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     const socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
     const struct timeval patience = { .tv_sec = 5 };
@@ -37,13 +37,15 @@ static bool say(const struct ct_notify *notify, const char *lines, int flags)
     return notify->fd >= 0 && send(notify->fd, lines, strlen(lines), MSG_NOSIGNAL | flags) >= 0;
 }
 
-/* A manager whose queue is full is waited for where it must know, not where the next one says as much. */
+/* Do not block if the manager's queue is full, since the next ping serves as well. Only ct_notify_say()
+ * blocks. */
 static void on_watchdog(uv_timer_t *timer)
 {
     say(timer->data, "WATCHDOG=1", MSG_DONTWAIT);
 }
 
-/* Half of what the manager waits, as it recommends; 0 when it does not wait for this process. */
+/* Returns half of the manager's timeout, as sd_watchdog_enabled(3) recommends, or 0 if it does not supervise
+ * this process. */
 static uint64_t watchdog_ms(void)
 {
     const char *interval_us = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");

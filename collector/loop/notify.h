@@ -1,4 +1,5 @@
-/* Tells a service manager of the daemon, by the datagrams of sd_notify(3) to $NOTIFY_SOCKET. Loop thread. */
+/* Notifies a service manager of the daemon's state, by the datagrams of sd_notify(3) to $NOTIFY_SOCKET. Loop
+ * thread. */
 #ifndef CT_NOTIFY_H
 #define CT_NOTIFY_H
 
@@ -6,21 +7,21 @@
 #include <uv.h>
 
 struct ct_notify {
-    int fd;           /* -1: nobody wants to know */
-    char status[256]; /* as told last */
+    int fd;           /* -1: no manager */
+    char status[256]; /* the last one sent */
     uv_timer_t watchdog;
 };
 
-/* Connects where the environment names a socket. `supervised` is false for a daemon that somebody else
- * started in passing, whose environment is not meant for it: it tells nobody anything. */
+/* Connects if the environment names a socket. `supervised` is false for a daemon in the background. The
+ * environment of its caller is not meant for it, so it sends nothing. */
 void ct_notify_init(struct ct_notify *notify, uv_loop_t *loop, bool supervised);
-/* "READY=1", or several of such lines. Waits five seconds for a manager that does not read. */
+/* Sends "READY=1" or several such lines. Waits up to five seconds for a manager that does not read. */
 void ct_notify_say(const struct ct_notify *notify, const char *lines);
-/* One line for people; told when it is another than the one told last. */
+/* Sends one line for humans if it differs from the last one. */
 void ct_notify_status(struct ct_notify *notify, const char *text);
-/* RELOADING=1 with its time; READY=1 ends it. */
+/* Sends RELOADING=1 with its time. READY=1 ends it. */
 void ct_notify_reloading(const struct ct_notify *notify);
-/* The loop has to come round once more to close the timer. */
+/* The loop must run once more to close the timer. */
 void ct_notify_finish(struct ct_notify *notify);
 
 #endif

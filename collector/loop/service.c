@@ -19,9 +19,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Batches are made one right after the other while they are full, every PACE_MS while calls come, sooner
- * where a ring would be fuller than CT_FILL_WANTED by then, and none until the doorbell rings once two in a
- * row found nothing. Every HOUSEKEEPING_MS the open calls are looked at, and whatever a doorbell may have
+/* Full batches follow one another at once. While calls arrive, a batch is made every PACE_MS, or sooner if a
+ * ring would exceed CT_FILL_WANTED by then. After two empty batches in a row, the next doorbell starts the
+ * next one. Every HOUSEKEEPING_MS, the daemon checks open calls and everything that a doorbell may have
  * missed. */
 enum {
     GATHER_MS = 10,
@@ -43,25 +43,25 @@ struct daemon {
     uv_timer_t pace, housekeeping, unused, flush_due;
     uv_signal_t term, interrupt, hangup;
     struct ct_notify notify;
-    char database[4096]; /* the file that was in use at the start: its trace is read by it. What is in use by
-                            now only the worker knows */
+    char database[4096]; /* the file in use at the start, whose path opens the trace; only the worker knows
+                            the current one */
     struct ct_report last;
     unsigned int empty_batches;
-    uint64_t batch_ms; /* when the last batch came back, by the loop's clock */
+    uint64_t batch_ms; /* time of the last report, by the loop's clock */
     bool awake;        /* the pace timer runs or a batch is being made */
     bool failing;
     bool clock_doubted; /* by the kernel, since the session chose it */
-    bool rotating;      /* new files were asked for, and are not there yet */
+    bool rotating;      /* new files were requested and do not exist yet */
     bool stopping;
-    bool cut_short;                 /* it stops though calls wait */
+    bool cut_short;                 /* stops although calls wait */
     bool is_taken;                  /* another daemon has the session */
-    bool files_gone;                /* the session's files were removed, and are not made anew yet */
-    unsigned int made_anew;         /* how often the session's files were made anew */
-    uint64_t progress_ms;           /* when the stop began, or last stored something */
-    char stamp[CT_LOG_STAMP_BYTES]; /* since when it fails, or not */
+    bool files_gone;                /* the session's files were removed and are not recreated yet */
+    unsigned int made_anew;         /* number of times the session's files were recreated */
+    uint64_t progress_ms;           /* time when the stop began or last stored something */
+    char stamp[CT_LOG_STAMP_BYTES]; /* start of the current state, failing or not */
 };
 
-/* A line of what it does, for `systemctl status`. */
+/* Sends one line about the state, for `systemctl status`. */
 static void tell_status(struct daemon *daemon)
 {
     const struct ct_report *last = &daemon->last;
@@ -75,7 +75,7 @@ static void tell_status(struct daemon *daemon)
 static void on_pace(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
-    /* After a failure takes the open calls too: they may be what failed, and only some batches take them. */
+    /* After a failure, include the open calls. They may be the cause, and only some batches include them. */
     ct_worker_request(daemon->worker, (struct ct_request){ .snapshot_open = daemon->failing });
 }
 
@@ -88,9 +88,9 @@ static void batch_in(struct daemon *daemon, unsigned int ms)
         uv_timer_start(&daemon->pace, on_pace, ms, 0);
 }
 
-/* The time to the next batch in which the fullest ring will fill to CT_FILL_WANTED, at the rate at which it
- * filled since the last one, and has gone on filling since this one looked: a checkpoint or a slow disk then
- * finds room in it. */
+/* Returns the time until the fullest ring fills to CT_FILL_WANTED, at its rate since the last batch.
+ * Subtracts the time since this batch was read, when it kept filling. The room left absorbs a checkpoint or a
+ * slow disk. */
 static unsigned int pace_ms(const struct ct_report *report, uint64_t since_last_ms)
 {
     if (report->fill == 0)
@@ -119,7 +119,7 @@ static void on_found(void *data)
 
 static void stop_loop(struct daemon *daemon);
 
-/* The log may lie on the disk that is full: what it could not say then it says when all is well again. */
+/* The log may be on the same full disk, so the message about the recovery repeats the error. */
 static void note_failing(struct daemon *daemon, const struct ct_report *report)
 {
     if (!daemon->failing)
@@ -156,7 +156,7 @@ static bool misses(uint32_t uid, bool all, char *text, size_t bytes, const void 
     return ct_shortage_say(&is_short, text, bytes);
 }
 
-/* A stop goes on until nothing waits, or nothing more can be stored. */
+/* Continues a stop until no calls wait, or no more can be stored. */
 static void go_on_stopping(struct daemon *daemon, const struct ct_report *report)
 {
     if (report->rows > 0)
@@ -178,7 +178,7 @@ static void plan_next(struct daemon *daemon, const struct ct_report *report, uin
         batch_in(daemon, RETRY_MS);
     } else if (flush_ns) {
         daemon->awake = true;
-        if (!uv_is_active((uv_handle_t *)&daemon->flush_due)) /* else on_flush_due() asks for it */
+        if (!uv_is_active((uv_handle_t *)&daemon->flush_due)) /* otherwise on_flush_due() requests it */
             ct_worker_request(daemon->worker, (struct ct_request){ .flush_ns = flush_ns });
     } else if (report->more) {
         batch_in(daemon, 0);
@@ -197,7 +197,7 @@ static void on_batch(const struct ct_report *report, void *data)
 {
     struct daemon *daemon = data;
     const bool any_gone = ct_adoption_close_gone(&daemon->adoption);
-    /* The memory of a thousand processes lies in pieces between what stays. */
+    /* The memory freed for a thousand processes is fragmented, so malloc does not return it by itself. */
     if (any_gone && report->processes == 0)
         malloc_trim(0);
     if (daemon->rotating && (report->has_gone_on || !ct_worker_busy(daemon->worker))) {
@@ -241,8 +241,8 @@ static void on_doorbell(void *data)
     batch_in(daemon, daemon->awake ? 0 : GATHER_MS);
 }
 
-/* The kernel may find out late that the processor's counter is not to be trusted. What is recorded goes on to
- * be timed with it, and is as right as the anchors that are taken all the time. */
+/* The kernel may stop trusting the processor's counter at any time. Recording continues with the counter.
+ * Times are as accurate as the anchors, which are taken all the time. */
 static void check_clock(struct daemon *daemon)
 {
     char source[CT_CLOCK_SOURCES_BYTES];
@@ -262,9 +262,9 @@ static void check_clock(struct daemon *daemon)
 
 static void begin_stop(struct daemon *daemon);
 
-/* Somebody may remove the session's files, as systemd-logind does with a user's at his last logout: they are
- * made anew, and the hooks told to look again. Where another daemon has come meanwhile, this one stores what
- * it has, and leaves. */
+/* Recreates the session's files if they were removed, and has the hooks look for the session again.
+ * systemd-logind removes them at a user's last logout. If another daemon has taken the session, stores the
+ * recorded calls and stops. */
 static void check_files(struct daemon *daemon)
 {
     const bool session = ct_session_is_named(&daemon->session),
@@ -317,7 +317,7 @@ static void on_flush_due(uv_timer_t *timer)
                       (struct ct_request){ .flush_ns = ct_commands_waiting(daemon->commands) });
 }
 
-/* Users may flush as often as they like: in the system's session the look around is one for all who asked
+/* Users may flush as often as they like. In the system's session, one scan serves all flushes requested
  * within ten milliseconds. */
 static void on_flush(uint64_t flush_ns, void *data)
 {
@@ -331,7 +331,7 @@ static void on_flush(uint64_t flush_ns, void *data)
     ct_worker_request(daemon->worker, (struct ct_request){ .flush_ns = flush_ns });
 }
 
-/* Adds what there is no room for to the text; nothing where there is room. */
+/* Appends the counts of the shortage. */
 static void add_shortage(char *text, size_t bytes, const struct ct_shortage *is_short)
 {
     const size_t length = strlen(text);
@@ -385,7 +385,7 @@ static void on_status(char *text, size_t bytes, void *data)
     snprintf(text + length, bytes - length, "made_anew %u\n", daemon->made_anew);
 }
 
-/* A batch tells the hooks to look. */
+/* The next batch notifies the hooks. */
 static bool on_set(const char *wishes, char *problem, size_t bytes, void *data)
 {
     struct daemon *daemon = data;
@@ -395,7 +395,7 @@ static bool on_set(const char *wishes, char *problem, size_t bytes, void *data)
     return true;
 }
 
-/* The hooks are told to let go, then what they have published is stored. */
+/* Makes the hooks let go, then stores everything that they have published. */
 static void begin_stop(struct daemon *daemon)
 {
     if (daemon->stopping)
@@ -420,8 +420,7 @@ static void on_signal(uv_signal_t *signal, int number)
     begin_stop(signal->data);
 }
 
-/* The log needs nothing for new files to begin: it is opened for each line. on_batch() says that it is done.
- */
+/* The log needs no action, since it is opened for each line. on_batch() reports the end of the reload. */
 static void rotate(struct daemon *daemon)
 {
     daemon->rotating = true;
@@ -430,8 +429,8 @@ static void rotate(struct daemon *daemon)
     ct_worker_request(daemon->worker, (struct ct_request){ .next_file = true });
 }
 
-/* From a terminal that goes, a hang-up means the end, as it does for every program; otherwise it is
- * logrotate's. */
+/* A hang-up of the controlling terminal stops the daemon, as it stops any program. Otherwise logrotate sent
+ * it. */
 static void on_hangup(uv_signal_t *signal, int number)
 {
     struct daemon *daemon = signal->data;
@@ -446,7 +445,7 @@ static void on_unused(uv_timer_t *timer)
     begin_stop(timer->data);
 }
 
-/* A daemon that is leaving is no more to be held. */
+/* A stopping daemon accepts no more holders. */
 static bool may_hold(void *data)
 {
     return !((struct daemon *)data)->stopping;
@@ -497,7 +496,7 @@ static int start(struct daemon *daemon, char *message)
                         message) != 0)
         return 1;
     struct ct_ledger *ledger = &daemon->collection.ledger;
-    /* An error in any of the files is found before another file is changed. */
+    /* Errors in any of the files are found before another file is changed. */
     if ((options->record &&
          ct_recorder_create(options->record, options->session, &ledger->recorder, message) != 0) ||
         ct_store_open(options->database, options->session, &ledger->store, message) != 0 ||
@@ -552,7 +551,7 @@ static int start(struct daemon *daemon, char *message)
         error = ct_adoption_start(&daemon->adoption, &daemon->session, options->system);
     const char *what = "";
     if (!error && (error = ct_commands_create(&daemon->loop, socket_path, &handler, &daemon->commands)) != 0)
-        what = socket_path; /* another user's stands in the way, say */
+        what = socket_path; /* for example, another user's socket exists there */
     if (!error)
         error = ct_session_listen(&daemon->session, &daemon->loop, on_doorbell, daemon);
     if (error) {
@@ -574,10 +573,10 @@ static int start(struct daemon *daemon, char *message)
 int ct_daemon_run(const struct ct_daemon_options *options, void (*on_ready)(void *data), void *data,
                   char message[CT_MESSAGE_BYTES])
 {
-    /* The process ends after a start that failed, and what the start has made goes with it. */
+    /* If the start fails, the process exits, which releases everything. */
     static struct daemon daemon;
     daemon.options = options;
-    /* Two descriptors a traced process. */
+    /* Each traced process needs two descriptors. */
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;

@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The lock belongs to the open file description: no other close() in this process drops it. One that shows a
- * process is a tool's (proto/control.h), and soon gone. */
+/* An open file description lock: no other close() in this process drops it. A lock with a process ID is a
+ * tool's (proto/control.h), and is released soon. */
 static int lock(int fd)
 {
     enum { STEPS = 2500 };
@@ -34,8 +34,7 @@ static int lock(int fd)
     return -1;
 }
 
-/* A daemon's lock is one for writing. Whoever may read the file can lock it for reading, and so keep a daemon
- * out. */
+/* Daemons take write locks. Any user with read access can take a read lock, and so keep a daemon out. */
 static bool is_held_by_readers(int fd)
 {
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -48,8 +47,8 @@ static bool still_named(const struct ct_session *session)
     return stat(session->path, &named) == 0 && fstat(session->fd, &held) == 0 && named.st_ino == held.st_ino;
 }
 
-/* A daemon that was killed while it wrote wishes left half of them, and an odd count, at which hooks would
- * look again at each record. */
+/* Repairs a selection that a daemon was writing when it was killed. It left an odd count, which would make
+ * hooks look again at each record. */
 static void mend_selection(struct ct_control *control)
 {
     const uint32_t selections = atomic_load_explicit(&control->selections, memory_order_relaxed);
@@ -62,7 +61,7 @@ static void mend_selection(struct ct_control *control)
            "`cudatrace set` says otherwise");
 }
 
-/* Returns what an earlier daemon published last; everything, where that is no valid selection. */
+/* Returns the selection last published by an earlier daemon, or everything if it is invalid. */
 static struct ct_selection take_over_selection(struct ct_control *control)
 {
     const struct ct_selection everything = ct_selection_everything();
@@ -78,8 +77,8 @@ static struct ct_selection take_over_selection(struct ct_control *control)
                : everything;
 }
 
-/* False, with nothing changed, when it was left with another clock than the one that is asked for, or by a
- * daemon for other users. */
+/* Returns false, with nothing changed, if the session has another clock than the requested one, or belongs to
+ * another kind of daemon. */
 static bool initialise(struct ct_control *control, bool system, uint64_t trace, uint64_t ring_bytes,
                        int clock)
 {
@@ -89,7 +88,7 @@ static bool initialise(struct ct_control *control, bool system, uint64_t trace, 
         return false;
     if (known && clock != CT_CLOCK_CHOSEN && control->clock != (uint32_t)clock)
         return false;
-    /* A segment that a killed daemon left is taken over: hooks have it mapped and ring. */
+    /* Take over a segment that a killed daemon left. Hooks have it mapped, and ring its doorbell. */
     if (!known) {
         memset(control, 0, sizeof(*control));
         char source[CT_CLOCK_SOURCES_BYTES];
@@ -109,7 +108,7 @@ static bool initialise(struct ct_control *control, bool system, uint64_t trace, 
     return true;
 }
 
-/* Sets errno where it returns MAP_FAILED. */
+/* Sets errno if it returns MAP_FAILED. */
 static void *map_control(int fd)
 {
     errno = posix_fallocate(fd, 0, sizeof(struct ct_control));
@@ -174,7 +173,7 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
         CT_TEST_POINT("session.locked");
         if (still_named(session))
             break;
-        close(session->fd); /* a daemon that was just stopping took it away */
+        close(session->fd); /* a stopping daemon has just removed it */
     }
     void *map = map_control(session->fd);
     if (map == MAP_FAILED) {
@@ -204,14 +203,14 @@ fail:
     return -1;
 }
 
-/* Waiting blocks, so it has a thread of its own; the loop hears through an async handle. The doorbell may be
- * overwritten by whoever has it mapped, and nobody be woken: it is looked at twice a second. */
+/* Waits on a thread of its own, since waiting blocks, and wakes the loop by an async handle. Any process that
+ * has the doorbell mapped can overwrite it without waking this thread, so check it twice a second. */
 static void wait_for_doorbell(void *data)
 {
     enum { LOOK_NS = 500000000 };
     struct ct_session *session = data;
     _Atomic uint32_t *doorbell = &session->control->doorbell;
-    uint32_t heard = atomic_load(doorbell) - 1; /* somebody may have rung already */
+    uint32_t heard = atomic_load(doorbell) - 1; /* it may have been rung already */
     while (!atomic_load(&session->closing)) {
         const uint32_t rung = atomic_load_explicit(doorbell, memory_order_acquire);
         if (rung == heard) {
@@ -247,13 +246,14 @@ static void on_async(uv_async_t *async)
     uv_sem_post(&session->heard);
 }
 
-/* ---- the bell of the system's session: a socket to which all users may send ---- */
+/* ---- the bell of the system's session: a socket that accepts datagrams of all users ---- */
 
 enum { BELL_PAUSE_MS = 10, BELL_DRAIN_MAX = 1024 };
 
 static void on_bell_pause(uv_timer_t *timer);
 
-/* Whoever rings without end makes a hundred of these a second: between them nothing is read. */
+/* Runs at most a hundred times a second, even if a process rings without pause. Nothing is read in between.
+ */
 static void on_bell(uv_poll_t *poll, int status, int events)
 {
     (void)status, (void)events;
@@ -272,14 +272,14 @@ static void on_bell_pause(uv_timer_t *timer)
     uv_poll_start(&session->bell_poll, UV_READABLE, on_bell);
 }
 
-/* A socket under the bell's name; or -errno. */
+/* Creates a socket at the bell's path. Returns a descriptor or -errno. */
 static int make_bell(struct ct_session *session)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     struct stat status;
     const char *path = session->bell_path;
     memcpy(address.sun_path, path, strlen(path) + 1);
-    unlink(path); /* the session's lock says that nobody serves it */
+    unlink(path); /* the session's lock proves that the socket is not in use */
     const int bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const mode_t mask = umask(0555);
     const int error = bell >= 0 && bind(bell, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0 : -errno;
@@ -328,7 +328,7 @@ int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doo
     return error;
 }
 
-/* ---- made anew ---- */
+/* ---- recreated files ---- */
 
 static bool bell_is_named(const struct ct_session *session)
 {
@@ -342,12 +342,12 @@ bool ct_session_is_named(const struct ct_session *session)
     return still_named(session) && bell_is_named(session);
 }
 
-/* Under its number the loop goes on with the new one. */
+/* Replaces the socket under the same descriptor number, which the loop keeps polling. */
 static void renew_bell(struct ct_session *session)
 {
     const int bell = make_bell(session);
     if (bell < 0)
-        return; /* the next look tries again */
+        return; /* the next check tries again */
     uv_timer_stop(&session->bell_pause);
     uv_poll_stop(&session->bell_poll);
     dup3(bell, session->bell, O_CLOEXEC);
@@ -355,7 +355,8 @@ static void renew_bell(struct ct_session *session)
     uv_poll_start(&session->bell_poll, UV_READABLE, on_bell);
 }
 
-/* Copies what hooks know of the session. Hooks that have the old segment mapped take its daemon for gone. */
+/* Copies everything that hooks know of the session. Hooks that have the old segment mapped see its daemon as
+ * gone. */
 static void fill_anew(struct ct_control *fresh, const struct ct_control *old)
 {
     memcpy(fresh, old, sizeof(*fresh));
@@ -363,7 +364,7 @@ static void fill_anew(struct ct_control *fresh, const struct ct_control *old)
     fresh->daemon_pid = getpid();
 }
 
-/* The control segment in a file that has no name yet, locked; -1 where that cannot be had. */
+/* Makes the control segment in a file without a name, and locks it. Returns -1 on failure. */
 static int make_unnamed(const struct ct_session *session, const struct ct_control *old)
 {
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -405,7 +406,7 @@ enum ct_session_renewal ct_session_renew(struct ct_session *session)
         return CT_NOT_RENEWED;
     char link[64];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    unlink(session->path); /* nobody's, and perhaps not there */
+    unlink(session->path); /* not in use, if it exists at all */
     if (linkat(AT_FDCWD, link, AT_FDCWD, session->path, AT_SYMLINK_FOLLOW) != 0) {
         close(fd);
         return is_served(session->path) ? CT_TAKEN : CT_NOT_RENEWED;
@@ -413,7 +414,7 @@ enum ct_session_renewal ct_session_renew(struct ct_session *session)
     if (!session->system)
         stop_waiting(session);
     atomic_store(&session->control->closing, 1);
-    /* In the place of the old one, where others have it. */
+    /* Map it over the old one, since other parts hold that address. */
     mmap(session->control, sizeof(*session->control), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
     close(session->fd);
     session->fd = fd;
@@ -460,7 +461,8 @@ bool ct_session_select(struct ct_session *session, const char *wishes, char *pro
             return false;
         }
     }
-    /* Odd while it is written. Pairs with the acquires of read_wishes() in hook/function/row_selection.c. */
+    /* Odd while it is being written. Pairs with the acquires in read_wishes() in
+     * hook/function/row_selection.c. */
     const uint32_t selections = atomic_load_explicit(&control->selections, memory_order_relaxed) & ~1U;
     atomic_store_explicit(&control->selections, selections + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);

@@ -1,4 +1,4 @@
-/* The session: its control segment, held by lock, and the thread that waits for the doorbell. */
+/* The session: its locked control segment, and the thread that waits for the doorbell. */
 #ifndef CT_SESSION_OF_COLLECTOR_H
 #define CT_SESSION_OF_COLLECTOR_H
 
@@ -11,22 +11,23 @@
 
 struct ct_session {
     char name[CT_SESSION_MAX + 1];
-    const char *dir; /* the folder of its files; the caller's */
-    uint32_t uid;    /* in their names */
+    const char *dir; /* the folder of its files; owned by the caller */
+    uint32_t uid;    /* part of the files' names */
     int fd;
     char path[CT_NAME_BYTES];
     struct ct_control *control;
-    struct ct_guard *guard;        /* guards `control`: whoever may write it may cut it short */
-    struct ct_selection selection; /* as published last: what `control` says by now is not read again */
+    struct ct_guard *guard;        /* of `control`, which every process with write access can truncate */
+    struct ct_selection selection; /* as last published; `control` is never re-read */
     bool system;
-    int bell; /* the system's */
+    int bell; /* only of the system's session */
     char bell_path[CT_NAME_BYTES];
     ino_t bell_inode;
     uv_poll_t bell_poll;
     uv_timer_t bell_pause;
     uv_thread_t doorbell_thread;
-    uv_async_t doorbell; /* its callback is on_doorbell's */
-    uv_sem_t heard;      /* posted when the loop has heard: a doorbell that is jammed rings once a turn */
+    uv_async_t doorbell; /* runs on_doorbell on the loop's thread */
+    uv_sem_t heard; /* posted when the loop has seen the ring: a constantly ringing doorbell counts once per
+                       iteration */
     _Atomic bool closing;
     void (*on_doorbell)(void *data);
     void *data;
@@ -34,28 +35,28 @@ struct ct_session {
 
 enum { CT_CLOCK_CHOSEN = -1 };
 
-/* Takes the session, or says in `message` who has it. `clock` is an enum ct_clock_kind, or CT_CLOCK_CHOSEN; a
- * session that a killed daemon left keeps the clock that its processes have, and is not taken when another
- * was asked for. `system`: for the processes of all users. `trace`: the identity of what is written. `dir`
- * stays the caller's. 0 or -1. */
+/* Takes the session. Returns 0, or -1 with a sentence in `message`, which names its present owner if there is
+ * one. `clock` is an enum ct_clock_kind, or CT_CLOCK_CHOSEN. A session left by a killed daemon keeps its
+ * clock, and is not taken if another one is requested. `system`: for the processes of all users. `trace`: the
+ * identity of the trace being written. `dir` stays the caller's. */
 int ct_session_open(struct ct_session *session, const char *dir, const char *name, bool system,
                     uint64_t trace, uint64_t ring_bytes, int clock, char message[CT_MESSAGE_BYTES]);
-/* Calls `on_doorbell` on the loop's thread whenever a producer rings. 0 or a libuv error. */
+/* Calls `on_doorbell` on the loop's thread whenever a producer rings. Returns 0 or a libuv error. */
 int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data),
                       void *data);
-/* Returns what processes are to record, as published last; everything at first. */
+/* Returns the last published selection of calls to record; everything at first. */
 struct ct_selection ct_session_selection(const struct ct_session *session);
-/* Publishes it anew: "layers=L calls=P sample=N", any of them; what is not named stays as it is. False, with
- * a sentence in `problem`, when one of them is no selection; then nothing changes. */
+/* Changes and publishes it. `wishes` is "layers=L calls=P sample=N" or a part of it; the rest stays
+ * unchanged. If any part is invalid, returns false with a sentence in `problem` and changes nothing. */
 bool ct_session_select(struct ct_session *session, const char *wishes, char *problem, size_t bytes);
-/* Returns whether the session's files still have their names. Somebody may remove them, as systemd-logind
- * does with all files of a user at the last logout (RemoveIPC=yes). */
+/* Returns whether the session's files still have their names. systemd-logind, for example, removes all files
+ * of a user at the last logout (RemoveIPC=yes). */
 bool ct_session_is_named(const struct ct_session *session);
-/* Makes them anew, the mapping of `control` staying where it is: hooks that have the old one mapped are to
- * let go. */
-enum ct_session_renewal { CT_RENEWED, CT_NOT_RENEWED, CT_TAKEN }; /* by another daemon */
+/* Recreates the files. The mapping of `control` keeps its address. Hooks that have the old segment mapped
+ * must let go. */
+enum ct_session_renewal { CT_RENEWED, CT_NOT_RENEWED, CT_TAKEN }; /* CT_TAKEN: by another daemon */
 enum ct_session_renewal ct_session_renew(struct ct_session *session);
-/* No hook takes the session up from here on; it stays ours until it is closed. */
+/* Keeps further hooks from joining the session, which stays ours until it is closed. */
 void ct_session_hide(struct ct_session *session);
 void ct_session_close(struct ct_session *session);
 

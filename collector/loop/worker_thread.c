@@ -14,17 +14,17 @@ struct ct_worker {
     ct_worker_on_batch *on_batch;
     void *data;
 
-    /* Under the mutex. */
+    /* Protected by the mutex. */
     bool wanted;
     struct ct_request request;
-    struct ct_report report; /* what the last batch brought */
-    bool reported;           /* and the loop has not heard of it yet */
+    struct ct_report report; /* results not yet passed to the loop */
+    bool reported;           /* `report` is set, and the loop has not read it yet */
     bool busy, stop;
 
-    struct ct_collection *collection; /* the thread's */
+    struct ct_collection *collection; /* owned by the thread */
 };
 
-/* Bounds the log to a quarter of a file's share, where files are small. */
+/* With small files, limits the log to a quarter of a file's share. */
 static struct ct_checkpointer *create_checkpointer(const struct ct_collection *collection)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
@@ -36,7 +36,7 @@ static struct ct_checkpointer *create_checkpointer(const struct ct_collection *c
 
 static void go_on(struct ct_collection *collection, struct ct_report *report)
 {
-    /* Closing the file drops the locks that this process has on it. */
+    /* Destroy it first: closing the file drops all locks of this process on it. */
     ct_checkpointer_destroy(collection->checkpointer);
     ct_batch_go_on(collection, report);
     collection->checkpointer = create_checkpointer(collection);
@@ -55,7 +55,7 @@ static void thread_main(void *data)
     }
     uv_mutex_lock(&worker->mutex);
     for (;;) {
-        /* Goes on at once where a batch is being committed. */
+        /* Continue without a request while a batch is being committed. */
         while (!worker->wanted && !worker->stop && !worker->collection->is_committing)
             uv_cond_wait(&worker->cond, &worker->mutex);
         if (worker->stop && !worker->collection->is_committing)
@@ -78,7 +78,7 @@ static void thread_main(void *data)
         uv_mutex_lock(&worker->mutex);
         worker->busy = !is_done;
         if (report.batches_total == told)
-            continue; /* that batch is committed while the next one is made, whose report tells of both */
+            continue; /* still being committed; the report of the next batch covers both */
         if (worker->reported)
             ct_report_add(&report, &worker->report);
         worker->report = report;
@@ -96,7 +96,7 @@ static void on_done(uv_async_t *async)
     const bool reported = worker->reported;
     worker->reported = false;
     uv_mutex_unlock(&worker->mutex);
-    /* Two batches may be heard of at once, and then the loop is woken once more. */
+    /* If one call has handled two reports, the loop is woken once more for nothing. */
     if (reported)
         worker->on_batch(&report, worker->data);
 }

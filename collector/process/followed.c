@@ -3,11 +3,11 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* Bounds the images of one process: those that it had before it executed another program, or that an earlier
- * daemon left, of which each is about to end. */
+/* Limits the images of one process: earlier programs that it executed, and images left by an earlier daemon.
+ * Each of them is about to end. */
 enum { IMAGES_LOOKED_AT = 4, IMAGES_MAX = 64 };
 
-/* Freed by the callback of its handle's end. */
+/* Freed by the close callback of its handle. */
 struct ct_follower {
     uv_poll_t poll;
     struct ct_followed *followed;
@@ -100,8 +100,7 @@ bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_p
     return false;
 }
 
-/* Charges the user for it with looks at his files: what a process has mapped may be long to read, and images
- * can be made up. */
+/* Charges the user for the look-ups. A process's list of mappings may be long, and images can be forged. */
 void ct_followed_end_earlier_images(struct ct_followed *followed, const struct ct_process *process)
 {
     int looked_at = 0;

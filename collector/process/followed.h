@@ -1,4 +1,4 @@
-/* The processes whose end the loop waits for, by their descriptors. Loop thread. */
+/* Waits for the end of processes by their descriptors. Loop thread. */
 #ifndef CT_FOLLOWED_H
 #define CT_FOLLOWED_H
 
@@ -15,20 +15,22 @@ struct ct_followed {
     struct ct_follower *first;
 };
 
-/* `on_end` is called when the loop finds that one has ended, which its `dead` says by then. */
+/* Calls `on_end` when the loop detects the end of a process. Its `dead` is set by then. */
 void ct_followed_init(struct ct_followed *followed, uv_loop_t *loop, void (*on_end)(void *data), void *data);
-/* Waits for its end from here on; where the loop cannot, the worker looks. */
+/* Starts waiting for its end. If the loop cannot, the worker checks instead. */
 void ct_followed_add(struct ct_followed *followed, struct ct_process *process);
-/* Before the process is closed. */
+/* Call before the process is closed. */
 void ct_followed_remove(struct ct_followed *followed, struct ct_process *process);
-/* Notes at once who has ended, whatever the loop has heard. */
+/* Marks ended processes at once, without waiting for the loop's events. */
 void ct_followed_look(struct ct_followed *followed);
-/* Returns whether an image that is followed shows that this one, which claims to be the same, is made up: the
- * process has mapped the file of the followed image, and not the file of this one. */
+/* Returns whether this image is forged. It is if a followed image claims to be the same, and the process has
+ * mapped that image's file but not this one's. */
 bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_process *process);
-/* Returns whether a process of a user of the system's session has as many segments as one may have. */
+/* Returns whether a process has reached its limit of segments. Applies only to users of the system's session.
+ */
 bool ct_followed_has_many(const struct ct_followed *followed, const struct ct_process *process);
-/* A process that has become another program: the images before it are at their end, if it is so. */
+/* Call when a process has executed another program. Ends its earlier images after checking that they are
+ * unmapped. */
 void ct_followed_end_earlier_images(struct ct_followed *followed, const struct ct_process *process);
 
 #endif

@@ -44,7 +44,7 @@ int ct_process_follow(struct ct_process *process)
     } else {
         fcntl(process->pidfd, F_SETFD, FD_CLOEXEC);
     }
-    /* The pid may have been reused: the start time decides, read once a descriptor holds the process. */
+    /* The pid may have been reused. The start time decides, read while the descriptor holds the process. */
     if ((process->pidfd < 0 && !process->looked_up) || !ct_process_lives(pid, process->start_ticks)) {
         atomic_store(&process->dead, true);
         ct_process_let_go(process);
@@ -60,7 +60,7 @@ bool ct_process_runs(const struct ct_process *process)
     return process->looked_up && ct_process_lives(process->looked_up, process->start_ticks);
 }
 
-/* Looks for the file in /proc/PID/maps, which has the device and inode of all that is mapped. */
+/* Looks for the file in /proc/PID/maps, which lists the device and inode of every mapping. */
 enum ct_process_hold ct_process_hold(const struct ct_process *process)
 {
     char path[64], line[512];
@@ -90,9 +90,9 @@ void ct_process_let_go(struct ct_process *process)
     process->pidfd = -1;
 }
 
-/* ---- its end ---- */
+/* ---- exit status ---- */
 
-/* From <linux/pidfd.h> of Linux 6.15: the status is there once the parent has asked for it. */
+/* From <linux/pidfd.h> of Linux 6.15. The status is available once the parent has waited for the process. */
 struct pidfd_info {
     uint64_t mask, cgroup;
     uint32_t pid, tgid, ppid, ruid, rgid, euid, egid, suid, sgid, fsuid, fsgid;
@@ -111,8 +111,8 @@ static bool ask_pidfd(int pidfd, int *status)
     return true;
 }
 
-/* A zombie's exit code is 0 to those who may not look at the process: who may not see its namespace either.
- */
+/* A zombie's exit code reads as 0 without permission to inspect the process. Without it, the namespace is not
+ * visible either. */
 static bool ask_zombie(int32_t pid, uint64_t start_ticks, int *status)
 {
     struct ct_proc_stat stat;

@@ -1,5 +1,5 @@
-/* Says who a traced process is, whether it lives, and how it has ended; shm_process.h has what it records,
- * and where. */
+/* The identity of a traced process, whether it lives, and how it ended. shm_process.h describes its recorded
+ * data. */
 #ifndef CT_IDENTITY_H
 #define CT_IDENTITY_H
 
@@ -11,43 +11,45 @@
 #include <sys/types.h>
 
 struct ct_process {
-    int32_t pid;      /* as it knows itself */
-    int32_t seen_pid; /* as it is seen from here; 0 when it is not */
-    uint32_t uid;     /* by the kernel's word */
-    uint64_t
-        start_ticks;   /* field 22 of its /proc/PID/stat, 0 when unknown: with the pid, names the process */
-    uint64_t image_ns; /* when its program was loaded: tells execs apart */
-    int pidfd;         /* -1 when the process was gone already, or cannot be had */
-    int32_t looked_up; /* the pid to look for in /proc where there can be no pidfd; otherwise 0 */
-    _Atomic bool dead; /* set by whoever finds out first that it is */
-    dev_t device;      /* device and inode of a file that is mapped while the program has its memory */
+    int32_t pid;          /* in its own pid namespace */
+    int32_t seen_pid;     /* in the daemon's pid namespace; 0 if not visible */
+    uint32_t uid;         /* reported by the kernel */
+    uint64_t start_ticks; /* field 22 of its /proc/PID/stat, 0 if unknown; identifies the process together
+                             with the pid */
+    uint64_t image_ns;    /* time when its program was loaded; distinguishes execs */
+    int pidfd;            /* -1 if the process had ended, or there is no pidfd */
+    int32_t looked_up;    /* the pid to look up in /proc if there is no pidfd; otherwise 0 */
+    _Atomic bool dead;    /* set by the first thread that finds the process dead */
+    dev_t device;         /* device and inode of a file that stays mapped until the program ends */
     ino_t inode;
-    struct ct_user *user; /* in the system's session; otherwise NULL */
-    void *follower;       /* followed.c's */
+    struct ct_user *user; /* NULL except in the system's session */
+    void *follower;       /* used by followed.c */
 };
 
-/* Follows it by a descriptor, or by its entry in /proc where the kernel has no pidfd_open (before Linux 5.3)
- * or a filter of system calls forbids it; one that is gone is dead. 0, or -errno for want of something that
- * may be had later. */
+/* Follows it by a descriptor. If the kernel has no pidfd_open (before Linux 5.3), or a system call filter
+ * forbids it, uses its entry in /proc instead. A process that has ended is marked dead. Returns 0, or -errno
+ * for a shortage that may end later. */
 int ct_process_follow(struct ct_process *process);
-/* Checks that a live process is its user's, or was when it began; root may have become anybody since. 0,
- * -EPERM when it is not, or -errno when that cannot be told. */
+/* Checks that a live process belongs to its user, or did when it began. root may have changed to any user
+ * since. Returns 0, -EPERM if it does not, or -errno if unknown. */
 int ct_process_check_owner(const struct ct_process *process);
-/* Returns whether process `pid` lives and is the one that started then. True where that cannot be told: the
- * caller will ask again. */
+/* Returns whether process `pid` lives and started at `start_ticks`. Returns true if unknown, since the caller
+ * will check again. */
 bool ct_process_lives(int32_t pid, uint64_t start_ticks);
-/* Returns whether the process itself runs on, perhaps as another program. */
+/* Returns whether the process itself still runs, perhaps with another program. */
 bool ct_process_runs(const struct ct_process *process);
-/* Tells whether the program has the file mapped. Nothing else tells whose file it is. */
+/* Reports whether the program has the file mapped. This is the only proof of the file's owner. */
 enum ct_process_hold { CT_HOLD_NO, CT_HOLD_YES, CT_HOLD_UNKNOWN };
 enum ct_process_hold ct_process_hold(const struct ct_process *process);
 void ct_process_let_go(struct ct_process *process);
 
-/* Tells how a process has ended, as far as the kernel says so to a process that is not its parent. */
+/* The ways in which a process can end, as far as the kernel reports them to processes other than the parent.
+ */
 enum ct_ending { CT_ENDING_UNKNOWN, CT_ENDING_EXITED, CT_ENDING_KILLED };
 
-/* Tells how a process has ended. It asks the zombie `pid`, 0 for none, that started at `start_ticks`, 0 for
- * unknown; then the descriptor, -1 for none, which tells since Linux 6.15 once the parent has asked. */
+/* Reports how a process ended. First reads the zombie `pid` (0: none) that started at `start_ticks` (0:
+ * unknown). Then queries the descriptor (-1: none), which has the status since Linux 6.15, once the parent
+ * has waited. */
 enum ct_ending ct_exit_status(int pidfd, int32_t pid, uint64_t start_ticks);
 
 #endif

@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The namespace behind /proc/PID/ns/KIND, 0 where there is none of the kind; -errno. */
+/* Reads the inode of /proc/PID/ns/KIND, or 0 if the kernel has no namespace of this kind. Returns 0 or
+ * -errno. */
 static int find_namespace(int32_t pid, const char *kind, uint64_t *inode)
 {
     char path[64], number[16] = "self";
@@ -51,8 +52,8 @@ int ct_namespace_find(uint64_t pid_namespace, int32_t pid, int32_t *found)
     return ct_proc_is_short(error) ? error : 0;
 }
 
-/* Reads the offsets of the namespace that the process's children will have: /proc has no others. They are the
- * process's own unless it is about to make another namespace, which is an error. */
+/* Reads the clock offsets for the process's children, the only ones in /proc. They are the process's own too,
+ * unless it is about to enter another namespace, which is an error. */
 static int offsets_of(int32_t pid, struct ct_time_ahead *offsets)
 {
     uint64_t own, children;

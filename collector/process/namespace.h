@@ -1,25 +1,23 @@
-/* Processes of other namespaces, containers' for the most part: in another pid namespace they know themselves
- * by other numbers than the daemon does. In a time namespace of its own a process has clocks of another
- * origin, CLOCK_MONOTONIC and the boot time by which /proc tells when it began; the processor's counter is
- * the same everywhere. */
+/* Processes in other namespaces, mostly of containers. In another pid namespace, a process has a different
+ * pid for itself than for the daemon. In another time namespace, its CLOCK_MONOTONIC has a different origin,
+ * as has the boot time from which /proc counts its start. The processor's counter is the same in all. */
 #ifndef CT_NAMESPACE_H
 #define CT_NAMESPACE_H
 
 #include <stdint.h>
 
-/* Returns the pid namespace of a process, 0 for this one; 0 when it cannot be told. */
+/* Returns the pid namespace of a process (0: of the caller), or 0 if unknown. */
 uint64_t ct_namespace_of(int32_t pid);
-/* Finds the pid by which we know the process that is `pid` in `pid_namespace`. *found is 0 when it is gone,
- * or not to be seen from our namespace. Returns 0, or -errno for want of something that may be had later. */
+/* Finds our pid of the process that is `pid` in `pid_namespace`. Sets *found to 0 if it has ended or is not
+ * visible from our namespace. Returns 0, or -errno for a shortage that may end later. */
 int ct_namespace_find(uint64_t pid_namespace, int32_t pid, int32_t *found);
 
-/* Says by how much the clocks of a process are ahead of ours. */
+/* The lead of a process's clocks over ours. */
 struct ct_time_ahead {
     int64_t monotonic_ns, boottime_ns;
 };
 
-/* Returns 0, also where the kernel has no such namespaces (before Linux 5.6), or -errno when that cannot be
- * told. */
+/* Returns 0, also if the kernel has no time namespaces (before Linux 5.6), or -errno if unknown. */
 int ct_time_ahead_of(int32_t pid, struct ct_time_ahead *ahead);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reports what a batch brought: the worker writes it, the loop reads it. */
+/* Reports the results of a batch. The worker writes it, the loop reads it. */
 #ifndef CT_BATCH_REPORT_H
 #define CT_BATCH_REPORT_H
 
@@ -8,10 +8,10 @@
 enum { CT_CHECKPOINT_ERROR_BYTES = 256, CT_BY_ROW_BYTES = 160, CT_HELD_MAX = 8 };
 
 struct ct_report {
-    /* Users whose calls were left over, since they had more than their share: the first few of them. */
+    /* The first few users whose calls were left over because they exceeded a share. */
     uint32_t held[CT_HELD_MAX];
-    uint32_t held_count; /* beyond CT_HELD_MAX: it may be anybody's */
-    /* Counts what found no room: of all users together, and of the first few of them. */
+    uint32_t held_count; /* if above CT_HELD_MAX, any user may be held */
+    /* Counts everything that had no room, of all users together and of the first few of them. */
     struct ct_shortage is_short;
     struct {
         uint32_t uid;
@@ -19,36 +19,36 @@ struct ct_report {
     } short_users[CT_HELD_MAX];
     uint32_t short_count;
     uint64_t rows;                /* stored */
-    uint64_t flushed_ns;          /* all that returned up to then is stored; 0 when the batch failed */
-    uint64_t looked_ns;           /* all processes that were there then were in it */
-    bool more;                    /* the batch was full: rows that could be stored were left */
-    bool backlog;                 /* published calls wait, if only because they are too young */
-    uint64_t expired;             /* taken away */
-    bool expiring;                /* calls wait to be */
-    bool has_gone_on;             /* behind the batch: in the next file, or it could not */
-    const char *go_on;            /* why the trace is to go on in its next file; NULL: it need not */
-    uint64_t began_ns;            /* when it looked at the rings */
-    uint32_t fill;                /* how full the fullest ring was when the batch began, in thousandths */
-    char error[CT_MESSAGE_BYTES]; /* empty when it went well; the batch is undone otherwise */
-    uint64_t waiting;             /* calls that were not stored, where it did not go well */
+    uint64_t flushed_ns;          /* every call that returned up to then is stored; 0 if the batch failed */
+    uint64_t looked_ns;           /* the batch included every process that existed then */
+    bool more;                    /* the batch was full and left rows that could be stored */
+    bool backlog;                 /* published calls wait, perhaps only because they are too young */
+    uint64_t expired;             /* rows removed */
+    bool expiring;                /* more rows wait for removal */
+    bool has_gone_on;             /* the change to the next file was made after the batch, or failed */
+    const char *go_on;            /* reason for continuing in the trace's next file; NULL: no need */
+    uint64_t began_ns;            /* when it read the rings' positions */
+    uint32_t fill;                /* fill of the fullest ring at the start of the batch, in thousandths */
+    char error[CT_MESSAGE_BYTES]; /* empty on success; otherwise the batch is undone */
+    uint64_t waiting;             /* calls not stored, if it failed */
 
-    char by_row[CT_BY_ROW_BYTES]; /* why rows are stored one by one; empty where they are not */
-    char checkpoint_error[CT_CHECKPOINT_ERROR_BYTES]; /* why the log cannot be copied; empty where it can */
+    char by_row[CT_BY_ROW_BYTES]; /* why rows are stored one by one; empty if they are not */
+    char checkpoint_error[CT_CHECKPOINT_ERROR_BYTES]; /* why the log cannot be copied; empty if it can */
 
-    /* Sums since the start. */
+    /* Totals since the start. */
     uint64_t rows_total, late_total, batches_total, expired_total;
     uint32_t processes, lanes;
 
-    /* As it is now. */
-    uint32_t file;      /* number of the trace's file in use */
-    uint64_t log_bytes; /* length of its write-ahead log */
+    /* The current state. */
+    uint32_t file;      /* number of the trace's current file */
+    uint64_t log_bytes; /* size of its write-ahead log */
 };
 
-/* Notes that calls of that user were left over. */
+/* Marks the user as having calls left over. */
 void ct_report_hold(struct ct_report *report, uint32_t uid);
 /* Returns whether calls of that user may have been left over. */
 bool ct_report_holds(const struct ct_report *report, uint32_t uid);
-/* Adds what the report of the batch before said, of which nobody has heard; but for the sums. */
+/* Adds the previous batch's report, which was not delivered. The totals are not added. */
 void ct_report_add(struct ct_report *report, const struct ct_report *earlier);
 
 #endif

@@ -1,28 +1,28 @@
-/* A source: whatever yields calls. The life of one, batch after batch; a batch knows no other way to it. */
+/* A source is anything that yields calls. A batch uses it only through these functions. */
 #ifndef CT_SOURCE_H
 #define CT_SOURCE_H
 
 #include "batch_report.h"
 #include "ledger.h"
 
-/* Says what a batch is asked for; several requests for one batch are one. */
+/* Describes a requested batch. Several requests are combined into one batch. */
 struct ct_request {
-    bool snapshot_open; /* open calls are to be saved */
-    bool next_file;     /* the trace is to go on in its next file */
-    bool detach;        /* traced processes are to let go of what they record to */
-    bool let_go;        /* they are to let go of what there is now, and make others */
-    bool alone;         /* it is to be committed before there is another one */
-    uint64_t flush_ns;  /* all that returned up to then must be in it; 0: no such moment */
+    bool snapshot_open; /* save the open calls */
+    bool next_file;     /* continue the trace in its next file */
+    bool detach;        /* traced processes must detach from their segments */
+    bool let_go;        /* they must detach from the present segments and make others */
+    bool alone;         /* commit it before the next one begins */
+    uint64_t flush_ns;  /* it must include every call that returned up to then; 0: no such time */
 };
 
 struct ct_batch {
     struct ct_ledger *ledger;
     struct ct_report *report;
     uint64_t now_ns;
-    uint64_t until_ns;  /* calls that returned at or before it are taken */
-    uint64_t rows_max;  /* calls that it may have */
-    bool snapshot_open; /* open calls are to be saved */
-    bool is_alone;      /* the next one is not to begin before it is committed */
+    uint64_t until_ns;  /* calls that returned at or before this are taken */
+    uint64_t rows_max;  /* limit of its calls */
+    bool snapshot_open; /* save the open calls */
+    bool is_alone;      /* the next one must not begin before it is committed */
 };
 
 struct ct_source {
@@ -30,45 +30,44 @@ struct ct_source {
     struct ct_source *next;
 };
 
-/* Each batch calls these, in this order; `start` comes before the first batch, since it may take its time.
- * `start` and `wake` are NULL for nothing. Functions that return int return 0, or -1 when the store has
- * failed and said why: then the batch is undone. */
+/* Each batch calls these in this order, except `start`, which may take time and is called before the first
+ * batch. `start` and `wake` may be NULL. Functions that return int return 0, or -1 with the error set in the
+ * store; then the batch is undone. */
 struct ct_source_class {
     void (*start)(struct ct_source *source);
-    /* A batch is about to begin: it may have to wait for the database yet. */
+    /* A batch is about to begin. It may still have to wait for the database. */
     void (*wake)(struct ct_source *source, const struct ct_request *request, struct ct_report *report);
-    /* It has begun: the ledger is told of processes that are new. */
+    /* The batch has begun. Registers new processes with the ledger. */
     int (*begin)(struct ct_source *source, struct ct_batch *batch);
-    /* Lowers batch->until_ns to what no call of the source that is still to come returned before. Waits are
-     * bounded. */
+    /* Lowers batch->until_ns so that no later call of the source can have returned before it. Waits only for
+     * a bounded time. */
     void (*watermark)(struct ct_source *source, struct ct_batch *batch);
-    /* Adds what yields calls to the ledger's merge. */
+    /* Adds the streams of calls to the ledger's merge. */
     int (*streams)(struct ct_source *source, struct ct_batch *batch);
-    /* The calls are taken: how far they were, and what else there is to know. */
+    /* The calls are taken. Saves positions and all other facts. */
     int (*save)(struct ct_source *source, struct ct_batch *batch);
-    /* It is committed: what was taken need not be kept. Where it is not alone the next one may have been made
-     * as far as to its calls. */
+    /* The batch is committed, so the calls taken need not be kept. If it was not alone, the next one may have
+     * progressed up to its calls. */
     void (*publish)(struct ct_source *source, struct ct_batch *batch);
-    /* Instead: it was taken back, with the one before it that was not published, or numbers of the store are
-     * void; calls begin again behind the last commit. */
+    /* Called instead of `publish` if the batch was rolled back, together with a previous unpublished one, or
+     * if the store's numbers are void. Calls start again after the last commit. */
     void (*revert)(struct ct_source *source);
-    /* Until the next one: adds to the report what waits, and who there is. */
+    /* The batch is over. Adds to the report the waiting calls, processes and threads. */
     void (*rest)(struct ct_source *source, struct ct_report *report);
 };
 
-/* A kind of source that is read from files, and not from what happens: the daemon's option --NAME FILE…
- * stores them, and ends. */
+/* A kind of source that reads files instead of live events. The daemon's option --NAME FILE… stores them and
+ * exits. */
 struct ct_file_source {
     const char *name;
     const char *help; /* lines of --help */
-    /* 0, or -1 with a sentence. Whatever was opened is to be closed. */
+    /* Returns 0, or -1 with a sentence in `message`. The caller must close every source that was opened. */
     int (*open)(const char *path, struct ct_source **source, char message[CT_MESSAGE_BYTES]);
-    /* Returns where the file was recorded. */
+    /* Returns the origin of the recorded file. */
     const struct ct_origin *(*origin)(const struct ct_source *source);
-    /* Returns whether two files that were just opened begin with the same calls: they would be stored twice.
-     */
+    /* Returns whether two newly opened files begin with the same calls, and so would be stored twice. */
     bool (*is_same)(const struct ct_source *a, const struct ct_source *b);
-    /* Returns why the source ended before its end, a sentence; NULL when it did not. */
+    /* Returns a sentence on why the source ended early, or NULL if it did not. */
     const char *(*problem)(const struct ct_source *source);
     void (*close)(struct ct_source *source);
 };

@@ -10,19 +10,21 @@ enum {
     ANCHOR_INTERVAL_NS = 5000000,
     FIRST_SLOPE_NS = 10000000,
     ANCHOR_TRIES = 5,
-    /* An anchor's error, until there was no better for so long; then as much as a slew of 500 ppm may have
-     * been meanwhile: a clock that is not read in user space is read in microseconds. */
+    /* The error limit of an anchor, unless there was no better one for ERROR_PATIENCE_NS. Then the limit
+     * grows with the possible effect of a slew of 500 ppm since. Reading a clock that needs a system call
+     * takes microseconds. */
     ERROR_NS = 1000,
     ERROR_PATIENCE_NS = 2000000000,
     SLEW_PARTS = 2000,
-    /* A step is what no slew of NTP or error of a slope explains: so much, and a thousandth of the time. */
+    /* A deviation is a step if no NTP slew or slope error explains it. The limit is this plus a thousandth of
+     * the time elapsed. */
     STEP_NS = 100000,
     STEP_PARTS = 1000,
-    /* One that another rate may be gets a line of its own: its error is a quarter of the step. More is a
-       leap. */
+    /* A small step may be a change of rate. It gets a line of its own, with an error of a quarter of the
+     * step. Beyond this limit, it is a leap. */
     LEAP_NS = 1000000,
     LEAP_PARTS = 2,
-    AHEAD_S = 60, /* records are at most so much younger than the newest anchor */
+    AHEAD_S = 60, /* a record is at most this much younger than the newest anchor */
 };
 
 static void pause_machine(uint64_t ns)
@@ -31,7 +33,8 @@ static void pause_machine(uint64_t ns)
 }
 static const struct ct_clocks machine = { ct_anchor_read, pause_machine };
 
-/* Nanoseconds a tick, 32.32; never 0, and of any two anchors, whatever stood in the control segment. */
+/* Returns nanoseconds per tick as 32.32 fixed point. Never returns 0, even for arbitrary anchors from the
+ * control segment. */
 static uint64_t slope(const struct ct_anchor *from, const struct ct_anchor *to)
 {
     const uint64_t ticks = to->ticks > from->ticks ? to->ticks - from->ticks : 1;
@@ -43,7 +46,7 @@ static uint64_t slope(const struct ct_anchor *from, const struct ct_anchor *to)
 static void append(struct ct_timeline *timeline, struct ct_anchor anchor)
 {
     if (timeline->count == CT_ANCHORS) {
-        /* Every second one of the older half goes: the past gets coarser, and is never forgotten. */
+        /* Drop every second anchor of the older half, so that the past becomes coarser but stays covered. */
         const size_t half = CT_ANCHORS / 2, kept = half / 2;
         for (size_t i = 0; i < kept; i++)
             timeline->anchor[i] = timeline->anchor[2 * i];
@@ -61,7 +64,7 @@ static void append(struct ct_timeline *timeline, struct ct_anchor anchor)
     timeline->count = n + 1;
 }
 
-/* Converts a number of ticks that may be anything; returns no more than 63 bits. */
+/* Converts any number of ticks. Returns at most 63 bits. */
 static uint64_t ticks_to_ns(uint64_t ticks, uint64_t line)
 {
     const unsigned __int128 ns = ((unsigned __int128)ticks * line) >> 32;
@@ -73,8 +76,8 @@ static uint64_t ns_to_ticks(uint64_t ns, uint64_t line)
     return (uint64_t)(((unsigned __int128)ns << 32) / line);
 }
 
-/* A stretch that begins between the newest anchor and the reading `now`, `awake` ticks apart. Times in
- * between are of both: what is read last is of the new one. */
+/* Begins a new stretch between the newest anchor and the reading `now`, `awake` ticks after it. Both
+ * stretches cover the ticks in between; a look-up tries the newer one first. */
 static void begin_stretch(struct ct_timeline *timeline, uint64_t now, uint64_t awake)
 {
     const struct ct_anchor *last = &timeline->anchor[timeline->count - 1];
@@ -90,7 +93,8 @@ static void begin_stretch(struct ct_timeline *timeline, uint64_t now, uint64_t a
 
 enum verdict { REFUSED, TAKEN, STEPPED };
 
-/* Judges a reading and makes it the newest anchor. *off_ns: by how much it was off where it is a step. */
+/* Checks a reading, and makes it the newest anchor unless it is refused. If it is a step, sets *off_ns to its
+ * size. */
 static enum verdict admit(struct ct_timeline *timeline, struct ct_anchor anchor, int64_t *off_ns)
 {
     if (timeline->count == 0) {
@@ -183,14 +187,16 @@ void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
     const uint64_t written = atomic_load_explicit(&control->anchors, memory_order_acquire);
     kept[ct_anchor_place(written)].monotonic_ns = 0; /* perhaps half written */
     qsort(kept, CT_ANCHORS, sizeof(kept[0]), by_time);
-    /* Whoever may write there may have: an anchor of the future would keep all others out. */
+    /* Any process that can write the segment may have forged an anchor. One in the future would keep all
+     * others out. */
     const uint64_t now_ns = timeline->clocks->read(1).monotonic_ns;
     int64_t off_ns;
     for (size_t i = 0; i < CT_ANCHORS; i++) {
         if (kept[i].monotonic_ns > 0 && kept[i].monotonic_ns < now_ns)
             admit(timeline, kept[i], &off_ns);
     }
-    /* One alone is no line, and from another machine's counter all that come would be refused. */
+    /* A single anchor gives no line. If it is from another machine's counter, it would cause all later ones
+     * to be refused. */
     if (timeline->count < 2)
         timeline->count = 0;
     while (timeline->count < 2) {
@@ -200,7 +206,7 @@ void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
     ct_timeline_anchor(timeline);
 }
 
-/* The counter's ticks with the shift of their stretch, looked for from the newest back. */
+/* Adds to the ticks the shift of their stretch. Searches from the newest stretch back. */
 static uint64_t shifted(const struct ct_timeline *timeline, uint64_t ticks)
 {
     const struct ct_stretch *newest = &timeline->stretch[timeline->stretches - 1];
@@ -237,7 +243,7 @@ uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size
     const struct ct_anchor *anchor = &timeline->anchor[i];
     if (ticks >= anchor->ticks)
         return anchor->monotonic_ns + ticks_to_ns(ticks - anchor->ticks, timeline->line[i]);
-    /* Before the first anchor: its line, backwards. */
+    /* Before the first anchor, extend its line backwards. */
     const uint64_t before = ticks_to_ns(anchor->ticks - ticks, timeline->line[i]);
     return before < anchor->monotonic_ns ? anchor->monotonic_ns - before : 0;
 }

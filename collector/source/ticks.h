@@ -1,14 +1,14 @@
-/* Ticks to CLOCK_MONOTONIC nanoseconds, by straight lines between anchors (proto/clock.h). The kernel slews
- * its clock; an anchor with every batch follows it. Used by the worker thread alone.
+/* Converts ticks to CLOCK_MONOTONIC nanoseconds, by straight lines between anchors (proto/clock.h). The
+ * kernel slews its clock; an anchor with every batch follows it. Used only by the worker thread.
  *
- * A time may be wrong by a microsecond while the clock's rate is steady; where a slew begins or ends
- * between two anchors that are T apart, by a quarter of its rate times T, which is 6 us for the 500 ppm of
- * NTP and the 50 ms of a busy collector. Times of the distant past lie between anchors that are a sixteenth
- * of their age apart.
+ * While the clock's rate is steady, a time may be off by a microsecond. If a slew begins or ends between two
+ * anchors T apart, the error is up to a quarter of its rate times T. That is 6 us for NTP's 500 ppm and the
+ * 50 ms of a busy collector. Times in the distant past are between anchors that are a sixteenth of their age
+ * apart.
  *
- * If the counter stands still, leaps or begins anew against the clock (suspend, a move to another machine),
- * the log says so, and a new stretch begins: ticks count on from one to the next as if nothing had
- * been. */
+ * If the counter stops, leaps or restarts relative to the clock (suspend, a move to another machine), this is
+ * logged, and a new stretch begins. Ticks continue from one stretch to the next as if nothing had happened.
+ */
 #ifndef CT_TIMELINE_H
 #define CT_TIMELINE_H
 
@@ -19,12 +19,13 @@
 
 enum { CT_STRETCHES = 8 };
 
-/* Ticks as the counter said them, from `first` to `last`, with `shift` added count on from those before. */
+/* The counter's ticks from `first` to `last`. With `shift` added, they continue those of the previous
+ * stretch. */
 struct ct_stretch {
     uint64_t first, last, shift;
 };
 
-/* Reads time; a test has its own. */
+/* Reads time; tests replace it. */
 struct ct_clocks {
     struct ct_anchor (*read)(int tries);
     void (*pause)(uint64_t ns);
@@ -34,25 +35,25 @@ struct ct_timeline {
     enum ct_clock_kind clock;
     const struct ct_clocks *clocks;
     struct ct_control *control;          /* keeps the anchors for the next daemon; not owned */
-    size_t count;                        /* anchors, 2 or more once begun; at most CT_ANCHORS */
-    struct ct_anchor anchor[CT_ANCHORS]; /* ticks shifted by their stretches */
-    /* line[i] leads from anchor[i] to anchor[i + 1]: nanoseconds a tick, as 32.32 fixed point. */
+    size_t count;                        /* anchors, at least 2 once begun, at most CT_ANCHORS */
+    struct ct_anchor anchor[CT_ANCHORS]; /* ticks include the shift of their stretch */
+    /* line[i] leads from anchor[i] to anchor[i + 1], in nanoseconds per tick as 32.32 fixed point. */
     uint64_t line[CT_ANCHORS];
-    struct ct_stretch stretch[CT_STRETCHES]; /* the last is the one that goes on */
+    struct ct_stretch stretch[CT_STRETCHES]; /* the last one is current */
     size_t stretches;
-    bool stepped; /* behind the newest anchor the rate is not known yet */
+    bool stepped; /* the rate after the newest anchor is not known yet */
 };
 
-/* Takes over what an earlier daemon of the session left in `control`; takes 10 ms to find the first slope.
- * `clocks`: NULL for the machine's. */
+/* Takes over the anchors that an earlier daemon of the session left in `control`. Takes 10 ms to find the
+ * first slope. `clocks` is NULL for the machine's clocks. */
 void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
                        const struct ct_clocks *clocks);
-/* Takes an anchor, unless the last one is younger than 5 ms or the reading was disturbed; takes 10 ms where
- * the counter has stepped. */
+/* Takes an anchor, unless the last one is less than 5 ms old or the reading was disturbed. Takes 10 ms if the
+ * counter has stepped. */
 void ct_timeline_anchor(struct ct_timeline *timeline);
-/* A number of ticks as nanoseconds, INT64_MAX at most where the clock is a counter. */
+/* Converts a number of ticks to nanoseconds. Returns at most INT64_MAX if the clock is a counter. */
 uint64_t ct_timeline_span_ns(const struct ct_timeline *timeline, uint64_t ticks);
-/* `hint` remembers the line between calls of one caller; start with 0. */
+/* Converts a time in ticks. `hint` caches the line between a caller's calls; start with 0. */
 uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size_t *hint);
 
 #endif

@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each with its name as a table of rows, and the statement that reads it. What has no index can be fed. */
+/* The name of each as a table of rows, and the statement that reads it. Only tables without an index can be
+ * fed. */
 static const struct {
     const char *name;
     unsigned columns;
     enum ct_statement insert;
-    const struct ct_fed_table *fed; /* NULL: row by row */
+    const struct ct_fed_table *fed; /* NULL: insert rows one by one */
 } tables[CT_BULK_COUNT] = {
     [CT_BULK_CALL] = { "new_calls", 4, CT_SQL_insert_calls, &ct_feed_calls },
     [CT_BULK_LAUNCH] = { "new_launches", 3, CT_SQL_insert_launches, &ct_feed_launches },
@@ -55,7 +56,7 @@ int64_t *ct_bulk_add(struct ct_store *store, enum ct_bulk table, int64_t key)
     return row;
 }
 
-/* The first row whose key is not less. */
+/* Returns the first row whose key is not less. */
 static size_t place_of(const struct ct_bulk_rows *rows, unsigned columns, int64_t key)
 {
     size_t from = 0, to = rows->count;
@@ -77,7 +78,7 @@ bool ct_bulk_has(const struct ct_store *store, enum ct_bulk table, int64_t key)
     return place < rows->count && key_of(rows, bulk->columns, place) == key;
 }
 
-/* Writes rows one by one. */
+/* Inserts rows one by one. */
 static int insert(struct ct_store *store, enum ct_bulk table, const struct ct_bulk_rows *rows, size_t from,
                   size_t to)
 {
@@ -94,8 +95,8 @@ static int compare_keys(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Puts what strayed to its place among the rest; what belongs before all of that stays. *twins says that
- * there are keys which are there twice. 0 or -1. */
+/* Merges the stray rows into the ordered ones. Rows that precede all others stay stray. Sets *twins if a key
+ * occurs twice. Returns 0 or -1. */
 static int gather(struct ct_store *store, struct ct_bulk_table *bulk, bool *twins)
 {
     struct ct_bulk_rows *ordered = &bulk->committing.ordered, *stray = &bulk->committing.stray;
@@ -121,7 +122,7 @@ static int gather(struct ct_store *store, struct ct_bulk_table *bulk, bool *twin
     return 0;
 }
 
-/* Rows go a page at a time where that can be. */
+/* Writes rows by the page where possible. */
 static int write_table(struct ct_store *store, enum ct_bulk table)
 {
     struct ct_bulk_table *bulk = &store->bulk[table];

@@ -1,5 +1,5 @@
-/* Rows of the tables that get one for a good part of all calls: kept while a batch is taken, and written at
- * its end, many at a time. */
+/* Rows of tables with a row for many of the calls. They are kept while a batch is taken, and written together
+ * at its end. */
 #ifndef CT_BULK_H
 #define CT_BULK_H
 
@@ -11,14 +11,15 @@
 struct ct_store;
 struct sqlite3;
 
-/* A new row, with its key, for the caller to write the other values that `enum ct_bulk` names; never NULL:
- * without memory it is nobody's, and there will be no commit. Valid until the next one. */
+/* Returns a new row with its key set. The caller sets the other values, listed in `enum ct_bulk`. Never
+ * returns NULL: if out of memory, the row is discarded and the commit fails. Valid until the next call. */
 int64_t *ct_bulk_add(struct ct_store *store, enum ct_bulk table, int64_t key);
-/* Returns whether a row of that key is among those that came in order. */
+/* Returns whether the rows that arrived in order include this key. */
 bool ct_bulk_has(const struct ct_store *store, enum ct_bulk table, int64_t key);
 
-/* The store's own: registers the tables of rows with a connection, an SQLite code; hands over
- * what was taken; writes that, as the last thing before the commit, 0 or -1; forgets all; begins and ends. */
+/* For the store only. Register the tables of rows with a connection (returns an SQLite code). Pass on the
+ * rows taken. Write those as the last step before the commit (returns 0 or -1). Discard all rows. Set up and
+ * tear down. */
 int ct_bulk_register(struct ct_store *store, struct sqlite3 *connection);
 void ct_bulk_hand_over(struct ct_store *store);
 int ct_bulk_write(struct ct_store *store);

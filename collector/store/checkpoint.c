@@ -11,17 +11,17 @@
 
 struct ct_checkpointer {
     struct ct_store *store;
-    sqlite3 *connection; /* the thread's */
-    uint32_t pages;      /* pages of the log at which it is copied, */
-    uint32_t pages_max;  /* and at which it is however short ago the last time was */
-    uint32_t grown_from; /* pages that the last copy left, since a reader holds them; the worker's */
-    uint64_t copied_ns;  /* when the last copy began; the worker's */
-    bool is_copying;     /* the thread was told to copy what was committed so far; the worker's */
+    sqlite3 *connection; /* used by the thread */
+    uint32_t pages;      /* copy the log when it has this many pages */
+    uint32_t pages_max;  /* copy it at this size regardless of the last time */
+    uint32_t grown_from; /* pages left by the last copy because of a reader; used by the worker */
+    uint64_t copied_ns;  /* start of the last copy; used by the worker */
+    bool is_copying;     /* the thread was started to copy the commits so far; used by the worker */
     struct ct_errand *errand;
 };
 
-/* Copies until there is little left to the worker, who is waited for by all rings. An error (a full disk,
- * say) leaves the log as it is: the worker, who tries again, notes it. */
+/* Copies until little is left for the worker, because all rings wait for the worker. An error, such as a full
+ * disk, leaves the log unchanged. The worker tries again and reports it. */
 static int copy_bulk(void *data)
 {
     enum { PASSES = 4, LITTLE = 256 };
@@ -78,8 +78,8 @@ void ct_checkpointer_tend(struct ct_checkpointer *checkpointer)
         ct_store_check_written(checkpointer->store);
         ct_errand_start(checkpointer->errand);
     } else if (checkpointer->is_copying && ct_errand_is_done(checkpointer->errand)) {
-        /* Copies the rest: then the next commit begins the log anew. Where a reader holds it, it grows: as
-         * much again until the next attempt. */
+        /* Copy the rest, so that the next commit restarts the log. If a reader holds the log, the next
+         * attempt follows when it has grown by the same amount again. */
         CT_TEST_POINT("checkpoint.rest");
         const bool all = ct_store_checkpoint(checkpointer->store);
         checkpointer->grown_from = all ? 0 : pages;

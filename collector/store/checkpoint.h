@@ -1,6 +1,6 @@
-/* Checkpoints beside the worker: copying the write-ahead log into the database takes tens of milliseconds,
- * and waits for the disk, while rings fill. The bulk is copied by a thread with a connection of its own,
- * behind which the worker has little left to copy, and with that the log begins anew. */
+/* Runs checkpoints in parallel with the worker. Copying the write-ahead log into the database takes tens of
+ * milliseconds and waits for the disk, while rings fill. A thread with its own connection copies most of it.
+ * The worker then copies the small rest, which restarts the log. */
 #ifndef CT_CHECKPOINT_H
 #define CT_CHECKPOINT_H
 
@@ -8,22 +8,21 @@
 
 struct ct_checkpointer;
 
-/* Pages of the log at which it is copied: 16 MiB; or more where that was less than a second ago, up to 128
- * MiB, since a disk may take its time for each. Where there are test points, so few that tests come to them.
- */
+/* The size of the log for a copy, in pages: 16 MiB. Within a second of the last copy it may grow up to 128
+ * MiB, since each copy may be slow on a disk. With test points, it is small enough for tests to reach. */
 #ifdef CT_TEST_POINTS
 enum { CT_CHECKPOINT_PAGES = 64, CT_CHECKPOINT_PAGES_MAX = 64 };
 #else
 enum { CT_CHECKPOINT_PAGES = 4096, CT_CHECKPOINT_PAGES_MAX = 32768 };
 #endif
 
-/* Starts the thread, and takes the checkpoints over from the store's commits: one when the log has so many
- * pages, CT_CHECKPOINT_PAGES or, of a store that is bounded, less. `store` must outlive it. NULL without a
- * thread or a connection: the commits then go on to make checkpoints. */
+/* Starts the thread, and takes over the checkpoints from the store's commits. A checkpoint is made when the
+ * log has `pages` pages: CT_CHECKPOINT_PAGES, or less for a bounded store. `store` must outlive it. Returns
+ * NULL without a thread or a connection; the commits then keep making checkpoints. */
 struct ct_checkpointer *ct_checkpointer_create(struct ct_store *store, uint32_t pages);
-/* To be called by the thread that commits, behind each commit. NULL is fine. */
+/* Call after each commit, on the committing thread. `checkpointer` may be NULL. */
 void ct_checkpointer_tend(struct ct_checkpointer *checkpointer);
-/* Joins the thread, which may be at work until then. */
+/* Waits for the thread to finish its work, and frees it. */
 void ct_checkpointer_destroy(struct ct_checkpointer *checkpointer);
 
 #endif

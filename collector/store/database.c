@@ -18,18 +18,18 @@
 #include <unistd.h>
 
 enum {
-    STEPS_MAX = 1000000,    /* steps of SQLite's machine; a look takes a few dozen */
+    STEPS_MAX = 1000000,    /* of SQLite's virtual machine; a look-up takes a few dozen */
     BUSY_TIMEOUT_MS = 5000, /* for another process's lock */
-    LOG_TIMEOUT_MS = 1000,  /* for the lock that the write-ahead log is turned on with */
+    LOG_TIMEOUT_MS = 1000,  /* for the lock needed to turn the write-ahead log on */
 };
 
 const char *ct_database_problem(sqlite3 *connection)
 {
     static _Thread_local char text[512];
-    /* SQLite keeps the system's number for some calls, and an earlier one for the rest. */
+    /* SQLite reports the system's error number for some calls, and an outdated one for the others. */
     const int kind = sqlite3_errcode(connection) & 0xff, error = errno;
     const bool system = error != 0 && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN);
-    /* SQLite knows of no error: then memory could not be had. */
+    /* Without an error in SQLite, memory was short. */
     const char *said = kind == SQLITE_OK || kind == SQLITE_ROW || kind == SQLITE_DONE
                            ? "out of memory"
                            : sqlite3_errmsg(connection);
@@ -44,8 +44,8 @@ void ct_database_share(const struct ct_private_readers *who)
     readers = *who;
 }
 
-/* The files that SQLite keeps of a database, itself first. SQLite gives the mode of that one, and as root its
- * group, to the files that it makes beside it, whatever the umask is. */
+/* SQLite's files for a database, beginning with the database itself. SQLite gives the others the mode of the
+ * first, and as root its group, regardless of the umask. */
 static const char *const parts[] = { "", "-journal", "-wal", "-shm" };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]), PART_BYTES = sizeof(((struct ct_database *)0)->path) + 16 };
 
@@ -65,7 +65,7 @@ static int own(const char *path, const struct ct_private_readers *who, char *mes
     return 0;
 }
 
-/* Removes its parts from `first` on: 0 for all, 1 for what lies beside it. */
+/* Removes its files from index `first` on: 0 for all, 1 for all except the database. */
 static void remove_parts(const char *path, size_t first)
 {
     for (size_t i = first; i < PARTS; i++) {
@@ -75,7 +75,7 @@ static void remove_parts(const char *path, size_t first)
     }
 }
 
-/* Returns the bytes that a file and its log take on the disk. */
+/* Returns the disk space of a file and its log in bytes. */
 static uint64_t bytes_of(const char *path)
 {
     uint64_t bytes = 0;
@@ -94,7 +94,8 @@ int ct_database_own(const char *path, char message[CT_MESSAGE_BYTES])
     return own(path, &readers, message);
 }
 
-/* A link of ours, or of root's, may lead to the database; another user's leads where he likes. */
+/* Follows a link to the database if it belongs to this user or to root. Another user's link could lead
+ * anywhere. */
 static int follow_link(char path[4096], char *message)
 {
     struct stat status;
@@ -110,7 +111,7 @@ static int follow_link(char path[4096], char *message)
     return 0;
 }
 
-/* The first column of the first row, "" where there is none; `key` is the query's parameter, NULL for none.
+/* Reads the first column of the first row, or "" if there is none. `key` is the query's parameter, or NULL.
  */
 static int query_text(sqlite3 *connection, const char *sql, const char *key, char *text, size_t bytes)
 {
@@ -138,7 +139,7 @@ static int give_up(void *data)
     return 1;
 }
 
-/* A file may come from anywhere and say that it is ours: nothing that its schema brings along runs here. */
+/* A file of any origin may claim to be ours, so no code in its schema may run. */
 static void distrust(sqlite3 *connection)
 {
     static const struct {
@@ -152,23 +153,23 @@ static void distrust(sqlite3 *connection)
         sqlite3_db_config(connection, settings[i].option, settings[i].value, NULL);
 }
 
-/* Opens, in the place of what was opened before, and reads. */
+/* Closes the present connection, opens another one and reads. */
 static int count_objects(const char *path, int flags, sqlite3 **connection, char *text, size_t bytes)
 {
     sqlite3_close(*connection);
     const int rc = sqlite3_open_v2(path, connection, flags, NULL);
     if (!*connection)
-        return rc; /* memory is short */
+        return rc; /* out of memory */
     sqlite3_busy_timeout(*connection, 2000);
     distrust(*connection);
-    sqlite3_progress_handler(*connection, STEPS_MAX, give_up, NULL); /* `meta` may be a view without end */
+    sqlite3_progress_handler(*connection, STEPS_MAX, give_up, NULL); /* `meta` may be an endless view */
     return rc == SQLITE_OK ? query_text(*connection, "SELECT count(*) FROM sqlite_master", NULL, text, bytes)
                            : rc;
 }
 
 enum verdict { REFUSED = -1, EMPTY, OURS, OTHER_BOOT };
 
-/* Looks without writing: read-only, so that a foreign file stays as it is. */
+/* Inspects a file without writing. Opens it read-only, so that a foreign file stays unchanged. */
 static enum verdict inspect(const char *path, const char *boot_id, char *message)
 {
     struct stat status;
@@ -185,14 +186,14 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     if (status.st_size == 0)
         return EMPTY;
 
-    /* SQLite would read what somebody else has put beside it. */
+    /* SQLite would read side files that another user has put there. */
     if (own(path, NULL, message) != 0)
         return REFUSED;
     errno = 0;
     sqlite3 *connection = NULL;
     char application[32], version[32], objects[32], boot[CT_ORIGIN_BYTES];
     int rc = count_objects(path, SQLITE_OPEN_READONLY, &connection, objects, sizeof(objects));
-    /* A journal that a killed daemon left as it made the file is to be rolled back first. */
+    /* If a daemon was killed while creating the file, its journal must be rolled back first. */
     if (rc == SQLITE_READONLY)
         rc = count_objects(path, SQLITE_OPEN_READWRITE, &connection, objects, sizeof(objects));
     enum verdict verdict = OURS;
@@ -232,8 +233,8 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     return verdict;
 }
 
-/* One writer: a lock on a descriptor of its own, which lives as long as SQLite's (closing it earlier would
- * drop the locks that SQLite holds on the same file). */
+/* Locks the file for a single writer, on a descriptor that stays open as long as SQLite's. Closing it earlier
+ * would drop the locks that SQLite holds on the same file. */
 static int lock(struct ct_database *database, bool *created, char *message)
 {
     const char *path = database->path;
@@ -284,7 +285,7 @@ static const char role_rows[] =
 
 static const char new_series[] = "INSERT INTO meta VALUES ('series', lower(hex(randomblob(16))))";
 
-/* `carry` is what the file has from an earlier one, NULL for none. */
+/* `carry` is the script that copies from an earlier file, or NULL. */
 static int create(sqlite3 *connection, const struct ct_origin *origin, const char *carry)
 {
     char pragmas[128], now[32];
@@ -293,7 +294,7 @@ static int create(sqlite3 *connection, const struct ct_origin *origin, const cha
     struct timespec real;
     clock_gettime(CLOCK_REALTIME, &real);
     snprintf(now, sizeof(now), "%lld", (long long)real.tv_sec);
-    /* Locks only the file that is written, and no earlier one that is attached to it. */
+    /* Plain BEGIN locks only the file that is written, not an attached earlier one. */
     const char *const scripts[] = { "BEGIN",       ct_sql_tables,       ct_sql_views,
                                     ct_sql_status, ct_sql_status_ioctl, role_rows,
                                     pragmas,       new_series };
@@ -316,9 +317,9 @@ static int create(sqlite3 *connection, const struct ct_origin *origin, const cha
     return rc;
 }
 
-/* The head of a file says whether it has a write-ahead log. It changes by one write of less than a disk's
- * sector, which needs no journal in a file: after a power cut that would keep readers out until it is rolled
- * back. */
+/* The file's header records whether it has a write-ahead log. Changing that is a single write, smaller than a
+ * disk sector, which needs no journal file. After a power cut, such a file would keep readers out until it is
+ * rolled back. */
 static int turn_log_on(sqlite3 *connection)
 {
     char mode[32];
@@ -333,14 +334,14 @@ static int connect_to(struct ct_database *database, char *message)
     sqlite3 **connection = &database->connection;
     errno = 0;
     int rc = sqlite3_open_v2(database->path, connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    if (*connection) { /* else memory is short */
+    if (*connection) { /* otherwise out of memory */
         sqlite3_busy_timeout(*connection, LOG_TIMEOUT_MS);
         distrust(*connection);
     }
     if (rc == SQLITE_OK)
         rc = turn_log_on(*connection);
     database->is_held = rc == SQLITE_BUSY;
-    /* Synchronous NORMAL: a power cut may cost the last commits and never the database. */
+    /* With synchronous = NORMAL, a power cut may lose the last commits but never damages the database. */
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(
             *connection,
@@ -348,7 +349,7 @@ static int connect_to(struct ct_database *database, char *message)
             "PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 134217728;"
             "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;"
             "PRAGMA cell_size_check = ON;"
-            "PRAGMA secure_delete = OFF", /* Debian's default writes zeros over what is deleted */
+            "PRAGMA secure_delete = OFF", /* Debian's default overwrites deleted data with zeros */
             NULL, NULL, NULL);
     if (*connection)
         sqlite3_busy_timeout(*connection, BUSY_TIMEOUT_MS);
@@ -358,7 +359,7 @@ static int connect_to(struct ct_database *database, char *message)
                                         ct_database_problem(*connection));
 }
 
-/* Makes the tables of an empty file. With `past`, a file's name, it goes on where that one ends. */
+/* Makes the tables of an empty file. If `past` names a file, the new one continues it. */
 static int fill(struct ct_database *database, const char *past, char *message)
 {
     sqlite3 *connection = database->connection;
@@ -374,7 +375,7 @@ static int fill(struct ct_database *database, const char *past, char *message)
                                         ct_database_problem(connection));
 }
 
-/* Nothing is left of a file that we made and could not fill. */
+/* Closes the file, and removes it if it was created but could not be filled. */
 static void take_back(struct ct_database *database, bool created)
 {
     ct_database_close(database);
@@ -382,7 +383,7 @@ static void take_back(struct ct_database *database, bool created)
         remove_parts(database->path, 0);
 }
 
-/* Makes file `number` the one in use; REFUSED, or EMPTY for no matter what is in it. */
+/* Makes file `number` the current one. Returns REFUSED, or EMPTY whatever its contents. */
 static enum verdict name_file(struct ct_database *database, uint32_t number, char *message)
 {
     database->number = number;
@@ -391,8 +392,8 @@ static enum verdict name_file(struct ct_database *database, uint32_t number, cha
     return follow_link(database->path, message) == 0 ? EMPTY : REFUSED;
 }
 
-/* Names the file to write: the newest that has anything in it, the one behind it where that one is not to be
- * gone on with. What is empty behind the newest was being made when its daemon was killed. */
+/* Selects the file to write: the newest with contents, or the one after it if that cannot be continued. Empty
+ * files after the newest were being created when a daemon was killed. */
 static enum verdict find(struct ct_database *database, char *message)
 {
     const uint32_t newest = ct_trace_file_before(database->trace, UINT32_MAX);
@@ -410,16 +411,15 @@ static enum verdict find(struct ct_database *database, char *message)
     return verdict == REFUSED || name_file(database, number, message) == REFUSED ? REFUSED : verdict;
 }
 
-/* Makes the file that it names the one that is written: locked, ours alone, open and, unless it is OURS
- * already, filled; with what `past` has, a file's name, where it goes on from that one. After a failure
- * nothing is left of it. */
+/* Locks the current file, makes it private, opens it and, unless it is OURS already, fills it. If `past`
+ * names a file, continues from its contents. On failure, nothing of it remains. */
 static int take(struct ct_database *database, enum verdict verdict, const char *past, char *message)
 {
     bool created = false;
-    /* Looked at first: what would be taken away again after a failure is ours. */
+    /* Check first, so that a failure removes only files of ours. */
     if (own(database->path, NULL, message) != 0 || lock(database, &created, message) != 0)
         return -1;
-    /* Files beside a new one are of a database that was deleted: its readers may still share a -shm. */
+    /* Files next to a new one belong to a deleted database, whose readers may still share a -shm. */
     if (created)
         remove_parts(database->path, 1);
     if (ct_database_own(database->path, message) == 0 && connect_to(database, message) == 0 &&
@@ -449,7 +449,8 @@ int ct_database_open(struct ct_database *database, const char *path, const struc
         return 0;
     if (verdict != OURS || !database->is_held)
         return -1;
-    /* A plain file that another program is reading stays as it is: the trace goes on in the next one. */
+    /* A plain file being read by another program stays unchanged, and the trace continues in the next file.
+     */
     const struct ct_database past = *database;
     return ct_database_follow(&past, database, message);
 }
@@ -466,9 +467,9 @@ bool ct_database_in_place(const struct ct_database *database)
     return is_same_file(database->path, database->lock_fd);
 }
 
-/* A file that is not written any more is plain: without a write-ahead log it opens on read-only media, and
- * where no memory can be shared. A reader that has it open keeps the log. As turn_log_on(), without a journal
- * in a file: others take the mode for DELETE. */
+/* Makes a file plain when it is no longer written. Without a write-ahead log, it opens on read-only media and
+ * where memory cannot be shared. If a reader has it open, it keeps the log. As in turn_log_on(), avoids a
+ * journal file; other connections see the mode as DELETE. */
 static void make_plain(sqlite3 *connection)
 {
     sqlite3_busy_timeout(connection, 0);
@@ -478,7 +479,7 @@ static void make_plain(sqlite3 *connection)
 
 void ct_database_close(struct ct_database *database)
 {
-    /* Nothing is touched at the place of a file that was moved. */
+    /* If the file was moved, touch nothing at its path. */
     if (database->connection && ct_database_in_place(database))
         make_plain(database->connection);
     sqlite3_close(database->connection);
@@ -511,8 +512,8 @@ void ct_database_discard(struct ct_database *next)
     take_back(next, true);
 }
 
-/* Trusts nothing that lies at the place of an earlier file: it may be a FIFO by now, another user's or
- * another trace's, or a link to the file in use. */
+/* Does not trust the path of an earlier file. It may now be a FIFO, another user's or another trace's file,
+ * or a link to the current one. */
 sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t number, bool with_log,
                                   char path[4096])
 {
@@ -527,8 +528,7 @@ sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t n
     if (sqlite3_open_v2(place, &connection, access_flag | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL) ==
         SQLITE_OK) {
         distrust(connection);
-        sqlite3_progress_handler(connection, STEPS_MAX, give_up,
-                                 NULL); /* its tables may be views without end */
+        sqlite3_progress_handler(connection, STEPS_MAX, give_up, NULL); /* its tables may be endless views */
         if (query_meta(connection, "series", series, sizeof(series)) == 0 && *series &&
             strcmp(series, database->series) == 0)
             return connection;
@@ -537,8 +537,8 @@ sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t n
     return NULL;
 }
 
-/* An earlier file that is of the series, opened for a moment: its log, if readers left one, is written into
- * it and ended, and *until_ns is when the last call of the files before it returned, 0 when none did. */
+/* Opens an earlier file of the series briefly. If readers left a log, writes it into the file and ends it.
+ * Sets *until_ns to the return time of the last call in the files before it, or 0 if there is none. */
 static bool tend(const struct ct_database *database, uint32_t number, char path[4096], uint64_t *until_ns)
 {
     char until[32];
@@ -570,7 +570,7 @@ void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint6
         if (!tend(database, number, path, &until_ns))
             break;
         total += bytes_of(path);
-        /* Whatever comes before one that goes, goes too: what is left has no gap. */
+        /* Remove also everything before a removed file, so that there is no gap. */
         goes |= (bytes && (++files > CT_SERIES_FILES_MAX || total > bytes)) ||
                 (keep_from_ns && last_call_ns < keep_from_ns);
         if (goes) {

@@ -1,5 +1,5 @@
-/* Finding the database file that a daemon may write: ours, of this boot, of a schema that we know, and nobody
- * else's at the moment; and the files that a trace goes on in. */
+/* Finds the database file that a daemon may write: ours, of this boot, with a schema that we know, and not in
+ * use by another writer. Also manages the files in which a trace continues. */
 #ifndef CT_DATABASE_H
 #define CT_DATABASE_H
 
@@ -13,48 +13,48 @@
 
 struct ct_database {
     sqlite3 *connection;
-    int lock_fd;      /* holds the lock of the one writer; closed after the connection */
-    bool is_held;     /* another program's lock kept the write-ahead log from being turned on */
-    char trace[4096]; /* as ct_store_open() was told */
-    uint32_t number;  /* number of the file in use, as trace_files.h counts them */
-    char path[4096];  /* its name */
+    int lock_fd;      /* holds the writer's lock; closed after the connection */
+    bool is_held;     /* another program's lock kept the write-ahead log off */
+    char trace[4096]; /* the path passed to ct_store_open() */
+    uint32_t number;  /* number of the current file, as counted in trace_files.h */
+    char path[4096];  /* its path */
     struct ct_origin origin;
-    struct timespec written;      /* the file's time of change when this process wrote it last */
-    char series[CT_SERIES_BYTES]; /* meta.series: all files of the trace have it */
+    struct timespec written;      /* the file's modification time when this process last wrote it */
+    char series[CT_SERIES_BYTES]; /* meta.series, which all files of the trace share */
 };
 
-/* Says who may read the databases that are opened from here on: their owner alone unless this is called. */
+/* Sets the readers of databases opened from now on. The default is only the owner. */
 void ct_database_share(const struct ct_private_readers *readers);
-/* Makes the file at `path`, and what SQLite keeps beside it, readable for those alone; refuses what somebody
- * else put there. For each file that is written: before SQLite opens it, and once it has. 0, or -1 with a
- * sentence. */
+/* Restricts the file at `path` and SQLite's side files to those readers, and refuses files of other users.
+ * Call it for each file to be written, both before and after SQLite opens it. Returns 0, or -1 with a
+ * sentence in `message`. */
 int ct_database_own(const char *path, char message[CT_MESSAGE_BYTES]);
-/* As ct_store_open() says. */
+/* See ct_store_open(). */
 int ct_database_open(struct ct_database *database, const char *path, const struct ct_origin *origin,
                      char message[CT_MESSAGE_BYTES]);
-/* Leaves one plain file, without a write-ahead log, unless a reader has it open. */
+/* Leaves a single plain file without a write-ahead log, unless a reader has it open. */
 void ct_database_close(struct ct_database *database);
-/* Makes the file that comes behind `past`, which is not in a transaction, with all that its running processes
- * are known by. `past` stays open. 0, or -1 with a sentence in `message`, and no file. */
+/* Makes the file after `past`, which must not be in a transaction, with everything that identifies its
+ * running processes. `past` stays open. Returns 0, or -1 with a sentence in `message` and no file. */
 int ct_database_follow(const struct ct_database *past, struct ct_database *next,
                        char message[CT_MESSAGE_BYTES]);
-/* Closes and removes a file that ct_database_follow() made and that is not to be used. */
+/* Closes and removes a file made by ct_database_follow(). */
 void ct_database_discard(struct ct_database *next);
-/* Opens an earlier file of the trace, whose name goes to `path`, read-only, or to be written where `with_log`
- * is set and it has a log. Nothing that its schema brings along runs, and no query without end. NULL for what
- * is not there, not ours alone, no file of this trace, or the one in use. The caller closes it. */
+/* Opens an earlier file of the trace and sets `path`. Opens it read-only, or for writing if it has a log and
+ * `with_log` is set. No code in its schema runs, and no endless query. Returns NULL if the file does not
+ * exist, is not private, is not of this trace or is the current one. The caller closes it. */
 sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t number, bool with_log,
                                   char path[4096]);
-/* Takes away the oldest files of the series that `database` goes on, until what is left has at most `bytes`
- * and can be read as one (CT_SERIES_FILES_MAX), and each file has a call that returned at `keep_from_ns` or
- * later; 0 for no such bound. What readers have left in logs of earlier files is written into them. The file
- * in use stays. What is removed is told to `on_removed`. */
+/* Removes the oldest files of the series. The remaining ones have at most `bytes` and can be read together
+ * (CT_SERIES_FILES_MAX), and each has a call that returned at `keep_from_ns` or later. 0 means no such limit.
+ * Writes logs that readers left into their earlier files. Keeps the current file. Passes each removed path to
+ * `on_removed`. */
 void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint64_t keep_from_ns,
                        void (*on_removed)(const char *path));
-/* Returns whether the file that is written is still the one of that name. */
+/* Returns whether the file being written still has its path. */
 bool ct_database_in_place(const struct ct_database *database);
-/* Returns what SQLite says is wrong, with the system's reason where there is one: errno, which the caller has
- * set to 0 before. Valid until the thread's next call. */
+/* Returns SQLite's error message, with the system's reason from errno if there is one. The caller must have
+ * set errno to 0 before. Valid until the thread's next call. */
 const char *ct_database_problem(sqlite3 *connection);
 
 #endif

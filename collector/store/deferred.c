@@ -10,15 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A batch ends at so many: the details of some hundred thousand rows, or the texts of a few thousand. */
+/* A batch ends at this size: the details of some hundred thousand rows, or the texts of a few thousand. */
 enum { DEFERRED_MAX_BYTES = 16 * 1024 * 1024 };
-/* Costs in rows of plain calls, some 0.3 us each here. Texts cost, too: no user fills a batch with them. */
+/* Costs in rows of plain calls, about 0.3 us each here. Texts have a cost too, so that no user can fill a
+ * batch with them. */
 enum { DEFERRED_EFFORT = 8, KERNEL_EFFORT = 32, TEXT_BYTES_EACH = 32 };
 
 struct deferred {
     uint16_t statement;
     uint16_t values;
-    uint32_t text_bytes; /* with its NUL, padded to 8; 0 for none */
+    uint32_t text_bytes; /* with its NUL, padded to 8; 0: no text */
 };
 
 void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t values, const int64_t *value,

@@ -13,7 +13,7 @@ void ct_earlier_begin(struct ct_earlier *earlier, uint64_t until_ns)
     *earlier = (struct ct_earlier){ .until_ns = until_ns };
 }
 
-/* A file that cannot be asked has nothing to say: whoever reads all files as one cannot read it either. */
+/* Skip files that cannot be queried. Readers of the whole series cannot read them either. */
 static void open_files(struct ct_earlier *earlier, const struct ct_database *database)
 {
     char path[sizeof(database->path)];

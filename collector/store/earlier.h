@@ -1,12 +1,12 @@
-/* The calls of a trace's earlier files, asked for one thing: whether a late row's identity is taken there.
- * They are opened at the first such row, read-only. */
+/* Looks up calls in a trace's earlier files, only to check whether they use a late row's id. Opens them
+ * read-only at the first such row. */
 #ifndef CT_EARLIER_H
 #define CT_EARLIER_H
 
 #include "database.h"
 
 struct ct_earlier {
-    uint64_t until_ns; /* none of their calls returned later; 0: there are no such files */
+    uint64_t until_ns; /* none of their calls returned later; 0: no such files */
     uint32_t files;
     bool open;
     struct {
@@ -15,9 +15,9 @@ struct ct_earlier {
     } file[CT_SERIES_FILES_MAX];
 };
 
-/* Closes what is open; the earlier files end at `until_ns` from here on. */
+/* Closes all files. The earlier files now end at `until_ns`. */
 void ct_earlier_begin(struct ct_earlier *earlier, uint64_t until_ns);
-/* Returns whether one of the files before the one in use has a call of that call_id. */
+/* Returns whether a file before the current one has a call with that call_id. */
 bool ct_earlier_has(struct ct_earlier *earlier, const struct ct_database *database, uint64_t call_id);
 
 #endif

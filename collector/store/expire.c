@@ -9,7 +9,7 @@
 
 #define SWEEP_INTERVAL_NS 1000000000
 
-/* Reads a number; *found says whether there was one, and not NULL. 0 or -1. */
+/* Reads a number. Sets *found if there is a row and it is not NULL. Returns 0 or -1. */
 static int read_number(struct ct_store *store, sqlite3_stmt *statement, int64_t *number, bool *found)
 {
     const int rc = ct_store_step(statement);
@@ -26,7 +26,7 @@ static int run_with(struct ct_store *store, enum ct_statement which, int64_t val
     return ct_store_do(store, which, CT_VALUES(value));
 }
 
-/* The statements that remove what names a call by its call_id. */
+/* The statements that remove references to a call by its call_id. */
 static const enum ct_statement parts[] = {
     CT_SQL_expire_launches,   CT_SQL_expire_transfers,      CT_SQL_expire_call_subjects,
     CT_SQL_expire_long_calls, CT_SQL_expire_late_calls,     CT_SQL_expire_ranges,
@@ -38,7 +38,7 @@ static const enum ct_statement expire_numbers[CT_NUMBERS] = {
     [CT_NUMBER_TEXT] = CT_SQL_expire_texts,
 };
 
-/* The calls that returned before `bound_ns` and all that names them. */
+/* Removes the calls that returned before `bound_ns`, and all references to them. */
 static int remove_calls(struct ct_store *store, int64_t bound_ns, uint64_t *rows)
 {
     if (run_with(store, CT_SQL_count_expired, bound_ns) != 0 ||
@@ -54,8 +54,8 @@ static int remove_calls(struct ct_store *store, int64_t bound_ns, uint64_t *rows
     return ct_store_set_meta(store, "expired_before_ns", bound_ns);
 }
 
-/* Every call whose row is still there was stored since the numbers began anew: older ones are named by none.
- * The sums of processes that ended before `bound_ns` stay. */
+/* Every remaining call was stored since the numbers last restarted, so no call refers to older numbers. The
+ * sums of processes that ended before `bound_ns` stay. */
 static int remove_unused(struct ct_store *store, int64_t bound_ns)
 {
     for (int i = 0; i < CT_NUMBERS; i++) {
@@ -84,7 +84,7 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
     const bool sweep = now_ns - store->swept_ns >= SWEEP_INTERVAL_NS;
     if (!due && !sweep)
         return 0;
-    /* The first that is left of what is due, where that is more than a piece. */
+    /* Find the first call to keep, if more are due than fit in one step. */
     if (due &&
         read_number(store,
                     ct_store_bind(store, CT_SQL_nth_call, CT_VALUES((int64_t)before_ns, (int64_t)rows_max)),
@@ -95,10 +95,10 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
 
     if (ct_store_begin(store) != 0 || (due && remove_calls(store, bound_ns, &expired->rows) != 0))
         return -1;
-    /* Allocations are swept once in a while: the rows of memory that is still held are met each time. */
+    /* Sweep allocations less often, because every sweep visits the rows of memory still held. */
     if (sweep && run_with(store, CT_SQL_expire_allocations, bound_ns) != 0)
         return -1;
-    /* From here on every row returned at bound_ns or later. */
+    /* From here on, every row returned at bound_ns or later. */
     if (sweep && read_number(store, store->statement[CT_SQL_oldest_call], &oldest_ns, &any) != 0)
         return -1;
     const bool renew =

@@ -12,11 +12,12 @@
 #include <string.h>
 
 enum {
-    /* In a page a row may have 35 bytes less than that; a record of up to four columns has six of head. */
+    /* The longest row in a page has 35 bytes less than the page. The head of a record of up to four columns
+     * takes six bytes. */
     FILLER_BYTES = CT_LEAF_BYTES - 35 - 6,
 };
-/* Rows of a batch from which on they are fed. The last page is half empty as a rule: that is to be little
- * against all. The daemons of tests/faults feed less. */
+/* The minimum rows of a batch for the feed. The last page is usually half empty, which must be a small part
+ * of the total. The daemons of tests/faults use a lower value. */
 #ifndef CT_FEED_ROWS_MIN
 #define CT_FEED_ROWS_MIN 2000
 #endif
@@ -49,7 +50,7 @@ static int64_t pragma(sqlite3 *connection, const char *sql)
     return value;
 }
 
-/* Why rows go one by one, "" where they do not. */
+/* Sets the reason for storing rows one by one, or "" if they are not. */
 static void say_why(struct ct_store *store, const char *why)
 {
     struct ct_feed *feed = &store->feed;
@@ -62,12 +63,12 @@ static void say_why(struct ct_store *store, const char *why)
         ct_log(CT_LOG_feed_on, "calls are stored a page at a time again");
 }
 
-/* Pages lie in the cache until the commit (no spilling, no mapping), are leaves from end to end (no reserved
- * bytes), and stay where they are (no vacuuming by the commit). */
+/* Pages must stay in the cache until the commit: no spilling, no mapping. Leaves must fill a page: no
+ * reserved bytes. Pages must not move: no vacuuming by the commit. */
 void ct_feed_connect(struct ct_store *store)
 {
     sqlite3 *connection = store->database.connection;
-    int reserved = -1; /* asks */
+    int reserved = -1; /* queries the value */
     store->feed.schema = -1;
     store->feed.is_possible =
         ct_page_cache_is_installed() && pragma(connection, "PRAGMA page_size") == CT_LEAF_BYTES &&
@@ -78,7 +79,7 @@ void ct_feed_connect(struct ct_store *store)
     say_why(store, store->feed.is_possible ? "" : "this SQLite does not let them go a page at a time");
 }
 
-/* Somebody may have given a table an index, which would lack what is fed, or a column. */
+/* A user may have given a table an index, which would lack the fed rows, or a column. */
 static int check_schema(struct ct_store *store)
 {
     struct ct_feed *feed = &store->feed;
@@ -104,7 +105,7 @@ static int check_schema(struct ct_store *store)
     return 0;
 }
 
-/* What SQLite found for the row that was put in last. */
+/* The place that SQLite chose for the last row inserted. */
 enum found { ALONE, AMONG_OTHERS, NOWHERE };
 
 static enum found find_place(const struct ct_page_list *watched, int64_t key, uint8_t **place)
@@ -120,7 +121,7 @@ static enum found find_place(const struct ct_page_list *watched, int64_t key, ui
     return NOWHERE;
 }
 
-/* Has SQLite make a page of its own for a leaf. 0 or -1. */
+/* Makes SQLite allocate a separate page for a leaf. Returns 0 or -1. */
 static int make_place(struct ct_store *store, const struct ct_fed_table *table, const struct ct_leaf *leaf,
                       enum found *found, uint8_t **place)
 {
@@ -138,7 +139,7 @@ static int make_place(struct ct_store *store, const struct ct_fed_table *table, 
     return *found == ALONE ? 0 : ct_store_do(store, table->unfill, CT_VALUES(leaf->last_key));
 }
 
-/* This SQLite does not do what all others do. */
+/* This SQLite version does not behave like all others. */
 static void give_up(struct ct_store *store)
 {
     store->feed.is_possible = false;

@@ -1,11 +1,10 @@
-/* The feed: rows into a table as whole pages, which costs a tenth of what SQLite takes to find each row's
- * place.
+/* Feeds rows into a table as whole pages. SQLite takes ten times as long to find each row's place.
  *
- * A page of rows is laid out here (leaf.h). SQLite is given one row in its place, with the key of the page's
- * last row and so long that it has a page of its own: so SQLite finds the page, links it, writes it and
- * answers for it, in the transaction of all else. Before the commit the page is filled with the rows where
- * SQLite has it in memory (page_cache.h), and SQLite reads it anew behind that. To whoever reads the file
- * there is nothing but a table. */
+ * A page of rows is laid out here (leaf.h). SQLite gets one placeholder row for it, with the key of the
+ * page's last row, and long enough to need a page of its own. SQLite thus allocates, links and writes the
+ * page, in the same transaction as everything else. Before the commit, the page in SQLite's cache is
+ * overwritten with the rows (page_cache.h), and SQLite re-reads it afterwards. Readers of the file see an
+ * ordinary table. */
 #ifndef CT_FEED_H
 #define CT_FEED_H
 
@@ -16,26 +15,27 @@
 
 struct ct_store;
 
-/* A table that can be fed: it has no index, and its last column is its INTEGER PRIMARY KEY. The rest is
- * statements of its own: see schema/store.sql. */
+/* A table that can be fed. It has no index, and its last column is its INTEGER PRIMARY KEY. Its statements
+ * are in schema/store.sql. */
 struct ct_fed_table {
     const char *name, *columns;
     enum ct_statement fill, unfill, newest;
 };
 extern const struct ct_fed_table ct_feed_calls, ct_feed_launches, ct_feed_transfers, ct_feed_call_subjects;
 
-/* Says whether a connection that was opened just now can be fed. */
+/* Checks whether a newly opened connection can be fed. */
 void ct_feed_connect(struct ct_store *store);
-/* Takes rows whose keys ascend, *fed of them, from the first on: none where they are few, or the table cannot
- * be fed. *by_row says how many of those behind have to go one by one before it is asked again. 0 or -1. */
+/* Feeds the first *fed of the rows, whose keys must ascend. *fed is 0 if there are too few, or the table
+ * cannot be fed. Sets *by_row to the number of following rows to insert one by one before the next call.
+ * Returns 0 or -1. */
 int ct_feed_rows(struct ct_store *store, const struct ct_fed_table *table, const int64_t *value,
                  unsigned columns, size_t rows, size_t *fed, size_t *by_row);
-/* Fills the pages with what was taken. From here on nothing may read or write these tables up to the commit
- * or rollback. 0 or -1. */
+/* Fills the pages with the rows. Until the commit or rollback, these tables must not be read or written.
+ * Returns 0 or -1. */
 int ct_feed_replace(struct ct_store *store);
-/* Behind either of these. */
+/* Call after the commit or rollback. */
 void ct_feed_end(struct ct_store *store);
-/* Returns why rows go one by one, a sentence without its end; "" where they do not. */
+/* Returns the reason for storing rows one by one, as a sentence without its end, or "" if they are not. */
 const char *ct_feed_why_not(const struct ct_store *store);
 void ct_feed_finish(struct ct_store *store);
 

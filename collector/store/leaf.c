@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    KIND_LEAF = 13, /* the first byte of a table's leaf */
+    KIND_LEAF = 13, /* first byte of a table's leaf page */
     HEAD_BYTES = 8,
     POINTER_BYTES = 2,
     VARINT_MAX = 9,
@@ -19,8 +19,8 @@ enum {
 };
 static_assert(CELL_MAX - 1 - VARINT_MAX < 128, "the record's length is one byte");
 
-/* Seven bits a byte, the highest first, with the top bit set in all but the last; a ninth byte has eight.
- * Eight bytes are written, of which those before the result count, or nine. */
+/* Writes seven bits per byte, highest first, with the top bit set in all bytes except the last. A ninth byte
+ * has eight bits. Always writes eight or nine bytes, but only those before the result count. */
 static uint8_t *put_varint(uint8_t *to, uint64_t value)
 {
     if (value >> 56) {
@@ -31,7 +31,7 @@ static uint8_t *put_varint(uint8_t *to, uint64_t value)
         return to + VARINT_MAX;
     }
     const int bytes = (63 - __builtin_clzll(value | 1)) / 7 + 1;
-    /* Parts it in halves, quarters and eighths of seven bits each. */
+    /* Splits it into halves, quarters and eighths of seven bits each. */
     value = (value & 0x0fffffff) | (value & UINT64_C(0x00fffffff0000000)) << 4;
     value = (value & UINT64_C(0x00003fff00003fff)) | (value & UINT64_C(0x0fffc0000fffc000)) << 2;
     value = (value & UINT64_C(0x007f007f007f007f)) | (value & UINT64_C(0x3f803f803f803f80)) << 1;
@@ -52,10 +52,10 @@ static const uint8_t *get_varint(const uint8_t *from, uint64_t *value)
     return from + VARINT_MAX;
 }
 
-/* The shortest form of an integer; eight bytes are written, as above. */
+/* Writes the shortest form of an integer. Always writes eight bytes, as above. */
 static uint8_t *put_integer(uint8_t *to, int64_t value, uint8_t *type)
 {
-    /* By the bytes that a value needs: its serial type, and the bytes of that. */
+    /* Indexed by the bytes that a value needs: its serial type, and the bytes of that type. */
     static const uint8_t types[] = { 0, 1, 2, 3, 4, 5, 5, 6, 6 }, bytes_of[] = { 0, 1, 2, 3, 4, 6, 6, 8, 8 };
     if (value == 0 || value == 1) {
         *type = (uint8_t)(8 + value);
@@ -70,15 +70,15 @@ static uint8_t *put_integer(uint8_t *to, int64_t value, uint8_t *type)
     return to + bytes;
 }
 
-/* A row; returns its end. The key stands before the record. It is the table's last column: that and NULLs
- * before it are left out, as SQLite reads columns that a record does not have. */
+/* Writes a row and returns its end. The key precedes the record. It is the table's last column, so the record
+ * omits it, and any NULLs before it. SQLite reads missing columns as NULL. */
 static uint8_t *put_row(uint8_t *cell, const int64_t *value, unsigned columns)
 {
     while (columns > 1 && value[columns - 1] == CT_NULL)
         columns--;
     uint8_t *record = put_varint(cell + 1, (uint64_t)value[0]), *type = record;
     uint8_t *body = record + columns;
-    *type++ = (uint8_t)columns; /* as long as the header is */
+    *type++ = (uint8_t)columns; /* also the length of the header */
     for (unsigned i = 1; i < columns; i++, type++) {
         if (value[i] == CT_NULL)
             *type = 0;
@@ -100,8 +100,8 @@ static size_t get_16(const uint8_t *from)
     return (size_t)from[0] << 8 | from[1];
 }
 
-/* Lays out as many rows from `from` on as have room. They stand in their order at the page's end: written one
- * behind the other first, since where that is follows from how many there are. */
+/* Lays out rows from `from` on until the page is full. They are in order at the end of the page. Their place
+ * depends on their number, so they are first written to a buffer. */
 static void lay_out_leaf(struct ct_leaf *leaf, const int64_t *value, unsigned columns, size_t from,
                          size_t rows)
 {
@@ -121,7 +121,7 @@ static void lay_out_leaf(struct ct_leaf *leaf, const int64_t *value, unsigned co
     put_16(page + 1, 0); /* no free blocks */
     put_16(page + 3, count);
     put_16(page + 5, top);
-    page[7] = 0; /* nor fragments */
+    page[7] = 0; /* no fragments */
     for (size_t i = 0; i < count; i++)
         put_16(pointers + i * POINTER_BYTES, top + place[i]);
     memset(pointers + count * POINTER_BYTES, 0, top - HEAD_BYTES - count * POINTER_BYTES);

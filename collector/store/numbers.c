@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-/* Says of each what its highest number in the database is, what writes a row of a number and its values, and
- * how many of these there are; and bounds the tables: together 20 MiB when they are full, as ten thousand
- * short-lived processes make them. A thousand threads that call eighty functions each have room. */
+/* For each kind: the query for the highest number in the database, the statement that writes a number's row,
+ * its count of values, and the limit of the table in memory. When full, the tables take 20 MiB together,
+ * after ten thousand short-lived processes. A thousand threads that call eighty functions each fit. */
 static const struct {
     const char *highest;
     enum ct_statement insert;
@@ -24,7 +24,7 @@ static const struct {
     [CT_NUMBER_TEXT] = { "SELECT max(text_id) FROM text", CT_SQL_insert_text, 0, CT_TEXTS_MAX },
 };
 
-/* 0 when that cannot be read, which is noted in numbers_unknown. */
+/* Returns 0, and sets numbers_unknown, if the number cannot be read. */
 static int64_t first_free(struct ct_store *store, const char *sql)
 {
     sqlite3_stmt *statement;
@@ -35,7 +35,7 @@ static int64_t first_free(struct ct_store *store, const char *sql)
     else
         ct_store_failed(store);
     sqlite3_finalize(statement);
-    /* Whoever wrote the file may have put any number there. */
+    /* The file may contain any number. */
     if (number == INT64_MAX)
         number = ct_message(
             store->error,
@@ -54,7 +54,7 @@ static void restart(struct ct_store *store, int kind, int64_t first)
         ct_intern_reset(&store->numbers[kind], first);
 }
 
-/* No call that is stored, and may name an earlier number, returns later than `numbered_ns`. */
+/* A stored call that refers to an earlier number did not return after `numbered_ns`. */
 static void mark_numbers(struct ct_store *store)
 {
     const uint64_t now_ns = ct_monotonic_ns();

@@ -1,4 +1,4 @@
-/* Says where a trace was recorded: in which session, since which boot, on which machine. */
+/* The origin of a trace: its session, boot and machine. */
 #ifndef CT_ORIGIN_H
 #define CT_ORIGIN_H
 
@@ -10,7 +10,7 @@ struct ct_origin {
     char host[CT_ORIGIN_HOST_BYTES];
 };
 
-/* Here and now; without /proc, all boots are one. 0 or -errno. */
+/* Sets the present origin. Without /proc, all boots look the same. Returns 0 or -errno. */
 int ct_origin_here(struct ct_origin *origin, const char *session);
 
 #endif

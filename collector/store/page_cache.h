@@ -1,6 +1,6 @@
-/* SQLite's page cache with a window: which pages a connection works on, where they lie in memory, and that it
- * is to keep some no longer than it uses them. SQLite has an interface for this (sqlite3_pcache_methods2);
- * behind it stands SQLite's own cache, as before. */
+/* Intercepts SQLite's page cache, by its interface sqlite3_pcache_methods2. Reports the pages that a
+ * connection uses and their addresses, and makes it drop some of them after use. SQLite's own cache still
+ * does all the work. */
 #ifndef CT_PAGE_CACHE_H
 #define CT_PAGE_CACHE_H
 
@@ -8,24 +8,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Puts the window in, for the whole process and before its first use of SQLite. False: SQLite was used
- * already, or wants no such thing. */
+/* Installs the interception for the whole process, before its first use of SQLite. Returns false if SQLite
+ * was used already, or does not support it. */
 bool ct_page_cache_install(void);
 bool ct_page_cache_is_installed(void);
 
-/* Pages in the order in which they were asked for. They are valid while SQLite uses them, as a page that was
- * changed is until its transaction ends. */
+/* Pages in the order of the requests. They are valid while SQLite uses them. It uses a changed page until its
+ * transaction ends. */
 struct ct_page_list {
     uint8_t **page;
     size_t count, room;
-    bool is_incomplete; /* without memory */
+    bool is_incomplete; /* out of memory */
 };
 
-/* From here on the pages that SQLite asks for in this thread are added to the list; NULL ends that. */
+/* Adds to the list the pages that SQLite requests in this thread. NULL stops it. */
 void ct_page_cache_watch(struct ct_page_list *list);
-/* SQLite reads these pages, which it is using in this thread, anew when it needs them again: they leave the
- * cache as soon as it does not use them. The list, which is put in order, stays until it is taken back by
- * NULL. */
+/* Makes the cache drop these pages as soon as SQLite stops using them in this thread, so that SQLite re-reads
+ * them when needed. Sorts the list, which must remain valid until a call with NULL. */
 void ct_page_cache_drop(const struct ct_page_list *list);
 
 #endif

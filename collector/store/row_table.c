@@ -86,7 +86,7 @@ static int cursor_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
 }
 
 static const sqlite3_module row_table_module = {
-    .xConnect = table_connect, /* and no xCreate: the table is there under the module's name */
+    .xConnect = table_connect, /* no xCreate: the table exists under the module's name */
     .xBestIndex = table_best_index,
     .xDisconnect = table_disconnect,
     .xOpen = cursor_open,

@@ -1,5 +1,5 @@
-/* Rows that C makes, as a table that SQLite reads: `INSERT … SELECT` from one costs half of a bind and step
- * for each row. */
+/* Presents rows made in C as a table in SQLite. `INSERT … SELECT` from it takes half the time of a bind and
+ * step per row. */
 #ifndef CT_ROW_TABLE_H
 #define CT_ROW_TABLE_H
 
@@ -11,31 +11,31 @@
 
 enum { CT_ROW_COLUMNS_MAX = 4 };
 
-/* The columns are called c1, c2, …; one statement reads the table at a time, once, from front to back. */
+/* The columns are c1, c2, etc. A single statement at a time reads the table, once, from start to end. */
 struct ct_row_table {
-    /* The next row into `value`; false at the end. */
+    /* Reads the next row into `value`. Returns false at the end. */
     bool (*next)(struct ct_row_table *table);
     int64_t value[CT_ROW_COLUMNS_MAX]; /* CT_NULL for NULL */
 };
 
-/* Makes `table`, which must outlive the connection, the table `name` of the connection; SQLite's code. */
+/* Registers `table`, which must outlive the connection, under `name`. Returns SQLite's code. */
 int ct_row_table_register(sqlite3 *connection, const char *name, struct ct_row_table *table);
 
-/* Rows of a batch, for a table: bulk.c. */
+/* Rows of a batch for one table (bulk.c). */
 struct ct_bulk_rows {
     int64_t *value;
     size_t count, room; /* rows */
 };
 
 struct ct_bulk_batch {
-    struct ct_bulk_rows ordered, /* each key greater than the one before */
-        stray;                   /* the rest, as it came */
+    struct ct_bulk_rows ordered, /* each key greater than the previous one */
+        stray;                   /* the rest, in the order of arrival */
 };
 
 struct ct_bulk_table {
-    struct ct_row_table table; /* first: what `INSERT … SELECT` reads */
+    struct ct_row_table table; /* first: read by `INSERT … SELECT` */
     unsigned columns;
-    struct ct_bulk_batch taken, committing; /* by the batch that is made; of the one that is committed */
+    struct ct_bulk_batch taken, committing; /* of the batch being made; of the batch being committed */
     const struct ct_bulk_rows *reading;
     size_t read, read_to;
 };

@@ -1,4 +1,5 @@
-/* The statements of schema/store.sql, by name: prepared, bound and run. SQLite's codes end here. */
+/* Prepares, binds and runs the statements of schema/store.sql by name. The functions that run them return 0
+ * or -1, and no SQLite codes. */
 #ifndef CT_STATEMENTS_H
 #define CT_STATEMENTS_H
 
@@ -11,37 +12,37 @@ struct ct_store;
 struct sqlite3;
 struct sqlite3_stmt;
 
-/* Prepares all of them; an SQLite code, with nothing prepared unless it is SQLITE_OK. */
+/* Prepares all statements. Returns an SQLite code; on failure, none are prepared. */
 int ct_statements_prepare(struct sqlite3 *connection, struct sqlite3_stmt *statement[CT_SQL_COUNT]);
 void ct_statements_finalize(struct sqlite3_stmt *statement[CT_SQL_COUNT]);
 
-/* Notes what SQLite says is wrong; -1. */
+/* Records SQLite's error message. Always returns -1. */
 int ct_store_failed(struct ct_store *store);
-/* The same where memory is short. */
+/* The same when out of memory. */
 int ct_store_no_memory(struct ct_store *store);
-/* Waits for the commit that was started, if there is one; -1 if it failed, or an earlier one did, and nothing
- * was rolled back. */
+/* Waits for the commit in progress, if there is one. Returns -1 if it failed, or if an earlier one failed and
+ * was not rolled back. */
 int ct_store_commit_wait(struct ct_store *store);
-/* Begins the transaction of the batch that is made, unless it has one, behind the commit that was started: to
- * be called before whatever is not run by the functions below. The committer has one. 0, or -1: then the
- * batch is broken off. */
+/* Begins the transaction of the batch being made, if it has none, after the commit in progress. Call it
+ * before any other access to the database than by the functions below. The committer already has a
+ * transaction. Returns 0, or -1 with the batch aborted. */
 int ct_store_need_transaction(struct ct_store *store);
-/* Binds integers to a statement, CT_NULL as NULL, and returns it. */
+/* Binds integers to a statement, CT_NULL as NULL, and returns the statement. */
 struct sqlite3_stmt *ct_store_bind(struct ct_store *store, enum ct_statement which, size_t values,
                                    const int64_t *value);
-/* As sqlite3_step(), for ct_store_failed() to tell the system's reason. */
+/* Calls sqlite3_step() in a way that lets ct_store_failed() report the system's reason. */
 int ct_store_step(struct sqlite3_stmt *statement);
-/* Runs a statement; its first row's first column, if it returns one, goes to *result, which may be NULL. 0 or
- * -1. */
+/* Runs a statement. Stores the first column of its first row, if any, in *result, which may be NULL. Returns
+ * 0 or -1. */
 int ct_store_run(struct ct_store *store, struct sqlite3_stmt *statement, int64_t *result);
-/* The same of one by its name, with its integers and, behind them, its texts. */
+/* The same for a named statement with its integers, followed by its texts. */
 int ct_store_ask(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value,
                  size_t texts, const char *const *text, int64_t *result);
-/* A list of texts as two arguments. */
+/* Expands a list of texts to two arguments. */
 /* clang-format off */
 #define CT_TEXTS(...) sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *), (const char *const[]){ __VA_ARGS__ }
 /* clang-format on */
-/* The same of one that has only integers, and no result. */
+/* The same for a statement with only integers and no result. */
 int ct_store_do(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value);
 
 #endif

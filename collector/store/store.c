@@ -21,7 +21,7 @@ static_assert((int)CT_LEAF_BYTES == (int)CT_STORE_PAGE_BYTES, "a leaf is a page"
 
 /* ---- batches ---- */
 
-/* Nothing of a batch is left in memory: its numbers, its place among the rows, what it deferred. */
+/* Discards a batch's state in memory: its numbers, positions and deferred statements. */
 static void begin_anew(struct ct_store *store)
 {
     ct_store_forget_numbers(store);
@@ -34,7 +34,7 @@ static void begin_anew(struct ct_store *store)
 
 int ct_store_begin(struct ct_store *store)
 {
-    /* SQLite would go on writing a file that nobody finds any more. */
+    /* Otherwise, SQLite would keep writing a file that no longer has a path. */
     if (!ct_database_in_place(&store->database)) {
         ct_store_commit_wait(store);
         return ct_message(
@@ -59,7 +59,7 @@ static void roll_back(struct ct_store *store)
     ct_feed_end(store);
 }
 
-/* Writes what was handed over, and commits it. */
+/* Writes and commits the batch that was passed on. */
 static int write_batch(void *data)
 {
     struct ct_store *store = data;
@@ -74,7 +74,7 @@ static int write_batch(void *data)
 
 static int hand_over(struct ct_store *store)
 {
-    /* Whatever was left out for it, rows or what they name: also where there was no call to store. */
+    /* Fail if anything was left out, a row or something that it refers to, even in a batch without calls. */
     if (store->out_of_memory)
         return ct_store_no_memory(store);
     if (ct_store_need_transaction(store) != 0 || store->broken_off)
@@ -136,7 +136,7 @@ uint32_t ct_store_generation(const struct ct_store *store)
     return store->generation;
 }
 
-/* Called by SQLite behind each commit, in the place of its own checkpoints. */
+/* Called by SQLite after each commit, instead of its own checkpoints. */
 static int note_log(void *data, sqlite3 *connection, const char *name, int pages)
 {
     (void)connection, (void)name;
@@ -207,14 +207,14 @@ bool ct_store_is_broken_off(const struct ct_store *store)
 }
 void ct_store_short_of_memory(struct ct_store *store)
 {
-    ct_store_commit_wait(store); /* it may say something, too */
+    ct_store_commit_wait(store); /* it may set the error, too */
     store->out_of_memory = true;
     ct_store_no_memory(store);
 }
 
 /* ---- open and close ---- */
 
-/* Registers and prepares all that a connection to a trace runs; an SQLite code. */
+/* Registers and prepares everything for a connection to a trace. Returns an SQLite code. */
 static int prepare(struct ct_store *store, sqlite3 *connection, sqlite3_stmt *statement[CT_SQL_COUNT])
 {
     const int rc = ct_bulk_register(store, connection);
@@ -283,7 +283,7 @@ int ct_store_go_on(struct ct_store *store)
     memcpy(store->statement, statement, sizeof(statement));
     ct_feed_connect(store);
     store->log_pages = 0;
-    store->log_is_held = store->checkpoint_failed = false; /* said of the log of the file before */
+    store->log_is_held = store->checkpoint_failed = false; /* these referred to the previous file's log */
     begin_anew(store);
     return 0;
 }
@@ -291,7 +291,7 @@ int ct_store_go_on(struct ct_store *store)
 void ct_store_prune(struct ct_store *store, uint64_t bytes, uint64_t keep_from_ns,
                     void (*on_removed)(const char *path))
 {
-    /* Whoever has a file open keeps its room on the disk. */
+    /* Open files would keep their disk space. */
     ct_earlier_begin(&store->earlier, store->earlier.until_ns);
     ct_database_prune(&store->database, bytes, keep_from_ns, on_removed);
 }

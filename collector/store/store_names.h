@@ -1,4 +1,4 @@
-/* The names of what the store writes. */
+/* The names of the statements and values that the store writes. */
 #ifndef CT_STORE_NAMES_H
 #define CT_STORE_NAMES_H
 
@@ -12,7 +12,7 @@ enum ct_statement {
         CT_SQL_COUNT
 };
 
-/* Tables that get a row for a good part of all calls, with the values of one. */
+/* Tables with a row for many of the calls, and their values. */
 enum ct_bulk {
     CT_BULK_CALL,         /* end_ns, duration_ns, site_id, bytes */
     CT_BULK_LAUNCH,       /* call_id, shape_id, process_id */
@@ -22,7 +22,7 @@ enum ct_bulk {
     CT_BULK_COUNT
 };
 
-/* Names what is numbered in memory and has a row for each number. */
+/* Kinds that are numbered in memory and have a row for each number. */
 enum ct_number {
     CT_NUMBER_SITE,
     CT_NUMBER_SHAPE,   /* process_id, kernel, grid, block, shared_bytes, stream, captured */
@@ -33,7 +33,7 @@ enum ct_number {
 };
 enum { CT_SHAPE_VALUES = 11, CT_ROUTE_VALUES = 5, CT_SUBJECT_VALUES = 8 };
 
-/* The values of free_allocation: process_id, address, start_ns, call_id, bytes, CT_FREE_SLACK_NS; and the
+/* The values of free_allocation: process_id, address, start_ns, call_id, bytes, CT_FREE_SLACK_NS; then the
  * kind. */
 enum { CT_FREE_VALUES = 6, CT_FREE_SLACK_NS = 20000 };
 

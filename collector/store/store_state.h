@@ -1,4 +1,4 @@
-/* The store's state, which its files share and nobody else sees. */
+/* The store's state, shared only by its own files. */
 #ifndef CT_STORE_STATE_H
 #define CT_STORE_STATE_H
 
@@ -13,55 +13,55 @@
 #include "store_names.h"
 #include "text_numbers.h"
 
-/* A call that gave back what no allocation is known for: the values of CT_FREE_VALUES. */
+/* A call that freed memory without a known allocation, with the values of CT_FREE_VALUES. */
 struct ct_unmatched_free {
     int64_t value[CT_FREE_VALUES];
     char kind[16];
 };
 enum { CT_UNMATCHED_FREES = 256 };
 
-/* The rows being stored: stored_calls.c. */
+/* The rows being stored (stored_calls.c). */
 struct ct_stored_calls {
-    uint64_t ordered_ns;   /* rows return from here on, or are late */
+    uint64_t ordered_ns;   /* rows that return before this are late */
     uint64_t last_id;      /* call_id of the last row in order */
     uint64_t call_id;      /* call_id of the row being taken */
     bool in_order;         /* that row is in order */
     struct ct_intern late; /* call_ids of the late rows of this batch */
-    uint64_t late_tries;   /* to find ids for them, in this batch */
+    uint64_t late_tries;   /* attempts to find ids for them in this batch */
     uint64_t late_rows;
 };
 
-/* Deferred statements, packed one behind the other: struct deferred, its values, its text. */
+/* Deferred statements, packed one after another: struct deferred, its values, its text. */
 struct ct_deferred {
     uint8_t *bytes;
     size_t used, room;
 };
 
-/* The feed: feed.c. */
+/* The feed (feed.c). */
 struct ct_feed {
     bool is_possible;           /* on this connection */
-    int64_t schema;             /* the version of the schema that was looked at last */
-    char why[160];              /* why rows go one by one, "" where they do not */
-    struct ct_leaves leaves;    /* of this transaction, and */
-    struct ct_page_list places; /* where SQLite has the pages that are to be filled with them, */
+    int64_t schema;             /* version of the schema last checked */
+    char why[160];              /* why rows are stored one by one; "" if they are not */
+    struct ct_leaves leaves;    /* of this transaction */
+    struct ct_page_list places; /* addresses of their pages in SQLite's cache */
     struct ct_page_list watched;
-    uint64_t rows; /* that went this way since the store was opened, also of batches that were taken back */
+    uint64_t rows; /* rows fed since the store was opened, including batches rolled back */
 };
 
-/* All belongs to the thread that makes batches; but while one is committed by the committer, these are its
- * own: the connection, its statements, the feed, whatever is called committing, `unmatched` and `error`. */
+/* Owned by the thread that makes batches. During a commit by the committer, the committer owns the
+ * connection, its statements, the feed, everything named committing, `unmatched` and `error`. */
 struct ct_store {
-    struct ct_errand *committer; /* NULL without one */
-    bool is_committing;          /* it has a batch, or had, and was not waited for */
-    bool has_failed;             /* that could not be committed */
-    bool begin_is_due;           /* the batch that is made has no transaction yet */
+    struct ct_errand *committer; /* NULL: no committer */
+    bool is_committing;          /* it has, or had, a batch, and was not waited for */
+    bool has_failed;             /* that batch could not be committed */
+    bool begin_is_due;           /* the batch being made has no transaction yet */
     void (*on_committed)(void *data);
     void *on_committed_data;
     struct ct_bulk_table bulk[CT_BULK_COUNT];
     struct ct_feed feed;
     struct ct_database database;
     struct ct_earlier earlier;
-    uint32_t log_pages; /* length of the write-ahead log, where checkpoints are left to the caller */
+    uint32_t log_pages; /* length of the write-ahead log, if checkpoints are left to the caller */
     bool log_is_held;
     bool checkpoint_failed;
     char checkpoint_error[512];
@@ -71,19 +71,20 @@ struct ct_store {
     struct ct_intern numbers[CT_NUMBER_TEXT];
     struct ct_texts texts;
     int64_t next_thread_id;
-    int64_t numbers_from[CT_NUMBERS]; /* given since `numbered_ns`; calls stored later name no lower ones */
+    int64_t numbers_from[CT_NUMBERS]; /* first numbers since `numbered_ns`; calls stored later refer to none
+                                         below */
     uint64_t numbered_ns, swept_ns;
-    uint32_t numbering;   /* counts how often numbers that were given became void */
-    bool numbers_unknown; /* the numbers that the database has could not be read: no batch until they can */
+    uint32_t numbering;   /* counts how often numbers became void */
+    bool numbers_unknown; /* the numbers in the database could not be read; no batch begins until they can */
 
     struct ct_deferred deferred,
-        deferred_committing; /* of the batch that is made; of the one that is committed */
+        deferred_committing; /* of the batch being made; of the batch being committed */
     bool out_of_memory;
     bool broken_off;
-    uint64_t effort; /* spent since the store was opened, in rows of plain calls */
+    uint64_t effort; /* since the store was opened, in rows of plain calls */
 
     struct ct_stored_calls calls;
-    struct ct_unmatched_free unmatched[CT_UNMATCHED_FREES]; /* the last ones; a process_id of 0: none */
+    struct ct_unmatched_free unmatched[CT_UNMATCHED_FREES]; /* the last ones; unused if process_id is 0 */
     uint64_t unmatched_count;
 
     struct ct_demangled *demangled;

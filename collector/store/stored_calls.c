@@ -5,14 +5,13 @@
 #include "statements.h"
 #include "store_state.h"
 
-/* Longer calls are in the table long_call, and queries for windows of starts rely on it: docs/sql.md. */
+/* Longer calls have a row in the table long_call. Queries by start time rely on that, see docs/sql.md. */
 #define LONG_CALL_NS 100000000
 
-/* A batch that has looked for the ids of late rows so often is at its end: each look costs as much as a row.
- */
+/* After this many attempts to find ids for late rows, a batch ends. Each attempt costs as much as a row. */
 enum { LATE_TRIES_MAX = 50000 };
-/* In rows of plain calls: what a late one costs, and each look. So no user reaches that end alone.
- */
+/* In rows of plain calls: the cost of a late row, and of each attempt. Because of it, no user can end a batch
+ * alone. */
 enum { LATE_EFFORT = 16, TRY_EFFORT = 8 };
 
 uint64_t ct_store_newest_call(const struct ct_store *store)
@@ -21,10 +20,10 @@ uint64_t ct_store_newest_call(const struct ct_store *store)
     return newest > store->earlier.until_ns ? newest : store->earlier.until_ns;
 }
 
-/* A free call_id at or before `wanted` for a late row: neither stored nor given to another of this batch. Not
- * after it, where rows that are still to come may want it, unless there are no more before it, and never
- * after the rows in order, whose next one would be refused. Goes further the more are taken, since a process
- * may say of all its calls that they returned at one time. */
+/* Returns a free call_id for a late row at or before `wanted`, neither stored nor used in this batch. Rows
+ * still to come may need later ids, so those are used only if no earlier one is left. An id after the rows in
+ * order is never used, since their next row would be refused. Searches farther the more ids are taken,
+ * because a process may claim one return time for all its calls. */
 static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
 {
     enum { NEIGHBOURS = 16 };
@@ -80,7 +79,7 @@ void ct_store_call(struct ct_store *store, const struct ct_row *row)
 {
     const struct ct_stored_calls *calls = &store->calls;
     const int64_t call_id = (int64_t)calls->call_id;
-    /* Moved to another time than its own, it may have begun before there was any. */
+    /* A call that was moved to an earlier time may seem to begin before time 0. */
     const int64_t duration_ns = row->duration_ns < calls->call_id ? (int64_t)row->duration_ns : call_id;
     int64_t *value = ct_bulk_add(store, CT_BULK_CALL, call_id);
     value[1] = duration_ns;

@@ -1,5 +1,4 @@
-/* Calls and their details on the way into their tables. A call's id is decided first, since its details will
- * name it. */
+/* Adds calls and their details to their tables. A call's id is set first, since its details refer to it. */
 #ifndef CT_STORED_CALLS_H
 #define CT_STORED_CALLS_H
 
@@ -8,26 +7,27 @@
 
 struct ct_store;
 
-/* Returns whether the batch may have another call: memory is there, nothing has failed, and details and late
- * calls have not used up what a batch may spend on them. */
+/* Returns whether the batch can take another call. It cannot if memory is short, a step has failed, or
+ * details and late calls have used up the batch's limits. */
 bool ct_store_takes_calls(const struct ct_store *store);
-/* Of each call, once it is known when it returned: where it is placed, */
+/* For each call, once its return time is known: sets its place. */
 void ct_store_place(struct ct_store *store, uint64_t end_ns);
-/* the row of the call that was placed, with the same time of return, */
+/* Adds the row of the placed call, with the same return time. */
 void ct_store_call(struct ct_store *store, const struct ct_row *row);
-/* and a row of its details, whose values behind the call_id are for the caller to write. */
+/* Adds a row of details. The caller sets the values after the call_id. */
 int64_t *ct_store_add(struct ct_store *store, enum ct_bulk table);
-/* The call_id of the call that was placed, */
+/* Returns the call_id of the placed call. */
 uint64_t ct_store_call_id(const struct ct_store *store);
-/* and whether later ones are stored already. */
+/* Returns whether later calls are stored already. */
 bool ct_store_is_late(const struct ct_store *store);
-/* Returns what all that was stored has cost, in rows of plain calls; these are not counted themselves. */
+/* Returns the total cost of everything stored, in rows of plain calls. The calls themselves are not included.
+ */
 uint64_t ct_store_effort(const struct ct_store *store);
 uint64_t ct_store_late_rows(const struct ct_store *store);
-/* Returns when the newest call of the trace returned, 0 without any. */
+/* Returns the return time of the newest call in the trace, or 0 if it has no calls. */
 uint64_t ct_store_newest_call(const struct ct_store *store);
 
-/* The store's own: begins and ends; forgets the late rows of a batch, committed or not. */
+/* For the store only. Set up and tear down. Discard the late rows of a batch, committed or not. */
 void ct_stored_calls_init(struct ct_store *store);
 void ct_stored_calls_finish(struct ct_store *store);
 void ct_stored_calls_committed(struct ct_store *store);

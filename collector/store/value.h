@@ -1,24 +1,23 @@
-/* Integers and calls on their way into the database. */
+/* The store's form of integers and calls. */
 #ifndef CT_VALUE_H
 #define CT_VALUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CT_NULL INT64_MIN /* as a value: NULL */
-/* A word that may be anything, as a value that is not NULL: the one that a statement takes for NULL goes as
- * its neighbour. */
+#define CT_NULL INT64_MIN /* represents NULL */
+/* Converts any word to a value that is not NULL. The word equal to CT_NULL becomes its neighbour. */
 static inline int64_t ct_stored(uint64_t word)
 {
     return (int64_t)word == CT_NULL ? CT_NULL + 1 : (int64_t)word;
 }
 
-/* A list of integers as two arguments: how many, and the array. */
+/* Expands a list of integers to two arguments: their number, and the array. */
 /* clang-format off */
 #define CT_VALUES(...) sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (const int64_t[]){ __VA_ARGS__ }
 /* clang-format on */
 
-/* A call as the table `call` takes it. */
+/* A call in the form of the table `call`. */
 struct ct_row {
     uint64_t end_ns;
     uint64_t duration_ns;

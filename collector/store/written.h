@@ -1,13 +1,13 @@
-/* Whether another program writes the file of a database. This process writes it only as it copies the log
+/* Detects that another program writes the database file. This process writes it only when it copies the log
  * into it. */
 #ifndef CT_WRITTEN_H
 #define CT_WRITTEN_H
 
 #include "database.h"
 
-/* Notes when this process wrote the file: after each copy of the log. */
+/* Records the time of the last write by this process. Call after each copy of the log. */
 void ct_written_note(struct ct_database *database);
-/* Logs, if the file was written since then. */
+/* Logs a message if the file was written since then. */
 void ct_written_check(struct ct_database *database);
 
 #endif

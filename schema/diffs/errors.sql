@@ -1,5 +1,5 @@
 -- Failed calls
--- By what they returned.
+-- By status.
 
 -- name: side
 SELECT layer, name, status, status_name, sum(calls) AS calls

@@ -1,6 +1,6 @@
 -- Memory
--- The most that all processes together held at once, and what was not freed, by kind. unknown: allocations whose size is
--- not known, as of what other processes share, which are in none of the sums.
+-- The most that all processes together held at once, and the memory not freed, by kind. unknown counts allocations of
+-- unknown size, such as memory that other processes share. They are in none of the sums.
 
 -- name: side
 WITH piece AS (

@@ -1,10 +1,10 @@
 -- What bounds the run
--- The time before the first launch is the start: imports, loading, preparing. From the first launch to the last, with the
--- waits behind it, the largest share counts: waiting for the GPU, launching, copying, managing memory, loading, or none of CUDA
--- at all. A launch that takes more than 15 us and six times as long as the fastest hundred waits for room in the queue of
--- launches, unless it is the first of its kernel, which may load code, or one of a few. Of a process with several
--- threads in the driver it is not known how much of that is at the same time: the middle counts between that of the busiest
--- and the sum of all. How long kernels run is not recorded.
+-- The time before the first launch is the start: imports, loading, preparing. From the first launch to the last, and in
+-- the waits after it, the largest share counts: waiting for the GPU, launching, copying, managing memory, loading, or
+-- time outside of CUDA. A launch that takes more than 15 us, and six times as long as the fastest hundred, waits for
+-- room in the queue of launches. Exceptions are the first launch of a kernel, which may load code, and a few slow
+-- launches among many. If a process has several threads in the driver, the overlap of their times is unknown. The
+-- middle between the busiest thread's time and the sum of all counts. The run time of kernels is not recorded.
 WITH RECURSIVE asked AS MATERIALIZED (
     SELECT ifnull(:from_ns, 0) AS from_ns, ifnull(:to_ns, 9223372036854775807) AS to_ns,
            :from_ns IS NOT NULL OR :to_ns IS NOT NULL AS is_window,
@@ -12,7 +12,7 @@ WITH RECURSIVE asked AS MATERIALIZED (
               FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
                      UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')) AS now_ns
 ),
-run AS MATERIALIZED ( -- each process, or the part of it that lies in the window
+run AS MATERIALIZED ( -- each process, or its part within the window
     SELECT process_id, max(started_ns, asked.from_ns) AS from_ns,
            min(ifnull(ended_ns, max(now_ns, started_ns)), asked.to_ns) AS to_ns
       FROM processes
@@ -20,9 +20,9 @@ run AS MATERIALIZED ( -- each process, or the part of it that lies in the window
      WHERE (:pid IS NULL OR pid = :pid)
        AND started_ns <= asked.to_ns AND (ended_ns IS NULL OR ended_ns >= asked.from_ns)
 ),
--- Finds what was launched, by kernel or graph, since a first launch is another matter. In a window it is the first there. Of
--- launches, calls and copies that are joined no more is read than the window has: several files are one table then, which is
--- copied first.
+-- Launches by kernel or graph, since a first launch differs from later ones. In a window, the first one there counts.
+-- Joins read no more launches, calls and copies than the window has: several files form one table, which is copied
+-- first.
 launched AS MATERIALIZED (
     SELECT process_id, mangled AS what, min(call_id) AS first_id,
            count(*) FILTER (WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)) AS launches,
@@ -38,7 +38,7 @@ launched AS MATERIALIZED (
      WHERE call_id >= ifnull(:from_ns, 0)
      GROUP BY process_id, graph_exec
 ),
-launching AS MATERIALIZED ( -- earlier: others that have expired, or returned before the window: which was the first is not known then
+launching AS MATERIALIZED ( -- earlier: other launches, expired or before the window; the first one is unknown then
     SELECT process_id,
            iif(:from_ns IS NULL, sum(expired),
                sum(stored) - ifnull((SELECT sum(seen) FROM launched WHERE launched.process_id = totals.process_id), 0)) AS earlier
@@ -46,7 +46,7 @@ launching AS MATERIALIZED ( -- earlier: others that have expired, or returned be
      WHERE layer = 'driver' AND category = 'launch'
      GROUP BY process_id
 ),
-worked AS ( -- of a process without a launch: copies and sets
+worked AS ( -- for a process without a launch: copies and sets
     SELECT process_id, min(from_ns) AS from_ns, max(to_ns) AS to_ns, sum(launches) AS launches
       FROM launched
      GROUP BY process_id
@@ -58,7 +58,7 @@ worked AS ( -- of a process without a launch: copies and sets
        AND (SELECT count(*) FROM run WHERE process_id NOT IN (SELECT process_id FROM launching)) > 0
      GROUP BY process_id
 ),
-part AS MATERIALIZED ( -- of each run, that from the first launch to the last, if it has one
+part AS MATERIALIZED ( -- the part of each run from the first launch to the last, if it has one
     SELECT process_id, run.from_ns AS run_from_ns, run.to_ns AS run_to_ns, launches,
            iif(earlier > 0, run.from_ns, max(run.from_ns, worked.from_ns)) AS from_ns, min(run.to_ns, worked.to_ns) AS to_ns
       FROM run
@@ -66,8 +66,8 @@ part AS MATERIALIZED ( -- of each run, that from the first launch to the last, i
       LEFT JOIN launching USING (process_id)
      WHERE (worked.from_ns <= run.to_ns OR earlier > 0) AND worked.to_ns >= run.from_ns
 ),
--- The time spent in the parts is the sums less the rows before and behind them; of a window its rows are read. Each moment is read
--- once for each side: the stretches of all processes are put together.
+-- The time spent in the parts is the sums less the rows before and after them. For a window, its rows are read. The
+-- stretches of all processes are merged, so that each moment is read once for each side.
 begun AS (
     SELECT side, from_ns, to_ns,
            from_ns > ifnull(max(to_ns) OVER (PARTITION BY side ORDER BY from_ns
@@ -85,8 +85,8 @@ island AS MATERIALIZED (
      UNION ALL
     SELECT 'window', from_ns, to_ns FROM asked WHERE is_window
 ),
--- Bounds the rows that are read to about half a million: of more, two thousand slices that have as many together stand for
--- all; long calls are all read.
+-- Limits the rows read to about half a million. If there are more, two thousand slices with that many rows together
+-- represent all. Long calls are all read.
 sample AS MATERIALIZED (
     SELECT side, thin, iif(thin > 1, max(1, ns / 2000), 9223372036854775807) AS step_ns
       FROM (SELECT side, sum(to_ns - from_ns) AS ns,
@@ -101,7 +101,7 @@ slice(side, from_ns, to_ns) AS (
      UNION ALL
     SELECT side, from_ns + step_ns, to_ns FROM slice JOIN sample USING (side) WHERE to_ns - from_ns > step_ns
 ),
-placed AS ( -- in the driver, by what for, before the first launch, up to the last, behind it
+placed AS ( -- time in the driver by category: before the first launch, up to the last, and after it
     SELECT process_id, category, is_open,
            CASE WHEN end_ns < part.from_ns THEN 'before' WHEN start_ns >= part.to_ns THEN 'behind' ELSE 'between' END AS place,
            total(weight * (min(end_ns, run_to_ns) - max(start_ns, run_from_ns))) AS ns
@@ -117,7 +117,7 @@ placed AS ( -- in the driver, by what for, before the first launch, up to the la
              WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
                AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
                AND layer = 'driver'
-             UNION ALL -- long ones beside a sample, and those that return behind the window
+             UNION ALL -- long calls in addition to a sample, and calls that return after the window
             SELECT calls.process_id, category, calls.start_ns, calls.call_id, 0, 1, side
               FROM sample
              CROSS JOIN asked
@@ -127,7 +127,7 @@ placed AS ( -- in the driver, by what for, before the first launch, up to the la
                      ON calls.call_id = long_calls.call_id
              WHERE layer = 'driver'
                AND iif(side = 'window', long_calls.call_id > asked.to_ns AND long_calls.start_ns < asked.to_ns, thin > 1)
-             UNION ALL -- that have not returned
+             UNION ALL -- calls that have not returned
             SELECT process_id, 'sync', start_ns, 9223372036854775807, 1, 1, 'window'
               FROM open_calls
              WHERE name IN (SELECT name FROM functions WHERE layer = 'driver' AND category IN ('sync', 'launch')))
@@ -139,7 +139,7 @@ placed AS ( -- in the driver, by what for, before the first launch, up to the la
 ),
 spent AS (
     SELECT process_id, category, iif(place = 'before', ns, 0) AS before_ns, iif(place = 'behind', ns, 0) AS behind_ns,
-           CASE WHEN is_open OR is_window THEN iif(place = 'between', ns, 0) -- in no sum
+           CASE WHEN is_open OR is_window THEN iif(place = 'between', ns, 0) -- not in any sum
                 ELSE iif(place = 'between', 0, -ns) END AS ns
       FROM placed
      CROSS JOIN asked
@@ -148,7 +148,7 @@ spent AS (
       FROM totals
      WHERE layer = 'driver' AND :from_ns IS NULL AND :to_ns IS NULL
      UNION ALL
-    -- A copy to the host waits for what was launched before it: a synchronous one, and one that takes longer than its bytes would.
+    -- A copy to the host waits for earlier launches if it is synchronous, or if it takes longer than its bytes need.
     SELECT process_id, 'back', 0, iif(start_ns >= part.to_ns, ns, 0), iif(start_ns >= part.to_ns, 0, ns)
       FROM (SELECT process_id, start_ns, call_id,
                    iif(async, max(0, duration_ns - 20000 - ifnull(bytes, 0) / 4), duration_ns) AS ns
@@ -158,7 +158,7 @@ spent AS (
       JOIN part USING (process_id)
      WHERE call_id BETWEEN part.from_ns AND run_to_ns
 ),
-summed AS MATERIALIZED ( -- a sample may take off more than there is
+summed AS MATERIALIZED ( -- a sample may subtract more than there is
     SELECT process_id,
            max(0, total(ns) FILTER (WHERE category <> 'back'))                                  AS driver_ns,
            total(before_ns)                                                                     AS before_driver_ns,
@@ -172,8 +172,8 @@ summed AS MATERIALIZED ( -- a sample may take off more than there is
       FROM spent
      GROUP BY process_id
 ),
--- Finds what launches take that find room: the fastest hundred of each function, since a queue that is full has let a thousand
--- through, while most of those behind may have waited.
+-- The time of launches that find room in the queue: the fastest hundred of each function. A queue that is full has let
+-- a thousand through before, while most later launches may have waited.
 usual AS MATERIALIZED (
     SELECT process_id, name, stored, max(15000, 6 * min(ns)) AS limit_ns
       FROM (SELECT process_id, name, (from_ns + below_ns) / 2 AS ns,
@@ -184,7 +184,7 @@ usual AS MATERIALIZED (
      WHERE up_to >= min(100, (stored + 1) / 2)
      GROUP BY process_id, name
 ),
--- By the sums, or by the rows of the window; is_first: of a kernel or a graph; is_kept: to be counted in all of the run.
+-- From the sums, or from the rows of the window. is_first: of a kernel or a graph. is_kept: counted for the whole run.
 took AS (
     SELECT process_id, name, (from_ns + below_ns) / 2 AS ns, calls, :from_ns IS NULL AND :to_ns IS NULL AS is_asked, 0 AS is_first,
            1 AS is_kept
@@ -201,8 +201,8 @@ took AS (
       FROM launched
      CROSS JOIN (SELECT * FROM calls WHERE call_id >= ifnull(:from_ns, 0)) AS calls ON calls.call_id = first_id
 ),
--- Says which share of the time in launches was spent waiting for room, and which in slow first ones. In a queue that is full one
--- launch after the other waits: a few slow ones among many were held up by something else.
+-- The share of the time in launches that was spent waiting for room, and in slow first ones. If the queue is full, one
+-- launch after another waits. A few slow ones among many have another cause.
 room AS MATERIALIZED (
     SELECT process_id, total(max(0, slow_ns - first_ns) * waits) / nullif(total(all_ns), 0) AS room,
            total(min(slow_ns, first_ns)) / nullif(total(all_ns), 0) AS first
@@ -265,7 +265,7 @@ whole AS MATERIALIZED (
            iif((SELECT count(*) FROM launching WHERE process_id IN (SELECT process_id FROM run)) > 0, 'launch', 'copy') AS work
       FROM run
 ),
--- In the driver, of processes that have launched nothing, or not in the window.
+-- Time in the driver of processes without launches, in the whole run or in the window.
 idle AS MATERIALIZED (
     SELECT total(ns) FILTER (WHERE category IN ('init', 'module', 'context', 'device')) AS load_ns, total(ns) AS driver_ns
       FROM (SELECT process_id, category, total_ns AS ns FROM totals WHERE :from_ns IS NULL AND :to_ns IS NULL AND layer = 'driver'

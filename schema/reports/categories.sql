@@ -1,5 +1,5 @@
 -- Time by category
--- In each layer: a runtime call's time holds that of the driver calls inside it, and that theirs of the ioctls.
+-- By layer. The time of a runtime call includes the driver calls inside it, and their time includes the ioctls.
 WITH chosen AS (
     SELECT layer, category, calls, total_ns, bytes, failed
       FROM totals

@@ -1,6 +1,6 @@
 -- Copies by direction
--- gb_per_s is that of synchronous copies: an asynchronous call returns when the copy is queued, or when pageable memory
--- has been taken, so its time says nothing about the bus. small: below 64 KiB, where the overhead is most of it.
+-- gb_per_s is given for synchronous copies. An asynchronous call returns when the copy is queued, or when pageable
+-- memory was read, so its time does not measure the bus. small: below 64 KiB, where most of the time is overhead.
 SELECT kind,
        iif(async, 'async', 'sync')                        AS mode,
        count(*)                                           AS copies,

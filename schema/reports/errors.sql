@@ -1,5 +1,5 @@
 -- Failed calls
--- By what they returned, all processes together; first_pid had the first. "Not ready" is an answer and no failure.
+-- By status, all processes together; first_pid had the first. "Not ready" is a result and not a failure.
 WITH chosen AS (
     SELECT process_id, layer, name, status, status_name, calls, first_ns, last_ns
       FROM failures

@@ -1,6 +1,6 @@
 -- Functions by total time
--- "%" is of the layer: a runtime call's time holds that of the driver calls inside it. Without a window the percentiles
--- are off by a thirty-second at most; in one they are exact.
+-- "%" is the share of the layer. The time of a runtime call includes the driver calls inside it. The percentiles are
+-- exact in a window, and otherwise off by at most a thirty-second.
 WITH chosen AS (
     SELECT layer, name, category, calls, total_ns, min_ns, max_ns, failed, bytes, lost
       FROM totals

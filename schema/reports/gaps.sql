@@ -1,6 +1,6 @@
 -- The longest gaps between launches
--- When each was, and in which calls of the driver its process was meanwhile; what is left of ms was spent outside of them:
--- in Python, in a loader, asleep.
+-- When each gap was, and the driver calls that its process made in it. The rest of ms was spent outside of them: in
+-- Python, in a loader, asleep.
 WITH step AS (
     SELECT process_id, call_id, start_ns
       FROM launches
@@ -20,7 +20,7 @@ gap AS (
 longest AS MATERIALIZED (
     SELECT process_id, from_ns, to_ns FROM gap WHERE to_ns - from_ns > 1000000 ORDER BY to_ns - from_ns DESC LIMIT 15
 ),
-asked AS ( -- of no use in one file, whose calls are looked up gap by gap; several are one table, of which no more is to be copied
+asked AS ( -- useless for one file, whose calls are looked up for each gap; several files form one table, and this limits the copy
     SELECT * FROM calls WHERE likelihood(call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807), 0.999)
 ),
 inside AS MATERIALIZED (
@@ -35,7 +35,7 @@ SELECT pid,
        round((to_ns - longest.from_ns) / 1e6, 3)          AS ms,
        round(ifnull(sum(ns), 0) / 1e6, 3)                 AS driver_ms,
        ifnull(sum(calls), 0)                              AS calls,
-       ifnull(name, '')                                   AS most_in,   -- of the row that has the maximum
+       ifnull(name, '')                                   AS most_in,   -- from the row with the maximum
        round(max(ns) / 1e6, 3)                            AS most_ms
   FROM longest
   JOIN processes USING (process_id)

@@ -1,7 +1,7 @@
 -- Graphs
--- Counts how often each process launched graphs, and the kernels that they replayed. These are kernels for CUPTI and Nsight, and
--- are not in the section kernels. unknown launches ran a graph of which that is not known, as of one with conditional nodes:
--- their kernels are missing in the sum.
+-- Counts how often each process launched graphs, and the kernels that they replayed. CUPTI and Nsight count these as
+-- kernels; the section kernels does not. unknown counts launches without a known number of kernels, as of a graph with
+-- conditional nodes. Their kernels are missing from the sum.
 SELECT pid,
        count(*)                                           AS launches,
        count(DISTINCT graph_exec)                         AS graphs,

@@ -1,6 +1,6 @@
 -- Kernels by launches
--- Launches outside of stream captures; what graphs replay is in the section graphs. shapes counts the combinations of grid
--- and block, grid is the one launched most. The time is the host's in the launch call.
+-- Launches outside of stream captures; the section graphs has the kernels that graphs replay. shapes counts the
+-- combinations of grid and block, and grid is the most frequent one. The time is the host's in the launch call.
 WITH chosen AS (
     SELECT process_id, kernel, mangled, grid_x, grid_y, grid_z, block_x, block_y, block_z, launches, total_ns, max_ns
       FROM launch_shapes
@@ -22,7 +22,7 @@ shape AS (
      GROUP BY mangled, grid
 ),
 most AS (
-    SELECT mangled, grid, max(launches) FROM shape GROUP BY mangled -- grid is that of the maximum
+    SELECT mangled, grid, max(launches) FROM shape GROUP BY mangled -- grid of the row with the maximum
 )
 SELECT ifnull(kernel, '(unknown)')                        AS kernel,
        sum(launches)                                      AS launches,

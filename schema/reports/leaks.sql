@@ -1,6 +1,6 @@
 -- Memory not freed
--- By size of the piece, the largest sums first. Pieces that lie on after a process has ended are its leaks; of one that runs they are
--- what it holds. Without a size: it is not known, as of what other processes share.
+-- By size of the piece, the largest sums first. If the process has ended, these are its leaks; if it runs, it still
+-- holds them. Pieces without a size are of unknown size, such as memory that other processes share.
 SELECT pid,
        state,
        kind,

@@ -1,9 +1,10 @@
 -- Calls that are not in the trace
--- They are counted in all sums. full: the ring had no room (--ring); signal: made by a signal handler while its thread
--- wrote a record; memory: shared memory was refused; pressure: short calls that said little gave way in a ring that was
--- nearly full, so that launches, copies, allocations, failures and long calls kept their place (in `totals` they are
--- skipped, not lost); probe: the BPF ring of the process was full, since its probe ran too seldom (fewer functions by --calls,
--- processor time for the probe, or the hook); absent: nobody knows how many, the process had no daemon, up to last_s if another one came.
+-- They are counted in all sums. full: the ring had no room (--ring). signal: made by a signal handler while its thread
+-- wrote a record. memory: shared memory was refused. pressure: short calls of low priority, dropped in a nearly full
+-- ring to keep room for launches, copies, allocations, failures and long calls (in `totals` they are skipped, not
+-- lost). probe: the BPF ring of the process was full, since its probe ran too seldom (fewer functions by --calls,
+-- processor time for the probe, or the hook). absent: the process had no daemon, up to last_s if another one came. The
+-- number of these calls is unknown.
 SELECT pid,
        tid,
        cause,

@@ -1,7 +1,7 @@
 -- Memory by process
--- Shows what was allocated, the most that was held at once, and what was not freed: held by a process that runs, left over by
--- one that ended. device holds all that lies on a GPU; a kind of its own is host memory.
--- unknown pieces have a size that is not known, as what other processes share, and are in none of the sums.
+-- Shows the memory allocated, the most that was held at once, and the memory not freed: held by a process that runs, or
+-- left by one that ended. device includes all memory on a GPU; host memory has kinds of its own. unknown counts pieces
+-- of unknown size, such as memory that other processes share. They are in none of the sums.
 
 -- name: rows
 WITH piece AS (

@@ -1,14 +1,15 @@
 -- Phases
--- A process that has NVTX ranges of its own has the outermost ones, by message, numbers behind it left out; ranges of libraries such as
--- NCCL, which are told by their domain, are not the program's. Others have what the pattern of loads, copies and
--- launches says, to within a five-hundredth of the run: load (contexts, code), preparation (memory and copies to the
--- GPU), execution (launches, with the copies between them), retrieval (copies back), exit (nothing of these any more).
+-- A process with NVTX ranges of its own has the outermost ones, by message without trailing numbers. Ranges of
+-- libraries such as NCCL, recognized by their domain, are not the program's. For other processes, phases follow from
+-- the pattern of loads, copies and launches, to within a five-hundredth of the run. load: contexts, code. preparation:
+-- memory and copies to the GPU. execution: launches, with the copies between them. retrieval: copies back. exit: none
+-- of these any more.
 WITH known AS (
     SELECT max(until_ns) AS now_ns
       FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
              UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')
 ),
-run AS MATERIALIZED ( -- each process, or the part of it that lies in the window
+run AS MATERIALIZED ( -- each process, or its part within the window
     SELECT process_id, pid,
            max(started_ns, ifnull(:from_ns, 0)) AS from_ns,
            min(ifnull(ended_ns, max(now_ns, started_ns)), ifnull(:to_ns, 9223372036854775807)) AS to_ns,
@@ -17,7 +18,7 @@ run AS MATERIALIZED ( -- each process, or the part of it that lies in the window
      CROSS JOIN known
      WHERE (:pid IS NULL OR pid = :pid)
 ),
--- Domains of libraries, whose ranges say what the library does. A domain that is not here is one of the program's.
+-- The domains of libraries, whose ranges describe the library's work. All other domains belong to the program.
 library(domain, known_from) AS (
     VALUES ('nccl',                  'nccl/src/include/nvtx.h: struct nccl_domain'),
            ('com.nvidia.nccl.proxy', 'ncclProxyInitNvtx(), where NCCL is built to trace its proxy'),
@@ -30,7 +31,7 @@ library(domain, known_from) AS (
            ('librmm',                'rmm/include/rmm/detail/nvtx/ranges.hpp'),
            ('libcuspatial',          'cuspatial/cpp/include/cuspatial/detail/nvtx/ranges.hpp'),
            ('raft',                  'raft/cpp/include/raft/core/nvtx.hpp'),
-           -- By the names of the libraries; not seen in a trace.
+           -- From the names of the libraries; not seen in a trace.
            ('cudnn', NULL), ('cufft', NULL), ('cusparse', NULL), ('cusolver', NULL), ('cufile', NULL), ('libcufile', NULL),
            ('nvshmem', NULL), ('dali', NULL), ('libcu++', NULL)
 ),
@@ -40,9 +41,9 @@ own AS (
      CROSS JOIN run ON run.process_id = ranges.process_id
      WHERE kind <> 'mark' AND lower(ifnull(domain, '')) NOT IN (SELECT domain FROM library)
 ),
-outermost AS MATERIALIZED ( -- a library's range may be around them
+outermost AS MATERIALIZED ( -- a library's range may enclose them
     SELECT process_id,
-           -- "step 1", "step 2", … are one
+           -- "step 1", "step 2", … count as one
            CASE WHEN rtrim(message, '0123456789') <> message
                  AND substr(rtrim(message, '0123456789'), -1) IN (' ', '_', '-', ':', '=', '/', '#', '.')
                 THEN rtrim(message, '0123456789') || 'N'
@@ -57,7 +58,7 @@ outermost AS MATERIALIZED ( -- a library's range may be around them
      WHERE is_outermost AND end_ns BETWEEN from_ns AND to_ns
      GROUP BY process_id, phase
 ),
--- 1 load, 2 preparation, 3 execution, 4 retrieval. What begins in a window returns behind its begin.
+-- 1 load, 2 preparation, 3 execution, 4 retrieval. Events that begin in a window return after its start.
 event AS (
     SELECT process_id, start_ns, call_id AS end_ns, 1 AS class, duration_ns AS weight FROM module_loads
      UNION ALL
@@ -91,7 +92,7 @@ slice AS MATERIALIZED (
        AND event.process_id NOT IN (SELECT process_id FROM outermost)
      GROUP BY event.process_id, slice
 ),
--- Adds up what share of each class lies up to a slice.
+-- The share of each class up to and including a slice.
 share AS MATERIALIZED (
     SELECT process_id, slice,
            ifnull(sum(load)     OVER so_far / nullif(sum(load)     OVER whole, 0), 0) AS load,
@@ -103,9 +104,9 @@ share AS MATERIALIZED (
      UNION ALL
     SELECT process_id, -1, 0, 0, 0, 0 FROM slice GROUP BY process_id
 ),
--- The boundaries t1 <= t2 <= t3 are those that put most of each class into its own phase; of copies half counts during
--- execution. A boundary gains what the phase before it has up to there, less what the phase behind it has: the best of
--- one is a running maximum, from which that of the next is made.
+-- The boundaries t1 <= t2 <= t3 put as much as possible of each class into its own phase; half of the copies count
+-- during execution. A boundary gains the share of the phase before it up to there, less the share of the phase after
+-- it. The best of one boundary is a running maximum, and the best of the next is computed from it.
 gain AS MATERIALIZED (
     SELECT process_id, slice,
            load - prepare                                      AS gain_1,
@@ -120,7 +121,7 @@ best_2 AS MATERIALIZED (
     SELECT *, max(sum_2) OVER (PARTITION BY process_id ORDER BY slice) + gain_3 AS sum_3 FROM best_1
 ),
 third AS (
-    SELECT process_id, slice AS t3, max(sum_3) FROM best_2 GROUP BY process_id -- slice is that of the maximum
+    SELECT process_id, slice AS t3, max(sum_3) FROM best_2 GROUP BY process_id -- slice of the row with the maximum
 ),
 second AS (
     SELECT process_id, t3, slice AS t2, max(sum_2)
@@ -130,7 +131,8 @@ first AS (
     SELECT process_id, t3, t2, slice AS t1, max(gain_1)
       FROM second JOIN gain USING (process_id) WHERE slice <= t2 GROUP BY process_id
 ),
--- A phase begins with the first of its own, in the slice of the boundary where that is behind the last of the one before.
+-- A phase begins with its first event. In the slice of the boundary, that event must follow the previous phase's last
+-- event.
 begun AS (
     SELECT process_id, sum(execute) AS kernels,
            min(prepare_ns) FILTER (WHERE slice <= t2 AND (slice > t1 OR (slice = t1 AND prepare_ns > ifnull(load_last_ns, 0))))
@@ -146,7 +148,7 @@ begun AS (
      GROUP BY process_id
 ),
 phase AS (
-    SELECT process_id, 'load' AS phase, from_ns AS begin_ns -- from the start on, until something else begins
+    SELECT process_id, 'load' AS phase, from_ns AS begin_ns -- from the start until another phase begins
       FROM run
      WHERE process_id NOT IN (SELECT process_id FROM outermost)
      UNION ALL
@@ -155,7 +157,7 @@ phase AS (
     SELECT process_id, iif(kernels > 0, 'execution', 'copying'), execute_ns FROM begun WHERE execute_ns > 0
      UNION ALL
     SELECT process_id, 'retrieval', retrieve_ns FROM begun WHERE retrieve_ns > 0
-     UNION ALL -- of one that goes on, it is not known that nothing more comes
+     UNION ALL -- if the process continues, more may follow
     SELECT process_id, 'exit', last_ns FROM begun JOIN run USING (process_id) WHERE ended AND last_ns < to_ns
 ),
 named AS (

@@ -1,6 +1,6 @@
 -- Threads
--- Shows which threads make the calls; ms_in_driver adds up what a thread spends in the driver's. A thread that has made none since a
--- while may be missing when calls expire (--keep).
+-- Shows which threads make the calls. ms_in_driver is the time that a thread spends in driver calls. With --keep, a
+-- thread without recent calls may be missing.
 WITH chosen AS (
     SELECT process_id, tid, calls, driver_ns
       FROM threads

@@ -1,6 +1,6 @@
 -- Waits for the GPU
--- Calls in which the host waits, by process. "%" is of the process's lifetime, threads added up. A wait that has not returned is in
--- the section processes.
+-- Calls in which the host waits, by process. "%" is the share of the process's lifetime, with threads added up. The
+-- section processes shows waits that have not returned.
 WITH known AS (
     SELECT max(until_ns) AS now_ns
       FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)

@@ -10,14 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FIRST_NS   INT64_C(1000000000) /* where a clock without a known beginning begins */
-#define EPOCH_US   1e14                /* no other clock of microseconds has come so far */
+#define FIRST_NS   INT64_C(1000000000) /* start of a clock whose origin is unknown */
+#define EPOCH_US   1e14                /* no other clock in microseconds is that large */
 #define MOMENT_MAX 4e18                /* nanoseconds */
 
 struct event {
-    double start_us, end_us; /* NAN: it has not ended */
+    double start_us, end_us; /* NAN: not ended */
     int64_t place,
-        below; /* in the file; the thread's event that began before and has not ended, -1 for none */
+        below; /* in the file; index of the thread's event that began before and has not ended, or -1 */
     int64_t pid, tid;
     uint32_t bytes;
     uint8_t depth;
@@ -25,7 +25,7 @@ struct event {
     char phase;
 };
 
-/* What a launch is told by. */
+/* Identifies the GPU's event of a launch. */
 struct kernel {
     int64_t correlation, place;
     uint32_t bytes;
@@ -37,13 +37,13 @@ struct chrome {
     size_t events, room;
     struct kernel *kernel;
     size_t kernels, kernel_room;
-    json_t *open;    /* {thread, or identity of an asynchronous event: its place among the events} */
-    int64_t base_ns; /* of the clock of ts; 0: not told */
+    json_t *open;    /* {thread, or identity of an asynchronous event: index of its event} */
+    int64_t base_ns; /* of the clock of ts; 0: unknown */
     bool is_own, is_cut;
-    bool is_short; /* memory could not be had */
+    bool is_short; /* out of memory */
 };
 
-/* ---- what an event is ---- */
+/* ---- kinds of events ---- */
 
 static bool is_one_of(const char *category, const char *const *names)
 {
@@ -52,7 +52,7 @@ static bool is_one_of(const char *category, const char *const *names)
     return *names != NULL;
 }
 
-/* The layer of a call, NULL for no call. */
+/* Returns the layer of a call, or NULL if it is no call. */
 static const char *layer_of(const char *category, const char *name)
 {
     static const char *const layers[][2] = {
@@ -63,13 +63,13 @@ static const char *layer_of(const char *category, const char *name)
         if (strcmp(category, layers[i][0]) == 0)
             return layers[i][1];
     }
-    /* cudatrace's for a call that has not returned. */
+    /* cudatrace's category for a call that has not returned. */
     if (strcmp(category, "open") == 0)
         return strncmp(name, "cuda", 4) == 0 ? "runtime" : "driver";
     return NULL;
 }
 
-/* What the GPU did, and the profiler itself. */
+/* Activity of the GPU and of the profiler itself. */
 static bool is_left_out(const char *category)
 {
     static const char *const names[] = { "kernel",   "gpu_memcpy", "gpu_memset",        "gpu_user_annotation",
@@ -91,7 +91,7 @@ static void add_kernel(struct chrome *chrome, const json_t *object)
             (struct kernel){ correlation, chrome->from.begin, (uint32_t)chrome->from.bytes };
 }
 
-/* Adds it, not ended where it is one that is `open` under that key. */
+/* Adds an event. If `open` is a key, the event is open under it until its end is found. */
 static void add_event(struct chrome *chrome, struct event *event, const char *open)
 {
     event->place = chrome->from.begin;
@@ -104,7 +104,7 @@ static void add_event(struct chrome *chrome, struct event *event, const char *op
         chrome->event[chrome->events++] = *event;
 }
 
-/* Ends the innermost that is open under that key. */
+/* Ends the innermost event that is open under that key. */
 static void end_event(struct chrome *chrome, const char *open, double end_us)
 {
     const int64_t number = ct_json_integer(chrome->open, open, -1);
@@ -114,7 +114,7 @@ static void end_event(struct chrome *chrome, const char *open, double end_us)
     json_object_set_new(chrome->open, open, json_integer(chrome->event[number].below));
 }
 
-/* An asynchronous event has an end that may come first in the file. */
+/* Adds one half of an asynchronous event. Its end may precede its begin in the file. */
 static void add_half(struct chrome *chrome, struct event *event, const json_t *object, const char *open)
 {
     char key[256];
@@ -175,7 +175,7 @@ static void take_event(struct chrome *chrome, const json_t *object)
         add_event(chrome, &event, NULL);
 }
 
-/* False where the document ends within an event. One that is too long is left out. */
+/* Returns false if the document ends within an event. Skips events that are too long. */
 static bool read_events(struct chrome *chrome)
 {
     struct ct_json_elements *from = &chrome->from;
@@ -193,7 +193,7 @@ static bool read_events(struct chrome *chrome)
     return true;
 }
 
-/* What tells when the clock of ts began. */
+/* Reads the members that define the origin of ts. */
 static void take_member(struct chrome *chrome, const char *key)
 {
     json_t *value = chrome->from.bytes < CT_ELEMENT_BYTES
@@ -259,7 +259,7 @@ static int by_correlation(const void *a, const void *b)
     return (one->correlation > other->correlation) - (one->correlation < other->correlation);
 }
 
-/* Counts what is around each event: around a call, calls alone. */
+/* Counts the events around each event; for a call, only the calls around it. */
 static bool find_depths(struct chrome *chrome)
 {
     const struct event **around = malloc((chrome->events + 1) * sizeof(struct event *));
@@ -310,7 +310,7 @@ static void set_dimensions(json_t *details, const char *what, const json_t *size
     }
 }
 
-/* PyTorch has the kernel of a launch, and the bytes of a copy, in an event of the GPU. */
+/* PyTorch puts the kernel of a launch and the bytes of a copy into an event of the GPU. */
 static void add_from_gpu(const struct chrome *chrome, int fd, json_t *details)
 {
     const struct kernel key = { .correlation = ct_json_integer(details, "correlation", 0) };
@@ -349,7 +349,7 @@ static json_t *details_of(const struct chrome *chrome, int fd, const struct even
     return details;
 }
 
-/* *last_ns is when the call before returned: each has a moment of its own. */
+/* *last_ns is the return time of the previous call. Each call gets a distinct time. */
 static bool write_event(const struct chrome *chrome, int fd, FILE *to, const struct event *event,
                         int64_t first_ns, int64_t *last_ns)
 {
@@ -385,7 +385,7 @@ static bool write_lines(struct chrome *chrome, int fd, FILE *to)
     double first_us = INFINITY;
     for (size_t i = 0; i < chrome->events; i++)
         first_us = chrome->event[i].start_us < first_us ? chrome->event[i].start_us : first_us;
-    if (first_us > EPOCH_US) /* the clock of the day, which ranks of a job share */
+    if (first_us > EPOCH_US) /* the time of day, which the ranks of a job share */
         chrome->base_ns = 0;
     else if (chrome->base_ns <= 0)
         chrome->base_ns = FIRST_NS - nanoseconds(first_us);

@@ -1,16 +1,16 @@
-/* A trace in the Trace Event Format of Chrome, as `cudatrace export --format chrome`, PyTorch's profiler and
- * others write it, made into JSON lines (json_lines.h), by which it is stored.
+/* Converts a trace in Chrome's Trace Event Format to JSON lines (json_lines.h) for storing. `cudatrace export
+ * --format chrome`, PyTorch's profiler and others write this format.
  *
- * Calls are the events of the categories that cudatrace and PyTorch have for them. Other events of a thread
- * become ranges and marks. Of kernels, launches get the name and shape. What the GPU did, counters, arrows
- * and names are left out: no table has them. */
+ * Calls are the events in cudatrace's and PyTorch's categories for them. Other events of a thread become
+ * ranges and marks. Launches get the name and shape of their kernels. GPU activity, counters, arrows and
+ * names are skipped, since no table holds them. */
 #ifndef CT_CHROME_TRACE_H
 #define CT_CHROME_TRACE_H
 
 #include <stdint.h>
 
-/* Returns a descriptor of the lines; or -1 with the rest of a sentence in *why. Where *why is set besides,
- * the trace ends too early. `fd` stays the caller's, and is read from byte `from` on. */
+/* Returns a descriptor of the lines, or -1 with the rest of a sentence in *why. If it returns a descriptor
+ * and *why is set, the trace ends early. `fd` stays the caller's, and is read from byte `from` on. */
 int ct_chrome_lines(int fd, int64_t from, const char **why);
 
 #endif

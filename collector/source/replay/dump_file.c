@@ -18,7 +18,7 @@ static int fail(struct ct_dump_file *file, const char *what)
     return ct_message(file->problem, "'%s' %s", file->path ? file->path : "", what);
 }
 
-/* Returns how many bytes could be read; -1 for an error. */
+/* Returns the number of bytes read, or -1 on error. */
 static ssize_t read_at(const struct ct_dump_file *file, void *to, size_t bytes)
 {
     size_t got = 0;
@@ -99,7 +99,7 @@ int ct_dump_open(struct ct_dump_file *file, const char *path)
     *file = (struct ct_dump_file){ .path = strdup(path), .fd = -1 };
     if (!file->path)
         return fail(file, "out of memory");
-    /* A FIFO does not hold it up. */
+    /* Do not block on a FIFO. */
     file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file->fd < 0 || fstat(file->fd, &status) != 0)
         return ct_message(file->problem, "cannot read '%s': %s", path, strerror(errno));
@@ -121,7 +121,7 @@ int ct_dump_open(struct ct_dump_file *file, const char *path)
     }
 }
 
-/* Notes why there is no further frame. */
+/* Records why there is no further frame. */
 static void end(struct ct_dump_file *file, const char *reason)
 {
     char text[192];

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A text of bytes, and how many it has. */
+/* A byte string and its length. */
 #define BEGIN(text) text, sizeof(text) - 1
 static const struct {
     const char *begin;
@@ -31,8 +31,8 @@ static const struct {
 
 static const char events[] = "\"traceEvents\"";
 
-/* JSON lines are whole objects, each in its line. A document that has its events further on than the first
- * line, or in it, names them. */
+/* In JSON lines, each line is a complete object. A document has the member for its events, on the first line
+ * or later. */
 static enum ct_file_form form_of_object(const char *text, size_t bytes)
 {
     const char *end = memchr(text, '\n', bytes);

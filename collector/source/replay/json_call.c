@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANGE_TEXT_BYTES = CT_PAYLOAD_MAX - sizeof(struct ct_range) }; /* all texts of a range */
+enum { RANGE_TEXT_BYTES = CT_PAYLOAD_MAX - sizeof(struct ct_range) }; /* for all texts of a range */
 
 void ct_json_frame_init(struct ct_json_frame *frame)
 {
@@ -28,7 +28,7 @@ void ct_json_frame_finish(struct ct_json_frame *frame)
     free(frame->stream_name);
 }
 
-/* Returns 0 for what is none, or out of range. */
+/* Returns 0 if the member is missing or out of range. */
 static uint32_t small(const json_t *object, const char *name)
 {
     const int64_t value = ct_json_integer(object, name, 0);
@@ -41,7 +41,8 @@ static bool is_one(const json_t *object, const char *name)
     return json_is_true(value) || (json_is_integer(value) && json_integer_value(value) != 0);
 }
 
-/* Returns the number of a text of two parts; 0 without memory. The byte between them is in no first part. */
+/* Returns the number of a text in two parts, or 0 if out of memory. The byte between them occurs in no first
+ * part. */
 static int64_t number_of(struct ct_texts *texts, const char *first, const char *second, bool *is_new)
 {
     char *whole;
@@ -64,7 +65,7 @@ static bool name_function(struct ct_json_frame *frame, const struct ct_json_line
            (!is_new || ct_dump_add_texts(&frame->events, CT_DUMP_FUNCTION, &function, texts));
 }
 
-/* Adds what is no call: what a number in a call stands for. */
+/* Adds a note, which defines a number used in calls. */
 static bool note(struct ct_json_frame *frame, const struct ct_json_call *call, enum ct_kind kind,
                  int64_t value, const void *head, size_t head_bytes, const char *name)
 {
@@ -84,7 +85,7 @@ static bool note(struct ct_json_frame *frame, const struct ct_json_call *call, e
     return true;
 }
 
-/* Names a stream where it has another name than it had, or none any more. */
+/* Adds a note if a stream's name has changed or was removed. */
 static bool name_stream(struct ct_json_frame *frame, const struct ct_json_line *line,
                         const struct ct_json_call *call, int64_t stream)
 {
@@ -205,7 +206,7 @@ static bool fill_plain(struct ct_json_frame *frame, const struct ct_json_line *l
     return true;
 }
 
-/* The layer, or a member that its details have, tells what a call was. */
+/* The kind of a call follows from its layer, or from a member of its details. */
 static const struct {
     const char *member, *layer;
     bool (*fill)(struct ct_json_frame *frame, const struct ct_json_line *line, struct ct_json_call *call);

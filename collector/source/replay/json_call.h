@@ -1,5 +1,5 @@
-/* A call as JSON lines tell of it, made into the event of a recording: what it was and what it names are told
- * by the details of the line that begins it. */
+/* Converts a call in JSON lines to an event of a recording. The details of the line that begins the call
+ * describe it and everything that it refers to. */
 #ifndef CT_JSON_CALL_H
 #define CT_JSON_CALL_H
 
@@ -10,36 +10,36 @@
 #include <jansson.h>
 
 struct ct_json_line {
-    const json_t *details; /* NULL for none */
+    const json_t *details; /* NULL if there are none */
     const char *name, *layer;
     int64_t op_id, pid, tid;
-    int64_t at_ns; /* ts */
+    int64_t at_ns; /* from ts */
     bool is_begin;
 };
 
 /* A call that has begun. */
 struct ct_json_call {
     int64_t op_id;
-    struct ct_dump_call body; /* end_ns: when it began, by ts, until it returns */
-    uint8_t *payload;         /* its owner frees it */
+    struct ct_dump_call body; /* until it returns, end_ns is its start according to ts */
+    uint8_t *payload;         /* freed by its owner */
     size_t payload_bytes;
 };
 
-/* A frame in the making, and the numbers that functions, kernels and streams have in all frames of the file:
- * an event explains a number before a call has it. */
+/* A frame under construction, and the numbers of functions, kernels and streams, which are valid for the
+ * whole file. An event defines each number before a call uses it. */
 struct ct_json_frame {
     struct ct_dump_buffer events;
     struct ct_intern streams;
     struct ct_texts functions, kernels, stream_names;
-    int64_t *stream_name; /* of each stream, by number less 1: its name's number; 0: none */
+    int64_t *stream_name; /* by stream number less 1: the number of its name; 0: none */
     size_t stream_count, stream_room;
 };
 
 void ct_json_frame_init(struct ct_json_frame *frame);
 void ct_json_frame_finish(struct ct_json_frame *frame);
 
-/* Fills in all of the call that its line tells, but its process, thread and times: these are filled in
- * before. Returns false without memory; the call has no payload then. */
+/* Fills in everything from the call's line, except process, thread and times, which must be set before.
+ * Returns false if out of memory; the call then has no payload. */
 bool ct_json_call_fill(struct ct_json_frame *frame, const struct ct_json_line *line,
                        struct ct_json_call *call);
 

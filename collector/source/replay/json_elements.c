@@ -31,7 +31,7 @@ int ct_json_next_byte(struct ct_json_elements *from)
     return byte;
 }
 
-/* Behind the quote that begins it. */
+/* Call after the opening quote. */
 static bool read_string(struct ct_json_elements *from)
 {
     for (int byte; (byte = next(from)) != EOF;) {
@@ -47,7 +47,7 @@ static bool read_string(struct ct_json_elements *from)
     return false;
 }
 
-/* Behind its first byte. */
+/* Call after its first byte. */
 static bool read_word(struct ct_json_elements *from)
 {
     int byte;
@@ -57,7 +57,7 @@ static bool read_word(struct ct_json_elements *from)
     return true;
 }
 
-/* Behind the bracket that begins it: what is in it is read by whoever gets the text. */
+/* Call after the opening bracket. The contents are parsed later, from the text. */
 static bool read_nested(struct ct_json_elements *from)
 {
     int byte;

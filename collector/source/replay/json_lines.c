@@ -10,24 +10,24 @@
 
 enum {
     LINES_OF_FRAME = 8192,
-    OFFSET_LINES = 16384,  /* of the beginning, among which one tells of a return */
+    OFFSET_LINES = 16384,  /* lines at the beginning that are searched for a return */
     BEGUN_MAX = 16384,     /* calls of a thread that have begun */
-    FIRST_NS = 1000000000, /* where the clock of lines of other programs begins */
+    FIRST_NS = 1000000000, /* start of the clock for lines of other programs */
 };
 
 struct thread {
-    struct ct_json_call *begun; /* the innermost is the last */
+    struct ct_json_call *begun; /* innermost last */
     size_t count, room;
 };
 
 struct process {
-    int64_t last_ns; /* its latest return, or the beginning of its first call */
+    int64_t last_ns; /* its latest return, or the start of its first call */
     bool is_open;    /* a call has not returned */
 };
 
 struct ct_json_lines {
     FILE *file;
-    char *text; /* the line */
+    char *text; /* the current line */
     uint64_t number;
     const char *problem;
     struct ct_json_frame frame;
@@ -36,10 +36,10 @@ struct ct_json_lines {
     size_t thread_count, thread_room;
     struct process *process; /* by number less 1 */
     size_t process_count, process_room;
-    int64_t offset_ns;   /* to be added to ts */
+    int64_t offset_ns;   /* added to ts */
     int64_t last_ns;     /* the latest return */
-    int64_t first_op_id; /* of the first line of our own that tells of a return; 0: none yet */
-    bool ended;          /* what is behind the last line is told */
+    int64_t first_op_id; /* of the first line of our own that reports a return; 0: none yet */
+    bool ended;          /* the events after the last line were added */
 };
 
 static bool fail(struct ct_json_lines *lines, const char *problem)
@@ -71,7 +71,7 @@ static bool tell_process(struct ct_json_lines *lines, int64_t pid, int64_t proce
     return ct_dump_add_texts(&lines->frame.events, CT_DUMP_PROCESS, &body, texts);
 }
 
-/* Returns the number of the process, which is that of its segment; 0 without memory. */
+/* Returns the number of the process, which its segment shares, or 0 if out of memory. */
 static int64_t process_of(struct ct_json_lines *lines, int64_t pid, int64_t at_ns)
 {
     bool is_new = false;
@@ -95,7 +95,7 @@ static struct thread *thread_of(struct ct_json_lines *lines, const struct ct_jso
                                 struct ct_dump_call *body)
 {
     bool is_new = false;
-    /* The zero of ts is when the first process began. */
+    /* ts is relative to the start of the first process. */
     body->segment_id =
         process_of(lines, line->pid, lines->offset_ns + (lines->process_count > 0 ? line->at_ns : 0));
     body->thread_id = body->segment_id
@@ -138,7 +138,7 @@ static bool begin(struct ct_json_lines *lines, const struct ct_json_line *line)
     return fail_memory(lines);
 }
 
-/* Takes the call out of those that have begun; the innermost is looked at first. */
+/* Removes the call from those that have begun. Searches from the innermost. */
 static bool take(struct thread *thread, int64_t op_id, struct ct_json_call *call)
 {
     for (size_t i = thread->count; i-- > 0;) {
@@ -151,7 +151,7 @@ static bool take(struct thread *thread, int64_t op_id, struct ct_json_call *call
     return false;
 }
 
-/* A line of our own says exactly how long the call took, and its op_id is when it returned. */
+/* Lines of our own have the exact duration, and their op_id is the return time. */
 static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *line, bool has_begun,
                       struct ct_json_call *call)
 {
@@ -239,7 +239,7 @@ static bool read_line(struct ct_json_lines *lines, const json_t *object)
 
 /* ---- the end ---- */
 
-/* Tells of the calls that did not return, and that the other processes ended with their last call. */
+/* Adds the calls that did not return. All other processes end with their last call. */
 static bool tell_end(struct ct_json_lines *lines)
 {
     for (size_t t = 0; t < lines->thread_count; t++) {
@@ -262,7 +262,7 @@ static bool tell_end(struct ct_json_lines *lines)
     return true;
 }
 
-/* Returns false at the end of the file, or with a problem. */
+/* Returns false at the end of the file or on a problem. */
 static bool next_line(struct ct_json_lines *lines)
 {
     if (!fgets(lines->text, CT_JSON_LINE_BYTES, lines->file))
@@ -279,7 +279,7 @@ static bool next_line(struct ct_json_lines *lines)
     return good;
 }
 
-/* Finds what is to be added to ts: the first line of our own that tells of a return says it. */
+/* Finds the offset for ts, from the first line of our own that reports a return. */
 static void find_offset(struct ct_json_lines *lines, int64_t from)
 {
     int64_t duration_ns = -1;

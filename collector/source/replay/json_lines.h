@@ -1,10 +1,9 @@
-/* A trace in JSON lines, as `cudatrace export --format jsonl` writes them, made into the frames of a
- * recording (dump.h). A line is when a call began ("phase":"B") or returned ("E"); both have the call's
+/* Converts a trace in JSON lines, as written by `cudatrace export --format jsonl`, to the frames of a
+ * recording (dump.h). A line reports that a call began ("phase":"B") or returned ("E"). Both have the call's
  * op_id.
  *
- * Lines that other programs wrote are read, too. Wanted are ts (seconds), op_id, phase and name. Where pid,
- * tid, layer and details are missing, the process is 1, the thread its first, the layer that of the name, and
- * the status 0. */
+ * Lines of other programs are read too. Required are ts (seconds), op_id, phase and name. The defaults are
+ * process 1, the process's first thread, the layer matching the name, and status 0. */
 #ifndef CT_JSON_LINES_H
 #define CT_JSON_LINES_H
 
@@ -14,13 +13,13 @@ enum { CT_JSON_LINE_BYTES = 256 * 1024 }; /* the longest line */
 
 struct ct_json_lines;
 
-/* Reads `fd`, which becomes the reader's, from byte `from` on. Returns NULL without memory; `fd` is the
- * caller's then. */
+/* Reads `fd` from byte `from` on, and takes ownership of it. Returns NULL if out of memory; `fd` then stays
+ * the caller's. */
 struct ct_json_lines *ct_json_lines_open(int fd, int64_t from);
 void ct_json_lines_close(struct ct_json_lines *lines);
 
-/* Reads some thousand lines. Returns their frame, valid until the next call, or NULL at the end of the file,
- * and without memory. A line that cannot be read ends the file: `problem` says which and why. */
+/* Reads some thousand lines. Returns their frame, valid until the next call, or NULL at the end of the file
+ * or if out of memory. An invalid line ends the file. `problem` then has its number and the reason. */
 const struct ct_dump_frame *ct_json_lines_next(struct ct_json_lines *lines, char *problem, size_t bytes);
 
 #endif

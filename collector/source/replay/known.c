@@ -8,16 +8,16 @@
 #include <string.h>
 
 struct process {
-    int64_t process_id; /* number in the trace that is written; 0: none yet */
+    int64_t process_id; /* number in the new trace; 0: none yet */
     bool ended;
 };
 
 struct segment {
     struct ct_account account;
-    struct ct_caller nobody; /* caller of notes that come before a thread */
+    struct ct_caller nobody; /* caller of notes that precede a thread */
     struct process *process;
     struct ct_process_facts facts;
-    char *text[3]; /* the texts of `facts` */
+    char *text[3]; /* copies of the texts in `facts` */
 };
 
 struct function {
@@ -38,7 +38,7 @@ static void *find(const struct ct_known_table *table, const void *key)
     return number > 0 && (size_t)number <= table->count ? table->entry[number - 1] : NULL;
 }
 
-/* The entry, which is all zero if it is new; NULL without memory. */
+/* Returns the entry, zeroed if it is new, or NULL if out of memory. */
 static void *add(struct ct_known_table *table, const void *key, size_t bytes)
 {
     void *entry = find(table, key);
@@ -100,7 +100,7 @@ void ct_known_finish(struct ct_known *known)
 
 /* ---- learning ---- */
 
-/* Copies of the texts, as the database may have them; false without memory. */
+/* Copies the texts in the form that the database accepts. Returns false if out of memory. */
 static bool copy_texts(char *to[3], const struct ct_dump_view *view)
 {
     for (int i = 0; i < 3; i++) {
@@ -238,7 +238,7 @@ struct ct_caller *ct_known_thread(const struct ct_known *known, int64_t segment_
     return find(&known->threads, (const int64_t[]){ segment_id, thread_id });
 }
 
-/* Its function may have been numbered since. */
+/* The function may have got a number since. */
 static struct ct_callee *number(struct callee *callee)
 {
     callee->callee.function_id = callee->function->callee.function_id;
@@ -252,7 +252,7 @@ struct ct_callee *ct_known_callee(const struct ct_known *known, int64_t segment_
     return callee ? number(callee) : NULL;
 }
 
-/* ---- telling ---- */
+/* ---- passing to the ledger ---- */
 
 static int tell_process(struct ct_ledger *ledger, struct segment *segment)
 {
@@ -311,7 +311,7 @@ static int save_end(struct ct_known *known, struct ct_ledger *ledger, const stru
     const struct ct_dump_end *body = &view->body->end;
     struct process *process = find(&known->processes, &body->process_id);
     if (!process || process->process_id == 0)
-        return 0; /* one that this recording has not seen */
+        return 0; /* unknown to this recording */
     process->ended = strcmp(view->text[0], CT_STATE_LEFT) != 0;
     return ct_ledger_end_process(ledger, process->process_id, body->ended_ns, view->text[0]);
 }
@@ -328,7 +328,7 @@ int ct_known_save_event(struct ct_known *known, struct ct_ledger *ledger, const 
         return 0;
     union ct_dump_body body;
     memcpy(&body, view->body, ct_dump_shapes[view->type].body_bytes);
-    /* All others begin with their segment. */
+    /* All other events begin with their segment. */
     const struct segment *segment = find(&known->segments, &body.loss.segment_id);
     const struct ct_account *account = &segment->account;
     if (account->segment_id == 0)

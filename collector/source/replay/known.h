@@ -1,5 +1,5 @@
-/* Remembers what a recording has explained so far: processes, functions and threads, by the numbers that the
- * recorded trace gave them, with what the ledger knows them by now. */
+/* Remembers everything that a recording has defined so far: processes, functions and threads, by their
+ * numbers in the recorded trace, with their present state in the ledger. */
 #ifndef CT_KNOWN_H
 #define CT_KNOWN_H
 
@@ -10,7 +10,7 @@
 /* Entries by key. */
 struct ct_known_table {
     struct ct_intern numbers;
-    void **entry; /* entry[n - 1] is number n */
+    void **entry; /* entry[n - 1] has number n */
     size_t count, room;
 };
 
@@ -21,19 +21,19 @@ struct ct_known {
 void ct_known_init(struct ct_known *known);
 void ct_known_finish(struct ct_known *known);
 
-/* Checks an event: that what it names was explained, and its numbers are such as the trace can have. False
- * where it is not so, or without memory. What it explains is known from here on. */
+/* Checks an event, and remembers its definitions. Returns false if it uses something undefined, has numbers
+ * that are impossible in a trace, or if out of memory. */
 bool ct_known_learn(struct ct_known *known, const struct ct_dump_view *view);
-/* Tells the ledger what an event explains that was learned. 0 or -1. */
+/* Passes the definitions of a learned event to the ledger. Returns 0 or -1. */
 int ct_known_tell(struct ct_known *known, struct ct_ledger *ledger, const struct ct_dump_view *view);
-/* Tells all of it again, since the store's numbers are void. 0 or -1. */
+/* Passes all definitions again, after the store's numbers became void. Returns 0 or -1. */
 int ct_known_tell_anew(struct ct_known *known, struct ct_ledger *ledger);
 
-/* Return the caller and the callee of a call that was learned. */
+/* Return the caller and the callee of a learned call. */
 struct ct_caller *ct_known_thread(const struct ct_known *known, int64_t segment_id, int64_t thread_id);
 struct ct_callee *ct_known_callee(const struct ct_known *known, int64_t segment_id, int64_t function_id);
 
-/* Saves the sums of the calls that were taken; what an event says behind the calls of its frame. 0 or -1. */
+/* Save the sums of the calls taken, and an event that follows the calls of its frame. Return 0 or -1. */
 int ct_known_save(struct ct_known *known, struct ct_ledger *ledger);
 int ct_known_save_event(struct ct_known *known, struct ct_ledger *ledger, const struct ct_dump_view *view);
 

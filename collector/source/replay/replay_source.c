@@ -15,11 +15,11 @@ struct ct_replay {
     struct ct_stream stream;
     struct ct_dump_file file;
     struct ct_known known;
-    bool loaded;   /* there is a frame that is not committed as a whole */
-    bool told;     /* its processes and functions were registered */
-    bool stale;    /* numbers of the store are void */
+    bool loaded;   /* the current frame is not completely committed */
+    bool told;     /* its processes and functions are registered */
+    bool stale;    /* the store's numbers are void */
     bool finished; /* there is no further frame */
-    size_t filled; /* in the frame: how far the stream has come */
+    size_t filled; /* the stream's position in the frame */
     uint64_t until_ns;
     struct ct_call call[FILLED_MAX];
     struct ct_thread_name name[FILLED_MAX];
@@ -32,8 +32,7 @@ static struct ct_replay *replay_of(struct ct_source *source)
 
 /* ---- a frame ---- */
 
-/* Checks every event, and gets to know what it explains. Nothing of a frame that is wrong gets to the trace.
- */
+/* Checks every event, and learns its definitions. A frame with an error is not stored at all. */
 static bool check_frame(struct ct_replay *replay)
 {
     size_t at = 0;
@@ -90,7 +89,7 @@ static void watermark(struct ct_source *source, struct ct_batch *batch)
         batch->until_ns = replay->until_ns;
 }
 
-/* ---- its calls ---- */
+/* ---- calls ---- */
 
 static bool fill_in(struct ct_replay *replay, const struct ct_dump_view *view, size_t place)
 {
@@ -154,7 +153,7 @@ static int streams(struct ct_source *source, struct ct_batch *batch)
     return -1;
 }
 
-/* ---- and the rest ---- */
+/* ---- other facts ---- */
 
 static bool is_taken(const struct ct_replay *replay)
 {
@@ -226,7 +225,7 @@ static int open_replay(const char *path, struct ct_source **result, char message
         close_replay(&replay->source);
         return -1;
     }
-    /* A file with nothing that can be stored is refused before anything is made. */
+    /* Reject a file without anything to store before making a database. */
     load(replay);
     if (!replay->loaded && replay->file.problem[0]) {
         ct_message(message, "%s", replay->file.problem);
@@ -242,7 +241,7 @@ static const struct ct_origin *origin_of(const struct ct_source *source)
     return &((const struct ct_replay *)source)->file.header.origin;
 }
 
-/* Whatever their form is: the first frames say the same. */
+/* Compares the first frames, which are the same in any format. */
 static bool is_same(const struct ct_source *a, const struct ct_source *b)
 {
     const struct ct_replay *one = (const struct ct_replay *)a, *other = (const struct ct_replay *)b;

@@ -28,7 +28,7 @@ static bool write_all(int fd, const char *from, size_t bytes)
     return true;
 }
 
-/* NULL, or why not all of it was copied. */
+/* Returns NULL, or why the copy is incomplete. */
 static const char *copy(gzFile from, int to)
 {
     char *piece = malloc(PIECE_BYTES);
@@ -41,7 +41,7 @@ static const char *copy(gzFile from, int to)
             why = "is damaged or cut short, so that gzip cannot unpack it";
     }
     free(piece);
-    /* A file that is cut short is known by this alone. */
+    /* For some truncated files, only this fails. */
     if (gzclose(from) != Z_OK && !why)
         why = "is damaged or cut short, so that gzip cannot unpack it";
     return why;

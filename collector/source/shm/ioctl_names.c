@@ -1,5 +1,5 @@
-/* The hook sends numbers, which keeps it small; here they get the names of ioctl_names.def. Called by
- * process.c once for each function of a process. */
+/* Translates the numbers sent by the hook, which thus stays small, to the names in ioctl_names.def. Called by
+ * shm_functions.c when it looks up a function. */
 #include "ioctl_names.h"
 
 #include "names.h"
@@ -11,7 +11,7 @@
 
 enum space { ESCAPE, CONTROL, CLASS, UVM };
 
-/* Prefixes of names as the hook sends them, and as shown where the number does not tell its space. */
+/* Prefixes of names as sent by the hook, and as shown where the number alone does not identify its space. */
 static const char *const sent[] = {
     [ESCAPE] = "ESC ", [CONTROL] = "RM_CONTROL ", [CLASS] = "RM_ALLOC ", [UVM] = "UVM "
 };
@@ -51,7 +51,7 @@ static int compare(const void *key, const void *element)
     return (x > y) - (x < y);
 }
 
-/* NULL where the release is not known and it depends on that. */
+/* Returns NULL if the name depends on the release and that is unknown. */
 static const char *modeset_name(const char *number, uint32_t release)
 {
     char *end;

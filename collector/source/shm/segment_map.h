@@ -1,6 +1,6 @@
-/* The lanes of a segment, mapped in blocks: a process may have 65,530 mappings by the kernel's default, and a
- * segment 4,096 lanes. What lies behind the end of the file is mapped too, and can be touched once the file
- * reaches there. Worker's thread. */
+/* The lanes of a segment, mapped in blocks. By default the kernel allows a process 65,530 mappings, while a
+ * segment may have 4,096 lanes. Blocks are mapped past the end of the file too, and become accessible when
+ * the file grows. Worker's thread. */
 #ifndef CT_SEGMENT_MAP_H
 #define CT_SEGMENT_MAP_H
 
@@ -15,17 +15,16 @@ struct ct_segment_block {
     struct ct_guard *guard;
 };
 
-/* All zero is one without any block. */
+/* A zeroed struct has no blocks. */
 struct ct_segment_map {
-    struct ct_segment_block
-        *blocks; /* room for those of all lanes that the segment may have, once there is one */
+    struct ct_segment_block *blocks; /* room for the blocks of all possible lanes; NULL before the first */
 };
 
-/* The lane in shared memory, whose block is mapped if it was not: 0, -EPROTO where the file ends before it,
- * or -errno. */
+/* Finds a lane in shared memory, and maps its block if necessary. Returns 0, -EPROTO if the file ends before
+ * the lane, or -errno. */
 int ct_segment_map_lane(struct ct_segment_map *map, const struct ct_segment *facts, int fd, uint32_t index,
                         struct ct_lane **lane);
-/* Returns whether the file was cut short below a block. */
+/* Returns whether the file was truncated below a block. */
 bool ct_segment_map_is_poisoned(const struct ct_segment_map *map, const struct ct_segment *facts);
 void ct_segment_map_finish(struct ct_segment_map *map, const struct ct_segment *facts);
 

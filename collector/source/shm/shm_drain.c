@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How long the watermark waits for a probe of the daemon's own user, and for one of another user. */
+/* How long the watermark waits for a probe of the daemon's own user, and for another user's probe. */
 #ifndef CT_PROBE_PATIENCE_NS
 #define CT_PROBE_PATIENCE_NS UINT64_C(1000000000)
 #endif
@@ -34,7 +34,7 @@ static int sync_lanes(struct ct_shm_process *process, struct ct_ledger *ledger)
     while (process->lane_count < published) {
         process->lanes_refused = !ct_share_has_room(all, his, CT_SHARED_LANES, 0);
         if (process->lanes_refused) {
-            process->lanes_wait = published - process->lane_count; /* until others of his threads have gone */
+            process->lanes_wait = published - process->lane_count; /* until other threads of the user end */
             return 0;
         }
         if (!ct_user_may_write(process->who.user))
@@ -66,9 +66,9 @@ static int sync_lanes(struct ct_shm_process *process, struct ct_ledger *ledger)
     return 0;
 }
 
-/* One that was gone before /proc could be asked, or whose /proc is not to be had: the counter is the same in
- * all namespaces, and its header says what both clocks showed when it made its segment. What no step or slew
- * of a clock explains is another origin. */
+/* For a process that ended before /proc could be read, or whose /proc is not accessible. The counter is the
+ * same in all namespaces, and the segment's header has both clocks' values at its creation. A difference that
+ * no step or slew explains means another origin. */
 static void learn_ahead(struct ct_shm_process *process)
 {
     const int64_t differs_ns = 1000000000;
@@ -87,7 +87,7 @@ static void learn_ahead(struct ct_shm_process *process)
     process->is_ahead_known = true;
 }
 
-/* 0 or -1; the process is broken where the trace refuses it. */
+/* Returns 0 or -1. Marks the process as broken if the trace refuses it. */
 static int make_rows(struct ct_shm_process *process, struct ct_batch *batch)
 {
     size_t hint = 0;
@@ -126,9 +126,9 @@ void ct_shm_read_complete(struct ct_shm_process *process)
             ct_shm_ns(process, atomic_load_explicit(&process->shared->complete, memory_order_acquire), &hint);
 }
 
-/* Checks whether the segment's writer has ended. A probe writes after its process has ended, until it marks
- * the segment as left or loses its lock. Checking the lock takes a system call: it is done once a second, and
- * in each batch after the process's end. */
+/* Checks whether the segment's writer has ended. A probe writes on after its process has ended, until it
+ * marks the segment as left or loses its lock. Checking the lock takes a system call, so it is done once a
+ * second, and in each batch after the process's end. */
 static void note_end(struct ct_shm_process *process, const struct ct_batch *batch)
 {
     const bool is_left = ct_shm_is_left(process);
@@ -156,8 +156,8 @@ int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
         if (process->broken)
             return 0;
     }
-    /* A lane that was not there at the last batch has published nothing that returned before that batch. At
-     * the first batch of a user's process nothing is waited for that the user could make up. */
+    /* A lane that is new since the last batch has published nothing that returned before that batch. In the
+     * first batch of a user's process, do not wait for anything that the user could have forged. */
     if (process->who.user && process->synced_ns == 0)
         process->synced_ns = process->shm->silent_ns;
     const int error = sync_lanes(process, batch->ledger);
@@ -165,8 +165,8 @@ int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
     return error;
 }
 
-/* Ends the batch before calls that a probe has not published yet. A probe that is far behind is not waited
- * for, and its rows come late. */
+/* Ends the batch before calls that a probe has not published yet. Does not wait for a probe that lags too
+ * much; its rows will be late. */
 static void wait_for_probe(const struct ct_shm_process *process, struct ct_batch *batch)
 {
     const struct ct_user *user = process->who.user;
@@ -198,14 +198,14 @@ void ct_shm_hold_back(struct ct_shm_process *process, uint64_t share, uint64_t o
     for (uint32_t i = 0; i < process->lane_count; i++) {
         struct ct_lane_source *lane = process->lanes[i];
         const uint64_t slots = ct_lane_source_slots(lane);
-        lane->stop_at = lane->read + slots * share / of + (slots > 0); /* each lane goes on */
+        lane->stop_at = lane->read + slots * share / of + (slots > 0); /* each lane advances */
     }
 }
 
 int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
-    /* Behind the positions: the directory then holds every function that a published record names. Also
-     * without a lane, since calls are counted by function where there is no memory for one. */
+    /* Read the directory after the positions, so that it has every function that a published record names.
+     * Read it without lanes too, because calls are counted by function if there is no memory for a lane. */
     ct_shm_read_directory(process);
     for (uint32_t i = 0; i < process->lane_count && !process->broken; i++) {
         if (ct_merge_add(&ledger->merge, &process->lanes[i]->stream) != 0) {
@@ -216,7 +216,7 @@ int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger)
     return 0;
 }
 
-/* Losses of threads without a lane, as those of lane UINT32_MAX and thread 0. */
+/* Saves losses of threads without a lane, with lane UINT32_MAX and thread 0. */
 static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
     struct ct_loss *loss = &process->shared->unlaned;
@@ -244,8 +244,8 @@ static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger
 
 /* ---- open calls ---- */
 
-/* Calls that a thread is inside of. A live thread's stack changes while it is read, so it is taken only when
- * nothing was published meanwhile: calls that are worth showing stand still. */
+/* Reads the calls that a thread is in. The stack of a live thread changes while it is read, so it is
+ * discarded if anything was published in between. Calls that last long enough to matter do not change. */
 static size_t read_open(struct ct_lane_source *lane, struct ct_open_call open[CT_OPEN_MAX])
 {
     const struct ct_lane_state before = ct_lane_state(lane->shared);
@@ -255,7 +255,7 @@ static size_t read_open(struct ct_lane_source *lane, struct ct_open_call open[CT
     CT_TEST_POINT("process.open_read");
     if (ct_lane_state(lane->shared).position != before.position || ct_lane_depth(lane->shared) != entered)
         return 0;
-    /* The call whose record was published last may not have left the stack before its thread was killed. */
+    /* The call of the last published record may still be on the stack if its thread was killed. */
     while (depth > 0 && open[depth - 1].start == lane->last_start)
         depth--;
     return depth;
@@ -268,14 +268,14 @@ static uint64_t sign_open(uint64_t signature, uint32_t lane, const struct ct_ope
     return signature;
 }
 
-/* The open calls of one lane into the database. */
+/* Writes the open calls of one lane to the database. */
 static int store_open_calls(struct ct_shm_process *process, struct ct_ledger *ledger,
                             struct ct_lane_source *lane, const struct ct_open_call *open, size_t depth)
 {
     for (size_t d = 0; d < depth; d++) {
         if (open[d].start == 0)
-            continue; /* the place of a range that was popped before what it encloses */
-        /* Called first since the directory was read? It is in it by now. */
+            continue; /* the place of a range that was popped before the ones that it encloses */
+        /* A function first called after the directory was read is in it by now. */
         if (open[d].function >= process->published)
             ct_shm_read_directory(process);
         const uint32_t entry = open[d].function < process->published ? open[d].function : 0;
@@ -299,8 +299,8 @@ static bool is_replaced(const struct ct_shm_process *process)
     return false;
 }
 
-/* Saves the open calls where the database has others. They replace all of the process: its latest segment has
- * them. Returns 0 or -1. */
+/* Saves the open calls if they differ from the database. They replace all open calls of the process; its
+ * latest segment has them. Returns 0 or -1. */
 static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
     struct ct_open_call open[CT_OPEN_MAX];
@@ -316,14 +316,15 @@ static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *led
     }
     if (ct_ledger_clear_open_calls(ledger, &process->account) != 0)
         return -1;
-    /* Read again, since they run: what counts is what was written. */
+    /* Read them again, since the threads keep running. The signature must match the stored calls. */
     bool complete = true;
     signature = 0;
     for (uint32_t i = 0; i < process->lane_count; i++) {
         struct ct_lane_source *lane = process->lanes[i];
         const size_t depth = read_open(lane, open);
         if (depth > 0 && (lane->caller.thread_id == 0 || !ct_user_may_write(process->who.user))) {
-            complete = false; /* its first record is still to come, or there are too many: again next time */
+            complete = false; /* its first record is not stored yet, or there are too many: retry in the next
+                                 batch */
             continue;
         }
         if (store_open_calls(process, ledger, lane, open, depth) != 0)
@@ -335,13 +336,13 @@ static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *led
     return 0;
 }
 
-/* ---- behind the merge ---- */
+/* ---- after the merge ---- */
 
 int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
 {
     struct ct_ledger *ledger = batch->ledger;
     batch->is_alone |= process->final || process->broken;
-    /* It has not so much as a segment to its name. */
+    /* The trace refused it, so it has no segment there. */
     if (process->account.segment_id == 0)
         return 0;
     if (ct_ledger_save_sums(ledger, &process->account) != 0 || ct_shm_save_unsent(process, ledger) != 0)
@@ -395,7 +396,8 @@ bool ct_shm_has_backlog(const struct ct_shm_process *process)
            (process->unfinished || (has_unread_lanes(process) && !process->lanes_refused));
 }
 
-/* Counts the calls of a lane that no batch has taken on, since the database could not say where it stands. */
+/* Counts the calls of a lane that no batch has begun to read, because the database could not return its
+ * position. */
 static uint64_t waiting_unread(struct ct_shm_process *process, uint32_t index)
 {
     struct ct_lane_source *lane;
@@ -425,10 +427,11 @@ int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger)
     const bool goes_on = ct_shm_is_probed(process) ? ct_process_runs(&process->who) : ct_shm_is_left(process);
     const char *state = goes_on ? "detached" : ct_shm_has_exited(process) ? "exited" : "killed";
     CT_TEST_POINT("process.ending");
-    /* Waiting for them would leave all of his that have ended with a part of his share each. */
+    /* Do not wait for the unread lanes. Otherwise each of the user's ended processes would keep a part of the
+     * share. */
     if (!process->broken && has_unread_lanes(process))
         process->broken = "it had more threads than are read of one user at once";
-    /* Behind all that it did: it may have ended since the batch began. */
+    /* Use the current time, after all its calls: it may have ended since the batch began. */
     return ct_ledger_end_process(ledger, process->account.process_id, ct_monotonic_ns(), state);
 }
 

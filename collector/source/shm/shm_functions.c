@@ -14,7 +14,7 @@ static const char *const category_names[CT_CATEGORY_COUNT] = {
 #undef CATEGORY
 };
 
-/* A name as the database may have it: printable ASCII, ended. */
+/* Copies a name as printable ASCII with a NUL, as the database requires. */
 static void copy_name(char *to, const char *from)
 {
     size_t i = 0;
@@ -34,8 +34,8 @@ void ct_shm_read_directory(struct ct_shm_process *process)
 
 /* ---- looking up ---- */
 
-/* The number that the trace has for the entry's function; one that it does not know takes of the user's share
- * of names. 0, and nothing said, where there is none for it. */
+/* Finds the trace's number for the entry's function. A function new to the trace counts towards the user's
+ * share of names. If the share is used up, the number stays 0, without an error. */
 static void look_up(struct ct_shm_process *process, struct ct_ledger *ledger,
                     struct ct_shm_function *function)
 {
@@ -57,10 +57,10 @@ static void look_up(struct ct_shm_process *process, struct ct_ledger *ledger,
         ct_ledger_make_function(ledger, &function->callee, &known_as);
 }
 
-/* Those for which there is no share are counted under this name. */
+/* Functions beyond the share are counted under this name. */
 static const struct ct_function_name others = { "driver", "(other functions)", "other" };
 
-/* The directory's places are taken with the first. */
+/* The table of places is allocated with the first function. */
 static bool add_function(struct ct_shm_process *process, uint16_t entry)
 {
     if (!process->places)
@@ -76,7 +76,7 @@ static bool add_function(struct ct_shm_process *process, uint16_t entry)
     return true;
 }
 
-/* The first place is that of all functions for which there is no share. */
+/* The first place is shared by all functions beyond the share. */
 static bool take_place(struct ct_shm_process *process, uint32_t entry)
 {
     if (process->function_count == 0 && !add_function(process, UINT16_MAX))
@@ -118,7 +118,8 @@ struct ct_callee *ct_shm_function(struct ct_shm_process *process, struct ct_ledg
     return function ? &function->callee : NULL;
 }
 
-/* Has every counter saved again: what this batch saved cannot be told from what earlier ones saved. */
+/* Makes every counter be saved again, since those saved by this batch cannot be distinguished from earlier
+ * ones. */
 void ct_shm_revert_functions(struct ct_shm_process *process)
 {
     for (uint32_t i = 0; i < process->function_count; i++) {

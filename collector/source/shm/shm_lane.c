@@ -9,8 +9,7 @@
 #include <string.h>
 
 enum {
-    /* A thread that was stopped between announcing and publishing is waited for this long; its row is late
-       then. */
+    /* time to wait for a thread stopped between announcing and publishing; afterwards its row is late */
     ANNOUNCE_PATIENCE_NS = 100000000,
     SILENCE_PATIENCE_NS = 500000000, /* ten batches in a row that found it announcing */
 };
@@ -18,16 +17,16 @@ enum {
 enum { BUFFER_SLOTS = 512, FILLED_MAX = 64 };
 static_assert((int)BUFFER_SLOTS >= (int)CT_SLOTS_MAX, "a buffer holds the longest record");
 
-/* Holds what a lane needs that is not silent: of thousands of threads most are silent most of the time. */
+/* The data that a lane needs while active. Of thousands of threads, most are silent most of the time. */
 struct ct_lane_work {
     uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES]; /* private copies of the slots from buffer_at on */
-    struct ct_call call[FILLED_MAX];              /* the stream's */
-    uint64_t at[FILLED_MAX];                      /* the positions at which their records begin */
+    struct ct_call call[FILLED_MAX];              /* of the stream */
+    uint64_t at[FILLED_MAX];                      /* the positions of their records */
 };
 
-#define DISTRUST_NS UINT64_C(60000000000) /* time for which a user's threads are not waited for */
+#define DISTRUST_NS UINT64_C(60000000000) /* pause after which a user's threads are waited for again */
 
-/* A record may not claim to have returned in the future, but for the error of the anchors. */
+/* A record must not claim to have returned in the future, except for the error of the anchors. */
 #define FUTURE_NS 1000000
 
 static bool fill(struct ct_stream *stream, uint64_t until_ns);
@@ -75,14 +74,14 @@ int ct_lane_source_begin(struct ct_lane_source *source, struct ct_ledger *ledger
                                  &source->read) != 0)
         return -1;
     if (source->read < tail)
-        source->read = tail; /* another database has the rows before it, and their slots are gone */
+        source->read = tail; /* another database has the earlier rows, and their slots are reused */
     source->head = source->read;
     note_saved(source);
     source->committed = source->saved;
     return 0;
 }
 
-/* Calls that were filled in before are still taken; nothing is taken from here on. */
+/* Stops the lane. Calls already filled in are still taken, but no others. */
 static void break_rule(struct ct_lane_source *source, const char *rule)
 {
     source->process->broken = rule;
@@ -103,7 +102,7 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         break_rule(source, "a lane's position is out of its ring");
         return;
     }
-    /* A thread that writes on and on would be waited for without end. */
+    /* Otherwise a thread that never stops writing would be waited for forever. */
     if ((process->detached && state.position > source->last_position) ||
         (source->ended && state.position != source->head)) {
         break_rule(source, "a lane is written after its process had ended or was told to let go");
@@ -116,9 +115,9 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         source->announced_since_ns = 0;
         return;
     }
-    /* It may have read an end time that it has not published. What it published before is in order, and it
-     * was silent at silent_ns: nothing older than either is to come. If it has moved since it was found like
-     * this last, it was silent after that look. */
+    /* The thread may have read an end time that it has not published yet. Its earlier records are in order,
+     * and it was silent at silent_ns, so no older record can follow. If it has moved since it was last found
+     * announcing, it was silent after that look. */
     if (source->announced_since_ns == 0 || source->announced_at != state.position) {
         if (source->announced_since_ns != 0)
             source->silent_ns = source->announced_silent_ns;
@@ -129,8 +128,8 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
     if (batch->now_ns - source->announced_since_ns >= ANNOUNCE_PATIENCE_NS ||
         source->silent_ns >= batch->until_ns)
         return;
-    /* Another user's thread that goes on publishing and is never found silent holds up all others: once is
-     * enough. */
+    /* Another user's thread that keeps publishing and is never found silent delays everyone. Wait for it only
+     * once. */
     struct ct_user *user = process->who.user;
     if (user && batch->now_ns < user->not_waited_until_ns)
         return;
@@ -143,8 +142,8 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
 
 /* ---- reading ---- */
 
-/* Makes `slots` slots from the position on readable in the buffer; false when they are not all published, or
- * without memory: then they stay where they are. */
+/* Makes `slots` slots from the position on readable in the buffer. Returns false, and leaves them in place,
+ * if they are not all published, or if out of memory. */
 static bool make_readable(struct ct_lane_source *source, uint64_t slots)
 {
     const uint64_t position = source->read;
@@ -152,7 +151,7 @@ static bool make_readable(struct ct_lane_source *source, uint64_t slots)
         return false;
     if (position >= source->buffer_at && position + slots <= source->buffer_at + source->buffer_slots)
         return true;
-    /* Calls that are filled in point into the buffer. */
+    /* Calls already filled in point into the buffer. */
     if (source->work && source->stream.end > source->work->call)
         return false;
     if (!source->work && !(source->work = malloc(sizeof(*source->work))))
@@ -189,13 +188,13 @@ static const char *check(const struct ct_lane_source *source, const struct ct_re
     return NULL;
 }
 
-/* The batch's time lies behind: heads are read later than it. */
+/* Positions are read after the batch's time was taken, so compare with the current time too. */
 static bool is_future(const struct ct_lane_source *source, uint64_t ns)
 {
     return ns > source->batch->now_ns + FUTURE_NS && ns > ct_monotonic_ns() + FUTURE_NS;
 }
 
-/* The times of a call; false of one that has not returned yet. */
+/* Computes the times of a call. Returns false if it has not returned yet. */
 static bool tell_times(struct ct_lane_source *source, const struct ct_record *record, struct ct_call *call)
 {
     struct ct_shm_process *process = source->process;
@@ -217,7 +216,7 @@ static bool tell_times(struct ct_lane_source *source, const struct ct_record *re
     return true;
 }
 
-/* Says what became of a record: filled in, left for later, or against a rule. */
+/* The result for a record: filled in, left for later, or against the rules. */
 enum filled { FILLED, LATER, BROKEN };
 
 static enum filled fill_in(struct ct_lane_source *source, const struct ct_record *record, uint64_t until_ns,
@@ -250,7 +249,7 @@ static enum filled fill_in(struct ct_lane_source *source, const struct ct_record
     return call->callee ? FILLED : LATER;
 }
 
-/* Returns whether the user's budget for this batch is spent, and notes then that something is left. */
+/* Returns whether the user's budget for this batch is spent. If so, notes that calls are left. */
 static bool has_spent(struct ct_lane_source *source)
 {
     struct ct_budget *budget = source->stream.budget;
@@ -260,7 +259,7 @@ static bool has_spent(struct ct_lane_source *source)
     return true;
 }
 
-/* Notes where the call that was taken last began. */
+/* Notes the start of the last call taken. */
 static void note_taken(struct ct_lane_source *source)
 {
     const struct ct_lane_work *work = source->work;
@@ -273,7 +272,7 @@ static void note_taken(struct ct_lane_source *source)
     }
 }
 
-/* Goes back behind the calls that were taken: the next batch fills in the others again. */
+/* Rewinds to the end of the calls taken. The next batch fills in the others again. */
 static void settle(struct ct_lane_source *source)
 {
     struct ct_stream *stream = &source->stream;
@@ -298,8 +297,7 @@ static bool fill(struct ct_stream *stream, uint64_t until_ns)
             break;
         }
         CT_TEST_POINT("lane.checked");
-        if (!make_readable(source,
-                           record.slots)) /* published, as check() found, but behind what is filled in */
+        if (!make_readable(source, record.slots)) /* published, but the buffer is still in use */
             break;
         if (record.kind == CT_KIND_PAD) {
             source->read += record.slots;
@@ -316,7 +314,7 @@ static bool fill(struct ct_stream *stream, uint64_t until_ns)
         if (++stream->end == source->work->call + FILLED_MAX)
             break;
     }
-    /* The lane's header names its thread until a record has. */
+    /* Use the thread in the lane's header until a record names one. */
     if (source->caller.thread_id == 0)
         source->caller.tid = atomic_load_explicit(&source->shared->tid, memory_order_relaxed);
     return stream->next < stream->end;
@@ -333,8 +331,8 @@ uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, ui
 
 /* ---- saving ---- */
 
-/* Losses are counted by lane for all its owners; a lane changes hands only once its losses are saved, so what
- * was saved is what earlier owners lost. */
+/* Losses are counted per lane for all its owners. A lane changes owner only after its losses are saved, so
+ * the saved ones are those of earlier owners. */
 static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
 {
     struct ct_lane *lane = source->shared;
@@ -348,12 +346,12 @@ static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
     }
     for (uint32_t cause = 0; cause < CT_LANE_LOSS_COUNT; cause++) {
         const uint64_t calls = atomic_load_explicit(&lane->loss[cause].calls, memory_order_acquire);
-        /* A new owner counts its tenancy before its first loss: what is counted may be its own, and is the
-         * next batch's. */
+        /* A new owner increments the tenancy before its first loss. The count may include its losses, so
+         * leave it to the next batch. */
         if (atomic_load_explicit(&lane->tenancy, memory_order_relaxed) != tenancy)
             break;
         if (calls <= source->loss_base[cause])
-            source->loss_saved[cause] = calls; /* all of earlier owners */
+            source->loss_saved[cause] = calls; /* all by earlier owners */
         if (calls == source->loss_saved[cause])
             continue;
         if (calls < source->loss_saved[cause] || calls > CT_UNSENT_CALLS_MAX) {
@@ -405,7 +403,8 @@ int ct_lane_source_save(struct ct_lane_source *source, struct ct_ledger *ledger)
                                source->read);
 }
 
-/* The rings may be full, and a producer looks behind its next record: twice of them is more than can come. */
+/* The rings may be full, and a producer notices after its next record. Twice the size of the rings is more
+ * than it can still write. */
 void ct_lane_source_detach(struct ct_lane_source *source)
 {
     source->last_position = source->head + 2 * ct_ring_slots_all(source->index, source->rings.most);
@@ -430,8 +429,8 @@ void ct_lane_source_publish(struct ct_lane_source *source, const struct ct_batch
         seen += source->loss_saved[cause];
     atomic_store_explicit(&lane->loss_seen, seen, memory_order_release);
     CT_TEST_POINT("lane.loss_seen");
-    /* A busy collector comes by itself, and wants to be called when a ring fills faster than that; one that
-     * goes to sleep wants to hear of the next record. */
+    /* A busy collector returns by itself, and needs the doorbell only if the lane fills up before that. An
+     * idle one needs it at the next record. */
     const uint64_t wake =
         position + (source->process->shm->quiet ? 1 : ct_lane_rings_slots(&source->rings) / 2);
     atomic_store_explicit(&lane->wake, source->process->call_soon ? 0 : wake, memory_order_relaxed);
@@ -452,7 +451,7 @@ void ct_lane_source_revert(struct ct_lane_source *source)
     memset(source->loss_saved, 0, sizeof(source->loss_saved));
 }
 
-/* Whatever stands there is believed no further than the rings go. */
+/* Trusts the contents only within the limits of the rings. */
 uint64_t ct_lane_source_waiting(struct ct_lane_source *source)
 {
     uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES];

@@ -9,11 +9,11 @@
 
 enum {
     PAGE_SLOTS = 4096 / CT_SLOT_BYTES,
-    PIECE_SLOTS = (128 << 10) / CT_SLOT_BYTES, /* given back at once: a producer may be waiting */
-    /* A lane that may get longer rings is not full before it has so many: a batch for each kilobyte would
+    PIECE_SLOTS = (128 << 10) / CT_SLOT_BYTES, /* freed at once: a producer may be waiting */
+    /* A lane that can still grow counts as having at least this many slots. A batch for each kilobyte would
      * cost more than the memory. */
     ENOUGH_SLOTS = (2 << 20) / CT_SLOT_BYTES,
-    LEAST_PARTS = 2, /* a ring suffices if so many times what waited fits in */
+    LEAST_PARTS = 2, /* a ring is sufficient if it holds this many times the waiting slots */
 };
 #ifndef CT_RINGS_LINGER_NS
 #define CT_RINGS_LINGER_NS UINT64_C(5000000000)
@@ -28,7 +28,7 @@ void ct_lane_rings_init(struct ct_lane_rings *rings, const struct ct_shm_process
                                      .index = index,
                                      .count = ct_ring_count(index, most),
                                      .most = most };
-    /* A collector that was killed over it may have left it shut. */
+    /* A collector that was killed may have left the gate shut. */
     for (int level = 0; level < CT_RINGS; level++) {
         uint8_t shut = CT_GATE_COLLECTOR;
         atomic_compare_exchange_strong(&shared->gate[level], &shut, CT_GATE_OPEN);
@@ -96,21 +96,21 @@ uint64_t ct_lane_rings_slots(const struct ct_lane_rings *rings)
     return may_grow && slots < ENOUGH_SLOTS ? ENOUGH_SLOTS : slots;
 }
 
-/* ---- giving back ---- */
+/* ---- returning memory ---- */
 
-/* Slots that are not needed, by their positions: none where `from` is `to`. */
+/* Unneeded slots, by position; none if `from` equals `to`. */
 struct part {
     uint64_t from, to;
-    uint64_t since, upto; /* as ct_lane_rings.given */
+    uint64_t since, upto; /* see ct_lane_rings.given */
 };
 
-/* The part of a ring that may be taken away; its gate is held. Of the ring in use it is what the producer may
- * not write before it asks again; of another one all, once it was read. */
+/* Finds the part of a ring that can be freed. The caller holds its gate. For the ring in use, it is the part
+ * that the producer may not write before its next look. For another one, it is all of it, once read. */
 static struct part find_part(const struct ct_lane_rings *rings, uint32_t level, uint64_t tail)
 {
     uint64_t since[CT_RINGS], until = UINT64_MAX;
     const struct ct_lane_window window = ct_lane_window(rings->shared);
-    ct_lane_since(rings->shared, since); /* behind the window, see ct_lane_show() */
+    ct_lane_since(rings->shared, since); /* after the window, see ct_lane_show() */
     const uint64_t begun = since[level], slots = slots_of(rings, level);
     struct part part = { .since = begun, .upto = UINT64_MAX };
     if (window.level == level) {
@@ -132,7 +132,7 @@ static struct part find_part(const struct ct_lane_rings *rings, uint32_t level, 
     return part;
 }
 
-/* Returns whether the file has anything there, also where that cannot be said. */
+/* Returns whether the file has data there, or if that is unknown. */
 static bool has_data(const struct ct_lane_rings *rings, uint32_t level, uint64_t from, uint64_t to)
 {
     const uint64_t place = (from & (slots_of(rings, level) - 1)) * CT_SLOT_BYTES;
@@ -141,8 +141,8 @@ static bool has_data(const struct ct_lane_rings *rings, uint32_t level, uint64_t
     return data < 0 ? errno != ENXIO : data < at + (off_t)((to - from) * CT_SLOT_BYTES);
 }
 
-/* Tells the producer which ring suffices, and that it must not touch any of its memory that it has not asked
- * for again. */
+/* Notifies the producer which ring is sufficient. Also keeps it from touching the ring's memory before it
+ * looks at the ring again. */
 static void ask(struct ct_lane *lane, uint32_t suffices)
 {
     const uint32_t before = atomic_load_explicit(&lane->ask, memory_order_relaxed) >> CT_RING_STEP;
@@ -150,9 +150,9 @@ static void ask(struct ct_lane *lane, uint32_t suffices)
     CT_TEST_POINT("rings.asked");
 }
 
-/* A piece of it, at a moment at which nobody asks for it; false when it is needed now. The producer may have
- * followed what it was asked before, and have memory that it takes for its own: it is asked behind the gate,
- * where it will find it. */
+/* Frees a piece while no producer requests it. Returns false if it is needed now. The producer may have
+ * followed the previous notice and treat memory as its own. The new notice is therefore written while the
+ * gate is held, where the producer will find it. */
 static bool give_piece(struct ct_lane_rings *rings, uint32_t level, uint64_t tail, const struct part *part,
                        uint64_t from, uint64_t to)
 {
@@ -198,7 +198,7 @@ static void give_back(struct ct_lane_rings *rings, uint32_t level, uint64_t tail
     }
 }
 
-/* Returns whether a ring has memory that is not needed, as far as can be seen without its gate. */
+/* Returns whether a ring seems to have unneeded memory. Does not take its gate. */
 static bool has_part(const struct ct_lane_rings *rings, uint32_t level, uint64_t tail)
 {
     const struct part part = find_part(rings, level, tail);

@@ -38,9 +38,9 @@ static const char *check_facts(const struct ct_segment *facts)
     return NULL;
 }
 
-/* Guesses how far ahead the clock of a process is that was gone before /proc could be asked. Compares the
- * file's time of day, which is the same everywhere, with the time at which the process says it made the file.
- * Rounds to seconds where it can, and takes a young file only: the time of day may be set. */
+/* Estimates the lead of a process's clock if it ended before /proc could be read. Compares the file's
+ * creation time of day, which is the same everywhere, with the creation time claimed by the process. Rounds
+ * to seconds if close. Uses only a young file, since the time of day may be set. */
 static bool guess_ahead(const struct ct_shm_process *process, struct ct_time_ahead *ahead)
 {
     const int64_t second_ns = 1000000000, young_ns = 10 * second_ns, near_ns = second_ns / 10;
@@ -54,7 +54,7 @@ static bool guess_ahead(const struct ct_shm_process *process, struct ct_time_ahe
     return rounded_ns > young_ns || rounded_ns < -young_ns;
 }
 
-/* Turns a time of day into CLOCK_MONOTONIC. */
+/* Converts a time of day to CLOCK_MONOTONIC. */
 static int64_t since_ns(int64_t seconds, int64_t nanoseconds)
 {
     struct timespec now;
@@ -63,8 +63,8 @@ static int64_t since_ns(int64_t seconds, int64_t nanoseconds)
     return (int64_t)ct_monotonic_ns() - age_ns;
 }
 
-/* Its times become ours. Field 22 of its /proc/PID/stat is cut to ticks on both sides: what we see counts. A
- * probe's times are of its own clocks, and stay as they are. */
+/* Converts its times to our clocks. Field 22 of its /proc/PID/stat is truncated to ticks in both namespaces,
+ * so use our value. A probe's times use its own clocks, and stay unchanged. */
 static void learn_ahead(struct ct_shm_process *process)
 {
     enum { TICK_NS = 10000000 };
@@ -89,12 +89,12 @@ static void learn_ahead(struct ct_shm_process *process)
             stat.start_ticks - facts->process_start + 1 <= 2)
             facts->process_start = stat.start_ticks;
     }
-    /* One that lies about itself has no time at all. */
+    /* Discard all times if they are implausible. */
     if (facts->image_ns > INT64_MAX || facts->absent_ns > INT64_MAX || facts->process_start > INT64_MAX)
         facts->image_ns = facts->absent_ns = facts->process_start = 0;
 }
 
-/* Ends what should be text, and takes out what readers of the database refuse. */
+/* Terminates a text, and replaces bytes that readers of the database reject. */
 static void clean(char *text, size_t bytes)
 {
     char copy[sizeof(((struct ct_segment *)NULL)->cmdline)];
@@ -119,7 +119,7 @@ int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **
     process->who.pidfd = -1;
     int error = -ENOMEM;
     process->who.user = user;
-    /* Neither a FIFO nor a lease of its owner's holds it up. */
+    /* Do not block on a FIFO, or on a lease of the file's owner. */
     process->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (process->fd < 0) {
         error = errno == EWOULDBLOCK ? -EBUSY : -errno;
@@ -139,22 +139,22 @@ int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **
     process->changed_ns = since_ns(status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
     if (statx(process->fd, "", AT_EMPTY_PATH, STATX_BTIME, &birth) == 0 && birth.stx_mask & STATX_BTIME)
         process->made_ns = since_ns(birth.stx_btime.tv_sec, birth.stx_btime.tv_nsec);
-    error = -EAGAIN; /* not yet allocated, or not yet filled in */
+    error = -EAGAIN; /* not allocated yet, or not filled in yet */
     if ((uint64_t)status.st_size < CT_SEGMENT_BYTES_MIN)
         goto fail;
-    /* The header by read, since a sparse file's pages may not be there to be touched. */
+    /* Use read() for the header, since the pages of a sparse file may be impossible to allocate. */
     const ssize_t got = pread(process->fd, &process->facts, sizeof(process->facts), 0);
     if (got != (ssize_t)sizeof(process->facts) ||
         atomic_load_explicit(&process->facts.ready, memory_order_relaxed) != 1)
         goto fail;
-    atomic_thread_fence(memory_order_acquire); /* pairs with the hook's release of `ready` */
+    atomic_thread_fence(memory_order_acquire); /* Pairs with the hook's release of `ready`. */
     if (pread(process->fd, &process->facts, sizeof(process->facts), 0) != (ssize_t)sizeof(process->facts))
         goto fail;
     *reason = check_facts(&process->facts);
     error = -EPROTO;
     if (*reason)
         goto fail;
-    process->facts.uid = status.st_uid; /* the kernel's word, not the segment's */
+    process->facts.uid = status.st_uid; /* as reported by the kernel, not by the segment */
     clean(process->facts.exe, sizeof(process->facts.exe));
     clean(process->facts.cmdline, sizeof(process->facts.cmdline));
 
@@ -167,8 +167,8 @@ int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **
     if (map == MAP_FAILED || !process->guard)
         goto fail;
     snprintf(process->path, sizeof(process->path), "%s", path);
-    /* A process that cannot be seen from here is in a namespace beside ours, or was gone before it was looked
-     * for: has_let_go() tells. */
+    /* A process that is not visible is in a namespace outside ours, or ended before the look-up.
+     * ct_segment_hold() later finds out which. */
     const uint64_t namespace = process->facts.pid_namespace;
     const bool is_ours = namespace == 0 || namespace == ct_namespace_of(0);
     if (user && !is_ours)
@@ -184,7 +184,7 @@ int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **
     process->account.budget = user ? &user->budget : NULL;
     if (!error && process->who.seen_pid > 0)
         error = ct_process_follow(&process->who);
-    /* Asked once a descriptor holds the process. */
+    /* Check once a descriptor holds the process. */
     if (!error && user && process->who.seen_pid > 0 && !process->who.dead) {
         error = ct_process_check_owner(&process->who);
         if (error == -EPERM)
@@ -212,7 +212,7 @@ void ct_shm_close(struct ct_shm_process *process, bool remove)
         ct_guard_remove(process->guard);
         munmap(process->shared, CT_LANE_OFFSET);
     }
-    /* Another file may lie there by now. */
+    /* The path may name another file by now. */
     if (remove && ct_shm_is_at(process, process->path)) {
         CT_TEST_POINT("process.removing");
         unlink(process->path);
@@ -226,18 +226,18 @@ void ct_shm_close(struct ct_shm_process *process, bool remove)
     free(process);
 }
 
-/* ---- the end ---- */
+/* ---- end ---- */
 
-/* Returns whether the program image has no memory any more: the process has ended, wherever it was, or goes
- * on as another program. */
+/* Returns whether the program image has released its memory. The process has ended, in whatever namespace, or
+ * runs another program. */
 static bool has_let_go(const struct ct_shm_process *process)
 {
     return ct_segment_hold(&process->facts, process->fd) == CT_SEGMENT_LET_GO;
 }
 
-/* Finds ends that no descriptor tells. A probe's segment ends with the probe's lock; one that was never
- * locked ends with the process. A process that is known here and has no memory at all is about to
- * end, and its descriptor tells how; one that has other memory is another program. */
+/* Detects ends that no descriptor reports. A probe's segment ends with the probe's lock, or with the process
+ * if it was never locked. A visible process without any memory is about to end, and its descriptor will
+ * report how. If it has other memory, it runs another program. */
 bool ct_shm_is_over(const struct ct_shm_process *process)
 {
     char path[64], exe[8];
@@ -258,8 +258,8 @@ bool ct_shm_is_left(const struct ct_shm_process *process)
     return atomic_load_explicit(&process->shared->flags, memory_order_acquire) & CT_SEGMENT_LEFT;
 }
 
-/* Asks the kernel first; where it cannot tell, asks whether the exit handlers have run. An image that let go
- * of a process that runs on became another program, which may make no call. */
+/* Queries the kernel first. If that has no status, checks whether the exit handlers have run. If the process
+ * still runs without the image, it runs another program, which may make no call. */
 bool ct_shm_has_exited(const struct ct_shm_process *process)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);

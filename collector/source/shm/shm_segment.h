@@ -1,25 +1,26 @@
-/* The segment of a process, opened and closed; and what it tells of the process's end. */
+/* Opens and closes the segment of a process, and detects the process's end. */
 #ifndef CT_SHM_SEGMENT_H
 #define CT_SHM_SEGMENT_H
 
 #include "shm_process.h"
 
-/* Opens the segment file at `path`, which must be that of `user`, and so must be the process behind it; NULL
- * for this process's own user, who deceives nobody but himself. 0 and a process that the caller owns; -EAGAIN
- * when its header is not complete yet; -EPERM, -ELOOP, -EPROTO and the like when it is none, with *reason a
- * short text. Loop thread. */
+/* Opens the segment file at `path`. Both the file and its process must belong to `user`. NULL is the daemon's
+ * own user, whose processes can deceive only that user. Returns 0 and a process that the caller owns, or
+ * -EAGAIN if its header is not complete yet. Otherwise returns -EPERM, -ELOOP, -EPROTO etc., with a short
+ * text in *reason. Loop thread. */
 int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **result, const char **reason);
-/* Returns whether the file at `path` is the one that was opened. */
+/* Returns whether the file at `path` is still the one that was opened. */
 bool ct_shm_is_at(const struct ct_shm_process *process, const char *path);
-/* Unmaps and frees; `remove` takes the file away too, if it is still there. NULL is fine. Loop thread. */
+/* Unmaps and frees. With `remove`, also removes the file if it still exists. `process` may be NULL. Loop
+ * thread. */
 void ct_shm_close(struct ct_shm_process *process, bool remove);
-/* Returns whether the process has ended, or become another program, where no descriptor tells; of a probe's
- * segment, whether the probe has ended. */
+/* Returns whether the process has ended or executed another program, even if no descriptor reports it. For a
+ * probe's segment, returns whether the probe has ended. */
 bool ct_shm_is_over(const struct ct_shm_process *process);
-/* Returns whether the hook has left the process, which runs on, or the probe has written everything. Nothing
- * more is written then. */
+/* Returns whether the hook has left a running process, or the probe has written everything. Nothing more is
+ * written then. */
 bool ct_shm_is_left(const struct ct_shm_process *process);
-/* Returns whether the process ended by itself, once it has; false for one that was killed. */
+/* Returns whether an ended process exited by itself; false if it was killed. */
 bool ct_shm_has_exited(const struct ct_shm_process *process);
 
 #endif

@@ -12,7 +12,7 @@
 
 enum {
     META_INTERVAL_NS = 1000000000,
-    GIVE_BACK_BYTES = 256 << 20, /* in one batch: what takes some ten milliseconds */
+    GIVE_BACK_BYTES = 256 << 20, /* per batch, takes about ten milliseconds */
 };
 
 #define EACH_PROCESS(p) for (struct ct_shm_process *p = shm->processes; p; p = p->next)
@@ -22,7 +22,7 @@ static struct ct_shm *shm_of(struct ct_source *source)
     return (struct ct_shm *)source;
 }
 
-/* ---- processes come and go ---- */
+/* ---- arrival and removal of processes ---- */
 
 void ct_shm_adopt(struct ct_shm *shm, struct ct_shm_process *process)
 {
@@ -72,14 +72,14 @@ static void give_back(struct ct_shm *shm, const struct ct_shm_process *p)
         ct_share_give(&shm->held, ct_shm_holding(p), CT_SHARED_FUNCTIONS, p->function_count - 1);
 }
 
-/* Takes the processes out that are at their end, or broke a rule. */
+/* Removes processes that have ended or broken a rule. */
 static void sort_out(struct ct_shm *shm)
 {
     for (struct ct_shm_process **link = &shm->processes; *link;) {
         struct ct_shm_process *p = *link;
         if (p->broken) {
             ct_shm_detach(p);
-            shm->orphans = true; /* nobody follows it now: its end is looked for */
+            shm->orphans = true; /* it is no longer followed, so check for its end */
         }
         if (!p->broken && !(p->final && !ct_shm_has_backlog(p))) {
             link = &p->next;
@@ -102,8 +102,8 @@ bool ct_shm_runs_on(const struct ct_shm_process *process)
     return !ct_shm_is_left(process) && !ct_shm_is_over(process);
 }
 
-/* Tells of one that is not here. Its segment may be there, for this daemon or for another session's to read.
- */
+/* Returns the state of a process that is not in the list. It may have a segment for this daemon or another
+ * session's. */
 static enum ct_going going_elsewhere(const struct ct_shm *shm, const struct ct_running *running)
 {
     char path[CT_NAME_BYTES];
@@ -117,7 +117,7 @@ static enum ct_going going_elsewhere(const struct ct_shm *shm, const struct ct_r
 enum ct_going ct_shm_going_at_end(const struct ct_running *running, const void *data)
 {
     const struct ct_shm *shm = data;
-    bool is_here = false; /* by a segment that its hook has left, perhaps */
+    bool is_here = false; /* perhaps by a segment that its hook has left */
     EACH_PROCESS(p)
     {
         if (p->account.process_id != running->process_id)
@@ -129,7 +129,8 @@ enum ct_going ct_shm_going_at_end(const struct ct_running *running, const void *
     return is_here ? CT_GOING_ENDED : going_elsewhere(shm, running);
 }
 
-/* Returns what becomes of a process in a batch. Those that are here run until they are read to their end. */
+/* Returns the state of a process during a batch. Processes in the list count as running until they are read
+ * to their end. */
 static enum ct_going going(const struct ct_running *running, const void *data)
 {
     const struct ct_shm *shm = data;
@@ -153,7 +154,7 @@ static int end_orphans(struct ct_shm *shm, const struct ct_batch *batch)
 
 /* ---- users ---- */
 
-/* Counts anew what each user spends of the batch, and lacks. */
+/* Resets the users' accounts for the batch: their spending and shortages. */
 static void begin_accounts(struct ct_shm *shm)
 {
     EACH_PROCESS(p)
@@ -168,9 +169,9 @@ static void begin_accounts(struct ct_shm *shm)
     }
 }
 
-/* A user's share of a batch is what one may cost, in rows of plain calls, divided by the users who have any
- * waiting: what is beyond stays for the next one, and comes late if others' calls were stored meanwhile. So a
- * user who publishes without end, claims times long past, or makes up names, delays himself. */
+/* Divides the batch's limit, in rows of plain calls, among the users with waiting calls. The excess stays for
+ * the next batch, and is late if others' calls were stored before it. A user who publishes without end,
+ * claims times long past or makes up names thus delays only that user's own calls. */
 static void share_out(struct ct_shm *shm, uint64_t rows_max)
 {
     uint64_t users = 0;
@@ -202,7 +203,7 @@ static void add_shortage(struct ct_shortage *to, const struct ct_shm_process *p)
     to->functions += p->merged;
 }
 
-/* Reports which users are held back, and what each lacks. */
+/* Reports the users held back, and the shortages of each. */
 static void close_accounts(struct ct_shm *shm, struct ct_report *report)
 {
     EACH_PROCESS(p)
@@ -225,7 +226,7 @@ static void close_accounts(struct ct_shm *shm, struct ct_report *report)
             report->short_users[report->short_count].is_short = user->is_short;
         }
         report->short_count++;
-        user->is_short = (struct ct_shortage){ 0 }; /* once for each */
+        user->is_short = (struct ct_shortage){ 0 }; /* report each user once */
     }
 }
 
@@ -245,7 +246,7 @@ static void wake(struct ct_source *source, const struct ct_request *request, str
     report->looked_ns = shm->looked_ns;
     if (!shm->quiet)
         atomic_store_explicit(&shm->control->sleeping, 0, memory_order_relaxed);
-    /* Those too that were found since it was asked for. */
+    /* Includes processes found after the request. */
     shm->detaching |= request->detach;
     EACH_PROCESS(p)
     {
@@ -254,19 +255,18 @@ static void wake(struct ct_source *source, const struct ct_request *request, str
     }
     start(source);
     if (request->flush_ns)
-        /* The watermark lies a slack in the past, and has to reach the moment that was asked for. */
+        /* The watermark is a slack in the past, and must reach the requested time. */
         nanosleep(&(struct timespec){ .tv_nsec = 2 * CT_PUBLISH_SLACK_NS }, NULL);
     ct_timeline_anchor(&shm->timeline);
 }
 
-/* Calls of segments that are not yet read may be as old as the last moment at which all were known: a hook
- * counts its segment before its first call, and makes it before that. Whoever counts without end holds up
- * nobody: the last look found all that there were.
+/* Calls of segments not yet read may be as old as the last time when all segments were known. A hook first
+ * makes its segment, then counts it, and then makes its first call. Counting without end delays no other
+ * process, since the last scan found every segment that existed.
  *
- * In the system's session no hook can count: a counter that users can write is one by which each can hold up
- * the rows of all. There the event of a new file brings its segment in within a batch or two; a call that
- * returned before the watermark of a batch that did not know its segment comes late, is marked and counted.
- */
+ * In the system's session, hooks cannot count. If users could write the counter, each could delay the rows of
+ * all. The event for a new file adds its segment within a batch or two. A call that returned before the
+ * watermark of a batch that did not know its segment is late. It is marked and counted. */
 static uint64_t all_are_known_ns(struct ct_shm *shm, uint64_t now_ns)
 {
     const uint32_t segments = atomic_load_explicit(&shm->control->segments, memory_order_acquire);
@@ -328,8 +328,8 @@ static int write_meta(struct ct_shm *shm, const struct ct_batch *batch)
                               (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - now);
 }
 
-/* Returns whether the process has another live segment: the hook has left it and is in it again, or the ended
- * segment is a probe's. Then the process has not ended. */
+/* Returns whether the process has another live segment. The hook has left it and joined again, or the ended
+ * segment is a probe's. The process then has not ended. */
 static bool goes_on(const struct ct_shm *shm, const struct ct_shm_process *ended)
 {
     if (!(ct_shm_is_left(ended) || ct_shm_is_probed(ended)) || ended->account.process_id == 0)
@@ -345,8 +345,7 @@ static bool goes_on(const struct ct_shm *shm, const struct ct_shm_process *ended
 static int save(struct ct_source *source, struct ct_batch *batch)
 {
     struct ct_shm *shm = shm_of(source);
-    /* Nobody counts the segments of the system's session: of those made since the last look nothing is known.
-     */
+    /* The segments of the system's session are not counted, so those made since the last scan are unknown. */
     if (shm->control->system && shm->looked_ns < batch->report->flushed_ns)
         batch->report->flushed_ns = shm->looked_ns;
     EACH_PROCESS(p)
@@ -372,12 +371,12 @@ static void publish(struct ct_source *source, struct ct_batch *batch)
     shm->give_back_bytes = GIVE_BACK_BYTES;
     EACH_PROCESS(p) ct_shm_publish(p, batch, selections);
     CT_TEST_POINT("batch.published");
-    /* The next one may have calls of theirs. */
+    /* Otherwise, the next batch may have their calls. */
     if (batch->is_alone)
         sort_out(shm);
 }
 
-/* Forgets what memory says of rows that are gone again. */
+/* Discards state that refers to rows rolled back. */
 static void revert(struct ct_source *source)
 {
     struct ct_shm *shm = shm_of(source);
@@ -390,8 +389,9 @@ static void revert(struct ct_source *source)
 static void rest(struct ct_source *source, struct ct_report *report)
 {
     struct ct_shm *shm = shm_of(source);
-    /* From here on a lane that passes its mark rings; what it passed before is seen as backlog. The number is
-     * odd, and so never 0; begun anywhere, since a process may remember the numbers of an earlier daemon. */
+    /* From here on, a lane that passes its mark rings the doorbell. If it passed earlier, it shows up as
+     * backlog. The number is odd, and so never 0. It starts at any value, since a process may remember
+     * numbers of an earlier daemon. */
     shm->sleeps = (shm->sleeps ? shm->sleeps : (uint32_t)ct_monotonic_ns()) + 2;
     atomic_store_explicit(&shm->control->sleeping, shm->control->system ? shm->sleeps | 1 : 1,
                           memory_order_seq_cst);

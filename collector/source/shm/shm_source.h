@@ -4,23 +4,24 @@
 
 #include "shm_process.h"
 
-/* `dir`, of the session's segments, and `control` stay the caller's. */
+/* `dir`, the folder of the session's segments, and `control` stay the caller's. */
 void ct_shm_init(struct ct_shm *shm, const char *dir, struct ct_control *control);
-/* The thread of batches has ended: what is there, with what was to be handed over either way, to be closed by
- * the caller. */
+/* Call after the thread of batches has ended. Returns all processes, including those being handed over in
+ * either direction. The caller must close them. */
 struct ct_shm_process *ct_shm_finish(struct ct_shm *shm);
 
-/* For the loop thread: hands a process over; */
+/* For the loop thread. Hands over a process. */
 void ct_shm_adopt(struct ct_shm *shm, struct ct_shm_process *process);
-/* says that all segments that were counted up to `segments`, and all that were there at looked_ns, are; */
+/* Reports that all segments counted up to `segments`, and all that existed at looked_ns, have been handed
+ * over. */
 void ct_shm_adopted(struct ct_shm *shm, uint32_t segments, uint64_t looked_ns);
-/* takes back those that are at their end, or broke a rule: a list to be closed. */
+/* Returns the list of processes that have ended or broken a rule. The caller must close them. */
 struct ct_shm_process *ct_shm_take_gone(struct ct_shm *shm);
 
-/* Returns what becomes of a process of the trace when the source ends. `shm` has in `processes` what
- * ct_shm_finish() returned. */
+/* Returns the state of a process of the trace when the source ends. `shm->processes` must be the list
+ * returned by ct_shm_finish(). */
 enum ct_going ct_shm_going_at_end(const struct ct_running *running, const void *shm);
-/* Returns whether a process of that list runs on, as the same program. */
+/* Returns whether a process of that list still runs the same program. */
 bool ct_shm_runs_on(const struct ct_shm_process *process);
 
 #endif

@@ -7,18 +7,18 @@
 #include <stdlib.h>
 
 enum { SAVED = 0, LEFT = 1 };
-/* What a lane costs a user of the entries that may be looked at for him. */
+/* The cost of a lane, in the entries that may be read for a user. */
 enum { LANE_SCANS = CT_LANE_UNSENT / 8 };
 
 struct sum {
     uint64_t calls, ticks, bytes;
 };
-/* What was not sent of one function. */
+/* The calls of one function that were not sent. */
 struct unsent {
     struct sum lost, skipped;
 };
 
-/* Whoever writes rubbish does not make a sum small. */
+/* Saturates, so that invalid counters do not make a sum small. */
 static uint64_t add_up(uint64_t a, uint64_t b)
 {
     return a + b < a ? UINT64_MAX : a + b;
@@ -31,7 +31,7 @@ static uint64_t read_word(_Atomic uint64_t *word)
 
 /* ---- reading ---- */
 
-/* The calls of all functions together. They are counted there behind their functions' counters. */
+/* Returns the calls of all functions together. The hook counts them there after the functions' counters. */
 static uint64_t read_unsent(struct ct_lane *lane)
 {
     uint64_t calls = read_word(&lane->skipped);
@@ -40,7 +40,7 @@ static uint64_t read_unsent(struct ct_lane *lane)
     return calls;
 }
 
-/* True if some lane has counted since the last look. */
+/* Returns whether any lane has counted since the last look. */
 static bool note_moves(struct ct_shm_process *process)
 {
     bool moved = false;
@@ -53,13 +53,14 @@ static bool note_moves(struct ct_shm_process *process)
     return moved;
 }
 
-/* One that never counted, but for what it was killed over. */
+/* Returns whether to read a lane. Skips a lane that never counted, except at the end: it may have been killed
+ * while counting. */
 static bool is_read(const struct ct_shm_process *process, const struct ct_lane_source *lane)
 {
     return lane->unsent > 0 || process->final;
 }
 
-/* Adds a lane's counters, each read once. Calls are read first, see struct ct_unsent. */
+/* Adds a lane's counters, each read once. Reads calls first, see struct ct_unsent. */
 static void add_lane(struct ct_lane *lane, struct unsent *unsent, uint32_t functions)
 {
     for (uint32_t i = 0; i < CT_LANE_UNSENT; i++) {
@@ -95,8 +96,8 @@ static bool is_too_much(uint64_t calls)
     return calls > CT_UNSENT_CALLS_MAX;
 }
 
-/* What was not sent of one function. The counters only grow, and calls are counted last: what was read is
- * never more than has happened. SAVED, LEFT for the next batch, or -1. */
+/* Saves the calls of one function that were not sent. Counters only grow, and calls are counted last, so the
+ * values read are never too high. Returns SAVED, LEFT for the next batch, or -1. */
 static int save(struct ct_shm_process *process, struct ct_ledger *ledger, uint32_t i,
                 const struct unsent *unsent)
 {
@@ -107,7 +108,7 @@ static int save(struct ct_shm_process *process, struct ct_ledger *ledger, uint32
     struct ct_shm_function *function = ct_shm_find_function(process, ledger, i);
     if (!function)
         return -1;
-    /* Entries that are counted as one share `function`, which keeps nothing of each: each is saved again. */
+    /* Entries counted as one share `function`, which has no values for each. Save each of them again. */
     const bool is_own = function->entry == i && function->callee.function_id != 0;
     if (is_own && lost == function->lost && skipped == function->skipped)
         return SAVED;
@@ -140,7 +141,7 @@ static int save(struct ct_shm_process *process, struct ct_ledger *ledger, uint32
     return SAVED;
 }
 
-/* Saves the entries from scan_at up to there. */
+/* Saves the entries from scan_at up to `until`. */
 static int save_until(struct ct_shm_process *process, struct ct_ledger *ledger, uint32_t until)
 {
     struct unsent *unsent = calloc(process->published, sizeof(*unsent));
@@ -164,13 +165,13 @@ static int save_until(struct ct_shm_process *process, struct ct_ledger *ledger, 
     return done;
 }
 
-/* True if some counter moved since the last scan began: of the directory's the hook says so by one word for
- * all, before it counts the next one there. One that has ended may have been killed between the two. */
+/* Returns whether any counter has moved since the last scan began. After counting in the directory, the hook
+ * sets one word for all entries. An ended process may have been killed in between, so scan it once more. */
 static bool is_due(struct ct_shm_process *process)
 {
     _Atomic uint32_t *const moved = &process->shared->unsent;
     const bool lane_moved = note_moves(process);
-    /* Pairs with ct_segment_note_unsent(): whoever counts from here on says so again. */
+    /* Pairs with ct_segment_note_unsent(): a hook that counts from here on sets it again. */
     const bool directory_moved = atomic_load_explicit(moved, memory_order_relaxed) &&
                                  atomic_exchange_explicit(moved, 0, memory_order_seq_cst);
     return lane_moved || directory_moved || (process->final && !process->scanned_last);
@@ -185,7 +186,7 @@ int ct_shm_save_unsent(struct ct_shm_process *process, struct ct_ledger *ledger)
         process->scanned_last = process->final;
         process->scan_at = 0;
     }
-    /* Behind the counters: functions that were called first since the batch began are in the directory. */
+    /* Read it after the counters: functions first called since the batch began are in the directory. */
     ct_shm_read_directory(process);
     uint32_t lanes = 0;
     for (uint32_t i = 0; i < process->lane_count; i++)

@@ -1,11 +1,11 @@
-/* The counters of calls that the hook saw and did not send: those of the segment's directory, and those that
- * each lane has of its own. A function's are the sum. */
+/* The counters of calls that the hook saw and did not send. A function's count is the sum of the segment's
+ * directory and of each lane's own counters. */
 #ifndef CT_SHM_UNSENT_H
 #define CT_SHM_UNSENT_H
 
 #include "shm_process.h"
 
-/* Saves them where the hook says that they moved. 0 or -1. */
+/* Saves the counters that the hook has marked as moved. Returns 0 or -1. */
 int ct_shm_save_unsent(struct ct_shm_process *process, struct ct_ledger *ledger);
 
 #endif

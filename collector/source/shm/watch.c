@@ -15,14 +15,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A segment that was seen: being read, or refused as long as it is there. */
+/* A known segment file, which is being read, or is refused while it exists. */
 struct seen {
     char path[CT_NAME_BYTES];
     struct seen *next;
-    uint32_t scan; /* when it was in the directory last */
+    uint32_t scan; /* last scan that found it in the directory */
     bool refused;
     struct ct_user *user;           /* owner of a refused file; NULL for the daemon's own user */
-    struct ct_shm_process *process; /* the process, where its segment is read */
+    struct ct_shm_process *process; /* the process, if its segment is read */
 };
 
 enum { SEEN_BUCKETS = 1024 };
@@ -30,22 +30,22 @@ enum { SEEN_BUCKETS = 1024 };
 struct ct_watch {
     uv_fs_event_t event;
     const char *dir;
-    uint32_t uid; /* and the name: the session's */
+    uint32_t uid; /* the session's user and name */
     char session[CT_SESSION_MAX + 1];
     bool system;
     struct ct_users users;
-    struct ct_holding held; /* by all */
+    struct ct_holding held; /* by all users */
     uint32_t scan;
     struct seen *seen[SEEN_BUCKETS];
-    uint32_t open_max; /* processes: as many as there are descriptors and mappings for */
-    uint32_t waiting;  /* segments that were not opened for want of them, in this look */
-    bool is_short;     /* and that was said */
+    uint32_t open_max; /* limit of processes, from the descriptors and mappings available */
+    uint32_t waiting;  /* segments that this scan could not open for lack of them */
+    bool is_short;     /* and this was logged */
     uint64_t refused;
     const char *(*on_process)(struct ct_shm_process *process, void *data);
     void *data;
 };
 
-/* As the kernel has it: vm.max_map_count. */
+/* Reads the kernel's limit vm.max_map_count. */
 static uint32_t mappings_allowed(void)
 {
     char text[32] = "";
@@ -58,9 +58,9 @@ static uint32_t mappings_allowed(void)
     return count == 0 || count > INT32_MAX ? 65530 : (uint32_t)count;
 }
 
-/* Each process takes two descriptors, and four mappings once its segment is cut short. Some are left for the
- * database, the loop and its connections, and for blocks of lanes: without them the daemon could not so much
- * as look for what has ended. */
+/* Each process takes two descriptors, and four mappings once its segment is truncated. Reserve some for the
+ * database, the loop, its connections and blocks of lanes. Otherwise the daemon could not even check for
+ * ended processes. */
 static uint32_t processes_allowed(void)
 {
     enum { DESCRIPTORS = 2, OWN = 48, MAPPINGS = 4, OWN_MAPPINGS = 4096 };
@@ -70,7 +70,7 @@ static uint32_t processes_allowed(void)
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= OWN + (rlim_t)DESCRIPTORS * most)
         return most;
-    /* Connections take what they may have, where that is not most of it. */
+    /* Reserve all that connections may use, unless that is most of it. */
     const uint32_t limit = (uint32_t)files.rlim_cur;
     const uint32_t own = OWN + (limit > 16384 ? ct_share_bounds[CT_SHARED_CLIENTS].of_all : 0);
     return limit > own + DESCRIPTORS ? (limit - own) / DESCRIPTORS : 1;
@@ -118,8 +118,8 @@ void ct_watch_forget(struct ct_watch *watch, const char *path, struct ct_user *u
     }
 }
 
-/* Returns whether the maker of an incomplete segment was killed over it. Its pid may be that of a namespace,
- * and nobody's here: so it gets time, where making one takes a millisecond. */
+/* Returns whether the maker of an incomplete segment was killed. Making one takes a millisecond, but wait
+ * longer: the pid may be from another namespace and not exist here. */
 static bool is_left_over(const char *path, pid_t pid)
 {
     enum { MAKING_S = 10 };
@@ -130,7 +130,7 @@ static bool is_left_over(const char *path, pid_t pid)
            now.tv_sec - status.st_mtim.tv_sec > MAKING_S;
 }
 
-/* Returns whether a user's share has room for the file; NULL is the daemon's own user, who has all. */
+/* Returns whether a user's share has room for the file. NULL is the daemon's own user, which has no share. */
 static bool may_take(struct ct_watch *watch, struct ct_user *user, const char *path)
 {
     struct ct_holding *his = user ? &user->loop_has : NULL;
@@ -148,7 +148,7 @@ static bool may_take(struct ct_watch *watch, struct ct_user *user, const char *p
         ct_user_complain(user, "too many of his files are no segments", path);
         return false;
     }
-    return ct_share_take(&watch->held, his, CT_SHARED_LOOKS, 0); /* more at the next look */
+    return ct_share_take(&watch->held, his, CT_SHARED_LOOKS, 0); /* retried in the next scan */
 }
 
 static void refuse(struct ct_watch *watch, struct seen *seen, struct ct_user *user, const char *reason)
@@ -166,7 +166,7 @@ static void refuse(struct ct_watch *watch, struct seen *seen, struct ct_user *us
 
 static void consider(struct ct_watch *watch, const char *path, int32_t pid, struct ct_user *user)
 {
-    /* These errors may be gone at the next look, whoever has made the file. */
+    /* These errors may disappear by the next scan, regardless of the file's owner. */
     static const int later[] = { -EAGAIN, -ENOENT, -ENOMEM, -EMFILE, -ENFILE, -EBUSY };
     struct seen *seen = find(watch, path);
     if (seen)
@@ -176,7 +176,7 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
     struct ct_shm_process *process;
     const char *reason;
     const int error = ct_shm_open(path, user, &process, &reason);
-    /* Not complete yet: the hook rings when it is done. One that was killed before never will. */
+    /* Not complete yet. The hook rings the doorbell when it is done, unless it was killed before. */
     if (error == -EAGAIN && is_left_over(path, pid)) {
         CT_TEST_POINT("watch.left_over");
         unlink(path);
@@ -202,13 +202,13 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
         refuse(watch, seen, user, reason);
 }
 
-/* The user of the system's session whose file it is; NULL when that is not the one in its name. */
+/* Returns the file's owner in the system's session, or NULL if the file's name has another user. */
 static struct ct_user *owner_of(struct ct_watch *watch, uint32_t named, const char *path)
 {
     struct stat status;
     if (lstat(path, &status) != 0)
         return NULL;
-    /* The owner's share pays for it, whatever name he chose. */
+    /* Charge the owner's share, whatever the name. */
     struct ct_user *user = ct_users_find(&watch->users, status.st_uid);
     if (user && status.st_uid != named) {
         ct_user_complain(user, "its name is another user's", path);
@@ -217,7 +217,7 @@ static struct ct_user *owner_of(struct ct_watch *watch, uint32_t named, const ch
     return user;
 }
 
-/* Considers what is a segment of the session by its name in the directory. */
+/* Considers a file if its name is one of the session's segments. */
 static void consider_name(struct ct_watch *watch, const char *name)
 {
     struct ct_session_file file;
@@ -231,7 +231,7 @@ static void consider_name(struct ct_watch *watch, const char *name)
         consider(watch, path, file.pid, user);
 }
 
-/* Somebody has removed the segment of a process that goes on, whose next daemon would not find it. */
+/* Handles the removal of a running process's segment, which the next daemon would not find. */
 static void note_gone(struct seen *seen)
 {
     struct ct_shm_process *process = seen->process;
@@ -245,7 +245,7 @@ static void note_gone(struct seen *seen)
            seen->path, process->who.pid);
 }
 
-/* Those that are no longer in the directory: refused ones are forgotten. */
+/* Forgets refused files that have left the directory. */
 static void forget_gone(struct ct_watch *watch)
 {
     for (size_t i = 0; i < SEEN_BUCKETS; i++) {
@@ -265,7 +265,7 @@ static void forget_gone(struct ct_watch *watch)
     }
 }
 
-/* The calls of those that wait stay in their rings, and are counted once these are full. */
+/* The calls of waiting processes stay in their rings, and are counted once those are full. */
 static void note_waiting(struct ct_watch *watch)
 {
     if (watch->waiting > 0 && !watch->is_short)
@@ -283,7 +283,7 @@ bool ct_watch_scan(struct ct_watch *watch)
 {
     DIR *directory = opendir(watch->dir);
     if (!directory)
-        return !ct_proc_is_short(-errno); /* otherwise it is not there, and no segment in it */
+        return !ct_proc_is_short(-errno); /* otherwise there is no directory, and so no segment */
     watch->scan++;
     watch->waiting = 0;
     ct_users_look_anew(&watch->users, &watch->held);
@@ -314,8 +314,8 @@ uint32_t ct_watch_waiting_of(const struct ct_watch *watch, uint32_t uid)
     return 0;
 }
 
-/* The file itself, and not all that are there: a thousand programs that start at once would else have each of
- * a million looked at. */
+/* Looks only at this file. If a thousand programs start at once, scanning all files for each would read a
+ * million. */
 static void on_event(uv_fs_event_t *handle, const char *name, int events, int status)
 {
     (void)events;
