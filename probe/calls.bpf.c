@@ -1,4 +1,4 @@
-/* The BPF programs: they see entries and returns of probed functions. With sessions (Linux 6.13) one program
+/* The BPF programs, which see entries and returns of probed functions. With sessions (Linux 6.13) one program
  * handles both, otherwise there are two. The storage of a thread holds the frames of its open calls. When a
  * call returns, its record is written to the ring of the process's channel. */
 #include "kernel.h"
@@ -21,8 +21,8 @@ enum { RETURN_BYTES = 0 };
 struct frame {
     __u64 sp, start;
     __u32 function;
-    __u32 links;                        /* those whose probe has added the frame */
-    __u64 argument[CT_PROBE_ARGUMENTS]; /* unless its shape is plain */
+    __u32 links;                        /* the links whose probe added the frame */
+    __u64 argument[CT_PROBE_ARGUMENTS]; /* not set if the shape is plain */
 };
 
 struct task {
@@ -44,7 +44,7 @@ struct {
 struct ct_probe_shape shapes[CT_PROBE_FUNCTIONS];
 
 /* The channels of processes, by process id; CT_PROBE_PROCESSES for a process that is not recorded. There may
- * be more of those than there are channels. */
+ * be more such processes than channels. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16 * CT_PROBE_PROCESSES);
@@ -165,7 +165,8 @@ static long look_at_caller(struct task_struct *task, struct vm_area_struct *area
     return 0;
 }
 
-/* Returns whether the hook makes the call. The process may have ended when the probe could look for it. */
+/* Returns whether the hook makes the call. The probe cannot check this later, because the process may have
+ * ended by then. */
 static bool is_hooks(struct task_struct *current, struct pt_regs *registers)
 {
     struct caller caller = { .is_hook = false };
@@ -177,7 +178,7 @@ static bool is_hooks(struct task_struct *current, struct pt_regs *registers)
     return caller.is_hook;
 }
 
-/* Takes a spare channel for the process. Two of its threads may be here at once. */
+/* Takes a spare channel for the process. Two of its threads may do so at once. */
 static __u32 *find_channel(struct task_struct *current, struct pt_regs *registers, __u32 tgid)
 {
     __u32 channel = CT_PROBE_PROCESSES;
@@ -208,7 +209,7 @@ static __u32 *find_channel(struct task_struct *current, struct pt_regs *register
     return bpf_map_lookup_elem(&channels, &tgid);
 }
 
-/* Takes an entry in the channel's map of threads, near one that the thread id determines. */
+/* Takes an entry in the channel's map of threads. Tries a few places that depend on the thread id. */
 static __u32 take_thread(__u32 channel, __u32 tid)
 {
     enum { TRIES = 8 };
@@ -285,7 +286,8 @@ static struct task *begin_task(struct task_struct *current, struct pt_regs *regi
 
 /* ---- a call ---- */
 
-/* The lower half of a probe's cookie is the function's number, the upper half the links' (programs.c). */
+/* The lower half of a probe's cookie is the number of the function, the upper half the number of the links
+ * (programs.c). */
 static __u32 function_of(__u64 cookie)
 {
     return (__u32)cookie;
@@ -296,8 +298,8 @@ static __u32 links_of(__u64 cookie)
     return cookie >> 32;
 }
 
-/* Returns whether the function was entered by a jump at the end of another one: its return address is the
- * kernel's trampoline, which the other one's probe has put there. */
+/* Returns whether the function was entered by a jump at the end of another function. Then its return address
+ * is the kernel's trampoline, which the probe of the other function has put there. */
 static bool is_tail_call(struct task_struct *current, __u64 sp)
 {
     const struct xol_area *area = BPF_CORE_READ(current, mm, uprobes_state.xol_area);
@@ -330,7 +332,7 @@ static void keep_arguments(struct frame *frame, const struct ct_probe_shape *sha
                         (const void *)(frame->sp + RETURN_BYTES));
 }
 
-/* Handles an entry. Returns whether the return must be seen, too. */
+/* Handles an entry. Returns whether the return must be probed, too. */
 static bool enter(struct pt_regs *registers)
 {
     struct task_struct *current = bpf_get_current_task_btf();
@@ -386,8 +388,8 @@ static void lose(const struct task *task, __u32 function, __u64 ns)
     __sync_fetch_and_add(&calls->calls, 1);
 }
 
-/* Reads memory that the arguments point to. `place` and `most` are masks that bound, for the verifier, where
- * a read begins and how long it is. */
+/* Reads memory that the arguments point to. Two bounds are for the verifier: `place` is a mask for the place
+ * of a read, and `most` is the greatest length. */
 static __always_inline void read_memory(struct ct_probe_values *values, const struct ct_probe_shape *shape,
                                         __u32 place, __u32 most)
 {
@@ -415,7 +417,7 @@ static __always_inline void fill_call(struct ct_probe_record *record, const stru
     record->end = bpf_ktime_get_ns();
 }
 
-/* A size that a program reserves is a constant, so each kind of shape has a call of its own. */
+/* A program can reserve only constant sizes, so each kind of shape has a call of its own. */
 #define WRITE(bytes, rest)                                                                                   \
     {                                                                                                        \
         struct ct_probe_values *values = bpf_ringbuf_reserve(ring, bytes, 0);                                \
@@ -452,7 +454,7 @@ static bool write_call(void *ring, const struct task *task, const struct frame *
     }
 }
 
-/* Handles a return. `is_entered`: its entry is known to have been seen. */
+/* Handles a return. `is_entered` is true if its entry has certainly been seen. */
 static void leave(struct pt_regs *registers, bool is_entered)
 {
     struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -468,8 +470,8 @@ static void leave(struct pt_regs *registers, bool is_entered)
     task->depth = depth;
     const struct frame *frame = &task->frame[(depth - 1) % CT_PROBE_OPEN];
     if (depth == 0 || frame->sp != sp) {
-        /* The thread had too many open calls, or the entry was not seen, or the return was seen before, or a
-         * call on a higher stack (that of a signal handler) dropped the frame as left. */
+        /* The thread had too many open calls, the entry was not seen, or the return was already handled. Or a
+         * call on a higher stack, such as a signal handler's, dropped the frame as left. */
         if (is_entered || depth == CT_PROBE_OPEN)
             lose(task, function_of(bpf_get_attach_cookie(registers)), 0);
         return;
@@ -488,7 +490,7 @@ SEC("uprobe")
 int call_session(struct pt_regs *registers)
 {
     if (!bpf_session_is_return())
-        return enter(registers) ? 0 : 1; /* 1: without a return */
+        return enter(registers) ? 0 : 1; /* 1: do not probe the return */
     leave(registers, true);
     return 0;
 }
@@ -542,7 +544,7 @@ int thread_exit(void *context)
     struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
     if (task)
         end_thread(task);
-    /* The process's last thread: the kernel may use the process id again. */
+    /* This was the process's last thread, so the kernel may reuse the process id. */
     if (BPF_CORE_READ(current, signal, live.counter) == 0) {
         const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
         __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);

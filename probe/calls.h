@@ -1,4 +1,4 @@
-/* What the BPF programs (calls.bpf.c) and the probe share: the records of calls, and the state of threads. */
+/* Shared by the BPF programs (calls.bpf.c) and the probe: the records of calls, and the state of threads. */
 #ifndef CT_PROBE_CALLS_H
 #define CT_PROBE_CALLS_H
 
@@ -30,8 +30,8 @@ enum ct_probe_kind {
 };
 
 /* A record in the ring of a channel. Times are nanoseconds of CLOCK_MONOTONIC. The program reads `end` after
- * it has reserved the record. Records after a position in the ring therefore returned later than the moment
- * when the position was the ring's end. */
+ * it has reserved the record. Therefore, if a position was the ring's end at some moment, all calls with
+ * records after it returned after that moment. */
 struct ct_probe_record {
     uint32_t tid;      /* in the initial pid namespace */
     uint16_t function; /* of CT_PROBE_THREAD: the thread's index in the map of threads, CT_PROBE_THREADS for
@@ -52,16 +52,16 @@ struct ct_probe_record {
 
 enum {
     CT_PROBE_REGISTERS = 6, /* arguments in registers */
-    CT_PROBE_STACK = 6,     /* and on the stack, those that decoders read */
+    CT_PROBE_STACK = 6,     /* arguments on the stack, as far as decoders read them */
     CT_PROBE_ARGUMENTS = CT_PROBE_REGISTERS + CT_PROBE_STACK,
     CT_PROBE_READS = 4,             /* reads of one function */
     CT_PROBE_READ_BYTES = 256,      /* bytes of one read */
-    CT_PROBE_SMALL_BYTES = 128,     /* memory in a small record: of reads that begin in its first half */
+    CT_PROBE_SMALL_BYTES = 128,     /* memory in a small record, whose reads begin in its first half */
     CT_PROBE_SMALL_READ_BYTES = 64, /* bytes of one read there */
     CT_PROBE_LARGE_BYTES = 512,
 };
 
-/* What a record of a call contains besides struct ct_probe_record. */
+/* The contents of a call's record after struct ct_probe_record. */
 enum ct_probe_shape_kind {
     CT_SHAPE_PLAIN = 0,  /* nothing */
     CT_SHAPE_VALUES = 1, /* the arguments */
@@ -101,7 +101,7 @@ enum {
 
 /* ---- state ---- */
 
-/* The open calls of a thread, which the thread itself writes: an entry in the channel's map of threads. */
+/* An entry in the channel's map of threads: the open calls of a thread. The thread itself writes it. */
 struct ct_probe_open {
     uint64_t start;
     uint32_t function;
@@ -113,8 +113,8 @@ struct ct_probe_thread {
     struct ct_probe_open open[CT_PROBE_OPEN];
 };
 
-/* The calls of a function that were lost and that the writer has not reported yet: an entry in the channel's
- * map. */
+/* An entry in the channel's map of lost calls: the calls of a function that were lost and that the writer has
+ * not reported yet. */
 struct ct_probe_lost {
     uint64_t calls;
     uint64_t ns; /* the sum of their durations */

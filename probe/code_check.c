@@ -18,7 +18,7 @@ struct comparison {
     bool maps_it, differs;
 };
 
-/* A breakpoint of other probes is no difference: the kernel counts the probes of an instruction. */
+/* Ignores a breakpoint of another probe: the kernel counts the probes of an instruction. */
 static bool differs_at(const struct comparison *comparison, uint64_t address, uint64_t offset)
 {
     enum { LONGEST_INSTRUCTION = 15, BREAKPOINT = 0xcc };
@@ -65,7 +65,7 @@ static int check_process(struct ct_code_check *check, struct comparison *compari
     return comparison->differs ? -ETXTBSY : 0;
 }
 
-/* Locks only processes that map the file: the others are looked at without a lock. */
+/* Only processes that map the file are locked, so this check runs without a lock. */
 static bool maps_file(const struct ct_mapped_driver *file, pid_t pid)
 {
     struct ct_mapped_drivers images;

@@ -1,4 +1,4 @@
-/* Checks that the code of processes is that of the file, before probes are attached to it.
+/* Checks that processes have the file's code in memory, before probes are attached to it.
  *
  * The kernel puts a breakpoint over the first byte of a probed instruction, and executes a copy of the
  * instruction that it takes from the file. If another program has put a jump over that instruction in memory,
@@ -9,14 +9,14 @@
 #include "mapped_drivers.h"
 #include "targets.h"
 
-/* The locks on the checked processes: until they are released, `cudatrace attach` does not change their code.
- */
+/* The locks on the checked processes. Until they are released, `cudatrace attach` does not change their
+ * code. */
 struct ct_code_check {
     int *lock;
     size_t count, room;
 };
 
-/* Locks and checks the process `pid`, or every process that maps the file, if that is 0. Returns 0; -ETXTBSY
+/* Locks and checks the process `pid`, or every process that maps the file if `pid` is 0. Returns 0; -ETXTBSY
  * if a process has other code; -EBUSY if `cudatrace attach` is changing one; or another -errno. *culprit is
  * that process, or 0. Call ct_code_check_end() in each case. */
 int ct_code_check_begin(struct ct_code_check *check, const struct ct_mapped_driver *file,

@@ -1,4 +1,4 @@
-/* The table of probed functions. Records from the kernel have a function's number in it. */
+/* The table of probed functions. Records from the kernel contain a function's number. */
 #ifndef CT_PROBE_FUNCTIONS_H
 #define CT_PROBE_FUNCTIONS_H
 
@@ -12,7 +12,7 @@ struct ct_function_entry {
     char name[CT_FUNCTION_NAME_MAX + 1];
     uint32_t row;      /* rows.h; CT_ROWS_ALL for a function that driver_api.def lacks */
     uint32_t category; /* enum ct_category */
-    bool is_minor;     /* short calls that succeed are dropped first when a ring is nearly full */
+    bool is_minor;     /* when a ring is nearly full, short calls that succeed are dropped first */
 };
 
 /* Shared memory of the probe and its writers. An entry is complete before a record can refer to it, and never

@@ -1,6 +1,7 @@
-/* The layout is the kernel's (Documentation/bpf/ringbuf.rst, kernel/bpf/ringbuf.c): a page with the consumer
- * position, a page with the producer position, and the data, mapped twice. A record begins with a header of 8
- * bytes. The first four hold its length, a busy bit while the record is written, and a discard bit. */
+/* The kernel defines the layout (Documentation/bpf/ringbuf.rst, kernel/bpf/ringbuf.c): a page with the
+ * consumer position, a page with the producer position, and the data, mapped twice. A record begins with a
+ * header of 8 bytes. The first four hold its length, a busy bit while the record is written, and a discard
+ * bit. */
 #include "kernel_ring.h"
 
 #include <errno.h>
@@ -47,8 +48,8 @@ static uint64_t position_of(const struct ct_kernel_ring *ring)
     return __atomic_load_n(ring->consumer, __ATOMIC_RELAXED);
 }
 
-/* Returns the header of the record at the position. Pairs with the kernel's release when it commits a record.
- */
+/* Returns the header of the record at the position. Pairs with the kernel's release when it commits a
+ * record. */
 static uint32_t head_at(const struct ct_kernel_ring *ring, uint64_t position)
 {
     const uint8_t *head = ring->data + (position & (ring->bytes - 1));

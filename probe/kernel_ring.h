@@ -1,7 +1,8 @@
 /* Reads a BPF ring buffer (BPF_MAP_TYPE_RINGBUF).
  *
  * libbpf's reader continues as long as the kernel adds records, and does not report the position that it has
- * reached. A writer must know that position: its segment is complete up to the moment when it read it. */
+ * reached. A writer must know that position. Its segment is complete up to the moment at which it read the
+ * position. */
 #ifndef CT_KERNEL_RING_H
 #define CT_KERNEL_RING_H
 
@@ -10,7 +11,7 @@
 #include <stdint.h>
 
 struct ct_kernel_ring {
-    uint64_t *consumer; /* a page of its own */
+    uint64_t *consumer; /* in a page of its own */
     const uint64_t *producer;
     const uint8_t *data; /* mapped twice in a row, so that no record is split */
     uint64_t bytes;      /* a power of two */
@@ -20,7 +21,7 @@ struct ct_kernel_ring {
 int ct_kernel_ring_map(struct ct_kernel_ring *ring, int map, uint64_t bytes);
 void ct_kernel_ring_unmap(struct ct_kernel_ring *ring);
 
-/* Returns the position of the next record: the kernel has reserved all records before that position. */
+/* Returns the position of the next record. The kernel has reserved all records before that position. */
 uint64_t ct_kernel_ring_end(const struct ct_kernel_ring *ring);
 /* Returns the next record before `end`, and its length, which is `least` or more; NULL if there is none, or
  * the kernel is still writing it. */

@@ -7,13 +7,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { CT_MAPPED_DRIVERS_MAX = 8 }; /* of one process; further ones are ignored */
+enum { CT_MAPPED_DRIVERS_MAX = 8 }; /* per process; further ones are ignored */
 
 struct ct_mapped_driver {
     dev_t device;
     ino_t inode;
-    /* A path in /proc/PID/map_files: it opens the file although the process may be in another mount
-     * namespace, and although the file may be deleted. */
+    /* A path in /proc/PID/map_files. It opens the file even if the process is in another mount namespace, or
+     * the file is deleted. */
     char path[PATH_MAX];
     char name[256]; /* the path in the process's own mount namespace, cut to fit */
 };

@@ -30,7 +30,7 @@ enum {
     SCAN_ALL_MS = 1000,                   /* or of all processes */
 };
 
-/* A file of libcuda that has probes, in one process or, for pid 0, in all. */
+/* A file of libcuda with probes, in one process or, for pid 0, in all. */
 struct attached {
     struct attached *next;
     dev_t device;
@@ -117,8 +117,8 @@ static void attach_image(struct probe *probe, const struct ct_mapped_driver *ima
                 error == -ENODATA ? "it exports no driver function that --calls includes" : strerror(-error));
 }
 
-/* Attaches to files that processes may map later, so that their first calls are seen: those of --library, and
- * the paths of libcuda on common systems. */
+/* Attaches to files that processes may map later, so that their first calls are seen. These are the files of
+ * --library, and libcuda at its usual paths on common systems. */
 static void attach_ahead(struct probe *probe, pid_t pid)
 {
     static const char *const usual[] = { "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1",
@@ -162,7 +162,7 @@ static void add_process(struct probe *probe, pid_t pid)
         fprintf(stderr, "cudatrace-probe: process %d is not recorded: %s\n", pid, strerror(-error));
 }
 
-/* Adds the process, then attaches to its libraries: every call that is seen has a channel. */
+/* Adds the process, and then attaches to its libraries, so that every call has a channel. */
 static void look_at(struct probe *probe, pid_t pid)
 {
     struct ct_mapped_drivers images;
@@ -177,7 +177,7 @@ static void look_at(struct probe *probe, pid_t pid)
         else if (!images.has_hook && is_new)
             add_process(probe, pid);
     }
-    /* Probes would slow its calls for nothing. */
+    /* Probes would slow its calls without any use. */
     if (images.has_hook && !probe->options.all)
         return;
     for (size_t i = 0; i < images.count; i++)
@@ -197,7 +197,7 @@ static void scan(struct probe *probe)
     }
 }
 
-/* Makes spare channels. If there is no room for as many as are missing, a few will do until processes end. */
+/* Makes spare channels. If there is no room for all missing ones, a few are enough until processes end. */
 static void offer_channels(struct probe *probe)
 {
     struct ct_channel channels[SPARE_CHANNELS];
@@ -253,7 +253,7 @@ static void read_notices(struct probe *probe)
     }
 }
 
-/* ---- its life ---- */
+/* ---- recording ---- */
 
 /* Returns whether all processes of --pid have ended. */
 static bool is_over(const struct probe *probe)
@@ -293,8 +293,8 @@ static void record(struct probe *probe, int signals)
     }
 }
 
-/* Ensures that a session has one probe: two would record each call twice. The kernel removes the name when
- * the process ends. */
+/* Ensures that a session has only one probe, since two would record each call twice. The kernel removes the
+ * name when the process ends. */
 static int lock_session(const struct probe *probe)
 {
     struct sockaddr_un name = { .sun_family = AF_UNIX };
@@ -360,10 +360,10 @@ static int run(struct probe *probe)
     sigaddset(&signals, SIGCHLD);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN); /* a writer may have ended, or the reader of standard error */
-    /* On a busy machine the rings would be full before the writers run. Without the right to do so, the
-     * priority stays as it is. */
+    /* On a busy machine the rings would be full before the writers run at a normal priority. Without the
+     * right to raise it, it stays unchanged. */
     setpriority(PRIO_PROCESS, 0, -10);
-    /* A process takes four descriptors. */
+    /* Each process needs four descriptors. */
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
@@ -384,7 +384,7 @@ static int run(struct probe *probe)
         fprintf(stderr, "probe: %zu functions are probed\n", probe->functions_probed);
         record(probe, from);
         detach_all(probe);
-        /* Processes that the kernel has found since the last look. */
+        /* Takes processes that the kernel has found since the last look. */
         read_notices(probe);
         ct_probed_finish(&probe->probed);
         status = EXIT_SUCCESS;
@@ -393,8 +393,8 @@ static int run(struct probe *probe)
     return status;
 }
 
-/* A map or the lock that took the place of a file that the caller closed would get the messages, and every
- * writer would keep it. */
+/* Fills standard descriptors that the caller closed. Otherwise a map or the lock could get such a number.
+ * Messages would be written to it, and every writer would keep it. */
 static void fill_standard_files(void)
 {
     int fd;

@@ -80,7 +80,8 @@ static void wait_until_ready(int ready)
         ;
 }
 
-/* Does not wait for the writer of a process that the kernel has found: other notices may be waiting. */
+/* Does not wait for the writer of a process that the kernel has found, because other notices may be
+ * waiting. */
 static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uint64_t since_ns,
                         const struct ct_probe_notice *found)
 {
@@ -182,7 +183,8 @@ int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *chann
     probed->image_ns = executed_ns ? executed_ns : ct_program_start_ns(probed->start_ticks);
     probed->channel = *channel;
     const uint64_t now_ns = ct_monotonic_ns();
-    /* A library may be probed already. The kernel's own notices do this before they are consumed. */
+    /* A library may be probed already, so calls may be made from now on. For a process that the kernel has
+     * found, this flag was set before its notice was consumed. */
     __atomic_store_n(&set->functions->arriving[channel->number], 1, __ATOMIC_RELEASE);
     int error = found ? 0 : ct_channel_give(set->programs, pid, channel);
     if (error) {
@@ -190,7 +192,7 @@ int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *chann
         return error;
     }
     error = start_writer(set, probed, found ? found->ns : now_ns, found);
-    /* Its threads know the channel, so no other process gets it before this one has ended. */
+    /* Its threads use the channel, so no other process gets the channel before this one has ended. */
     if (error) {
         ct_channel_give(set->programs, pid, NULL);
         __atomic_store_n(&set->functions->arriving[channel->number], 0, __ATOMIC_RELEASE);
@@ -269,7 +271,8 @@ void ct_probed_reap(struct ct_probed_set *set)
     }
 }
 
-/* Returns whether the writer has ended: before that moment, and before another Ctrl-C. Both are blocked. */
+/* Waits for the end of the writer, until the given moment or another Ctrl-C. Returns whether it has ended.
+ * The signals are blocked. */
 static bool await_end(pid_t writer, uint64_t until_ns)
 {
     sigset_t signals;
@@ -314,7 +317,8 @@ void ct_probed_finish(struct ct_probed_set *set)
         else
             end_recording(probed);
     }
-    /* The arrivals writer ends last: the daemon waits for segments that the others have not made yet. */
+    /* The arrivals writer ends last. While it runs, the daemon waits for segments that the others have not
+     * made yet. */
     for (struct ct_probed *probed = set->first, *next; probed; probed = next) {
         next = probed->next;
         if (probed != arrivals)

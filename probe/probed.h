@@ -15,7 +15,7 @@ struct ct_probed {
     uint64_t start_ticks, image_ns;
     struct ct_channel channel;
     bool is_skipped;  /* the hook records it, so it has no writer */
-    bool is_arrivals; /* it is the probe itself */
+    bool is_arrivals; /* the probe itself */
     pid_t writer;     /* 0: it has ended */
     int to_writer;    /* a pipe (ct_writer_plan.parent) */
     unsigned writers; /* number of writers that were started for it */
@@ -35,14 +35,14 @@ bool ct_probed_is_empty(const struct ct_probed_set *set);
 /* Records the process from now on. With `found`, the kernel has found the process and assigned the channel,
  * and the process is recorded from that moment on. Without it, waits up to two seconds until the writer is
  * ready. Returns 0, -ESRCH if the process has ended, -EEXIST if the kernel was first and a notice will
- * follow, or another -errno. After an error, the channel has
- * been freed, or will be when the process has ended. */
+ * follow, or another -errno. After an error, the channel has been freed, or will be when the process has
+ * ended. */
 int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *channel,
                   const struct ct_probe_notice *found);
-/* Skips a process: none of its calls is recorded. `channel`: the one that the kernel has assigned, or NULL.
- */
+/* Skips a process, so that none of its calls is recorded. `channel` is the channel that the kernel has
+ * assigned, or NULL. */
 int ct_probed_skip(struct ct_probed_set *set, pid_t pid, const struct ct_channel *channel);
-/* Ends the record of a program, as its process has executed another one. */
+/* Ends the recording of a program after its process has executed another program. */
 void ct_probed_exec(struct ct_probed *probed);
 /* Removes processes that have ended, and replaces writers that were killed. A new writer continues where the
  * last one stopped. */

@@ -295,8 +295,8 @@ struct ct_probe_cost ct_programs_cost(const struct ct_programs *programs)
 
 enum { MEASURED_CALLS = 2000 };
 
-/* A function that does nothing. Its first instruction is that of libcuda 580's functions, which the kernel
- * emulates. */
+/* A function that does nothing. It begins with the same instruction as libcuda 580's functions, which the
+ * kernel emulates. */
 int measured_call(int value);
 __asm__(".pushsection .text\n"
         ".type measured_call, @function\n"

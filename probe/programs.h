@@ -28,10 +28,10 @@ int ct_programs_load(enum ct_method best, struct ct_programs **programs, char wh
 void ct_programs_unload(struct ct_programs *programs);
 
 enum ct_method ct_programs_method(const struct ct_programs *programs);
-/* The cost of the probe to a call, measured when the programs were loaded: medians. */
+/* The cost that the probe adds to a call, measured when the programs were loaded: medians. */
 struct ct_probe_cost {
     uint64_t seen_ns;  /* the part between the two times that are recorded */
-    uint64_t whole_ns; /* all that the caller waits longer */
+    uint64_t whole_ns; /* the whole time by which the caller is delayed */
 };
 struct ct_probe_cost ct_programs_cost(const struct ct_programs *programs);
 
@@ -45,8 +45,8 @@ void ct_programs_set_shape(struct ct_programs *programs, uint32_t number, const 
 
 /* The links to the functions of one file. */
 struct ct_links;
-/* Attaches to the functions of the file: in all processes that map it now or later, or only in the process
- * `pid`, if that is not 0. Returns 0 or -errno. */
+/* Attaches to the functions of the file, in all processes that map it now or later. If `pid` is not 0,
+ * attaches only in that process. Returns 0 or -errno. */
 int ct_programs_attach(struct ct_programs *programs, const char *path, const struct ct_targets *targets,
                        pid_t pid, struct ct_links **links);
 void ct_links_close(struct ct_links *links);
@@ -58,8 +58,8 @@ struct ct_channel {
     uint32_t number;
     int ring, threads, lost; /* descriptors of maps */
 };
-/* Makes channels that no process uses yet, CT_CHANNELS_AT_ONCE at most. Returns 0, -ENOSPC if there would be
- * more than CT_PROBE_PROCESSES, or another -errno: then none is made. */
+/* Makes channels that no process uses yet, at most CT_CHANNELS_AT_ONCE. Returns 0, -ENOSPC if there would be
+ * more than CT_PROBE_PROCESSES, or another -errno. After an error, none is made. */
 enum { CT_CHANNELS_AT_ONCE = 64 };
 int ct_channels_make(struct ct_programs *programs, struct ct_channel *channels, uint32_t count);
 void ct_channel_free(struct ct_programs *programs, struct ct_channel *channel);
@@ -68,11 +68,11 @@ void ct_channel_free(struct ct_programs *programs, struct ct_channel *channel);
 int ct_channel_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
 /* Ends that assignment. */
 void ct_channel_take_back(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
-/* Returns when the process executed its current program, in nanoseconds of CLOCK_MONOTONIC; 0 if it had no
- * channel then. */
+/* Returns when the process executed its current program, in nanoseconds of CLOCK_MONOTONIC. Returns 0 if it
+ * had no channel then. */
 uint64_t ct_programs_executed_ns(const struct ct_programs *programs, pid_t pid);
-/* Makes the channel available in the kernel: the next process that makes a call and has no channel takes it.
- */
+/* Makes the channel available in the kernel. The next process that makes a call and has no channel takes
+ * it. */
 int ct_channel_offer(struct ct_programs *programs, const struct ct_channel *channel);
 
 #endif

@@ -49,7 +49,7 @@ void ct_target_rehearse(ct_target_act *act, void *data)
     target.act_data = data;
 }
 
-/* In a rehearsal, of a read whose result does not matter. */
+/* In a rehearsal, notes a read whose result does not matter. Returns false outside of a rehearsal. */
 static bool rehearse(enum ct_target_access access, uint64_t address, uint64_t bytes)
 {
     return target.act && (target.act(access, address, NULL, bytes, target.act_data), true);
@@ -98,9 +98,9 @@ static size_t read_some(uint64_t address, void *to, size_t bytes)
     return got > 0 ? (size_t)got : 0;
 }
 
-/* Returns whether memory at the address is still what it was when the call returned, as far as that can be
- * known. The record should contain the beginning of what an argument points to. Without that, or if it has
- * changed since, the rest has probably changed, too. */
+/* Returns whether memory at the address has probably not changed since the call returned. The record should
+ * contain the beginning of the memory that an argument points to. If that is missing or has changed, the rest
+ * has probably changed, too. */
 static bool is_unchanged(uint64_t address)
 {
     uint8_t now[CT_PROBE_READ_BYTES];
@@ -124,7 +124,7 @@ bool ct_target_read(uint64_t address, void *to, size_t bytes)
            (is_unchanged(address) && read_some(address, to, bytes) == bytes);
 }
 
-/* Completes a text of which the record contains the beginning. */
+/* Completes a text whose beginning is in the record. */
 static const char *read_text(uint64_t address, const char *beginning, size_t known)
 {
     const size_t got = read_some(address, target.text, CT_STRING_MAX);

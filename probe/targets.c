@@ -27,9 +27,9 @@ static bool is_driver_function(const char *name)
 }
 
 /* Returns the offset of the first instruction that the kernel does not single-step. The kernel emulates push
- * %rbp, at a twentieth of the cost of a single step (1.1 and 24 µs). Two instructions may precede it: a
- * landing pad, and the comparison by which libcuda 535 checks whether the driver has ended. Neither moves the
- * stack, so a probe after them still sees the stack pointer of the entry. */
+ * %rbp, at a twentieth of the cost of a single step (1.1 and 24 µs). Two instructions may precede it. One is
+ * a landing pad. The other is a comparison, with which libcuda 535 checks whether the driver has ended.
+ * Neither moves the stack, so a probe after them still sees the stack pointer of the entry. */
 static uint64_t cheap_entry(const struct ct_elf *elf, uint64_t offset)
 {
     static const uint8_t landing_pad[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -55,7 +55,7 @@ static void note(const char *name, uint64_t offset, void *data)
         (struct found){ .offset = offset, .name = name, .is_known = ct_functions_is_known(name) };
 }
 
-/* Sorts by offset. Of several names at one offset, a known one comes first. */
+/* Sorts by offset. If several names have the same offset, a known name is first. */
 static int compare(const void *a, const void *b)
 {
     const struct found *left = a, *right = b;

@@ -9,12 +9,12 @@
 
 struct ct_targets {
     uint64_t *offset; /* of the probe in the file */
-    uint64_t *number; /* of the function (functions.h) */
+    uint64_t *number; /* number of the function (functions.h) */
     uint32_t count;
 };
 
 /* Finds the driver functions that the library at `path` exports and the selection includes, and numbers them.
- * A function with several names is taken once. Returns 0, -ENODATA if there is none, or another -errno. */
+ * Takes a function with several names once. Returns 0, -ENODATA if there is none, or another -errno. */
 int ct_targets_find(struct ct_targets *targets, const char *path, const struct ct_selection *selection,
                     struct ct_function_table *functions);
 void ct_targets_free(struct ct_targets *targets);

@@ -22,9 +22,9 @@ struct ct_thread_table {
 
 /* Returns false without memory. */
 bool ct_thread_table_begin(struct ct_thread_table *table);
-/* Returns the thread; NULL if it is unknown. */
+/* Returns the thread, NULL if it is unknown. */
 struct ct_thread *ct_thread_table_find(const struct ct_thread_table *table, uint32_t tid);
-/* Returns the thread, adding it without a name if it is unknown; NULL without memory. */
+/* Returns the thread, adding it without a name if it is unknown. Returns NULL without memory. */
 struct ct_thread *ct_thread_table_get(struct ct_thread_table *table, uint32_t tid);
 /* Removes the thread, if it is known. */
 void ct_thread_table_remove(struct ct_thread_table *table, uint32_t tid);

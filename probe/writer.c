@@ -37,13 +37,13 @@ struct writer {
     struct ct_kernel_ring ring;
     const struct ct_probe_thread *shared_threads; /* CT_PROBE_THREADS of them */
     struct ct_probe_lost *lost;                   /* CT_PROBE_FUNCTIONS */
-    struct ct_program program;        /* the probed one, described before the rights for it are dropped */
+    struct ct_program program;        /* the probed program, described before the rights for it are dropped */
     struct ct_segment *segment;       /* NULL while there is no daemon */
     uint16_t ids[CT_PROBE_FUNCTIONS]; /* numbers of functions in the segment, 0 for none */
     struct ct_thread_table threads;
     uint64_t absent_ns, next_look_ns;
     uint64_t long_ticks, busy_until_ns, complete;
-    uint32_t flags; /* that the segment gets when the process has ended */
+    uint32_t flags; /* to be set in the segment when the process has ended */
     bool wants_bell, is_reported;
 };
 
@@ -80,7 +80,7 @@ static void make_segment(struct writer *writer)
     struct ct_control *control = find_daemon(plan, &session, &wishes);
     if (!control)
         return;
-    ct_rights_drop(plan->gid); /* to those of the user whose daemon was found */
+    ct_rights_drop(plan->gid); /* to the rights of the user whose daemon was found */
     ct_clock_is_counter = false;
     ct_long_begin();
     struct ct_segment *segment = ct_segment_create(&(struct ct_segment_plan){
@@ -114,9 +114,9 @@ static void forget_lane(struct ct_thread *thread, void *unused)
     thread->producer = NULL;
 }
 
-/* Stops writing to the segment. Calls until there is another daemon are in no segment, and the next segment
- * has the moment from which on they are missing. The lock on the file is kept, as the hook keeps its own.
- * Without it, a daemon that stops would conclude that the process has ended. */
+/* Stops writing to the segment. Calls until there is another daemon are in no segment. The next segment
+ * records since when calls are missing. The lock on the file is kept, as the hook keeps its own. Without it,
+ * a daemon that stops would conclude that the process has ended. */
 static void leave_segment(struct writer *writer, uint32_t flags)
 {
     struct ct_segment *segment = writer->segment;
@@ -163,7 +163,7 @@ static void look_after_segment(struct writer *writer, uint64_t now_ns)
     report_ready(writer);
 }
 
-/* Returns the number of the function in the segment; 0 if its directory is full. */
+/* Returns the number of the function in the segment, 0 if its directory is full. */
 static uint16_t id_of(struct writer *writer, uint32_t function)
 {
     const struct ct_function_entry *entry = &writer->plan->functions->entry[function];
@@ -192,7 +192,7 @@ static void correct(const struct ct_writer_plan *plan, uint64_t *start, uint64_t
     *start = took > added ? *start + plan->entry_ns : *end;
 }
 
-/* Has the function's decoder read the call. Its names are written to the producer's lane, which is held;
+/* Runs the function's decoder. The names that it learns are written to the producer's lane, which is held.
  * `producer` may be NULL. */
 static struct ct_decoded decode(const struct writer *writer, const struct ct_probe_values *values,
                                 const struct ct_thread *thread, struct ct_producer *producer, uint64_t start,
@@ -263,7 +263,7 @@ static void take_call(struct writer *writer, const struct ct_probe_values *value
     const uint16_t id = writer->segment ? id_of(writer, call->function) : 0;
     struct ct_producer *producer = thread && id ? lane_of(writer, thread) : NULL;
     if (!producer) {
-        /* What the call tells of the program's objects is true without a record, too. */
+        /* Even without a record, the decoder learns facts about the program's objects. */
         decode(writer, values, thread, NULL, start, end);
         if (writer->segment)
             ct_record_lose_unlaned(writer->segment, id, start, end);
@@ -295,8 +295,8 @@ static bool is_shown(const struct writer *writer, const struct ct_lane *lane,
                               open[depth - 1].start + writer->plan->entry_ns);
 }
 
-/* Copies the thread's open calls. Returns false if they changed meanwhile. A thread that has ended has none,
- * and its entry may be another thread's. */
+/* Copies the thread's open calls. Returns false if they changed at the same time. A thread that has ended has
+ * none, and its entry may be another thread's. */
 static bool read_open(const struct ct_probe_thread *thread, uint32_t tid, struct ct_probe_open *open,
                       uint32_t *depth)
 {
@@ -341,7 +341,7 @@ static void begin_thread(struct writer *writer, const struct ct_probe_record *re
     memcpy(thread->identity.name.name, record->name, sizeof(thread->identity.name.name) - 1);
 }
 
-/* Finds the threads that have made calls before this writer was started, as it replaces one. */
+/* Finds threads that made calls before this writer started. There are some if it replaces another writer. */
 static void adopt_threads(struct writer *writer)
 {
     for (uint32_t i = 0; i < CT_PROBE_THREADS; i++) {
@@ -396,7 +396,7 @@ static void take_record(struct writer *writer, const struct ct_probe_values *val
 
 /* ---- a look ---- */
 
-/* Writes all records that the ring contains at this moment, and no later ones: so it ends. Returns whether
+/* Writes all records that the ring contains now. It ignores later ones, so that it ends. Returns whether
  * there were any. */
 static bool drain(struct writer *writer)
 {
@@ -421,8 +421,8 @@ static bool drain(struct writer *writer)
     return any;
 }
 
-/* Reports the calls that were lost since the last look, as the ring was full. It takes them out of the map: a
- * writer that replaces this one does not report them again. */
+/* Reports the calls that were lost since the last look because the ring was full. Removes them from the map,
+ * so that a writer that replaces this one does not report them again. */
 static void report_losses(struct writer *writer)
 {
     const uint32_t functions = __atomic_load_n(&writer->plan->functions->count, __ATOMIC_ACQUIRE);
@@ -436,7 +436,7 @@ static void report_losses(struct writer *writer)
     }
 }
 
-/* Of the arrivals writer: advances `complete` if every process that has made a call has a segment. */
+/* For the arrivals writer: advances `complete` if every process that has made a call has a segment. */
 static void note_arrivals(struct writer *writer)
 {
     const uint64_t now_ns = ct_monotonic_ns();
@@ -468,8 +468,8 @@ static void look(struct writer *writer)
     atomic_store_explicit(&writer->segment->selections,
                           atomic_load_explicit(&ct_control->selections, memory_order_acquire),
                           memory_order_release);
-    /* Pairs with the acquire in ct_shm_read_complete(): all calls up to that moment have been published, and
-     * of the arrivals writer, all segments have been counted. */
+    /* Pairs with the acquire in ct_shm_read_complete(). All calls up to that moment have been published. For
+     * the arrivals writer, all segments have been counted. */
     atomic_store_explicit(&writer->segment->complete, writer->complete, memory_order_release);
     if (writer->wants_bell)
         ct_daemon_ring();
@@ -497,7 +497,7 @@ static int open_maps(struct writer *writer)
     return 0;
 }
 
-/* The ring is edge-triggered: usually it is polled. */
+/* The ring is edge-triggered, since it is usually polled. */
 static int watch(const struct ct_writer_plan *plan)
 {
     const struct {

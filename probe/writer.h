@@ -1,8 +1,8 @@
 /* A writer: the process that reads the channel of one probed process and writes its segment, as the hook
  * would.
  *
- * It has the rights of that process's user and no more. Of the descriptors of the probe, it keeps only those
- * of its channel. */
+ * It has the rights of that process's user and no more. It closes the probe's descriptors, except those of
+ * its channel. */
 #ifndef CT_PROBE_WRITER_H
 #define CT_PROBE_WRITER_H
 
@@ -32,15 +32,15 @@ struct ct_writer_plan {
     uint64_t entry_ns, return_ns; /* parts of a call's duration that the probe itself takes, at both ends */
 };
 
-/* The process has executed another program. */
+/* In the pipe from the parent: the process has executed another program. */
 enum { CT_WRITER_EXEC = 'e' };
 
 /* The arrivals writer writes a segment for the probe itself, which contains no calls. That segment is
  * complete up to the moment when every process that has made a call had a segment. The daemon waits for it,
  * so the first calls of a process are not late. */
 
-/* Writes until the process or the parent has ended, and returns an exit status. Call it in a process of its
- * own with one thread. */
+/* Writes until the process or the parent has ended, and returns an exit status. Call it in a separate process
+ * with one thread. */
 int ct_writer_run(const struct ct_writer_plan *plan);
 
 #endif

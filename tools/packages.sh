@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by quickstart, check and bench: makes sure of Debian packages, as root or with sudo, and says what it does.
+# Sourced by quickstart, check, bench, fuzz and release. Installs Debian packages, as root or with sudo, and prints what it does.
 
 # The packages that a build of everything needs.
 # shellcheck disable=SC2034
@@ -8,7 +8,7 @@ build_packages=(gcc libc6-dev binutils pkg-config meson ninja-build python3 libu
 
 say() { printf '\n== %s\n' "$*"; }
 
-# Installs the packages that are missing; with none missing it needs neither root nor a network.
+# Installs the packages that are missing. If none is missing, it needs neither root nor a network.
 need_packages() {
     local missing=() package
     for package in "$@"; do
@@ -26,14 +26,14 @@ need_packages() {
     fi
     export DEBIAN_FRONTEND=noninteractive
     "${as_root[@]}" apt-get update -q
-    # A package that another one excludes (gcc-multilib and the cross compilers) is not put in its place.
+    # A package must not replace another that it conflicts with (gcc-multilib and the cross compilers).
     "${as_root[@]}" apt-get install -q -y --no-install-recommends --no-remove "${missing[@]}"
 }
 
-# Installs what can be installed of these, and goes on without the rest.
+# Installs those packages that can be installed, and continues without the others.
 want_packages() {
     local package
-    # In a shell of their own, which alone ends where there is no root. Together first: that asks the archive once.
+    # Runs in a subshell, because need_packages exits without root. Tries all packages together first, with a single update.
     (need_packages "$@") && return
     for package in "$@"; do
         (need_packages "$package") || echo "$0: going on without $package" >&2

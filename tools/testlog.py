@@ -1,6 +1,6 @@
 """Reads Meson's logs of tests (meson-logs/testlog.json) and the account of promises. Called by tools/promises and tools/suite.
 
-A test that cannot be tried ends with status 77 and says why, behind "skipped: "; one that leaves a part of it out says
+A test that cannot run exits with status 77 and prints the reason after "skipped: ". A test that skips a part of itself prints
 "not tried: WHAT: WHY" (tests/e2e/needs.py).
 """
 import csv
@@ -16,7 +16,7 @@ class Ran(typing.NamedTuple):
     name: str
     result: str  # OK, FAIL, SKIP, …
     said: str
-    complained: str  # on standard error
+    complained: str  # standard error
 
     @property
     def passed(self):
@@ -34,7 +34,7 @@ def entries(path):
 
 
 def second_log(log, name):
-    """Where the log of a test's second run is (tools/suite)."""
+    """Returns the path of the log of a test's second run (tools/suite)."""
     return log.with_name(f"{log.stem}-second-{name}.json")
 
 
@@ -49,13 +49,13 @@ def read(paths):
 
 
 def promises():
-    """The rows of promises.tsv."""
+    """Returns the rows of promises.tsv."""
     with open(PROMISES, newline="") as table:
         return list(csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def keeps(test, name):
-    """Returns whether the test of the table is a test of Meson's, or a group of them: NAME stands for NAME and NAME-*."""
+    """Returns whether a test of the table means a test of Meson's. NAME in the table means NAME and NAME-*."""
     return name == test or name.startswith(test + "-")
 
 
@@ -69,7 +69,7 @@ def forget_failures(account, name):
 
 
 def left_out(ran):
-    """[(test, part or None for all of it, why)] in the order of the logs, each once: a test of several builds says it several times."""
+    """Returns [(test, part or None for all of it, why)] in the order of the logs. A test of several builds is listed once."""
     found = {}
     for test in ran:
         if test.skipped:

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Lists the tree's files: what git knows or, without git or in an unpacked archive, what .gitignore does not name.
+"""Lists the tree's files.
 
     tools/treefiles.py        prints their names, relative to the tree
 
-Only the working tree's own list counts: an archive that was unpacked in another clone is not part of that one.
+With git, they are the files that git knows. Without git, or in an unpacked archive, they are those that .gitignore does not match.
+An archive unpacked within another clone is not part of that clone, so only a repository at the tree's root counts.
 """
 import fnmatch
 import os
@@ -14,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def by_git(*options):
-    """The names, or an empty list where git cannot list them."""
+    """Returns the names, or an empty list if git cannot list them."""
     if not (ROOT / ".git").exists():
         return []
     try:
@@ -25,7 +26,7 @@ def by_git(*options):
 
 
 def is_ignored(path, patterns):
-    """Whether .gitignore names it. Of git's patterns this knows *, a slash at the beginning, and one at the end."""
+    """Returns whether .gitignore matches it. Supports only *, a slash at the beginning, and a slash at the end of a pattern."""
     name = f"/{path.relative_to(ROOT)}"
     return path.name == ".git" or any(
         fnmatch.fnmatchcase(name if "/" in pattern[:-1] else path.name, pattern.rstrip("/"))
@@ -43,7 +44,7 @@ def walked():
 
 
 def tree_files(new=False):
-    """Sorted names. With `new`, also those that git does not know yet and does not ignore."""
+    """Returns the names, sorted. With `new`, includes files that git does not know yet and does not ignore."""
     names = by_git(*(["--cached", "--others", "--exclude-standard"] if new else [])) or walked()
     return sorted(name for name in names if (ROOT / name).is_file())
 

@@ -1,4 +1,4 @@
-/* An option's value that is a duration, in the format of the daemon's --keep: 90s, 10m, 24h, 7d. */
+/* An option whose value is a duration, in the format of the daemon's --keep: 90s, 10m, 24h, 7d. */
 #ifndef CT_DURATION_H
 #define CT_DURATION_H
 
@@ -10,7 +10,7 @@
 
 #define CT_DURATION_WRONG "wants a duration from 1s to 3653d, as 30s, 10m or 24h"
 
-/* Into a uint64_t, nanoseconds. */
+/* Stores nanoseconds in a uint64_t. */
 static inline bool ct_take_duration(const struct ct_option *option, const char *value)
 {
     static const struct {

@@ -18,8 +18,8 @@ enum { OWN_MACHINE = EM_X86_64 };
 enum { OWN_MACHINE = EM_AARCH64 };
 #endif
 
-/* No table of a library that anybody has seen is larger; libcuda's names take some 30 KB. Nor is a name that
- * is asked for longer: names that all begin alike for megabytes would take hours to sort. */
+/* No known library has a larger table. libcuda's names take some 30 KB. The second limit is on a name: names
+ * that share a prefix of megabytes would take hours to sort. */
 enum { TABLE_BYTES_MAX = 64 << 20, NAME_BYTES_MAX = 1024 };
 
 static bool read_at(const struct ct_elf *elf, void *to, size_t bytes, uint64_t offset)
@@ -28,7 +28,8 @@ static bool read_at(const struct ct_elf *elf, void *to, size_t bytes, uint64_t o
            pread(elf->fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-/* A part of the file with a NUL behind it, to be freed; NULL when it has none such. */
+/* Returns a part of the file with a NUL appended, which the caller frees. Returns NULL if the file has no
+ * such part or memory is short. */
 static char *load(const struct ct_elf *elf, uint64_t offset, uint64_t bytes)
 {
     if (bytes > TABLE_BYTES_MAX || offset > elf->bytes || bytes > elf->bytes - offset)
@@ -56,7 +57,7 @@ static bool section_at(const struct ct_elf *elf, uint32_t index, Elf64_Shdr *sec
 
 /* ---- the dynamic segment ---- */
 
-/* Returns the offset in the file of an address of the image; UINT64_MAX when no segment holds it. */
+/* Returns the offset in the file of an address of the image, or UINT64_MAX if no segment holds it. */
 static uint64_t offset_of(const struct ct_elf *elf, uint64_t address)
 {
     Elf64_Phdr segment;
@@ -115,7 +116,7 @@ static int read_segments(struct ct_elf *elf)
         if (segment.p_type == PT_INTERP && !elf->interpreter && segment.p_filesz <= PATH_MAX) {
             elf->interpreter = load(elf, segment.p_offset, segment.p_filesz);
         } else if (segment.p_type == PT_DYNAMIC && !dynamic) {
-            dynamic = true; /* there is one; sixty thousand would be somebody's joke */
+            dynamic = true; /* a valid file has one, a hostile one may have sixty thousand */
             error = read_dynamic(elf, &segment);
         }
     }
@@ -149,7 +150,7 @@ static int read_header(struct ct_elf *elf)
     return read_segments(elf);
 }
 
-/* Looked at before it is opened for reading: opening a device may do something. */
+/* Checks the type before opening for reading, because opening a device may have side effects. */
 static int open_regular(const char *path, uint64_t *bytes)
 {
     const int found = open(path, O_PATH | O_CLOEXEC);
@@ -198,7 +199,7 @@ static int compare(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-/* Sorts, and keeps each once: 0, or -errno without memory. */
+/* Sorts the names and removes duplicates. Returns 0, or -errno without memory. */
 static int settle(struct ct_elf_names *names)
 {
     size_t kept = 0;
@@ -229,8 +230,8 @@ void ct_elf_names_free(struct ct_elf_names *names)
     *names = (struct ct_elf_names){ 0 };
 }
 
-/* The first section of that type, loaded, and the string table that it names; false, and neither, when one is
- * not there. */
+/* Loads the first section of that type and the string table it refers to. Returns false, with both NULL, if
+ * either is missing. */
 static bool load_section(const struct ct_elf *elf, uint32_t type, char **table, uint64_t *bytes, char **text,
                          uint64_t *text_bytes)
 {
@@ -314,7 +315,7 @@ int ct_elf_functions(const struct ct_elf *elf, bool (*wanted)(const char *name),
     const int error = ct_elf_each_function(elf, choose, &choice, &names->text);
     if (error)
         return error;
-    if (!choice.is_short && !names->name) /* there are none: that is no want of memory */
+    if (!choice.is_short && !names->name) /* no functions matched: not a shortage of memory */
         choice.is_short = !ct_make_room(&names->name, 0, &choice.room, sizeof(char *));
     if (choice.is_short) {
         ct_elf_names_free(names);
@@ -333,7 +334,8 @@ int ct_elf_versions(const struct ct_elf *elf, struct ct_elf_names *names)
     Elf64_Verdef version;
     Elf64_Verdaux name;
     names->name = calloc(bytes / sizeof(version) + 1, sizeof(*names->name));
-    /* Each entry tells how far the next one is: more than nothing, or it would not end. */
+    /* Each entry holds the distance to the next. A distance smaller than an entry ends the loop, which would
+     * otherwise never end. */
     for (uint64_t at = 0; names->name && at <= bytes && bytes - at >= sizeof(version);) {
         memcpy(&version, table + at, sizeof(version));
         const uint64_t name_at = at + version.vd_aux;

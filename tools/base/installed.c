@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Beside this program. */
+/* Looks next to this program. */
 static bool find_file(const char *variable, const char *const *names, char *out)
 {
     const char *given = getenv(variable);

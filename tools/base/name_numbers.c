@@ -17,7 +17,7 @@ static int compare(const void *a, const void *b)
 
 static bool add(struct ct_names *names, struct name *name)
 {
-    const size_t number = names->count + 1; /* there is none of number 0 */
+    const size_t number = names->count + 1; /* numbers begin at 1 */
     if (!ct_make_room(&names->text, number, &names->room, sizeof(*names->text)) ||
         !tsearch(name, &names->tree, compare))
         return false;

@@ -1,4 +1,4 @@
-/* Numbers for names, from 1 in the order in which they come. */
+/* Numbers names from 1, in the order in which they are added. */
 #ifndef CT_NAME_NUMBERS_H
 #define CT_NAME_NUMBERS_H
 
@@ -8,18 +8,19 @@
 
 struct ct_names {
     void *tree;        /* tsearch(3)'s */
-    const char **text; /* by number, as long as the names are there */
+    const char **text; /* by number, valid until ct_names_free() */
     size_t count, room;
-    uint64_t max; /* so many have numbers; 0: all */
+    uint64_t max; /* at most this many names get a number; 0: no limit */
 };
 
 struct ct_name {
     uint64_t number;
-    bool is_new; /* nobody asked for it before */
+    bool is_new; /* first request for this name */
     const char *text;
 };
 
-/* The name's number; 0 for one too many, and with `failed` set for want of memory. */
+/* Returns the name's number. It is 0 once `max` names have one, and 0 with `failed` set if memory is
+ * short. */
 struct ct_name ct_names_number(struct ct_names *names, const char *text, bool *failed);
 void ct_names_free(struct ct_names *names);
 

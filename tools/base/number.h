@@ -1,4 +1,5 @@
-/* Numbers as people write them: digits, and nothing that a library takes besides (spaces, signs, 0x, 1e9). */
+/* Parses numbers as people write them: digits only. Library functions also accept spaces, signs, 0x and
+ * 1e9. */
 #ifndef CT_NUMBER_H
 #define CT_NUMBER_H
 
@@ -6,12 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Digits alone; false for what is no number from `least`, which is none below 0, to `most`. */
+/* Parses digits only. Returns false if the text is not a number from `least` to `most`; `least` is not
+ * negative. */
 bool ct_number_parse(const char *text, int64_t least, int64_t most, int64_t *number);
-/* Digits with a point or without: how many characters that were; 0 for none. */
+/* Parses digits with or without a decimal point. Returns how many characters it used, 0 if there is no
+ * number. */
 size_t ct_decimal_parse(const char *text, double *number);
 
-/* Returns whether it is digits alone, of a number of any size. */
+/* Returns whether the text is digits only, for a number of any size. */
 bool ct_is_digits(const char *text);
 
 #endif

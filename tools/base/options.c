@@ -35,7 +35,7 @@ bool ct_take_choice(const struct ct_option *option, const char *value)
     return false;
 }
 
-/* "a|b|c" as "wants a, b or c". */
+/* Formats "a|b|c" as "wants a, b or c". */
 static int fail_choice(const char *command, const struct ct_option *option, const char *value)
 {
     char list[256];
@@ -117,7 +117,7 @@ static int print_help(const char *command, const struct ct_usage *usage)
 /* ---- */
 
 /* Names the option that getopt does not know. In a word of several letters `optind` still points at that
- * word, so the letter is taken from `optopt`; that is 'h' for --help with a value alone. */
+ * word, so the letter is taken from `optopt`. A value given to --help also sets `optopt`, to 'h'. */
 static int fail_unknown(char **argv)
 {
     const char *word = argv[optind - 1];
@@ -127,7 +127,7 @@ static int fail_unknown(char **argv)
     return ct_fail(EXIT_USAGE, "%s: unknown option %s (see cudatrace %s --help)", argv[0], word, argv[0]);
 }
 
-/* The row that getopt names, by its number or by its letter. */
+/* Returns the row for getopt's result, which is a row's number or a letter. */
 static const struct ct_option *find_row(const struct ct_option *options, int named)
 {
     if (named >= FIRST)

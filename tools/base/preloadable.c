@@ -14,7 +14,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* As far as Linux follows scripts that are read by scripts (fs/exec.c). */
+/* Linux follows scripts that are read by scripts to the same depth (fs/exec.c). */
 enum { SCRIPTS_MAX = 5, SCRIPT_LINE_BYTES = 256 };
 
 static bool is_runnable(const char *file)
@@ -43,8 +43,8 @@ bool ct_program_find(const char *command, char *file)
     return false;
 }
 
-/* The first line behind "#!", or "/bin/sh" for what has no such line, as execvp() takes it; false for a
- * program. */
+/* Reads the first line without its "#!". A file without such a line gives "/bin/sh", as with execvp().
+ * Returns false for a program. */
 static bool read_script(const char *file, char line[SCRIPT_LINE_BYTES])
 {
     struct ct_elf elf;
@@ -64,7 +64,7 @@ static bool read_script(const char *file, char line[SCRIPT_LINE_BYTES])
     return true;
 }
 
-/* env's first argument that is neither an option nor a variable: "env -S python3 -u". */
+/* Finds env's first argument that is neither an option nor a variable: "env -S python3 -u". */
 static bool follow_env(char **rest, char *file)
 {
     for (char *word; (word = strsep(rest, " \t")) != NULL;) {
@@ -100,7 +100,7 @@ static bool raises_rights(const char *file)
         (statvfs(file, &system) == 0 && system.f_flag & ST_NOSUID))
         return false;
     const bool of_other_user = status.st_mode & S_ISUID && status.st_uid != getuid();
-    /* Without the right to run for the group, the bit means something else: mandatory locking. */
+    /* If the group has no right to execute, the bit means mandatory locking. */
     const bool of_other_group =
         status.st_mode & S_ISGID && status.st_mode & S_IXGRP && status.st_gid != getgid();
     const bool capable = getuid() != 0 && getxattr(file, "security.capability", NULL, 0) > 0;
@@ -119,7 +119,7 @@ enum ct_program ct_program_judge(const char *file)
         program = CT_PROGRAM_FOREIGN;
     else if (elf.interpreter && strstr(elf.interpreter, "/ld-musl-"))
         program = CT_PROGRAM_MUSL;
-    else if (!elf.interpreter && elf.program) /* the loader itself, which may be run too, is no program */
+    else if (!elf.interpreter && elf.program) /* not the loader, which is a shared object */
         program = CT_PROGRAM_STATIC;
     ct_elf_close(&elf);
     return program;

@@ -73,7 +73,7 @@ static int check_process(pid_t pid)
     return CT_GO_ON;
 }
 
-/* Checks the options together, and against the machine. */
+/* Checks that the options fit together and fit the machine. */
 static int check(struct ct_probe_options *options)
 {
     if (!options->session)

@@ -1,5 +1,5 @@
-/* The options of `cudatrace probe`, which checks them, and of cudatrace-probe, which is executed with them.
- */
+/* The options of `cudatrace probe`, which checks them, and of cudatrace-probe, which it executes with
+ * them. */
 #ifndef CT_PROBE_OPTIONS_H
 #define CT_PROBE_OPTIONS_H
 
@@ -19,7 +19,7 @@ struct ct_probe_options {
     size_t pids, named_files;
     struct ct_selecting selecting;
     int64_t for_ns; /* 0: without end */
-    int method;     /* the first that is tried: 0 session, 1 multi, 2 event */
+    int method;     /* the first to try: 0 session, 1 multi, 2 event */
     bool all, verbose;
 };
 

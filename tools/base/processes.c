@@ -21,10 +21,10 @@ static const struct ct_process *find(const struct ct_processes *processes, pid_t
     return low < processes->count && processes->process[low].pid == pid ? &processes->process[low] : NULL;
 }
 
-/* False if it has ended, or is a thread of the kernel. */
+/* Returns false if the process has ended or is a kernel thread. */
 static bool see(pid_t pid, struct ct_process *seen)
 {
-    enum { STATE = 3, BEGUN = 22, MEMORY = 23, STACK = 28 }; /* as proc(5) counts them */
+    enum { STATE = 3, BEGUN = 22, MEMORY = 23, STACK = 28 }; /* numbered as in proc(5) */
     char text[1024];
     if (ct_proc_read((int32_t)pid, "stat", text, sizeof(text)) != 0)
         return false;

@@ -1,5 +1,5 @@
-/* The processes of the machine as they were at the last look, so that only those that have changed since need
- * to be read. Called by attach, top and run. */
+/* Keeps the processes of the machine as of the last look, so that callers read only those that have changed
+ * since. Called by attach, top and run. */
 #ifndef CT_PROCESSES_H
 #define CT_PROCESSES_H
 
@@ -9,8 +9,8 @@
 
 enum ct_process_change {
     CT_PROCESS_SAME,
-    CT_PROCESS_GROWN, /* it has more or less memory: it may have loaded a library */
-    CT_PROCESS_NEW,   /* it was not there, or executes another program now */
+    CT_PROCESS_GROWN, /* its memory has grown or shrunk: it may have loaded a library */
+    CT_PROCESS_NEW,   /* it is new, or has executed another program */
 };
 
 struct ct_process {
@@ -25,7 +25,7 @@ struct ct_processes {
     size_t count;
 };
 
-/* Looks at all processes that have memory of their own, which the kernel's threads do not have. */
+/* Reads all processes that have memory of their own. Kernel threads have none. */
 void ct_processes_look(struct ct_processes *processes);
 void ct_processes_free(struct ct_processes *processes);
 

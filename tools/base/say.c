@@ -13,16 +13,17 @@ int ct_fail(int status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    char *text = ct_printable_format(format, arguments); /* it may quote a trace: a column's name, say */
+    char *text = ct_printable_format(format, arguments); /* it may quote names from a trace */
     va_end(arguments);
     fprintf(stderr, "cudatrace: %s\n", text ? text : "out of memory");
     free(text);
     return status;
 }
 
-static int output_error; /* the first of standard output */
+static int output_error; /* the first error of standard output */
 
-/* Returns whether standard output is a pipe whose reader is gone: it may have seen enough. */
+/* Returns whether standard output is a pipe whose reader is gone. No message is printed then: the reader may
+ * have seen enough. */
 static bool reader_is_gone(void)
 {
     struct pollfd output = { .fd = STDOUT_FILENO, .events = POLLOUT };
@@ -36,7 +37,7 @@ bool ct_flush_output(void)
     return output_error == 0 && !ferror(stdout);
 }
 
-/* The reason is not known where the failure was found out in between. */
+/* No reason is printed if an earlier write failed, since its errno is lost. */
 int ct_written(int status)
 {
     if (ct_flush_output())

@@ -8,12 +8,13 @@
 
 enum { EXIT_USAGE = 2 };
 
-/* "cudatrace: …" and a line's end on standard error; returns the status. */
+/* Prints "cudatrace: …" and a newline on standard error. Returns the status. */
 int ct_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes what was printed; false when that failed now or before, which ct_written() says at the end. */
+/* Writes out buffered output. Returns false if that fails now or failed before; ct_written() reports it at
+ * the end. */
 bool ct_flush_output(void);
-/* The status of a command: a failure, which is said, if what it printed did not get to where it should. */
+/* Returns the exit status of a command. Reports a failure if its output could not be written. */
 int ct_written(int status);
 
 #endif

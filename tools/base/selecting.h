@@ -1,4 +1,5 @@
-/* --layers, --calls and --sample: which calls are recorded, and which of a trace's are looked at. */
+/* The options --layers, --calls and --sample, which choose the calls to record, or the recorded calls to
+ * show. */
 #ifndef CT_SELECTING_H
 #define CT_SELECTING_H
 
@@ -8,7 +9,7 @@
 
 struct ct_selecting {
     struct ct_selection selection;
-    const char *layers, *calls, *sample; /* as given; NULL: not */
+    const char *layers, *calls, *sample; /* as given; NULL: not given */
 };
 
 bool ct_take_layers(const struct ct_option *option, const char *value);
@@ -29,7 +30,7 @@ bool ct_take_sample(const struct ct_option *option, const char *value);
     }
 static_assert(CT_SELECTION_CALLS_BYTES == 1024 && CT_SAMPLE_MAX == 1000000000, "what the sentences say");
 
-/* The options of a command that chooses what is recorded. */
+/* The options of commands that choose which calls are recorded. */
 #define CT_OPTIONS_OF_RECORDING(selecting_)                                                                  \
     CT_OPTION_LAYERS(selecting_, "record these layers: driver, runtime, ioctl, nvtx, or all"),               \
         CT_OPTION_CALLS(selecting_, "record driver and runtime functions by pattern, '!' before those to\n"  \

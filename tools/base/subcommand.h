@@ -4,7 +4,7 @@
 
 struct ct_subcommand {
     const char *name, *summary;
-    /* Gets the arguments behind `cudatrace`, argv[0] being the name. Returns the exit status. */
+    /* Gets the arguments after `cudatrace`; argv[0] is the command. Returns the exit status. */
     int (*run)(int argc, char **argv);
 };
 

@@ -1,4 +1,4 @@
-/* cudatrace flush, set, status, stop: what a running daemon is asked to do. */
+/* cudatrace flush, set, status, stop: requests to a running daemon. */
 #include "client.h"
 #include "selecting.h"
 #include "sessions.h"
@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The daemon is meant by its session, or by what it writes; for stop not just because it is the only one. */
+/* --session or --db selects the daemon. Commands other than stop also accept the only daemon there is. */
 #define OPTION_SESSION(where)                                                                                \
     CT_OPTION_SESSION(where, "that session, and no other (default: $CUDATRACE_SESSION, or as --db says)")
 #define OPTION_DB(where, more)                                                                               \
@@ -21,7 +21,7 @@ static void say_silent(const struct ct_where *where, int fd)
     ct_fail(EXIT_FAILURE, "the daemon of session '%s' %s", where->session, ct_client_why(fd));
 }
 
-/* With --db, the daemon must be the one that writes it. */
+/* With --db, the daemon must be the one writing that database. */
 static bool same_database(const struct ct_where *where, int fd)
 {
     char served[CT_ANSWER_BYTES];
@@ -56,7 +56,7 @@ static void say_unserved(const struct ct_where *where, bool chosen)
         ct_sessions_say(where);
 }
 
-/* A connection to the daemon that is meant; -1 after reporting. */
+/* Connects to the selected daemon. Returns -1 after reporting an error. */
 static int reach(struct ct_where *where, const char *command, enum ct_guess guess)
 {
     const bool chosen = ct_session_choose(where, command, guess);
@@ -71,7 +71,7 @@ static int reach(struct ct_where *where, const char *command, enum ct_guess gues
     return -1;
 }
 
-/* Asks the daemon that is meant for what `line` says, and reports failures. */
+/* Sends `line` to the selected daemon, and reports failures. */
 static int ask(struct ct_where *where, const char *command, const char *line)
 {
     char text[CT_ANSWER_BYTES];
@@ -189,7 +189,7 @@ static int stop(int argc, char **argv)
         return EXIT_FAILURE;
     char text[CT_ANSWER_BYTES];
     const enum ct_answer answer = ct_client_ask(fd, "stop", text, 0);
-    shutdown(fd, SHUT_WR); /* so that one that does not stop lets go of us */
+    shutdown(fd, SHUT_WR); /* so that a daemon that does not stop can close the connection */
     if (answer == CT_ANSWER_NONE)
         say_silent(&where, fd);
     else

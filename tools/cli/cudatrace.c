@@ -1,4 +1,5 @@
-/* cudatrace: which command. A command is a file that defines one (subcommand.h), and its name here. */
+/* cudatrace: chooses the command. A command is a file that defines one (subcommand.h), and a row in the list
+ * below. */
 #include "say.h"
 #include "subcommand.h"
 
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* In the order in which they are listed. */
+/* The order of this list is the order in the help. */
 #define EACH(ROW)                                                                                            \
     ROW(run)                                                                                                 \
     ROW(attach)                                                                                              \
@@ -55,8 +56,9 @@ static void usage(FILE *to)
           to);
 }
 
-/* A file that is opened in the place of one of the three that the caller closed would be taken for it:
- * messages would go into a trace's page. Commands that are run find it closed, as it was. */
+/* Fills standard descriptors that the caller closed. Otherwise the next file opened would take such a number,
+ * and messages would be written into a trace's page. The descriptors close on exec, so commands that are run
+ * find them closed, as they were. */
 static void fill_standard_files(void)
 {
     int fd;
@@ -76,7 +78,7 @@ int main(int argc, char **argv)
     }
     const char *name = argv[1];
     if (strcmp(name, "help") == 0 && argc == 3) {
-        /* help COMMAND is COMMAND --help. */
+        /* "help COMMAND" is the same as "COMMAND --help". */
         argv[1] = argv[2];
         argv[2] = (char *)(uintptr_t) "--help";
         name = argv[1];

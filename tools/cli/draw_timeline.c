@@ -1,4 +1,4 @@
-/* cudatrace timeline: a line of letters for each thread, time to the right. */
+/* cudatrace timeline: draws a line of letters for each thread, with time from left to right. */
 #include "call_stream.h"
 #include "intern.h"
 #include "number.h"
@@ -20,7 +20,7 @@ enum {
     ROWS_BYTES = 128 << 20, /* memory for the rows that are drawn together */
 };
 
-/* The letter of each category, and its colour as SGR parameters. Categories that are not here are "other". */
+/* The letter of each category, and its colour as SGR parameters. Categories not listed here are "other". */
 static const struct {
     const char *category;
     char letter;
@@ -43,25 +43,25 @@ struct row {
 struct timeline {
     struct ct_scope scope;
     const char *around;
-    int64_t width; /* characters of a line; 0: not given */
-    int colour;    /* number of the choice of --color */
+    int64_t width; /* characters in a line; 0: not given */
+    int colour;    /* index of the choice of --color */
     sqlite3 *connection;
     struct ct_extent extent;
     int64_t from_ns, to_ns;
-    int label, columns;       /* characters of a line before the letters, and number of letters */
+    int label, columns;       /* characters in a line before the letters, and number of letters */
     sqlite3_stmt *threads;    /* query for the threads that have no row yet */
-    struct row *rows;         /* the rows that are drawn together, in the order in which they are printed */
+    struct row *rows;         /* the rows that are drawn together, in printing order */
     struct ct_intern numbers; /* numbers of the rows, from 1, by process and thread */
     size_t count, room;
-    bool used[LETTERS]; /* letters that were printed */
-    int64_t process_id; /* printed last */
+    bool used[LETTERS]; /* letters printed so far */
+    int64_t process_id; /* of the last row printed */
     int shown, left_out;
 };
 
 /* ---- the window ---- */
 
-/* A call with as much before and behind it as it took, or as half a thousandth of the trace, whichever is
- * more. */
+/* Sets the window to a call and a margin before and after it. The margin is the call's duration or 1/2000 of
+ * the trace, whichever is longer. */
 static int take_around(struct timeline *timeline)
 {
     int64_t id = 0;
@@ -99,7 +99,7 @@ static int take_window(struct timeline *timeline)
 
 /* ---- rows ---- */
 
-/* NULL for a thread that is drawn another time. */
+/* Returns NULL for a thread that is not in this batch of rows. */
 static struct row *find_row(const struct timeline *timeline, int64_t process_id, int64_t tid)
 {
     const int64_t number = ct_intern_find(&timeline->numbers, (const int64_t[]){ process_id, tid });
@@ -122,8 +122,8 @@ static char *copy_text(sqlite3_stmt *rows, int column)
     return strdup(text ? text : "");
 }
 
-/* As many threads as there is room for, in the place of those before: SQLITE_ROW when there are any, else
- * SQLITE_DONE or an error. */
+/* Replaces the rows by as many further threads as there is room for. Returns SQLITE_ROW if there are any,
+ * else SQLITE_DONE or an error. */
 static int take_rows(struct timeline *timeline)
 {
     int rc = SQLITE_DONE;
@@ -143,13 +143,13 @@ static int take_rows(struct timeline *timeline)
             return SQLITE_NOMEM;
     }
     if (rc == SQLITE_DONE) {
-        sqlite3_finalize(timeline->threads); /* another step would begin anew */
+        sqlite3_finalize(timeline->threads); /* another step would restart the query */
         timeline->threads = NULL;
     }
     return rc == SQLITE_DONE && timeline->count > 0 ? SQLITE_ROW : rc;
 }
 
-/* Asks for the threads, and makes room for rows of such a width. */
+/* Starts the query for the threads, and makes room for rows of this width. */
 static int begin_rows(struct timeline *timeline)
 {
     timeline->room = ROWS_BYTES / ((size_t)timeline->columns * LETTERS * sizeof(int64_t)) + 1;
@@ -169,7 +169,7 @@ static size_t letter_of(const char *category)
     return i;
 }
 
-/* The beginning of column `c`; that of the one behind the last is the window's end. */
+/* Returns the beginning of column `c`. The column after the last begins at the window's end. */
 static int64_t column_ns(const struct timeline *timeline, int c)
 {
     const double part = (double)c / timeline->columns;
@@ -198,13 +198,15 @@ static bool draw(struct timeline *timeline, int64_t process_id, int64_t tid, con
             break;
         const int64_t ns = (to_ns < end ? to_ns : end) - (from_ns > begin ? from_ns : begin);
         if (ns >= 0 && from_ns < end)
-            row->ns[(size_t)c * LETTERS + letter] += ns > 0 ? ns : 1; /* a call of no length is seen, too */
+            row->ns[(size_t)c * LETTERS + letter] += ns > 0 ? ns : 1; /* makes a call of zero length
+                                                                       * visible */
     }
     return true;
 }
 
-/* Calls in the order of return, until all that began in the window have: but for the long ones, which are
- * asked for. SQLite's code, SQLITE_ABORT for what has been said. */
+/* Draws calls in the order of return, until all that began in the window have returned. A second pass draws
+ * long calls, which have a query of their own. Returns SQLite's code, or SQLITE_ABORT if an error has been
+ * reported. */
 static int draw_calls(struct timeline *timeline)
 {
     struct ct_stream_call call;
@@ -217,7 +219,7 @@ static int draw_calls(struct timeline *timeline)
         scope.to_ns = pass == 0 ? until_ns : INT64_MAX;
         struct ct_stream *stream = ct_stream_open(timeline->connection, &scope);
         if (!stream)
-            return SQLITE_ABORT; /* ct_stream_open() has said why */
+            return SQLITE_ABORT; /* ct_stream_open() has reported why */
         while (good && (pass == 0 ? ct_stream_next(stream, &call)
                                   : ct_stream_next_long(stream, &call) && call.start_ns < timeline->to_ns))
             good = draw(timeline, call.site.process_id, call.site.tid, call.site.category, call.start_ns,
@@ -258,7 +260,8 @@ static bool colours_wanted(const struct timeline *timeline)
     return isatty(STDOUT_FILENO) && !(never && *never) && !(terminal && strcmp(terminal, "dumb") == 0);
 }
 
-/* The category that took most of the column: a capital when calls took half of it, small when less. */
+/* Prints the category with the most time in each column. A capital letter means that calls took at least half
+ * of the column's time, a small letter less. */
 static void print_columns(struct timeline *timeline, const struct row *row, bool colours)
 {
     size_t shown = LETTERS;
@@ -284,7 +287,8 @@ static void print_columns(struct timeline *timeline, const struct row *row, bool
     puts(colours ? "\033[0m" : "");
 }
 
-/* At most so many characters, an ellipsis where the text is cut, spaces up to `padded` of them. */
+/* Prints at most `most` characters, with an ellipsis if the text is cut, padded with spaces to `padded`
+ * characters. */
 static void print_label(const char *text, int most, int padded)
 {
     char *label = ct_printable(text, strlen(text));
@@ -355,7 +359,8 @@ static void print_row(struct timeline *timeline, const struct row *row, bool col
     print_columns(timeline, row, colours);
 }
 
-/* Processes by their start, their threads below them; of many threads those that spent most. */
+/* Prints processes ordered by start, each followed by its threads, busiest first. A terminal gets only the
+ * first ROWS_SHOWN threads. */
 static void print_rows(struct timeline *timeline)
 {
     const bool colours = colours_wanted(timeline), bounded = isatty(STDOUT_FILENO);
@@ -369,7 +374,7 @@ static void print_rows(struct timeline *timeline)
     }
 }
 
-/* However many threads there are: those for which there is room at a time. */
+/* Draws the threads in batches that fit into ROWS_BYTES. */
 static int print_all(struct timeline *timeline)
 {
     int rc = begin_rows(timeline);

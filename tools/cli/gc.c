@@ -1,7 +1,7 @@
-/* cudatrace gc: takes away what killed daemons and the programs that they traced have left in /dev/shm. Only
- * files of this user, whose names are ours to the last letter, and only under the session's lock: a daemon
- * that starts meanwhile waits for it, and hooks do not take it for a daemon's. The segments of all users that
- * the system's daemon left are root's to take away. */
+/* cudatrace gc: removes files that killed daemons and the programs they traced have left in /dev/shm. It
+ * removes only files of this user whose names match ours exactly, and only under the session's lock. A daemon
+ * that starts in the meantime waits for the lock, and hooks do not mistake it for a daemon's. Only root
+ * removes the segments of all users that the system's daemon left. */
 #include "printable.h"
 #include "proc.h"
 #include "room.h"
@@ -30,7 +30,7 @@ struct gc {
     uint64_t removed_bytes, kept_bytes;
 };
 
-/* Says whether a file is removed or kept, and why. */
+/* Whether a file is removed or kept, and why. */
 struct verdict {
     bool remove;
     char why[256];
@@ -52,7 +52,7 @@ __attribute__((format(printf, 2, 3))) static struct verdict verdict_of(bool remo
 
 enum life { GONE, LET_GO /* runs, as another program or with another segment */, RUNS, UNKNOWN };
 
-/* A process of our pid namespace. */
+/* Checks a process of our pid namespace. */
 static enum life life_here(int32_t pid, uint64_t start_ticks)
 {
     struct ct_proc_stat stat;
@@ -64,7 +64,8 @@ static enum life life_here(int32_t pid, uint64_t start_ticks)
     return another || stat.ended ? GONE : RUNS;
 }
 
-/* One of another pid namespace. Where it is not found it may well run, but where all are seen. */
+/* Checks a process of another pid namespace. If it is not found, it may still run, unless we see all
+ * processes. */
 static enum life life_elsewhere(int32_t pid, uint64_t start_ticks)
 {
     if (!ct_proc_shows_all() || start_ticks == 0)
@@ -72,8 +73,9 @@ static enum life life_elsewhere(int32_t pid, uint64_t start_ticks)
     return ct_proc_exists(pid, start_ticks) ? RUNS : GONE;
 }
 
-/* Returns whether the process that made a segment lives. The lock on the segment says so first; pid and start
- * time say it where there is no lock, and tell a process that let its segment go from one that ended. */
+/* Returns whether the process that made a segment is alive. The lock on the segment decides first. Without a
+ * lock, pid and start time decide. After the lock was released, they distinguish a process that released its
+ * segment from one that ended. */
 static enum life life_of(const struct ct_segment *segment, int fd, bool ours)
 {
     switch (ct_segment_hold(segment, fd)) {
@@ -90,7 +92,7 @@ static enum life life_of(const struct ct_segment *segment, int fd, bool ours)
 
 /* ---- verdicts ---- */
 
-/* Bytes of records that were published and not taken. */
+/* Returns the bytes of records that were published and not yet consumed. */
 static uint64_t unstored_bytes(int fd, const struct ct_segment *segment)
 {
     uint64_t slots = 0;
@@ -105,8 +107,8 @@ static uint64_t unstored_bytes(int fd, const struct ct_segment *segment)
     return slots * CT_SLOT_BYTES;
 }
 
-/* Making a segment takes a millisecond, so that an old one without a header was left so. Its maker's number
- * may be one of another namespace, and nobody's here. */
+/* Making a segment takes a millisecond, so an old one without a header was abandoned. The pid in its name may
+ * belong to another namespace and to no process here. */
 static struct verdict judge_incomplete(const struct ct_session_file *file, const struct ct_segment *segment,
                                        int fd, const struct stat *status)
 {
@@ -165,7 +167,7 @@ static struct verdict judge_segment(const struct gc *gc, const struct ct_session
     return verdict;
 }
 
-/* `kept` counts the session's segments that stay: the next daemon wants the control segment for them. */
+/* `kept` counts the session's segments that stay. The next daemon needs the control segment for them. */
 static struct verdict judge(const struct gc *gc, const struct ct_session_file *file, const char *path,
                             const struct stat *status, unsigned kept)
 {
@@ -205,8 +207,10 @@ static void tell(struct gc *gc, const struct ct_session_file *file, const char *
     *(verdict.remove ? &gc->removed_bytes : &gc->kept_bytes) += bytes;
 }
 
-/* The session's lock, as a process holds one: a descriptor, -1 when a daemon or another gc has it. *made:
- * there was no control segment, and the lock's is an empty one. */
+/* Takes the session's lock with F_SETLK, a lock that belongs to this process. F_GETLK shows its pid, so that
+ * hooks can distinguish it from a daemon's lock (F_OFD_SETLK). Returns a descriptor, or -1 if a daemon or
+ * another gc holds the lock. *made is set if there was no control segment and the lock is on a new, empty
+ * one. */
 static int take_lock(const char *control_path, bool *made)
 {
     for (;;) {
@@ -224,7 +228,7 @@ static int take_lock(const char *control_path, bool *made)
             *made = fstat(fd, &held) == 0 && held.st_size == 0;
             return fd;
         }
-        close(fd); /* whoever had the lock took the file away */
+        close(fd); /* the previous holder of the lock removed the file */
     }
 }
 
@@ -250,7 +254,7 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
         else
             verdict = judge(gc, file, path, &status, kept);
         kept += file->kind == CT_FILE_SEGMENT && !verdict.remove;
-        /* Once the name of what is locked is gone, whoever takes it next may be a daemon. */
+        /* Once the locked file has no name, a file of that name may belong to a new daemon. */
         made &= !(file->kind == CT_FILE_CONTROL && verdict.remove);
         tell(gc, file, path, (uint64_t)status.st_blocks * 512, verdict);
     }
@@ -270,12 +274,13 @@ static int compare(const void *left, const void *right)
     const int by_session = strcmp(a->session, b->session);
     if (by_session)
         return by_session;
-    /* Segments, sockets, control segment: what goes last is what the session is locked by. */
+    /* Segments, sockets, control segment. The session's lock is on the control segment, so it is removed
+     * last. */
     return a->kind != b->kind ? (a->kind < b->kind ? 1 : -1) : strcmp(a->name, b->name);
 }
 
-/* Returns whether the file is of a session of this user. The system's session belongs to root, with the
- * segments of all users in it: other users do not touch even their own segments there. */
+/* Returns whether the file belongs to a session of this user. The system's session belongs to root and holds
+ * the segments of all users. Other users do not touch even their own segments in it. */
 static bool is_ours(const struct gc *gc, const struct ct_session_file *file)
 {
     if (gc->where.session_option && strcmp(file->session, gc->where.session) != 0)

@@ -1,4 +1,4 @@
-/* cudatrace import: recordings and JSON lines into a trace of their own, by the daemon's --replay. */
+/* cudatrace import: reads recordings and JSON lines into a new trace, by the daemon's --replay. */
 #include "installed.h"
 #include "subcommand.h"
 #include "where.h"

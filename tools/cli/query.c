@@ -1,4 +1,4 @@
-/* cudatrace sql: a query, and its rows. */
+/* cudatrace sql: runs a query and prints its rows. */
 #include "print_rows.h"
 #include "printable.h"
 #include "sessions.h"
@@ -19,7 +19,7 @@ static int run_queries(sqlite3 *connection, const char *sql, enum ct_format form
             return ct_fail(EXIT_FAILURE, "sql: %s%s", sqlite3_errmsg(connection),
                            prepared == SQLITE_AUTH ? ": a query reads its trace, and does nothing else" : "");
         if (!statement)
-            continue; /* a comment or a space */
+            continue; /* a comment or blanks */
         int rc = SQLITE_READONLY;
         if (sqlite3_stmt_readonly(statement))
             rc = ct_print_rows(statement, format, ct_terminal_width(), stdout, NULL);

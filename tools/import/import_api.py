@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Rewrites hook/function/driver_api.def or hook/function/runtime_api.def from an installed CUDA toolkit and a library's exports.
 
-Names come from the export list, stack words from the prototypes in the CUDA headers. Categories, decoders and what stands before
-the rows belong to people and are carried over; a new function has the category of the one whose name begins most alike, and is
-named for somebody to look at. What no header declares (any more) keeps its words and its signature. A C compiler does the parsing
-that matters: it preprocesses the headers, measures every parameter type, and checks each prototype as this script understood it
-against the one that the header declares.
+Names are taken from the export list, stack words from the prototypes in the CUDA headers. Categories, decoders and the text before
+the rows are maintained by hand and are kept. A new function gets the category of the function whose name shares the longest prefix,
+and is printed for review. A function that no header declares (any more) keeps its words and its signature. A C compiler does the
+critical parsing. It preprocesses the headers, measures every parameter type, and checks each prototype as parsed by this script
+against the declaration in the header.
 
-No part of the build runs this; run it when a new library exports new functions (see docs/hacking.md).
+No part of the build runs this. Run it when a new library exports new functions (see docs/hacking.md).
 """
 
 import argparse
@@ -20,15 +20,15 @@ import tempfile
 
 DEFAULT_INCLUDE = "/usr/local/cuda/include"
 
-# Structs of at most 16 bytes travel in registers, as what they are made of says; larger ones on the stack.
-# Named are those whose size does not tell the letter.
+# Structs of at most 16 bytes are passed in registers according to their members, larger ones on the stack.
+# The small ones are listed by name, since their size does not determine the letter.
 SMALL_STRUCTS = {"CUmemLocation": "L", "struct cudaMemLocation": "L", "dim3": "D"}
 LARGE_STRUCTS = {"F": 20, "E": 24, "P": 32, "S": 64, "G": 280}
 
-# Copied for a function whose prototype nobody knows: the most arguments that any driver function has.
+# Copied for a function with an unknown prototype: the most arguments that any driver function has.
 UNKNOWN_STACK_WORDS = 16
 
-# The headers for interoperation include some that a machine need not have; of those only these types matter.
+# The interoperability headers include others that a machine may lack. Only these types of theirs are needed.
 VDPAU_HEADER = (
     "typedef unsigned int VdpDevice;\n"
     "typedef unsigned int VdpVideoSurface;\n"
@@ -51,15 +51,15 @@ class Api:
 
     layer: str
     soname: str
-    headers: tuple  # the first must be there
+    headers: tuple  # the first must exist
     version_macro: str
-    name: str  # expression of the exports that are rows
+    name: str  # regular expression for the exports that get rows
     status_type: str
     status_enum: re.Pattern
-    results: dict  # type to letter, of functions that return something else than a status
+    results: dict  # type to letter, for functions that do not return a status
 
     def prototypes(self):
-        """The expression for a declaration: result, name, parameters."""
+        """Returns the regular expression for a declaration: result, name, parameters."""
         results = "|".join(re.escape(each) for each in (self.status_type, *self.results))
         return re.compile(rf"\b({results})\s*\b({self.name})\s*\(([^;{{}}]*)\)\s*;")
 
@@ -98,7 +98,7 @@ class Failure(Exception):
 
 
 def run(command, what):
-    """Returns what the command printed; `what` says what for, should it fail."""
+    """Returns the output of the command. `what` names its purpose in the message of a failure."""
     try:
         done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
     except OSError as error:
@@ -154,7 +154,7 @@ def read_exports(api, path):
 
 
 def likest(name, names):
-    """Returns the name that begins most alike."""
+    """Returns the name that shares the longest prefix."""
     return max(sorted(names), key=lambda other: len(os.path.commonprefix([name, other])))
 
 
@@ -184,7 +184,7 @@ def parse_prototypes(api, source):
 
 
 def letter_of(type_name, size, kind):
-    """Returns the signature letter of a type, whose kind is what __builtin_classify_type() said."""
+    """Returns the signature letter of a type. `kind` is the result of __builtin_classify_type()."""
     if kind == 5:
         return "p"
     if kind in (1, 2, 3, 4):
@@ -201,7 +201,7 @@ def letter_of(type_name, size, kind):
 
 
 class Headers:
-    """Reads what the CUDA headers of one installation declare: signatures, status codes, version."""
+    """Reads the declarations in the CUDA headers of one installation: signatures, status codes, version."""
 
     def __init__(self, api, include):
         self.api = api
@@ -213,7 +213,7 @@ class Headers:
             for path, text in STAND_INS.items():
                 os.makedirs(os.path.dirname(os.path.join(directory, path)), exist_ok=True)
                 write_text(os.path.join(directory, path), text)
-            # The old versions of functions are declared only under this macro, the _ptds and _ptsz variants too.
+            # Old versions of functions, and their _ptds and _ptsz variants, are declared only with this macro.
             present = [name for name in api.headers if os.path.isfile(os.path.join(include, name))]
             prelude = "#define __CUDA_API_VERSION_INTERNAL 1\n" + VDPAU_HEADER
             prelude += "".join(f"#include <{name}>\n" for name in present)
@@ -272,15 +272,15 @@ class Headers:
         }
 
     def signature_of_variant(self, name):
-        """Returns the letters of the function that a name is a version of, or None when no header declares it."""
+        """Returns the letters of the function without the suffix of its version, or None if no header declares it."""
         variant = re.sub(r"_pt[ds][sz]$", "", name)
         return self.signatures.get(variant, self.signatures.get(re.sub(r"_v\d+$", "", variant)))
 
 
 def stack_words(signature):
-    """Returns the 8-byte words on the stack by the System V ABI for x86-64, section 3.2.3."""
+    """Returns the number of 8-byte words on the stack, by the System V ABI for x86-64, section 3.2.3."""
     parameters, _, result = signature.partition(">")
-    # A struct that is too large for registers is returned where a hidden first argument points.
+    # A struct that is too large for registers is returned through a hidden first argument.
     integers, floats, words = int(result in LARGE_STRUCTS), 0, 0
     for letter in parameters:
         if letter in LARGE_STRUCTS:
@@ -289,7 +289,7 @@ def stack_words(signature):
             floats += 1
             words += floats > 8
         else:
-            # A struct of two words goes into registers as a whole or not at all.
+            # A struct of two words is passed in registers completely or not at all.
             wanted = 2 if letter == "D" else 1
             if integers + wanted <= 6:
                 integers += wanted
@@ -299,9 +299,9 @@ def stack_words(signature):
 
 
 def stack_column(api, signature, before):
-    """Returns the stack column, `before` being what it was. The driver's table serves every architecture: its large structs by value
-    stand there as what hook/arch/machine.h makes words of. The runtime's stubs are for x86-64 alone, and a row serves all versions of
-    the library, of which an earlier one may have had more: passing on a word too many is harmless."""
+    """Returns the stack column. `before` is its previous content. The driver's table is for every architecture, so large structs by
+    value are written as macros of hook/arch/machine.h, which become words. The runtime's stubs are only for x86-64, and a row is for
+    all versions of the library. An earlier version may have had more words, and passing on too many is harmless."""
     if signature is None:
         return before
     if api is RUNTIME:
@@ -339,7 +339,7 @@ def format_table(before, rows, after):
 
 
 def head_of(path, first, version):
-    """Returns the text before a file's rows, with the toolkit's version put in."""
+    """Returns the text before a file's rows, updated with the toolkit's version."""
     head, found, _ = read_text(path).partition(f"\n{first}")
     if not found:
         raise Failure(f"{path}: holds no line that begins with {first}")
@@ -355,7 +355,7 @@ def format_signatures(before, signatures):
 
 
 def format_status(api, before, old, status):
-    """The file with the layer's statement new, and the other layers' as they were."""
+    """Returns the file with a new statement for the layer. Other layers keep theirs."""
     found = re.findall(r"^(INSERT[^;]*?\('(\w+)',[^;]*;\n)", old, re.M)
     statements = {layer: text for text, layer in found}
     rows = ",\n".join(f"    ('{api.layer}', {code:>3}, '{name}')" for code, name in status)
@@ -380,7 +380,7 @@ def import_api(arguments):
     before, old, after = read_table(arguments.table)
     names = set(read_exports(api, arguments.exports) if arguments.exports else old)
     if api is RUNTIME:
-        names |= old.keys()  # of other versions
+        names |= old.keys()  # functions of other versions
     headers = Headers(api, arguments.include)
     known = (read_signatures(arguments.signatures) if arguments.signatures else {}) | headers.signatures
 

@@ -6,17 +6,17 @@
 writes, from headers that are licensed as MIT,
 
     collector/source/shm/ioctl_names.def   numbers of escapes, RM control commands, RM classes and UVM commands to names
-    hook/ioctl/ioctl_layout.def            where the RM status lies in their structs, over all releases
-    schema/status_ioctl.sql     names of RM's status codes, and of errno's
+    hook/ioctl/ioctl_layout.def            the offset of the RM status in their structs, over all releases
+    schema/status_ioctl.sql     names of RM's status codes, and of errno values
 
-Names are those of the newest release that has the number, so that commands that were taken out keep theirs; but for
-commands of nvidia-modeset, which is numbered anew now and then: they have a row for each release that changed them.
-Where one release has several names for a number: of control commands the one with CMD in it, else the first
-in the header; of classes the first that g_allclasses.h does not call an alias, else the first in class/.
+A name is taken from the newest release that has the number, so that removed commands keep their names. Commands of nvidia-modeset
+are renumbered occasionally. They have a row for each release that changed them. If one release has several names for a number,
+a control command gets the first name with CMD in it, else the first in the header. A class gets the first name that
+g_allclasses.h does not mark as an alias, else the first in class/.
 
-A struct's layout is measured by a C compiler in each release, and has a row for each release that changed it.
+A C compiler measures a struct's layout in each release. The layout has a row for each release that changed it.
 
-No part of the build runs this; run it when a new driver brings new commands.
+No part of the build runs this. Run it when a new driver has new commands.
 """
 
 import argparse
@@ -28,7 +28,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from import_api import Failure, read_text, run, write_text  # noqa: E402: lies beside this file
+from import_api import Failure, read_text, run, write_text  # noqa: E402: in the same folder
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -39,8 +39,8 @@ UVM = "kernel-open/nvidia-uvm"
 MODESET = "src/nvidia-modeset/interface/nvkms-api.h"
 CLASSES = "src/nvidia/generated/g_allclasses.h"
 
-# The struct and status field of each escape that has one, by src/nvidia/arch/nvalloc/unix/src/escape.c and osapi.c.
-# NV_ESC_STATUS_CODE answers with another call's status: that is its result, not how it went.
+# The struct and status field of each escape that has one, from src/nvidia/arch/nvalloc/unix/src/escape.c and osapi.c.
+# NV_ESC_STATUS_CODE returns the status of another call, which is its result and not its own status.
 ESCAPES = [
     ("NV_ESC_RM_ALLOC_MEMORY", "nv_ioctl_nvos02_parameters_with_fd", "params.status"),
     ("NV_ESC_RM_ALLOC_OBJECT", "NVOS05_PARAMETERS", "status"),
@@ -69,7 +69,7 @@ ESCAPES = [
     ("NV_ESC_WAIT_OPEN_COMPLETE", "nv_ioctl_wait_open_complete_t", "adapterStatus"),
 ]
 
-# The first expression that is found in the name decides; `control` where none is. The categories of proto/category.def.
+# The first expression found in the name decides the category, `control` if none is. The categories are those of proto/category.def.
 CATEGORIES = [
     ("event", r"^NV_ESC_(ALLOC|FREE)_OS_EVENT$|^NV_ESC_RM_GET_EVENT_DATA$"),
     ("event", r"^NV01_EVENT|_CTRL_(CMD_)?EVENT_"),
@@ -100,7 +100,7 @@ class Release:
         return [name for name in names if name.endswith(".h")]
 
     def texts(self, under):
-        """{path: text} of the headers below a folder, sorted by path, in one run of git."""
+        """Returns {path: text} of the headers below a folder, sorted by path, in one run of git."""
         paths = sorted(self.files(under))
         blobs = subprocess.run(["git", "-C", self.clone, "cat-file", "--batch"], check=True, capture_output=True,
                                input="".join(f"{self.tag}:{path}\n" for path in paths).encode()).stdout
@@ -123,7 +123,7 @@ class Release:
 
 
 def defines(text, pattern):
-    """(name, value, rest of the line) of the #defines whose name matches, in order."""
+    """Returns (name, value, rest of the line) of the #defines whose name matches, in order."""
     line = re.compile(rf"^[ \t]*#define[ \t]+({pattern})[ \t]+\(?(0[xX][0-9a-fA-F]+|\d+)U?\)?(.*)$", re.M)
     return [(name, int(value, 16 if value[:2].lower() == "0x" else 10), rest) for name, value, rest in line.findall(text)]
 
@@ -141,7 +141,7 @@ def escapes_of(release):
 
 
 def controls_of(release):
-    """Commands are told from other constants by what NVIDIA's generator noted behind them."""
+    """A comment of NVIDIA's generator, at the end of the line, distinguishes commands from other constants."""
     names = {}
     for text in release.texts(f"{SDK}/ctrl").values():
         for name, value, rest in defines(text, r"NV\w+"):
@@ -167,7 +167,7 @@ def classes_of(release):
 
 
 def uvm_header(release):
-    """uvm_ioctl.h without what is for Windows alone."""
+    """Returns uvm_ioctl.h without the parts for Windows."""
     return re.sub(r"^#if defined\(WIN32\).*?^#endif", "", release.text(f"{UVM}/uvm_ioctl.h"), flags=re.M | re.S)
 
 
@@ -181,7 +181,7 @@ def uvm_of(release):
 
 
 def modeset_of(release):
-    """The commands of an enumeration that counts from 0 on."""
+    """Returns the commands of an enumeration that counts from 0."""
     commands = re.search(r"enum NvKmsIoctlCommand \{(.*?)\};", release.text(MODESET), re.S)
     if not commands or "=" in commands[1]:
         raise Failure(f"{release.tag}: {MODESET} has another enum NvKmsIoctlCommand than is understood")
@@ -189,7 +189,7 @@ def modeset_of(release):
 
 
 def modeset_rows(releases):
-    """`releases` from the newest on. The oldest name of a number holds for releases before the first too."""
+    """`releases` begins with the newest. The oldest name of a number also applies to releases before the first."""
     histories = {}
     for release in reversed(releases):
         names = modeset_of(release)
@@ -210,7 +210,7 @@ def category_of(name):
 
 
 def names_rows(releases, modeset):
-    """`releases` from the newest on, and the rows of nvidia-modeset."""
+    """`releases` begins with the newest. `modeset` has the rows of nvidia-modeset."""
     rows = []
     for space, names_of in SPACES:
         names = {}
@@ -225,7 +225,7 @@ def names_rows(releases, modeset):
 
 
 def measure(release):
-    """{(space, number, bytes of the struct): offset of the status}"""
+    """Returns {(space, number, bytes of the struct): offset of the status}."""
     numbers = {name: value for value, name in escapes_of(release).items()}
     commands = uvm_of(release)
     uvm_text = uvm_header(release) + release.text(f"{UVM}/uvm_linux_ioctl.h")
@@ -257,7 +257,7 @@ def measure(release):
 
 
 def layout_rows(releases):
-    """`releases` from the newest on. The oldest layout of a number holds for releases before the first too."""
+    """`releases` begins with the newest. The oldest layout of a number also applies to releases before the first."""
     histories, measured = {}, {}
     for release in reversed(releases):
         key = release.layout_key()
@@ -292,7 +292,7 @@ def status_rows(releases):
 
 
 def head_of(path, releases):
-    """Returns the text before a file's rows, with the releases put in. People write that text; only the releases change."""
+    """Returns the text before a file's rows, with the releases updated. The rest of that text is written by hand."""
     head = re.match(r"(?:/\*.*?\*/\n|(?:--[^\n]*\n)*\n?)", read_text(path), re.S)[0]
     newest = releases[0]
     commit = newest.git("rev-parse", f"{newest.tag}^{{commit}}").strip()

@@ -14,13 +14,14 @@ enum {
     JUMP_BYTES = 5,
     BRANCH_BYTES = 6, /* in its 32-bit form */
     JUMP_SLOT_BYTES = 6,
-    BODY_BYTES_MOST = 1 << 20, /* a driver's exports have some hundreds */
+    BODY_BYTES_MOST = 1 << 20, /* a driver's exports have some hundred bytes */
     SCAN_BYTES = 1 << 20,
     BUFFER_BYTES = BODY_BYTES_MOST + 2 * ALIGNMENT,
 };
 
-/* The code of one function in the area. All moved instructions begin within five bytes. The longest form is a
- * landing, two short branches, which become six bytes each, an instruction of fifteen, and the jump back. */
+/* The code of one function in the area. All moved instructions begin within five bytes. The longest case is a
+ * landing, two short branches, which become six bytes each, an instruction of fifteen bytes, and the jump
+ * back. */
 struct unit {
     uint8_t stub[LANDING_BYTES + JUMP_SLOT_BYTES]; /* jmp *slot(%rip): the patch jumps here */
     uint8_t old[CT_INLINE_JUMP_BYTES];             /* the bytes that the patch replaces */
@@ -107,9 +108,9 @@ static bool is_within(uint64_t at, uint64_t begin, uint64_t end)
     return at >= begin && at < end;
 }
 
-/* Recognises what other tools write over the beginning of a function: a breakpoint, a jump out of the image's
- * code, a jump through a pointer outside the image's data, movabs with a jump to the register, push with
- * ret. */
+/* Recognises code that other tools write over the beginning of a function: a breakpoint, a jump out of the
+ * image's code, a jump through a pointer outside the image's data, movabs and a jump to the register, push
+ * and ret. */
 static bool is_taken(const struct ct_inline_image *image, const struct body *body)
 {
     const uint8_t *code = body->code + body->patch;
@@ -184,7 +185,8 @@ static enum ct_inline_verdict choose_moved(const struct ct_inline_image *image, 
 }
 
 /* Checks that the function does not jump into the patch. A jump to its first byte would be recorded as a
- * call, so only calls may do that. A computed jump may be a `switch` in a loop that begins in the patch. */
+ * call, so only calls may lead there. A computed jump may be a `switch` in a loop that begins in the
+ * patch. */
 static enum ct_inline_verdict check_jumps(const struct body *body)
 {
     const uint64_t patch = body->address + body->patch, patch_end = patch + CT_INLINE_JUMP_BYTES;
@@ -203,7 +205,7 @@ static enum ct_inline_verdict check_jumps(const struct body *body)
 
 /* ---- code that is written ---- */
 
-/* Writes code for an address. `is_far`: some distance was too long. */
+/* Writes code for an address. `is_far` is set if a distance was too long. */
 struct writer {
     uint8_t *to;
     uint64_t at;
@@ -217,7 +219,7 @@ static void write_bytes(struct writer *writer, const uint8_t *bytes, size_t coun
     writer->at += count;
 }
 
-/* Writes a distance that is followed by `behind` more bytes of its instruction. */
+/* Writes a distance. `behind` more bytes of its instruction follow. */
 static void write_distance(struct writer *writer, uint64_t target, size_t behind)
 {
     const int64_t distance = (int64_t)(target - (writer->at + sizeof(int32_t) + behind));
@@ -274,7 +276,7 @@ static void note_moved(struct ct_inline_patch *patch, uint64_t from, uint64_t to
         patch->moved_to[from - patch->address] = to;
 }
 
-/* Makes a function's unit, its patch and its slot. False if a distance is too long. */
+/* Makes a function's unit, its patch and its slot. Returns false if a distance is too long. */
 static bool add(struct ct_inline_plan *plan, const struct body *body)
 {
     const uint32_t index = plan->count;
@@ -313,16 +315,16 @@ static bool add(struct ct_inline_plan *plan, const struct body *body)
     return true;
 }
 
-/* ---- jumps from elsewhere ---- */
+/* ---- jumps from other code ---- */
 
-/* A function on its way to a plan. */
+/* A function considered for a plan. */
 struct candidate {
     const struct ct_inline_function *function;
     uint64_t next, patch_end;
     enum ct_inline_verdict verdict;
 };
 
-/* Refuses the function whose patch has the target inside. `candidates` are sorted by address. */
+/* Refuses the function with the target inside its patch. `candidates` are sorted by address. */
 static void refuse_target(struct candidate *candidates, size_t count, uint64_t target)
 {
     size_t low = 0, high = count;
@@ -351,14 +353,14 @@ static void scan_piece(struct candidate *candidates, size_t count, uint64_t at, 
     }
 }
 
-/* Refuses functions whose patch is jumped into from other code, such as their own cold parts, which linkers
+/* Refuses functions with jumps into their patch from other code, such as their own cold parts, which linkers
  * place far away. Instruction boundaries are unknown, so each byte is read as the beginning of a jump with a
- * 32-bit distance. Other bytes rarely look like a jump into one of a few thousand bytes. False if some code
- * cannot be read. */
+ * 32-bit distance. Other bytes rarely look like a jump to a few thousand given bytes. Returns false if some
+ * code cannot be read. */
 static bool scan_code(const struct ct_inline_image *image, struct candidate *candidates, size_t count,
                       uint8_t buffer[SCAN_BYTES])
 {
-    enum { OVERLAP = 8 }; /* a jump may be in two pieces */
+    enum { OVERLAP = 8 }; /* a jump may be split between two pieces */
     for (uint64_t at = image->code_begin; at < image->code_end; at += SCAN_BYTES - OVERLAP) {
         const uint64_t left = image->code_end - at;
         const size_t bytes = left < SCAN_BYTES ? left : SCAN_BYTES;
@@ -371,7 +373,7 @@ static bool scan_code(const struct ct_inline_image *image, struct candidate *can
 
 /* ---- the plan ---- */
 
-/* Reads a function's code into `buffer`, and decides from it. */
+/* Reads a function's code into `buffer`, and judges it. */
 static enum ct_inline_verdict check_function(const struct ct_inline_image *image,
                                              const struct ct_inline_function *function, uint64_t next,
                                              uint8_t *buffer, struct body *body)
@@ -398,7 +400,7 @@ static int compare(const void *left, const void *right)
            (one->function->address < other->function->address);
 }
 
-/* Decides for each function alone. `candidates` become sorted by address. */
+/* Judges each function on its own. Sorts `candidates` by address. */
 static void check_all(const struct ct_inline_image *image, struct candidate *candidates, size_t count,
                       uint8_t *buffer)
 {
@@ -478,7 +480,7 @@ static uint64_t jump_target(const uint8_t *distance_at, uint64_t end)
     return end + (uint64_t)(int64_t)distance;
 }
 
-/* Reads a unit. False unless it jumps through that slot. */
+/* Reads a unit. Returns false unless it jumps through that slot. */
 static bool read_unit(const struct ct_inline_image *image, uint64_t address, uint64_t slot, struct unit *unit)
 {
     if (is_within(address, image->begin, image->end) ||

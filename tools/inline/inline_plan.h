@@ -24,7 +24,7 @@ struct ct_inline_function {
     uint64_t bytes;   /* its symbol's size */
 };
 
-/* Reads the process's memory. False unless it read all bytes. */
+/* Reads the process's memory. Returns false unless it read all bytes. */
 typedef bool ct_inline_read(void *context, uint64_t address, void *to, size_t bytes);
 
 struct ct_inline_image {
@@ -34,15 +34,15 @@ struct ct_inline_image {
     uint64_t code_begin, code_end; /* of its segment of code */
 };
 
-/* Replaces `old` by `new`, CT_INLINE_JUMP_BYTES of each. A thread stopped `i` bytes after `address` can be
- * resumed at moved_to[i], which has the same effect; 0: no instruction begins there. */
+/* Replaces `old` by `new`, both of CT_INLINE_JUMP_BYTES. A thread stopped `i` bytes after `address` can be
+ * resumed at moved_to[i] with the same effect. 0: no instruction begins there. */
 struct ct_inline_patch {
     uint64_t address;
     uint8_t old[8], new[8];
     uint64_t moved_to[CT_INLINE_JUMP_BYTES];
 };
 
-/* The area has code, which must be mapped readable and executable, and then the slots and their list, which
+/* The area has code, which must be mapped readable and executable. The slots and their list follow, which
  * must be writable. Both parts are whole pages. */
 struct ct_inline_plan {
     uint64_t area, code_bytes, bytes;
@@ -50,41 +50,41 @@ struct ct_inline_plan {
     uint32_t count;    /* of patches, and of the list's rows */
     struct ct_inline_patch *patches;
     struct ct_visit_slot *slots; /* points into the contents */
-    uint64_t slots_address;      /* of that list in the process */
+    uint64_t slots_address;      /* the address of that list in the process */
     uint8_t *verdicts;           /* enum ct_inline_verdict of each function, in the caller's order */
     uint32_t verdict_counts[CT_INLINE_VERDICTS];
 };
 
-/* Returns the size of an area for so many functions. */
+/* Returns the size of an area for `count` functions. */
 uint64_t ct_inline_area_bytes(size_t count);
 
 struct ct_inline_range {
     uint64_t begin, end;
 };
-/* Finds the nearest free place for an area that all of the image can reach by a 32-bit distance. `taken` has
- * all mappings, by address. Returns 0 if there is no such place. */
+/* Finds the nearest free place for an area within a 32-bit distance of all of the image. `taken` has all
+ * mappings, by address. Returns 0 if there is no such place. */
 uint64_t ct_inline_area_place(const struct ct_inline_image *image, const struct ct_inline_range *taken,
                               size_t taken_count, uint64_t bytes);
 
-/* Plans for an area at `area`, of ct_inline_area_bytes(count). 0 or -ENOMEM. The caller frees the plan in
- * both cases. */
+/* Makes a plan for an area at `area`, of ct_inline_area_bytes(count). Returns 0 or -ENOMEM. The caller frees
+ * the plan in both cases. */
 int ct_inline_plan_make(struct ct_inline_plan *plan, const struct ct_inline_image *image,
                         const struct ct_inline_function *functions, size_t count, uint64_t area);
 void ct_inline_plan_free(struct ct_inline_plan *plan);
 
-/* Makes the patch that takes a jump to this slot out again: its `new` has the function's own bytes. False if
- * the function does not begin with such a jump. */
+/* Makes the patch that removes the jump to this slot: its `new` has the function's own bytes. Returns false
+ * if the function does not begin with such a jump. */
 bool ct_inline_undo(const struct ct_inline_image *image, const struct ct_visit_slot *slot,
                     struct ct_inline_patch *patch);
 
-/* Makes the patch again that ct_inline_undo() took out. False if the function or the slot has other content
- * now. */
+/* Makes the patch that restores a jump after ct_inline_undo(). Returns false if the function or the slot has
+ * other content now. */
 bool ct_inline_redo(const struct ct_inline_image *image, const struct ct_visit_slot *slot,
                     struct ct_inline_patch *patch);
 
-/* Returns whether an address is inside a patch: no thread may be there, or return to it, while the patch is
- * written. The patch's first byte is the beginning of an instruction before and after, so it does not count.
- */
+/* Returns whether an address is inside a patch. No thread may be there, or return to it, while the patch is
+ * written. The patch's first byte is the beginning of an instruction before and after, so it does not
+ * count. */
 static inline bool ct_inline_is_inside(const struct ct_inline_patch *patch, uint64_t at)
 {
     return at > patch->address && at < patch->address + CT_INLINE_JUMP_BYTES;

@@ -1,9 +1,9 @@
-/* The plan's verdict on each function (inline_plan.h). Builds without a decoder have these words, too. */
+/* The plan's verdict on each function (inline_plan.h). Builds without a decoder have these texts, too. */
 #ifndef CT_INLINE_VERDICTS_H
 #define CT_INLINE_VERDICTS_H
 
 enum ct_inline_verdict {
-    CT_INLINE_FINE, /* it gets a slot; all others stay as they are */
+    CT_INLINE_FINE, /* it gets a slot; functions with another verdict stay unchanged */
     CT_INLINE_OUTSIDE,
     CT_INLINE_UNREADABLE,
     CT_INLINE_NO_SIZE,
@@ -18,7 +18,7 @@ enum ct_inline_verdict {
     CT_INLINE_FAR,
     CT_INLINE_VERDICTS
 };
-/* A clause whose subject is several functions: "call ...". */
+/* Returns a clause with several functions as its subject: "call ...". */
 const char *ct_inline_reason(enum ct_inline_verdict verdict);
 
 #endif

@@ -28,7 +28,7 @@ static enum ct_instruction_kind kind_of_relative(const ZydisDecodedInstruction *
     return CT_INSTRUCTION_BOUND;
 }
 
-/* Jumps: `jmp *word(%rip)` always reads the same word, as in a call through a table of imports. */
+/* A jump. `jmp *word(%rip)` always reads the same word, as in a call through a table of imports. */
 static enum ct_instruction_kind kind_of_jump(const ZydisDecodedInstruction *read)
 {
     return read->raw.modrm.mod == 0 && read->raw.modrm.rm == 5 ? CT_INSTRUCTION_END : CT_INSTRUCTION_COMPUTED;

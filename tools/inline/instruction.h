@@ -1,5 +1,5 @@
-/* Reads what the planner must know of an x86-64 instruction before it moves it. Only this module calls Zydis,
- * which decodes. */
+/* Reads the facts about an x86-64 instruction that the planner needs to move it. Only this module calls
+ * Zydis, the decoder. */
 #ifndef CT_INSTRUCTION_H
 #define CT_INSTRUCTION_H
 
@@ -31,8 +31,8 @@ struct ct_instruction {
     uint64_t target; /* of a jump, a branch, a call, or a bound instruction */
 };
 
-/* Reads the instruction at address `at` from a copy of the code there. False if it is no instruction, or
- * longer than `bytes`. */
+/* Reads the instruction at address `at` from a copy of the code there. Returns false if it is not an
+ * instruction, or longer than `bytes`. */
 bool ct_instruction_read(const uint8_t *code, size_t bytes, uint64_t at, struct ct_instruction *instruction);
 
 #endif

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 enum {
-    LOOK_S = 1,               /* pause between two looks at a daemon that is silent */
-    CONNECT_S = 10,           /* one that is stopped takes no more connections when a few wait */
-    STATUS_BYTES_MAX = 65536, /* a socket may be anybody's, and say no end of things */
+    LOOK_S = 1,               /* pause between two looks at a silent daemon */
+    CONNECT_S = 10,           /* a stopped daemon accepts no more connections once a few wait */
+    STATUS_BYTES_MAX = 65536, /* any process may own the socket and send without end */
 };
 
 static int connect_as(const struct ct_where *where, uint32_t uid)
@@ -36,7 +36,8 @@ int ct_client_connect(const struct ct_where *where)
     return fd >= 0 || ct_real_euid() == 0 ? fd : connect_as(where, 0);
 }
 
-/* Gets the process and user at the other end of the socket; false when the kernel does not say. */
+/* Gets the process and user at the other end of the socket. Returns false if the kernel does not report
+ * them. */
 static bool peer_of(int fd, struct ucred *peer)
 {
     socklen_t bytes = sizeof(*peer);
@@ -57,13 +58,13 @@ int ct_client_connect_path(const char *path, uint32_t uid)
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)) == 0 &&
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
         connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && peer_of(fd, &peer) &&
-        ct_session_uid_of(peer.uid) == uid) /* a name like that can be anybody's */
+        ct_session_uid_of(peer.uid) == uid) /* any user can make a socket of that name */
         return fd;
     close(fd);
     return -1;
 }
 
-/* The process that listens, 0 when it is not known. */
+/* Returns the process that listens, 0 if it is not known. */
 static pid_t daemon_of(int fd)
 {
     struct ucred peer;
@@ -86,8 +87,8 @@ const char *ct_client_why(int fd)
     return why;
 }
 
-/* Waits until `until_ns`, 0 being as long as it takes, for a daemon that is busy, and gives up one that is
- * found stopped at two looks in a row: it may just be told to go on. */
+/* Waits for a busy daemon until `until_ns`, without limit if that is 0. Gives up when two looks in a row find
+ * the daemon stopped. After one look, it may be about to continue. */
 static bool read_byte(int fd, uint64_t until_ns, char *byte)
 {
     for (bool stopped = false; !until_ns || ct_monotonic_ns() < until_ns;) {

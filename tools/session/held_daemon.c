@@ -24,8 +24,8 @@ static const char *const daemon_option[CT_DAEMON_OPTIONS] = {
 
 enum { SAID_BYTES = 8192 };
 
-/* fakeroot's library ends its program when what it was loaded for has ended, which a daemon may outlive; and
- * it would have it lied to about whose files are. */
+/* Removes fakeroot's library from LD_PRELOAD. It would end the daemon together with the program that fakeroot
+ * was started for, and would report wrong owners of files to it. */
 static void leave_fakeroot(void)
 {
     char kept[8192] = "";
@@ -43,7 +43,7 @@ static void leave_fakeroot(void)
     setenv("LD_PRELOAD", kept, 1);
 }
 
-/* Signals that our caller ignores or blocks are no wish about a daemon. */
+/* Resets signals that our caller ignores or blocks, since that is not meant for the daemon. */
 static void become_daemon(const char *command, char *const argv[])
 {
     sigset_t none;
@@ -67,7 +67,7 @@ static void read_said(int fd, char said[SAID_BYTES])
     said[n] = '\0';
 }
 
-/* Starts a daemon and waits until it serves; what it says goes to `said`. */
+/* Starts a daemon and waits until it serves. Its messages go to `said`. */
 static int start_daemon(const char *command, const struct ct_where *where,
                         const char *const wishes[CT_DAEMON_OPTIONS], char said[SAID_BYTES])
 {
@@ -88,7 +88,7 @@ static int start_daemon(const char *command, const struct ct_where *where,
             argv[n++] = wishes[i];
         }
     }
-    /* While SIGCHLD is ignored, waitpid() does not tell how a child ended. */
+    /* While SIGCHLD is ignored, waitpid() does not report how a child ended. */
     struct sigaction on_child;
     sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, &on_child);
     const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
@@ -99,7 +99,7 @@ static int start_daemon(const char *command, const struct ct_where *where,
         become_daemon(command, (char *const *)(uintptr_t)argv);
     }
     close(ends[1]);
-    read_said(ends[0], said); /* the daemon lets go of its standard error once it serves */
+    read_said(ends[0], said); /* the daemon closes its standard error once it serves */
     close(ends[0]);
     pid_t ended;
     while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR)
@@ -110,10 +110,11 @@ static int start_daemon(const char *command, const struct ct_where *where,
 
 enum { STOPPED = -2 };
 
-/* A connection that keeps the daemon; -1 when there is none to keep, STOPPED after reporting. */
+/* Returns a connection that keeps the daemon, -1 if there is no daemon to keep, or STOPPED after reporting an
+ * error. */
 static int try_hold(const char *command, const struct ct_where *where, char database[CT_ANSWER_BYTES])
 {
-    /* A user who names a database wants one of their own, and the system's daemon does not write that. */
+    /* A user who names a database wants a trace of their own, which the system's daemon does not write. */
     const int fd = where->database ? ct_client_connect_own(where) : ct_client_connect(where);
     if (fd < 0)
         return -1;
@@ -123,11 +124,11 @@ static int try_hold(const char *command, const struct ct_where *where, char data
     if (stopped)
         ct_fail(EXIT_FAILURE, "%s: the daemon of session '%s' %s", command, where->session,
                 ct_client_why(fd));
-    close(fd); /* if it is not stopped, it is just leaving */
+    close(fd); /* a daemon that is not stopped is about to leave */
     return stopped ? STOPPED : -1;
 }
 
-/* Chooses the session. The first of these that there is:
+/* Chooses the session, the first of these that exists:
  * - the session that the user named, by --session, or by $CUDATRACE_SESSION without --db;
  * - the session default, if it is served and --db was not given;
  * - the session whose daemon writes the database (--db, or ./trace.db);
@@ -151,7 +152,7 @@ static void choose_session(struct ct_where *where)
         ct_session_derive(where, where->database);
 }
 
-/* Returns whether the daemon that we hold writes the database that the user asked for. */
+/* Returns whether the held daemon writes the database that the user named. */
 static bool writes_it(const struct ct_where *where, const char *database)
 {
     uint64_t trace;
@@ -159,8 +160,9 @@ static bool writes_it(const struct ct_where *where, const char *database)
            (ct_session_is_served(where, &trace) && trace == ct_trace_identity(where->database));
 }
 
-/* Two runs that start at once race for the session and its database: one starts the daemon, and the other
- * finds it, now or a moment later. One that is starting or leaving has the session and answers nobody. */
+/* Two runs that start at the same time race for the session and its database. One starts the daemon, and the
+ * other finds it, now or a moment later. A daemon that is starting or leaving holds the session and answers
+ * no request. */
 int ct_daemon_hold(const char *command, struct ct_where *where, const char *const wishes[CT_DAEMON_OPTIONS],
                    char database[CT_ANSWER_BYTES], int *status)
 {
@@ -169,7 +171,7 @@ int ct_daemon_hold(const char *command, struct ct_where *where, const char *cons
     const uint64_t until_ns = ct_monotonic_ns() + PATIENCE_S * UINT64_C(1000000000);
     char said[SAID_BYTES] = "";
     uint64_t trace;
-    bool is_started = false; /* just now: connects at once, however long the start has taken */
+    bool is_started = false; /* in the last round: connects at once, however long the start took */
     for (int refusals = 0; is_started || ct_monotonic_ns() < until_ns;) {
         *where = wanted;
         is_started = false;
@@ -192,14 +194,14 @@ int ct_daemon_hold(const char *command, struct ct_where *where, const char *cons
             is_started = *status == EXIT_SUCCESS;
             if (is_started)
                 continue;
-            /* A refusal may be about a moment: that of another daemon's coming or going. */
+            /* The first refusal may be temporary, while another daemon starts or leaves. */
             if (*status == EXIT_USAGE || (!ct_session_is_served(where, &trace) &&
                                           !strstr(said, "another cudatraced") && ++refusals > 1))
                 break;
         }
         nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
     }
-    /* The daemon reports one line, in which the command takes the place of its name. */
+    /* The daemon reports one line. Replaces its name by the command's. */
     static const char name[] = "cudatraced: ";
     const size_t named = sizeof(name) - 1;
     if (strncmp(said, name, named) == 0)

@@ -1,4 +1,4 @@
-/* Explains to users why calls are not in a trace, by cause. */
+/* Explains to users why calls are missing from a trace, by cause. */
 #ifndef CT_LOSSES_H
 #define CT_LOSSES_H
 

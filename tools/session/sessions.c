@@ -12,7 +12,7 @@
 
 enum { ANSWER_S = 2 };
 
-/* One that is served: this user's, or the system's. */
+/* A served session: this user's, or the system's. */
 struct served {
     char name[CT_SESSION_MAX + 1];
     uint32_t uid;
@@ -43,7 +43,7 @@ static int compare(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* Sorted by name; to be freed. */
+/* Returns the list sorted by name; the caller frees it. */
 static struct list list_served(const char *dir)
 {
     struct list list = { 0 };
@@ -67,7 +67,7 @@ static void take(struct ct_where *where, const char *name)
     where->session = where->session_found;
 }
 
-/* Asks the daemon which file it writes. */
+/* Queries the daemon for the file that it writes. */
 static bool ask_database(const struct ct_where *where, const struct served *served,
                          char database[CT_ANSWER_BYTES])
 {
@@ -80,7 +80,7 @@ static bool ask_database(const struct ct_where *where, const struct served *serv
     return said;
 }
 
-/* A second name of the file (a hard link), and a numbered one, have another identity than the trace. */
+/* A hard link and a numbered file have another identity than the trace. */
 static bool may_have_other_name(const char *path)
 {
     char first[PATH_MAX];
@@ -158,7 +158,7 @@ void ct_session_prefer_live(struct ct_where *where, const char *command)
         where->session_option = where->session;
 }
 
-/* A daemon names the file that it began with, which may be any of the trace's. */
+/* A daemon reports the file that it began with, which may be any file of the trace. */
 int ct_session_connect_writer(const struct ct_where *where, const char *path)
 {
     struct ct_where whose = *where;
@@ -199,7 +199,8 @@ void ct_sessions_say(const struct ct_where *where)
     free(list.served);
 }
 
-/* Asks the session's daemon which trace it writes; ./trace.db where none answers. False after reporting. */
+/* Queries the session's daemon for the trace that it writes. The path is ./trace.db if none answers. Returns
+ * false after reporting an error. */
 static bool ask_trace(const struct ct_where *where, char path[CT_ANSWER_BYTES])
 {
     const int daemon = ct_client_connect(where);

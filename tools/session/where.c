@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The directory of the session's files, made absolute. */
+/* Makes the folder of the session's files absolute. */
 static int settle_shm_dir(const char *command, struct ct_where *where)
 {
     char cwd[PATH_MAX] = "";

@@ -1,5 +1,5 @@
-/* Reads the options that say where a command looks: --db, --session and --shm-dir. A command's table has
- * those of them that mean something to it. Called by all commands that read a trace or talk to a daemon. */
+/* Reads the options that select the session and the trace: --db, --session and --shm-dir. A command's table
+ * has those that apply to it. Called by all commands that read a trace or talk to a daemon. */
 #ifndef CT_WHERE_H
 #define CT_WHERE_H
 
@@ -9,9 +9,9 @@
 
 struct ct_where {
     const char *database;                   /* NULL: not given */
-    const char *session;                    /* valid */
+    const char *session;                    /* a valid name */
     const char *session_option;             /* NULL: not given by --session */
-    const char *shm_dir_option;             /* the same of --shm-dir */
+    const char *shm_dir_option;             /* NULL: not given by --shm-dir */
     bool session_named;                     /* by --session or by $CUDATRACE_SESSION */
     char session_found[CT_SESSION_MAX + 1]; /* room for a name that sessions.h finds */
     char shm_dir[CT_SHM_DIR_BYTES];         /* the folder of the session's files, absolute */
@@ -35,7 +35,7 @@ struct ct_where {
     CT_OPTION_DB(where_, "the trace (default: ./trace.db)"),                                                 \
         CT_OPTION_SESSION(where_, "the trace of that session's daemon"), CT_OPTION_SHM_DIR(where_)
 
-/* ct_options_parse() of a table with these; then `where` is as it was said, and checked. */
+/* Runs ct_options_parse() for a table with these options, and sets and checks the fields of `where`. */
 int ct_where_parse(int argc, char **argv, const struct ct_usage *usage, struct ct_where *where, int *first);
 
 #endif

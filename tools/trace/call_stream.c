@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Looking a site up costs some microseconds, and a trace has any number of them: threads come and go. */
+/* Sites are cached, since looking one up takes some microseconds. The cache is bounded: threads start and
+ * end, so that a trace may have any number of sites. */
 enum { SITES_KEPT = 1 << 16 };
 
 struct file {
@@ -19,10 +20,10 @@ struct file {
     bool has_long;
 };
 
-/* At the place that its numbers have, until another one comes to have it. */
+/* A cached site, at the index that its numbers give, until another site replaces it. */
 struct kept_site {
     int64_t site_id;
-    uint32_t epoch; /* of the stream when it was read; 0: unused */
+    uint32_t epoch; /* the stream's epoch when it was read; 0: unused */
     bool is_wanted;
     struct ct_site site;
 };
@@ -32,9 +33,9 @@ struct ct_stream {
     struct ct_scope scope;
     uint32_t files;
     struct file file[CT_SERIES_FILES_MAX];
-    uint32_t at;         /* the file that calls are read from, the oldest first */
-    sqlite3_stmt *calls; /* the query that reads them */
-    bool is_look;        /* the query reads one file, and `rows_max` rows of it */
+    uint32_t at;         /* the file that calls are read from, from the oldest to the newest */
+    sqlite3_stmt *calls; /* the query for them */
+    bool is_look;        /* the query reads one file, and at most `rows_max` rows of it */
     int64_t rows_max, rows, position;
     struct kept_site *sites;
     uint32_t epoch;
@@ -42,8 +43,8 @@ struct ct_stream {
     int error;
 };
 
-/* A query of schema/stream.sql, each %s of which is the file's schema. Streams have had no names in traces of
- * schema 5. */
+/* Prepares a query of schema/stream.sql, with each %s replaced by the file's schema. Traces of schema 5 have
+ * no names of streams. */
 static sqlite3_stmt *prepare(struct ct_stream *stream, const char *sql, uint32_t file, bool with_names)
 {
     static const char name[] = ", stream_name";
@@ -66,7 +67,7 @@ static sqlite3_stmt *prepare(struct ct_stream *stream, const char *sql, uint32_t
     return statement;
 }
 
-/* The one copy that lives as long as the stream. */
+/* Returns the only copy of a text, which lives as long as the stream. */
 static const char *keep(struct ct_stream *stream, const unsigned char *text)
 {
     bool failed = false;
@@ -96,7 +97,7 @@ static enum ct_site_kind kind_of(const struct ct_site *site)
     return strcmp(site->name, "nvtxRangeStart") == 0 ? CT_SITE_START : CT_SITE_PUSH;
 }
 
-/* Reads a site from the file; false when the file has no site of that number. */
+/* Reads a site from the file. Returns false if the file has no site of that number. */
 static bool read_site(struct ct_stream *stream, uint32_t number, int64_t site_id, struct ct_site *site)
 {
     struct file *file = &stream->file[number];
@@ -125,7 +126,7 @@ static bool read_site(struct ct_stream *stream, uint32_t number, int64_t site_id
     return found && site->layer && site->name && site->category;
 }
 
-/* NULL for one whose calls are not wanted, or that is not there. */
+/* Returns NULL if the site does not exist or its calls are not wanted. */
 static const struct ct_site *find_site(struct ct_stream *stream, uint32_t number, int64_t site_id)
 {
     struct kept_site *kept = &stream->sites[((uint64_t)site_id + number) % SITES_KEPT];
@@ -192,7 +193,7 @@ static sqlite3_stmt *window(struct ct_stream *stream, const char *sql, uint32_t 
     return rows;
 }
 
-/* The next row that is wanted; false behind the last. */
+/* Gets the next wanted row. Returns false after the last. */
 static bool step(struct ct_stream *stream, sqlite3_stmt *rows, uint32_t file, struct ct_stream_call *call)
 {
     int rc = SQLITE_DONE;
@@ -207,7 +208,7 @@ static bool step(struct ct_stream *stream, sqlite3_stmt *rows, uint32_t file, st
         const int64_t duration_ns = sqlite3_column_int64(rows, 1);
         call->id = sqlite3_column_int64(rows, 0);
         if (call->id < 0 || duration_ns < 0 || duration_ns > call->id)
-            continue; /* no daemon wrote that */
+            continue; /* not from a daemon */
         call->start_ns = call->id - duration_ns;
         call->has_bytes = sqlite3_column_type(rows, 3) == SQLITE_INTEGER;
         call->bytes = sqlite3_column_int64(rows, 3);
@@ -236,8 +237,8 @@ bool ct_stream_next(struct ct_stream *stream, struct ct_stream_call *call)
     return false;
 }
 
-/* In each file they are in the order of their starts; one may have begun long before another of an earlier
- * file. */
+/* Each file has them in the order of their starts. A call may have begun long before a call of an earlier
+ * file, so the files are merged. */
 bool ct_stream_next_long(struct ct_stream *stream, struct ct_stream_call *call)
 {
     struct file *first = NULL;

@@ -1,6 +1,6 @@
 /* The calls of a trace one after the other, by their return, in bounded memory: all files, a window, some
- * processes, some functions. What a call has in common with others (its site) is looked up, and kept for the
- * next calls as long as there is room. */
+ * processes, some functions. The properties that a call shares with others (its site) are looked up, and
+ * cached as long as there is room. */
 #ifndef CT_CALL_STREAM_H
 #define CT_CALL_STREAM_H
 
@@ -11,15 +11,15 @@
  * in another thread. A mark has no length. */
 enum ct_site_kind { CT_SITE_CALL, CT_SITE_PUSH, CT_SITE_START, CT_SITE_MARK };
 
-/* Its texts live as long as the stream, and equal ones are one. */
+/* Its texts live as long as the stream. Equal texts have the same address. */
 struct ct_site {
     int64_t process_id, pid, tid;
-    const char *layer, *name, *category, *status_name; /* status_name: NULL for a code that is not known */
+    const char *layer, *name, *category, *status_name; /* status_name: NULL for an unknown code */
     enum ct_site_kind kind;
     int32_t depth, status;
     bool has_failed;
     int64_t recorded_ns; /* when the last recording of its process began; 0: unknown */
-    uint32_t file;       /* in which it is, 0 being the newest */
+    uint32_t file;       /* the file that has it, 0 being the newest */
 };
 
 struct ct_stream_call {
@@ -33,20 +33,20 @@ struct ct_stream_call {
 bool ct_stream_wants(const struct ct_scope *scope, int64_t pid, const char *layer, const char *name);
 
 struct ct_stream;
-/* The connection is that of a trace, of one file or several, and stays the caller's. NULL after reporting; a
- * trace that changes is seen as it is now until the end. */
+/* The connection is to a trace of one or more files, and stays the caller's. A trace that changes is seen as
+ * it is now until the stream is closed. Returns NULL after reporting an error. */
 struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_scope *scope);
 void ct_stream_close(struct ct_stream *stream);
 
-/* The next call; false at the end, or after an error. */
+/* Gets the next call. Returns false at the end, or after an error. */
 bool ct_stream_next(struct ct_stream *stream, struct ct_stream_call *call);
-/* The next of those that took more than CT_STREAM_LONG_NS, by their start: all others that began before a
- * moment have been returned by the time that calls of CT_STREAM_LONG_NS later are. */
+/* Gets the next call that took more than CT_STREAM_LONG_NS, by its start. When ct_stream_next() returns a
+ * call that returned at T, all other calls that began before T - CT_STREAM_LONG_NS have been returned. */
 #define CT_STREAM_LONG_NS INT64_C(100000000)
 bool ct_stream_next_long(struct ct_stream *stream, struct ct_stream_call *call);
 
-/* The row that says more of a launch, a launch of a graph, a copy or a range; NULL where there is none. Its
- * columns are those of schema/stream.sql; it is valid until the next call of this. */
+/* Returns the row with details of a launch, a launch of a graph, a copy or a range, NULL if there is none.
+ * Its columns are those of schema/stream.sql. It is valid until the next call of this function. */
 enum ct_detail {
     CT_DETAIL_NONE,
     CT_DETAIL_LAUNCH,
@@ -62,7 +62,7 @@ enum ct_detail {
 };
 sqlite3_stmt *ct_stream_detail(struct ct_stream *stream, const struct ct_stream_call *call,
                                enum ct_detail *detail);
-/* Returns the call's row of that kind; NULL where it has none. Valid until the next call with that kind. */
+/* Returns the call's row of that kind, NULL if it has none. Valid until the next call with that kind. */
 sqlite3_stmt *ct_stream_detail_of(struct ct_stream *stream, const struct ct_stream_call *call,
                                   enum ct_detail detail);
 
@@ -78,17 +78,18 @@ void ct_stream_look(struct ct_stream *stream, uint32_t file, enum ct_look look, 
                     int64_t to_ns, int64_t rows_max);
 /* After the last call of a look, returns whether the file had no more rows. */
 bool ct_stream_is_through(const struct ct_stream *stream);
-/* Returns the call_id of the last row that a look read, wanted or not; `from_ns` - 1 if it read none. */
+/* Returns the call_id of the last row that a look read, wanted or not, `from_ns` - 1 if it read none. */
 int64_t ct_stream_position(const struct ct_stream *stream);
-/* Finds a call in the file of a look that has no more rows. False if the scope does not include it. */
+/* Finds a call in the file of a look that has no more rows. Returns false if the scope does not include
+ * it. */
 bool ct_stream_find(struct ct_stream *stream, int64_t call_id, struct ct_stream_call *call);
-/* Discards what is known of sites. The daemon reuses their numbers after it has removed calls. */
+/* Discards the cached sites. The daemon reuses their numbers after it has removed calls. */
 void ct_stream_forget_sites(struct ct_stream *stream);
-/* Prepares a query of schema/stream.sql for a file; the caller finalizes it. NULL, with the error set, when
- * it fails. */
+/* Prepares a query of schema/stream.sql for a file; the caller finalizes it. Returns NULL, with the error
+ * set, if it fails. */
 sqlite3_stmt *ct_stream_ask(struct ct_stream *stream, const char *sql, uint32_t file);
 
-/* SQLITE_OK, or why the stream ended. */
+/* Returns SQLITE_OK, or why the stream ended. */
 int ct_stream_error(const struct ct_stream *stream);
 
 #endif

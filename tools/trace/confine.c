@@ -1,11 +1,12 @@
-/* Actions are allowed by name, so that what a later SQLite adds is denied until somebody has looked at it. */
+/* Actions are allowed by name, so that new actions of a later SQLite are denied until they have been
+ * reviewed. */
 #include "confine.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* Pragmas that tell something and change nothing. With an argument they are about a table, or are refused: an
- * argument is how the others are set. */
+/* Pragmas that report something and change nothing. An argument is allowed if it names a table. The other
+ * pragmas are set by an argument, so it is denied. */
 static const struct {
     const char *name;
     bool takes_argument;
@@ -20,8 +21,8 @@ static const struct {
     { "collation_list", false },  { "data_version", false },   { "database_list", false },
 };
 
-/* The first reaches the process's memory, the others files; most builds of SQLite lack them or keep them off.
- */
+/* The first reaches the process's memory, the others files. Most builds of SQLite lack them or keep them
+ * off. */
 static const char *const functions_denied[] = { "fts3_tokenizer", "load_extension", "readfile", "writefile",
                                                 "edit",           "fsdir",          "lsmode" };
 
@@ -54,8 +55,8 @@ static int authorize(void *data, int action, const char *first, const char *seco
     case SQLITE_TRANSACTION: /* several queries of one moment */
         return SQLITE_OK;
     case SQLITE_UPDATE:
-        /* So SQLite calls declaring the columns of a table that is a function. Updating would be refused
-         * besides, by the setting that makes a connection defensive and by how the file is opened. */
+        /* SQLite reports this action when it declares the columns of a table-valued function. A real update
+         * would fail anyway, because the connection is defensive and the file is opened read-only. */
         return strcmp(first, "sqlite_master") == 0 ? SQLITE_OK : SQLITE_DENY;
     case SQLITE_PRAGMA:
         return pragma_is_harmless(first, second) ? SQLITE_OK : SQLITE_DENY;
@@ -74,7 +75,7 @@ static int give_up(void *data)
 
 void ct_trace_hurry(sqlite3 *connection)
 {
-    enum { STEPS_MAX = 1000000 }; /* instructions of SQLite's machine; an honest trace takes a few dozen */
+    enum { STEPS_MAX = 1000000 }; /* instructions of SQLite's virtual machine; a trace takes a few dozen */
     sqlite3_progress_handler(connection, STEPS_MAX, give_up, NULL);
 }
 
@@ -90,7 +91,7 @@ void ct_trace_confine(sqlite3 *connection)
         { SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0 },
         { SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0 },
     };
-    /* Far above what a trace has: a number that a file made up does not become memory. */
+    /* Far above the needs of a trace, so that a number in a forged file cannot cause a large allocation. */
     static const struct {
         int limit, value;
     } limits[] = {
@@ -105,7 +106,7 @@ void ct_trace_confine(sqlite3 *connection)
         sqlite3_db_config(connection, settings[i].option, settings[i].value, NULL);
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
         sqlite3_limit(connection, limits[i].limit, limits[i].value);
-    /* A file that somebody cuts short is then an error of a read, and no SIGBUS. */
+    /* If another process truncates the file, a read then fails instead of raising SIGBUS. */
     sqlite3_exec(connection, "PRAGMA mmap_size = 0; PRAGMA cell_size_check = 1", NULL, NULL, NULL);
     sqlite3_set_authorizer(connection, authorize, NULL);
 }

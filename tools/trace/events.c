@@ -1,6 +1,6 @@
-/* Calls come by their return. All that began before a moment and took no more than CT_STREAM_LONG_NS have
- * come when those that return so much later do; those that took longer are read a second time, by their
- * start. So no more events are held back than happen in that time. */
+/* Calls arrive in the order of return. When a call that returned at T arrives, all calls that began before T
+ * - CT_STREAM_LONG_NS have arrived, except longer ones. Those are read a second time, by their start. So at
+ * most the events of that time are held back. */
 #include "events.h"
 
 #include "room.h"
@@ -14,15 +14,14 @@ struct ct_nest {
     size_t depth, room;
 };
 
-/* An entry of the heap: what the order depends on, and the slot of the call. It is small because the heap
- * moves it about. */
+/* An entry of the heap: its order, and the slot of the call. It is small because the heap moves it. */
 struct ct_moment {
     int64_t at_ns;
-    uint64_t order; /* the order in which entries of one moment came */
+    uint64_t order; /* the order of arrival, for entries of one moment */
     uint32_t call;  /* slot in `held` */
     int32_t depth;
     bool is_begin;
-    bool is_return; /* false for a call without length, whose end is sorted as a beginning */
+    bool is_return; /* false for a call without length, whose end is sorted like a beginning */
 };
 
 struct ct_held {
@@ -33,7 +32,7 @@ struct ct_held {
 
 /* ---- the heap ---- */
 
-/* Orders by time. At one moment returns come first, then beginnings, the outer one before the inner one. */
+/* Orders by time. At the same moment, returns come first, then beginnings, outer ones before inner ones. */
 static bool is_before(const struct ct_moment *a, const struct ct_moment *b)
 {
     if (a->at_ns != b->at_ns)
@@ -45,7 +44,7 @@ static bool is_before(const struct ct_moment *a, const struct ct_moment *b)
     return a->order < b->order;
 }
 
-/* A slot for the call, of so many moments. */
+/* Returns a slot for the call, which gets this many entries in the heap. */
 static uint32_t hold(struct ct_events *events, const struct ct_stream_call *call, uint32_t moments)
 {
     events->failed |=
@@ -56,7 +55,7 @@ static uint32_t hold(struct ct_events *events, const struct ct_stream_call *call
     if (slot)
         events->free = events->held[slot].next;
     else
-        slot = (uint32_t)(events->held_count += events->held_count == 0 ? 2 : 1) - 1; /* 0 is nobody's */
+        slot = (uint32_t)(events->held_count += events->held_count == 0 ? 2 : 1) - 1; /* slot 0 is not used */
     events->held[slot] = (struct ct_held){ .call = *call, .moments = moments };
     return slot;
 }
@@ -123,9 +122,9 @@ void ct_events_end(struct ct_events *events)
     events->until_ns = INT64_MAX;
 }
 
-/* ---- what threads are in ---- */
+/* ---- the open calls of threads ---- */
 
-/* Threads that are in nothing need no slot: there may have been any number of them. */
+/* Frees the slots of threads without open calls, since a trace may have any number of threads. */
 static void forget_idle(struct ct_events *events)
 {
     size_t busy = 0;
@@ -143,7 +142,7 @@ static void forget_idle(struct ct_events *events)
     events->open_count = busy;
 }
 
-/* NULL, and `failed`, without memory. */
+/* Returns NULL, with `failed` set, without memory. */
 static struct ct_nest *nest_of(struct ct_events *events, const struct ct_site *site)
 {
     const int64_t thread[2] = { site->process_id, site->tid };
@@ -186,8 +185,8 @@ static void open_nest(struct ct_events *events, struct ct_event *event)
                                                        .in_call = event->around.in_call || is_call };
 }
 
-/* Closes the call or range that ends. All that lies in it has returned, so it is the innermost of its thread,
- * or it was never opened and lies across others. */
+/* Closes the call or range that ends. All calls within it have returned. So it is the innermost of its
+ * thread, or it crosses others and was never opened. */
 static void close_nest(struct ct_events *events, struct ct_event *event)
 {
     struct ct_nest *open = nest_of(events, &event->call.site);

@@ -1,4 +1,4 @@
-/* The calls of a stream as their beginnings and returns, in the order of time, in bounded memory. */
+/* Turns the calls of a stream into beginnings and returns, in the order of time, in bounded memory. */
 #ifndef CT_EVENTS_H
 #define CT_EVENTS_H
 
@@ -9,15 +9,15 @@ struct ct_event {
     int64_t at_ns;
     bool is_begin;
     struct ct_stream_call call;
-    /* It begins in one that ends before it: ranges of two domains may, and one that is popped in a call.
-     * Where it is true of the beginning it is of the end; started ranges always do, as far as this is
-     * concerned. */
+    /* It began within another call or range that ends before it. That happens with ranges of two domains, and
+     * with a range that is popped within a call. Beginning and end have the same value. Started ranges always
+     * count as across. */
     bool is_across;
-    /* The call or pushed range of its thread that it began in; its layer is NULL where there is none. */
+    /* The call or pushed range of its thread that it began in; `layer` is NULL if there is none. */
     struct ct_enclosing {
         int64_t id, start_ns;
         const char *layer;
-        bool in_call; /* it is one of the runtime or the driver, or lies in one */
+        bool in_call; /* it is a call of the runtime or the driver, or within one */
     } around;
 };
 
@@ -34,7 +34,7 @@ struct ct_events {
     size_t held_count, held_room;
     uint32_t free;                   /* the first free slot of `held`; 0: none */
     int64_t until_ns;                /* events before this moment are due */
-    struct ct_stream_call long_call; /* the next call that took long, by its start */
+    struct ct_stream_call long_call; /* the next long call, by its start */
     struct ct_intern threads;        /* numbers, from 1, of the threads in `open` */
     struct ct_nest *open;
     size_t open_count, open_room;
@@ -42,11 +42,12 @@ struct ct_events {
 };
 
 void ct_events_begin(struct ct_events *events, struct ct_stream *stream);
-/* Takes the next call of the stream: all of them have to come, in its order. */
+/* Takes the next call of the stream. All calls must be passed, in the stream's order. */
 void ct_events_add(struct ct_events *events, const struct ct_stream_call *call);
-/* Behind the last call: all that is left is due. */
+/* After the last call: all remaining events are due. */
 void ct_events_end(struct ct_events *events);
-/* The next event that is due; false when more calls have to come first, or memory ran out (`failed`). */
+/* Gets the next event that is due. Returns false if more calls must be added first, or memory ran out
+ * (`failed`). */
 bool ct_events_next(struct ct_events *events, struct ct_event *event);
 void ct_events_finish(struct ct_events *events);
 

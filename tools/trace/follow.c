@@ -11,7 +11,7 @@
 
 /* The rows of a look take some hundredths of a second. */
 enum { ROWS_MAX = 20000 };
-/* Between two searches for a later file than the next one, which may have been removed. */
+/* The pause between two searches for a later file than the next one, which may have been removed. */
 #define SEARCH_INTERVAL_NS UINT64_C(1000000000)
 
 /* A file of the trace: the name of the trace's first file, and its own number. */

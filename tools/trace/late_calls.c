@@ -34,7 +34,7 @@ bool ct_late_calls_pass(struct ct_late_calls *late, struct ct_stream *stream, in
     return good && rc == SQLITE_DONE;
 }
 
-/* Sets `count`; false when SQLite failed. */
+/* Sets `count`. Returns false if SQLite failed. */
 static bool count_rows(struct ct_stream *stream, size_t *count)
 {
     sqlite3_stmt *row = ct_stream_ask(stream, ct_sql_stream_count_late, 0);
@@ -44,7 +44,7 @@ static bool count_rows(struct ct_stream *stream, size_t *count)
     return good;
 }
 
-/* Compares all rows with those that were seen. Both are sorted. */
+/* Compares all rows with the late calls that were seen. Both are sorted. */
 static bool compare(struct ct_late_calls *late, struct ct_stream *stream)
 {
     sqlite3_stmt *rows = ct_stream_ask(stream, ct_sql_stream_late_calls, 0);

@@ -13,10 +13,11 @@ struct ct_late_calls {
     int64_t *fresh; /* sorted call_ids of the others; the first `given` of them were returned */
     size_t fresh_count, fresh_room, given;
     uint64_t due_ns;  /* the moment of the next search */
-    bool is_deferred; /* the last search was left out, because it was not due */
+    bool is_deferred; /* the last search was skipped because it was not due */
 };
 
-/* The next two are called within a look (call_stream.h). False when SQLite failed, or memory ran out. */
+/* The next two functions are called within a look (call_stream.h). They return false if SQLite failed, or
+ * memory ran out. */
 
 /* Marks late calls from `from_ns` to `to_ns` as seen. The reader has read this range in order. */
 bool ct_late_calls_pass(struct ct_late_calls *late, struct ct_stream *stream, int64_t from_ns, int64_t to_ns);
@@ -24,14 +25,14 @@ bool ct_late_calls_pass(struct ct_late_calls *late, struct ct_stream *stream, in
  * rarely that it takes a twentieth of the time, unless `at_once`. */
 bool ct_late_calls_find(struct ct_late_calls *late, struct ct_stream *stream, bool at_once);
 
-/* Returns the next new one; false after the last. */
+/* Gets the next new call. Returns false after the last. */
 bool ct_late_calls_next(struct ct_late_calls *late, int64_t *call_id);
 bool ct_late_calls_are_left(const struct ct_late_calls *late);
-/* Marks those that were returned as seen. ct_late_calls_find() will find the others again. False without
- * memory. */
+/* Marks the calls that were returned as seen. ct_late_calls_find() will find the others again. Returns false
+ * without memory. */
 bool ct_late_calls_settle(struct ct_late_calls *late);
 
-/* Forgets those that returned before `before_ns`, after the daemon has removed them. */
+/* Forgets calls that returned before `before_ns`, after the daemon has removed them. */
 void ct_late_calls_forget(struct ct_late_calls *late, int64_t before_ns);
 /* Forgets all, for another file. */
 void ct_late_calls_clear(struct ct_late_calls *late);

@@ -12,7 +12,7 @@
 bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent)
 {
     extent->begin_ns = ct_ask_number(connection, "SELECT min(started_ns) FROM processes", 0, -1);
-    /* max() would read all of a trace of several files. */
+    /* max() would read the whole trace if it has several files. */
     extent->end_ns =
         ct_ask_number(connection, "SELECT call_id FROM calls ORDER BY call_id DESC LIMIT 1", 0, -1);
     extent->end_ns = ct_ask_number(connection, "SELECT max(?1, (SELECT max(ended_ns) FROM processes))",
@@ -22,13 +22,13 @@ bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent)
     return extent->begin_ns >= 0 && extent->end_ns >= extent->begin_ns;
 }
 
-/* Enough for any clock, and for sums of a few of them. */
+/* Enough for any clock, and for sums of a few such times. */
 #define MOMENT_MAX_NS INT64_C(4000000000000000000)
 
 /* The result of reading a text: no moment, a moment too far away to count in nanoseconds, or a moment. */
 enum reading { NONE, FAR, READ };
 
-/* "12.5", "350ms": nanoseconds. */
+/* Reads "12.5" or "350ms" as nanoseconds. */
 static enum reading read_span(const char *text, int64_t *ns)
 {
     static const struct {
@@ -54,7 +54,7 @@ bool ct_take_span(const struct ct_option *option, const char *value)
     return read_span(value, option->to) == READ;
 }
 
-/* So long behind a moment of the trace, or, negative, before it. */
+/* Adds a span to a moment of the trace. A negative span gives a moment before it. */
 static enum reading add_span(int64_t moment_ns, int64_t span_ns, int64_t *at_ns)
 {
     if (__builtin_add_overflow(moment_ns, span_ns, at_ns) || *at_ns > MOMENT_MAX_NS ||
@@ -63,8 +63,8 @@ static enum reading add_span(int64_t moment_ns, int64_t span_ns, int64_t *at_ns)
     return READ;
 }
 
-/* Converts a local time with mktime(). A date that is none is refused: mktime() would take the 31st of April
- * for the 1st of May. */
+/* Converts a local time with mktime(). A date that does not exist is rejected: mktime() would take the 31st
+ * of April as the 1st of May. */
 static enum reading read_time(struct tm *time, int64_t fraction_ns, const struct ct_extent *extent,
                               int64_t *at_ns)
 {
@@ -80,8 +80,8 @@ static enum reading read_time(struct tm *time, int64_t fraction_ns, const struct
     return add_span(ns, 0, at_ns);
 }
 
-/* "14:03:02.5", "2026-11-22 14:03:02": of the day on which the trace began, where none is said; local time.
- */
+/* Reads "14:03:02.5" or "2026-11-22 14:03:02" as local time. Without a date, the day is the one on which the
+ * trace began. */
 static enum reading read_clock(const char *text, const struct ct_extent *extent, int64_t *at_ns)
 {
     static const char *const forms[] = { "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M",
@@ -103,7 +103,7 @@ static enum reading read_clock(const char *text, const struct ct_extent *extent,
         const int64_t day_ns = INT64_C(86400) * 1000000000;
         if (reading == READ && forms[i][1] == 'H' && *at_ns < extent->begin_ns &&
             *at_ns + day_ns <= extent->end_ns)
-            *at_ns += day_ns; /* behind midnight */
+            *at_ns += day_ns; /* after midnight */
         return reading;
     }
     return NONE;

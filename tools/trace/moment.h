@@ -1,4 +1,4 @@
-/* Times as people write them, and the time that a trace covers. */
+/* Reads times as people write them, and finds the time that a trace covers. */
 #ifndef CT_MOMENT_H
 #define CT_MOMENT_H
 
@@ -7,17 +7,18 @@
 #include <stdint.h>
 
 struct ct_extent {
-    int64_t begin_ns, end_ns; /* CLOCK_MONOTONIC: the start of the first process, the last that is known of */
-    int64_t realtime_offset_ns; /* to be added for nanoseconds since 1970 */
+    int64_t begin_ns, end_ns;   /* CLOCK_MONOTONIC: the start of the first process, the last known moment */
+    int64_t realtime_offset_ns; /* added to them, it gives nanoseconds since 1970 */
 };
 
-/* False for a trace without a process. */
+/* Returns false for a trace without a process. */
 bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent);
 /* For a table of options. Reads a duration such as "1.5ms" or "2s", in seconds without a unit, into an
  * int64_t of nanoseconds. */
 struct ct_option;
 bool ct_take_span(const struct ct_option *option, const char *value);
-/* False after reporting a text that is no moment; *at_ns is within 126 years of the clock's beginning. */
+/* Returns false after reporting a text that is not a moment. *at_ns is within 126 years of the clock's
+ * beginning. */
 bool ct_moment_take(const char *command, const char *option, const char *text, const struct ct_extent *extent,
                     int64_t *at_ns);
 

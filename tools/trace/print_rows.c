@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A value as text, ended by a NUL and perhaps holding others; `bytes` is its length. What type it has is to
- * be asked before: reading it as text may change that. */
+/* Returns a value as text, ended by a NUL. It may hold others: `bytes` is its length. Callers get the value's
+ * type first, since reading it as text may change that. */
 static const char *text_of(sqlite3_stmt *statement, int column, size_t *bytes)
 {
     const unsigned char *text = sqlite3_column_text(statement, column);
@@ -14,7 +14,7 @@ static const char *text_of(sqlite3_stmt *statement, int column, size_t *bytes)
     return text ? (const char *)text : "";
 }
 
-/* NULL without memory, as SQLite has it. */
+/* SQLite returns NULL without memory. */
 static const char *name_of(sqlite3_stmt *statement, int column)
 {
     const char *name = sqlite3_column_name(statement, column);
@@ -23,12 +23,12 @@ static const char *name_of(sqlite3_stmt *statement, int column)
 
 /* ---- tables, for people ---- */
 
-/* Widths and decimals come from the first rows, which are held back until they are known. What is wider than
- * WIDTH_MAX does not make the other rows so. */
+/* Widths and decimals are taken from the first rows, which are held back until they are known. A value wider
+ * than WIDTH_MAX does not widen the other rows. */
 enum { ROWS_MEASURED = 1000, BYTES_MEASURED = 16 * 1024 * 1024, WIDTH_MAX = 1000, DECIMALS_MAX = 6 };
 
-/* Columns of text are cut no narrower than this where lines are short. The first column keeps more, since it
- * says what the row is about. */
+/* Columns of text are cut no narrower than this when lines are short. The first column keeps more, since it
+ * names the subject of the row. */
 enum { FIRST_MIN = 26, TEXT_MIN = 12 };
 
 struct column {
@@ -42,9 +42,9 @@ struct table {
     sqlite3_stmt *statement;
     struct column *column;
     int columns;
-    int width;     /* the most that the table may have; 0: any */
-    int shown;     /* number of columns that have room, from the first */
-    int paragraph; /* the one column that is printed, as a paragraph; -1: all are */
+    int width;     /* the maximum width of the table; 0: any */
+    int shown;     /* number of columns for which there is room, from the first */
+    int paragraph; /* the only column that is printed, as a paragraph; -1: all are */
     char **name;   /* the names of the columns, printable */
     char **cell;   /* the cells of the rows that were measured */
     int rows;      /* number of measured rows */
@@ -58,7 +58,7 @@ static int step(struct table *table)
     return rc;
 }
 
-/* Numbers that a query formatted as text stand to the right as well. */
+/* Numbers that a query formatted as text are aligned to the right as well. */
 static bool looks_like_number(const char *text)
 {
     return *text && strspn(text, "+-.0123456789") == strlen(text);
@@ -76,8 +76,8 @@ static void pad(int count, FILE *to)
         fprintf(to, "%*s", count, "");
 }
 
-/* A cell, an ellipsis where it is cut. Decimal points stand below each other: zeros behind a number that has
- * fewer decimals than others of its column, spaces behind one that has none. */
+/* Prints a cell, with an ellipsis if it is cut. Decimal points are aligned. A number with fewer decimals than
+ * others of its column is padded with zeros, a number without any with spaces. */
 static void print_cell(const struct column *column, const char *text, bool last, FILE *to)
 {
     const bool number = column->numbers && *text;
@@ -108,7 +108,7 @@ static void print_row(const struct table *table, char **cell, FILE *to)
     }
 }
 
-/* A header stands over numbers to the right; it has no decimals to align. */
+/* Headers of numbers are aligned to the right, and have no decimals to align. */
 static void print_header(const struct table *table, FILE *to)
 {
     for (int c = 0; c < table->shown; c++) {
@@ -130,7 +130,8 @@ static void widen(struct column *column, int width)
         column->width = width < WIDTH_MAX ? width : WIDTH_MAX;
 }
 
-/* The row that the statement stands on, a string to be freed for each column; how many bytes they have. */
+/* Copies the current row of the statement: a string for each column, which the caller frees. Returns their
+ * sum of bytes. */
 static size_t copy_row(const struct table *table, char **cell)
 {
     size_t sum = 0, bytes;
@@ -170,7 +171,7 @@ static void measure(struct table *table)
     }
 }
 
-/* Makes the table as narrow as `width`: first the widest texts are cut, then columns at its end left out. */
+/* Makes the table as narrow as `width`: cuts the widest texts first, then leaves out columns at its end. */
 static void fit(struct table *table, int width)
 {
     int sum = -2;
@@ -197,7 +198,7 @@ static void fit(struct table *table, int width)
             break;
         }
     }
-    /* A column was cut to keep another one that was left out after all: it gets the room back. */
+    /* A column may have been cut to keep another one that was then left out. It gets the room back. */
     for (int c = 0; width > 0 && c < table->shown && sum < width; c++) {
         if (table->column[c].cut) {
             table->column[c].width += width - sum;
@@ -216,7 +217,7 @@ static void name_left_out(const struct table *table, FILE *to)
     fputs(")\n", to);
 }
 
-/* A column of this name is a text, and all that is for people of its row. */
+/* A column of this name holds a text, and people see only that text of its row. */
 static int paragraph_of(const struct table *table)
 {
     for (int c = 0; c < table->columns; c++) {
@@ -237,7 +238,7 @@ static int read_rows(struct table *table)
     return rc;
 }
 
-/* In words: a line for each paragraph of text. */
+/* Prints a text in lines, broken at spaces. */
 static void print_paragraph(const char *text, int width, FILE *to)
 {
     const int most = width > 0 && width < 100 ? width : 100;
@@ -255,7 +256,7 @@ static void print_paragraph(const char *text, int width, FILE *to)
     }
 }
 
-/* Each row, those that were measured first. */
+/* Prints each row, the measured ones first. */
 static int print_each(struct table *table, int rc, void (*print)(const struct table *, char **cell, FILE *),
                       FILE *to)
 {
@@ -362,7 +363,7 @@ int ct_print_json_members(sqlite3_stmt *row, const char *before, FILE *to)
     return members;
 }
 
-/* An array of objects, one a line. */
+/* Prints an array of objects, a line each. */
 static int print_json(struct table *table, FILE *to)
 {
     const char *before = "[\n";

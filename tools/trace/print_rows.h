@@ -1,4 +1,4 @@
-/* The rows of a query: as text for people, as csv, json and markdown for programs. */
+/* Prints the rows of a query: as text for people, as csv, json and markdown for programs. */
 #ifndef CT_PRINT_ROWS_H
 #define CT_PRINT_ROWS_H
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 enum ct_format { CT_FORMAT_TEXT, CT_FORMAT_CSV, CT_FORMAT_JSON, CT_FORMAT_MARKDOWN, CT_FORMAT_COUNT };
-/* `to_`: an int. */
+/* `to_` points to an int. */
 #define CT_OPTION_FORMAT(to_)                                                                                \
     {                                                                                                        \
         .name = "format", .value = "F",                                                                      \
@@ -16,9 +16,9 @@ enum ct_format { CT_FORMAT_TEXT, CT_FORMAT_CSV, CT_FORMAT_JSON, CT_FORMAT_MARKDO
         .take = ct_take_choice, .choices = "text|csv|json|markdown"                                          \
     }
 
-/* Runs a prepared statement and prints its rows; an SQLite result code, 0 when all is well. As text no line
- * is longer than `width` characters, unless that is 0: long texts are cut, then columns left out and named.
- * JSON is an array, with a line's end. `rows` may be NULL. */
+/* Runs a prepared statement and prints its rows. Returns an SQLite code, 0 for success. With text, no line is
+ * longer than `width` characters unless that is 0: long texts are cut, then columns are left out and named.
+ * JSON is an array, with a newline at its end. `rows` gets the number of rows, and may be NULL. */
 int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, int width, FILE *to, int64_t *rows);
 /* Prints a statement's current row as members of a JSON object: "a":1,"b":"x". `before` precedes the first,
  * a comma each other one. Leaves NULLs out. Returns the number of members. */

@@ -1,4 +1,4 @@
-/* The part of a trace that a command is about: --pid, --from, --to, --layers and --calls. */
+/* The part of a trace that a command uses: --pid, --from, --to, --layers and --calls. */
 #ifndef CT_SCOPE_H
 #define CT_SCOPE_H
 
@@ -9,13 +9,13 @@ struct ct_scope {
     int64_t pid;              /* 0: all */
     int64_t recorded_ns;      /* only processes whose recording began then or later; 0: all */
     struct ct_selecting only; /* layers and functions */
-    const char *from, *to;    /* as given; NULL: not */
+    const char *from, *to;    /* as given; NULL: not given */
     int64_t from_ns,
         to_ns; /* bounds of return times, set by ct_scope_settle(); 0 and INT64_MAX: none given */
 };
-/* All of a trace. */
+/* Returns the scope of a whole trace. */
 struct ct_scope ct_scope_all(void);
-/* Returns whether no option chose a part of it. */
+/* Returns whether no option selects a part of the trace. */
 bool ct_scope_is_all(const struct ct_scope *scope);
 
 #define CT_OPTIONS_OF_WINDOW(scope_, help_)                                                                  \
@@ -25,11 +25,11 @@ bool ct_scope_is_all(const struct ct_scope *scope);
         .help = "up to T: seconds since the trace began (12.5, 350ms), before its end\n"                     \
                 "(-10s), of the day (14:03:02), or as in the database (@NANOSECONDS)"                        \
     }
-/* Makes moments of what was given. CT_GO_ON, or the exit status after reporting. */
+/* Converts --from and --to into times. Returns CT_GO_ON, or the exit status after reporting an error. */
 int ct_scope_settle(struct ct_scope *scope, const char *command, const struct ct_extent *extent);
-/* False after reporting that the trace has no process of that number. */
+/* Returns false after reporting that the trace has no process with that pid. */
 bool ct_scope_has_process(const struct ct_scope *scope, const char *command, sqlite3 *connection);
-/* Says that there is no call in it, and how long the trace is; returns the status. */
+/* Reports that there is no call in it, and how long the trace is. Returns the status. */
 int ct_scope_say_empty(int status, const char *command, const struct ct_extent *extent);
 
 #endif

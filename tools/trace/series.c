@@ -1,5 +1,5 @@
-/* A trace of several files, read as one: finding them, and temporary views in the place of the newest one's.
- */
+/* Reads a trace of several files as one: finds the files, and makes temporary views that replace those of the
+ * newest file. */
 #include "series.h"
 
 #include "confine.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The text meta.series of a file; false when it has none. */
+/* Reads the text meta.series of a file. Returns false if it has none. */
 static bool read_series(const char *path, char series[CT_SERIES_BYTES])
 {
     struct ct_trace_facts facts;
@@ -22,8 +22,8 @@ static bool read_series(const char *path, char series[CT_SERIES_BYTES])
     return series[0] != '\0';
 }
 
-/* Adds the files of the trace at `path` from number `from` on that are of the series; where `series` is
- * empty, of the newest one's. */
+/* Adds the files of the trace at `path` that belong to the series, from number `from` on. If `series` is
+ * empty, it becomes that of the newest file. */
 static void collect(struct ct_series *found, const char *path, uint32_t from, char series[CT_SERIES_BYTES])
 {
     char file[sizeof(found->path[0])], of_file[CT_SERIES_BYTES];
@@ -61,7 +61,7 @@ bool ct_series_find(const char *path, struct ct_series *found)
     return found->files > 0;
 }
 
-/* The folder of a file that need not exist any more, without symbolic links. */
+/* Gets the folder of a file, without symbolic links. The file itself may no longer exist. */
 static bool resolve_folder(const char *path, char folder[PATH_MAX])
 {
     char named[PATH_MAX];
@@ -83,10 +83,10 @@ bool ct_series_has(const char *wanted, const char *served)
 
 /* ---- views over all files ---- */
 
-/* As schema/views.sql says. */
+/* Generated from schema/views.sql. */
 static const struct {
     const char *view;
-    const char *key, *table; /* set where a row may go on in later files; NULL where one file has it */
+    const char *key, *table; /* set if a row may continue in later files; NULL if one file has all of it */
 } views[] = {
 #define ROW(view_, key_, table_) { view_, key_, table_ },
     CT_VIEWS(ROW)
@@ -136,7 +136,7 @@ static void add_totals(sqlite3_str *sql, uint32_t files)
     sqlite3_str_appendall(sql, ";");
 }
 
-/* Executes the statements, which are freed. */
+/* Executes the statements and frees them. */
 static int execute(sqlite3 *connection, char *statements)
 {
     const int rc = statements ? sqlite3_exec(connection, statements, NULL, NULL, NULL) : SQLITE_NOMEM;
@@ -144,8 +144,8 @@ static int execute(sqlite3 *connection, char *statements)
     return rc;
 }
 
-/* Attaches an earlier file, and reads it: its log is open then, too, and a daemon that removes both takes
- * nothing away from who reads. */
+/* Attaches an earlier file and reads from it. That opens its log, too, so that both stay readable if a daemon
+ * removes them. */
 static int attach(sqlite3 *connection, const char *path, const char *schema)
 {
     char *uri = ct_trace_file_uri(path);
@@ -159,8 +159,8 @@ static int attach(sqlite3 *connection, const char *path, const char *schema)
     return rc;
 }
 
-/* Attaches the earlier files that are still there, and lays views over all of them. The oldest is removed
- * first, and behind the last one that is there the others are not looked for. */
+/* Attaches the earlier files that still exist, and makes views over all files. The daemon removes the oldest
+ * file first, so the search ends at the first file that is missing. */
 static int attach_all(sqlite3 *connection, const struct ct_series *series)
 {
     uint32_t files = 1;

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
-/* A statement that stands on its first row, to be finalized; NULL when there is none. */
+/* Returns a statement with its first row, which the caller finalizes. Returns NULL if there is no row. */
 static sqlite3_stmt *first_row(sqlite3 *connection, const char *sql, int64_t bound)
 {
     sqlite3_stmt *statement = NULL;
@@ -73,15 +73,15 @@ bool ct_trace_why(sqlite3 *connection, int rc, char *why, size_t bytes)
 
 /* ---- opening ---- */
 
-/* A trace without a write-ahead log has no daemon at work and is read as a file that does not change: SQLite
- * would else leave files beside it that a reader may not remove, or fail in a folder that cannot be written.
- */
+/* A trace without a write-ahead log is not being written. It is opened as a file that does not change.
+ * Otherwise SQLite would create files next to it that a reader may not remove, or fail in a folder that
+ * cannot be written. */
 char *ct_trace_file_uri(const char *path)
 {
     char *wal = sqlite3_mprintf("%s-wal", path);
     const bool is_written = wal && access(wal, F_OK) == 0;
-    /* Between two slashes and a third there is a host: none. What is no path for SQLite (:memory:, file:…) is
-     * one behind a folder. */
+    /* The host after the two slashes is empty. A relative path begins with a folder, so that SQLite does not
+     * see names such as :memory: or file:…. */
     sqlite3_str *uri = sqlite3_str_new(NULL);
     sqlite3_str_appendall(uri, path[0] == '/' ? "file://" : "file:./");
     for (const char *at = path; *at; at++) {
@@ -95,7 +95,8 @@ char *ct_trace_file_uri(const char *path)
     return sqlite3_str_finish(uri);
 }
 
-/* Why a file is not even opened: a FIFO would have us wait, a device may do something. NULL for none. */
+/* Returns why a file must not be opened, NULL if it may be. Opening a FIFO would block, and opening a device
+ * may have side effects. */
 static const char *refusal(const char *path)
 {
     struct stat status;

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* At another boot the daemon begins the next numbered file: whoever names the first one should know. */
+/* After another boot the daemon begins the next numbered file, which a user who names the first one should
+ * know. */
 static void note_successor(const char *path, const struct ct_series *series)
 {
     char newest[sizeof(series->path[0])];
@@ -23,7 +24,7 @@ static void note_successor(const char *path, const struct ct_series *series)
                 series->files + series->left_out, series->files);
 }
 
-/* Returns whether the file is a trace that this version can read; false after saying what it is. */
+/* Returns whether the file is a trace that this version can read. Returns false after reporting why not. */
 static bool is_ours(const char *path, sqlite3 *connection)
 {
     const int64_t version = ct_ask_number(connection, "PRAGMA user_version", 0, -1);

@@ -43,7 +43,7 @@ static_assert(sizeof(struct ct_area_data) <= CT_AREA_PAIRS - CT_AREA_DATA, "data
 static_assert(CT_AREA_PAIRS_MOST * CT_PAIR_BYTES <= CT_AREA_GUARD - CT_AREA_PAIRS, "pairs");
 static_assert(CT_AREA_PAIRS_MOST * CT_AREA_THUNK_BYTES <= CT_AREA_DATA - CT_AREA_THUNKS, "thunks");
 
-/* ---- what is copied in ---- */
+/* ---- the copied code ---- */
 
 extern const uint8_t ct_area_code_begin[], ct_area_code_end[], ct_area_code_common[], ct_area_code_arm[],
     ct_area_code_disarm[], ct_area_code_leave[];
@@ -59,7 +59,7 @@ static void put_distance(uint8_t *to, uint64_t target, uint64_t behind)
     memcpy(to, &distance, sizeof(distance));
 }
 
-/* Writes the code and all thunks, as they lie from the beginning of any area. */
+/* Writes the code and all thunks, at their offsets from the beginning of any area. */
 static void write_code(uint8_t code[CT_AREA_DATA])
 {
     enum { LEAQ_BYTES = 7, JMP_BYTES = 5 };
@@ -108,7 +108,8 @@ int ct_area_file(struct ct_stop *stop, const char *name, uint64_t name_at, int *
     if (fd == -EINVAL) /* before Linux 6.3 */
         fd = ct_stop_call(stop, SYS_memfd_create, name_at, MFD_CLOEXEC, 0, 0, 0, 0);
     if (fd >= 0 && fd <= STDERR_FILENO) {
-        /* The program has closed its standard input, output or error, and expects its next file there. */
+        /* The program has closed its standard input, output or error, and expects that its next file gets
+         * that number. */
         const int64_t higher =
             ct_stop_call(stop, SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1, 0, 0, 0);
         ct_stop_call(stop, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
@@ -171,7 +172,7 @@ int ct_area_make(struct ct_area *area, struct ct_stop *stop)
     return ct_area_read(area) ? 0 : -ESRCH;
 }
 
-/* ---- what is in it ---- */
+/* ---- its data ---- */
 
 bool ct_area_write(const struct ct_area *area)
 {
@@ -205,7 +206,7 @@ int ct_area_write_pairs(struct ct_area *area, struct ct_area_pair *pairs, size_t
     return ct_memory_write(area->memory, at, pairs, bytes) ? 0 : -ESRCH;
 }
 
-/* ---- what a thread does in it ---- */
+/* ---- routines that a stopped thread runs ---- */
 
 static int run(const struct ct_area *area, struct ct_stop *stop, const uint8_t *label, uint64_t stack)
 {

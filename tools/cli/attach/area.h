@@ -1,6 +1,6 @@
 /* The area of a visit in the process: code, its data, and a stack. It is mapped once, from a file without a
- * name, which names it in /proc/PID/maps, and privately, so that a child of fork() has its own. It is never
- * unmapped, because a thread may be inside it. */
+ * path, whose name is shown in /proc/PID/maps. It is a private mapping, so that a child of fork() has its
+ * own. It is never unmapped, because a thread may be inside it. */
 #ifndef CT_ATTACH_AREA_H
 #define CT_ATTACH_AREA_H
 
@@ -19,8 +19,8 @@ struct ct_area_data {
     uint64_t magic; /* CT_AREA_MAGIC */
     uint32_t state;
     uint32_t answer; /* enum ct_visit_answer to CT_VISIT_RECORD, or CT_AREA_NOT_LOADED */
-    int32_t pid;     /* as the process itself knows it */
-    int32_t file;    /* the library's descriptor there, -1: none */
+    int32_t pid;     /* in its own namespace */
+    int32_t file;    /* the library's descriptor in the process, -1: none */
     uint32_t pair_count;
     uint32_t left; /* enum ct_visit_answer to CT_VISIT_LEAVE */
     uint64_t file_inode, file_device;
@@ -45,31 +45,32 @@ struct ct_area {
     struct ct_area_data data;
 };
 
-/* Finds the area that an earlier visit of this build has left; address 0 where there is none. */
+/* Finds the area that an earlier visit of this build has left. Its address is 0 if there is none. */
 void ct_area_find(struct ct_area *area, const struct ct_memory *memory);
-/* Maps one, where there is none, in a stopped thread. 0 or -errno; then nothing is left. */
+/* Maps an area, if there is none, in a stopped thread. Returns 0 or -errno; nothing is left after an
+ * error. */
 int ct_area_make(struct ct_area *area, struct ct_stop *stop);
 /* Returns whether the process records because of a visit. */
 static inline bool ct_area_records(const struct ct_area *area)
 {
     return area->address && area->data.state == CT_AREA_DONE && area->data.answer == CT_VISIT_DONE;
 }
-/* Writes data, and reads it. False: the memory is gone. */
+/* Write and read the data. Return false if the memory is gone. */
 bool ct_area_write(const struct ct_area *area);
 bool ct_area_read(struct ct_area *area);
-/* Sets one word of it. */
+/* Sets one word of the data. */
 bool ct_area_set(const struct ct_area *area, size_t offset, uint32_t value);
-/* Writes the pairs and their number, and fills in their thunks. -EBUSY if other pairs are there, which a
- * thread may be using; only appending is possible. */
+/* Writes the pairs and their number, and fills in their thunks. Returns -EBUSY if other pairs exist, which a
+ * thread may be using. Only appending is possible. */
 int ct_area_write_pairs(struct ct_area *area, struct ct_area_pair *pairs, size_t count);
 
-/* Make a stopped thread do something. 0 or -errno. */
+/* Have a stopped thread run one of the routines. Return 0 or -errno. */
 int ct_area_arm(const struct ct_area *area, struct ct_stop *stop);
 int ct_area_disarm(const struct ct_area *area, struct ct_stop *stop);
 int ct_area_leave(const struct ct_area *area, struct ct_stop *stop);
 
-/* A file without a name, made in a stopped thread, open in this process, too (*own). The descriptor there, or
- * -errno. `name_at` is memory of the process for its name. */
+/* Makes a file without a path in a stopped thread, and opens it in this process, too (*own). Returns the
+ * descriptor in the process, or -errno. `name_at` is memory of the process for the name. */
 int ct_area_file(struct ct_stop *stop, const char *name, uint64_t name_at, int *own);
 
 #endif

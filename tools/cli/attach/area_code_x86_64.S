@@ -1,9 +1,9 @@
-/* The code of a visit, which is copied into the process (area.c). It finds its data by its own place, and has
- * no relocation.
+/* The code of a visit, which is copied into the process (area.c). It addresses its data relative to itself,
+ * and has no relocation.
  *
  * Thunks replace functions in the driver's table of entry points. While the area is ARMED, the first call of
- * the process takes them out again, loads the hook and calls cudatrace_visit() on the area's own stack. Then
- * it jumps to the new value of its slot. All other calls jump to their function at once. */
+ * the process removes them again, loads the hook and calls cudatrace_visit() on the area's own stack. Then it
+ * jumps to the new value of its slot. All other calls jump to their function at once. */
 #include "area_layout.h"
 
 #include <asm/unistd.h>
@@ -46,10 +46,10 @@
 ct_area_code_begin:
 code_begin:
 
-/* ---- in a thread that is stopped, by ptrace: no stack ---- */
+/* ---- in a thread stopped by ptrace: without a stack ---- */
 
-/* Puts each thunk into its slot, where that holds what was seen there. Armed last: until then thunks lead
- * straight on. */
+/* Puts each thunk into its slot, if the slot still has the expected function. Sets ARMED last: until then
+ * thunks jump to their functions. */
 ct_area_code_arm:
         leaq    PAIRS, %rsi
         movl    DATA(PAIR_COUNT), %ecx
@@ -65,7 +65,7 @@ ct_area_code_arm:
         movl    $CT_AREA_ARMED, DATA(STATE)
         jmp     stop
 
-/* Takes the thunks out, unless a thread is at that already. */
+/* Removes the thunks, unless a thread is already doing so. */
 ct_area_code_disarm:
         movl    $CT_AREA_ARMED, %eax
         movl    $CT_AREA_IDLE, %ecx
@@ -83,14 +83,14 @@ ct_area_code_leave:
         jne     stop
         movl    $CT_AREA_IDLE, DATA(STATE)
 
-/* The end of each routine. The tracer sees the word, and stops the thread here: neither a system call, which a
- * filter may forbid, nor a trap, which is a signal. */
+/* The end of each routine. The tracer sees the word and stops the thread here. A system call could be
+ * forbidden by a filter, and a trap would be a signal. */
 stop:
         movl    $1, DATA(RAN)
 1:      pause
         jmp     1b
 
-/* Puts the function back into each slot that holds its thunk; jumps to r9. */
+/* Puts the function back into each slot that holds its thunk. Then jumps to r9. */
 take_out:
         leaq    PAIRS, %rsi
         movl    DATA(PAIR_COUNT), %ecx
@@ -105,7 +105,7 @@ take_out:
         jnz     1b
         jmp     *%r9
 
-/* ---- in a call of the program's ---- */
+/* ---- in a call of the program ---- */
 
 /* r11: address of the pair's function. Other argument registers are the call's. */
         .p2align 4
@@ -116,7 +116,7 @@ ct_area_code_common:
 1:      pushq   %rbp
         movq    %rsp, %rbp
         SAVE_REGISTERS
-        /* A child of fork() has the thunks, too, and is not visited. */
+        /* A child of fork() has the thunks, too, but is not visited. */
         movl    $__NR_getpid, %eax
         syscall
         cmpl    %eax, DATA(PID)
@@ -153,7 +153,7 @@ ct_area_code_common:
         leaq    DATA(SIGNALS), %rsi
         xorl    %edx, %edx
         call    set_signals
-        /* From here on the area's stack may be another's. */
+        /* From here on another thread may use the area's stack. */
         movl    $CT_AREA_DONE, DATA(STATE)
         RESTORE_REGISTERS
         movq    CT_PAIR_SLOT-CT_PAIR_FUNCTION(%r11), %r11
@@ -162,13 +162,13 @@ go_straight:
         RESTORE_REGISTERS
         jmp     *(%r11)
 
-/* Like take_out, outside a stop, where no tracer catches a fault. The driver may have protected pages since.
- * Checks each page with the kernel, like ct_system_writable() of the hook, and skips protected ones. Their
- * thunks lead straight on. */
+/* Like take_out, but outside a stop, where no tracer catches a fault. The driver may have protected pages
+ * since. Checks each page with the kernel, like ct_system_writable() of the hook, and skips protected ones.
+ * Their thunks jump to their functions. */
 take_out_checked:
         leaq    PAIRS, %rbx
         movl    DATA(PAIR_COUNT), %r12d
-        xorl    %r13d, %r13d            /* the last page that may be written */
+        xorl    %r13d, %r13d            /* the last page found to be writable */
         jmp     4f
 1:      movq    CT_PAIR_SLOT(%rbx), %r8
         movq    %r8, %rax
@@ -224,7 +224,7 @@ visit:
         addq    DATA(HOOK_OFFSET), %rax
         movq    %rax, DATA(HOOK)
         jmp     4f
-        /* The program must not find our error. */
+        /* The program must not see our error. */
 1:      call    *DATA(DLERROR)
         testq   %rax, %rax
         jz      3f
@@ -247,7 +247,8 @@ visit:
         popq    %rbx
         ret
 
-/* Equal: the descriptor is still the library's. The program may have closed all that it does not know. */
+/* Sets the flag "equal" if the descriptor is still the library's. The program may have closed all descriptors
+ * that it does not know. */
 is_our_file:
         subq    $STAT_BYTES, %rsp
         movl    DATA(FILE), %edi

@@ -1,5 +1,5 @@
 /* The layout of a visit's area in the process. Shared by area.c and the code that is copied there
- * (area_code_x86_64.S), which finds its data by these distances from its own beginning. */
+ * (area_code_x86_64.S), which finds its data by these offsets from its own beginning. */
 #ifndef CT_ATTACH_AREA_LAYOUT_H
 #define CT_ATTACH_AREA_LAYOUT_H
 
@@ -46,15 +46,15 @@
 #define CT_DATA_WHY_BYTES     416
 #define CT_DATA_VISIT         640
 
-/* States: thunks do something while it is ARMED. */
+/* States. Thunks are active only while it is ARMED. */
 #define CT_AREA_IDLE   0
 #define CT_AREA_ARMED  1
-#define CT_AREA_TAKING 2 /* a thread has come, and is loading the hook */
-#define CT_AREA_DONE   3 /* it has: the answer is there */
+#define CT_AREA_TAKING 2 /* a thread has entered a thunk, and is loading the hook */
+#define CT_AREA_DONE   3 /* the visit is over, and the answer is set */
 
 /* Equals CT_VISIT_DONE of enum ct_visit_answer. */
 #define CT_AREA_ANSWER_DONE 1
-/* An answer besides enum ct_visit_answer. */
-#define CT_AREA_NOT_LOADED 100 /* the loader's own words are in `why` */
+/* An answer in addition to enum ct_visit_answer. */
+#define CT_AREA_NOT_LOADED 100 /* `why` has the loader's message */
 
 #endif

@@ -1,4 +1,4 @@
-/* cudatrace attach: the hook comes into processes that run, and leaves them at the end. */
+/* cudatrace attach: brings the hook into running processes, and detaches it at the end. */
 #include "attach_set.h"
 #include "clock.h"
 #include "duration.h"
@@ -30,7 +30,7 @@ struct attach {
 
 /* ---- while they are recorded ---- */
 
-/* Until there is nothing more to wait for, or the user wants the end. */
+/* Runs until there is nothing left to wait for, or the user ends it. */
 static void follow(struct attach *attach)
 {
     uint64_t since_ns = 0, scanned_ns = ct_monotonic_ns();
@@ -76,7 +76,7 @@ static void stay_behind(struct attach *attach)
     _exit(EXIT_SUCCESS);
 }
 
-/* ---- from the beginning ---- */
+/* ---- the whole run ---- */
 
 static int record(struct attach *attach)
 {
@@ -131,7 +131,7 @@ static int attach_to(struct attach *attach, char **pids)
     sigprocmask(SIG_BLOCK, &ends, NULL);
     attach->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
     attach->set.verbose = attach->verbose;
-    /* A process that was not named may be waited for as long as it likes. */
+    /* Waits without limit for calls of processes that were not named. */
     attach->set.patience_ns = attach->wait_ns              ? attach->wait_ns
                               : attach->all || attach->new ? UINT64_MAX
                                                            : UINT64_C(10000000000);

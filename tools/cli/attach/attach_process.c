@@ -16,12 +16,13 @@
 #include <unistd.h>
 
 enum { MS_NS = 1000000 };
-/* Hundreds of threads that take their lanes one after the other, on few processors, keep the hook busy. */
+/* If hundreds of threads take their lanes one after the other, on few processors, the hook is busy for
+ * long. */
 #define LEAVE_NS UINT64_C(20000000000)
 
 /* ---- messages ---- */
 
-/* The clause has the process as its subject, or begins with a colon. */
+/* The subject of the clause is the process, unless it begins with a colon. */
 static void print(const struct ct_attachment *attachment, const char *clause)
 {
     const struct ct_target *target = &attachment->target;
@@ -86,8 +87,8 @@ static bool fail_with(struct ct_attachment *attachment, int error)
     return fail(attachment, text);
 }
 
-/* Returns whether the process has ended, and does not execute another program. It has no memory while it does
- * either. */
+/* Returns whether the process has ended, and is not executing another program. It has no memory in both
+ * cases. */
 static bool has_ended(const struct ct_target *target)
 {
     enum { TRIES = 500 };
@@ -126,8 +127,8 @@ static void unlock_process(struct ct_attachment *attachment)
     attachment->lock = -1;
 }
 
-/* A command that was killed may have left a thread that is loading the hook. A child of fork() has none of
- * it. */
+/* A killed command may have left a thread that is loading the hook. A child of fork() does not have that
+ * thread. */
 static void await_visit(struct ct_attachment *attachment)
 {
     const uint64_t until_ns = ct_monotonic_ns() + LEAVE_NS;
@@ -160,7 +161,7 @@ bool ct_attachment_open(struct ct_attachment *attachment, const char *command, p
         attachment->lock = ct_proc_lock(pid);
         if (attachment->lock < 0)
             return refuse(attachment, "is being attached to by another `cudatrace attach`, or detached");
-        /* The one before may have made an area since. */
+        /* The previous command may have made an area since. */
         ct_memory_look(&target->memory);
         ct_visitor_begin(&attachment->visitor, &target->memory, library);
         await_visit(attachment);
@@ -198,7 +199,8 @@ static int prepare_made(struct ct_attachment *attachment)
     return error || target->slots.count > 0 ? error : -ENOENT;
 }
 
-/* Takes the jumps out that an attach has written, by this command or another. False after reporting. */
+/* Removes the jumps that an attach has written, by this command or another. Returns false after reporting an
+ * error. */
 static bool leave_made(struct ct_attachment *attachment)
 {
     struct ct_area *area = &attachment->visitor.area;
@@ -271,7 +273,7 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
     struct ct_target *target = &attachment->target;
     const uint32_t left = attachment->visitor.area.data.state;
     ct_target_check_folder(target, *wish->shm_dir ? wish->shm_dir : CT_SHM_DIR);
-    /* Another command was killed while it waited, or the process is a child of such a one. */
+    /* Another command was killed while it waited, or the process is a child of a process in that state. */
     if (target->kind == CT_TARGET_FINE && left == CT_AREA_ARMED)
         ct_visitor_disarm(&attachment->visitor);
     if (target->kind == CT_TARGET_FINE && !leave_made(attachment))
@@ -288,7 +290,7 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
         attachment->state = CT_ATTACHMENT_FAILED;
         return false;
     }
-    /* The list of mappings is new. */
+    /* The list of mappings has been read again. */
     ct_visitor_begin(&attachment->visitor, &target->memory, attachment->visitor.hook);
     const int error = visit(attachment, wish);
     if (error && !ct_memory_is_there(&target->memory)) {
@@ -341,7 +343,7 @@ static void take_answer(struct ct_attachment *attachment)
 
 static void give_up(struct ct_attachment *attachment)
 {
-    /* Read before the visit, which ends a thread's stop for a moment. */
+    /* Read before the visit, which interrupts a thread's stop for a moment. */
     const bool is_stopped = ct_proc_is_stopped(attachment->target.pid);
     const int error = ct_visitor_disarm(&attachment->visitor);
     const uint32_t state = attachment->visitor.area.data.state;
@@ -352,7 +354,7 @@ static void give_up(struct ct_attachment *attachment)
                          "it was");
     else if (state == CT_AREA_IDLE)
         fail(attachment, "made no CUDA call in this time: it is as it was; --wait waits longer");
-    /* Else a thread has just come. */
+    /* Otherwise a thread has just entered a thunk. */
 }
 
 /* Returns true after reporting that another command has detached it. */
@@ -392,7 +394,7 @@ void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns)
     }
 }
 
-/* Takes the thunks out. A thread may just have come to one: then the process is recorded for a moment. */
+/* Removes the thunks. If a thread has just entered one, the process is recorded for a moment. */
 static bool take_out(struct ct_attachment *attachment)
 {
     const uint64_t until_ns = ct_monotonic_ns() + LEAVE_NS;
@@ -408,7 +410,7 @@ static bool take_out(struct ct_attachment *attachment)
     return true;
 }
 
-/* One try; false while the hook is busy. */
+/* Tries once. Returns false while the hook is busy. */
 static bool has_left(struct ct_attachment *attachment)
 {
     const int error = ct_visitor_leave(&attachment->visitor);
@@ -418,7 +420,7 @@ static bool has_left(struct ct_attachment *attachment)
     } else if (error) {
         fail_with(attachment, error);
     } else if (left == CT_VISIT_DONE || left == CT_VISIT_SILENCED) {
-        /* With a filter of system calls only the slots are put back, and the records end there. */
+        /* With a filter of system calls, only the slots are restored, and recording ends there. */
         ct_area_set(&attachment->visitor.area, CT_DATA_STATE, CT_AREA_IDLE);
         attachment->state = CT_ATTACHMENT_OVER;
     } else if (left != CT_VISIT_BUSY) {
@@ -430,7 +432,7 @@ static bool has_left(struct ct_attachment *attachment)
 static bool leave(struct ct_attachment *attachment)
 {
     enum { PAUSE_MOST_NS = 50 * MS_NS };
-    /* In a stopped process no thread ends what keeps the hook busy. */
+    /* In a stopped process no thread runs, so a busy hook stays busy. */
     const bool is_stopped = ct_proc_is_stopped(attachment->target.pid);
     const uint64_t until_ns = ct_monotonic_ns() + (is_stopped ? LEAVE_NS / 10 : LEAVE_NS);
     if (attachment->state == CT_ATTACHMENT_ARMED && !take_out(attachment))
@@ -447,8 +449,8 @@ static bool leave(struct ct_attachment *attachment)
     return attachment->state == CT_ATTACHMENT_OVER;
 }
 
-/* Locks a process that is recorded. Waits as long as another command is at work on it: the lock ends with
- * that command. Returns false, with the state set, when nothing is left to do. */
+/* Locks a process that is recorded. Waits while another command works on it: the lock ends with that command.
+ * Returns false, with the state set, if there is nothing left to do. */
 static bool await_lock(struct ct_attachment *attachment)
 {
     const uint64_t since_ns = ct_monotonic_ns();

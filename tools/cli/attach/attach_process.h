@@ -1,5 +1,5 @@
-/* One process that is attached to, from the first look at it until it is detached. Each failure is reported
- * in one line. */
+/* One attached process, from the first look at it until it is detached. Each failure is reported in one
+ * line. */
 #ifndef CT_ATTACH_PROCESS_H
 #define CT_ATTACH_PROCESS_H
 
@@ -8,10 +8,10 @@
 #include "visitor.h"
 
 enum ct_attachment_state {
-    CT_ATTACHMENT_KNOWN, /* it was looked at */
-    CT_ATTACHMENT_ARMED, /* its next call of the driver is waited for */
+    CT_ATTACHMENT_KNOWN, /* it was examined */
+    CT_ATTACHMENT_ARMED, /* waiting for its next call of the driver */
     CT_ATTACHMENT_RECORDING,
-    CT_ATTACHMENT_OVER, /* it has ended, or was left */
+    CT_ATTACHMENT_OVER, /* it has ended, or was detached */
     CT_ATTACHMENT_FAILED,
 };
 
@@ -27,8 +27,8 @@ struct ct_attachment {
     bool is_waiting_said;
 };
 
-/* Looks at a process. False unless it is CT_TARGET_FINE: target.why has the reason, which was not reported.
- */
+/* Examines a process. Returns false unless it is CT_TARGET_FINE. target.why has the reason, which was not
+ * reported. */
 bool ct_attachment_open(struct ct_attachment *attachment, const char *command, pid_t pid,
                         const struct ct_library *library);
 void ct_attachment_close(struct ct_attachment *attachment);
@@ -38,20 +38,19 @@ void ct_attachment_say_why(const struct ct_attachment *attachment);
 /* Reports that it is recorded. */
 void ct_attachment_print_recorded(const struct ct_attachment *attachment);
 
-/* Puts the thunks in. False after reporting. */
+/* Puts the thunks in. Returns false after reporting an error. */
 bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *visit);
-/* Looks whether something has become of it; `patience_ns` is how long a call is waited for. Reports what
- * fails. */
+/* Checks for changes, and reports failures. Waits for a call up to `patience_ns` after arming. */
 void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns);
-/* Has the hook put all back, or takes the thunks out. False after reporting. */
+/* Has the hook undo all changes, or removes the thunks. Returns false after reporting an error. */
 bool ct_attachment_leave(struct ct_attachment *attachment);
-/* Returns whether the process records because of a visit that may leave again, by this command or another. */
+/* Returns whether the process records because of a visit that this command or another may end. */
 bool ct_attachment_records(const struct ct_attachment *attachment);
-/* Has the daemon store what was recorded. False after reporting. */
+/* Has the daemon store the recorded calls. Returns false after reporting an error. */
 bool ct_attach_flush(const char *command, int daemon);
 /* Reports how many calls of the process are in the trace. */
 void ct_attach_tell(const char *command, const struct ct_target *target, const char *database);
-/* A line about what was found and how long it took. */
+/* Prints a line about the findings and their duration. */
 void ct_attachment_say(const struct ct_attachment *attachment);
 
 #endif

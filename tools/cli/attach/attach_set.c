@@ -24,7 +24,7 @@ void ct_attach_set_wish(struct ct_attach_set *set, const struct ct_where *where,
     snprintf(visit->sample, sizeof(visit->sample), "%s", selecting->sample ? selecting->sample : "");
 }
 
-/* ---- one more ---- */
+/* ---- adding a process ---- */
 
 /* NULL after reporting. */
 static struct ct_attachment *open_one(struct ct_attach_set *set, pid_t pid)
@@ -75,8 +75,8 @@ bool ct_attach_set_add(struct ct_attach_set *set, pid_t pid)
 
 /* Notes of a process. */
 enum {
-    REFUSED = 1, /* and that was reported */
-    DOUBTED = 2, /* it is looked at once more, whether or not it has changed: it may have been loading */
+    REFUSED = 1, /* which was reported */
+    DOUBTED = 2, /* it may have been loading, so it is examined once more, changed or not */
     RECORDED = 4,
 };
 
@@ -89,8 +89,8 @@ static bool is_held(const struct ct_attach_set *set, pid_t pid)
     return false;
 }
 
-/* A child of vfork() is in its parent's memory until it executes a program, and must not be attached to.
- * Returns 1, 0, or -1 if the kernel does not allow the question. */
+/* A child of vfork() uses its parent's memory until it executes a program, and must not be attached to.
+ * Returns 1, 0, or -1 if the kernel refuses the comparison. */
 static int shares_memory(const struct ct_attach_set *set, pid_t pid)
 {
     long differs = 1;
@@ -99,7 +99,7 @@ static int shares_memory(const struct ct_attach_set *set, pid_t pid)
     return differs < 0 ? -1 : differs == 0;
 }
 
-/* Returns whether there is any doubt for the first time: then the next scan looks again. */
+/* Returns whether this is the first doubt about the process. Then the next scan examines it again. */
 static bool is_in_doubt(struct ct_process *seen)
 {
     const bool is_first = !(seen->note & DOUBTED);
@@ -107,7 +107,7 @@ static bool is_in_doubt(struct ct_process *seen)
     return is_first;
 }
 
-/* Reports why it is not taken in, unless the loader may not have been done yet. */
+/* Reports why it is not attached to, unless the loader may still be running. */
 static void refuse(struct ct_process *seen, const struct ct_attachment *attachment, bool may_load)
 {
     if (attachment->target.kind == CT_TARGET_NO_DRIVER || seen->note & REFUSED ||
@@ -120,7 +120,7 @@ static void refuse(struct ct_process *seen, const struct ct_attachment *attachme
 static void look_at(struct ct_attach_set *set, struct ct_process *seen, bool may_load)
 {
     if (is_held(set, seen->pid)) {
-        /* For the program that it executed before: the next step finds that out. */
+        /* It is held for its previous program, which the next step will notice. */
         if (seen->change == CT_PROCESS_NEW)
             is_in_doubt(seen);
         return;
@@ -155,9 +155,9 @@ void ct_attach_set_scan(struct ct_attach_set *set, enum ct_attach_wish wish)
     }
 }
 
-/* ---- what becomes of them ---- */
+/* ---- changes ---- */
 
-/* Those that are over are of no more use. */
+/* Removes those that are over. */
 static void tidy(struct ct_attach_set *set)
 {
     size_t kept = 0;
@@ -184,7 +184,7 @@ void ct_attach_set_arm(struct ct_attach_set *set)
     tidy(set);
 }
 
-/* It is not attached to again once another command has detached it, unless it executes another program. */
+/* Does not attach again after another command has detached it, unless it executes another program. */
 static void note_recorded(struct ct_attach_set *set, pid_t pid)
 {
     for (size_t i = 0; i < set->processes.count; i++) {

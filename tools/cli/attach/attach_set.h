@@ -1,4 +1,4 @@
-/* The processes that one `cudatrace attach` has to do with. */
+/* The processes of one `cudatrace attach`. */
 #ifndef CT_ATTACH_SET_H
 #define CT_ATTACH_SET_H
 
@@ -12,30 +12,30 @@ struct ct_attach_set {
     const char *command; /* in whose name messages are printed */
     struct ct_library hook;
     struct ct_visit visit;
-    uint64_t patience_ns;    /* how long a process's next call is waited for */
+    uint64_t patience_ns;    /* how long to wait for a process's next call */
     bool verbose, is_inline; /* slots are made for functions without one */
     struct ct_attachment **attachments;
     size_t count, room;
-    struct ct_target *recorded; /* who they were: closed */
+    struct ct_target *recorded; /* processes that were recorded: closed */
     size_t recorded_count, recorded_room;
     bool has_failed;
     struct ct_processes processes; /* of the machine */
 };
 
-/* Sets where each process will record, and which calls. */
+/* Sets the session for which the processes record, and their selection of calls. */
 void ct_attach_set_wish(struct ct_attach_set *set, const struct ct_where *where,
                         const struct ct_selecting *selecting);
-/* Takes in a process that was named. Reports why not. */
+/* Adds a process that the user named. Reports why not. */
 bool ct_attach_set_add(struct ct_attach_set *set, pid_t pid);
-/* Which of the machine's processes are taken in. */
+/* Which of the machine's processes are added. */
 enum ct_attach_wish {
     CT_ATTACH_NONE, /* they are only noted as seen */
-    CT_ATTACH_ALL,  /* all with the driver; reports which of them cannot be attached to, and why */
+    CT_ATTACH_ALL,  /* all with the driver; reports why some cannot be attached to */
 };
-/* Looks at those that are new, or have other memory than the last time. */
+/* Examines processes that are new or whose memory has changed since the last time. */
 void ct_attach_set_scan(struct ct_attach_set *set, enum ct_attach_wish wish);
 
-/* Begins with those that were taken in since. */
+/* Begins with processes that were added since the last time. */
 void ct_attach_set_arm(struct ct_attach_set *set);
 /* Reads the state of each process, and reports changes. */
 void ct_attach_set_step(struct ct_attach_set *set);

@@ -1,4 +1,4 @@
-/* cudatrace detach: ends what an attach began that left the process recorded. */
+/* cudatrace detach: ends recording that an attach began and left on. */
 #include "attach_process.h"
 #include "client.h"
 #include "number.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A command was killed while it waited for the process's next call: there are only its thunks, and
- * jumps to them. */
+/* A command was killed while it waited for the process's next call. Only its thunks are in, and jumps to
+ * them. */
 static bool take_out(struct ct_attachment *attachment)
 {
     attachment->state = CT_ATTACHMENT_ARMED;
@@ -31,8 +31,8 @@ static bool refuse(struct ct_attachment *attachment)
     return false;
 }
 
-/* Returns a connection to the daemon that the process records for. It keeps the daemon, which the attaching
- * command may stop using now. -1 without a daemon. */
+/* Returns a connection to the daemon for which the process records. It keeps the daemon, which the attaching
+ * command may release now. Returns -1 without a daemon. */
 static int hold_daemon(const struct ct_visit *visit, char database[CT_ANSWER_BYTES])
 {
     struct ct_where where = { .session = visit->session };

@@ -1,4 +1,4 @@
-/* All threads of another process, stopped at the same time, so that its code can be written. Like every stop,
+/* Stops all threads of another process at the same time, so that its code can be written. Like every stop,
  * this happens inside ct_tracer_run(). */
 #ifndef CT_ATTACH_FREEZE_H
 #define CT_ATTACH_FREEZE_H
@@ -12,7 +12,7 @@ struct ct_freeze {
     uint64_t began_ns, took_ns;
 };
 
-/* 0 or -errno, after which no thread is stopped: -ETIMEDOUT if a thread does not stop in that time, -EPERM,
+/* Returns 0 or -errno, with no thread stopped: -ETIMEDOUT if a thread does not stop in that time, -EPERM,
  * -ESRCH if no thread is left. */
 int ct_freeze_begin(struct ct_freeze *freeze, const struct ct_memory *memory, uint64_t patience_ns);
 void ct_freeze_end(struct ct_freeze *freeze);

@@ -26,8 +26,8 @@ static void *load(const struct ct_memory *memory, uint64_t address, size_t bytes
     return part;
 }
 
-/* Pointers of the dynamic section are the image's own until the loader has made them addresses, in some
- * libraries. */
+/* In some libraries, pointers of the dynamic section are relative to the image until the loader has turned
+ * them into addresses. */
 static uint64_t absolute(const struct ct_image *image, uint64_t value)
 {
     return value && value < image->begin ? value + image->bias : value;
@@ -79,7 +79,7 @@ static bool read_dynamic(const struct ct_image *image, struct dynamic *dynamic)
     return false;
 }
 
-/* Reads no more of the strings than that one: a large library's tables are tens of megabytes. */
+/* Reads only that string: the tables of a large library are tens of megabytes. */
 static bool has_soname(const struct ct_image *image, const struct dynamic *dynamic, const char *soname)
 {
     char name[SONAME_BYTES];
@@ -90,8 +90,8 @@ static bool has_soname(const struct ct_image *image, const struct dynamic *dynam
            memcmp(name, soname, bytes) == 0;
 }
 
-/* How many symbols the table has by its GNU hash: up to the end of the chain that begins last. 0: not known.
- */
+/* Returns the number of symbols according to the GNU hash table: up to the end of the chain that begins last.
+ * Returns 0 if it is not known. */
 static size_t count_symbols(const struct ct_image *image, uint64_t gnu_hash)
 {
     enum { BUCKETS, FIRST, BLOOM, SHIFT, WORDS };
@@ -181,7 +181,7 @@ void ct_image_close(struct ct_image *image)
     *image = (struct ct_image){ 0 };
 }
 
-/* "libcuda.so.1" has the stem "libcuda", and the file "libcuda.so.580.65" or "libcuda-580.so" the same. */
+/* "libcuda.so.1" has the stem "libcuda", and so do the files "libcuda.so.580.65" and "libcuda-580.so". */
 static bool has_stem(const char *path, const char *soname)
 {
     const char *slash = strrchr(path, '/'), *end = strstr(soname, ".so");
@@ -205,8 +205,7 @@ static bool open_if_named(struct ct_image *image, const struct ct_memory *memory
 
 int ct_image_find(struct ct_image *image, const struct ct_memory *memory, const char *soname)
 {
-    /* A process may have thousands of files mapped: those that are named so are looked at before the others.
-     */
+    /* A process may have mapped thousands of files. Files of that name are examined before the others. */
     for (int is_stem = 1; is_stem >= 0; is_stem--) {
         for (size_t i = 0; i < memory->count; i++) {
             const struct ct_mapping *mapping = &memory->mappings[i];

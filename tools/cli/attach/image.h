@@ -16,26 +16,27 @@ struct ct_image {
     Elf64_Sym *symbols;
     size_t symbol_count;
     uint16_t *versions; /* of the symbols; NULL: none */
-    char *strings;      /* a NUL stands behind them */
+    char *strings;      /* followed by a NUL */
     size_t strings_bytes;
 };
 
-/* Reads the segments, and no symbols, of the image whose file begins at that mapping. 0 or -errno; -ENOEXEC
- * unless it is a library of x86-64. */
+/* Reads the segments, but no symbols, of the image whose file begins at that mapping. Returns 0 or -errno;
+ * -ENOEXEC unless it is a library of x86-64. */
 int ct_image_open(struct ct_image *image, const struct ct_memory *memory, const struct ct_mapping *first);
-/* An image that could not be opened is allowed. */
+/* May be called after a failed ct_image_open(). */
 void ct_image_close(struct ct_image *image);
-/* The first image with that soname, of those whose file is named so, else of all, with its symbols. 0 or
- * -errno; -ENOENT where none is mapped. */
+/* Finds the first image with that soname, first among files of that name, then among all, and reads its
+ * symbols. Returns 0 or -errno; -ENOENT if none is mapped. */
 int ct_image_find(struct ct_image *image, const struct ct_memory *memory, const char *soname);
 
-/* Name and address of a symbol that is a function and defined here; NULL for another one. */
+/* Returns the name, and the address, of a symbol that is a function defined in the image. Returns NULL for
+ * others. */
 const char *ct_image_function(const struct ct_image *image, size_t index, uint64_t *address);
-/* The address of a function, of its default version where it has several; 0 where there is none. */
+/* Returns the address of a function, in its default version if it has several. Returns 0 if there is none. */
 uint64_t ct_image_symbol(const struct ct_image *image, const char *name);
 
 enum ct_image_use { CT_IMAGE_NONE, CT_IMAGE_TEXT, CT_IMAGE_DATA };
-/* How the image's headers declare that many bytes: as code, as data that stays writable, or neither. */
+/* Returns how the image's headers declare these bytes: as code, as data that stays writable, or neither. */
 enum ct_image_use ct_image_use(const struct ct_image *image, uint64_t address, size_t bytes);
 
 #endif

@@ -47,7 +47,7 @@ static const void *table_at(const struct ct_library *library, const Elf64_Shdr *
                : NULL;
 }
 
-/* The value of a function's symbol; 0 where the file has none such. */
+/* Returns the value of a function's symbol, 0 if the file does not have it. */
 static uint64_t find_symbol(const struct ct_library *library, const char *name)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)(const void *)library->bytes;
@@ -70,7 +70,7 @@ static uint64_t find_symbol(const struct ct_library *library, const char *name)
     return 0;
 }
 
-/* The sections after that are not loaded, and would only take the process's memory. */
+/* Drops the sections after the loaded part, which would only occupy the process's memory. */
 static void leave_sections_away(struct ct_library *library)
 {
     size_t count = 0, end = 0;
@@ -152,7 +152,8 @@ bool ct_library_is(const struct ct_library *library, const struct ct_image *imag
     return is_same;
 }
 
-/* The loader leaves mapped what it could not map to its end: all of the file, none of it to be executed. */
+/* Returns whether the loader has mapped the library completely. After a failure it leaves all of the file
+ * mapped, but not executable. */
 static bool is_loaded(const struct ct_library *library, const struct ct_image *image)
 {
     size_t count = 0;

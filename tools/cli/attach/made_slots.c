@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-/* No more fit into the area of a visit. */
+/* The area of a visit has no room for more. */
 enum { MADE_MOST = CT_AREA_PAIRS_MOST };
 
 bool ct_made_slots_possible(void)
@@ -73,7 +73,7 @@ struct functions {
     size_t count, room;
 };
 
-/* Lists the driver's functions that have no slot. 0 or -errno. */
+/* Lists the driver's functions that have no slot. Returns 0 or -errno. */
 static int find_functions(const struct ct_image *driver, const struct ct_driver_slots *slots,
                           struct functions *functions)
 {
@@ -149,7 +149,7 @@ static int make_call(struct ct_made_slots *made, struct system_call *call)
     return error;
 }
 
-/* Maps an area near the driver. -EEXIST if the program has just mapped something there. */
+/* Maps an area near the driver. Returns -EEXIST if the program has just mapped memory there. */
 static int map_area(struct ct_made_slots *made, struct ct_memory *memory, const struct ct_inline_image *image,
                     uint64_t bytes, uint64_t *area)
 {

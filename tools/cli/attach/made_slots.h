@@ -14,17 +14,17 @@ struct ct_made_slots {
     uint32_t count;
     uint32_t refused[CT_INLINE_VERDICTS]; /* functions that got none, by the reason; zeros for an earlier list
                                            */
-    uint64_t stops, stopped_ns, longest_ns; /* of one thread or of all */
+    uint64_t stops, stopped_ns, longest_ns; /* of one or all threads */
 };
 
 /* Returns whether this build can make any. */
 bool ct_made_slots_possible(void);
-/* Makes slots for all functions without one, unless `list` has those of an earlier visit. Adds them to
- * `slots`. No function uses them yet. 0 or -errno. */
+/* Makes slots for all functions without one, unless `list` has the slots of an earlier visit. Adds them to
+ * `slots`. No function uses them yet. Returns 0 or -errno. */
 int ct_made_slots_prepare(struct ct_made_slots *made, struct ct_memory *memory,
                           struct ct_driver_slots *slots);
-/* Writes the jumps, or takes them out. 0 or -errno, as ct_patches_write(). Jumps that another tool has
- * changed stay as they are. */
+/* Write the jumps, or remove them. Return 0 or -errno, like ct_patches_write(). Jumps that another tool has
+ * changed stay. */
 int ct_made_slots_enter(struct ct_made_slots *made, struct ct_memory *memory);
 int ct_made_slots_leave(struct ct_made_slots *made, struct ct_memory *memory);
 

@@ -35,8 +35,9 @@ static const struct ct_inline_patch *patch_around(const struct ct_patches *patch
 }
 
 /* A thread that handles a signal returns to an address in the signal's frame. Calls are never moved, so no
- * other return address is inside a patch. A word that only looks like one delays the patches. Reads the stack
- * up to the end of its mapping. False if a frame may be beyond what was read. */
+ * other return address is inside a patch. Other words may look like such an address, which delays the
+ * patches. Reads the stack up to the end of its mapping. Returns false if a frame may be beyond what was
+ * read. */
 static bool is_stack_clear(const struct ct_patches *patches, uint64_t stack)
 {
     enum { DEPTH_BYTES_MOST = 8 << 20, PIECE_BYTES = 64 << 10 };
@@ -57,8 +58,8 @@ static bool is_stack_clear(const struct ct_patches *patches, uint64_t stack)
     return true;
 }
 
-/* A thread inside a patch continues in the moved instructions, which have the same effect. False if no
- * instruction begins where it is. */
+/* Moves a thread from inside a patch to the moved instructions, which have the same effect. Returns false if
+ * no instruction begins at its address. */
 static bool move_thread(const struct ct_patches *patches, struct ct_stop *stop)
 {
     const struct ct_inline_patch *patch = patch_around(patches, stop->registers.rip);
@@ -86,8 +87,8 @@ static bool is_clear(const struct ct_patches *patches, const struct ct_freeze *f
     return true;
 }
 
-/* Returns whether another process runs in the same memory, by clone() with CLONE_VM: it is not stopped. No
- * vfork() is in progress, whose caller would not have stopped. */
+/* Returns whether another process, which is not stopped, runs in the same memory (clone() with CLONE_VM). A
+ * vfork() cannot be in progress, since its caller would not have stopped. */
 static bool has_sharer(const struct ct_memory *memory)
 {
     bool is_found = false;
@@ -103,8 +104,8 @@ static bool has_sharer(const struct ct_memory *memory)
 
 /* ---- writing ---- */
 
-/* Writes as a debugger does, since a kernel may refuse to write code through /proc. A whole word is written.
- * It must not end on another page, which may not be mapped. */
+/* Writes with PTRACE_POKEDATA, as debuggers do, since a kernel may refuse to write code through /proc. It
+ * writes a whole word, which must not end on another page: that may not be mapped. */
 static bool poke(const struct ct_memory *memory, pid_t thread, uint64_t address,
                  const uint8_t bytes[CT_INLINE_JUMP_BYTES])
 {
@@ -153,7 +154,7 @@ static int write_all(struct ct_patches *patches, pid_t thread)
     return 0;
 }
 
-/* One try. When this tracer ends, the kernel also releases a thread that stops too late. */
+/* Tries once. When this tracer ends, the kernel also releases a thread that stops too late. */
 static int try_within(void *data)
 {
     struct ct_patches *patches = data;
@@ -174,7 +175,7 @@ int ct_patches_write(struct ct_patches *patches)
     int error = 0;
     patches->written = patches->tries = 0;
     while (patches->count > 0) {
-        ct_memory_look(patches->memory); /* for the stacks of new threads */
+        ct_memory_look(patches->memory); /* finds the stacks of new threads */
         error = ct_tracer_run(try_within, patches, sizeof(*patches));
         patches->tries++;
         patches->stopped_ns += patches->took_ns;
@@ -183,7 +184,7 @@ int ct_patches_write(struct ct_patches *patches)
         const uint64_t most = error == -EBUSY ? TRIES : error == -ETIMEDOUT ? TRIES_IF_NONE_STOPS : 0;
         if (patches->tries >= most)
             break;
-        /* The program runs for most of the time, however many tries there are. */
+        /* The program must run for most of the time, however many tries there are. */
         const uint64_t pause_ns = PAUSE_NS + PAUSES_PER_STOP * patches->took_ns;
         nanosleep(&(struct timespec){ .tv_sec = (time_t)(pause_ns / 1000000000),
                                       .tv_nsec = (long)(pause_ns % 1000000000) },

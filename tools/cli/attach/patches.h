@@ -14,9 +14,9 @@ struct ct_patches {
     uint64_t tries, stopped_ns, longest_ns, took_ns;
 };
 
-/* Writes all or none. 0 or -errno: -EBUSY if at each try a thread was inside replaced bytes, -ETIMEDOUT if
- * one did not stop, -EMLINK if another process has the same memory, -EPERM, -ESRCH, -EIO if the code cannot
- * be written. */
+/* Writes all patches or none. Returns 0 or -errno. -EBUSY: at each try a thread was inside replaced bytes.
+ * -ETIMEDOUT: a thread did not stop. -EMLINK: another process has the same memory. -EIO: the code cannot be
+ * written. Also -EPERM and -ESRCH. */
 int ct_patches_write(struct ct_patches *patches);
 
 #endif

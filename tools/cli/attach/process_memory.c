@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A number in base 16, followed by that character. */
+/* Parses a number in base 16 that is followed by that character. */
 static bool take_number(char **at, char behind, uint64_t *number)
 {
     char *end;
@@ -20,8 +20,8 @@ static bool take_number(char **at, char behind, uint64_t *number)
     return is_number;
 }
 
-/* "7f12…-7f13… r-xp 00000000 08:02 135522   /usr/lib/libc.so.6": by hand, since there are thousands of them.
- */
+/* Parses "7f12…-7f13… r-xp 00000000 08:02 135522   /usr/lib/libc.so.6", without sscanf(), since there are
+ * thousands of lines. */
 static bool parse(char *line, struct ct_mapping *mapping)
 {
     enum { RIGHTS = 5 };

@@ -1,7 +1,7 @@
-/* System calls are made between a stop at their entry and one at their end, and our code is stopped in the
+/* System calls are made between a stop at their entry and another at their end. Our code is stopped in the
  * loop where it waits. A breakpoint's trap would be a signal, which can remove the program's handler. The
- * thread is released at a stop of PTRACE_INTERRUPT: there the kernel reads the number of the system call that
- * was interrupted, and restarts it (arch_do_signal_or_restart()).
+ * thread is released at a stop of PTRACE_INTERRUPT. There the kernel reads the number of the interrupted
+ * system call, and restarts it (arch_do_signal_or_restart()).
  *
  * A thread inside a restartable sequence (rseq) is not used: the kernel would forget the sequence. */
 #include "stop.h"
@@ -58,7 +58,7 @@ static int await_of(struct ct_stop *stop, pid_t which, uint64_t until_ns, int *s
         const uint64_t now_ns = ct_monotonic_ns();
         if (now_ns >= until_ns)
             return -ETIMEDOUT;
-        /* Another's SIGCHLD may have taken the place of this one's, while that was pending. */
+        /* SIGCHLD does not queue: that of another child may have replaced this one's while it was pending. */
         enum { LOOK_NS = 1000000 };
         const uint64_t left_ns = until_ns - now_ns;
         sigtimedwait(&child, NULL,
@@ -97,8 +97,8 @@ static uint64_t all_but_faults(void)
     return mask;
 }
 
-/* Handles a stop by a signal, and sets *number to the signal that the thread is resumed with. SIGSTOP cannot
- * be blocked, and is passed on. A fault's signal from outside is kept until the end of the stop. */
+/* Handles a stop by a signal, and sets *number to the signal with which the thread is resumed. SIGSTOP cannot
+ * be blocked, and is passed on. A fault signal sent by another process is kept until the end of the stop. */
 static int take_signal(struct ct_stop *stop, int status, long *number)
 {
     siginfo_t info;
@@ -175,8 +175,8 @@ static const int restarted[] = { SYS_futex, SYS_nanosleep,    SYS_clock_nanoslee
                                  SYS_ppoll, SYS_select,       SYS_pselect6,        SYS_read,
                                  SYS_wait4, SYS_waitid,       SYS_accept,          SYS_accept4,
                                  SYS_pause, SYS_rt_sigsuspend };
-/* Calls that the kernel ends with EINTR after a stop without having done anything: they are made again. Calls
- * on a socket end so if it has a timeout, and calls with a time limit if that is in read-only memory. */
+/* Calls that the kernel ends with EINTR after a stop without any effect. They are made again. Calls on a
+ * socket belong here if it has a timeout, and calls with a time limit if that is in read-only memory. */
 static const int ended[] = { SYS_epoll_wait,     SYS_epoll_pwait, 441 /* epoll_pwait2 */,
                              SYS_semop,          SYS_semtimedop,  SYS_rt_sigtimedwait,
                              SYS_msgrcv,         SYS_msgsnd,      SYS_io_getevents,
@@ -195,7 +195,7 @@ static bool is_among(int64_t number, const int *numbers, size_t count)
 }
 #define IS_AMONG(number, numbers) is_among(number, numbers, sizeof(numbers) / sizeof((numbers)[0]))
 
-/* The best is a thread that sleeps in a restarted call, the second a running one. */
+/* Prefers a thread that sleeps in a restarted call, then a running one. */
 static int rank_of(pid_t pid, pid_t thread)
 {
     enum { SLEEPS, RUNS, SLEEPS_ELSE, IS_STUCK };
@@ -241,7 +241,7 @@ static size_t list(pid_t pid, struct candidate **candidates)
     return count;
 }
 
-/* Finds an instruction that makes a system call: the kernel's own page in the process has some. */
+/* Finds an instruction that makes a system call. The kernel's own page in the process has some. */
 static int find_system_call(struct ct_stop *stop)
 {
     enum { CODE_BYTES_MOST = 4 << 20 };
@@ -263,7 +263,8 @@ static int find_system_call(struct ct_stop *stop)
     return stop->system_call ? 0 : -ENOSYS;
 }
 
-/* Linux 5.13 tells where the thread's word is that names a sequence. Before, glibc uses no sequences. */
+/* Since Linux 5.13 the kernel reports the address of the thread's rseq structure. Before that version, glibc
+ * uses no sequences. */
 static bool is_in_sequence(const struct ct_stop *stop)
 {
     struct {
@@ -294,7 +295,7 @@ static bool keep_vectors(struct ct_stop *stop)
     return true;
 }
 
-/* Looks at what was stopped; false where another thread, or another moment, is better. */
+/* Checks the stopped thread. Returns false if another thread, or another moment, is better. */
 static bool is_usable(struct ct_stop *stop, enum ct_stop_for what_for)
 {
     enum { USER_CODE_64 = 0x33 };
@@ -317,7 +318,7 @@ int ct_stop_interrupt(struct ct_stop *stop, pid_t thread)
     if (ptrace(PTRACE_SEIZE, thread, NULL, (void *)PTRACE_O_TRACESYSGOOD) != 0 && errno != EPERM)
         return -EAGAIN;
     if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) != 0)
-        return errno == ESRCH ? -EPERM : -EAGAIN; /* it is not ours: seizing it was refused */
+        return errno == ESRCH ? -EPERM : -EAGAIN; /* the thread is not ours: seizing it was refused */
     return 0;
 }
 
@@ -347,8 +348,8 @@ int ct_stop_await(struct ct_stop *stop, uint64_t until_ns)
     return wait_for(stop, stop->thread, until_ns);
 }
 
-/* Waits for the first usable thread that stops. 0, -EAGAIN after that time, or -ESRCH if the process has
- * other memory now: it executes another program, or the pid was reused. */
+/* Waits for the first usable thread that stops. Returns 0, -EAGAIN after that time, or -ESRCH if the process
+ * has other memory now. In that case it executes another program, or the pid was reused. */
 static int wait_for_any(struct ct_stop *stop, uint64_t until_ns, enum ct_stop_for what_for)
 {
     do {
@@ -365,8 +366,8 @@ static int wait_for_any(struct ct_stop *stop, uint64_t until_ns, enum ct_stop_fo
     return -EAGAIN;
 }
 
-/* Interrupts the threads of the process one after the other until one has stopped. Any interrupted thread
- * will do: one that has stopped must not wait for the others. */
+/* Interrupts the threads of the process one after the other until one has stopped. Any thread will do: a
+ * stopped thread must not wait for the others. */
 static int interrupt_each(struct ct_stop *stop, uint64_t patience_ns, enum ct_stop_for what_for)
 {
     struct candidate *candidates;
@@ -382,8 +383,8 @@ static int interrupt_each(struct ct_stop *stop, uint64_t patience_ns, enum ct_st
     return refusals < count ? error : count == 0 ? -ESRCH : -EPERM;
 }
 
-/* On a busy machine a thread comes to its stop when it gets a processor. It is kept from nothing while it is
- * waited for, so that this may take its time. */
+/* On a busy machine, a thread reaches its stop when it gets a processor. Waiting does not hold it up, so this
+ * may take long. */
 int ct_stop_begin(struct ct_stop *stop, const struct ct_memory *memory, enum ct_stop_for what_for)
 {
     *stop = (struct ct_stop){ .memory = memory };
@@ -405,7 +406,7 @@ int ct_stop_begin(struct ct_stop *stop, const struct ct_memory *memory, enum ct_
     return error == -EAGAIN ? -ETIMEDOUT : error;
 }
 
-/* ---- code in it ---- */
+/* ---- code in the process ---- */
 
 static int begin_code(struct ct_stop *stop, struct user_regs_struct *registers)
 {
@@ -417,7 +418,7 @@ static int begin_code(struct ct_stop *stop, struct user_regs_struct *registers)
                                     (void *)sizeof(blocked), &blocked) != 0)
         return -ESRCH;
     stop->is_changed = true;
-    registers->orig_rax = ~0ULL; /* restarts no system call in our code */
+    registers->orig_rax = ~0ULL; /* so that no system call is restarted in our code */
     registers->eflags &= ~(unsigned long long)(FLAG_TRAP | FLAG_DIRECTION);
     return ptrace(PTRACE_SETREGS, stop->thread, NULL, registers) != 0 ? -ESRCH : 0;
 }
@@ -485,7 +486,7 @@ static void put_back(struct ct_stop *stop)
 {
     struct user_regs_struct registers = stop->registers;
     if (!stop->is_resting) {
-        /* Interrupts first: no instruction may run before the stop. */
+        /* Interrupts before resuming, so that no instruction runs before the stop. */
         ptrace(PTRACE_INTERRUPT, stop->thread, NULL, NULL);
         if (resume(stop, PTRACE_CONT, 0) != 0 || rest(stop) != 0)
             return;
@@ -513,7 +514,7 @@ static bool has_signal(const struct ct_stop *stop)
     return ((own | shared) & ~stop->signals) != 0;
 }
 
-/* Restarts a sleeping call that only our stop has ended, and that the kernel does not restart. */
+/* Restarts a sleeping call that ended only because of our stop, and that the kernel does not restart. */
 static void restart(struct ct_stop *stop)
 {
     struct user_regs_struct *registers = &stop->registers;

@@ -32,7 +32,7 @@ static bool refuse(struct ct_target *target, enum ct_target_kind kind, const cha
 
 /* ---- /proc/PID/status ---- */
 
-/* The number after a word of it; -1 if it is not there. */
+/* Returns the number after a word of the status, -1 without it. */
 static long long status_number(const char *status, const char *word)
 {
     const char *at = strstr(status, word);
@@ -65,7 +65,7 @@ static bool is_kernels(pid_t pid)
     return field && strtoul(field, NULL, 10) & KERNEL_THREAD;
 }
 
-/* ---- who it is ---- */
+/* ---- the process ---- */
 
 static bool check_process(struct ct_target *target)
 {
@@ -105,13 +105,13 @@ static bool check_process(struct ct_target *target)
     return true;
 }
 
-/* A child of vfork() is in its parent's memory for a moment, so a visit would change the parent. Checked
- * before the memory is opened, since the descriptor would keep referring to the parent's. */
+/* A child of vfork() uses its parent's memory for a moment, so a visit would change the parent. This is
+ * checked before the memory is opened, since the descriptor would keep referring to the parent's. */
 static bool check_own_memory(struct ct_target *target)
 {
     char status[4096];
     if (ct_proc_read((int32_t)target->pid, "status", status, sizeof(status)) != 0)
-        return true; /* opening its memory fails, too, and reports that */
+        return true; /* opening its memory fails, too, and reports it */
     const long long parent = status_number(status, "\nPPid:");
     return parent <= 0 || syscall(SYS_kcmp, target->pid, (pid_t)parent, KCMP_VM, 0, 0) != 0 ||
            refuse(target, CT_TARGET_NO_DRIVER,
@@ -120,7 +120,7 @@ static bool check_own_memory(struct ct_target *target)
                   parent);
 }
 
-/* ---- who may ---- */
+/* ---- permissions ---- */
 
 static bool refuse_rights(struct ct_target *target, int error)
 {
@@ -158,9 +158,9 @@ static bool refuse_rights(struct ct_target *target, int error)
                   "--cap-add SYS_PTRACE)");
 }
 
-/* ---- what it is ---- */
+/* ---- the program ---- */
 
-/* Only glibc can load the hook: reports why there is none. */
+/* Only glibc can load the hook. Reports why the process has no glibc. */
 static bool refuse_program(struct ct_target *target)
 {
     char path[64];
@@ -199,7 +199,7 @@ static bool check_libraries(struct ct_target *target)
                              "has a C library without dlopen() or pthread_setcancelstate(): it is not known");
 }
 
-/* A filter may end the process for any system call of ours. */
+/* A filter may end the process because of any system call of ours. */
 static bool check_filters(struct ct_target *target)
 {
     char path[64], file[300], status[4096];

@@ -1,5 +1,5 @@
-/* A process to visit, seen from outside: whether a visit is possible, and the addresses that it needs. Reads
- * the process only, and stops no thread. */
+/* A process to visit, examined from outside: whether a visit is possible, and the addresses that it needs.
+ * Only reads the process, and stops no thread. */
 #ifndef CT_ATTACH_TARGET_H
 #define CT_ATTACH_TARGET_H
 
@@ -13,7 +13,7 @@
 enum ct_target_kind {
     CT_TARGET_FINE,
     CT_TARGET_GONE,      /* no process has the pid, or it has ended */
-    CT_TARGET_NO_DRIVER, /* it makes no call of the driver, so far */
+    CT_TARGET_NO_DRIVER, /* it has not loaded the driver, so far */
     CT_TARGET_HOOKED,    /* it was started with the hook */
     CT_TARGET_REFUSED,
 };
@@ -27,19 +27,19 @@ struct ct_target {
     struct ct_memory memory;
     uint64_t find_dlopen, find_dlerror, find_cancel, find_errno; /* addresses of functions in its C library */
     struct ct_driver_slots slots;
-    bool may_have_no_slots; /* they are made for it then (made_slots.h) */
-    char driver[256];       /* path of the driver's file there */
+    bool may_have_no_slots; /* a driver without slots is accepted; they are made (made_slots.h) */
+    char driver[256];       /* path of the driver's file in the process */
     enum ct_target_kind kind;
     char why[640]; /* unless it is CT_TARGET_FINE: a clause with the process as its subject */
 };
 
-/* Looks at it, without the driver's slots. */
+/* Examines it, except for the driver's slots. */
 void ct_target_open(struct ct_target *target, pid_t pid);
-/* Then finds the slots. Waits a moment for them, since the loader may not have filled them yet. */
+/* Finds the slots after that. Waits a moment for them, since the loader may not have filled them yet. */
 void ct_target_find_slots(struct ct_target *target);
 void ct_target_close(struct ct_target *target);
 
-/* Refuses it if its folder of that name is not ours, so that our daemon would not see its segment. */
+/* Refuses the process if its folder of that name is not ours, since our daemon would not see its segment. */
 void ct_target_check_folder(struct ct_target *target, const char *shm_dir);
 
 #endif

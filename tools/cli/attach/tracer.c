@@ -16,8 +16,8 @@ struct errand {
     alignas(max_align_t) char data[];
 };
 
-/* The tracer is a process of its own, in a session of its own: what ends or stops the command, or comes from
- * its terminal, leaves it to finish. A thread would end with the command, in the middle of a stop. */
+/* The tracer is a separate process in its own session. Signals and terminals that end or stop the command do
+ * not affect it. A thread would end with the command, in the middle of a stop. */
 static int send_process(int (*act)(void *data), struct errand *errand)
 {
     const pid_t tracer = fork();
@@ -45,7 +45,7 @@ static void *go(void *data)
     return NULL;
 }
 
-/* With ptrace_scope 1 (Yama), a process may trace its own descendants, and its tracer may not. */
+/* With ptrace_scope 1 (Yama), a process may trace its descendants, but a separate tracer may not. */
 static int send_thread(int (*act)(void *data), struct errand *errand)
 {
     struct sent sent = { .act = act, .errand = errand };

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Runs `act` in a process of its own, which the end of this one does not end, or in a thread if a process may
- * not trace. Only the `bytes` of `data` are copied to it and back. Returns the result of `act`, -errno
+/* Runs `act` in a separate process, which continues if this one ends, or in a thread if a separate process
+ * may not trace. Only the `bytes` of `data` are copied to it and back. Returns the result of `act`, -errno
  * without process and thread, or -ECANCELED if the process was killed. */
 int ct_tracer_run(int (*act)(void *data), void *data, size_t bytes);
 

@@ -1,4 +1,4 @@
-/* The processes that have loaded the driver and are not traced: `attach` can be tried on them. Called by
+/* Finds the processes that have loaded the driver and are not traced, as candidates for `attach`. Called by
  * top_sample.c. */
 #ifndef CT_UNTRACED_H
 #define CT_UNTRACED_H
@@ -13,8 +13,8 @@ struct ct_untraced {
     struct ct_processes processes; /* of the machine */
 };
 
-/* Finds them. Reads only processes that are new or have changed, and those with the driver. False without
- * memory. */
+/* Finds them. Reads only processes that are new or have changed, and those with the driver. Returns false
+ * without memory. */
 bool ct_untraced_look(struct ct_untraced *untraced);
 void ct_untraced_free(struct ct_untraced *untraced);
 

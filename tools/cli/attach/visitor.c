@@ -15,7 +15,7 @@
 
 /* The work of one stop, done by the tracer. */
 struct act {
-    struct ct_visitor visitor; /* as it is, and becomes */
+    struct ct_visitor visitor; /* in and out */
     int (*in)(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act);
     enum ct_stop_for what_for;
     bool wants_library;
@@ -56,7 +56,7 @@ void ct_visitor_begin(struct ct_visitor *visitor, const struct ct_memory *memory
     ct_area_find(&visitor->area, memory);
 }
 
-/* Closes the library's file there, if it is that still. */
+/* Closes the library's file in the process, if the descriptor still is that file. */
 static int close_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act)
 {
     struct ct_area_data *data = &visitor->area.data;
@@ -72,8 +72,8 @@ static int close_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struc
     return ct_area_set(&visitor->area, CT_DATA_FILE, UINT32_MAX) ? 0 : -ESRCH;
 }
 
-/* Notes the file's inode, since the program may close it and open another one by that number. The note is in
- * the process, for the command that follows a killed one. */
+/* Notes the file's inode, since the program may close it and open another file with that number. The note is
+ * in the process, for the command that follows a killed one. */
 static int note_file(struct ct_visitor *visitor, int file, int own)
 {
     struct ct_area_data *data = &visitor->area.data;
@@ -97,7 +97,7 @@ static int prepare_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, str
     return file < 0 ? file : note_file(visitor, file, act->own);
 }
 
-/* Writes the library after the stop, to keep that short. */
+/* Writes the library after the stop, to keep the stop short. */
 static int prepare_within(void *data)
 {
     struct act *act = data;
@@ -130,9 +130,8 @@ static void fill(struct ct_visitor *visitor, const struct ct_visitor_plan *plan,
     data->made_in = plan->visit->slot_count > 0;
 }
 
-/* The loader takes a name that it knows for the library that it has by it. Another build that was brought in
- * before may have had the same descriptor: each has a path of its own. False where there have been too many.
- */
+/* The loader identifies a library by its path. Another build that an earlier visit brought in may have had
+ * the same descriptor, so each gets a different path. Returns false if there have been too many. */
 static bool name_library(struct ct_visitor *visitor)
 {
     static const char own[] = "/memfd:" CT_LIBRARY_NAME;
@@ -177,7 +176,7 @@ int ct_visitor_prepare(struct ct_visitor *visitor, const struct ct_visitor_plan 
         .in = prepare_in_stop, .what_for = CT_STOP_FOR_CODE, .wants_library = hook == 0, .own = -1
     };
     int error = write_pairs(visitor, plan->slots);
-    if (error == -EBUSY) /* another driver was there before: another area for this one */
+    if (error == -EBUSY) /* made for another driver, which was there before: makes a new area */
         visitor->area.address = 0;
     if (error == -EBUSY || error == -ENOENT || act.wants_library)
         error = act_within(visitor, prepare_within, &act);
@@ -210,7 +209,7 @@ int ct_visitor_arm(struct ct_visitor *visitor)
 {
     struct act act = { .in = arm_in_stop, .what_for = CT_STOP_FOR_CODE };
     const int error = act_within(visitor, stop_and_act, &act);
-    /* It may have failed in the middle: another stop takes the thunks out that are in. */
+    /* It may have failed halfway: another stop removes the thunks that are in. */
     if (error == -EFAULT)
         ct_area_set(&visitor->area, CT_DATA_STATE, CT_AREA_ARMED);
     if (error && error != -ESRCH)

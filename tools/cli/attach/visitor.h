@@ -1,5 +1,5 @@
-/* The steps of a visit (proto/visit.h). A step that fails has put everything back. Times are in nanoseconds.
- */
+/* The steps of a visit (proto/visit.h). A step that fails has undone its changes. Times are in
+ * nanoseconds. */
 #ifndef CT_ATTACH_VISITOR_H
 #define CT_ATTACH_VISITOR_H
 
@@ -11,8 +11,8 @@ struct ct_visitor {
     const struct ct_memory *memory;
     const struct ct_library *hook;
     struct ct_area area;
-    uint64_t stops, stopped_ns, longest_ns; /* how often a thread was stopped, for how long in all */
-    int fault;                              /* signal that ended our code there; 0: none */
+    uint64_t stops, stopped_ns, longest_ns; /* number of stops of a thread, their time in all, the longest */
+    int fault;                              /* signal that ended our code in the process; 0: none */
 };
 
 struct ct_visitor_plan {
@@ -27,18 +27,17 @@ struct ct_visitor_plan {
 /* Finds the area and library of earlier visits. */
 void ct_visitor_begin(struct ct_visitor *visitor, const struct ct_memory *memory,
                       const struct ct_library *library);
-/* Brings area and library into the process. 0 or -errno. */
+/* Brings area and library into the process. Returns 0 or -errno. */
 int ct_visitor_prepare(struct ct_visitor *visitor, const struct ct_visitor_plan *plan);
-/* Puts the thunks in; the next call of the driver does the rest. */
+/* Puts the thunks in. The next call of the driver does the rest. */
 int ct_visitor_arm(struct ct_visitor *visitor);
-/* Reads the area's state into visitor->area.data. False: the process has ended, or executes another program.
- */
+/* Reads the area's state into visitor->area.data. Returns false if the process has ended, or executes another
+ * program. */
 bool ct_visitor_look(struct ct_visitor *visitor);
-/* Takes the thunks out, unless a thread has entered one, which area.data.state shows. Closes the library
- * there.
- */
+/* Removes the thunks, unless a thread has entered one, which area.data.state shows. Closes the library's
+ * descriptor in the process. */
 int ct_visitor_disarm(struct ct_visitor *visitor);
-/* Has the hook leave: its answer in area.data.left. */
+/* Has the hook leave. Its answer is in area.data.left. */
 int ct_visitor_leave(struct ct_visitor *visitor);
 
 #endif

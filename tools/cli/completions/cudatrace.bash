@@ -1,20 +1,20 @@
-# Bash completion for cudatrace and cudatraced. Source it, or install it where bash-completion looks. Commands, options,
-# kinds of values and sections are those of the help texts; tests/e2e/completion.sh tries them.
+# Bash completion for cudatrace and cudatraced. Source it, or install it in a folder of bash-completion. Commands, options,
+# kinds of values and sections are read from the help texts. Tested by tests/e2e/completion.sh.
 
-# The words of $1 that begin as the current word does.
+# Offers the words of $1 that begin with the current word.
 _cudatrace_words()
 {
     mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
 }
 
-# Files (-f) or folders (-d).
+# Offers files (-f) or folders (-d).
 _cudatrace_paths()
 {
     compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen "$1" -- "$cur")
 }
 
-# Sessions are the names behind the user in /dev/shm/cudatrace.UID.SESSION, and have no dot.
+# Offers sessions: the names after the user in /dev/shm/cudatrace.UID.SESSION. They have no dot.
 _cudatrace_sessions()
 {
     local path names=() files=${CUDATRACE_SHM_DIR:-/dev/shm}/cudatrace.$EUID.
@@ -26,7 +26,7 @@ _cudatrace_sessions()
     mapfile -t COMPREPLY < <(compgen -W "${names[*]}" -- "$cur" | sort -u)
 }
 
-# The processes of the trace that the command line names.
+# Offers the processes of the trace on the command line.
 _cudatrace_pids()
 {
     local i database=trace.db
@@ -40,13 +40,13 @@ _cudatrace_pids()
         'SELECT DISTINCT pid FROM processes' 2>/dev/null | tail -n +2)"
 }
 
-# The kind of value that option $1 takes, as the help names it; nothing where it takes none.
+# Prints the kind of value that option $1 takes, as named in the help. Prints nothing if it takes none.
 _cudatrace_kind()
 {
     [[ $1 != --* ]] || sed -nE "s/^  $1 ([A-Z]+) .*/\1/p" <<<"$help"
 }
 
-# The value of option $1; false when it takes none.
+# Offers values of option $1. Fails if it takes none.
 _cudatrace_value()
 {
     local kind choices
@@ -105,7 +105,7 @@ _cudatrace_first_argument()
     done
 }
 
-# A command that begins at place $1, completed as it completes itself where bash-completion is there.
+# Completes a command that begins at place $1, by its own completion if bash-completion is installed.
 _cudatrace_command()
 {
     local offset
@@ -121,7 +121,7 @@ _cudatrace_command()
     fi
 }
 
-# Bash parts --db=FILE into three words: sets `cur` to what is being typed and `prev` to the option before it.
+# Bash splits --db=FILE into three words. Sets `cur` to the value being typed and `prev` to the option before it.
 _cudatrace_current()
 {
     cur=${COMP_WORDS[COMP_CWORD]}

@@ -1,4 +1,4 @@
-# Fish completion for cudatrace and cudatraced: asks the bash completion, which is installed next to it.
+# Fish completion for cudatrace and cudatraced. Runs the bash completion, which is installed with it.
 set -g __cudatrace_bash_file (dirname (status filename))/../../bash-completion/completions/cudatrace
 
 function __cudatrace_offers

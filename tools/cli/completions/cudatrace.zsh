@@ -1,5 +1,5 @@
 #compdef cudatrace cudatraced
-# Zsh completion for cudatrace and cudatraced: asks the bash completion, which is installed next to it.
+# Zsh completion for cudatrace and cudatraced. Runs the bash completion, which is installed with it.
 
 local bash_file=${${(%):-%x}:A:h}/../../bash-completion/completions/cudatrace
 local -a told offers

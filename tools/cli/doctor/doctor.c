@@ -1,4 +1,5 @@
-/* cudatrace doctor: what would be missed on this machine, in a process, or of a command, and why. */
+/* cudatrace doctor: reports which calls would not be traced on this machine, in a process or of a command,
+ * and why. */
 #include "doctor_command.h"
 #include "doctor_machine.h"
 #include "doctor_process.h"
@@ -41,7 +42,7 @@ static int examine(struct ct_doctor *doctor, const struct doctor_options *option
     return doctor->misses ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Takes what is behind the options: CT_GO_ON, or a status after reporting. */
+/* Reads the arguments after the options. Returns CT_GO_ON, or a status after reporting an error. */
 static int take_arguments(struct ct_doctor *doctor, char **argument, bool is_command, char *file)
 {
     int64_t pid;

@@ -19,7 +19,7 @@
 
 /* ---- its file ---- */
 
-/* Says which libraries of CUDA the program is linked with: the driver, the runtime. */
+/* Reports which libraries of CUDA the program is linked with: the driver, the runtime. */
 static void say_needed(struct ct_doctor *doctor, const char *file)
 {
     struct ct_elf elf;
@@ -84,7 +84,7 @@ enum finding {
     FINDING_SILENT,
 };
 
-/* Returns whether the trace has calls of a process that calls itself so. */
+/* Returns whether the trace has a process that has this pid in its own namespace. */
 static bool has_process(sqlite3 *trace, int32_t own_pid)
 {
     static const char sql[] = "SELECT count(*) FROM processes WHERE pid = ?1";
@@ -163,7 +163,7 @@ static void say_end(struct ct_doctor *doctor, const struct ct_probe *probe, uint
                       "the command was started for this, and ended with status %d", WEXITSTATUS(status));
 }
 
-/* Says each finding once for a program. */
+/* Reports each finding once per program. */
 static void say_processes(struct ct_doctor *doctor, const struct ct_probe *probe, sqlite3 *trace)
 {
     bool has_driver = false;
@@ -203,7 +203,7 @@ static void say_probe(struct ct_doctor *doctor, const struct ct_probe *probe, co
     sqlite3_close(trace);
 }
 
-/* Returns a signal that is to end this process, or 0. */
+/* Returns the signal that must end this process, or 0. */
 static int probe_with(struct ct_doctor *doctor, char **argv, const char *folder, uint64_t patience_ns)
 {
     static const char *const no_wishes[CT_DAEMON_OPTIONS];
@@ -237,7 +237,7 @@ void ct_doctor_probe(struct ct_doctor *doctor, char **argv, uint64_t patience_ns
     const char *temporary = getenv("TMPDIR");
     char folder[PATH_MAX], path[PATH_MAX + 16];
     if (!doctor->hook_path[0] || !ct_installed_is_nameable(doctor->hook_path))
-        return; /* that has been said, and there is nothing to try */
+        return; /* already reported; there is nothing to try */
     snprintf(folder, sizeof(folder), "%s/cudatrace-doctor-XXXXXX",
              temporary && *temporary ? temporary : "/tmp");
     if (!mkdtemp(folder)) {

@@ -55,7 +55,7 @@ static void list_names(char *text, size_t bytes, const char *const *name, size_t
 static void read_hook(struct ct_doctor *doctor, const struct ct_elf *elf)
 {
     ct_elf_functions(elf, is_runtime_name, &doctor->runtime_functions);
-    /* Other versions in the file are of no library of anybody's. */
+    /* The file also has versions that do not belong to libcudart. */
     struct ct_elf_names *versions = &doctor->runtime_versions;
     size_t kept = 0;
     ct_elf_versions(elf, versions);
@@ -120,18 +120,19 @@ void ct_doctor_runtime(struct ct_doctor *doctor, const char *file, const char *v
 
 /* ---- the driver ---- */
 
-/* The answer of a child that loads the driver, in memory that it shares with us. */
+/* The results of a child process that loads the driver, in memory shared with it. */
 struct driver_answer {
     bool is_whole;
-    char path[PATH_MAX]; /* as the loader found it; empty when it found none */
+    char path[PATH_MAX]; /* as the loader found it; empty if it found none */
     char error[512];
-    int version; /* as cuDriverGetVersion says it; 0 when it does not */
+    int version; /* from cuDriverGetVersion; 0 if that fails */
 };
 
-/* In the child. The driver answers for its version without being initialised. */
+/* Runs in the child. The driver reports its version without being initialised. */
 static void ask_driver(struct driver_answer *answer)
 {
-    /* The hook may be preloaded into us: no session has such a name, so it records nothing. */
+    /* The hook may be preloaded into this process. No session can have this name, so the hook records
+     * nothing. */
     setenv(CT_SESSION_ENV, ".", 1);
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
     if (!driver) {
@@ -147,7 +148,7 @@ static void ask_driver(struct driver_answer *answer)
         answer->version = 0;
 }
 
-/* In the child: what hangs ends. */
+/* Runs in the child: ends it if it hangs. */
 static void limit_time(void)
 {
     enum { PATIENCE_S = 10 };
@@ -158,7 +159,7 @@ static void limit_time(void)
     alarm(PATIENCE_S);
 }
 
-/* A driver that crashes or hangs as it is loaded does so in a child. */
+/* Loads the driver in a child process, since it may crash or hang while loading. */
 static void load_driver(struct driver_answer *answer)
 {
     struct driver_answer *shared =
@@ -214,7 +215,7 @@ void ct_doctor_compare(struct ct_doctor *doctor, const struct ct_elf_names *driv
         count, names, doctor->hook.spare_stubs);
 }
 
-/* The driver's release is told by the name of its file: libcuda.so.580.159.04. */
+/* The name of its file shows the driver's release: libcuda.so.580.159.04. */
 static void check_driver(struct ct_doctor *doctor, bool *simulated)
 {
     static struct driver_answer answer;
@@ -244,7 +245,7 @@ static void check_driver(struct ct_doctor *doctor, bool *simulated)
     ct_elf_names_free(&own);
 }
 
-/* Asked about and not opened: opening a device may start the driver. */
+/* Checks access without opening: opening a device may start the driver. */
 static void check_devices(struct ct_doctor *doctor)
 {
     static const char *const patterns[] = { "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia[0-9]*" };
@@ -282,7 +283,8 @@ static void check_kernel(struct ct_doctor *doctor)
 {
     struct utsname system;
     uname(&system);
-    /* Tried, not told by the version: containers refuse what their kernel has. */
+    /* Tries the calls instead of checking the kernel's version, because containers may forbid calls that
+     * their kernel has. */
     const int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     const int refused = errno;
     if (pidfd >= 0)

@@ -6,12 +6,12 @@
 #include "doctor_say.h"
 
 void ct_doctor_machine(struct ct_doctor *doctor);
-/* Says which functions of a driver the hook does not know. */
+/* Reports the functions of a driver that the hook does not know. */
 void ct_doctor_compare(struct ct_doctor *doctor, const struct ct_elf_names *driver);
 bool ct_doctor_is_driver_name(const char *name);
-/* Returns whether a library that defines this function takes calls from the hook if it comes before it. */
+/* Returns whether a library that defines this function takes calls from the hook if it is searched first. */
 bool ct_doctor_is_way_in(const char *name);
-/* Says whether the hook exports functions of this version of libcudart, and so whether their calls are
+/* Reports whether the hook exports the functions of this version of libcudart, so that their calls are
  * traced. */
 void ct_doctor_runtime(struct ct_doctor *doctor, const char *file, const char *version);
 

@@ -1,5 +1,5 @@
-/* All that is known of it comes from /proc, and so from the process: paths are opened below /proc/PID/root,
- * as regular files only. */
+/* All facts about the process come from /proc, so the process controls some of them. Paths are opened below
+ * /proc/PID/root, and only as regular files. */
 #include "doctor_process.h"
 
 #include "doctor_machine.h"
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file of which code is mapped. */
+/* A file with mapped code. */
 struct mapping {
     char *path;
     uint64_t inode, offset;
@@ -27,16 +27,16 @@ struct mapping {
 
 struct ct_patient {
     pid_t pid;
-    pid_t thread;    /* one that runs: what is the process's memory in /proc is to be had by it */
+    pid_t thread;    /* a live thread: the process's memory is read through its files in /proc */
     int32_t own_pid; /* in its own namespace */
     uint64_t start_ticks;
     bool ended;
     char *command;   /* its arguments, separated by spaces */
-    char *variables; /* its environment as it was started: NULs between */
+    char *variables; /* its environment at exec, separated by NULs */
     size_t variables_bytes;
     struct mapping *mappings;
     size_t mapping_count;
-    bool secure; /* AT_SECURE: the loader took no LD_PRELOAD */
+    bool secure; /* AT_SECURE: the loader ignored LD_PRELOAD */
     char root[CT_DOCTOR_ROOT_BYTES];
 };
 
@@ -57,7 +57,7 @@ static bool read_secure(const struct ct_patient *patient)
     return secure;
 }
 
-/* The value of a variable, NULL when it is not set. */
+/* Returns the value of a variable, NULL if it is not set. */
 static const char *variable(const struct ct_patient *patient, const char *name)
 {
     const size_t length = strlen(name);
@@ -74,7 +74,7 @@ static void below_root(const struct ct_patient *patient, const char *path, char 
     snprintf(out, PATH_MAX, "%s%s", patient->root, path);
 }
 
-/* "7f12…-7f13… r-xp 00000000 08:02 135522   /usr/lib/libc.so.6", perhaps with " (deleted)" behind it. */
+/* Parses "7f12…-7f13… r-xp 00000000 08:02 135522   /usr/lib/libc.so.6", which may end in " (deleted)". */
 static bool parse_mapping(const struct ct_patient *patient, char *line, struct mapping *mapping)
 {
     static const char deleted[] = " (deleted)";
@@ -98,8 +98,8 @@ static bool parse_mapping(const struct ct_patient *patient, char *line, struct m
     return true;
 }
 
-/* Files with code, once for each time that they are loaded. The pieces of one are next to each other, in the
- * order of the file. */
+/* Lists the files with code, once for each time that they are loaded. The mappings of one load follow each
+ * other, in the order of the file. */
 static bool read_mappings(struct ct_patient *patient)
 {
     char *text = ct_proc_file(patient->thread, "maps", NULL);
@@ -127,7 +127,7 @@ static bool read_mappings(struct ct_patient *patient)
     return true;
 }
 
-/* The first mapped file whose name begins so. */
+/* Returns the first mapped file whose name has this prefix. */
 static const struct mapping *find_mapping(const struct ct_patient *patient, const char *beginning)
 {
     for (size_t i = 0; i < patient->mapping_count; i++) {
@@ -150,7 +150,7 @@ static int open_mapped(const struct ct_patient *patient, const char *file, struc
     return ct_elf_open(elf, path);
 }
 
-/* ---- coming to know it ---- */
+/* ---- opening ---- */
 
 struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
 {
@@ -180,8 +180,8 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
             patient->command[i] = ' ';
     }
     patient->variables = ct_proc_file(patient->thread, "environ", &patient->variables_bytes);
-    /* One without memory has ended, or is the kernel's. What has ended is root's, and may not be read by its
-     * user. */
+    /* A process without memory has ended or is a kernel thread. A process that has ended belongs to root, so
+     * that its user may not read it. */
     if (!patient->variables && (errno == ESRCH || (errno == EACCES && life.ended)))
         patient->variables = calloc(1, 1);
     if (!patient->variables || !read_mappings(patient)) {
@@ -231,7 +231,7 @@ static void say_how_to_load(struct ct_doctor *doctor, const struct ct_patient *p
          why, (int)patient->pid, doctor->hook_path[0] ? doctor->hook_path : "libcudatrace.so");
 }
 
-/* Why the loader did not load it. */
+/* Reports why the loader did not load it. */
 static void say_not_loaded(struct ct_doctor *doctor, const struct ct_patient *patient)
 {
     char exe[PATH_MAX], why[512];
@@ -254,7 +254,7 @@ static void say_not_loaded(struct ct_doctor *doctor, const struct ct_patient *pa
     }
 }
 
-/* True when a hook is there that may record. */
+/* Returns whether a hook is loaded that may record. */
 static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patient)
 {
     const struct mapping *hook = find_mapping(patient, "libcudatrace.so");
@@ -344,7 +344,7 @@ static bool is_driver(const struct mapping *mapping)
            (rest[strlen(name)] == '\0' || rest[strlen(name)] == '.');
 }
 
-/* A file may be loaded twice, by dlmopen(). */
+/* dlmopen() may load a file twice. */
 static void check_other_drivers(struct ct_doctor *doctor, const struct ct_patient *patient,
                                 const struct mapping *driver, unsigned recorded)
 {
@@ -379,7 +379,7 @@ static void check_runtimes(struct ct_doctor *doctor, const struct ct_patient *pa
     }
 }
 
-/* The mapped file that is linked with the driver; NULL when none is. */
+/* Returns the first mapped file that is linked with the driver, NULL if there is none. */
 static const char *find_linked(const struct ct_patient *patient)
 {
     for (size_t i = 0; i < patient->mapping_count; i++) {
@@ -412,7 +412,8 @@ static void say_way_in(struct ct_doctor *doctor, const struct ct_patient *patien
 
 /* ---- its surroundings ---- */
 
-/* Returns whether the process belongs to the session that the user asked about; false after saying so. */
+/* Returns whether the process belongs to the session that the user named. Returns false after reporting that
+ * it does not. */
 static bool check_session(struct ct_doctor *doctor, const struct ct_patient *patient, const char *own)
 {
     if (!ct_session_valid(own))
@@ -425,7 +426,7 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
              own, doctor->session, own, (int)patient->pid);
     if (!ct_session_valid(own) || strcmp(own, doctor->session) != 0)
         return false;
-    /* The daemon of another container has a number that means nothing here. */
+    /* A pid from another container's daemon means nothing here. */
     struct ct_proc_stat daemon;
     const bool known =
         doctor->daemon_pid && !doctor->shm_is_its_own && ct_proc_stat(doctor->daemon_pid, &daemon) == 0;
@@ -436,7 +437,7 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
     return true;
 }
 
-/* Without its own shared memory being ours, a daemon out here does not see it. */
+/* If the process does not share our shared memory, a daemon outside its container cannot see it. */
 static void check_namespaces(struct ct_doctor *doctor, const struct ct_patient *patient)
 {
     if (doctor->shm_is_its_own)

@@ -1,4 +1,4 @@
-/* The segment is the process's own, and may hold anything: it is read by pread into memory of ours, never
+/* The process owns the segment, which may hold anything. It is read into our memory by pread() and never
  * mapped, and every number is bounded before it is used. */
 #include "doctor_segment.h"
 
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The sums over a segment. */
+/* Sums over a segment. */
 struct sums {
     uint32_t functions, lanes;
     uint64_t lost_calls, skipped_calls;
@@ -23,7 +23,7 @@ struct sums {
     const char *way_in;
 };
 
-/* Opens the newest segment of that process; -1 when it has none. `path` gets its name. */
+/* Opens the newest segment of that process. Returns -1 if it has none. `path` gets its name. */
 static int open_segment(const struct ct_doctor *doctor, const struct ct_traced *traced, char path[PATH_MAX])
 {
     uint64_t newest = 0;
@@ -70,7 +70,7 @@ static void add_functions(int fd, const struct ct_segment *segment, struct sums 
         else if (strcmp(function.name, "cuGetProcAddress_v2") == 0)
             sums->way_in = "cuGetProcAddress_v2";
     }
-    /* Entry 0 is no function: it stands for those that found no room. */
+    /* Entry 0 is no function. It counts the calls of functions that found no room. */
     sums->functions -= sums->functions > 0;
 }
 
@@ -150,7 +150,7 @@ static void say_recording(struct ct_doctor *doctor, const struct ct_segment *seg
              sums->functions, ring, sums->lanes, clock);
 }
 
-/* Says how the driver's calls come. */
+/* Reports how the hook reaches the driver's functions. */
 static void say_ways(struct ct_doctor *doctor, const struct ct_segment *segment)
 {
     const unsigned names = segment->ways[CT_WAY_NAMES], slots = segment->ways[CT_WAY_SLOTS];
@@ -161,7 +161,7 @@ static void say_ways(struct ct_doctor *doctor, const struct ct_segment *segment)
         FINE("ways", "%u functions of the driver by their names", names);
 }
 
-/* Calls that gave way are counted as skipped, as those that were to be left out are. */
+/* Calls dropped under pressure are counted as skipped, like those that the selection leaves out. */
 static void say_pressure(struct ct_doctor *doctor, const struct sums *sums)
 {
     const uint64_t pressed = sums->lost_by[CT_LOSS_PRESSURE];
@@ -183,7 +183,7 @@ static void say_selection(struct ct_doctor *doctor, const struct ct_segment *seg
         NOTE("selection", "it goes by an earlier one than the session's, and follows at its next call");
 }
 
-/* Nothing was recorded: whether that will change at the next call. */
+/* Nothing was recorded. Reports whether that can change at the next call. */
 static void say_dormant(struct ct_doctor *doctor, const struct ct_traced *traced)
 {
     if (!doctor->daemon_pid)
@@ -202,7 +202,7 @@ void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
     char path[PATH_MAX];
     const int fd = open_segment(doctor, traced, path);
     const bool read = fd >= 0 && read_header(fd, &segment);
-    /* One that an earlier process of the same number left is not its. */
+    /* A segment that an earlier process with the same pid left is not this process's. */
     const bool is_its =
         read && (segment.version != CT_PROTO_VERSION || segment.process_start == traced->start_ticks);
     const bool is_probed = is_its && segment.version == CT_PROTO_VERSION && segment.maker == CT_MAKER_PROBE;

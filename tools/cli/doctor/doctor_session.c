@@ -21,7 +21,7 @@
 
 /* ---- the control segment ---- */
 
-/* Sessions that are served, but the one in question: most often the wrong one was asked. */
+/* Lists the other sessions that are served. The most likely mistake is to ask about the wrong one. */
 static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes)
 {
     static struct ct_control control;
@@ -34,7 +34,8 @@ static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes
             (of.uid == doctor->uid && strcmp(of.session, doctor->session) == 0))
             continue;
         snprintf(path, sizeof(path), "%s/%s", doctor->shm_folder, of.name);
-        /* Another user's cannot be opened, and so not be told from one that was left behind. */
+        /* Another user's control segment cannot be opened. It may also be one left behind by a killed
+         * daemon. */
         if (ct_control_read(path, of.uid, &control) != CT_SERVED && access(path, R_OK) == 0)
             continue;
         n += (size_t)snprintf(text + n, bytes - n, "%s%s", n ? ", " : "", of.session);
@@ -45,7 +46,7 @@ static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes
 
 /* ---- the daemon ---- */
 
-/* The whole status, to be freed; NULL when the daemon does not answer. */
+/* Returns the whole status, which the caller frees. Returns NULL if the daemon does not answer. */
 static char *ask_status(const struct ct_doctor *doctor)
 {
     enum { PATIENCE_S = 5 };
@@ -76,7 +77,7 @@ static void say_selection(struct ct_doctor *doctor, const char *status)
              layers, calls, sample, doctor->session);
 }
 
-/* Says what the daemon had no room for, and whether the session's files were removed. The system's daemon
+/* Reports shortages of room in the daemon, and whether the session's files were removed. The system's daemon
  * counts only what belongs to the user who asks. */
 static void say_shortage(struct ct_doctor *doctor, const char *status)
 {
@@ -129,8 +130,8 @@ static enum ct_serving read_control_of(const struct ct_doctor *doctor, uint32_t 
     return ct_control_read(path, uid, control);
 }
 
-/* Prints what the daemon says of itself. The database that it writes goes to `database`; the system's daemon
- * does not name its own. */
+/* Prints the daemon's status. `database` gets the database that it writes; the system's daemon does not name
+ * its own. */
 static void say_status(struct ct_doctor *doctor, const char *status, char *database, size_t bytes)
 {
     char processes[32], threads[32], state[512], serves[32];
@@ -161,13 +162,13 @@ static void say_status(struct ct_doctor *doctor, const char *status, char *datab
     say_shortage(doctor, status);
 }
 
-/* True when a daemon serves, with the database that it writes. */
+/* Returns whether a daemon serves the session. `database` gets the database that it writes. */
 static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
 {
     static struct ct_control control, of_system;
     doctor->daemon_uid = doctor->uid;
     enum ct_serving serving = read_control_of(doctor, doctor->uid, &control);
-    /* As the hook looks: the user's own daemon first, then the system's. */
+    /* The hook searches in the same order: the user's own daemon first, then the system's. */
     if (serving != CT_SERVED && doctor->uid != 0 && read_control_of(doctor, 0, &of_system) == CT_SERVED &&
         of_system.system) {
         control = of_system;
@@ -206,7 +207,8 @@ static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
 
 /* ---- the database ---- */
 
-/* SQLite's write-ahead log wants memory that all its users share: those of one machine. */
+/* SQLite's write-ahead log needs memory shared by all users of the database, so they must be on one
+ * machine. */
 static const char *network_file_system(const char *folder)
 {
     static const struct {
@@ -226,7 +228,8 @@ static const char *network_file_system(const char *folder)
     return NULL;
 }
 
-/* The pid in the kernel's list of locks that has that inode by flock(2); 0 for nobody. */
+/* Returns the pid that holds a flock(2) lock on that inode, from the kernel's list of locks. Returns 0 if
+ * there is none. */
 static int listed_holder(ino_t wanted)
 {
     FILE *locks = fopen("/proc/locks", "re");
@@ -243,9 +246,9 @@ static int listed_holder(ino_t wanted)
     return holder;
 }
 
-/* A daemon's lock is read in the kernel's list: taking it for a moment could turn a daemon away that is just
- * starting. That list comes a page at a time, counted by places: a lock that goes between two pages hides one
- * that stays, so a holder that is not found is looked for again. */
+/* Looks up the holder of a daemon's lock in /proc/locks. Taking the lock, even for a moment, could make a
+ * starting daemon give up. The kernel delivers the list page by page and counts positions. If a lock
+ * disappears between two pages, another one can be missed, so a failed search is repeated. */
 static int holder_of(const struct stat *status)
 {
     enum { LOOKS = 4 };
@@ -267,7 +270,7 @@ static bool is_this_boot(const char *boot_id)
     return strcmp(line, boot_id) == 0;
 }
 
-/* Returns whether the next daemon can go on in this file; false after saying why not. */
+/* Returns whether the next daemon can continue in this file. Returns false after reporting why not. */
 static bool check_file(struct ct_doctor *doctor, const char *path, const struct stat *status, char *what,
                        size_t bytes)
 {
@@ -387,7 +390,7 @@ static void check_shared_memory(struct ct_doctor *doctor)
              strerror(errno), subject);
         return;
     }
-    /* The rest is left to other programs. */
+    /* The hook leaves the rest to other programs. */
     const uint64_t all_free = (uint64_t)system.f_bavail * system.f_frsize;
     const uint64_t leaves = ct_segment_leaves((uint64_t)system.f_blocks * system.f_frsize);
     const uint64_t free_bytes = all_free > leaves ? all_free - leaves : 0;

@@ -23,7 +23,7 @@ enum { LOOK_NS = 20000000, GRACE_S = 2 };
 
 /* ---- a process ---- */
 
-/* Returns the number behind a word of /proc/PID/status, -1 without it. */
+/* Returns the number after a word of /proc/PID/status, -1 without it. */
 static long status_number(pid_t pid, const char *word)
 {
     char text[4096];
@@ -66,7 +66,7 @@ static void examine(struct ct_probed *process, const char *shm_dir)
         process->program[length] = '\0';
 }
 
-/* Returns the process of that number, which is made where a thread's is not; NULL for a thread. */
+/* Returns the process with that pid, adding it if it is new. Returns NULL for a thread. */
 static struct ct_probed *process_of(struct ct_probe *probe, pid_t pid)
 {
     for (size_t i = probe->count; i-- > 0;) {
@@ -107,7 +107,7 @@ static void note_end(struct watch *watch, pid_t pid, int status)
         watch->probe->wait_status = status;
 }
 
-/* Returns whether any of them is left. */
+/* Returns whether any process is left. */
 static bool take_changes(struct watch *watch)
 {
     int status;
@@ -131,7 +131,8 @@ static bool has_joined(const struct ct_where *where)
     return found;
 }
 
-/* The end of a child, and what would end this process: what it has made is to be removed first. */
+/* Returns the signals to wait for: SIGCHLD, and signals that would end this process. These are blocked until
+ * the probe's files have been removed. */
 static sigset_t awaited(void)
 {
     static const int numbers[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP };
@@ -150,7 +151,7 @@ static void pause_until_change(struct ct_probe *probe)
         probe->signalled = number;
 }
 
-/* By SIGTERM, and by SIGKILL where that does not do. */
+/* Ends all processes by SIGTERM, and by SIGKILL after GRACE_S seconds. */
 static void end_all(struct watch *watch)
 {
     const uint64_t until_ns = ct_monotonic_ns() + GRACE_S * SECOND_NS;
@@ -195,7 +196,7 @@ static void become_command(struct starting *starting, char **argv, const char *h
     _exit(127);
 }
 
-/* Lets the command begin, watched if that is allowed. */
+/* Lets the command begin, under ptrace if that is allowed. */
 static void begin(struct watch *watch, struct starting *starting)
 {
     const long options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |

@@ -1,4 +1,4 @@
-/* cudatrace export: the calls of a trace in the form that other programs read. */
+/* cudatrace export: writes the calls of a trace in formats that other programs read. */
 #include "export.h"
 
 #include "output.h"
@@ -9,8 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* A format is a file that defines one, and its name here; the first is the one that is taken where none is
- * named. */
+/* A format is a file that defines one, and its name here. The first is the default. */
 #define EACH(ROW) ROW(chrome) ROW(perfetto) ROW(jsonl) ROW(csv) ROW(nsys) ROW(sqlite)
 
 #define ROW(name) extern const struct ct_export_format ct_export_##name;
@@ -28,7 +27,7 @@ struct export_options {
     struct ct_where where;
     struct ct_scope scope;
     const char *command;
-    int number; /* index in `formats`, as --format sets it */
+    int number; /* index in `formats`, set by --format */
     const struct ct_export_format *format;
     const char *output;
 };
@@ -42,7 +41,7 @@ static int fail_reading(const struct export_options *options, sqlite3 *connectio
 
 /* ---- the command ---- */
 
-/* Events that are due. */
+/* Writes the events that are due. */
 static bool write_due(struct ct_export *to, const struct ct_export_format *format, struct ct_events *events)
 {
     struct ct_event event;
@@ -95,7 +94,7 @@ static int fail_writing(const struct export_options *options, const char *stage,
                    stage ? ", which is made in " : "", stage ? stage : "", why);
 }
 
-/* Gives the file its name if all of it was written; else removes it. */
+/* Gives the file its name if all of it was written, and removes it otherwise. */
 static int end_output(const struct export_options *options, struct ct_output *output, bool good)
 {
     const int said = errno;
@@ -105,7 +104,7 @@ static int end_output(const struct export_options *options, struct ct_output *ou
         return EXIT_FAILURE;
     }
     const int error = ct_output_finish(output);
-    if (error == -EPIPE) /* whoever reads has seen enough */
+    if (error == -EPIPE) /* the reader has seen enough */
         return EXIT_FAILURE;
     return error ? fail_writing(options, NULL, strerror(-error)) : EXIT_SUCCESS;
 }
@@ -165,7 +164,7 @@ static int run_export(struct export_options *options)
     return status;
 }
 
-/* "chrome|perfetto", and of the help the paragraphs. */
+/* Formats "chrome|perfetto" and the help's paragraphs. */
 static void list_formats(char choices[128], char about[2048])
 {
     size_t n = 0, m = (size_t)snprintf(about, 2048, "The calls of a trace, as other programs read them:\n\n");

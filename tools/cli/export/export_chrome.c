@@ -1,8 +1,8 @@
 /* cudatrace export --format chrome: the Trace Event Format, as Perfetto and Chrome's viewer read it
- * (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): a complete event ("X")
- * for each call, in microseconds since the trace began; asynchronous ones ("b", "e") for ranges that were
- * started, instants ("i") for marks; names of processes and threads; arrows ("s", "f") from runtime calls to
- * the driver calls that they made; a counter ("C") of memory. The order of events does not matter there. */
+ * (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU). Each call is a complete
+ * event ("X"), in microseconds since the trace began. Started ranges are asynchronous events ("b", "e"), and
+ * marks are instants ("i"). There are names of processes and threads, arrows ("s", "f") from runtime calls to
+ * the driver calls that they made, and a counter ("C") of memory. The format allows events in any order. */
 #include "export_format.h"
 
 #include "schema_sql.h"
@@ -76,7 +76,7 @@ static void print_arrow_end(struct ct_export *to, const struct ct_stream_call *c
     fputc('}', to->to);
 }
 
-/* To a driver's call from just before it, when the thread was in the runtime's. */
+/* Draws an arrow to a driver call from just before it, if the thread was in a runtime call. */
 static void print_arrow(struct ct_export *to, const struct ct_event *event)
 {
     const struct ct_enclosing *around = &event->around;
@@ -90,8 +90,8 @@ static void print_arrow(struct ct_export *to, const struct ct_event *event)
 
 /* ---- calls ---- */
 
-/* A range is called what it says, a launch is called by its function and has its kernel among its arguments.
- */
+/* The name of a range is its message. A launch has the function's name, and the kernel's is among its
+ * arguments. */
 static void print_name(struct ct_export *to, const struct ct_stream_call *call)
 {
     enum ct_detail detail;
@@ -114,7 +114,8 @@ static void begin_of_call(struct ct_export *to, const struct ct_stream_call *cal
     print_us(to, "ts", at_ns - to->extent.begin_ns);
 }
 
-/* A complete event; what lies across others is an asynchronous one ("b", "e"), and a mark an instant. */
+/* Prints a complete event. A range that crosses others is an asynchronous one ("b", "e"), and a mark an
+ * instant. */
 static void print_call(struct ct_export *to, const struct ct_event *event)
 {
     const struct ct_stream_call *call = &event->call;
@@ -150,7 +151,7 @@ static bool event(struct ct_export *to, const struct ct_event *event)
     return true;
 }
 
-/* ---- what is there besides ---- */
+/* ---- memory and open calls ---- */
 
 static bool print_memory(struct ct_export *to, sqlite3_stmt *row)
 {
@@ -161,7 +162,7 @@ static bool print_memory(struct ct_export *to, sqlite3_stmt *row)
     return fprintf(to->to, ",\"args\":{\"bytes\":%lld}}", (long long)sqlite3_column_int64(row, 2)) > 0;
 }
 
-/* One that has not returned has a begin ("B") and no end. */
+/* A call that has not returned has a begin ("B") and no end. */
 static bool print_open_call(struct ct_export *to, sqlite3_stmt *row)
 {
     begin_event(to);

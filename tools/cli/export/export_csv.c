@@ -1,4 +1,4 @@
-/* cudatrace export --format csv: a line for each call, RFC 4180 but for the line's end. */
+/* cudatrace export --format csv: a line for each call, as in RFC 4180 except for the line's end. */
 #include "export_format.h"
 #include "printable.h"
 

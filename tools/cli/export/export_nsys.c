@@ -1,6 +1,6 @@
-/* cudatrace export --format nsys: a SQLite file with the tables of Nsight Systems' exports that a tracer of
- * calls can fill (schema/nsys.sql). What happens on the GPU is not seen, and so CUPTI_ACTIVITY_KIND_KERNEL
- * and its like are not there: scripts that want them say so, and do not count launches as kernels. */
+/* cudatrace export --format nsys: a SQLite file with those tables of Nsight Systems' exports that a tracer of
+ * calls can fill (schema/nsys.sql). Activity on the GPU is not traced, so CUPTI_ACTIVITY_KIND_KERNEL and
+ * similar tables are missing. Scripts that need them report that, and do not count launches as kernels. */
 #include "export_format.h"
 #include "name_numbers.h"
 
@@ -28,7 +28,7 @@ struct state {
     bool failed; /* out of memory, or the file cannot be written */
 };
 
-/* Inserts the row whose first values are bound, and is as before. */
+/* Inserts the row whose first values are bound, and clears its bindings. */
 static void insert(struct state *state, enum statement statement)
 {
     sqlite3_stmt *row = state->insert[statement];
@@ -53,8 +53,8 @@ static int64_t string_id(struct state *state, const char *text)
     return (int64_t)name.number;
 }
 
-/* 24 bits each, as they are taken apart by others; two processes with one pid differ in the bits above, which
- * are a virtual machine's there. */
+/* Packs pid and tid into 24 bits each, as readers of such files expect. Two processes with the same pid
+ * differ in the bits above, where Nsight Systems has the number of a virtual machine. */
 static int64_t global_pid(const struct ct_export *to, int64_t process_id)
 {
     const struct ct_export_process *process = ct_export_process(to, process_id);
@@ -69,7 +69,7 @@ static int64_t global_tid(const struct ct_export *to, const struct ct_site *site
 
 /* ---- calls ---- */
 
-/* The domain's number, said once a process. */
+/* Returns the domain's number. Writes a row for the domain once per process. */
 static int64_t domain_id(struct ct_export *to, const struct ct_stream_call *call, const char *domain)
 {
     struct state *state = to->state;
@@ -92,7 +92,7 @@ static int64_t domain_id(struct ct_export *to, const struct ct_stream_call *call
     return (int64_t)name.number;
 }
 
-/* When and where, which are a row's first values. */
+/* Binds a row's first values: begin, end and thread. */
 static sqlite3_stmt *bind_call(struct ct_export *to, enum statement statement,
                                const struct ct_stream_call *call)
 {
@@ -154,7 +154,7 @@ static bool event(struct ct_export *to, const struct ct_event *event)
     return !((struct state *)to->state)->failed;
 }
 
-/* ---- what is there besides ---- */
+/* ---- processes, threads, metadata ---- */
 
 static void write_meta(struct state *state, const char *name, const char *value)
 {
@@ -187,7 +187,7 @@ static bool write_thread(struct ct_export *to, sqlite3_stmt *row)
     return true;
 }
 
-/* Makes the tables. Nobody reads the file before it has its name, so it needs no journal. */
+/* Makes the tables. The file has no readers until it has its name, so it needs no journal. */
 static bool create(struct ct_export *to, struct state *state)
 {
     static const char *const inserts[INSERTS] = {

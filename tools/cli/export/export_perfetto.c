@@ -1,7 +1,7 @@
-/* cudatrace export --format perfetto: Perfetto's own format (perfetto.proto), packet by packet: a track for
- * each thread with a slice for each call, one for each range that lies across others, a counter of memory;
- * arrows from a runtime call through the driver calls that it made. Names, and what calls were given, are
- * written once and then meant by number. */
+/* cudatrace export --format perfetto: writes Perfetto's own format (perfetto.proto), packet by packet. Each
+ * thread has a track with a slice for each call. A range that crosses others has its own track, and memory
+ * has a counter. Arrows lead from a runtime call through the driver calls that it made. Names and arguments
+ * are written once and then referred to by number. */
 #include "export_format.h"
 #include "name_numbers.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NAMES_MAX bounds the names of each kind that get a number: a program may give each of its ranges another
+/* NAMES_MAX limits the numbered names of each kind, since a program may give each of its ranges another
  * name. */
 enum { NAMES_MAX = 1 << 16, ANNOTATIONS_MAX = 24, SEQUENCE = 1 };
 
@@ -22,7 +22,7 @@ struct state {
 
     struct {
         struct ct_names names;
-        /* The names that the next packet is the first to use. */
+        /* Names whose first use is in the next packet. */
         Perfetto__InternedName fresh[ANNOTATIONS_MAX], *list[ANNOTATIONS_MAX];
         size_t fresh_count;
     } names[KINDS];
@@ -36,7 +36,7 @@ struct state {
     size_t packed_room;
 };
 
-/* ---- tracks: numbers that a process, a thread, a counter and a range have alone ---- */
+/* ---- tracks: unique numbers for processes, threads, counters and ranges ---- */
 
 static uint64_t track_of_process(int64_t process_id)
 {
@@ -78,7 +78,7 @@ static void attach_names(struct state *state, Perfetto__InternedData *data)
     }
 }
 
-/* As a field of a Trace: its number and type, the length, the packet. */
+/* Writes the packet as a field of a Trace: the field's number and type, the length, the packet. */
 static bool write_packet(struct ct_export *to, Perfetto__TracePacket *packet)
 {
     struct state *state = to->state;
@@ -107,8 +107,8 @@ static bool write_packet(struct ct_export *to, Perfetto__TracePacket *packet)
     return fwrite(state->packed, 1, bytes, to->to) == bytes;
 }
 
-/* The number of a name, said with the next packet when it is new; 0 when there are too many. A packet has no
- * more new ones of a kind than annotations. */
+/* Returns the number of a name, 0 if there are too many. The next packet defines a new name. A packet has at
+ * most ANNOTATIONS_MAX new names of a kind. */
 static uint64_t number_of(struct state *state, enum kind kind, const char *text)
 {
     const struct ct_name name = ct_names_number(&state->names[kind].names, text, &state->failed);
@@ -162,7 +162,7 @@ static void set_category(struct state *state, const char *text)
     state->event.category_iids = state->categories;
 }
 
-/* One more; NULL when there is room for none. */
+/* Adds an annotation. Returns NULL if there is no room for it. */
 static Perfetto__DebugAnnotation *annotate(struct state *state, const char *name)
 {
     const size_t count = state->event.n_debug_annotations;
@@ -187,7 +187,7 @@ static void annotate_number(struct state *state, const char *name, int64_t value
     annotation->int_value = value;
 }
 
-/* `value` stays the caller's, and has to be there until the event is written. */
+/* The caller keeps `value`, which must stay valid until the event is written. */
 static void annotate_text(struct state *state, const char *name, const char *value)
 {
     Perfetto__DebugAnnotation *annotation = annotate(state, name);
@@ -215,7 +215,7 @@ static void annotate_details(struct ct_export *to, sqlite3_stmt *row)
 
 /* ---- arrows ---- */
 
-/* The flow of a runtime call has its number, and the driver calls that it makes are in it. */
+/* The id of a runtime call is the number of its flow, which also contains the driver calls that it makes. */
 static void set_flow(struct state *state, const struct ct_event *event)
 {
     const struct ct_site *site = &event->call.site;
@@ -240,7 +240,7 @@ static bool describe(struct ct_export *to, Perfetto__TrackDescriptor *track)
     return write_packet(to, &packet);
 }
 
-/* A track below a process, or, with `counter`, a counter there. */
+/* Describes a track below a process or, with `counter`, a counter there. */
 static bool describe_below(struct ct_export *to, int64_t process_id, uint64_t uuid, const char *name,
                            Perfetto__CounterDescriptor *counter)
 {
@@ -303,7 +303,7 @@ static bool event(struct ct_export *to, const struct ct_event *event)
     return (event->is_begin ? write_begin : write_end)(to, event);
 }
 
-/* ---- what is there besides ---- */
+/* ---- processes, threads, memory, open calls ---- */
 
 static bool write_process(struct ct_export *to, const struct ct_export_process *its)
 {
@@ -343,7 +343,7 @@ static bool write_memory(struct ct_export *to, sqlite3_stmt *rows)
     return write_event(to, sqlite3_column_int64(rows, 1));
 }
 
-/* A slice that does not end. */
+/* Writes a slice that does not end. */
 static bool write_open_call(struct ct_export *to, sqlite3_stmt *rows)
 {
     struct state *state = to->state;
@@ -357,7 +357,7 @@ static bool write_open_call(struct ct_export *to, sqlite3_stmt *rows)
     return write_event(to, sqlite3_column_int64(rows, 3));
 }
 
-/* All times are of the monotonic clock; which time of day that is a snapshot says. */
+/* All times are of the monotonic clock. The snapshot gives the corresponding time of day. */
 static bool write_clocks(struct ct_export *to)
 {
     Perfetto__ClockSnapshot__Clock clock[2] = { PERFETTO__CLOCK_SNAPSHOT__CLOCK__INIT,

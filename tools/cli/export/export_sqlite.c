@@ -2,8 +2,8 @@
  * read-only media, and in clients that share no memory. */
 #include "export_format.h"
 
-/* Copies whole pages of one moment, whatever a daemon writes meanwhile. The head of the file is copied, too:
- * it asks for a write-ahead log until that is turned off. */
+/* Copies whole pages of one moment, even while a daemon writes. The copied file header still requires a
+ * write-ahead log until that is turned off. */
 static bool begin(struct ct_export *to)
 {
     sqlite3 **file = to->state;

@@ -14,13 +14,13 @@
 
 struct ct_output {
     struct ct_target target;
-    int fd;    /* the target itself, or the temporary file beside it */
-    int stage; /* a file that is filled and then copied to `fd`; -1: `fd` is filled itself */
+    int fd;    /* the target itself, or the temporary file next to it */
+    int stage; /* a file that is filled first and then copied to `fd`; -1: `fd` is filled directly */
     const char *stage_folder;
-    bool in_place;       /* `fd` is a regular file that is there, and emptied before it is filled */
+    bool in_place;       /* `fd` is an existing regular file, which is emptied before it is filled */
     FILE *stream;        /* writes to the file that is filled; NULL if that is filled by its name */
-    int error;           /* the stream's first error, as -errno: errno itself may be overwritten by then */
-    char path[PATH_MAX]; /* name of a file that is filled by its name */
+    int error;           /* the stream's first error as -errno, since errno may be overwritten later */
+    char path[PATH_MAX]; /* the name of a file that is filled by its name */
 };
 
 /* ---- opening ---- */
@@ -30,7 +30,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* As it was when it was looked at; -ESTALE for what has come in its place. */
+/* Opens the file that was examined. Returns -ESTALE if another file has replaced it. */
 static int open_existing(const struct ct_target *target, int flags)
 {
     struct stat status;
@@ -45,8 +45,8 @@ static int open_existing(const struct ct_target *target, int flags)
     return -ESTALE;
 }
 
-/* Gives the new file the owner, group and mode of the old one. False where the new file would lack something:
- * an access control list, or an owner or group that we may not give. */
+/* Gives the new file the owner, group and mode of the old one. Returns false if the new file cannot be equal:
+ * the old one has an access control list, or an owner or group that we may not set. */
 static bool is_made_alike(int fd, const struct stat *old, int old_fd)
 {
     struct stat new;
@@ -56,13 +56,14 @@ static bool is_made_alike(int fd, const struct stat *old, int old_fd)
     return (is_ours || fchown(fd, old->st_uid, old->st_gid) == 0) && fchmod(fd, old->st_mode & 0777) == 0;
 }
 
-/* The folder takes no new file. */
+/* Returns whether the error means that the folder accepts no new file. */
 static bool is_refusal(int error)
 {
     return error == -EACCES || error == -EPERM || error == -EROFS || error == -EXDEV;
 }
 
-/* Only what might be written to is replaced; what cannot be is written to. */
+/* Replaces an existing file only if it is writable. Writes into the existing file if it cannot be
+ * replaced. */
 static int open_regular(struct ct_output *output)
 {
     const struct ct_target *target = &output->target;
@@ -70,7 +71,7 @@ static int open_regular(struct ct_output *output)
     if (target->exists && old < 0)
         return old;
     output->fd = target->is_magic ? -EXDEV : ct_temporary_make(CT_TEMPORARY_BESIDE, target->folder);
-    /* The old file would not survive another error than a refusal, a full disk, say. */
+    /* After other errors, such as a full disk, writing into the old file would destroy it. */
     if (old < 0 ||
         (output->fd < 0 ? !is_refusal(output->fd) : is_made_alike(output->fd, &target->status, old))) {
         if (old >= 0)
@@ -85,7 +86,7 @@ static int open_regular(struct ct_output *output)
     return 0;
 }
 
-/* Its reader may be just coming. */
+/* Waits, since the reader may be about to open it. */
 static int open_fifo(const struct ct_target *target)
 {
     enum { TRIES = 60, PAUSE_NS = 50000000 };
@@ -95,7 +96,7 @@ static int open_fifo(const struct ct_target *target)
         fd = open_existing(target, O_NONBLOCK);
     }
     if (fd >= 0)
-        fcntl(fd, F_SETFL, 0); /* it waits while the reader does something else */
+        fcntl(fd, F_SETFL, 0); /* writes wait while the reader is busy */
     return fd;
 }
 
@@ -108,7 +109,8 @@ static int open_descriptor(int descriptor)
     return fd < 0 ? -errno : fd;
 }
 
-/* Opens what the target is: 0 or -errno, with `why` where there is more to say. */
+/* Opens the target according to its type. Returns 0 or -errno; `why` gets a sentence if that explains
+ * more. */
 static int open_target(struct ct_output *output, const char **why)
 {
     const struct ct_target *target = &output->target;
@@ -136,7 +138,7 @@ static int open_target(struct ct_output *output, const char **why)
     return output->fd < 0 ? output->fd : 0;
 }
 
-/* Makes a file that is copied from, in $TMPDIR; it has a name where it is filled by that. */
+/* Makes a file in $TMPDIR that is copied later. It keeps its name only if it is filled by its name. */
 static int make_stage(struct ct_output *output, bool by_name)
 {
     const char *const folders[] = { secure_getenv("TMPDIR"), "/var/tmp", "/tmp" };
@@ -159,7 +161,7 @@ static int make_stage(struct ct_output *output, bool by_name)
     return 0;
 }
 
-/* A pipe or terminal that somebody has made non-blocking is waited for. */
+/* Waits for a pipe or terminal that another process has made non-blocking. */
 static int write_whole(int fd, const char *bytes, size_t count)
 {
     while (count > 0) {
@@ -183,14 +185,14 @@ static ssize_t write_to(void *data, const char *bytes, size_t count)
     return error ? 0 : (ssize_t)count;
 }
 
-/* Nobody else can put something else under the name of a file of ours there. */
+/* Returns whether no other user can replace our file in that folder. */
 static bool is_safe(const struct stat *folder)
 {
     return (folder->st_uid == 0 || folder->st_uid == geteuid()) &&
            (!(folder->st_mode & (S_IWGRP | S_IWOTH)) || (folder->st_mode & S_ISVTX));
 }
 
-/* Opens the file that is filled. With `by_name` SQLite fills it, which opens a file by its name and not by a
+/* Opens the file that is filled. With `by_name`, SQLite fills it, which opens files by name and not by
  * descriptor. */
 static int open_content(struct ct_output *output, bool by_name)
 {
@@ -253,7 +255,7 @@ void ct_output_is_open(void)
 
 /* ---- finishing ---- */
 
-/* All of a file, from its beginning, to where the other one is. */
+/* Copies a whole file to the current position of another. */
 static int copy(int from, int to)
 {
     static char buffer[1 << 16];
@@ -273,7 +275,7 @@ static int copy_over(int from, int to)
     return ftruncate(to, 0) == 0 ? copy(from, to) : -errno;
 }
 
-/* A file that cannot be replaced after all (it is a mount, say) is written to. */
+/* A file that cannot be replaced after all, such as a mount point, is written in place. */
 static int put_in_place(struct ct_output *output)
 {
     const struct ct_target *target = &output->target;

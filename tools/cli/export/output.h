@@ -1,13 +1,13 @@
-/* A file that a command makes, whatever the path is that it was given.
+/* The output file of a command, for any kind of path.
  *
- * "-" is standard output. What exists and is no regular file (a FIFO, a device, an open descriptor by its
- * name in /dev/fd) is written to as it is. A regular file is made beside its name, 0600 as traces are or with
- * the mode and owner of the one that it replaces, and gets the name when it is whole: after a failure or a
- * signal nothing of it is left, and what was there is as it was. Where no file can be made beside it, it is
- * made in $TMPDIR and copied. Links are followed, but for those that another user has laid in a folder for
- * everybody; his files and FIFOs there are left alone, too.
+ * "-" is standard output. An existing file that is not a regular file (a FIFO, a device, an open descriptor
+ * by its name in /dev/fd) is written directly. A regular file is made next to the target, with mode 0600 like
+ * traces, or with mode and owner of the file that it replaces. It gets the target's name when it is complete.
+ * After a failure or a signal, the new file is removed and the old one is unchanged. If no file can be made
+ * next to the target, it is made in $TMPDIR and copied. Links are followed, except those that another user
+ * has put into a shared folder. That user's files and FIFOs there are not written, either.
  *
- * One at a time, since a signal's handler takes it away. */
+ * There can be one at a time, since a signal handler removes it. */
 #ifndef CT_OUTPUT_H
 #define CT_OUTPUT_H
 
@@ -17,20 +17,20 @@
 
 struct ct_output;
 
-/* With `by_name` it is filled through ct_output_file() and not through a stream. NULL, and in *why a sentence
- * that is valid as strerror()'s are, when there is nothing to write to. */
+/* With `by_name`, the caller fills it through ct_output_file() and not through a stream. Returns NULL if it
+ * cannot be opened. *why is then a sentence with the lifetime of a result of strerror(). */
 struct ct_output *ct_output_open(const char *path, bool by_name, const char **why);
-/* NULL with `by_name`; its descriptor is nobody's business. */
+/* Returns the stream, NULL with `by_name`. Callers do not use its descriptor. */
 FILE *ct_output_stream(const struct ct_output *output);
-/* The name of an empty file; NULL without `by_name`. */
+/* Returns the name of an empty file, NULL without `by_name`. */
 const char *ct_output_file(const struct ct_output *output);
-/* Returns the folder of the file that is filled first and then copied; NULL when nothing is copied. */
+/* Returns the folder of a file that is filled first and then copied, NULL if nothing is copied. */
 const char *ct_output_stage(const struct ct_output *output);
-/* The file is open by its name, and needs it no more. */
+/* The caller has opened the file by its name, which is no longer needed. */
 void ct_output_is_open(void);
-/* All is written: it gets its name. 0 or -errno; either way `output` is gone. */
+/* Gives the complete file its name. Returns 0 or -errno, and frees `output` either way. */
 int ct_output_finish(struct ct_output *output);
-/* Nothing of it is left, but for what a pipe or a device has taken already. */
+/* Removes the file. A pipe or a device keeps the bytes that it has received. */
 void ct_output_discard(struct ct_output *output);
 
 #endif

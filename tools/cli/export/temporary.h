@@ -1,22 +1,23 @@
-/* Temporary files with names that nobody can foresee, which no signal leaves behind. */
+/* Temporary files with unpredictable names, which are removed if a signal ends the process. */
 #ifndef CT_TEMPORARY_H
 #define CT_TEMPORARY_H
 
 #include <limits.h>
 #include <stdbool.h>
 
-/* As many as there can be at a time: beside what is replaced, and to be copied from. */
+/* One of each can exist at a time: next to the file that it replaces, and a stage that is copied later. */
 enum ct_temporary { CT_TEMPORARY_BESIDE, CT_TEMPORARY_STAGE, CT_TEMPORARIES };
 
-/* A new file in the folder, 0600 whatever the umask is, to be read and written: its descriptor, or -errno. */
+/* Makes a file in the folder, with mode 0600 whatever the umask is, open for reading and writing. Returns its
+ * descriptor or -errno. */
 int ct_temporary_make(enum ct_temporary which, int folder);
 bool ct_temporary_exists(enum ct_temporary which);
-/* Its path; false when there is none that fits. */
+/* Gets its path. Returns false if the path is too long or unknown. */
 bool ct_temporary_path(enum ct_temporary which, char path[PATH_MAX]);
-/* Gives it a name in its folder, where it replaces what is there: 0 or -errno, and it is a temporary file
- * still. */
+/* Gives it a name in its folder, replacing an existing file. Returns 0 or -errno; after an error it is still
+ * a temporary file. */
 int ct_temporary_rename(enum ct_temporary which, const char *name);
-/* Takes its name away, if it has one still; who has it open keeps what is in it. */
+/* Removes its name, if it still has one. Open descriptors keep its content. */
 void ct_temporary_remove(enum ct_temporary which);
 
 #endif

@@ -1,14 +1,15 @@
 "use strict";
-// The charts of the page, by dygraphs: device memory as a staircase, whose selection zooms the timeline and the other way round, and
-// how long calls took. In a page that was made without dygraphs their sections say so instead.
+// The charts of the page, drawn by dygraphs: device memory as a staircase, and how long calls took. A selection in the
+// memory chart zooms the timeline, and the other way round. In a page made without dygraphs, their sections show a
+// message instead.
 
 const TICK = 5;
 const CHART_LINES = { axisLineColor: "#8886", axisLineWidth: 1, gridLineColor: "#8883", gridLineWidth: 1, axisTickSize: TICK, axisLabelFontSize: 12,
   highlightCircleSize: 0, legend: "never", rightGap: 1 };
-// Has the plot begin at the same place as the timeline's lanes, where there is room for that.
+// Aligns the plot with the timeline's lanes if there is room for that.
 const yAxisWidth = (box) => (box.clientWidth > 4 * LABEL ? LABEL : 80) - 2 * TICK;
 
-// Says why there is no chart; true if so.
+// Explains why there is no chart. Returns true if so.
 function noChart(target) {
   if (typeof Dygraph !== "undefined") return false;
   target.append(element("p", "No chart: this cudatrace was built without dygraphs (Debian's libjs-dygraphs, meson's option charts). The tables have sums and percentiles.", { className: "empty" }));
@@ -48,8 +49,8 @@ function chartBox(target, label) {
 const pointsUntil = (points, at) => countBefore(points.length, (n) => points[n][0] <= at);
 const heldAt = (points, at) => points[pointsUntil(points, at) - 1]?.[1] ?? 0;
 
-// The rows of a window, [time, of each process what it holds]. Where they are more than can be told apart, three of each column: the
-// least, the most and the last.
+// Returns the rows of a window: [time, memory held by each process]. If there are more than can be distinguished, each
+// column has three: the least, the most and the last.
 function memoryRows(shown, from, to, columns) {
   const next = shown.map(({ points }) => pointsUntil(points, from)), held = shown.map(({ points }) => heldAt(points, from));
   const rows = [[from, ...held]];
@@ -93,7 +94,7 @@ function drawMemory(trace, timeline) {
   const box = chartBox(target, "device memory held by process over time");
   const say = makeLegend(target, shown.map(({ process }, i) => ({ name: `process ${pids.get(process)}`, colour: hues[i], toggle: (on) => chart.setVisibility(i, on) })));
   let drawn = [timeline.from, timeline.to];
-  // The page knows nothing of the time outside of its window.
+  // The page has no data outside its window.
   const [first, last] = trace.window || [0, timeline.length];
   const nothing = shown.map(() => null);
   const rows = () => {
@@ -102,7 +103,7 @@ function drawMemory(trace, timeline) {
   };
   const chart = new Dygraph(box, rows(), {
     ...CHART_LINES, stepPlot: true, includeZero: true, strokeWidth: 1.5, colors: hues.slice(0, shown.length),
-    labels: ["time", ...shown.map((_, i) => String(i))], // labels are keys, so they are no pids: a pid may be used again
+    labels: ["time", ...shown.map((_, i) => String(i))], // labels are unique keys, and a pid may be used again
     dateWindow: drawn,
     axes: {
       x: { ticker: (from, to, pixels) => timeTicks(from, to, 1.4 * pixels).map(([v, label]) => ({ v, label })), axisLabelWidth: 80 },
@@ -111,7 +112,7 @@ function drawMemory(trace, timeline) {
     interactionModel: {
       ...Dygraph.defaultInteractionModel,
       dblclick: (event, its) => {
-        its.resetZoom(); // resets the height alone: the chart has only the rows of the part that is shown
+        its.resetZoom(); // resets only the height, since the chart has only the rows of the visible part
         timeline.setWindow(0, timeline.length);
       },
     },
@@ -137,10 +138,10 @@ function drawMemory(trace, timeline) {
   }
 }
 
-// Four bars an octave: bucket b holds calls of 2^(b/4) to 2^((b+1)/4) ns.
+// Four bars per octave: bucket b holds calls of 2^(b/4) to 2^((b+1)/4) ns.
 const bucketEnd = (b) => time(2 ** (b / 4));
 
-// At round durations, as many as there is room for.
+// Returns ticks at round durations, as many as there is room for.
 function durationTicks(from, to, pixels) {
   const ticks = [];
   for (const factors of [[1, 2, 5], [1, 3], [1]]) {
@@ -160,7 +161,7 @@ function paintBars({ drawingContext: c, points, dygraph, color }) {
   const width = dygraph.toDomXCoord(1) - dygraph.toDomXCoord(0), base = dygraph.toDomYCoord(0), gap = width > 4 ? 1 : 0;
   c.fillStyle = color;
   for (const { canvasx, canvasy, yval } of points) {
-    const height = yval > 0 ? Math.max(base - canvasy, 1) : 0; // a few calls among many still show
+    const height = yval > 0 ? Math.max(base - canvasy, 1) : 0; // keeps a few calls among many visible
     c.fillRect(canvasx + gap, base - height, Math.max(width - 2 * gap, 1), height);
   }
 }

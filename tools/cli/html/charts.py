@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Checks whether a file is the chart library that the page wants, dygraphs. Prints its version and the path of its licence, a line
-each; otherwise says why not and ends with 1. Meson calls it. The page holds the library, and so has to hold its licence."""
+"""Checks whether a file is dygraphs, the chart library that the page needs. Prints its version and the path of its licence, a line
+each. Otherwise prints the reason and exits with 1. Called by Meson. The page contains the library, so it must contain its licence."""
 import pathlib
 import re
 import sys
 
-# The first with all that charts.js asks for, and before the next that may take something away.
+# The first version with everything that charts.js needs, and the next version, which may remove something.
 OLDEST, BELOW = (2, 2), (3,)
 DEBIAN = pathlib.Path("/usr/share/javascript/dygraphs"), pathlib.Path("/usr/share/doc/libjs-dygraphs/copyright")
 
 
 def licence_of(library):
-    """As Debian, npm and the project's own releases lay it out."""
+    """Finds the licence where Debian, npm and the project's own releases put it."""
     places = [library.parent / "LICENSE.txt", library.parent.parent / "LICENSE.txt"]
     if library.is_relative_to(DEBIAN[0]):
         places.append(DEBIAN[1])

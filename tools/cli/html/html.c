@@ -1,7 +1,7 @@
-/* cudatrace html: the trace as one file for a browser. The page (tools/html) has two gaps: a JSON object that
- * says what there is, and the calls, deflated columns in base64: start and duration (64-bit floats,
- * nanoseconds since the trace began), site and number of calls (32-bit), little-endian, one column behind the
- * other. */
+/* cudatrace html: writes the trace as one file for a browser. The page (tools/cli/html) has two gaps. One
+ * gets a JSON object that describes the trace. The other gets the calls as deflated columns in base64. The
+ * columns follow each other: start and duration (64-bit floats, nanoseconds since the trace began), site and
+ * number of calls (32-bit), all little-endian. */
 #include "export.h"
 #include "html_records.h"
 #include "name_numbers.h"
@@ -20,12 +20,12 @@ enum {
     BUCKETS = 256,
     BUCKETS_OF_OCTAVE = 4,
     CALL_BYTES = 24,     /* in the page's columns */
-    MEMORY_STEPS = 2000, /* steps of time; a process has three points at most in each */
+    MEMORY_STEPS = 2000, /* steps of time; a process has at most three points in each */
 };
 
-/* The process that is being printed: the most, the least and the last memory that it held in a step. */
+/* The process being printed: the most, the least and the last memory that it held in a step. */
 struct memory {
-    size_t begun; /* processes begun so far; the last of them is being printed */
+    size_t begun; /* processes begun so far; the last one is being printed */
     int64_t step, printed_at;
     struct point {
         int64_t at, held;
@@ -39,13 +39,13 @@ struct state {
     uint64_t (*durations)[BUCKETS]; /* by function */
     size_t functions_room;
     uint64_t calls;
-    bool another; /* open call was printed */
+    bool another; /* an open call was printed */
     bool failed;
 };
 
 /* ---- calls ---- */
 
-/* Returns the label of a launch (its kernel) or of a range (its text); 0 when it has none. */
+/* Returns the label of a launch (its kernel) or of a range (its text), 0 if it has none. */
 static uint32_t label_of(struct ct_export *to, const struct ct_stream_call *call)
 {
     enum ct_detail detail;
@@ -126,7 +126,7 @@ static void print_sites(struct ct_export *to)
     fputc(']', to->to);
 }
 
-/* The newest thread of a number is named first. */
+/* The query returns the newest thread with a tid first; its name is kept. */
 static bool name_thread(struct ct_export *to, sqlite3_stmt *row)
 {
     struct ct_html_records *records = &((struct state *)to->state)->records;
@@ -202,7 +202,7 @@ static void print_step(struct ct_export *to)
     print_point(to, memory->last);
 }
 
-/* Ends the processes before the one of that number, and begins it; all have their turn. */
+/* Ends the processes before that index and begins it. Every process gets an entry. */
 static void turn_to_process(struct ct_export *to, size_t number)
 {
     struct memory *memory = &((struct state *)to->state)->memory;
@@ -216,7 +216,7 @@ static void turn_to_process(struct ct_export *to, size_t number)
     }
 }
 
-/* Rows come by process, and then by time. */
+/* Rows are ordered by process, and then by time. */
 static bool take_memory(struct ct_export *to, sqlite3_stmt *row)
 {
     struct memory *memory = &((struct state *)to->state)->memory;
@@ -307,7 +307,7 @@ static bool print_sums(struct ct_export *to)
     return good;
 }
 
-/* Prints the part of the trace's time that --from and --to chose; null for all of it. */
+/* Prints the part of the trace's time that --from and --to select, null for all of it. */
 static void print_window(const struct ct_export *to)
 {
     const struct ct_extent *whole = &to->extent;
@@ -344,7 +344,7 @@ static bool print_json(struct ct_export *to)
     return true;
 }
 
-/* In a page, what a trace says must not end the element that it stands in. */
+/* Escapes '<', so that text from the trace cannot end the element that contains it. */
 static void write_json(FILE *to, const char *json)
 {
     for (; *json; json++) {
@@ -370,7 +370,7 @@ static void write_base64(FILE *to, const uint8_t *bytes, size_t count)
     }
 }
 
-/* There is room for all that comes of it. */
+/* The output buffer has room for everything (deflateBound()). */
 static void pack(z_stream *packed, const void *bytes, size_t count)
 {
     packed->next_in = (Bytef *)(uintptr_t)bytes;
@@ -378,7 +378,7 @@ static void pack(z_stream *packed, const void *bytes, size_t count)
     deflate(packed, Z_NO_FLUSH);
 }
 
-/* Columns, one behind the other, as page.js takes them apart. */
+/* Writes the columns one after the other, as page.js reads them. */
 static bool write_calls(struct ct_export *to)
 {
     const struct ct_html_records *records = &((struct state *)to->state)->records;

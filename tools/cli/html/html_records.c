@@ -11,7 +11,7 @@ enum {
     LABELS_MAX = 1 << 16,
     RESOLUTION_FIRST = 1 << 16,
 };
-#define RESOLUTION_MAX 1e19 /* each lane is one record then */
+#define RESOLUTION_MAX 1e19 /* each lane is a single record then */
 
 /* ---- names ---- */
 
@@ -20,7 +20,7 @@ uint32_t ct_html_name(struct ct_html_records *records, const char *text)
     return (uint32_t)ct_names_number(&records->names, text, &records->failed).number;
 }
 
-/* A program may give each range another name; functions are not so many. */
+/* Limits the number of labels: a program may give each range another name, but functions are few. */
 uint32_t ct_html_label(struct ct_html_records *records, const char *text)
 {
     records->names.max = LABELS_MAX;
@@ -55,7 +55,7 @@ static uint32_t thread_of(struct ct_html_records *records, int64_t process_id, i
 
 bool ct_html_sites_settle(struct ct_html_records *records)
 {
-    uint32_t *numbers = calloc(records->site_count + 1, sizeof(*numbers)); /* the new ones, from 1 */
+    uint32_t *numbers = calloc(records->site_count + 1, sizeof(*numbers)); /* the new numbers, from 1 */
     struct ct_html_site *sites = malloc((records->site_room + 1) * sizeof(*sites));
     if (!numbers || !sites) {
         free(numbers);
@@ -83,8 +83,8 @@ bool ct_html_sites_settle(struct ct_html_records *records)
 
 /* ---- records ---- */
 
-/* Joins the next record to the last one of its lane if both are too short to be drawn apart. Returns whether
- * it did. */
+/* Joins the next record to the last record of its lane if both are too short to be drawn separately. Returns
+ * whether it did. */
 static bool join(struct ct_html_record *last, const struct ct_html_record *next, double resolution)
 {
     if (next->start - last->start >= resolution || last->longest >= resolution || next->longest >= resolution)
@@ -107,7 +107,7 @@ static void append(struct ct_html_records *records, int64_t *last, const struct 
     records->record[records->count++] = *record;
 }
 
-/* At twice the resolution. */
+/* Doubles the resolution and joins the records accordingly. */
 static void fold(struct ct_html_records *records)
 {
     for (size_t i = 0; i < records->thread_count; i++)
@@ -117,7 +117,7 @@ static void fold(struct ct_html_records *records)
     const size_t count = records->count;
     records->count = 0;
     for (size_t i = 0; i < count; i++) {
-        /* A copy: append() writes to the same array, at or before this index. */
+        /* Makes a copy, since append() writes to the same array, at or before this index. */
         const struct ct_html_record record = records->record[i];
         const struct ct_html_site *site = &records->sites[record.site];
         append(records, &records->threads[site->key.thread].last[site->key.level], &record);
@@ -125,7 +125,8 @@ static void fold(struct ct_html_records *records)
     records->failed |= !ct_html_sites_settle(records);
 }
 
-/* Without end where each record is in a lane of its own: then there are as many sites as lanes. */
+/* Doubles the resolution until half of the sites are free. RESOLUTION_MAX ends the loop: each record may be
+ * in a lane of its own, and then there are as many sites as lanes. */
 static void make_room_for_sites(struct ct_html_records *records)
 {
     records->failed |= !ct_html_sites_settle(records);

@@ -1,6 +1,7 @@
-/* Holds what a page of `cudatrace html` draws. Called by html.c. A record is one call, or several short calls
- * beside each other. A site is what calls have in common. Records and sites have a bound, however many calls
- * and threads a trace has: whenever one is reached, the resolution doubles and more calls join. */
+/* Holds the records that a page of `cudatrace html` draws. Called by html.c. A record is one call, or several
+ * short calls next to each other. A site holds the properties that calls share. Records and sites are
+ * limited, however many calls and threads a trace has. Whenever a limit is reached, the resolution doubles
+ * and more calls join. */
 #ifndef CT_HTML_RECORDS_H
 #define CT_HTML_RECORDS_H
 
@@ -12,25 +13,25 @@ enum { CT_HTML_LEVELS = 8 /* lanes of a thread, one for each depth of calls; the
 
 struct ct_html_record {
     double start, duration; /* ns since the trace began */
-    double longest;         /* duration of its longest call, whose site it has */
+    double longest;         /* duration of its longest call, which has this site */
     uint32_t site, calls;
 };
 
-/* Texts are those of the stream. */
+/* The stream owns the texts. */
 struct ct_html_site {
     struct {
         const char *name, *layer;
-        uint32_t thread, level, label; /* the label is one of the names, 0 for none */
+        uint32_t thread, level, label; /* label: a number of a name, 0 for none */
         int32_t status;
     } key;
     const char *category, *status_name;
 };
 
-/* A page has room for so many threads. All further threads of a process share one entry. */
+/* A page has room for a limited number of threads. All further threads of a process share one entry. */
 struct ct_html_thread {
     int64_t process_id, tid; /* tid -1: the further threads */
     char *name;
-    int64_t last[CT_HTML_LEVELS]; /* record of each lane, -1 for none */
+    int64_t last[CT_HTML_LEVELS]; /* index of the last record of each lane, -1 for none */
 };
 
 struct ct_html_records {
@@ -50,14 +51,14 @@ struct ct_html_records {
 bool ct_html_records_begin(struct ct_html_records *records, double length_ns);
 void ct_html_records_finish(struct ct_html_records *records);
 
-/* A text's number among the names; 0 for one too many, and for "". */
+/* Returns a text's number among the names, 0 if there are too many or the text is empty. */
 uint32_t ct_html_label(struct ct_html_records *records, const char *text);
-/* The same of a text of which there are few. */
+/* Does the same without a limit, for texts that are few. */
 uint32_t ct_html_name(struct ct_html_records *records, const char *text);
-/* Takes a call that is drawn at that level; `failed` says whether that went well. */
+/* Adds a call that is drawn at that level. Sets `failed` if memory is short. */
 void ct_html_records_add(struct ct_html_records *records, const struct ct_stream_call *call, double start,
                          uint32_t level, uint32_t label);
-/* Takes away the sites that no record has, and numbers the others anew; false without memory. */
+/* Removes the sites that no record has, and renumbers the others. Returns false without memory. */
 bool ct_html_sites_settle(struct ct_html_records *records);
 
 #endif

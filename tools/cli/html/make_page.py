@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Puts the page, its style, its scripts and the chart library into one, and that into a C header: ct_html_page_head is what
-stands before the trace's data, ct_html_page_tail what stands behind it. --charts LIBRARY LICENCE before the files: with
-them; without, the page has no charts."""
+"""Combines the page, its style, its scripts and the chart library, and writes them as a C header. ct_html_page_head is the part
+before the trace's data, ct_html_page_tail the part after it. --charts LIBRARY LICENCE precedes the files. Without it, the
+page has no charts."""
 import pathlib
 import re
 import sys
@@ -16,7 +16,7 @@ def main():
     words = sys.argv[1:]
     files = {"charts.code": "", "charts.licence": ""}
     if words[0] == "--charts":
-        # Its map of lines lies beside it, where no page is.
+        # The library's source map is a separate file, which a page does not have.
         files["charts.code"] = re.sub(r"^//# sourceMappingURL=.*$", "", pathlib.Path(words[1]).read_text(), flags=re.M)
         files["charts.licence"] = pathlib.Path(words[2]).read_text()
         words = words[3:]

@@ -1,6 +1,6 @@
 "use strict";
-// The page of `cudatrace html`. What it shows is in two elements before it: #trace, JSON, and #calls, deflated columns in
-// base64 (html.c says which). It asks no network. The charts are in charts.js.
+// The page of `cudatrace html`. Its data is in two elements before it: #trace, JSON, and #calls, deflated columns in
+// base64 (listed in html.c). It makes no network request. The charts are in charts.js.
 
 const byId = (id) => document.getElementById(id);
 
@@ -17,7 +17,7 @@ function bytes(n) {
   for (; Math.abs(n) >= 1000 && i + 1 < units.length; i++) n /= 1000;
   return `${Number(n.toPrecision(4))} ${units[i]}`;
 }
-// Round times of a window, as many as there is room for: [[time, text]].
+// Returns round times of a window, as many as there is room for: [[time, text]].
 function timeTicks(from, to, pixels) {
   const span = to - from, wanted = Math.max(pixels / 130, 1);
   const power = 10 ** Math.floor(Math.log10(span / wanted));
@@ -27,7 +27,7 @@ function timeTicks(from, to, pixels) {
   return ticks;
 }
 const count = (n, what) => `${n.toLocaleString("en")}${what ? ` ${what}${n === 1 ? "" : what.endsWith("s") ? "es" : "s"}` : ""}`;
-// Returns how many of `n`, which are in order, come before what is looked for.
+// Returns how many of `n` ordered items are before the position searched for.
 function countBefore(n, isBefore) {
   let low = 0;
   while (low < n) {
@@ -43,7 +43,7 @@ function element(tag, text, attributes = {}) {
   return made;
 }
 
-// ---- categories: a colour for each, told apart by people who see few colours, too ----
+// ---- categories: a colour for each, distinguishable with colour blindness, too ----
 
 const COLOURS = {
   launch: "#2a9d4e", graph: "#8ccf4d", copy: "#3273dc", set: "#2bb3c0", memory: "#a14ccf", sync: "#d6392b", event: "#e0a100",
@@ -87,7 +87,8 @@ class Timeline {
     this.listen();
   }
 
-  // A lane for each thread and depth, its calls in the order of their start; threads below their processes.
+  // Makes a lane for each thread and depth, with its calls in the order of their start. Threads are below their
+  // processes.
   makeLanes() {
     const { sites, threads, processes } = this.trace, { site } = this.calls;
     const sizes = new Map();
@@ -99,7 +100,7 @@ class Timeline {
       const lane = lanes.get(keys[site[i]]);
       lane.index[lane.used++] = i;
     }
-    // Up to each call of a lane, how far those so far reach: some lie across each other.
+    // For each call of a lane, the latest end of all calls so far, since calls may overlap.
     for (const lane of lanes.values()) {
       let reach = 0;
       lane.reach = Float64Array.from(lane.index, (call) => (reach = Math.max(reach, this.calls.start[call] + this.calls.duration[call])));
@@ -141,13 +142,13 @@ class Timeline {
     this.setWindow(at - (at - this.from) * factor, at + (this.to - at) * factor);
   }
 
-  // The canvas is as large as what can be seen: of ten thousand threads, those that are scrolled to.
+  // The canvas is as large as the visible part: there may be ten thousand threads.
   resize() {
     const ratio = window.devicePixelRatio || 1;
     this.view = Math.min(this.height, Math.round(window.innerHeight * 0.7));
     byId("room").style.height = `${this.height}px`;
     this.canvas.style.height = `${this.view}px`;
-    this.width = this.tracks.clientWidth; // with or without a scroll bar, as the heights make it
+    this.width = this.tracks.clientWidth; // depends on a scroll bar, which depends on the heights
     this.canvas.width = this.width * ratio;
     this.canvas.height = this.view * ratio;
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -342,7 +343,7 @@ function drawLegend(trace) {
 
 // ---- tables ----
 
-// Numbers that count nothing have no commas.
+// Identifiers have no commas.
 const isName = (column) => /(^|_)(pid|tid|id|address|stream|status|context|device|handle)$/.test(column);
 
 function makeTable(rows) {
@@ -412,7 +413,7 @@ function drawSummary(trace) {
   byId("facts").textContent = `${day} UTC · ${time(trace.end_ns - trace.begin_ns, 4)} · ${count(trace.processes.length, "process")} · ` +
     `${count(trace.calls, "call")}${trace.host ? ` · ${trace.host}` : ""}${part}`;
   byId("bottleneck").textContent = rows("bottleneck")[0]?.paragraph || "";
-  // In a window all of these are the window's.
+  // In a window, all of these figures are the window's.
   const seen = trace.threads.filter(({ process }) => process > 0), [from, to] = trace.window || [0, trace.end_ns - trace.begin_ns];
   const processes = trace.window ? new Set(seen.map(({ process }) => process)).size : trace.processes.length;
   const lost = trace.lost === trace.lost_at_most ? count(trace.lost) : `${count(trace.lost)} to ${count(trace.lost_at_most)}`;
@@ -430,7 +431,7 @@ function drawSummary(trace) {
     (typeof Dygraph === "undefined" ? "" : ` Charts by dygraphs ${Dygraph.VERSION} (MIT).`);
 }
 
-// ---- all of it ----
+// ---- start ----
 
 async function main() {
   const trace = JSON.parse(byId("trace").textContent);
@@ -438,7 +439,7 @@ async function main() {
   const calls = columns(await readCalls(), trace.records);
   drawLegend(trace);
   const timeline = new Timeline(trace, calls);
-  window.cudatrace = { trace, timeline }; // for whoever looks closer
+  window.cudatrace = { trace, timeline }; // for use in the browser's console
   drawTables(trace);
   drawMemory(trace, timeline);
   drawDurations(trace);

@@ -1,4 +1,4 @@
-/* cudatrace report: the queries of schema/reports, one section each. */
+/* cudatrace report: runs the queries of schema/reports, one section each. */
 #include "report.h"
 
 #include "printable.h"
@@ -26,10 +26,10 @@ struct report {
     int format; /* enum ct_format */
     int width;
     struct ct_series series;
-    _Atomic size_t next; /* section to be run */
+    _Atomic size_t next; /* the next section to run */
 };
 
-/* The parameters that a query has; what was not asked for stays NULL. */
+/* Binds the parameters that a query has. Options that were not given stay NULL. */
 static void bind(sqlite3_stmt *statement, const struct ct_scope *scope)
 {
     if (scope->pid)
@@ -40,7 +40,7 @@ static void bind(sqlite3_stmt *statement, const struct ct_scope *scope)
         ct_bind_number(statement, ":to_ns", scope->to_ns);
 }
 
-/* Checks that the trace has the part that the user asked for. CT_GO_ON, or a status after reporting. */
+/* Checks that the trace has the requested part. Returns CT_GO_ON, or a status after reporting an error. */
 static int look(sqlite3 *connection, struct report *report)
 {
     struct ct_extent extent = { 0 };
@@ -65,10 +65,10 @@ static int look(sqlite3 *connection, struct report *report)
     return CT_GO_ON;
 }
 
-/* ---- running the sections, side by side ---- */
+/* ---- running the sections in parallel ---- */
 
-/* Begins to read, and returns a number that tells one moment of a trace that is being written from another;
- * -1 when the trace cannot be asked. */
+/* Begins a read transaction. Returns a number that identifies the state of a trace that is being written, -1
+ * if the query fails. */
 static int64_t begin_reading(sqlite3 *connection)
 {
     sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL);
@@ -82,8 +82,8 @@ struct reader {
     sqlite3 *connection;
 };
 
-/* Has all readers see the trace as it is at one moment. The daemon commits some twenty times a second; where
- * it came in between, they begin again. */
+/* Makes all readers see the same state of the trace. The daemon commits some twenty times a second. If it
+ * commits between two of them, they begin again. */
 static void agree(const struct reader *reader, int count)
 {
     enum { ATTEMPTS = 50 };
@@ -98,7 +98,7 @@ static void agree(const struct reader *reader, int count)
     }
 }
 
-/* NULL where it cannot be prepared. */
+/* Returns NULL if the query cannot be prepared. */
 static sqlite3_stmt *prepare(sqlite3 *connection, const char *sql, const struct ct_scope *scope)
 {
     sqlite3_stmt *statement = NULL;
@@ -107,7 +107,7 @@ static sqlite3_stmt *prepare(sqlite3 *connection, const char *sql, const struct 
     return statement;
 }
 
-/* A connection that could not be opened says why when it is asked. */
+/* If a connection could not be opened, its first query fails and reports why. */
 static void run_section(size_t s, sqlite3 *connection, const struct report *report)
 {
     struct ct_section *section = &sections[s];

@@ -1,4 +1,4 @@
-/* Runs and prints sections, each of them the rows of a query. Called by report.c and diff.c. */
+/* Runs and prints sections. Each is the rows of a query. Called by report.c and diff.c. */
 #ifndef CT_SECTIONS_H
 #define CT_SECTIONS_H
 
@@ -6,7 +6,8 @@
 
 struct ct_section {
     const char *name, *title, *about;
-    /* The rows. Then, of a report, a note for people or NULL; of two traces, what both are asked. */
+    /* For a report: the rows, then a note for people or NULL. For a diff: the query of both traces, then
+     * their comparison. */
     const char *sql[2];
     bool wanted;
 
@@ -15,24 +16,26 @@ struct ct_section {
     size_t bytes;
     int64_t rows;
     char *note;        /* set by ct_section_note(): NULL for none */
-    bool left_out;     /* true if it has no rows for a reason that is no failure */
+    bool left_out;     /* it has no rows for a reason that is not a failure */
     char problem[512]; /* empty for none */
 };
 
-/* Marks those that are named as wanted, all when none is. False after reporting an unknown name. */
+/* Marks the named sections as wanted, or all if none is named. Returns false after reporting an unknown
+ * name. */
 bool ct_sections_choose(const char *command, struct ct_section *sections, size_t count, int names,
                         char **name);
-/* Runs the statement, which may be NULL where preparing it failed, and keeps its rows or what went wrong. The
- * statement stays the caller's. Sections may be run by several threads at once. */
+/* Runs the statement and keeps its rows or its error. The statement is NULL if preparing it failed, and stays
+ * the caller's. Several threads may run sections at the same time. */
 void ct_section_run(struct ct_section *section, sqlite3 *connection, sqlite3_stmt *statement,
                     enum ct_format format, int width);
-/* Runs the statement of a note, and keeps what it returns. Where it fails there is no note. */
+/* Runs the statement of a note and keeps its result. If it fails, there is no note. */
 void ct_section_note(struct ct_section *section, sqlite3_stmt *statement, enum ct_format format, int width);
-/* Prints what was run, in their order; those without a row are named at the end, for people. The exit status.
- */
+/* Prints the sections that were run, in order. In formats for people, sections without rows are named at the
+ * end. Returns the exit status. */
 int ct_sections_print(const char *command, const struct ct_section *sections, size_t count,
                       enum ct_format format);
-/* `about` with a line for each section behind it, for a command's help; to be freed, NULL without memory. */
+/* Returns `about` followed by a line for each section, for a command's help. The caller frees it. Returns
+ * NULL without memory. */
 char *ct_sections_about(const char *about, const struct ct_section *sections, size_t count);
 void ct_sections_finish(struct ct_section *sections, size_t count);
 

@@ -1,4 +1,5 @@
-/* cudatrace run: a daemon if there is none, the hook preloaded, the command's own exit status. */
+/* cudatrace run: starts a daemon if there is none, preloads the hook into the command, and returns the
+ * command's exit status. */
 #include "client.h"
 #include "clock.h"
 #include "control.h"
@@ -50,7 +51,7 @@ struct traced {
     int64_t began_ns;
 };
 
-/* Preloads the hook into the command; false after reporting. */
+/* Preloads the hook into the command. Returns false after reporting an error. */
 static bool prepare(const void *data)
 {
     const struct traced *traced = data;
@@ -64,8 +65,8 @@ static bool prepare(const void *data)
     return true;
 }
 
-/* One line about a command that cannot be traced. It gets the hook all the same: what it starts may be seen.
- */
+/* Prints a line about a command that cannot be traced. The command still gets the hook, since programs that
+ * it starts may be traced. */
 static void warn_about(const char *command)
 {
     const enum ct_program program = ct_program_inspect(command);
@@ -73,7 +74,7 @@ static void warn_about(const char *command)
         ct_fail(0, "run: %s %s", command, ct_program_why(program));
 }
 
-/* `run` was killed, and the command with it: what that has recorded is stored all the same. */
+/* `run` was killed, and the command with it. The recorded calls are stored all the same. */
 static void on_orphaned(const void *data)
 {
     const struct traced *traced = data;
@@ -91,8 +92,9 @@ static void on_started(void *data)
     ct_printing_start(&traced->options->printing, traced->database, traced->began_ns);
 }
 
-/* Returns the calls that the daemon has stored since it started, -1 without an answer, and whether it leaves
- * when it is not held. Uses the connection that holds it: another one may reach another daemon. */
+/* Returns the calls that the daemon has stored since it started, -1 without an answer. Sets *leaves if the
+ * daemon leaves when it is not held. Uses the connection that holds the daemon, since another one may reach
+ * another daemon. */
 static long long stored_calls(int daemon, bool *leaves)
 {
     char stays[32];
@@ -104,8 +106,7 @@ static long long stored_calls(int daemon, bool *leaves)
     return stored;
 }
 
-/* Asks the trace, all its files together, about what was since `began_ns`: false where it has nothing to say.
- */
+/* Queries all files of the trace for data since `began_ns`. Returns false if there is no result. */
 static bool ask_trace(const char *database, const char *sql, int64_t began_ns, char text[128])
 {
     struct ct_series series;
@@ -117,7 +118,7 @@ static bool ask_trace(const char *database, const char *sql, int64_t began_ns, c
     return *text != '\0';
 }
 
-/* Silence would look like a trace. */
+/* Reports the outcome. Without this message, a run without any call would look like a trace. */
 static void tell(const char *database, bool nothing, int64_t began_ns)
 {
     static const char sql[] = "SELECT sum(skipped) FROM totals JOIN processes USING (process_id) "
@@ -141,8 +142,8 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
                   "`cudatrace run --db FILE` makes one of your own");
 }
 
-/* Reports how many calls since `began_ns` are counted and not in the trace, of this command or of others of
- * the session, and explains each cause. */
+/* Reports how many calls since `began_ns` were counted but are not in the trace, and explains each cause.
+ * They may be of this command or of others of the session. */
 static void tell_losses(const char *database, int64_t began_ns)
 {
     static const char sql[] =
@@ -160,9 +161,9 @@ static void tell_losses(const char *database, int64_t began_ns)
     ct_fail(0, "run: %s%s; the view losses says when", lost, explained);
 }
 
-/* ---- what outlives the command ---- */
+/* ---- processes that outlive the command ---- */
 
-/* Keeps the daemon for them in a process of its own; -1 after reporting. */
+/* Starts a process that keeps the daemon for them. Returns -1 after reporting an error. */
 static pid_t follow(const struct traced *traced)
 {
     const pid_t follower = fork();
@@ -170,15 +171,15 @@ static pid_t follow(const struct traced *traced)
         if (traced->options->printing.path)
             close(traced->options->printing.fd);
         ct_survivors_await(&traced->mark, traced->daemon);
-        _exit(EXIT_SUCCESS); /* and so the daemon is released, unless `run` waits */
+        _exit(EXIT_SUCCESS); /* which releases the daemon, unless `run` waits */
     }
     if (follower < 0)
         ct_fail(0, "run: cannot fork: %s", strerror(errno));
     return follower;
 }
 
-/* Waits for the follower, which keeps the daemon even if this process ends before. Other children come to us
- * where we are the first process of a container. */
+/* Waits for the follower, which keeps the daemon even if this process ends earlier. As the first process of a
+ * container, this process also gets other children. */
 static void wait_for(pid_t follower)
 {
     pid_t ended;
@@ -186,7 +187,7 @@ static void wait_for(pid_t follower)
         ;
 }
 
-/* Sees to the processes that outlive the command. True if the daemon is kept for them. */
+/* Handles the processes that outlive the command. Returns true if the daemon is kept for them. */
 static bool keep_for_survivors(const struct traced *traced, bool daemon_leaves)
 {
     const struct run_options *options = traced->options;
@@ -211,7 +212,7 @@ static bool keep_for_survivors(const struct traced *traced, bool daemon_leaves)
     return follower > 0 && !options->waits;
 }
 
-/* Names the processes that the daemon no longer collects from: `left` is its answer to `release`. */
+/* Names the processes from which the daemon no longer collects. `left` is its answer to `release`. */
 static void tell_left(const char *left)
 {
     char *end, named[CT_ANSWER_BYTES] = "";
@@ -224,7 +225,7 @@ static void tell_left(const char *left)
                 count == 1 ? "process goes" : "processes go", named);
 }
 
-/* Finds the hook; false after reporting. */
+/* Finds the hook. Returns false after reporting an error. */
 static bool find_hook(char hook[PATH_MAX])
 {
     if (!ct_installed_hook(hook))
@@ -273,14 +274,13 @@ static int trace_command(struct run_options *options, char **command)
                 "daemon of the session: %s",
                 answer);
     else {
-        /* 126 and 127: most likely it has not run at all, and that was said. */
+        /* With status 126 or 127 the command most likely did not run, which has been reported. */
         const bool ran = !WIFEXITED(wait_status) || (WEXITSTATUS(wait_status) | 1) != 127;
         tell(database, ran && !is_kept && before_calls >= 0 && stored_calls(daemon, &leaves) == before_calls,
              traced.began_ns);
         tell_losses(database, traced.began_ns);
     }
-    /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.
-     */
+    /* If no other run needs the daemon, this returns after it has left, and the trace is one closed file. */
     if (flushed != CT_ANSWER_NONE && !is_kept && ct_client_ask(daemon, "release", answer, 0) == CT_ANSWER_OK)
         tell_left(answer);
     close(daemon);
@@ -289,7 +289,7 @@ static int trace_command(struct run_options *options, char **command)
     return ct_command_end_as(wait_status);
 }
 
-/* Refuses a CUDATRACE_WAY that is none: the hook goes by it, and can say nothing. */
+/* Rejects an invalid CUDATRACE_WAY here, since the hook uses it but cannot report an error. */
 static bool check_way(void)
 {
     const char *way = getenv(CT_WAY_ENV);

@@ -21,21 +21,21 @@
 
 /* The messages between this process and the keeper, a packet each. */
 enum kind {
-    /* from here */
-    SIGNALLED, /* we were sent `value`, with `info` */
-    SYNC,      /* to be answered with SYNCED */
-    GOING,     /* we heard that it goes on, at `turn` */
-    WOKEN,     /* we were stopped as the command was at `turn`, and go on; `value`: process that saw to it */
+    /* from the front */
+    SIGNALLED, /* the front received signal `value`, with `info` */
+    SYNC,      /* request for SYNCED */
+    GOING,     /* the front knows that the command continued, at `turn` */
+    WOKEN,     /* the front stopped like the command at `turn`, and was woken by process `value` */
     /* from the keeper */
     NOT_STARTED, /* errno `value` */
-    STOPPED,     /* the command, at `turn`, by signal `value` */
-    GOES_ON,     /* it goes on, at `turn` */
-    ENDED,       /* with wait status `value` */
+    STOPPED,     /* the command stopped, at `turn`, by signal `value` */
+    GOES_ON,     /* the command continued, at `turn` */
+    ENDED,       /* the command ended, with wait status `value` */
     SYNCED,
 };
 struct packet {
     int kind, value;
-    int turn; /* counts the times that the command stopped or went on, as far as the keeper has seen them */
+    int turn; /* number of times that the keeper has seen the command stop or continue */
     siginfo_t info;
 };
 
@@ -57,8 +57,8 @@ static void tell(int channel, enum kind kind, int value)
     tell_at(channel, kind, value, 0);
 }
 
-/* False when the other side is gone. ECONNRESET says, once, that it left before it heard all; what it said
- * comes behind that. */
+/* Returns false if the other side is gone. If the other side left with packets unread, recv() first fails
+ * once with ECONNRESET. Its own last packets follow. */
 static bool hear(int channel, struct packet *packet)
 {
     ssize_t got;
@@ -72,9 +72,9 @@ static int compare(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Closes what this process has inherited together with the command: a reader that waits for the end of a pipe
- * must not wait for us. Keeps standard error and the descriptors given. The standard ones up to `last`
- * become /dev/null. */
+/* Closes the files that this process has inherited together with the command. A reader that waits for the end
+ * of a pipe must not wait for this process. Keeps standard error and the given descriptors. The standard ones
+ * up to `last` become /dev/null. */
 static void let_go_of_files(int last, int first_kept, int second_kept, int third_kept, int fourth_kept)
 {
     int kept[] = { STDERR_FILENO, first_kept, second_kept, third_kept, fourth_kept };
@@ -96,13 +96,13 @@ struct keeper {
     const struct ct_command_plan *plan;
     int channel, children;
     pid_t front, command;
-    bool is_stopped; /* the command, as far as is known */
-    int turn;        /* as in a packet: that of the last change of `is_stopped` */
-    bool is_late;    /* the front has not yet said that it heard of the last time */
+    bool is_stopped; /* the last known state of the command */
+    int turn;        /* as in a packet, of the last change of `is_stopped` */
+    bool is_late;    /* the command has continued, and the front has not confirmed that yet */
     bool has_ended;
 };
 
-/* As the keeper's parent was left it, so does the command find it. */
+/* Runs the command with the action for SIGCHLD and the signal mask that this process inherited. */
 static void become_command(const struct ct_command_plan *plan, const struct sigaction *on_child)
 {
     sigaction(SIGCHLD, on_child, NULL);
@@ -115,8 +115,8 @@ static void become_command(const struct ct_command_plan *plan, const struct siga
     _exit(error == ENOENT ? 127 : 126);
 }
 
-/* Takes a pending signal of this number; returns whether there was one. Then it was sent to our group, and
- * the command has it already. */
+/* Takes a pending signal of this number, and returns whether there was one. If so, it was sent to our group,
+ * and the command has it already. */
 static bool was_sent_here(int number)
 {
     sigset_t wanted;
@@ -127,10 +127,10 @@ static bool was_sent_here(int number)
 
 static void pass_on(const struct keeper *keeper, int number, siginfo_t *info)
 {
-    /* Ours tell of our own children, too, and which of them was taken is not known. */
+    /* A pending SIGCHLD may be about the keeper's own child, so it does not show that the group got one. */
     if (number != SIGCHLD && was_sent_here(number))
         return;
-    /* With the value that sigqueue() gave it; other kinds are the kernel's alone to make. */
+    /* Keeps the value given to sigqueue(). Only the kernel can send other kinds of siginfo. */
     if (info->si_code != SI_QUEUE || syscall(SYS_rt_sigqueueinfo, keeper->command, number, info) != 0)
         kill(keeper->command, number);
 }
@@ -151,12 +151,12 @@ static void look_at_command(struct keeper *keeper)
     }
 }
 
-/* The signals by which a terminal stops a whole group. */
+/* The signals that a terminal uses to stop a whole group. */
 static const int group_stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
 enum { GROUP_STOPS = sizeof(group_stops) / sizeof(group_stops[0]) };
 
-/* Wakes the front if it stopped after the command did, and so has not heard that the command goes on. Leaves
- * it stopped while a signal that stops the whole group is pending here: the command was told to stop again,
+/* Wakes the front if it stopped after the command did, and so does not know that the command continued.
+ * Leaves it stopped while a signal that stops the whole group is pending here: the command has got it,
  * too. */
 static void wake_front(const struct keeper *keeper)
 {
@@ -170,9 +170,9 @@ static void wake_front(const struct keeper *keeper)
         kill(keeper->front, SIGCONT);
 }
 
-/* The front goes on after the stop at `turn`, woken from here, or by others: alone, or with all of the group.
- * With the group, the command went on too. If it is stopped all the same, it was stopped once more since,
- * and stays so. */
+/* The front continues after the stop at `turn`. The keeper has woken it, or another process has, alone or
+ * with the whole group. With the group, the command continued as well. A command that is stopped at a later
+ * turn has been stopped again, and stays so. */
 static void continue_as_front(struct keeper *keeper, bool by_others, int turn)
 {
     was_sent_here(SIGCONT);
@@ -181,7 +181,7 @@ static void continue_as_front(struct keeper *keeper, bool by_others, int turn)
         kill(keeper->command, SIGCONT);
 }
 
-/* False when the front is gone. */
+/* Returns false if the front is gone. */
 static bool listen_to_front(struct keeper *keeper)
 {
     struct packet packet;
@@ -207,8 +207,7 @@ static bool listen_to_front(struct keeper *keeper)
     return true;
 }
 
-/* The one to whom the command's end was to be told has been killed: as what was sent to the command, that
- * kills it. */
+/* The front has been killed. Kills the command as well, as if it had got the signal. */
 static void end_orphan(const struct keeper *keeper)
 {
     int status;
@@ -268,7 +267,7 @@ struct front {
     pid_t keeper;
 };
 
-/* Children that are not the keeper come to us where we are the first process of a container. */
+/* Reaps children other than the keeper. As the first process of a container, this process gets some. */
 static void reap(void)
 {
     while (waitpid(-1, NULL, WNOHANG) > 0)
@@ -302,7 +301,7 @@ static void pass_signals(const struct front *front)
 static sigjmp_buf woken;
 static volatile pid_t woken_by;
 
-/* All is blocked in it, and stays so. */
+/* Runs with all signals blocked, which stay blocked. */
 static void on_woken(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)context;
@@ -310,10 +309,10 @@ static void on_woken(int number, siginfo_t *info, void *context)
     siglongjmp(woken, 1);
 }
 
-/* Stops as the command did, until somebody has us go on. Between that and the next stop nothing may come: a
- * signal that stops either finds SIGCONT still pending, which goes then, and we stop again as the command is,
- * or is blocked. A group that no shell looks after cannot be stopped by a terminal's signals: then this goes
- * on at once. */
+/* Stops like the command, until another process continues this one. No signal may get lost between that and
+ * the next stop. A stop signal can find SIGCONT still pending. It discards SIGCONT, and this process stops
+ * again, like the command. Otherwise the stop signal is blocked. A terminal's signals cannot stop an orphaned
+ * process group. In such a group this function returns at once. */
 static void stop_as(int number)
 {
     struct sigaction before, before_woken, goes_on = { .sa_sigaction = on_woken, .sa_flags = SA_SIGINFO };
@@ -350,14 +349,14 @@ static enum heard listen_to_keeper(const struct front *front, int *wait_status)
     }
     switch (packet.kind) {
     case STOPPED: {
-        /* A signal that stops takes one to go on away where it is pending, and the other way round: the
-         * keeper compares what it has before that happens. */
+        /* A stop signal discards a pending SIGCONT, and SIGCONT discards pending stop signals. So the keeper
+         * must compare its pending signals before this process stops. */
         int number = packet.value, turn = packet.turn;
         pass_signals(front);
         tell(front->channel, SYNC, 0);
         do {
             if (!hear(front->channel, &packet))
-                return NOTHING; /* the next call finds the keeper gone, and says so */
+                return NOTHING; /* the next call finds the keeper gone, and reports it */
             if (packet.kind == ENDED) {
                 *wait_status = packet.value;
                 return END;
@@ -366,7 +365,7 @@ static enum heard listen_to_keeper(const struct front *front, int *wait_status)
                 tell_at(front->channel, GOING, 0, packet.turn);
                 return NOTHING;
             }
-            if (packet.kind == STOPPED) /* once more: that it went on in between was not seen */
+            if (packet.kind == STOPPED) /* stopped again: the continuation in between was not seen */
                 number = packet.value, turn = packet.turn;
         } while (packet.kind != SYNCED);
         stop_as(number);
@@ -387,7 +386,7 @@ static enum heard listen_to_keeper(const struct front *front, int *wait_status)
     }
 }
 
-/* Until the command has ended; false when that is not known. */
+/* Waits until the command has ended. Returns false if its end is not known. */
 static bool stand_for(const struct front *front, int *wait_status)
 {
     struct pollfd files[] = { { .fd = front->signals, .events = POLLIN },
@@ -425,7 +424,7 @@ bool ct_command_run(const struct ct_command_plan *plan, int *wait_status)
     if (plan->on_started)
         plan->on_started(plan->data);
     const bool known = stand_for(&front, wait_status);
-    /* Signals that came together with the command's end were meant for the command. */
+    /* Signals that arrived together with the command's end were meant for the command. */
     struct signalfd_siginfo seen;
     while (read(front.signals, &seen, sizeof(seen)) > 0)
         ;
@@ -436,7 +435,7 @@ bool ct_command_run(const struct ct_command_plan *plan, int *wait_status)
 
 /* ---- the end ---- */
 
-/* As if we had not seen to it. */
+/* Applies the signal's default action to this process. */
 static void die_of(int number)
 {
     sigset_t one;
@@ -487,7 +486,7 @@ void ct_command_release(void)
     sigprocmask(SIG_UNBLOCK, &open, NULL);
 }
 
-/* One core is enough: the command's. */
+/* The command's core dump is enough, so this process makes none. */
 int ct_command_end_as(int wait_status)
 {
     if (!WIFSIGNALED(wait_status))

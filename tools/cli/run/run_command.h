@@ -1,11 +1,12 @@
-/* A command that is run as if it stood in our place: who sends us a signal reaches it, who waits for us
- * learns what became of it.
+/* Runs a command as if it were this process. Signals that are sent to this process reach the command, and our
+ * parent sees how the command stops, continues and ends.
  *
- * Three processes: this one, which those who started us know; the keeper, its child; and the command, the
- * keeper's. The keeper waits for the command, and tells us to stop, to go on and to end as it does. It also
- * tells whom a signal was sent to: all are blocked in it and stay pending, so that one which it has as well
- * was sent to all of the group (by the terminal, by kill(-group)), and the command has it already. What we
- * alone were sent is passed on. */
+ * There are three processes. The front is this process, which our parent knows. The keeper is its child, and
+ * the command is the keeper's child. The keeper waits for the command, and has the front stop, continue and
+ * end like it. The keeper also reveals whether a signal was sent to the whole group. It blocks all signals,
+ * so that they stay pending. A signal that is pending in the keeper, too, was sent to the group (by the
+ * terminal, by kill(-group)), and the command has it already. A signal that only the front got is passed on.
+ */
 #ifndef CT_RUN_COMMAND_H
 #define CT_RUN_COMMAND_H
 
@@ -13,27 +14,29 @@
 
 struct ct_command_plan {
     char **argv;
-    /* Called in the command's process before it is executed; it leaves with 1 where that is false. */
+    /* Called in the command's process before it is executed. If this returns false, that process exits with
+     * 1. */
     bool (*prepare)(const void *data);
-    /* Called in the keeper, when this process was killed and the command then with it. */
+    /* Called in the keeper if this process was killed, after the keeper has killed the command as well. */
     void (*on_orphaned)(const void *data);
-    /* Called in this process when its descriptors are closed. May be NULL. */
+    /* Called in this process after it has closed its descriptors. May be NULL. */
     void (*on_started)(void *data);
     void *data;
-    int keep;  /* a descriptor that both need afterwards */
-    int front; /* a descriptor that this process needs afterwards */
+    int keep;  /* a descriptor that this process and the keeper need afterwards */
+    int front; /* a descriptor that only this process needs afterwards */
 };
 
-/* Runs it to its end; its status is as waitpid() has it. Signals stay blocked, and of the descriptors that
- * were open only standard error, `keep` and `front` are afterwards: what the command closes is closed. False
- * after reporting that it could not be started, or was lost sight of. */
+/* Runs the command to its end. *wait_status is that of waitpid(). Signals stay blocked. Of the descriptors
+ * that were open, only standard error, `keep` and `front` stay open, so that a file that the command closes
+ * is really closed. Returns false after reporting that the command could not be started, or that its end is
+ * not known. */
 bool ct_command_run(const struct ct_command_plan *plan, int *wait_status);
-/* Lets signals do to this process what they did before the command ran, for a wait that may take hours. */
+/* Restores the signal mask from before the command ran, for a wait that may take hours. */
 void ct_command_wait_as_usual(void);
-/* Lets SIGINT, SIGTERM, SIGHUP and SIGQUIT end this process again, two seconds after one comes: the rest of
- * the work may take long. */
+/* Lets SIGINT, SIGTERM, SIGHUP and SIGQUIT end this process again, two seconds after one arrives. The
+ * remaining work may take long. */
 void ct_command_release(void);
-/* Leaves as the command did: returns its exit status, or dies of its signal. */
+/* Ends like the command: returns its exit status, or dies of its signal. */
 int ct_command_end_as(int wait_status);
 
 #endif

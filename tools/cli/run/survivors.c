@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* MOMENT_MS: for processes that end just after the command, such as Python's resource tracker. LOOK_MS:
- * between looks at a process without a descriptor. */
+ * between looks at a process without a pidfd. */
 enum { MOMENT_MS = 500, LOOK_MS = 1000 };
 
 void ct_mark_make(struct ct_mark *mark, const struct ct_where *where)
@@ -44,8 +44,8 @@ static bool is_traced(pid_t pid, const struct ct_where *where)
     return found;
 }
 
-/* A program that writes its title over its environment, as setproctitle() does, has no mark any more: then it
- * is one if it is traced. */
+/* Returns whether the process has the mark. A program that writes its title over its environment, as
+ * setproctitle() does, has lost it. It then counts if it is traced. */
 static bool has_mark(pid_t pid, const struct ct_mark *mark)
 {
     size_t bytes = 0;
@@ -59,7 +59,7 @@ static bool has_mark(pid_t pid, const struct ct_mark *mark)
     return found;
 }
 
-/* Returns whether it has the hook. A `cudatrace` or daemon that the command started has it, too, and makes no
+/* Returns whether it has the hook. A `cudatrace` or daemon that the command started has it, too, but makes no
  * call. */
 static bool has_hook(pid_t pid)
 {
@@ -131,8 +131,8 @@ static void drop_ended(struct ct_survivors *survivors)
     survivors->count = kept;
 }
 
-/* Waits until the first has ended, or for so many milliseconds, -1 being as long as it takes. Returns whether
- * the daemon, -1 for none, is there. */
+/* Waits until the first survivor has ended, or for `ms` milliseconds, without limit if -1. Returns whether
+ * the daemon is still there. `daemon` is -1 for none. */
 static bool await_one(const struct ct_survivors *survivors, int daemon, int ms)
 {
     const struct ct_survivor *first = &survivors->survivor[0];
@@ -150,12 +150,13 @@ void ct_survivors_find(struct ct_survivors *survivors, const struct ct_mark *mar
         await_one(survivors, -1, (int)((until_ns - now_ns) / 1000000) + 1);
         drop_ended(survivors);
     }
-    /* What they have started meanwhile. */
+    /* Finds those that they have started in the meantime. */
     ct_survivors_free(survivors);
     look(survivors, mark);
 }
 
-/* Leaves the terminal, its session, and all files but standard ones, which become /dev/null, and `kept`. */
+/* Leaves the terminal, its session and the current folder. Standard descriptors other than `kept` become
+ * /dev/null. */
 static void leave_starter(int kept)
 {
     sigset_t none;
@@ -172,12 +173,12 @@ static void leave_starter(int kept)
     if (null > STDERR_FILENO)
         close(null);
     if (chdir("/") != 0)
-        return; /* it stays where it is, and a file system may not be unmounted */
+        return; /* the folder's file system then stays busy and may not be unmounted */
 }
 
 void ct_survivors_await(const struct ct_mark *mark, int daemon)
 {
-    enum { LOOKS = 2 }; /* one may have been passed by while another one started it and ended */
+    enum { LOOKS = 2 }; /* a first look may miss a process whose parent starts it and ends during the look */
     bool is_served = true;
     leave_starter(daemon);
     for (int idle = 0; is_served && idle < LOOKS;) {

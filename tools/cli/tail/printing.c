@@ -13,7 +13,7 @@
 
 struct ct_print_thread {
     struct ct_tail *tail;
-    int ends[2]; /* closing the second one ends it */
+    int ends[2]; /* closing the second one ends the thread */
     pthread_t thread;
     int status;
 };
@@ -73,7 +73,7 @@ static void *print(void *data)
     return NULL;
 }
 
-/* A regular file is given all calls, however late. */
+/* A regular file gets all calls, however late. */
 static struct ct_tail *begin(const struct ct_printing *printing, const char *database, int64_t since_ns)
 {
     struct ct_series series;
@@ -94,7 +94,7 @@ static struct ct_tail *begin(const struct ct_printing *printing, const char *dat
     return NULL;
 }
 
-/* All signals are for the other thread. */
+/* Starts the thread with all signals blocked, so that the main thread gets them. */
 static int start(struct ct_print_thread *thread)
 {
     sigset_t all, before;

@@ -1,4 +1,4 @@
-/* Prints calls next to a command's other work, in a thread: `run --print` and `attach --print`. */
+/* Prints calls in a thread, in parallel with a command's other work: `run --print` and `attach --print`. */
 #ifndef CT_PRINTING_H
 #define CT_PRINTING_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct ct_printing {
-    const char *command; /* in whose name messages are printed */
+    const char *command; /* the name in messages */
     bool is_wanted;      /* --print */
     const char *path;    /* --output; NULL: standard error */
     int fd;              /* takes the lines; set by ct_printing_open() */
@@ -20,13 +20,13 @@ struct ct_printing {
         "output", "FILE", "print them into FILE", &(printing_)->path, ct_take_name, "wants a file name"      \
     }
 
-/* Opens the file, if there is one. False after reporting. */
+/* Opens the file, if there is one. Returns false after reporting an error. */
 bool ct_printing_open(struct ct_printing *printing);
-/* Begins, if it is wanted, with the processes whose recording began at `since_ns` or later. `database` is the
- * daemon's trace; empty: this user cannot read it. False after reporting. */
+/* Begins, if --print was given, with the processes whose recording began at `since_ns` or later. `database`
+ * is the daemon's trace, empty if this user cannot read it. Returns false after reporting an error. */
 bool ct_printing_start(struct ct_printing *printing, const char *database, int64_t since_ns);
-/* Prints the rest of the stored calls, reports how many were not shown, and closes the file. False after
- * reporting that the calls could not be printed. */
+/* Prints the rest of the stored calls, reports how many were not shown, and closes the file. Returns false
+ * after reporting that the calls could not be printed. */
 bool ct_printing_finish(struct ct_printing *printing);
 
 #endif

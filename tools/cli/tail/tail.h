@@ -9,19 +9,20 @@
 /* AUTO: on a terminal, unless $NO_COLOR is set. */
 enum ct_tail_colour { CT_TAIL_COLOUR_AUTO, CT_TAIL_COLOUR_ALWAYS, CT_TAIL_COLOUR_NEVER };
 
-/* Beyond this lag, calls are skipped unless all are wanted. With the daemon's delay and a pause between two
- * looks, a line appears within a quarter of a second of the call's return. */
+/* Calls are skipped if output lags more than this, unless all are wanted. With the daemon's delay and a pause
+ * between two looks, a line appears within a quarter of a second of the call's return. */
 #define CT_TAIL_LAG_MAX_NS UINT64_C(100000000)
 
 struct ct_tail_plan {
-    const char *command; /* in whose name messages are printed */
+    const char *command; /* the name in messages */
     struct ct_follow_plan follow;
     bool is_json;
     bool has_threads; /* each line names its thread; otherwise only lines of other threads than the first */
     int colour;       /* enum ct_tail_colour */
     int fd;           /* takes the lines */
-    /* How far the output may lag. Beyond that, calls are counted and not printed, until the newest ones are
-     * reached. Calls that were stored before ct_tail_begin() are always printed. 0: all calls are. */
+    /* The maximum lag of the output. Beyond that, calls are counted and not printed, until the newest ones
+     * are reached. Calls that were stored before ct_tail_begin() are always printed. 0: all calls are
+     * printed. */
     uint64_t lag_max_ns;
     const volatile sig_atomic_t *stop; /* ends the output once it is not 0; may be NULL */
     const sigset_t *mask;              /* the signal mask during waits and writes; NULL: unchanged */
@@ -29,7 +30,7 @@ struct ct_tail_plan {
 
 struct ct_tail;
 
-/* Takes over the connection, which has the files of `series` open. NULL after reporting. */
+/* Takes over the connection, which has the files of `series` open. Returns NULL after reporting an error. */
 struct ct_tail *ct_tail_begin(sqlite3 *connection, const struct ct_series *series,
                               const struct ct_tail_plan *plan);
 enum ct_tail_state {
@@ -37,13 +38,12 @@ enum ct_tail_state {
     CT_TAIL_IDLE, /* all stored calls are printed: call ct_tail_wait() */
     CT_TAIL_OVER  /* the output is closed, or the trace cannot be read */
 };
-/* Prints new calls, 64 KiB of lines at most. Takes some hundredths of a second, or as long as the output. */
+/* Prints new calls, at most 64 KiB of lines. Takes some hundredths of a second, or as long as the output. */
 enum ct_tail_state ct_tail_step(struct ct_tail *tail);
-/* Waits until it is time for the next step. Returns true at once when `fd` is readable or closed; -1: none.
- */
+/* Waits until it is time for the next step. Returns true at once if `fd` is readable or closed (-1: none). */
 bool ct_tail_wait(struct ct_tail *tail, int fd);
 /* Prints the rest of the stored calls, unless it was stopped. Reports failures and the number of calls that
- * were not shown. Frees it. Returns an exit status. */
+ * were not shown. Frees `tail`. Returns an exit status. */
 int ct_tail_finish(struct ct_tail *tail);
 
 #endif

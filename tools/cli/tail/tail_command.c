@@ -1,4 +1,4 @@
-/* cudatrace tail: calls as they happen, a line each. */
+/* cudatrace tail: prints calls as they happen, a line each. */
 #include "tail.h"
 
 #include "client.h"
@@ -13,7 +13,7 @@
 struct tail_options {
     struct ct_where where;
     struct ct_tail_plan plan;
-    int format;   /* of "text|json" */
+    int format;   /* index in "text|json" */
     int64_t last; /* -1: not given */
     bool all;
 };
@@ -26,8 +26,8 @@ static void on_stop(int number)
     is_stopped = 1;
 }
 
-/* SIGINT and SIGTERM end it, unless they are ignored. They are delivered during waits and writes, so that
- * output ends with a whole line. `while_waiting` gets the mask for these. */
+/* SIGINT and SIGTERM end the output, unless they are ignored. They are delivered only during waits and
+ * writes, so that output ends with a whole line. `while_waiting` gets the mask for these. */
 static void catch_stops(sigset_t *while_waiting)
 {
     static const int stops[] = { SIGINT, SIGTERM };
@@ -66,7 +66,7 @@ static int print_calls(struct ct_tail *tail, int daemon, const char *path)
     return status;
 }
 
-/* Sets where to begin. Returns CT_GO_ON, or the exit status after reporting. */
+/* Sets the first call to print. Returns CT_GO_ON, or the exit status after reporting an error. */
 static int settle_start(struct tail_options *options, sqlite3 *connection)
 {
     struct ct_follow_plan *follow = &options->plan.follow;

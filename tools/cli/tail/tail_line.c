@@ -66,7 +66,7 @@ static void put_text(struct arguments *arguments, const char *name, const char *
     free(printable);
 }
 
-/* Returns the column of that name; -1 where the row has no such column, or NULL in it. */
+/* Returns the column of that name, -1 if the row has no such column, or NULL in it. */
 static int column_of(sqlite3_stmt *row, const char *name)
 {
     for (int c = 0; c < sqlite3_column_count(row); c++) {
@@ -167,7 +167,7 @@ static void put_subject(struct arguments *arguments, sqlite3_stmt *row)
         next(arguments, "captured");
 }
 
-/* Prints the memory that a call set or allocated, or the objects that it is about. */
+/* Prints the memory that a call set or allocated, or the objects that it uses. */
 static void put_others(struct arguments *arguments, struct ct_stream *stream,
                        const struct ct_stream_call *call)
 {
@@ -194,7 +194,7 @@ static void put_copy(struct arguments *arguments, struct ct_stream *stream, cons
                      sqlite3_stmt *row)
 {
     const char *kind = text_of(row, "kind");
-    if (kind && !strstr(call->site.name, kind)) /* cuMemcpyHtoD says so itself */
+    if (kind && !strstr(call->site.name, kind)) /* not for names that contain it, such as cuMemcpyHtoD */
         put_text(arguments, "kind", kind, "");
     put_bytes(arguments, call);
     sqlite3_stmt *addresses = ct_stream_detail_of(stream, call, CT_DETAIL_ADDRESSES);

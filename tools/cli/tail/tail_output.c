@@ -9,9 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A pipe that poll() reports writable takes this many bytes at once. So no line is cut there. */
+/* If poll() reports a pipe as writable, it takes this many bytes at once, so no line is cut. */
 enum { PIECE_BYTES = 4096 };
-/* Time for the rest of a line, after the stop, where a terminal took only its beginning. */
+/* How long to wait after the stop, if a terminal took only the beginning of a line, for it to take the
+ * rest. */
 #define LINE_PATIENCE_NS UINT64_C(200000000)
 
 bool ct_tail_output_open(struct ct_tail_output *output)
@@ -43,7 +44,7 @@ static struct timespec span(uint64_t ns)
     return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
 }
 
-/* Returns false after a signal, and when the time is over. An error counts as room: write() reports it. */
+/* Returns false after a signal, and at the end of the time. An error counts as room: write() reports it. */
 static bool await_room(const struct ct_tail_output *output, uint64_t until_ns)
 {
     struct pollfd file = { .fd = output->fd, .events = POLLOUT };
@@ -60,7 +61,7 @@ static size_t piece(const char *bytes, size_t count, bool one_line)
     return end ? (size_t)(end - bytes) + 1 : most;
 }
 
-/* Signals are let in, since a terminal that takes nothing blocks the write. Returns the number of bytes
+/* Unblocks signals, since a terminal that takes nothing blocks the write. Returns the number of bytes
  * written. */
 static size_t write_piece(struct ct_tail_output *output, const char *bytes, size_t count)
 {
@@ -102,7 +103,7 @@ static size_t write_lines(struct ct_tail_output *output, const char *bytes, size
     return sent;
 }
 
-/* The rest of a line whose beginning was written stays, and precedes the next lines. */
+/* If only the beginning of a line was written, its rest stays, and precedes the next lines. */
 uint64_t ct_tail_output_send(struct ct_tail_output *output, uint64_t until_ns)
 {
     uint64_t dropped = 0;

@@ -10,7 +10,7 @@
 
 struct ct_tail_output {
     int fd;
-    const volatile sig_atomic_t *stop; /* not 0: writing ends with the current line; may be NULL */
+    const volatile sig_atomic_t *stop; /* not 0: output ends with the current line; may be NULL */
     const sigset_t *mask;              /* the signal mask during waits and writes; NULL: unchanged */
     FILE *lines;                       /* collects lines */
     char *bytes;
@@ -20,13 +20,13 @@ struct ct_tail_output {
     int error;           /* for this reason; 0: the reader has closed its end */
 };
 
-/* False without memory. */
+/* Returns false without memory. */
 bool ct_tail_output_open(struct ct_tail_output *output);
 void ct_tail_output_close(struct ct_tail_output *output);
-/* The number of bytes collected. */
+/* Returns the number of collected bytes. */
 size_t ct_tail_output_pending(const struct ct_tail_output *output);
-/* Writes the collected lines until `until_ns`; 0: as long as it takes. Then drops whole lines that are left,
- * and returns their number. */
+/* Writes the collected lines until `until_ns`, without limit if 0. Then drops the remaining whole lines, and
+ * returns their number. */
 uint64_t ct_tail_output_send(struct ct_tail_output *output, uint64_t until_ns);
 /* Waits for `wait_ns`, or until `fd` is readable or closed (-1: none), or the output is closed. Returns
  * whether `fd` is. */

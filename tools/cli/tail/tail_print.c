@@ -13,7 +13,7 @@ enum {
     CUT_WIDTH = 80,          /* of long names, on a terminal */
 };
 
-/* Between two looks. Two of these, and the daemon's own delay, add up to a quarter of a second. */
+/* The pause between two looks. Two pauses and the daemon's own delay add up to a quarter of a second. */
 #define PAUSE_NS UINT64_C(50000000)
 
 struct ct_tail {
@@ -26,10 +26,10 @@ struct ct_tail {
     bool has_removed;        /* calls were removed before they were read, */
     bool removed_unreported; /* and no line has reported it yet */
     bool is_skipping;        /* calls are counted and not printed */
-    bool is_history;         /* it prints calls up to this one, which were stored before it began */
+    bool is_history;         /* printing calls up to history_until_id, stored before it began */
     int64_t history_until_id;
     bool was_idle; /* the last step printed all stored calls */
-    /* The last stored call as of a moment, in a file. It has to be printed within lag_max_ns. */
+    /* The last stored call as of mark_ns, in a file. It must be printed within lag_max_ns. */
     int64_t mark_id;
     uint64_t mark_ns;
     uint32_t mark_files;
@@ -82,9 +82,8 @@ static bool is_stopped(const struct ct_tail *tail)
     return (tail->plan.stop && *tail->plan.stop) || tail->output.is_gone;
 }
 
-/* Begins to skip when the call that was the last one lag_max_ns ago is not printed yet. Calls of two files
- * are not compared. After a change of files, the moment stays, and the last call of the new file is marked.
- */
+/* Begins to skip if the call that was the last one lag_max_ns ago is not printed yet. Calls of two files are
+ * not compared. After a change of files, mark_ns stays, and the last call of the new file is marked. */
 static void watch_lag(struct ct_tail *tail)
 {
     const uint64_t now_ns = ct_monotonic_ns();

@@ -1,5 +1,5 @@
-/* cudatrace top: what the traced processes do, again and again: on a terminal to look around in, elsewhere as
- * tables or JSON. */
+/* cudatrace top: shows repeatedly what the traced processes do. On a terminal it is an interactive screen,
+ * elsewhere it prints tables or JSON. */
 #include "number.h"
 #include "print_rows.h"
 #include "printable.h"
@@ -23,7 +23,7 @@ struct top_options {
     const char *sort, *find;
 };
 
-/* For programs, or once: not on the terminal's screen. */
+/* Returns whether the output is printed, for programs or once, instead of shown on the terminal's screen. */
 static bool is_printed(const struct top_options *options)
 {
     return options->once || options->json || options->count || options->format != FORMAT_NONE;
@@ -37,7 +37,8 @@ static bool take_interval(const struct ct_option *option, const char *value)
 
 /* ---- without a screen ---- */
 
-/* After the processes: a member of the JSON object, or a table if it has a row. CSV is one table. */
+/* Follows the processes: a member of the JSON object, or a table if it has a row. CSV allows only one
+ * table. */
 static void print_untraced(struct ct_top *top, enum ct_format format)
 {
     sqlite3_stmt *rows = top->view == CT_TOP_PROCESSES ? ct_top_untraced(top) : NULL;
@@ -77,10 +78,10 @@ static int print_moment(struct ct_top *top, enum ct_format format)
                     ? "top: the process has made no call yet"
                     : "top: no traced process runs now (--all shows those that have ended)",
                 top->text);
-    return ct_flush_output() ? EXIT_SUCCESS : EXIT_FAILURE; /* main() says why */
+    return ct_flush_output() ? EXIT_SUCCESS : EXIT_FAILURE; /* main() reports the reason */
 }
 
-/* Numbers of now want two moments. Of a trace that nobody writes there is one, and it is compared with the
+/* Current rates need two moments. A trace without a writer has only one moment, which is compared with the
  * start. */
 static int print_moments(struct top_options *options)
 {

@@ -27,7 +27,7 @@ static void become_attach(const struct ct_top *top, pid_t pid, int output)
     char number[16];
     const bool is_named = top->where.session_option != NULL;
     snprintf(number, sizeof(number), "%d", (int)pid);
-    /* A user may not know which trace the daemon of a named session writes: the system's. */
+    /* A user may not know which trace the daemon of a named session writes, if it is the system's. */
     const char *argv[] = { "cudatrace",
                            "attach",
                            "--stay",
@@ -65,7 +65,7 @@ void ct_top_attach_start(struct ct_top_attach *attach, const struct ct_top *top,
     set_text(attach, text);
 }
 
-/* Shows the last line. */
+/* Shows the last line of the output. */
 static void read_output(struct ct_top_attach *attach)
 {
     char said[4096];

@@ -1,5 +1,5 @@
-/* `cudatrace attach --stay` for a process that the user chose on the screen: a child process, next to the
- * screen. Called by top_screen.c. */
+/* Runs `cudatrace attach --stay` for a process that the user chose on the screen, as a child process. Called
+ * by top_screen.c. */
 #ifndef CT_TOP_ATTACH_H
 #define CT_TOP_ATTACH_H
 
@@ -7,7 +7,7 @@
 
 struct ct_top_attach {
     pid_t child;    /* 0: none runs */
-    int output;     /* a file in memory, which it writes to: it waits for no reader */
+    int output;     /* a file in memory for its output, so that it waits for no reader */
     char text[640]; /* its last message, printable; empty: nothing to show */
 };
 

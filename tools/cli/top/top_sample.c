@@ -26,7 +26,8 @@ static const struct {
 
 /* ---- the daemon, if there is one ---- */
 
-/* Has what was recorded stored. The moment up to which it is, 0 when nobody can say. */
+/* Has the daemon store all recorded calls. Returns the time up to which calls are stored, 0 if it is not
+ * known. */
 static int64_t flush(struct ct_top *top)
 {
     static char text[CT_ANSWER_BYTES];
@@ -46,7 +47,7 @@ static int64_t flush(struct ct_top *top)
         return now_ns;
     case CT_ANSWER_NONE:
         top->why = ct_client_is_stopped(top->daemon) ? "the daemon is stopped" : "the daemon says nothing";
-        close(top->daemon); /* a late answer is not to be taken for the next one */
+        close(top->daemon); /* so that a late answer is not read as the next one */
         top->daemon = -1;
         return 0;
     default:
@@ -99,7 +100,7 @@ bool ct_top_follow(struct ct_top *top)
         return false;
     sqlite3 *trace = NULL;
     if (ct_series_open(&now, &trace) != SQLITE_OK) {
-        sqlite3_close(trace); /* being made: the next look finds it whole */
+        sqlite3_close(trace); /* being made: the next look finds it complete */
         return false;
     }
     sqlite3_close(top->trace);
@@ -118,7 +119,8 @@ void ct_top_look_at(struct ct_top *top, enum ct_top_view view, int64_t process_i
     top->samples = 0;
 }
 
-/* The arguments with spaces between them, or the name of a process that has wiped them; to be freed. */
+/* Returns the arguments with spaces between them, or the name of a process that has cleared them. The caller
+ * frees it. */
 static char *command_of(pid_t pid)
 {
     size_t bytes = 0;
@@ -136,8 +138,8 @@ static char *command_of(pid_t pid)
     return text;
 }
 
-/* Brings the table of processes that are not traced up to date. It is empty next to a trace
- * without a daemon, which is an old one. */
+/* Updates the table of processes that are not traced. It is empty for a trace without a daemon, which is an
+ * old one. */
 static bool look_for_untraced(struct ct_top *top)
 {
     sqlite3_stmt *insert = NULL;
@@ -162,7 +164,7 @@ static bool look_for_untraced(struct ct_top *top)
 bool ct_top_sample(struct ct_top *top)
 {
     int64_t now_ns = flush(top);
-    /* With what returned while it was being stored. */
+    /* Includes calls that returned while the others were being stored. */
     const int64_t last_ns = ct_ask_number(top->trace, ct_sql_top_last_moment, 0, 0);
     if (last_ns > now_ns)
         now_ns = last_ns;
@@ -172,7 +174,7 @@ bool ct_top_sample(struct ct_top *top)
         return fail(top, blamed);
     ct_bind_number(side, ":now_ns", now_ns);
     ct_bind_number(side, ":process_id", top->process_id);
-    /* A trace that nobody writes has no present rate. It is compared with an empty table, so that its sums
+    /* A trace without a writer has no present rate. It is compared with an empty table, so that its sums
      * count from the start of each process. */
     const bool is_first = top->samples == 0 || !top->is_live;
     const char *shift =
@@ -194,7 +196,7 @@ bool ct_top_sample(struct ct_top *top)
     return look_for_untraced(top) || fail(top, top->moments);
 }
 
-/* Texts from the first, numbers from the most. */
+/* Texts are sorted from the first, numbers from the largest. */
 static bool is_text(const char *column)
 {
     static const char *const texts[] = { "open_call", "command",  "state", "function",
@@ -206,7 +208,8 @@ static bool is_text(const char *column)
     return false;
 }
 
-/* The place of a column, from 1; 0, and a problem that names those that there are, when it is none. */
+/* Returns the place of a column, from 1. If there is no such column, returns 0, and top->problem lists the
+ * columns. */
 static int find_column(struct ct_top *top, sqlite3_stmt *rows, const char *name)
 {
     const size_t bytes = sizeof(top->problem);

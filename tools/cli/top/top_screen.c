@@ -1,5 +1,5 @@
-/* The screen of `cudatrace top`: a line that sums up, a line for keys and messages, the view's rows. What a
- * column means is said by its name alone: tables are drawn as they come from the query. */
+/* The screen of `cudatrace top`: a line of sums, a line for keys and messages, and the view's rows. Tables
+ * are drawn as the query returns them. Only a column's name gives its meaning. */
 #include "top_screen.h"
 
 #include "top_attach.h"
@@ -19,7 +19,7 @@
 enum { COLUMNS_MAX = 24, ESCAPE = 27, HEAD_LINES = 3, WIDTH_MAX = 60, GAP = 2 };
 enum { COLOUR_LOST = 1, COLOUR_OPEN, COLOUR_HEAD };
 enum { OPEN_LONG_S = 5, MESSAGE_LINES_MAX = 4 };
-/* Between two looks at the messages of an attach. */
+/* The pause between two looks at the messages of an attach. */
 #define ATTACH_LOOK_S 0.1
 
 struct column {
@@ -28,7 +28,7 @@ struct column {
     bool is_number, is_hidden;
 };
 
-/* The rows as they were read last. */
+/* The rows of the last sample. */
 struct grid {
     struct column column[COLUMNS_MAX];
     int columns;
@@ -39,10 +39,10 @@ struct grid {
 struct screen {
     struct ct_top *top;
     struct grid grid;
-    size_t selected, first; /* the first row that is shown */
-    int sort;               /* its column; -1: the view's own */
+    size_t selected, first; /* rows: the selected one, and the first on the screen */
+    int sort;               /* the column to sort by; -1: the view's default */
     bool is_paused, is_finding;
-    bool is_wrong; /* top->problem is to be shown */
+    bool is_wrong; /* show top->problem */
     struct ct_top_attach attach;
 };
 
@@ -92,8 +92,8 @@ static bool is_untraced(const struct grid *grid, size_t row)
     return strcmp(cell_of(grid, row, "state"), "not traced") == 0;
 }
 
-/* Rows change places, and a key must reach the process that was chosen. The first row is whichever is first.
- */
+/* Keeps the process selected when rows change places, so that a key reaches it. A selected first row stays
+ * first. */
 static void select_pid(struct screen *screen, const char *pid)
 {
     const struct grid *grid = &screen->grid;
@@ -195,8 +195,8 @@ static void draw_head(const struct screen *screen)
     mvaddnstr(1, 0, line, ct_text_bytes(line, COLS));
 }
 
-/* One line, cut at the screen's edge; the last text has what is left. `row` is beyond the rows for the head.
- */
+/* Draws one line, cut at the screen's edge. The last text gets the remaining width. A `row` beyond the rows
+ * draws the head. */
 static void draw_row(const struct screen *screen, int y, size_t row)
 {
     const struct grid *grid = &screen->grid;
@@ -224,7 +224,7 @@ static void draw_row(const struct screen *screen, int y, size_t row)
     }
 }
 
-/* It has no numbers: its command is next to the pid, so that every terminal shows it. */
+/* Draws a row without numbers. Its command is next to the pid, so that any terminal shows it. */
 static void draw_untraced(const struct screen *screen, int y, size_t row)
 {
     const struct grid *grid = &screen->grid;
@@ -236,7 +236,7 @@ static void draw_untraced(const struct screen *screen, int y, size_t row)
     attroff(A_DIM);
 }
 
-/* The bytes of a line of it, up to a space if there is one. */
+/* Returns the bytes of the text that fit on a line, up to a space if there is one. */
 static int line_bytes(const char *text)
 {
     const int bytes = ct_text_bytes(text, COLS);
@@ -304,7 +304,7 @@ static void draw(struct screen *screen)
 
 /* ---- keys ---- */
 
-/* True, since the key was one of these. */
+/* Returns true, as the result of a key that moves. */
 static bool move_to(struct screen *screen, long row)
 {
     const long last = (long)screen->grid.rows - 1;
@@ -312,7 +312,8 @@ static bool move_to(struct screen *screen, long row)
     return true;
 }
 
-/* Another view; its numbers begin with the start of the process, and are of now from the next look on. */
+/* Shows another view. Its numbers first count from the start of the process, and are current from the next
+ * look on. */
 static void look_at(struct screen *screen, enum ct_top_view view, int64_t process_id, int64_t pid)
 {
     ct_top_look_at(screen->top, view, process_id, pid);
@@ -354,7 +355,7 @@ static void on_find_key(struct screen *screen, int key)
     read_grid(screen);
 }
 
-/* A key that moves the selection; false for another. */
+/* Handles a key that moves the selection. Returns false for other keys. */
 static bool on_move_key(struct screen *screen, int key)
 {
     const long selected = (long)screen->selected, page = LINES > HEAD_LINES ? LINES - HEAD_LINES : 1;
@@ -395,7 +396,7 @@ static void attach_to(struct screen *screen)
                             (pid_t)strtol(cell_of(grid, screen->selected, "pid"), NULL, 10));
 }
 
-/* False to leave. */
+/* Handles a key. Returns false if the user leaves. */
 static bool on_key(struct screen *screen, int key)
 {
     struct ct_top *top = screen->top;
@@ -464,7 +465,7 @@ static double now_s(void)
     return (double)ct_monotonic_ns() / 1e9;
 }
 
-/* Returns when the user leaves, or without a terminal. */
+/* Runs until the user leaves or the terminal is gone. */
 static void follow(struct screen *screen)
 {
     const struct ct_top *top = screen->top;
@@ -482,7 +483,7 @@ static void follow(struct screen *screen)
         if (key != ERR)
             goes_on = on_key(screen, key);
         if (ct_top_attach_look(&screen->attach))
-            due_s = 0; /* shows at once what became of the process */
+            due_s = 0; /* shows the outcome at once */
         if (now_s() < due_s)
             continue;
         if (!screen->is_paused)

@@ -1,4 +1,4 @@
-/* A file of its own: The header of terminals defines macros for such words as "columns". */
+/* This is a separate file because <term.h> defines macros for common words such as "columns". */
 #include "top_terminal.h"
 
 #include <curses.h>
