@@ -1,5 +1,4 @@
-/* Ends a test's program, with 1 and a line on stderr, at the first thing that is not as it must be.
- */
+/* Ends a test's program at the first failed check, with status 1 and a line on stderr. */
 #ifndef ENSURE_H
 #define ENSURE_H
 

@@ -1,10 +1,10 @@
-/* Makes the header of a segment as the hook would, for tests that do without it. */
+/* Makes a segment's header like the hook, for tests that run without it. */
 #ifndef MADE_SEGMENT_H
 #define MADE_SEGMENT_H
 
 #include "segment.h"
 
-/* Whose it is, its anchor, its lanes and its functions are left to the caller. */
+/* The caller sets the owner, the anchor, the lanes and the functions. */
 static inline struct ct_segment made_segment(uint64_t ring_bytes)
 {
     return (struct ct_segment){

@@ -1,6 +1,6 @@
-"""What people ask after a run, of a large trace: report, timeline, top, exports and the page, in time and memory; and how long a
-browser takes to show the page. CUDATRACE_BENCH_CALLS says how many calls it has, five million unless told otherwise;
-CUDATRACE_BENCH_DATABASE names one that make_database has made before."""
+"""Measures the usual questions about a large trace after a run: report, timeline, top, exports and the page, in time and memory.
+It also measures how long a browser takes to show the page. CUDATRACE_BENCH_CALLS sets the trace's number of calls (default: five
+million). CUDATRACE_BENCH_DATABASE names a trace that make_database has already made."""
 import os
 import pathlib
 import shutil
@@ -15,7 +15,7 @@ from queries import make
 ROUNDS = 3
 MIB = 1 << 20
 
-# Those of sums alone, whatever the trace has of calls.
+# Sections that need only sums, whatever calls the trace has.
 OF_SUMS = ("processes", "threads", "categories", "functions", "errors", "losses")
 ASKED = {
     "report": ("report",),
@@ -25,12 +25,12 @@ ASKED = {
     **{f"export_{form}": ("export", "--format", form, "--output", "out") for form in ("chrome", "perfetto", "csv", "jsonl", "nsys")},
     "html": ("html", "--output", "out"),
 }
-# For ten million calls.
+# For a trace of ten million calls.
 TARGETS = {"report": ("<=", 5), "export_chrome": ("<=", 60)}
 
 
 def ask(build, database, folder, arguments):
-    """Seconds, seconds of processor time, MiB of memory at most."""
+    """Returns the seconds, the seconds of processor time, and the peak memory in MiB."""
     command, *rest = arguments
     start = time.perf_counter()
     child = subprocess.Popen([build / "tools/cudatrace", command, "--db", database, *rest], cwd=folder, stdout=subprocess.DEVNULL)
@@ -42,7 +42,7 @@ def ask(build, database, folder, arguments):
 
 
 def show(page):
-    """Milliseconds from when the browser begins to open the page to when it has drawn it."""
+    """Returns the milliseconds from the start of opening the page until the browser has drawn it."""
     sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
     from browser import Browser
     with Browser() as browser:

@@ -32,7 +32,7 @@ BENCHMARKS = (
 )
 GPU_BENCHMARKS = ("gpu_calls", "gpu_training", "gpu_at_once", "gpu_turns")
 LONG_BENCHMARKS = ("soak",)
-BUILT_HERE = ("hook", "hook_parts")  # benchmarks that run also where the build has no tests/bench
+BUILT_HERE = ("hook", "hook_parts")  # benchmarks that run also if the build has no tests/bench
 SKIP = 77
 
 
@@ -45,7 +45,8 @@ ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def interrupt(*_):
-    """Ends the run. On the way out everything that was started, mounted or attached is undone; further signals are ignored meanwhile."""
+    """Ends the run. The exit path undoes everything that was started, mounted or attached. Further signals are ignored until
+    then."""
     for number in ENDS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
@@ -80,7 +81,7 @@ def parse_arguments():
 
 
 def build_here(build, undo):
-    """A build folder as the given one, with the programs of BUILT_HERE besides."""
+    """Makes a build folder like the given one, with the programs of BUILT_HERE in addition."""
     folder = pathlib.Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="cudatrace-bench-")))
     for part in ("hook", "collector", "tools"):
         (folder / part).symlink_to(build / part)
@@ -100,7 +101,7 @@ def main():
 
 
 def run_on_gpu(benchmark, build, arguments):
-    import run  # noqa: PLC0415: lies with the tests of a GPU
+    import run  # noqa: PLC0415: is with the GPU tests
 
     try:
         benchmark.run(build, arguments)
@@ -113,7 +114,7 @@ def run_all(arguments, undo):
     build = arguments.build
     if not (build / "tests/bench").is_dir() and set(BUILT_HERE) & set(arguments.benchmark):
         build = build_here(build, undo)
-    # Sessions are those of the end-to-end tests, which want to know the build when they are imported.
+    # The sessions are from the end-to-end tests, which need the build when they are imported.
     os.environ["CUDATRACE_BUILD"] = str(build)
     sys.path += [str(HERE.parent / "gpu"), str(HERE.parent / "e2e")]
     for number in ENDS:

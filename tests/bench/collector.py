@@ -1,4 +1,4 @@
-"""From full rings to committed rows, against the bare INSERT … SELECT of the same rows."""
+"""Measures the time from full rings to committed rows, against a bare INSERT … SELECT of the same rows."""
 import pathlib
 import subprocess
 import tempfile
@@ -16,7 +16,7 @@ def measure(build):
             said = program.communicate()[0]
         finally:
             program.kill()
-            pathlib.Path(f"/dev/shm/cudatrace-bench.{program.pid}").unlink(missing_ok=True)  # left by a run that was cut short
+            pathlib.Path(f"/dev/shm/cudatrace-bench.{program.pid}").unlink(missing_ok=True)  # left by an interrupted run
     if program.returncode != 0:
         raise RuntimeError(f"collector_rate ended with {program.returncode}")
     return rounds_of(said)

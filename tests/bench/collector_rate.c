@@ -1,7 +1,7 @@
-/* Rings to committed rows: segments as the hook writes them, filled with the mix of a PyTorch training loop,
- * read, merged and stored by the collector's own code on one thread; beside it, in turn, the bare
- * INSERT … SELECT of the same rows from arrays, and of the rows of `call` alone. Prints `variant round
- * value`: rows a second, and the bytes a call takes in the collector's database. */
+/* Measures the path from rings to committed rows. Segments like the hook's are filled with the calls of a
+ * PyTorch training loop. The collector's own code reads, merges and stores them on one thread. This
+ * alternates with a bare INSERT … SELECT of the same rows from arrays, and of the rows of `call` alone.
+ * Prints `variant round value`: rows a second, and the bytes a call takes in the collector's database. */
 #include "batch.h"
 #include "page_cache.h"
 #include "shm_segment.h"
@@ -33,7 +33,7 @@ static void run_collector(const char *folder, int round, const char *variant, bo
     char path[4096], segment[64], message[CT_MESSAGE_BYTES];
     snprintf(path, sizeof(path), "%s/%s.%d.db", folder, variant, round);
     snprintf(segment, sizeof(segment), CT_SHM_DIR "/cudatrace-bench.%d", getpid());
-    /* Old enough to lie behind the watermark when the batches begin. */
+    /* Old enough to be before the watermark when the batches begin. */
     training_write(segment, &(struct training_segment){ .first_ns = ct_monotonic_ns() - UINT64_C(3000000000),
                                                         .gap_ns = 2200,
                                                         .lanes = LANES,
@@ -76,14 +76,14 @@ static void run_collector(const char *folder, int round, const char *variant, bo
         printf("bytes_per_call %d %.2f\n", round, (double)status.st_size / CALLS);
 }
 
-/* ---- the floor: arrays as tables, and nothing else ---- */
+/* ---- the floor: arrays as tables, and nothing more ---- */
 
-/* A table of the collector's database as an array; -1 for NULL. */
+/* A table of the collector's database as an array; -1 means NULL. */
 static struct plain {
     const char *name, *columns, *read;
     int column_count;
     int64_t *value, rows;
-    int64_t from, to; /* the rows that are inserted next */
+    int64_t from, to; /* the rows to insert next */
 } plains[] = {
     { .name = "call",
       .columns = "end_ns, duration_ns, site_id, bytes",
@@ -189,7 +189,7 @@ static const sqlite3_module plain_module = { .xConnect = plain_connect,
                                              .xColumn = plain_column,
                                              .xRowid = plain_rowid };
 
-/* The rows of the first round's database. */
+/* Loads the rows of the first round's database. */
 static void load_plains(const char *folder)
 {
     char path[4096];
@@ -215,14 +215,14 @@ static void load_plains(const char *folder)
         die("the rows to compare with are not all there");
 }
 
-/* The collector's way to store rows, without the collector: `tables` of the arrays, in batches of as many
- * calls as it takes. */
+/* Stores rows as the collector does, without the collector: `tables` of the arrays, in batches of as many
+ * calls as the collector's. */
 static void run_bare(const char *folder, int round, int tables, const char *variant)
 {
     enum { BATCH = 250000 };
     char path[4096], message[CT_MESSAGE_BYTES], sql[256];
     snprintf(path, sizeof(path), "%s/%s.%d.db", folder, variant, round);
-    /* The same tables and settings: made by the store, then used by a connection that is set alike. */
+    /* The same tables and settings: created by the store, then used by a connection with equal settings. */
     struct ct_store *store;
     if (ct_store_open(path, "bench", &store, message) != 0)
         die(message);

@@ -8,7 +8,7 @@ MEETS = {"<=": operator.le, ">=": operator.ge}
 
 
 class Missing(Exception):
-    """A peer that cannot be had here; the text says why."""
+    """A peer that is not available here; the text gives the reason."""
 
 
 def rounded(value):
@@ -22,7 +22,8 @@ def spread(values, rounded=rounded):
 
 
 def emit(benchmark, figure, values, unit, target=None, **more):
-    """`target`: such as ("<=", 1.05), what docs/performance.md wants of the median. `more` is what else the line says."""
+    """Prints a figure. `target`: such as ("<=", 1.05), the median's target in docs/performance.md. `more`: further fields of the
+    line."""
     if not values:
         emit_missing(benchmark, figure, "in no round was there anything to compare with")
         return
@@ -38,7 +39,7 @@ def emit_missing(benchmark, figure, why):
 
 
 def rounds_of(text):
-    """{variant: [value of each round]} from lines `variant round value`."""
+    """Returns {variant: [value of each round]} from lines `variant round value`."""
     rounds = collections.defaultdict(list)
     for line in text.splitlines():
         variant, _, value = line.split()
@@ -47,10 +48,10 @@ def rounds_of(text):
 
 
 def less(values, floor):
-    """Returns by how much each round is above the floor of the same round."""
+    """Returns the difference between each round and the floor of the same round."""
     return [value - base for value, base in zip(values, floor)]
 
 
 def over(values, others):
-    """Ratios within rounds. A round whose divisor is nothing, as far as the clock can tell, has none."""
+    """Returns the ratios within rounds. A round whose divisor is zero at the clock's resolution has none."""
     return [value / other for value, other in zip(values, others) if other > 0]

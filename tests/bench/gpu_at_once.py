@@ -1,7 +1,8 @@
-"""Small PyTorch trainings at once on this machine's GPU, and one Triton autotuner, under one daemon at its defaults: how many of their
-calls are lost, what the daemon's processor time is for a call, and what a training's step costs beside as many untraced ones, in turns.
-Each training's median step counts; of several, their mean. What a call costs more in a step gpu_turns says with less noise. Where there
-are enough processors each training has two of its own, and the daemon what is left."""
+"""Measures small PyTorch trainings at once on this machine's GPU, and one Triton autotuner, under one daemon with default
+settings. The figures are the calls lost, the daemon's processor time per call, and the cost of a training's step next to as many
+untraced ones, in turns. Each training counts with its median step; several count with their mean. gpu_turns measures the added
+cost of a call in a step with less noise. If there are enough processors, each training has two of its own, and the daemon the
+rest."""
 import json
 import pathlib
 import statistics
@@ -23,13 +24,13 @@ AUTOTUNE = pathlib.Path(__file__).with_name("gpu_autotune.py")
 
 
 class AtOnce:
-    """A program of each of these commands."""
+    """One program for each of these commands."""
 
     def __init__(self, place, commands):
         self.place, self.commands, self.count = place, commands, len(commands)
 
     def step_ms(self, env):
-        """Runs them; the mean of their median steps."""
+        """Runs the programs. Returns the mean of their median steps."""
         programs = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in self.commands]
         steps = []
         for program in programs:
@@ -45,7 +46,8 @@ class AtOnce:
         return statistics.mean(steps)
 
     def traced(self, build):
-        """(mean of the median steps, {calls, stored, lost, skipped}, the daemon's processor time of a call in nanoseconds)."""
+        """Returns (mean of the median steps, {calls, stored, lost, skipped}, the daemon's processor time per call in
+        nanoseconds)."""
         with OwnSession(self.place, build, NAME) as session:
             step_ms = self.step_ms(session.env())
             sums, used_s = session.finish()
@@ -53,14 +55,14 @@ class AtOnce:
 
 
 class Case:
-    """Programs at once, with what was seen of them, round by round."""
+    """Programs that run at once, with their results round by round."""
 
     def __init__(self, name, at_once):
         self.name, self.at_once = name, at_once
         self.untraced, self.traced, self.failure = [], [], None
 
     def round(self, build, number):
-        """One untraced and one traced run, the first of them changing."""
+        """Makes one untraced and one traced run, in alternating order."""
         def traced():
             return self.at_once.traced(build)
 
@@ -90,7 +92,7 @@ class Case:
 
 
 def trainings(options, place, count):
-    """Their commands."""
+    """Returns the commands of the trainings."""
     processors = sorted(place.allowed, reverse=True)
     shares = [set(processors[2 * number:2 * number + 2]) if 4 * count <= len(processors) else set() for number in range(count)]
     return [gpu_training.Training(options, place, share, MODEL).command() for share in shares]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Triton's autotuner, as people meet it: a kernel with several configurations, for sizes that it has not seen, each configuration
-timed by launches between pairs of events, as fast as they go, with a buffer that is set to zero before each. Prints one line of
-JSON: the time of a tuning. Events, memory sets and launches are most of the calls."""
+timed by launches between pairs of events, at full speed, with a buffer that is zeroed before each. Prints one line of JSON: the
+duration of a tuning. Events, memory sets and launches are most of the calls."""
 import argparse
 import json
 import statistics

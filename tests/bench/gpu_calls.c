@@ -1,21 +1,19 @@
-/*
- * The program that gpu_calls.py measures, the same in every variant: what a driver call that returns at once
- * costs, and what a launch of an empty kernel costs. It is linked with libcuda.so.1 and knows nothing of who
- * traces it.
+/* The program that gpu_calls.py measures, the same in every variant. It measures the cost of a driver call
+ * that returns at once, and of a launch of an empty kernel. It is linked with libcuda.so.1 and is unaware of
+ * tracers.
  *
  *     gpu_calls cpu=N [image=FILE] [past=OFFSET] [pause=ask] [batches=N] [launch_batches=N]
  *
- * Short calls are timed in batches, and the figures are of batches: nanoseconds a call. Launches are timed
- * one by one, with one read of the counter between two of them; the stream is synchronised after each batch,
- * outside of the timing. With past=OFFSET, cuLaunchKernel's distance from where libcuda.so.1 begins, there is
- * a third part: batches that go the way of the program, and so through a tracer's wrapper if there is one,
- * take turns with batches that call the driver's own function.
+ * Short calls are timed in batches, and the figures are per batch: nanoseconds a call. Launches are timed one
+ * by one, with one read of the counter between two of them. The stream is synchronised after each batch,
+ * outside of the timing. past=OFFSET, the offset of cuLaunchKernel from the base of libcuda.so.1, adds a
+ * third part. Batches that call as the program does, through a tracer's wrapper if there is one, then
+ * alternate with batches that call the driver's own function.
  *
- * The thread binds itself to the processor when all is set up, so that threads which the driver or a tracer
- * started before are not bound with it. With pause=ask it says "pause" and waits for a line, so that a ring
- * can be emptied; else it sleeps as long as that takes. Prints `device NAME`, then `calls FUNCTION p10 p50
- * p90 p99`, `launch p10 p50 p90 p99` and `launch_turns THROUGH PAST` (medians).
- */
+ * The thread binds itself to the processor after the set-up, so that threads started earlier by the driver or
+ * a tracer are not bound with it. With pause=ask it prints "pause" and waits for a line, so that a ring can
+ * be emptied. Otherwise it sleeps for as long as that takes. Prints `device NAME`, then `calls FUNCTION p10
+ * p50 p90 p99`, `launch p10 p50 p90 p99` and `launch_turns THROUGH PAST` (medians). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -35,15 +33,15 @@
 enum {
     BATCH_CALLS = 200,
     BATCHES_MAX = 100000,
-    /* The calls between two pauses fit half of a lane's ring of the default size: a call takes one slot, a
-     * launch two. */
+    /* The calls between two pauses fit into half of a lane's ring of the default size: a call takes one slot,
+     * a launch two. */
     CALL_BATCHES_A_PAUSE = 100,
     LAUNCH_BATCHES_A_PAUSE = 50,
     WARM_UP_BATCHES = 5,
     PAUSE_MS = 20,
 };
 
-/* For any processor since Turing; the driver compiles it. gpu_variants.py gives machine code where it has
+/* For any processor since Turing; the driver compiles it. gpu_variants.py supplies machine code if it has
  * nvcc. */
 static const char empty_ptx[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
                                 ".visible .entry empty()\n{\n\tret;\n}\n";
@@ -78,7 +76,7 @@ static void *allocate(size_t bytes)
         fputs("gpu_calls: no memory\n", stderr);
         exit(EXIT_FAILURE);
     }
-    memset(memory, 0, bytes); /* no page is touched for the first time while the clock runs */
+    memset(memory, 0, bytes); /* touch all pages before the clock runs */
     return memory;
 }
 
@@ -190,7 +188,7 @@ static void measure_launches(void)
     free(values);
 }
 
-/* The driver's own cuLaunchKernel, which no name leads to when a tracer stands in front of it. */
+/* Returns the driver's own cuLaunchKernel, which cannot be found by name if a tracer interposes it. */
 static launch_function *driver_launch(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -256,7 +254,7 @@ static void set_up_driver(void)
     MUST(cuInit(0));
     MUST(cuDeviceGet(&device, 0));
     if (cuDeviceGetName(name, sizeof(name), device) != CUDA_SUCCESS)
-        strcpy(name, "unknown"); /* a simulated driver has none */
+        strcpy(name, "unknown"); /* a simulated driver has no name */
     MUST(cuDriverGetVersion(&version));
     printf("device %s, CUDA %d.%d\n", name, version / 1000, version % 1000 / 10);
     MUST(cuDevicePrimaryCtxRetain(&context, device));

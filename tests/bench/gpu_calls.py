@@ -1,7 +1,7 @@
-"""Measures what tracing costs on this machine's GPU: calls that return at once, and launches of an empty kernel, untraced, under
-cudatrace and under its peers. Each round runs every variant once, in processes of their own, on one processor with nothing else on its
-core; every second round goes backwards. "Turns" are batches of launches through the tracer and past it, in turn, in one process, which
-the differences between processes do not touch."""
+"""Measures the cost of tracing on this machine's GPU: calls that return at once, and launches of an empty kernel, untraced, under
+cudatrace and under its peers. Each round runs every variant once, in processes of its own, on one processor whose core runs
+nothing else. Every second round runs in reverse order. "Turns" alternate batches of launches through the tracer and past it in
+one process, so differences between processes do not affect them."""
 import contextlib
 import sys
 import time
@@ -16,7 +16,8 @@ TARGETS = {"cudatrace_cuCtxGetCurrent_added_ns": ("<=", 50), "cudatrace_cuLaunch
 
 
 def measure(place, options, deadline):
-    """({variant: [Measured of each round]}, {variant: why there is none}, {variant: [milliseconds of set-up in each round]})"""
+    """Returns ({variant: [Measured of each round]}, {variant: why it is missing}, {variant: [milliseconds of set-up in each
+    round]})."""
     results, missing, setups = {}, {}, {}
     with contextlib.ExitStack() as stack:
         variants = []
@@ -80,7 +81,7 @@ def show(results, place):
 
 
 def check_recorded(results, place):
-    """A tracer that recorded less than was called was not measured."""
+    """Rejects the figures of a tracer that recorded fewer calls than were made."""
     for name, rounds in results.items():
         recorded = [measured.recorded for measured in rounds if measured.recorded is not None]
         lost = sum(measured.lost or 0 for measured in rounds)

@@ -1,16 +1,14 @@
-/*
- * CUPTI as a peer in gpu_calls.py: the driver loads this library through CUDA_INJECTION64_PATH and calls
- * InitializeInjection() during cuInit. BENCH_CUPTI says how it records:
+/* CUPTI as a peer in gpu_calls.py. The driver loads this library through CUDA_INJECTION64_PATH and calls
+ * InitializeInjection() during cuInit. BENCH_CUPTI selects how it records:
  *
  *   activity          CUPTI's own records of driver calls (CUPTI_ACTIVITY_KIND_DRIVER)
- *   activity-kernels  of driver calls and of kernels
- *   callback          its callbacks at entry and return of each driver call, which read the counter and write
- * a 64-byte record into a ring: the least that a tracer can do there
+ *   activity-kernels  records of driver calls and of kernels
+ *   callback          callbacks at entry and return of each driver call, which read the counter and write a
+ *                     64-byte record into a ring: the least that a tracer can do there
  *
- * At exit it writes into the file BENCH_CUPTI_OUT how many records there were, so that a figure of a tracer
- * that recorded nothing is not taken for a fast one: `records DRIVER KERNELS DROPPED`, and `error NAME CODE`
- * for a function of CUPTI that failed. Activity buffers are kept and used again.
- */
+ * At exit it writes the number of records into the file BENCH_CUPTI_OUT, so that a tracer that recorded
+ * nothing is not mistaken for a fast one: `records DRIVER KERNELS DROPPED`, and `error NAME CODE` for a
+ * function of CUPTI that failed. Activity buffers are kept and reused. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -30,7 +28,7 @@
 
 enum { BUFFER_BYTES = 4 << 20, BUFFERS = 16, RECORD_ALIGN = 8, RING = 1 << 14 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the following */
 static uint8_t *idle_buffers[BUFFERS];
 static int idle_count;
 static uint64_t driver_records, kernel_records;
@@ -39,14 +37,14 @@ static struct {
     int code;
 } first_error;
 
-/* Written by the one thread that calls the driver while the clock runs. */
+/* Written by the only thread that calls the driver while the clock runs. */
 struct ring_record {
     uint64_t start, end, function, correlation, status, unused[3];
 };
 static struct ring_record ring[RING];
 static _Atomic uint64_t ring_head;
 
-static pid_t owner; /* a fork's child inherits the handlers, and must write nothing */
+static pid_t owner; /* a forked child inherits the handlers, and must not write */
 
 static void note_error(const char *where, CUptiResult result)
 {
@@ -143,7 +141,7 @@ static void at_exit(void)
     fclose(out);
 }
 
-/* Their pages are touched now, and not while the clock runs. */
+/* Touches their pages now, not while the clock runs. */
 static void make_buffers(void)
 {
     for (; idle_count < BUFFERS; idle_count++) {

@@ -1,15 +1,13 @@
-/*
- * Peers that gpu_calls.py compares cudatrace with, as libraries that are preloaded like it: each exports the
- * three functions that gpu_calls.c calls, does what PEER names around the driver's own, and writes
- * somewhere what a tracer would want. They are as cheap as they can be: no table, no nesting, no name but the
- * three.
+/* Peers that gpu_calls.py compares with cudatrace, as libraries preloaded in the same way. Each exports the
+ * three functions that gpu_calls.c calls. It performs the actions of PEER around the driver's own function,
+ * and writes a tracer's typical data somewhere. They are as cheap as possible: no table, no nesting, only
+ * these three names.
  *
- *   PEER_WRAPPER     nothing: what it costs to be a wrapper
+ *   PEER_WRAPPER     nothing: the cost of a wrapper
  *   PEER_COUNTERS    two reads of the time-stamp counter
  *   PEER_CLOCK_RING  two clock_gettime and a 64-byte record in a ring
  *   PEER_JSON_LINES  a line of JSON at entry and one at return, through stdio into a file
- *   PEER_JSON_FLUSHED the same, and each line is flushed: it is there when the process dies
- */
+ *   PEER_JSON_FLUSHED the same, with each line flushed: it survives the process's death */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -74,7 +72,8 @@ static void end_line(void)
 }
 #endif
 
-/* The time at entry. The lines of JSON have it, and the caller's; of a launch its shape too. */
+/* Returns the time at entry. Lines of JSON contain it and the calling thread. A launch's line, written
+ * separately, also has its shape. */
 static inline uint64_t before(int function)
 {
     (void)function;
@@ -170,7 +169,7 @@ static void *next(const char *name)
 
 __attribute__((constructor)) static void begin(void)
 {
-    /* Preloaded into whatever starts the program, too. */
+    /* The library is preloaded into the program's parents, too. */
     if (!dlsym(RTLD_NEXT, "cuLaunchKernel"))
         return;
     real_context = (CUresult(*)(CUcontext *))next("cuCtxGetCurrent");

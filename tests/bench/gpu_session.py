@@ -1,4 +1,4 @@
-"""A daemon at its defaults, in a session and with a trace of its own, for programs that a benchmark starts itself."""
+"""A daemon with default settings, in its own session and with its own trace, for programs that a benchmark starts itself."""
 import json
 import os
 import re
@@ -8,7 +8,7 @@ from scene import Daemon
 
 
 class OwnSession:
-    """Serves from `with` on; `finish()` ends it and says what it stored."""
+    """The daemon serves from `with` on. `finish()` ends it and returns its counts."""
 
     def __init__(self, place, build, name):
         self.build, self.place = build, place
@@ -18,7 +18,7 @@ class OwnSession:
 
     def __enter__(self):
         self.remove()
-        # It serves when this returns.
+        # The daemon serves once this returns.
         subprocess.run([self.build / "collector/cudatraced", "--db", self.database, *self.where], env=self.place.env, check=True)
         self.serves = True
         return self
@@ -28,15 +28,17 @@ class OwnSession:
         self.remove()
 
     def env(self, library="hook/libcudatrace.so"):
-        """The environment of a program that is to be traced, or preloads another library of the build in the hook's place."""
+        """Returns the environment of a traced program, or of one that preloads another library of the build instead of the
+        hook."""
         return {**self.place.env, "CUDATRACE_SESSION": self.session, "LD_PRELOAD": str(self.build / library)}
 
     def ask(self, *command):
-        """What `cudatrace` prints."""
+        """Returns the output of `cudatrace`."""
         return subprocess.run([self.build / "tools/cudatrace", *command], env=self.place.env, check=True, capture_output=True, text=True).stdout
 
     def finish(self, pids=None):
-        """(sums of calls, stored, lost and skipped ones, of these processes or of all; the daemon's processor time in seconds)."""
+        """Returns (sums of calls, stored, lost and skipped, of these processes or of all; the daemon's processor time in
+        seconds)."""
         status = self.ask("status", *self.where)
         self.ask("flush", *self.where)
         used_s = Daemon(int(re.search(r"^daemon (\d+)$", status, re.M)[1])).cpu_s()

@@ -1,6 +1,6 @@
-"""Measures what tracing costs a PyTorch training loop on this machine's GPU: pairs of processes, untraced and traced in turn, the
-first one changing. Where it can run, `cudatrace probe` is a third. Of the loop that is bound by launches every second pair also has the
-driver's layer alone."""
+"""Measures the cost of tracing a PyTorch training loop on this machine's GPU: pairs of processes, untraced and traced, in
+alternating order. Where `cudatrace probe` can run, it is a third process. For the launch-bound loop, every second pair also runs
+the driver's layer alone."""
 import contextlib
 import json
 import math
@@ -16,7 +16,7 @@ from gpu_variants import Failed
 
 NAME = "gpu_training"
 PROGRAM = pathlib.Path(__file__).resolve().parent / "gpu_training_loop.py"
-# Says for each model of the program: steps, steps before them, steps between two waits.
+# For each model of the program: steps, warm-up steps, steps between two waits.
 MODELS = {"layers": (1000, 200, 10), "transformer": (80, 20, 5)}
 TARGETS = {"transformer": ("<=", 1.01)}
 CONFIDENCE = 0.95
@@ -24,8 +24,8 @@ LIMIT_S, CPUS = 120, 4
 
 
 def median_interval(values):
-    """(low, high, confidence) of the median from the order of the values alone, as the sign test gives it: of n values
-    the k-th from either end. Without an interval of CONFIDENCE, for few values, all of them."""
+    """Returns (low, high, confidence) of the median. The interval depends only on the order of the values, as in the sign test:
+    of n values, the k-th from either end. If few values give no interval of CONFIDENCE, it spans all of them."""
     values, count = sorted(values), len(values)
 
     def outside(k):

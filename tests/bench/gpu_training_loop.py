@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A PyTorch training loop of many small kernels. Prints one line of JSON: the time of a step, as percentiles over blocks
-of steps. The GPU is waited for at the end of each block alone.
+of steps. It waits for the GPU only at the end of each block.
 
-  layers       tiny layers, and an optimizer that steps each parameter by itself: the GPU waits for the processor, and a
-               block's time is what the processor needs to submit it, the worst that a tracer of calls can meet
-  transformer  twelve layers, as people train them: the processor is ahead of the GPU
+  layers       tiny layers, and an optimizer that steps each parameter separately: the GPU waits for the processor, and a
+               block's time is the processor's time to submit it, the worst case for a tracer of calls
+  transformer  twelve layers, as in real training: the processor is ahead of the GPU
 """
 import argparse
 import gc
@@ -34,7 +34,7 @@ def percentile(ordered, part):
 
 
 def layers(torch, device):
-    """A function that makes a step and returns its loss."""
+    """Returns a function that makes a step and returns its loss."""
     nn = torch.nn
     parts = [part for _ in range(LAYERS) for part in (nn.Linear(WIDTH, WIDTH), nn.ReLU())]
     model = nn.Sequential(*parts, nn.Linear(WIDTH, CLASSES)).to(device)
@@ -53,7 +53,7 @@ def layers(torch, device):
 
 
 def transformer(torch, device):
-    """The same of a model of the size of GPT-2, in bfloat16 where PyTorch finds that right, with PyTorch's defaults."""
+    """The same for a model of GPT-2's size, with PyTorch's defaults, in bfloat16 where PyTorch considers that safe."""
     nn, words, width, length, batch = torch.nn, 50304, 768, 512, 16
     layer = nn.TransformerEncoderLayer(width, 12, 4 * width, batch_first=True, norm_first=True)
     model = nn.Sequential(nn.Embedding(words, width), nn.TransformerEncoder(layer, 12, enable_nested_tensor=False),
@@ -76,7 +76,7 @@ def transformer(torch, device):
 def main():
     arguments = parse_arguments()
     if arguments.cpus:
-        # Before PyTorch starts a thread.
+        # Before PyTorch starts any thread.
         os.sched_setaffinity(0, {int(cpu) for cpu in arguments.cpus.split(",")})
     import torch
 
@@ -88,12 +88,12 @@ def main():
     for _ in range(arguments.warm_up):
         step()
     wait()
-    # A collection of garbage would fall into some blocks and not into others.
+    # A garbage collection would be in some blocks and not in others.
     gc.collect()
     gc.disable()
 
     def make_block():
-        """(milliseconds of a step, the last one's loss)."""
+        """Returns (milliseconds of a step, the last step's loss)."""
         start_ns = time.perf_counter_ns()
         for _ in range(arguments.block):
             loss = step()

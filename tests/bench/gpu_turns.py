@@ -1,8 +1,9 @@
-"""What a call of a small PyTorch training costs more in its place, beside what two reads of the processor's counter cost there. For each
-training that runs at once there is one untraced and one whose calls take turns, block by block of ten steps: they are passed on, they are
-timed by two reads, or they are recorded for a daemon at its defaults (turns.c). What differs between two processes by itself, 50 ns a call
-and more, is not in what differs between the turns of one; only the way in, which all three have, is known from two, and sets of processes
-show how far. A block after the other process's finds the processor's caches cold, and is not counted."""
+"""Measures the added cost of a call of a small PyTorch training in place, compared with two reads of the processor's counter
+there. Each of the simultaneous trainings has one untraced process and one whose calls take turns, in blocks of ten steps. The
+calls are passed on, timed by two reads, or recorded for a daemon with default settings (turns.c). Two processes differ by
+themselves by 50 ns a call and more. The turns of one process do not differ by that. Only the way in, which all three turns share,
+is measured between two processes; several sets of processes show its spread. A block after the other process's block finds cold
+caches, and is not counted."""
 import contextlib
 import mmap
 import random
@@ -23,19 +24,19 @@ NAME = "gpu_turns"
 MODEL = "layers"
 COUNTS = (1, 2, 4, 8)
 PROCESSES = {"untraced": None, "hooked": "tests/bench/libcudatrace-turns.so"}
-TURNS = {"passed": 0, "reads": 1, "traced": 2}  # as turns.h has them
+TURNS = {"passed": 0, "reads": 1, "traced": 2}  # as in turns.h
 ROUNDS, STEPS_BEFORE, STEPS_OF_BLOCK = 100, 200, 10
-LIMIT_S = 240  # of a set
+LIMIT_S = 240  # for one set
 
 
 def share(allowed, count, number):
-    """The processors of the training of that number: two where half of all suffice for it, or one."""
+    """Returns the processors of training `number`: two if half of all processors suffice for that, or one."""
     each = 2 if 4 * count <= len(allowed) else 1
     return set(sorted(allowed, reverse=True)[each * number:each * (number + 1)]) if 2 * each * count <= len(allowed) else set()
 
 
 class Turn:
-    """The file by which hooked programs know whose turn it is."""
+    """The file that gives hooked programs the current turn."""
 
     def __init__(self, place):
         self.path = f"{place.scratch}/turn"
@@ -75,7 +76,7 @@ class Set:
         return said
 
     def block_ms(self, which):
-        """The mean of the programs' steps, which all make a block at once."""
+        """Returns the mean of the programs' steps. All programs make a block at once."""
         for program in self.programs[which]:
             with contextlib.suppress(BrokenPipeError):
                 program.stdin.write("\n")
@@ -87,7 +88,7 @@ class Set:
         return self.block_ms("hooked")
 
     def round(self, order):
-        """{way: milliseconds of a step}, the turns in that order."""
+        """Runs the turns in that order. Returns {way: milliseconds of a step}."""
         self.block_ms("untraced")
         ms = {"untraced": self.block_ms("untraced")}
         self.turn_ms(order[0])
@@ -105,12 +106,13 @@ class Set:
                 program.wait()
 
     def kill(self):
-        """Ends a set whose programs do not answer: who reads them gets an end of file."""
+        """Ends a set whose programs do not answer: their reader gets an end of file."""
         for program in sum(self.programs.values(), []):
             program.kill()
 
     def measure(self, build):
-        """{figure: of this set}: what a call costs more in nanoseconds, the calls of a step, those that are not stored."""
+        """Returns {figure: value for this set}: the added cost of a call in nanoseconds, the calls of a step, the calls not
+        stored."""
         with OwnSession(self.place, build, NAME) as session:
             watchdog = threading.Timer(LIMIT_S, self.kill)
             watchdog.start()
@@ -137,7 +139,7 @@ def show(count, sets, more):
     for name, values in figures.items():
         unit, target = ("ns", None) if name.endswith("_ns") else ("calls", ("<=", 0) if name == "lost_or_skipped" else None)
         emit(NAME, f"{count}_trainings_{name}", values, unit, target, **more)
-    # The way in differs from set to set by what two processes differ by themselves: its median goes with each.
+    # The way in differs from set to set as two processes differ by themselves: each set is combined with its median.
     way_in = statistics.median(figures["passed_over_untraced_ns"])
     for name, more_ns, target in (("added_over_two_counter_reads", way_in, ("<=", 1.4)), ("added_over_two_counter_reads_without_the_way_in", 0, None)):
         ratios = [(more_ns + of_set["cudatrace_over_passed_ns"]) / (more_ns + of_set["two_counter_reads_over_passed_ns"]) for of_set in sets]

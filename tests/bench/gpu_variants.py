@@ -1,4 +1,4 @@
-"""The variants that gpu_calls compares: how each is built, started and asked what it recorded."""
+"""The variants that gpu_calls compares: how each is built, started, and queried for its records."""
 import collections
 import contextlib
 import glob
@@ -21,12 +21,12 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 FUNCTIONS = ["cuCtxGetCurrent", "cuCtxGetDevice", "cuLaunchKernel"]
 PERCENTILES = ("p10", "p50", "p90", "p99")
 
-# figures: {what gpu_calls.c printed: {percentile: ns}}; recorded, lost: calls, None where nobody can tell.
+# figures: {name printed by gpu_calls.c: {percentile: ns}}; recorded, lost: calls, None if unknown.
 Measured = collections.namedtuple("Measured", "figures device recorded lost")
 
 
 class Failed(Exception):
-    """A variant that cannot be measured here, and why, in one line."""
+    """A variant that cannot be measured here, with the reason in one line."""
 
 
 def last_line(text):
@@ -35,7 +35,7 @@ def last_line(text):
 
 
 def siblings(cpu):
-    """The processors that share a core with this one."""
+    """Returns the processors that share a core with this one."""
     try:
         text = pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text(encoding="utf-8")
     except OSError:
@@ -48,7 +48,7 @@ def siblings(cpu):
 
 
 class Place:
-    """Holds what the variants share: the build, a scratch folder, the driver, the processor, the programs built."""
+    """Shared by the variants: the build, a scratch folder, the driver, the processor, the built programs."""
 
     def __init__(self, build, options, scratch):
         self.options = options
@@ -72,7 +72,7 @@ class Place:
         self.failed = {}
 
     def keep_away_from(self, cpus):
-        """This script, and with it every daemon that is started, goes elsewhere if there is an elsewhere."""
+        """Moves this script, and with it every daemon started later, to other processors if there are any."""
         cores = set().union(*(siblings(cpu) for cpu in cpus))
         os.sched_setaffinity(0, (self.allowed - cores) or (self.allowed - set(cpus)) or self.allowed)
 
@@ -92,7 +92,7 @@ class Place:
                                        f"-Wl,-rpath,{os.path.dirname(libcupti)}", "-lpthread"]
         except gpu_run.Skip as missing:
             self.failed["gpu_cupti"] = str(missing)
-        # Machine code spares each process the driver's compiler, and where that is missing the bench still runs.
+        # Machine code avoids the driver's compiler in each process. The benchmark also runs without it.
         if nvcc and not self.options.driver:
             with open(f"{self.scratch}/empty.cu", "w", encoding="utf-8") as file:
                 file.write('extern "C" __global__ void empty() {}\n')
@@ -114,7 +114,7 @@ class Place:
                 *([f"image={image}"] if os.path.exists(image) else []), *more]
 
     def calls(self):
-        """Returns the number of calls that were timed: a tracer must have seen at least so many."""
+        """Returns the number of timed calls: a tracer must have seen at least that many."""
         return 200 * (2 * self.options.batches + 2 * self.options.launch_batches)
 
 
@@ -131,9 +131,9 @@ def place(build, options):
 
 
 def converse(command, env, on_pause, limit_s):
-    """(exit status, standard output, standard error); on_pause(pid) is called whenever the program says `pause`.
+    """Returns (exit status, standard output, standard error). Calls on_pause(pid) whenever the program prints `pause`.
 
-    The limit kills the group; what a command put into a session of its own is for the caller to stop.
+    At the time limit the process group is killed. The caller must stop processes that the command put into another session.
     """
     lines = []
     with tempfile.TemporaryFile() as err:
@@ -169,7 +169,7 @@ def converse(command, env, on_pause, limit_s):
 
 
 def understand(text):
-    """(figures, device) of what gpu_calls.c printed, None for figures when it did not come to its end."""
+    """Returns (figures, device) from the output of gpu_calls.c. The figures are None if it did not finish."""
     figures, device = {}, "unknown"
     for line in text.splitlines():
         words = line.split()
@@ -185,12 +185,12 @@ def understand(text):
 
 
 class Variant:
-    """Runs the program as it is; others add to its environment or its command line."""
+    """Runs the program unchanged. Subclasses add to its environment or its command line."""
 
     LIMIT_S = 60
 
     def __init__(self, place, name, env=None):
-        self.setup_ms = []  # of each round: the time from the tracer's start until it records
+        self.setup_ms = []  # for each round: the time from the tracer's start until it records
         self.place = place
         self.name = name
         self.env = dict(place.env, **(env or {}))
@@ -213,11 +213,11 @@ class Variant:
         return None, None
 
     def close(self):
-        """Gives back what the variant took from the machine."""
+        """Releases the machine's resources that the variant holds."""
 
 
 class Cudatrace(Variant):
-    """As a person would: `cudatrace run`, which starts a daemon, with default settings and default layers."""
+    """`cudatrace run`, which starts a daemon, with default settings and default layers, as in normal use."""
 
     session = f"gpubench{os.getpid()}"
 
@@ -242,7 +242,7 @@ class Cudatrace(Variant):
 
 
 class Attached(Cudatrace):
-    """`cudatrace attach`, once the program has set up and before it times its first call."""
+    """`cudatrace attach`, after the program has set up and before it times its first call."""
 
     def run(self, number):
         command = [self.place.cudatrace, "attach", *self.where(number)]
@@ -272,7 +272,7 @@ class Attached(Cudatrace):
 
 @contextlib.contextmanager
 def probing(place, env, session, database, *processes):
-    """Runs a daemon and `cudatrace probe`; yields once all functions are probed, with the time that the probe took."""
+    """Runs a daemon and `cudatrace probe`. Once all functions are probed, yields the time that the probe took."""
     with tempfile.TemporaryFile() as err:
         daemon = subprocess.Popen([place.daemon, "--foreground", "--session", session, "--db", database], env=env, stderr=err)
         while gpu_run.run_process([place.cudatrace, "status", "--session", session], env, 30).status != 0:
@@ -295,7 +295,7 @@ def probing(place, env, session, database, *processes):
 
 
 class Probed(Cudatrace):
-    """`cudatrace probe`, once the program has set up and before it times its first call."""
+    """`cudatrace probe`, after the program has set up and before it times its first call."""
 
     def __init__(self, place, name):
         super().__init__(place, name)
@@ -319,7 +319,7 @@ class Probed(Cudatrace):
 
 
 class Strace(Variant):
-    """`strace -f -e trace=ioctl`, which sees no driver calls, and the ioctls of some."""
+    """`strace -f -e trace=ioctl`, which sees no driver calls, but the ioctls that some of them make."""
 
     def __init__(self, place, name):
         super().__init__(place, name)
@@ -332,13 +332,13 @@ class Strace(Variant):
 
 
 def stop_left_over(place, session):
-    """A daemon that a command started goes with it, unless the command was killed."""
+    """Stops a daemon that outlived its command because the command was killed."""
     if glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{session}*"):
         gpu_run.run_process([place.cudatrace, "stop", "--session", session], place.env, 30)
 
 
 def totals(database, which="1"):
-    """(stored, lost) of the calls of a trace, which is removed."""
+    """Returns (stored, lost) calls of a trace, and removes the trace."""
     with contextlib.closing(sqlite3.connect(database)) as opened:
         stored, lost = opened.execute(f"SELECT sum(stored), sum(lost) FROM totals WHERE {which}").fetchone()
     for path in glob.glob(f"{glob.escape(database)}*"):
@@ -394,7 +394,7 @@ class Uprobes(Variant):
 
 
 def find_nsys():
-    """The one on the PATH, else that of a toolkit; Nsight Compute carries one that may fail at its report."""
+    """Returns nsys from the PATH, else from a toolkit. The nsys in Nsight Compute may fail when it writes its report."""
     patterns = ("/usr/local/cuda/bin/nsys", "/opt/nvidia/nsight-systems/*/bin/nsys",
                 "/opt/nvidia/nsight-systems/*/target-linux-x64/nsys",
                 "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys")
@@ -420,7 +420,7 @@ class Nsys(Variant):
                 os.unlink(path)
 
     def accepts(self, status):
-        """Its figures are the program's, whether or not a report could be made of what it collected."""
+        """The figures are the program's own, and valid whether or not the report succeeded."""
         return self.report_bytes > 0
 
 
@@ -432,10 +432,10 @@ def cupti(mode):
     return lambda place, name: Cupti(place, name, mode)
 
 
-# In this order they run; the first is what all others are compared with.
+# They run in this order. All others are compared with the first.
 TABLE = {
     "untraced": Variant,
-    "cudatrace": Cudatrace,  # by `cudatrace run`, default layers
+    "cudatrace": Cudatrace,  # `cudatrace run`, default layers
     "attached": Attached,
     "probe": Probed,
     "wrapper": peer("WRAPPER"),  # preloaded, does nothing
@@ -446,7 +446,7 @@ TABLE = {
     "cupti_activity": cupti("activity"),  # driver calls
     "cupti_activity_kernels": cupti("activity-kernels"),
     "cupti_callback": cupti("callback"),  # and a record
-    "uprobes": Uprobes,  # at entry and return, by tracefs
+    "uprobes": Uprobes,  # at entry and return, through tracefs
     "strace": Strace,
     "nsys": Nsys,  # nsys profile -t cuda
 }

@@ -1,14 +1,14 @@
-"""Measures what is added to a call that returns at once, by the hook and by what one would take in its place:
-wrappers, JSON lines, LTTng-UST, uprobes. All are in the same rounds of one program; ratios are of what is added."""
+"""Measures the time added to a call that returns at once, by the hook and by its alternatives: wrappers, JSON lines, LTTng-UST,
+uprobes. All are in the same rounds of one program. Ratios compare the added times."""
 import pathlib
 
 import peers
 from figures import emit, less, over
 from program import Measured
 
-# The ways that need nothing but this program.
+# The ways that need only this program.
 WAYS = ("bare", "wrapper", "two_counter_reads", "clock_ring", "json_lines", "json_lines_flushed", "cudatrace")
-# On a machine with a GPU, the targets for one.
+# A machine with a GPU has its own target.
 GPU = pathlib.Path("/dev/nvidiactl").exists()
 TARGETS = {"added_over_two_counter_reads": ("<=", 1.1 if GPU else 1.05)}
 

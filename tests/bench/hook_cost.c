@@ -1,9 +1,9 @@
-/* Measures what a call costs by each of several ways, one of them the hook. Rounds are interleaved: each
+/* Measures the cost of a call in several ways, one of them through the hook. Rounds are interleaved: each
  * round measures every way once, one after the other, and begins with another way each time. Prints `way
- * round value` in nanoseconds (`way.p99 round value` where there are several), and last `each 0 N`, the calls
- * by each way, and `traced 0 N`, those through the hook.
+ * round value` in nanoseconds (`way.p99 round value` where there are several). At the end it prints `each 0
+ * N`, the calls by each way, and `traced 0 N`, the calls through the hook.
  *
- * Before each round it prints `round` and waits for a line: its starter flushes the daemon meanwhile. */
+ * Before each round it prints `round` and waits for a line: its parent flushes the daemon in between. */
 #include "clock.h"
 #include "null_driver.h"
 #include "peers.h"
@@ -17,7 +17,7 @@
 
 enum { WAYS_MAX = 16, THREADS_MAX = 64, FIGURES_MAX = 4 };
 
-/* One way's figures of a round. */
+/* Measures one way's figures of a round. */
 typedef void measure_function(bench_call *call, double *figures);
 
 static struct {
@@ -37,7 +37,7 @@ static bench_call *traced;
 static const struct mode *mode;
 static double results[THREADS_MAX][FIGURES_MAX];
 static pthread_barrier_t barrier;
-static cpu_set_t allowed; /* processors, as the process was started */
+static cpu_set_t allowed; /* processors at the process's start */
 
 static int by_value(const void *a, const void *b)
 {
@@ -69,7 +69,7 @@ __attribute__((noinline)) static void make_calls(bench_call *call, long count)
         call(&context);
 }
 
-/* The median of batches, a call: what a stream of calls costs. An interrupt falls into few of them. */
+/* The median of batches, per call: the cost in a stream of calls. Only few batches contain an interrupt. */
 static void measure_batches(bench_call *call, double *figures)
 {
     double *batch = values_new(options.batches);
@@ -92,7 +92,7 @@ static double time_single(bench_call *call)
     return (double)(ct_counter_read() - start) * ns_per_tick;
 }
 
-/* The tail: each call by itself between two readings of the counter, which every way has in its figures. */
+/* The tail: each call between two reads of the counter. These reads are in every way's figures. */
 static void measure_singles(bench_call *call, double *figures)
 {
     double *values = values_new(options.calls);
@@ -106,7 +106,7 @@ static void measure_singles(bench_call *call, double *figures)
     free(values);
 }
 
-/* Writes to every line of a buffer of twice the last level of cache: what was cached is so no more. */
+/* Writes to every line of a buffer twice as large as the last-level cache, which evicts everything else. */
 static void evict_caches(void)
 {
     static volatile uint8_t *buffer;
@@ -156,7 +156,7 @@ static void wait_for_round(void)
     make_calls(traced, options.fill);
 }
 
-/* The mean of the threads' figures. */
+/* Prints the mean of the threads' figures. */
 static void print_way(int way, long round)
 {
     for (int f = 0; f < mode->figures; f++) {
@@ -167,8 +167,8 @@ static void print_way(int way, long round)
     }
 }
 
-/* A thread that the scheduler moves finds its ring in another processor's caches, and what it pays for that
- * is not the tracer's doing: each has a processor, the last ones first. */
+/* Binds each thread to a processor, the last processors first. A thread that the scheduler moves finds its
+ * ring in another processor's caches, and the tracer does not cause that cost. */
 static void stay_on_processor(long index)
 {
     long skip = index % CPU_COUNT(&allowed);
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
     stay_on_processor(0);
     const bool count_only = strcmp(options.mode, "count") == 0;
     if (!count_only)
-        calibrate(); /* not for `count`: it spins for 50 ms, and the number of its instructions varies */
+        calibrate(); /* not for `count`: it spins for 50 ms in a varying number of instructions */
     const struct bench_subject *subject = bench_subject(options.subject, ns_per_tick);
     if (!subject)
         return usage();

@@ -1,13 +1,13 @@
-/* Measures what each part of the hook's short way costs, and how much of it the reads of the counter hide.
- * For a processor on which a traced call costs more than two counter reads. It needs no GPU, no driver and no
- * daemon.
+/* Measures the cost of each part of the hook's fast path, and how much of it the reads of the counter hide.
+ * Use it on a processor where a traced call costs more than two counter reads. It needs no GPU, no driver and
+ * no daemon.
  *
- * Three things are measured, in interleaved rounds on one processor, as nanoseconds a call (the round's
- * figure is the median batch): the paths of hook_parts.h on a ring that stays in the first-level cache; the
- * whole path on a ring of 1 MiB, alone, and when another processor has read it since, as a
- * collector does; and instructions by themselves, the counter's read beside work that does not depend on it.
- * Prints `variant round ns` and, where the kernel lets it count, `perf variant cycles instructions
- * branch_misses` a call. */
+ * It measures three things, in interleaved rounds on one processor, as nanoseconds a call (the round's figure
+ * is the median batch). First, the paths of hook_parts.h on a ring that stays in the first-level cache.
+ * Second, the whole path on a ring of 1 MiB, alone, and after another processor has read the ring, as a
+ * collector does. Third, single instructions, and the counter's read together with work that does not depend
+ * on it. Prints `variant round ns`. Where the kernel allows counting, it prints `perf variant cycles
+ * instructions branch_misses` a call, too. */
 #include "hook_parts.h"
 #include "clock.h"
 
@@ -71,7 +71,7 @@ static const struct {
 static struct ct_lane *lane;
 static uint8_t *small_ring, *large_ring;
 static uint64_t
-    large_position; /* the slot at which the next batch begins, so that every cache line has its turn */
+    large_position; /* the slot where the next batch begins, so that every cache line is used in turn */
 
 static int by_value(const void *a, const void *b)
 {
@@ -96,7 +96,7 @@ static double median_batch(int (*call)(void **context))
 /* ---- the reader on another processor ---- */
 
 static struct {
-    int cpu; /* -1: there is no other */
+    int cpu; /* -1: there is no other processor */
     sem_t asked, done;
 } reader = { .cpu = -1 };
 
@@ -154,7 +154,7 @@ static double measure_path(size_t p)
 
 /* ---- instructions ---- */
 
-/* Runs `body` again and again, with memory of its own at rdi. */
+/* Runs `body` repeatedly, with its own memory at rdi. */
 #define LOOP(name, body)                                                                                     \
     static void loop_##name(uint64_t count, void *memory)                                                    \
     {                                                                                                        \
@@ -163,7 +163,7 @@ static double measure_path(size_t p)
                          : "D"(memory)                                                                       \
                          : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "memory", "cc");                   \
     }
-/* Work that nobody waits for: four chains side by side, and stores to lines that are at hand. */
+/* Work with no consumer: four independent chains, and stores to lines in the cache. */
 #define ADDS(fours)                                                                                          \
     "\t.rept " #fours "\n\taddq $1, %%r8\n\taddq $1, %%r9\n\taddq $1, %%r10\n\taddq $1, %%r11\n\t.endr\n"
 #define STORES(fours)                                                                                        \
@@ -188,17 +188,16 @@ LOOP(stores_16, STORES(4))
 LOOP(stores_32, STORES(8))
 LOOP(rdtsc_stores_16, READ STORES(4))
 LOOP(rdtsc_stores_32, READ STORES(8))
-/* A value that goes through memory before it is used: by the same width, by a narrower load, by push and pop.
- */
+/* A value passes through memory before it is used: same width, a narrower load, push and pop. */
 LOOP(forward, "\tmovq %%rax, (%%rdi)\n\tmovq (%%rdi), %%rax\n")
 LOOP(forward_narrow, "\tmovq %%rax, (%%rdi)\n\tmovl (%%rdi), %%eax\n")
-/* Past the red zone of a function that knows of no push. */
+/* Past the red zone: the compiler does not know about the push. */
 LOOP(forward_push_pop, "\tleaq -128(%%rsp), %%rsp\n\tpushq %%rax\n\tpopq %%rax\n\tleaq 128(%%rsp), %%rsp\n")
 LOOP(rdtsc_forward, READ "\tmovq %%rax, (%%rdi)\n\tmovq (%%rdi), %%rcx\n\tmovq %%rcx, 8(%%rdi)\n")
 LOOP(call_return, "\tleaq -128(%%rsp), %%rsp\n\tcall 2f\n\tjmp 3f\n2:\tret\n3:\tleaq 128(%%rsp), %%rsp\n")
 LOOP(rdtsc_call_return,
      READ "\tleaq -128(%%rsp), %%rsp\n\tcall 2f\n\tjmp 3f\n2:\tret\n3:\tleaq 128(%%rsp), %%rsp\n")
-/* Publishing: the store that the hook makes, and what it would be with a barrier. */
+/* Publishing: the hook's store, and the same with a barrier. */
 LOOP(publish_store, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n")
 LOOP(publish_xchg, "\tmovq %%r8, (%%rdi)\n\txchgq %%r9, 64(%%rdi)\n")
 LOOP(publish_mfence, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n\tmfence\n")
@@ -206,7 +205,7 @@ LOOP(publish_mfence, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n\tmfence\n")
 static const struct {
     const char *name;
     void (*run)(uint64_t count, void *memory);
-    double per; /* times that a turn of the loop has the named instructions */
+    double per; /* how often a turn of the loop executes the named instructions */
 } loops[] = {
 #define L(name)                                                                                              \
     {                                                                                                        \
@@ -293,7 +292,7 @@ static void print_counts(void)
     }
 }
 
-/* ---- ---- */
+/* ---- set-up ---- */
 
 static void *map(size_t bytes)
 {
@@ -307,7 +306,7 @@ static void *map(size_t bytes)
     return memory;
 }
 
-/* The highest processor that we may use, and the next for the reader. */
+/* Takes the highest allowed processor, and the next one for the reader. */
 static void take_places(void)
 {
     cpu_set_t allowed;
@@ -335,8 +334,8 @@ int main(void)
     /* In the order of a segment's file: the lane's header, then its ring. */
     lane = map(CT_LANE_HEADER_BYTES + (size_t)LARGE_SLOTS * CT_SLOT_BYTES);
     large_ring = (uint8_t *)lane + CT_LANE_HEADER_BYTES;
-    /* At an offset in its page at which neither the lane nor the producer has words that are written. Equal
-     * offsets share a set of the first-level cache, and processors may take them for one address. */
+    /* At a page offset where neither the lane nor the producer has written words. Equal offsets share a set
+     * of the first-level cache, and processors may mistake them for the same address. */
     small_ring = (uint8_t *)map(4096 + 4096) + 2048;
     take_places();
     const uint64_t ticks = ct_counter_read(), ns = ct_monotonic_ns();

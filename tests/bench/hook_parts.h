@@ -1,5 +1,5 @@
-/* The way of a call through the hook, in parts that can be left out: what hook_parts.c measures and
- * hook_parts_paths.c is made of. */
+/* The path of a call through the hook, in parts that can be omitted. hook_parts.c measures them, and
+ * hook_parts_paths.c consists of them. */
 #ifndef CT_HOOK_PARTS_H
 #define CT_HOOK_PARTS_H
 
@@ -7,20 +7,20 @@
 #include "producer.h"
 #include "rows.h"
 
-/* The parts of what wrap.c does. */
+/* The parts of wrap.c. */
 enum part {
     PART_COUNTERS = 1,   /* the two reads of the counter */
-    PART_LOOKUP = 2,     /* the results of the trampoline: the row, its number, the producer */
+    PART_LOOKUP = 2,     /* the trampoline's results: the row, its number, the producer */
     PART_DEPTH = 4,      /* the thread's own stack of open calls */
     PART_OPEN = 8,       /* the open call in the lane */
     PART_STATE = 16,     /* announcing and publishing */
     PART_RECORD = 32,    /* the record in the ring */
     PART_GUARD = 64,     /* busy or idle, whether there is room, the doorbell */
-    PART_PREFETCH = 128, /* asking for the ring's lines ahead */
+    PART_PREFETCH = 128, /* prefetching the ring's next lines */
     PART_ALL = 255,
 };
 
-/* Each row: a name, and the parts that are in. First the ways that grow by a part, then those without one. */
+/* Each row: a name, and its parts. First the paths that each add a part, then the paths that omit one. */
 #define HOOK_PATHS(PATH)                                                                                     \
     PATH(trampoline, 0)                                                                                      \
     PATH(and_counters, PART_COUNTERS)                                                                        \
@@ -40,13 +40,13 @@ enum part {
     PATH(without_guard, PART_ALL & ~PART_GUARD)                                                              \
     PATH(without_prefetch, PART_ALL & ~PART_PREFETCH)
 
-/* A function like cuCtxGetCurrent: the trampoline of that path in front of parts_bare(). */
+/* A function like cuCtxGetCurrent: the trampoline of that path before parts_bare(). */
 #define DECLARE_PATH(name, parts) int parts_##name(void **context);
 HOOK_PATHS(DECLARE_PATH)
 #undef DECLARE_PATH
 
 int parts_bare(void **context);
-/* At a distance from a page's begin, as a segment's producers are (hook/lane/slot.c). */
+/* At an offset from the page's beginning, as in a segment (hook/lane/slot.c). */
 extern struct parts_page {
     _Alignas(4096) uint8_t apart[192];
     struct ct_producer producer;

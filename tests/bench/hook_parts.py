@@ -1,4 +1,4 @@
-"""Measures what each part of the hook's short way costs, and how much of it the counter's reads hide."""
+"""Measures the cost of each part of the hook's fast path, and how much of it the counter's reads hide."""
 import pathlib
 import shutil
 import statistics
@@ -8,7 +8,7 @@ from figures import emit, rounds_of, spread
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-# As meson.build has them for the hook's own short way.
+# As in meson.build for the hook's own fast path.
 PATH_FLAGS = ["-fvisibility=hidden", "-ftls-model=initial-exec", "-fno-stack-protector", "-mgeneral-regs-only",
               "-falign-functions=64"]
 GROWING = [
@@ -26,7 +26,7 @@ RINGS = ("whole", "without_prefetch", "ring_1m", "ring_1m_without_prefetch", "ri
 
 
 def build_programs(folder):
-    """Builds hook_parts, hook_cost and its driver in a folder, for a host that has a compiler and no build of them."""
+    """Builds hook_parts, hook_cost and its driver in a folder, for a host with a compiler and no build of them."""
     folder = pathlib.Path(folder)
     compiler = [shutil.which("gcc") or "cc", "-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-fno-strict-aliasing",
                 *(f"-I{header}" for header in (*sorted((ROOT / "hook").glob("*/")), ROOT / "proto"))]
@@ -48,7 +48,7 @@ def row(values):
 
 
 def table(added, instructions, perf):
-    """The figures as text: what each part adds to the way as it grows, and what the whole way is without it."""
+    """Formats the figures as text: the cost that each part adds as the path grows, and the whole path's cost without it."""
     text = ["ns that a call costs more than the bare one, median (least-most)", ""]
     text += [f"  {name:<28}{row(added[name])}" for name in ("wrapper", "two_counter_reads")]
     text += ["", "The way, growing by a part, and what the part added:"]
@@ -82,7 +82,7 @@ def report(program):
     instructions = {name[len("instructions_"):]: values for name, values in rounds.items() if name.startswith("instructions_")}
     added = {name: [value - bare for value, bare in zip(values, rounds["bare"])] for name, values in rounds.items()
              if not name.startswith("instructions_")}
-    # The time hidden is what both cost alone, less what they cost together.
+    # The hidden time is the sum of the two separate costs minus the cost of both together.
     counters = [both - wrapper for both, wrapper in zip(added["two_counter_reads"], added["wrapper"])]
     added["hidden"] = [reads + rest - whole for reads, rest, whole in
                        zip(counters, added["without_counters"], added["whole"])]

@@ -1,6 +1,6 @@
-/* The hook's shortest way, that of plain calls, as hook/call/wrap.c and hook/arch/x86_64/trampoline_x86_64.S
- * have it, once for each row of HOOK_PATHS: with some of its parts and without the others. It is compiled as
- * wrap.c is. What is left out leaves a constant behind, so that the rest stays as it is. */
+/* The hook's fastest path, for plain calls, as in hook/call/wrap.c and hook/arch/x86_64/trampoline_x86_64.S.
+ * There is one copy for each row of HOOK_PATHS, with some of its parts and without the others. It is compiled
+ * like wrap.c. An omitted part leaves a constant in its place, so that the rest does not change. */
 #include "hook_parts.h"
 #include "ring.h"
 
@@ -31,7 +31,7 @@ void parts_begin(struct ct_lane *lane, uint8_t *ring, uint64_t slots)
     ct_self = &parts_page.producer;
 }
 
-/* An interruption falls into a call once in a while, which the hook then writes the slow way. */
+/* An interrupt hits a call from time to time. The hook then writes the call on its slow path. */
 static __attribute__((noinline, cold)) void lasted(void)
 {
     sink++;
@@ -97,7 +97,7 @@ call(unsigned parts, const struct ct_row *row, struct ct_producer *self, uintptr
     return result;
 }
 
-/* Behind the stub and the trampoline, as they are; without the look-up it comes with the answers. */
+/* Runs after the unchanged stub and trampoline. Without the look-up, the stub passes the results. */
 #define DEFINE_PATH(name, parts)                                                                             \
     uint64_t parts_wrap_##name(void **context);                                                              \
     __attribute__((used)) uint64_t parts_wrap_##name(void **context)                                         \

@@ -1,10 +1,9 @@
-"""Counts the machine instructions of a call: of a plain call, a launch and a copy, bare and through the hook, and those
-that a launch takes in its decoder and in the look-up of its kernel's name. valgrind's callgrind counts them in a processor
-that it simulates. They say nothing of time, but they are the same on every machine and in every run, and a change of
-one shows.
+"""Counts the machine instructions of a call: of a plain call, a launch and a copy, bare and through the hook. It also counts the
+instructions of a launch in its decoder and in the look-up of its kernel's name. valgrind's callgrind counts them on a simulated
+processor. They do not measure time, but they are the same on every machine and in every run, so any change shows.
 
-A program that makes a few calls and one that makes more differ by those calls alone: the loop around them, the driver's
-function, and what the hook does. The first program is warm by then: its lane, its first piece of ring, its names."""
+A program that makes a few calls and a program that makes more differ only in those calls: the loop around them, the driver's
+function, and the hook. The first program is warm by then: it has its lane, its first piece of ring and its names."""
 import re
 import shutil
 
@@ -12,19 +11,19 @@ from cudatrace_test import equal
 from figures import Missing, emit, emit_missing, less, over
 from program import PROGRAMS, Measured
 
-# Each kernel is launched in the first program too, and the second one's launches fit the first piece of a ring: no call
+# The first program launches each kernel, too, and the second program's launches fit into the first piece of a ring. No call
 # learns a name or pays for the next piece.
 KERNELS, FEW, MANY = 64, 128, 512
 ROUNDS = 3
-LOOP = "make_calls"  # in hook_cost; the program before this loop is not the same in every run
+LOOP = "make_calls"  # in hook_cost; the code before this loop differs between runs
 SUBJECTS = {"plain": "instant", "launch_of_one_kernel": "launch", f"launch_of_{KERNELS}_kernels": f"launch:{KERNELS}",
             "copy": "copy"}
-# The hook's functions that a launch goes through, with all that they call.
+# The hook's functions in the path of a launch, with their callees.
 PARTS = {"decoder": "ct_decode_launch", "kernel_name": "ct_names_kernel"}
 
 
 def executed(session, function, subject, way, calls):
-    """In a function and all that it calls."""
+    """Returns the instructions in a function and its callees."""
     done = session.run("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--toggle-collect={function}",
                        PROGRAMS / "hook_cost", "-m", "count", "-s", subject, "-c", calls, way, status=None)
     found = re.search(r"Collected : (\d+)", done.stderr)

@@ -1,6 +1,7 @@
-/* Measures what an ioctl on the driver's device costs: rounds of ioctls on nvidiactl in the folder
- * $CUDATRACE_DEVICES. Prints `ready`, then for each line that it reads the nanoseconds of the round's median
- * batch, a call. Run bare, under strace and under the hook at once, a round of each in turn. */
+/* Measures the cost of an ioctl on the driver's device: rounds of ioctls on nvidiactl in the folder
+ * $CUDATRACE_DEVICES. Prints `ready`. For each line that it reads, it then prints the nanoseconds a call of
+ * the round's median batch. Runs bare, under strace and under the hook at the same time, with rounds in
+ * turn. */
 #include "clock.h"
 
 #include <fcntl.h>
@@ -21,7 +22,7 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The last processor that it may use: where it stays, whoever traces it. */
+/* Binds to the last allowed processor, whether traced or not. */
 static void stay_on_processor(void)
 {
     cpu_set_t allowed, one;

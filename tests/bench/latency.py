@@ -1,5 +1,5 @@
-"""Measures how old a call is when SQL sees it first, without any flush: programs make calls at a steady rate while a
-reader asks a connection of its own for the newest one."""
+"""Measures the age of a call when SQL first sees it, without any flush. Programs make calls at a steady rate while a reader
+queries the newest call through its own connection."""
 import sqlite3
 import statistics
 import subprocess
@@ -11,11 +11,11 @@ from figures import emit
 from scene import calls
 
 PROCESSES, SECONDS, ROUNDS, POLL_S = 4, 10, 3, 0.002
-RATES = {"busy": 100000, "quiet": 40}  # calls a second of all processes
+RATES = {"busy": 100000, "quiet": 40}  # calls a second of all processes together
 
 
 def watch(path, programs):
-    """[(when it was asked, the newest call then)], in order, until the programs have ended."""
+    """Returns [(time of the query, the newest call then)], in order, until the programs have ended."""
     seen = []
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)
     newest = 0
@@ -31,13 +31,13 @@ def watch(path, programs):
 
 
 def ages_ms(ends, seen):
-    """The age of each call at the first look that could see it."""
+    """Returns the age of each call at the first query that could see it."""
     ages, look = [], 0
     for end in ends:
         while look < len(seen) and seen[look][1] < end:
             look += 1
         if look == len(seen):
-            break  # came behind the last look
+            break  # arrived after the last query
         ages.append((seen[look][0] - end) / 1e6)
     return ages
 

@@ -1,7 +1,7 @@
-"""The live way: programs under the hook, with the daemon, everything at its default, at rates that rise until calls are lost. One
-program and more at once make the calls of a PyTorch training (tests/workloads/mix.c) on the simulated driver, each at the same
-rate. Says at which rate of all together loss begins, what the daemon's processor time is for a call, where it goes, what it writes, and what
-the programs' calls cost beside untraced ones."""
+"""Measures live tracing: programs under the hook, with the daemon, all settings at their defaults, at rates that rise until calls
+are lost. One or more programs make the calls of a PyTorch training (tests/workloads/mix.c) on the simulated driver, each at the
+same rate. Reports the total rate where loss begins, the daemon's processor time per call and where it is spent, and the bytes
+that the daemon writes. Also reports the cost of the programs' calls next to untraced ones."""
 import collections
 import os
 import shutil
@@ -23,7 +23,7 @@ Seen = collections.namedtuple("Seen", "made_per_s lost skipped stored daemon_ns 
 
 
 def run_programs(s, count, rate, preload):
-    """(calls a second of all together, processor time of a call in nanoseconds)."""
+    """Returns (calls a second of all programs together, processor time per call in nanoseconds)."""
     before, start = cpu_of_ended_s(), time.monotonic()
     programs = [s.start(*calls("--rate", rate, "--burst", rate // BURSTS, "--calls", rate * SECONDS, "--seed", number + 1), preload=preload,
                         stdout=subprocess.DEVNULL) for number in range(count)]
@@ -40,11 +40,11 @@ def live(count, rate):
         made_per_s, cpu_ns = run_programs(s, count, rate, True)
         s.flush()
         used_s = daemon.cpu_s() - before_s
-        s.check_sums(lost=None)  # not each row: of twenty million that takes minutes
+        s.check_sums(lost=None)  # do not check each row: with twenty million, that takes minutes
         s.check_truth()
         stored, lost, skipped = s.rows("SELECT sum(stored), sum(lost), sum(skipped) FROM totals")[0]
         written = daemon.written_bytes() - before_bytes
-        s.stop_daemon()  # which writes the log into the database
+        s.stop_daemon()  # this writes the log into the database
         return Seen(made_per_s, lost, skipped, stored, used_s * 1e9 / stored, cpu_ns, (s.db.stat().st_size - size) / stored, written / stored)
 
 
@@ -54,7 +54,7 @@ def untraced_cpu_ns(count, rate):
 
 
 def hottest(count, rate):
-    """{function: share of the daemon's processor time}, by perf; None where there is none, or it may not."""
+    """Returns {function: share of the daemon's processor time} from perf. Returns None if perf is missing or not permitted."""
     if not shutil.which("perf"):
         return None
     with Session() as s:
@@ -71,7 +71,8 @@ def hottest(count, rate):
 
 
 def climb(count):
-    """Rates rise until calls are lost: (what was seen at the last one that lost none, and at the first that lost some)."""
+    """Raises the rate until calls are lost. Returns (results at the last rate without loss, results at the first rate with
+    loss)."""
     whole = None
     for rate in RATES:
         seen = live(count, rate)

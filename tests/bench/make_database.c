@@ -1,5 +1,5 @@
-/* A database of a wanted number of calls, made by the collector's own code from the segments of four
- * processes at a time, as four training loops would that end and start again. Prints seconds and rows. */
+/* Makes a database with a given number of calls. The collector's own code reads the segments of four
+ * processes at a time, like four training loops that end and restart. Prints seconds and rows. */
 #include "batch.h"
 #include "shm_segment.h"
 #include "shm_source.h"
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     if (ct_store_open(argv[2], "bench", &collection.ledger.store, message) != 0)
         stop_with(message);
 
-    /* At the rate of CALLS_PER_S where the machine has been up for as long as that takes. */
+    /* At the rate of CALLS_PER_S if the machine has been up for long enough. */
     const uint64_t now_ns = ct_monotonic_ns();
     uint64_t span_ns = calls * 1000000000 / CALLS_PER_S;
     if (span_ns > now_ns / 2)
@@ -86,7 +86,7 @@ int main(int argc, char **argv)
             const uint64_t last_ns = training_write(path, &wanted);
             if (ct_shm_open(path, NULL, &process, &reason) != 0)
                 stop_with(reason);
-            atomic_store(&process->who.dead, true); /* it is read to the end and ended */
+            atomic_store(&process->who.dead, true); /* it is read to its end and then ended */
             ct_shm_adopt(&shm, process);
             first_ns = last_ns >= first_ns ? last_ns + 1 : first_ns;
         }

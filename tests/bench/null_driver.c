@@ -1,5 +1,5 @@
-/* The cheapest driver there can be: what is measured on it is the tracer. One function, cuCtxGetFlags, takes
- * as long as it is told. */
+/* The cheapest possible driver: benchmarks on it measure only the tracer. One function, cuCtxGetFlags, takes
+ * as long as it is set to. */
 #include "null_driver.h"
 
 #include "clock.h"
@@ -13,7 +13,7 @@ EXPORT void bench_spin(uint64_t ticks)
     spin_ticks = ticks;
 }
 
-/* The functions themselves; what CUDA calls them is the exports' business. */
+/* The functions themselves. The exports add the names of CUDA. */
 
 static int get_current(void **context)
 {
@@ -69,7 +69,7 @@ EXPORT int cuCtxGetFlags(unsigned int *flags)
 
 EXPORT int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-    /* Each time another, as far apart as what a driver has behind a handle. */
+    /* A different handle each time, spaced like the objects of a real driver. */
     static uintptr_t next = 0x560000000000;
     *function = (void *)__atomic_fetch_add(&next, 0x1c0, __ATOMIC_RELAXED);
     return module && name ? 0 : 1;

@@ -1,6 +1,6 @@
-/* Declares what the benchmarks' driver has beside CUDA's functions: pointers to the functions themselves,
- * past every stub, and copies of one function for peers that slow a function down for all its callers. Called
- * by hook_cost.c and peers.c. */
+/* Declares the additions of the benchmarks' driver to CUDA's functions. There are pointers to the functions
+ * themselves, past every stub. There are copies of one function for peers that slow a function down for all
+ * its callers. Called by hook_cost.c and peers.c. */
 #ifndef BENCH_NULL_DRIVER_H
 #define BENCH_NULL_DRIVER_H
 
@@ -29,7 +29,7 @@ const struct bench_driver *bench_driver(void);
 /* Sets how long get_flags takes from now on, in ticks of the counter. */
 void bench_spin(uint64_t ticks);
 
-/* probed.c: get_current once more for each kind of probe. */
+/* probed.c: a copy of get_current for each kind of probe. */
 int bench_probed_tracefs(void **context);
 int bench_probed_bpftrace(void **context);
 

@@ -1,6 +1,5 @@
-/* See peers.h. What is written here in place of other tracers is kept as cheap as their design allows, so
- * that a ratio to it is not flattering: the thread's number is asked for once, the ring is the thread's own.
- */
+/* See peers.h. Code in place of other tracers is as cheap as their design allows, so that a ratio to it does
+ * not flatter. The thread's number is read once, and the ring belongs to the thread. */
 #include "peers.h"
 
 #include "clock.h"
@@ -34,7 +33,7 @@ static bool get_kernels(long count)
     return kernels;
 }
 
-/* All in turn. */
+/* Returns the kernels in turn. */
 static void *next_kernel(void)
 {
     static __thread long next;
@@ -111,7 +110,7 @@ static int bare_call(void **context)
     return bare(context);
 }
 
-/* A wrapper that does nothing: what all that follow pay for being wrappers. */
+/* A wrapper that does nothing: the cost that all following ways have as wrappers. */
 __attribute__((noinline)) static int wrapper_call(void **context)
 {
     const int status = bare(context);
@@ -150,7 +149,7 @@ __attribute__((noinline)) static int clock_ring_call(void **context)
     return status;
 }
 
-/* ---- JSON lines: one as the call begins and one as it ends, by stdio ---- */
+/* ---- JSON lines: one when the call begins and one when it ends, by stdio ---- */
 
 static FILE *json, *json_flushed;
 
@@ -173,7 +172,7 @@ __attribute__((noinline)) static int json_call(void **context)
     return status;
 }
 
-/* As one does it who wants to see the lines of a process that was killed. */
+/* Flushes each line, so that the lines of a killed process survive. */
 __attribute__((noinline)) static int json_flushed_call(void **context)
 {
     json_line(json_flushed, "begin", 0);

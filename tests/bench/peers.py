@@ -1,18 +1,17 @@
-"""The peers that want something of the machine, in the same rounds as the hook. One that cannot be had is reported and
-left out."""
+"""The peers that need resources of the machine, in the same rounds as the hook. An unavailable peer is reported and left out."""
 import contextlib
 
 import lttng
 import uprobes
 from figures import Missing, emit_missing
 
-# They can wrap any call; and those that have a function of their own, which returns at once.
+# WRAPPERS can wrap any call. The others have their own function, which returns at once.
 WRAPPERS = (lttng.Tracer,)
 ALL = (*WRAPPERS, uprobes.Tracefs, uprobes.Bpftrace)
 
 
 def measure(benchmark, session, ways, *arguments, peers=ALL):
-    """{way: [value of each round]} of these ways and of the peers' ways; none of a peer that did not see all calls."""
+    """Returns {way: [value of each round]} for these ways and the peers' ways. A peer that did not see all calls has no entry."""
     attached = []
     with contextlib.ExitStack() as stack:
         for peer in (kind(session) for kind in peers):

@@ -1,7 +1,7 @@
-/* Functions for uprobes. A probe stands in the file, so everyone who calls the function pays: each kind of
- * probe has a copy. They want their frame's address, and so begin with the push that most functions of a
- * driver begin with: the kernel emulates that, while another first instruction costs the peer a single step
- * more. */
+/* Functions for uprobes. A probe is in the file, so it slows down every caller of the function: each kind of
+ * probe has its own copy. They take their frame's address, so they begin with the push that most functions of
+ * a driver begin with. The kernel emulates that push; any other first instruction costs the peer an
+ * additional single step. */
 #include "null_driver.h"
 
 #define EXPORT __attribute__((visibility("default"), noinline))

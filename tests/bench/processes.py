@@ -1,5 +1,5 @@
-"""Many processes: 1,000 at once, and 10,000 short-lived ones in a row. What each costs beside the untraced program of the
-same round, what the daemon holds meanwhile and afterwards, and whether every call is in the trace."""
+"""Measures many processes: 1,000 at once, and 10,000 short-lived ones in a row. Reports the cost of each next to the untraced
+program of the same round, the daemon's resources during and after the run, and whether every call is in the trace."""
 import concurrent.futures
 import os
 import subprocess
@@ -19,7 +19,7 @@ def fail(what):
 
 
 class Held:
-    """The programs, all of which have made their calls and stay."""
+    """The programs. They have made their calls and stay."""
 
     def __init__(self, s, preload):
         self.hold = s.dir / f"hold.{time.monotonic_ns()}"
@@ -42,7 +42,7 @@ class Held:
 
 
 def check(s, what):
-    """Every call of the programs is in the trace, once, or counted; nothing is left in shared memory."""
+    """Checks that every call of the programs is stored once, or counted, and that nothing is left in shared memory."""
     s.flush()
     s.check_identity(lost=None)
     s.check_truth()
@@ -97,7 +97,7 @@ def at_once():
 
 
 def forget_counts(s, program):
-    """The counts of untraced programs are no truth about the trace."""
+    """Removes the counts of untraced programs, which are not in the trace."""
     for child in pids_of(program.pid):
         for path in s.counts.glob(f"{child}.*.counts"):
             path.unlink()

@@ -1,5 +1,5 @@
-"""A session in which hook_cost runs: its rings are flushed between rounds, and its figures count only if the trace has
-what it did."""
+"""A session that runs hook_cost. Its rings are flushed between rounds, and its figures count only if the trace has its
+calls."""
 import signal
 import subprocess
 
@@ -7,26 +7,26 @@ from cudatrace_test import BUILD, Session, check, equal
 from figures import rounds_of
 
 PROGRAMS = BUILD / "tests/bench"
-LONG_NS = 75_000  # takes a longer record (proto/record.h); from 100 us on it is kept by a full ring
+LONG_NS = 75_000  # takes a longer record (proto/record.h); from 100 us on, a full ring still keeps it
 
 
 class Measured(Session):
-    """Counts what it measured in `each`: the calls by each way."""
+    """Counts the measured calls of each way in `each`."""
 
     def env(self, preload=True, **more):
         return super().env(preload, **{"LD_LIBRARY_PATH": PROGRAMS, **more})
 
     def pause(self):
-        """The daemon drains nothing any more."""
+        """Stops the daemon, so that it drains nothing."""
         self.daemon.send_signal(signal.SIGSTOP)
 
     def resume(self):
         self.daemon.send_signal(signal.SIGCONT)
 
     def measure(self, *arguments, between=None, env=None, lost=0):
-        """{way: [value of each round]} of hook_cost. `between` is called before each round, in place of a flush.
-        Fails unless the trace has all calls, but for those that a full ring is expected to lose. A call that was
-        interrupted, and lasted, is one less or more: it is kept, or took the room of two."""
+        """Returns {way: [value of each round]} of hook_cost. `between` is called before each round, in place of a flush. Fails
+        unless the trace has all calls except those that a full ring is expected to lose. A long, interrupted call changes the
+        number of losses by one: it is kept, or takes the room of two."""
         lines = []
         with self.start(PROGRAMS / "hook_cost", *arguments, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                         text=True) as program:

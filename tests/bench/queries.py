@@ -1,6 +1,6 @@
-"""Queries of a large trace: sums, one second of it, by when calls returned and by when they began, one process's
-launches; the first time, with nothing of the file in memory, and again. CUDATRACE_BENCH_CALLS says how many calls it
-has, five million unless told otherwise; CUDATRACE_BENCH_DATABASE names one that make_database has made before."""
+"""Measures queries of a large trace: sums, one second of it (by return time and by start time), one process's launches. Each
+query runs first with nothing of the file in memory, and then again. CUDATRACE_BENCH_CALLS sets the number of calls (default: five
+million). CUDATRACE_BENCH_DATABASE names a trace that make_database has already made."""
 import os
 import pathlib
 import sqlite3
@@ -13,7 +13,7 @@ from figures import emit
 MIX = pathlib.Path(__file__).with_name("training.calls.tsv")
 ROUNDS = 5
 
-# One second of the trace, as docs/sql.md has it. `launches` has no end_ns.
+# One second of the trace, as in docs/sql.md. `launches` has no end_ns.
 WINDOWS = {
     "window": "call_id BETWEEN :from AND :to",
     "end_window": "end_ns BETWEEN :from AND :to",
@@ -23,7 +23,7 @@ WINDOWS = {
 ASKED_OF_WINDOWS = {
     "count": "SELECT count(*) FROM calls WHERE {}",
     "by_function": "SELECT name, count(*), sum(duration_ns) FROM calls WHERE {} GROUP BY name ORDER BY 3 DESC",
-    # Each column of each row is read, and no more is made of them: what a client makes of rows is its own.
+    # Each column of each row is read, and nothing more: further processing is the client's own cost.
     "columns": "SELECT sum(pid), sum(tid), count(name), sum(start_ns), sum(duration_ns), count(status_name), sum(bytes) "
                "FROM calls WHERE {}",
     "launches": "SELECT kernel, count(*), sum(duration_ns) FROM launches WHERE {} GROUP BY kernel",
@@ -58,7 +58,7 @@ def ask(path, sql, values):
 
 
 def make(build, path, benchmark="queries"):
-    """A trace of so many calls as CUDATRACE_BENCH_CALLS says."""
+    """Makes a trace with CUDATRACE_BENCH_CALLS calls."""
     calls = int(os.environ.get("CUDATRACE_BENCH_CALLS", "5000000"))
     done = subprocess.run([build / "tests/bench/make_database", MIX, path, str(calls)], capture_output=True, text=True,
                           check=True)

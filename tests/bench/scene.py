@@ -1,4 +1,4 @@
-"""Holds what the benchmarks of a running daemon share: the program that makes calls, and what /proc says of a daemon."""
+"""Shared by the benchmarks of a running daemon: the program that makes calls, and a reader of a daemon's /proc files."""
 import os
 import pathlib
 import resource
@@ -14,7 +14,7 @@ def calls(*options):
 
 
 def cpu_of_ended_s():
-    """Returns the processor time of all programs that have ended and were waited for."""
+    """Returns the processor time of all programs that have ended and been reaped."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
@@ -25,7 +25,7 @@ def shared_memory(s):
 
 
 class Daemon:
-    """Reads in /proc what a process uses."""
+    """Reads a process's resource usage from /proc."""
 
     def __init__(self, pid):
         self.folder = pathlib.Path(f"/proc/{pid}")
@@ -34,7 +34,7 @@ class Daemon:
         return dict(line.split(":", 1) for line in (self.folder / path).read_text().splitlines() if ":" in line)
 
     def memory(self):
-        """(KiB of its own, KiB of shared memory, which are mapped rings)."""
+        """Returns (KiB of its own, KiB of shared memory, which are mapped rings)."""
         status = self._status()
         own = int(status["RssAnon"].split()[0]) + int(status["RssFile"].split()[0])
         return own, int(status["RssShmem"].split()[0])
@@ -46,7 +46,7 @@ class Daemon:
         return len((self.folder / "maps").read_text().splitlines())
 
     def cpu_s(self):
-        """Returns the processor time of all threads: from the scheduler's count of nanoseconds, or from ticks where there is none."""
+        """Returns the processor time of all threads, from the scheduler's nanoseconds, or from ticks if these are unavailable."""
         try:
             return sum(int((self.folder / f"task/{thread}/schedstat").read_text().split()[0])
                        for thread in os.listdir(self.folder / "task")) / 1e9
@@ -55,22 +55,22 @@ class Daemon:
             return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
     def written_bytes(self):
-        """Returns what it made dirty of files so far, or wrote."""
+        """Returns the bytes of files that it has dirtied or written so far."""
         lines = (self.folder / "io").read_text().splitlines()
         return int(next(line.split()[1] for line in lines if line.startswith("write_bytes:")))
 
     def switches(self):
-        """Returns how often its threads gave up a processor so far: (to wait, because others wanted it)."""
+        """Returns how often its threads have given up a processor: (to wait, by preemption)."""
         threads = [self._status(f"task/{thread}/status") for thread in os.listdir(self.folder / "task")]
         return tuple(sum(int(thread[which + "_ctxt_switches"]) for thread in threads)
                      for which in ("voluntary", "nonvoluntary"))
 
     def settle(self):
-        """Waits until it is done with what came before. Whether it takes little with nothing to do is for the figures to say."""
+        """Waits until the daemon has finished its earlier work. The figures show whether it is idle with nothing to do."""
         wait_for("the daemon to have next to nothing to do", lambda: self.over(0.5)[0] < 0.05)
 
     def over(self, seconds):
-        """(share of one processor, waits that ended a second, times preempted a second) over the next seconds."""
+        """Returns (share of one processor, finished waits a second, preemptions a second) over the next `seconds`."""
         cpu, switches, start = self.cpu_s(), self.switches(), time.monotonic()
         time.sleep(seconds)
         passed = time.monotonic() - start

@@ -1,6 +1,7 @@
-"""A long run: two programs make two million calls a second together, the daemon keeps the last of them (--keep 10m --max-db 4G), and
-people look on: `cudatrace top`, `cudatrace report`, a sqlite3 shell, and a reader that holds a transaction for minutes. What the daemon
-takes of memory, descriptors and disk must be the same at the end as at the beginning; what is lost or skipped is said."""
+"""Measures a long run: two programs make two million calls a second in total, and the daemon keeps the latest of them (--keep 10m
+--max-db 4G). Observers run at the same time: `cudatrace top`, `cudatrace report`, a sqlite3 shell, and a reader that holds a
+transaction for minutes. The daemon's memory, descriptors and disk must be the same at the end as at the beginning. Lost and
+skipped calls are reported."""
 import contextlib
 import json
 import pathlib
@@ -19,12 +20,12 @@ from scene import Daemon, calls
 PROGRAMS, RATE, BURSTS = 2, 1_000_000, 1000
 KEEP, MAX_DB, MAX_DB_BYTES = "10m", "4G", 4 << 30
 SAMPLE_S, SHELL_S, REPORT_S, TRANSACTION_S = 5, 10, 120, 300
-FILLED = 1 / 6  # of the run, after which there is as much as there is going to be
+FILLED = 1 / 6  # of the run: the trace reaches its full size by then
 PARTS = 10
 
 
 class Looks:
-    """What looks on, each in a thread of its own, until `end` is set. Counts how often each looked, and what went wrong."""
+    """The observers, each in its own thread, until `end` is set. Counts how often each looked, and collects failures."""
 
     def __init__(self, s):
         self.s, self.end = s, threading.Event()
@@ -87,7 +88,7 @@ class Looks:
 
 
 def used(folder):
-    """Bytes on disk of the folder's files."""
+    """Returns the bytes on disk of the folder's files."""
     total = 0
     for path in folder.iterdir():
         with contextlib.suppress(FileNotFoundError):

@@ -1,7 +1,7 @@
-"""More calls than the collector can store: eight processes that each want to make a million a second, beside one that
-makes a thousand. What is lost must be counted for each process, the slow one should lose nothing, and no program may
-wait: its calls take hardly more of a processor than untraced ones. How fast they go is another matter where the daemon
-takes a processor that they would have had."""
+"""Measures more calls than the collector can store: eight processes that each try to make a million a second, next to one process
+that makes a thousand. Losses must be counted for each process, the slow process should lose nothing, and no program may wait: its
+calls take hardly more processor time than untraced ones. The achieved rate is not checked, because the daemon may occupy a
+processor that the programs would have used."""
 import subprocess
 import sys
 import time
@@ -15,8 +15,8 @@ SLOW_RATE = 1000
 
 
 def start_all(s, preload):
-    """The rate of the slowest of the fast programs, from its start to the end of its calls; the processor's time that a
-    call took on average; the process numbers of the slow program and of the fast ones."""
+    """Returns the rate of the slowest fast program, from its start to the end of its calls; the average processor time of a call;
+    and the pids of the slow program and of the fast ones."""
     before = cpu_of_ended_s()
     slow = s.start(*calls("--rate", SLOW_RATE, "--calls", SLOW_RATE * SECONDS), preload=preload,
                    stdout=subprocess.DEVNULL)
@@ -35,13 +35,13 @@ def start_all(s, preload):
 
 
 def lost_share(s, pid):
-    """Returns the share of its calls that the process lost. The last process of this pid is meant: exec begins a new one."""
+    """Returns the share of its calls that the process lost. It uses the last process of this pid: exec begins a new one."""
     return s.value("SELECT 1.0 * sum(lost + skipped) / sum(calls) FROM totals WHERE process_id = "
                    "(SELECT max(process_id) FROM processes WHERE pid = ?)", pid)
 
 
 def lost_of_more(s):
-    """Returns the share that was lost of launches, copies, sets and allocations."""
+    """Returns the lost share of launches, copies, sets and allocations."""
     return s.value("SELECT 1.0 * sum(lost + skipped) / sum(calls) FROM totals WHERE category IN ('launch', 'copy', 'set', 'memory') "
                    "AND name NOT LIKE '%Get%'")
 
@@ -64,7 +64,7 @@ def run(_build, _options):
                 seconds = time.monotonic() - start
                 rates[True].append(rate)
                 cpu_ns[True].append(cpu)
-                # Each process's calls are stored or counted as lost: held against the driver's own count.
+                # Each process's calls are stored or counted as lost, compared with the driver's own count.
                 s.check_identity(lost=None)
                 s.check_truth()
                 shares = [lost_share(s, pid) for pid in fast]

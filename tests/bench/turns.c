@@ -1,8 +1,8 @@
-/* Makes a hook whose calls take turns, block by block of one process's. They are recorded as ever; or two
- * reads of the processor's counter are made in place of a record, which is the least that measuring a call's
- * duration costs; or they are passed on. It stands in for hook/call/entry.c and wrap.c, which are the
- * recording way, so that a call comes to each on the same way. What those leave to the slow way goes there
- * always, and is recorded: the first call of a thread, and of a function. */
+/* Makes a hook whose calls take turns, in blocks of one process. Calls are recorded as usual. Or two reads of
+ * the processor's counter replace the record, which is the least cost of measuring a duration. Or calls are
+ * passed on. This file replaces hook/call/entry.c and wrap.c. They are compiled under other names as the
+ * recording way, so that calls reach each way by the same path. Calls that they leave to the slow path are
+ * always recorded: the first call of a thread, and of a function. */
 #include "turns.h"
 
 #include "clock.h"
@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The file's page comes to lie here: turns_x86_64.S looks at it without a register. */
+/* The file's page is mapped here: turns_x86_64.S reads it without a register. */
 union turn ct_bench_turn = { .way = TURN_TRACED };
 
 __attribute__((constructor)) static void map_file(int argc, char **argv, char **environment)
@@ -33,7 +33,7 @@ __attribute__((constructor)) static void map_file(int argc, char **argv, char **
     }
 }
 
-/* Keeps the compiler from leaving out the difference. */
+/* Keeps the compiler from optimizing the difference away. */
 static __thread volatile uint64_t took;
 /* Marks a frame whose call is timed here. */
 static struct ct_producer timed_here;
@@ -59,7 +59,7 @@ void ct_leave(struct ct_frame *frame)
         traced_leave(frame);
 }
 
-/* Wraps a function with these words on the stack; in C they are parameters as all others. */
+/* Wraps a function with these words on the stack. In C they are ordinary parameters. */
 #define WRAPPER(name, parameters, arguments)                                                                 \
     word name(word a, word b, word c, word d, word e, word f)                                                \
     {                                                                                                        \

@@ -1,12 +1,12 @@
-/* Numbers the ways that the calls of libcudatrace-turns.so take. */
+/* Numbers the ways of the calls of libcudatrace-turns.so. */
 #ifndef BENCH_TURNS_H
 #define BENCH_TURNS_H
 
-/* Names a file of a page that begins with the way, as a native 32-bit number; it is written between two
- * blocks. Without one all calls are recorded. */
+/* Names a file of one page that begins with the way, as a native 32-bit number. It is written between two
+ * blocks. Without a file all calls are recorded. */
 #define TURN_FILE_ENV "CUDATRACE_BENCH_TURN"
 
-#define TURN_PASSED 0 /* straight on to the function */
+#define TURN_PASSED 0 /* directly to the function */
 #define TURN_READS  1 /* two reads of the counter */
 #define TURN_TRACED 2
 

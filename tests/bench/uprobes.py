@@ -1,5 +1,5 @@
-"""The peers that probe a function in its file, at its begin and its return, by traps into the kernel: the kernel's own
-tracing by its tracefs, which needs nothing installed, and bpftrace."""
+"""The peers that probe a function in its file, at its entry and its return, by traps into the kernel: the kernel's own tracing
+through tracefs, which needs no installation, and bpftrace."""
 import contextlib
 import ctypes
 import os
@@ -24,13 +24,13 @@ def lines(*command):
 
 
 def addresses(library):
-    """{function: how far it is from where the library begins in memory}"""
+    """Returns {function: offset from the library's base in memory}."""
     words = (line.split() for line in lines("nm", "-D", "--defined-only", library))
     return {name.partition("@")[0]: int(address, 16) for address, _, name in words}
 
 
 def path_of_library(name):
-    """The file that the loader finds by that name."""
+    """Returns the file that the loader finds by that name."""
     ctypes.CDLL(name)
     with open("/proc/self/maps", encoding="utf-8") as maps:
         paths = (line.split(maxsplit=5)[-1].strip() for line in maps)
@@ -38,7 +38,7 @@ def path_of_library(name):
 
 
 def file_offset(library, symbol):
-    """Returns the offset of a function in the file: uprobes are set by it."""
+    """Returns the offset of a function in the file, which uprobes need."""
     address = addresses(library).get(symbol)
     if address is None:
         raise Missing(f"{library} has no {symbol}")
@@ -52,12 +52,12 @@ def file_offset(library, symbol):
 
 
 class Probes:
-    """A probe at the entry of each function of a library and one at its return, by tracefs; on after switch(True). All of it is gone
-    when the context ends."""
+    """A probe at the entry of each function of a library and one at its return, through tracefs; active after switch(True). All
+    probes are removed when the context ends."""
 
     def __init__(self, library, functions):
         self.probed_file, self.functions = library, functions
-        self.group = f"cudatrace_bench_{os.getpid()}"  # the kernel's names are for all of the machine
+        self.group = f"cudatrace_bench_{os.getpid()}"  # the kernel's names are global to the machine
         self.undo = contextlib.ExitStack()
 
     def __enter__(self):
@@ -71,12 +71,12 @@ class Probes:
                     for kind in "pr":
                         self.define(f"{kind}:{self.group}/{kind}_{function} {where}")
                         undo.callback(self.define, f"-:{self.group}/{kind}_{function}")
-                # An instance has buffers of its own: nobody else's tracing is touched. What is not read is written over.
+                # An instance has its own buffers: other users' tracing is not affected. Unread data is overwritten.
                 self.instance = self.tracefs / "instances" / self.group
                 self.instance.mkdir()
                 undo.callback(self.instance.rmdir)
                 (self.instance / "buffer_size_kb").write_text("1024")
-                undo.callback(self.switch, False)  # for the kernel refuses to remove what is on
+                undo.callback(self.switch, False)  # the kernel refuses to remove an active probe
             except OSError as error:
                 raise Missing(f"the kernel refuses uprobes: {error}") from None
             self.undo = undo.pop_all()
@@ -102,7 +102,7 @@ class Probes:
         return pathlib.Path(place)
 
     def define(self, text):
-        # Appended, since truncating the file removes everybody's probes; and not by open(), which would seek in it.
+        # Append, because truncating the file removes all users' probes. Do not use open(), which would seek in it.
         file = os.open(self.tracefs / "uprobe_events", os.O_WRONLY | os.O_APPEND)
         try:
             os.write(file, f"{text}\n".encode())
@@ -110,7 +110,7 @@ class Probes:
             os.close(file)
 
     def hits(self):
-        """{event: how often it was hit}"""
+        """Returns {event: number of hits}."""
         words = (line.rsplit(maxsplit=2) for line in (self.tracefs / "uprobe_profile").read_text().splitlines())
         return {event: int(count) for file, event, count in words if file.strip() == str(self.probed_file)}
 
@@ -138,7 +138,7 @@ class Tracefs(Probes):
 
 
 class Bpftrace:
-    """Sums by function and not each call: the cheapest that one would do with it."""
+    """Sums by function instead of each call: the cheapest way to use it."""
     name = "uprobes_bpftrace"
     ways = ("uprobes_bpftrace",)
     options = ()
@@ -176,7 +176,7 @@ class Bpftrace:
         self.end()
 
     def end(self):
-        """Stops bpftrace, and returns what it printed about the calls that it saw."""
+        """Stops bpftrace, and returns its output about the calls that it saw."""
         tracer, self.tracer = self.tracer, None
         if not tracer:
             return ""

@@ -1,4 +1,4 @@
-"""Tests that arguments are decoded: launches, copies, allocations and failures are in the trace as the program made them."""
+"""Tests that arguments are decoded: the trace has launches, copies, allocations and failures as the program made them."""
 from cudatrace_test import Session, WORKLOADS, check, equal
 
 with Session() as s:

@@ -1,6 +1,6 @@
-"""`cudatrace attach` and `detach`: every call of a running process between the two is recorded. Its results, errno, signals, sleeping
-system calls, exit status and output stay the same. Processes that cannot be attached to are refused in a sentence. Names of tests
-are the arguments; by default, all tests of the tier run."""
+"""Tests `cudatrace attach` and `detach`. Every call of a running process between the two is recorded. Its results, errno, signals,
+sleeping system calls, exit status and output stay the same. A process that cannot be attached to is refused with one message.
+Arguments are names of tests. By default, all tests of the tier run."""
 import fcntl
 import os
 import pathlib
@@ -15,11 +15,11 @@ from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, by_tier, can, 
 from screen_test import Screen, findable
 from untraced import PROGRAM, VERSION, Program
 
-# ---- what is recorded ----
+# ---- recorded calls ----
 
 
 def exact(s, threads):
-    """The call that brings the hook in is the first one in the trace, and the last one is that before the end."""
+    """The call that loads the hook is the first one in the trace, and the last one is the last call before the end."""
     p = Program(s, "steps", threads)
     files = sorted(os.listdir(f"/proc/{p.pid}/fd"))
     p.step(10)
@@ -31,12 +31,12 @@ def exact(s, threads):
     a.end()
     p.step(100)
     first = recorded(s, p.pid)
-    begun = first - threads * 500  # while one thread's call brings the hook in, those of others go straight on
+    begun = first - threads * 500  # one thread's call loads the hook; calls of other threads at that time are not recorded
     check(1 <= begun <= threads, "calls of", threads, "threads between attach and its end:", first)
     before = mapped(p.pid)
     equal(before[1], files, "descriptors of the process")
 
-    # Once more, by --stay and detach: the library is there already.
+    # Once more, by --stay and detach. The library is already loaded.
     a = Attach(s, p.pid, "--stay")
     a.await_line("waiting for its next CUDA call")
     p.step(1)
@@ -57,7 +57,7 @@ def exact(s, threads):
 
 
 def chosen(s):
-    """--calls and --layers are as they are for run."""
+    """--calls and --layers work as in `cudatrace run`."""
     p = Program(s, "steps")
     a = Attach(s, p.pid, "--calls", f"!{VERSION}")
     a.await_line("waiting for its next CUDA call")
@@ -113,7 +113,7 @@ def printed(s):
 
 
 def from_top(s):
-    """`t` on the screen of `cudatrace top` attaches to a process, which is recorded after top has ended."""
+    """`t` on the screen of `cudatrace top` attaches to a process. Recording continues after top has ended."""
     if not can("tmux", "attach by a key") or not can("terminals", "attach by a key"):
         return
     s.start_daemon()
@@ -122,7 +122,7 @@ def from_top(s):
     with Screen(s, 120, 24, "--find", str(program)) as screen:
         screen.wait_for_text(f"{p.pid}  not traced", "0 processes, 1 not traced", "t attach")
         screen.press("t")
-        if INLINE:  # which top does not ask for
+        if INLINE:  # top does not attach with --inline
             screen.wait_for_sentence("of no known shape")
             p.end()
             s.stop_daemon()
@@ -143,8 +143,8 @@ def from_top(s):
 
 
 def kept_by_the_dead(s):
-    """A killed attach leaves the process recorded until it is detached. If it still waited for a call, it leaves thunks, which the
-    next attach or detach takes out."""
+    """A killed attach leaves the process recorded until it is detached. If it was still waiting for a call, it leaves thunks. The
+    next attach or detach removes them."""
     p = Program(s, "steps")
     a = Attach(s, p.pid)
     a.await_line("waiting for its next CUDA call")
@@ -162,11 +162,11 @@ def kept_by_the_dead(s):
     p.end()
 
 
-# ---- what stays as it is ----
+# ---- unchanged behaviour ----
 
 
 def under_load(s, mode, threads=1, rounds=3, number=signal.SIGTERM):
-    """Attaches again and again while the program works: its results are right, and the driver counts each of its calls."""
+    """Attaches again and again while the program works. Its results are right, and the driver counts each of its calls."""
     p = Program(s, mode, threads)
     for turn in range(rounds):
         a = Attach(s, p.pid)
@@ -182,7 +182,7 @@ def under_load(s, mode, threads=1, rounds=3, number=signal.SIGTERM):
 
 
 def sleep_in_calls(s):
-    """Threads that sleep in system calls are stopped, more than once, and do not notice: a process for each call."""
+    """Threads that sleep in system calls are stopped several times, and do not notice. There is a process for each system call."""
     programs = [Program(s, mode) for mode in ("read", "poll", "ppoll", "select", "epoll", "epoll_pwait", "futex", "wait", "socket", "constant",
                                               "signal")]
     for _ in range(2):
@@ -198,7 +198,7 @@ def sleep_in_calls(s):
 
 
 def sleep_for_a_time(s):
-    """A sleep takes as long as without a stop. The call after it is recorded, or comes when the program has been detached."""
+    """A sleep takes as long as without a stop. The call after it is recorded, or is made after the detach."""
     p = Program(s, "nanosleep")
     Attach(s, p.pid).end(number=None, status=None)
     check(re.fullmatch(r"woke \d+ fine\n", end := p.end()), "it woke with", end)
@@ -267,20 +267,20 @@ def executing(s):
 
 
 def cut_short(s):
-    """Killing the command while the program is stopped does not kill its tracer, which ends the stop."""
+    """Killing the command while the program is stopped does not kill the command's tracer. The tracer ends the stop."""
     p = Program(s, "calls")
     for _ in range(by_tier(3, 8)):
         command = Attach(s, p.pid, "--stay").child
         wait_for("the program to be stopped", lambda: tracer_of(p.pid) != 0 or command.poll() is not None)
         command.kill()
-        command.communicate()  # the tracer has it open, too
+        command.communicate()  # the tracer has the pipe open, too
         wait_for("the tracer to end", lambda: tracer_of(p.pid) <= 0)
         detach(s, p.pid, status=None)
     p.end(signal.SIGTERM)
 
 
 def left_at_once(s):
-    """Several commands detach one process at once: one does, and the others report that."""
+    """Several commands detach one process at once. One succeeds, and the others report that."""
     p = Program(s, by_tier("paced", "calls"), 8)
     for _ in range(by_tier(1, 3)):
         Attach(s, p.pid, "--stay").end(number=None)
@@ -294,7 +294,7 @@ def left_at_once(s):
 
 
 def left_after_another(s):
-    """A command waits as long as another one holds the process."""
+    """A command waits while another one holds the process."""
     p = Program(s, "paced")
     Attach(s, p.pid, "--stay").end(number=None)
     folder = os.open(f"/proc/{p.pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -310,7 +310,7 @@ def left_after_another(s):
 
 
 def vforked(s):
-    """A child of vfork() works in its parent's memory: nothing is brought into that by the child's number."""
+    """A child of vfork() runs in its parent's memory. Attach to the child must not map anything there."""
     p = Program(s, "vforked")
     children = wait_for("the child", pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text).split()
     said = attach(s, children[0], "--wait", "1s", status=1)
@@ -321,7 +321,7 @@ def vforked(s):
 
 
 def crowded(s):
-    """A library that was mapped in part does not count as loaded the next time."""
+    """A library that was mapped only in part does not count as loaded the next time."""
     most = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text())
     if most > 100000:
         print("not tried: a crowded process: vm.max_map_count is", most)
@@ -334,11 +334,11 @@ def crowded(s):
     p.end(signal.SIGTERM)
 
 
-# ---- which processes ----
+# ---- selection of processes ----
 
 
 class Namespace:
-    """A pid namespace with a /proc of its own: all processes in it are this test's."""
+    """A pid namespace with a /proc of its own. All processes in it belong to this test."""
 
     def __init__(self, s):
         self.s = s
@@ -354,7 +354,7 @@ class Namespace:
 
 
 def all_and_new(s):
-    """Processes are known by the numbers that they have for themselves."""
+    """Attach in a pid namespace uses the process numbers of that namespace."""
     if not can("pid namespaces", "--all and --new"):
         return
     space = Namespace(s)
@@ -381,7 +381,7 @@ def all_and_new(s):
 
 
 def contained(s):
-    """A program in namespaces of its own, as containers have them, is attached to from outside, and from inside."""
+    """Attaches from outside and from inside to a program in namespaces of its own, as in a container."""
     kinds = {"mount": ["-m"], "pid": ["-p", "-f", "--mount-proc"], "user": ["-U", "-r"]}
     kinds["all"] = [flag for flags in kinds.values() for flag in flags]
     before = 0
@@ -445,7 +445,7 @@ def refused(s):
         says(f"is traced by process {debugger.pid} (gdb)", p.pid)
         debugger.communicate("detach\nquit\n")
     if can("several users", "another user's program"):
-        # User 65534 cannot read a build in root's home. The refusal must be about the process.
+        # User 65534 cannot read a build in root's home, so copy it: the refusal must be about the process.
         done = subprocess.run([readable(s, CUDATRACE), "attach", str(p.pid)], cwd="/", user=65534, group=65534, extra_groups=[],
                               capture_output=True, text=True, env=dict(os.environ, CUDATRACE_HOOK=readable(s, s.hook)))
         equal((done.returncode, "is user 0's: ask as that user, or as root" in done.stderr), (1, True), done.stderr)
@@ -456,13 +456,14 @@ def refused(s):
 
 
 def readable(s, file):
-    """A copy of the file that every user may read and run; its folder, too."""
+    """Copies the file so that every user may read and run it. Opens the folder, too."""
     s.dir.chmod(0o755)
     return shutil.copy(file, s.dir)
 
 
 def builds(s):
-    """One build of the hook after the other in one process: each is loaded, though it may have the other's descriptor there."""
+    """Loads several builds of the hook into one process, one after another. A build is loaded even if its descriptor has the number
+    of another build's."""
     other = BUILD / "tests/faults/libcudatrace.so"
     if not other.exists():
         return

@@ -1,6 +1,7 @@
-"""Attaches to a program and detaches it at instructions within the allocator: single steps lead to each, and a signal stops it there.
-Its results stay right, and its calls are recorded from attach to detach. The long tier tries every instruction. With --inline, also at
-each of the first instructions of the driver's function, and in a signal's handler between two of them."""
+"""Attaches to a program and detaches it at single instructions of the allocator. Single steps lead to each instruction, and a signal
+stops the program there. Its results stay right, and its calls are recorded from attach to detach. The long tier tries every
+instruction. With --inline, the test also stops at each of the first instructions of the driver's function, and in a signal handler
+between two of them."""
 import ctypes
 import os
 import pathlib
@@ -26,7 +27,7 @@ def ask(request, pid, data=None):
 
 
 def ranges(pid, name):
-    """Addresses of the code of a library."""
+    """Returns the address ranges of a library's code."""
     lines = [line.split() for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()]
     return [range(*(int(end, 16) for end in line[0].split("-"))) for line in lines if "x" in line[1] and f"/{name}" in line[-1]]
 
@@ -46,24 +47,24 @@ class Program:
         self.child.send_signal(signal.SIGCONT)
 
     def steps(self):
-        """Traces it, makes a step for each value, and yields the address that the step led to."""
+        """Traces the program and makes single steps. Yields the address after each step."""
         registers = (ctypes.c_uint64 * 32)()
         ask(ATTACH, self.pid)
         os.waitpid(self.pid, WALL)
         while True:
             ask(SINGLESTEP, self.pid)
-            while os.WSTOPSIG(os.waitpid(self.pid, WALL)[1]) == signal.SIGSTOP:  # its own, and that of ATTACH
+            while os.WSTOPSIG(os.waitpid(self.pid, WALL)[1]) == signal.SIGSTOP:  # the program's own SIGSTOP, and ATTACH's
                 ask(SINGLESTEP, self.pid)
             ask(GETREGS, self.pid, registers)
             yield registers[RIP]
 
     def leave(self):
-        """Ends the tracing. The program is stopped still, since no SIGCONT has come: it stays where it is."""
+        """Ends the tracing. The program stays stopped where it is, because it has received no SIGCONT."""
         ask(DETACH, self.pid)
         wait_for("the program to be stopped", lambda: state_of(self.pid) == "T")
 
     def count(self):
-        """Returns the numbers of its instructions in the C library until it calls the driver, and of the first one in the driver."""
+        """Returns the numbers of its instructions in the C library up to its call of the driver, and of the first in the driver."""
         driver, libc = ranges(self.pid, "libcuda.so"), ranges(self.pid, "libc.so")
         within = []
         for number, at in enumerate(self.steps(), 1):
@@ -81,7 +82,7 @@ class Program:
         self.leave()
 
     def is_armed(self):
-        """Returns whether a visit waits for its next call, which is a word of its memory."""
+        """Returns whether a visit waits for the next call. A word of the process's memory shows this."""
         found = [line.split("-")[0] for line in pathlib.Path(f"/proc/{self.pid}/maps").read_text().splitlines() if "cudatrace-visit" in line]
         if not found:
             return False
@@ -91,8 +92,8 @@ class Program:
 
 
 def within_entry(s, p, first):
-    """The thread is moved out of the bytes that a jump replaces: instructions 2 and 3 of 580's shape, after the landing (0). Returns how
-    many calls were recorded. A call that was there before the jump is not."""
+    """Stops at the bytes that a jump replaces: instructions 2 and 3 of 580's shape, after the landing (0). Attach must move the
+    thread out of them. Returns the number of recorded calls. A call that began before the jump is not recorded."""
     calls = 0
     for number in range(6):
         p.stop_at(first + number)
@@ -108,7 +109,7 @@ def within_entry(s, p, first):
 
 
 def within_handler(s, p, first):
-    """While a handler is to return into bytes that a jump would replace, no jump is written."""
+    """No jump is written over bytes that a signal handler is about to return into."""
     p.stop_at(first + 2)
     p.child.send_signal(signal.SIGUSR1)
     p.go_on()
@@ -123,7 +124,7 @@ def within_handler(s, p, first):
 needs("ptrace")
 with Session() as s:
     p = Program(s)
-    for _ in range(3):  # the first rounds warm the allocator up: they take other ways
+    for _ in range(3):  # the first rounds warm up the allocator and take other paths
         instructions, _ = p.count()
         p.go_on()
         p.await_stop()
@@ -142,7 +143,7 @@ with Session() as s:
         p.await_stop()
     calls = len(tried)
     if INLINE:
-        _, first = p.count()  # once more: loading the hook has changed the allocator's way
+        _, first = p.count()  # again, because loading the hook has changed the allocator's path
         p.go_on()
         p.await_stop()
         calls += within_entry(s, p, first)

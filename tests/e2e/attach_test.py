@@ -1,4 +1,4 @@
-"""Shared by the tests that attach to a program that runs (attached.c) and detach it again."""
+"""Code shared by the tests that attach to a running program (attached.c) and detach it again."""
 import glob
 import os
 import pathlib
@@ -10,7 +10,7 @@ from untraced import Background
 
 if not SHAPE:
     skip("a driver without a table of entry points is not attached to: the suite slots tests those with one")
-# A driver whose table is unknown: every attach of the test makes slots.
+# With a driver whose table is unknown, every attach of the test makes slots.
 INLINE = ["--inline"] if SHAPE.endswith("-unknown") else []
 if INLINE:
     REFUSED = subprocess.run([CUDATRACE, "attach", *INLINE, "1"], cwd="/", env=dict(os.environ, CUDATRACE_HOOK="/nowhere"), capture_output=True,
@@ -20,14 +20,14 @@ if INLINE:
 
 
 class Attach(Background):
-    """`cudatrace attach` in the background."""
+    """A `cudatrace attach` in the background."""
 
     def __init__(self, s, *arguments, **options):
         super().__init__(s, CUDATRACE, "attach", "--session", s.name, "--db", s.db, *INLINE, *arguments, **options)
 
 
 def attach(s, *arguments, status=0):
-    """In the foreground; returns its lines."""
+    """Runs it in the foreground. Returns its lines."""
     return s.run(CUDATRACE, "attach", "--session", s.name, "--db", s.db, *INLINE, *arguments, preload=False, status=status).stderr
 
 
@@ -36,12 +36,12 @@ def detach(s, pid, status=0):
 
 
 def recorded(s, pid):
-    """Counts the calls of a process in the trace."""
+    """Returns the number of recorded calls of a process."""
     return s.value("SELECT ifnull(sum(calls), 0) FROM totals JOIN processes USING (process_id) WHERE pid = ?", pid)
 
 
 def mapped(pid):
-    """The mappings that attach made, and all open descriptors. Both stay as they are after the first visit."""
+    """Returns the mappings that attach made, and all open descriptors. Neither changes after the first visit."""
     maps = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
     return [line for line in maps if "memfd:" in line or re.search(r" r-xp .* 0 *$", line)], sorted(os.listdir(f"/proc/{pid}/fd"))
 
@@ -58,5 +58,5 @@ def tracer_of(pid):
 
 
 def await_leave(s):
-    """Waits until nothing of the session is left: after --stay a process in the background keeps the daemon for a moment."""
+    """Waits until nothing of the session is left. After --stay, a process in the background keeps the daemon for a moment."""
     wait_for("the daemon to leave", lambda: not glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}*"))

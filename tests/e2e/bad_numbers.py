@@ -1,5 +1,5 @@
-"""Every option that takes a number, a size, a duration or a moment, given what is none or far too much: status 2 and one line that
-names it; and what is one is taken for what it says. The options are those of the help texts."""
+"""Tests every option that takes a number, a size, a duration or a moment with invalid and far too large values. Each exits with 2
+and prints one line that names the option. Valid values have the meaning that they show. The options come from the help texts."""
 import os
 import re
 import subprocess
@@ -13,7 +13,7 @@ NO_MOMENTS = ["soon", "", " ", "5x", "5 s", "+ 5", "--5", "+-5", "0x10", "1e3", 
               "12:30:01.", "five", "5\n"]
 FAR_MOMENTS = ["2500-01-01 00:00", "9999-12-31 23:59:59", "0001-01-01 00:00", "1e30"[:1] + "0" * 30, "-" + "9" * 30, "99999999999999h", "9" * 40 + "ns",
                "@9223372036854775807", "@18446744073709551616", "@" + "9" * 40]
-# Lists bad values by the kind that the help names; each option that takes one of these is tried.
+# Bad values by the kind in the help text. Each option of such a kind is tried.
 VALUES = {
     "T": NO_MOMENTS + FAR_MOMENTS,
     "PID": [*NO_NUMBERS, "0", "1.5", "2147483648", "4294967297"],
@@ -36,7 +36,7 @@ def numeric_options(text):
 
 
 def refuse(s, command, option, value, arguments):
-    """At once, by one line, before anything is made."""
+    """Checks that the command fails at once, with one line, before it makes any file."""
     has_db = command[-1] != "probe" and (option != "--sample" or command[-1] == "run")
     here = [*command, *(["--db", "trace.db"] if has_db else []), f"{option}={value}", *arguments]
     done = subprocess.run([str(word) for word in here], env=s.env(preload=False), cwd=s.dir, capture_output=True)
@@ -46,7 +46,7 @@ def refuse(s, command, option, value, arguments):
 
 
 def moments(s):
-    """Each says what it is to say; seconds are of the trace, times of the day of its beginning."""
+    """Checks each form of a moment. Seconds count from the beginning of the trace. Times belong to the day of this beginning."""
     begin, last = s.rows("SELECT (SELECT min(started_ns) FROM processes), (SELECT max(call_id) FROM calls)")[0]
     offset = int(s.value("SELECT value FROM meta WHERE key = 'realtime_offset_ns'"))
     ends = s.value("SELECT max(ended_ns) FROM processes")

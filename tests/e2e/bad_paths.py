@@ -1,6 +1,7 @@
-"""Every option that takes a path, of every command and of the daemon, given what is no such file: a FIFO, a device, a folder, a
-link to nothing, a file without rights, an empty string, a name with a newline, and names that SQLite takes for something else. It
-ends at once, says so in one line, and touches nothing. The options are those of the help texts, so that a new one is tried, too."""
+"""Tests every option that takes a path, of every command and of the daemon, with unsuitable paths. These are a FIFO, a device, a
+folder, a dangling link, a file without permissions, an empty string, a name with a newline, and names that SQLite treats specially.
+The command ends at once, prints one line, and changes nothing. The options come from the help texts, so that new options are tried,
+too."""
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ from cudatrace_test import CUDATRACE, DAEMON, HOOK, Session, WORKLOADS, can, che
 
 PATH_VALUES = {"FILE", "DIR"}
 OTHER_VALUES = {"NAME", "T", "PID", "LIST", "F", "N", "S", "SIZE", "DURATION", "SPAN", "CALL", "WHEN", "COLUMN", "TEXT", "LEVEL", "METHOD"}
-# The arguments that commands want besides their options.
+# Arguments that commands require in addition to their options.
 ARGUMENTS = {"run": ["--", "true"], "sql": ["SELECT 1"], "set": ["--calls", "*"], "top": ["--once"], "diff": ["plain.db", "plain.db"],
              "import": ["recording"], "attach": ["--new", "--for", "1s"],
              "probe": ["--all", "--for", "1s"]}
@@ -22,14 +23,14 @@ NOBODY = 65534
 
 
 def path_options(text):
-    """The options of a help text that take a path; every kind of value must be known."""
+    """Returns the options of a help text that take a path. Every kind of value must be known."""
     found = re.findall(r"^  (--[\w-]+) ([A-Z]+) ", text, re.M)
     equal({value for _, value in found} - PATH_VALUES - OTHER_VALUES, set(), "kinds of values")
     return [(option, value) for option, value in found if value in PATH_VALUES]
 
 
 class Folder:
-    """A folder with the paths that options are given, as one user. Files named in `made` may be made; nothing else may change."""
+    """A folder, used as one user, with the paths for the options. Files in `made` may be made. Nothing else may change."""
 
     def __init__(self, s, uid):
         self.s, self.uid, self.path = s, uid, s.dir / f"of-{uid}"
@@ -43,7 +44,7 @@ class Folder:
         (here / "text").write_text("no database\n" * 100)
         shutil.copy(s.db, here / "plain.db")
         self.listener = socket.socket(socket.AF_UNIX)
-        os.chdir(here)  # the path of a socket is short
+        os.chdir(here)  # the path of a socket must be short
         self.listener.bind("socket")
         self.kinds = ["fifo", "folder", "dangling", "to-fifo", "text", "socket", "", "none/file", "plain.db/x", "x" * 300]
         if can("device files", "a device in place of a file"):
@@ -70,7 +71,7 @@ class Folder:
                               timeout=DEADLINE_S, **user)
 
     def check(self, path, *command, made=()):
-        """It fails in one line that names the path, or works and makes what it may."""
+        """Checks that the command fails in one line that names the path, or works and makes only the files in `made`."""
         done = self.run(*command)
         what = f"{command} as {self.uid}: {done.returncode} {done.stderr}"
         lines = done.stderr.decode().splitlines()
@@ -94,9 +95,9 @@ def try_databases(f, tool, daemon, commands):
             for path in f.kinds:
                 arguments = ARGUMENTS.get(command, [])
                 if command in ("attach", "probe") and (option, path) in (("--shm-dir", "folder"), ("--output", "device")):
-                    continue  # it works, and would record other tests' programs
+                    continue  # this works, and would record other tests' programs
                 if option == "--output" and path in ("fifo", "to-fifo", "text"):
-                    continue  # outputs.py has them, with a reader and without one
+                    continue  # outputs.py tests these, with a reader and without one
                 if (option == "--output" and command not in ("run", "attach")) or (option == "--shm-dir" and command in ("html", "export")):
                     arguments = ["--db", "plain.db", *arguments]
                 done = f.check(path, tool, command, option, path, *arguments,
@@ -117,7 +118,7 @@ def try_databases(f, tool, daemon, commands):
 
 
 def try_names(f, tool):
-    """Names that look like something else are names: of traces, and of pages made of them."""
+    """Tests that special-looking names are ordinary names, of traces and of pages made from them."""
     for name in ("new\nline.db", ":memory:", "file:x.db?mode=memory", "file::memory:", "a?b#c%41.db", "-", "--db", " ", "\x1b[31m.db",
                  "größe.db", "\udcff.db"):
         done = f.run(tool, "run", f"--db={name}", "--", WORKLOADS / "calls", "--calls", "10") if f.uid is None else None
@@ -139,7 +140,7 @@ def try_names(f, tool):
 with Session() as s:
     s.trace(WORKLOADS / "calls", "--calls", 100)
     s.dir.chmod(0o755)
-    for binary in (CUDATRACE, DAEMON, HOOK):  # a build may lie in a home
+    for binary in (CUDATRACE, DAEMON, HOOK):  # the build may be in a home
         shutil.copy(binary, s.dir)
     tool, daemon = s.dir / CUDATRACE.name, s.dir / DAEMON.name
     listed = re.findall(r"^  (\w+) +\S", s.run(tool, "--help", preload=False).stdout, re.M)

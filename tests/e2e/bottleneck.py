@@ -1,6 +1,6 @@
-"""Tests what `cudatrace report` says bounds a run, on runs of which that is known: one that is all start, one that the host holds up,
-one whose launches wait for room in a full queue, one that waits in cuStreamSynchronize or in a copy back, mixtures, one that
-launches nothing, one that was killed in its wait; alone, together, of one process, and in windows."""
+"""Tests the bottleneck that `cudatrace report` finds in runs whose bottleneck is known. A run is only start, is held up by the host,
+waits for room in a full queue of launches, or waits in cuStreamSynchronize or in a copy back. Other runs are mixtures, launch nothing,
+or are killed in a wait. The reports are of each run alone, of all together, of one process, and of windows."""
 import re
 
 from cudatrace_test import CUDATRACE, SOURCE, HungCall, Session, WORKLOADS, check, equal
@@ -56,23 +56,23 @@ with Session() as s:
         "host": trace_of(s, "--launches", 300, "--pause-us", 1000),
         # 3,072 kernels of 0.1 ms with room for 1,024: two thirds of the launches wait.
         "queue": trace_of(s, "--launches", 3072, env=QUEUE),
-        # Kernels of 28 us behind each other, as on an H200: nearly all launches wait, each for one of them.
+        # Kernels of 28 us in a row, as on an H200: nearly all launches wait, each for one kernel.
         "brief": trace_of(s, "--launches", 12000, env={**QUEUE, "SIMCUDA_LAUNCH_NS": 28000}),
-        # The same by two threads in turns, as of a forward and a backward pass: one or the other is always in the driver.
+        # The same by two threads in turns, as in a forward and a backward pass. At any time, one or the other is in the driver.
         "turns": trace_of(s, "--launches", 4096, "--turns", 256, env=QUEUE),
         "sync": trace_of(s, "--launches", 150, "--sync-every", 1, env=SLOW),
-        # Waits behind its last launch alone, and stays for a while.
+        # Waits only after its last launch, and stays for a while.
         "late": trace_of(s, "--launches", 150, "--end-ms", 300, env=SLOW),
-        # As long outside of the driver as in waits; what its kernels take is hidden behind that.
+        # Spends as long outside the driver as in waits, which cover the time of its kernels.
         "mixed": trace_of(s, "--launches", 100, "--pause-us", 2000, "--sync-every", 1, "--start-ms", 100, env=SLOW),
-        # Far more of its calls lie behind its launches than between them.
+        # Makes far more of its calls after its launches than between them.
         "behind": trace_of(s, "--launches", 2000, "--copies", 20000, env={"SIMCUDA_LATENCY": "cuLaunchKernel=5000"}),
         "nothing": trace_of(s, "--launches", 0, "--start-ms", 50),
         "copies": trace_of(s, "--launches", 0, "--copies", 100, env={"SIMCUDA_LATENCY": "cuMemcpyDtoH_v2=1000000"}),
     }
     with HungCall(s, "--launches", 100, "--hang", 1, program=WORKLOADS / "bottlenecks", env=SLOW) as hung:
         s.flush()
-        # Something else goes on meanwhile, by which it is known how long it has waited when it is killed.
+        # Another program makes calls, so that the length of the wait is known when the process is killed.
         trace_of(s, "--launches", 100, "--pause-us", 1000)
         hung.kill()
         pids["killed"] = hung.pid
@@ -81,7 +81,7 @@ with Session() as s:
     def of(name, *options):
         return Answer(s, "--pid", pids[name], *options)
 
-    # The start is said, and what comes behind it is judged by itself.
+    # The report states the start, and judges the time after it separately.
     start = of("start").wants("launch", before_s=(0.6, 60), launch=(30, 100))
     check(0.02 <= start.before_driver_s < start.before_s - 0.55, "time in the driver before the first launch", start.text)
     host = of("host").wants("host", outside=(60, 100), wait=(0, 5), room=(0, 10))
@@ -89,8 +89,8 @@ with Session() as s:
     queue = of("queue").wants("gpu", room=(25, 100), launch=(0, 40))
     check("waits until the GPU has done earlier ones" in queue.text, queue.text)
     of("brief").wants("gpu", room=(60, 100), launch=(0, 40))
-    # For two threads the report takes the middle of two values: the busiest thread's time, as if both were in the driver at the same
-    # time, and the sum of both.
+    # For two threads, the report takes the middle of two values. One is the busiest thread's time, as if both were in the driver at
+    # the same time. The other is the sum of both.
     turns = of("turns")
     spent = [ns for ns, in s.rows("SELECT driver_ns FROM threads JOIN processes USING (process_id) WHERE pid = ? ORDER BY 1", pids["turns"])]
     equal(len(spent), 2, "threads")
@@ -108,7 +108,7 @@ with Session() as s:
     check("no launches" in of("copies").text and "before the first copy" in of("copies").text, of("copies").text)
     of("killed").wants("gpu", wait=(60, 100))
 
-    # Exactly what the rows say of one process.
+    # The report agrees exactly with the rows of one process.
     process_id, first_ns, last_ns = s.rows("SELECT process_id, min(start_ns), max(call_id) FROM launches JOIN processes USING (process_id) "
                                            "WHERE pid = ?", pids["host"])[0]
     inside_ns = s.value("SELECT sum(duration_ns) FROM calls WHERE process_id = ? AND layer = 'driver' AND start_ns >= ? AND call_id <= ?",
@@ -117,13 +117,13 @@ with Session() as s:
     check(abs(host.part_s - (last_ns - first_ns + late_ns) / 1e9) < 0.001, "from the first launch to the last", host.text)
     check(abs(host.driver - 100 * (inside_ns + late_ns) / (last_ns - first_ns + late_ns)) < 0.1, "in the driver", host.text, inside_ns)
 
-    # In windows: of a full queue though none in it found room, of the start, of the wait at the end.
+    # Windows: of a full queue although no launch in it found room, of the start, of the wait at the end.
     def window(name, from_ns, to_ns):
         return of(name, "--from", f"@{from_ns}", "--to", f"@{to_ns}")
 
     process_id, first_ns, last_ns = s.rows("SELECT process_id, min(start_ns), max(call_id) FROM launches JOIN processes USING (process_id) "
                                            "WHERE pid = ?", pids["queue"])[0]
-    # The first launch of a window counts as loading; it lasts, where the processor was taken from it.
+    # The first launch of a window counts as loading. It takes long if it lost the processor.
     full = window("queue", last_ns - (last_ns - first_ns) // 3, last_ns)
     full.wants("load" if full.load > full.room else "gpu", before_s=(0, 0), after_s=(0, 0))
     check(full.room + full.load >= 90, "waits for room", full.text)
@@ -132,7 +132,7 @@ with Session() as s:
     wait_ns, end_ns = s.rows("SELECT start_ns, end_ns FROM calls WHERE pid = ? AND name = 'cuStreamSynchronize'", pids["late"])[0]
     window("late", wait_ns - 1000000, wait_ns + (end_ns - wait_ns) // 2).wants("gpu", wait=(90, 100))
 
-    # Together: the sums of all, and how many launched nothing.
+    # All together: the sums of all processes, and the number that launched nothing.
     everything = Answer(s)
     alone = [of(name) for name in pids if name != "nothing"]
     check(everything.part_s > sum(answer.part_s for answer in alone) - 0.01, "the parts of all", everything.text)
@@ -140,7 +140,7 @@ with Session() as s:
     check("1 of them launched nothing" in everything.text, everything.text)
     check(f"{len(pids) + 1} processes of " in everything.text, everything.text)
 
-    # The report reads a sample where many calls lie outside of the launches. Here it takes few calls for many.
+    # The report reads a sample if many calls are outside the launches. Here, few calls count as many.
     sql = (SOURCE / "schema/reports/bottleneck.sql").read_text()
     check("/ 5e5" in sql, "what is many")
     sql = sql.replace(":pid", str(pids["behind"])).replace(":from_ns", "NULL").replace(":to_ns", "NULL")
@@ -152,15 +152,15 @@ with Session() as s:
         return answer
 
     sampled, whole = sample(5000), of("behind")
-    # A call that stands for others, and took longer than they did since the processor was taken away, is counted for each.
+    # A sampled call counts for several. If it lost the processor and took longer than they did, that counts for each of them.
     calls, longest_ns = s.rows("SELECT count(*), max(duration_ns) FROM calls JOIN (SELECT process_id, max(call_id) AS to_ns FROM launches "
                                "GROUP BY process_id) USING (process_id) WHERE pid = ? AND layer = 'driver' AND call_id > to_ns", pids["behind"])[0]
     near = 5 + 100 * longest_ns * calls / 5000 / (whole.part_s * 1e9)
-    # One sample may say to the tenth of a percent what all rows say.
+    # A single sample may agree with all rows to the tenth of a percent.
     check(any(sample(many).text != whole.text for many in (5000, 500, 100, 50, 10)), "no sample is taken", whole.text)
     for share in "driver", "copy", "outside":
         check(abs(getattr(sampled, share) - getattr(whole, share)) < near, near, share, sampled.text, whole.text)
 
-    # The other formats hold the same words.
+    # The other formats have the same words.
     text = s.run(CUDATRACE, "report", "--db", s.db, "--pid", pids["queue"], "bottleneck", preload=False).stdout
     check(" ".join(text.split()).endswith(" ".join(queue.text.split())), text)

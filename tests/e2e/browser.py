@@ -10,7 +10,7 @@ from cudatrace_test import DEADLINE_S, check
 
 PAGE_LOAD_MS = 60000
 MARGIN = 4  # around a part of a page, in pixels of the page
-# Calls back when a page of `cudatrace html` says that it is drawn, or why it cannot be.
+# Calls back when a page of `cudatrace html` reports that it is drawn, or why it cannot be.
 SHOWN = """
 const [tell] = arguments, { dataset } = document.body, problem = document.getElementById("problem"), watch = new MutationObserver(look);
 function look() {
@@ -26,7 +26,7 @@ look();
 
 
 class Browser:
-    """One window, whose pages are as wide as is said; gone with its profile at the end."""
+    """A browser with one window and pages of a given width. It is removed with its profile at the end."""
 
     def __init__(self, width=1400, height=1000):
         self.width, self.height = width, height
@@ -48,10 +48,10 @@ class Browser:
                 break
         else:
             raise AssertionError(f"chromedriver ended with {self.driver.wait()}")
-        # By a pipe: over a port, chromedriver asks for "localhost", which a machine without /etc/hosts cannot resolve.
+        # Use a pipe. With a port, chromedriver resolves "localhost", which fails on a machine without /etc/hosts.
         arguments = ["--remote-debugging-pipe",
                      "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                     "--disable-background-networking", "--proxy-server=127.0.0.1:1",  # whatever asks a network fails
+                     "--disable-background-networking", "--proxy-server=127.0.0.1:1",  # every network access fails
                      f"--user-data-dir={self.profile.name}", f"--window-size={self.width},{self.height}"]
         made = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
             "browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"}, "timeouts": {"pageLoad": PAGE_LOAD_MS, "script": int(DEADLINE_S * 1000)},
@@ -85,7 +85,8 @@ class Browser:
         return self.ask("POST", f"{self.session}/goog/cdp/execute", {"cmd": name, "params": values})
 
     def resize(self, width, height, colours="light", scale=1):
-        """The page's, since a window of Chromium's is 500 wide at least. A picture has `scale` pixels for each of the page."""
+        """Sets the size of the page, since a window of Chromium is at least 500 wide. A picture has `scale` pixels for each pixel of
+        the page."""
         self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)
         self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": colours}])
 
@@ -93,14 +94,14 @@ class Browser:
         self.ask("POST", f"{self.session}/url", {"url": pathlib.Path(path).resolve().as_uri()})
 
     def show(self, page):
-        """Opens a page of `cudatrace html` and returns once it is drawn: the milliseconds that it took."""
+        """Opens a page of `cudatrace html` and returns once it is drawn. Returns the milliseconds that it took."""
         self.open(page)
         ready, problem = self.ask("POST", f"{self.session}/execute/async", {"script": SHOWN, "args": []})
         check(ready, problem)
         return float(ready)
 
     def run(self, script, *arguments):
-        """Runs the script, the body of a function, and returns its result."""
+        """Runs a script, which is the body of a function, and returns its result."""
         return self.ask("POST", f"{self.session}/execute/sync", {"script": script, "args": list(arguments)})
 
     def find(self, selector):
@@ -123,7 +124,7 @@ class Browser:
         return [e["message"] for e in entries if e["level"] in ("SEVERE", "WARNING")]
 
     def screenshot(self, path, first=None, last=None):
-        """Makes a picture of the window, or of the part of it from the top of the first element to the bottom of the last one."""
+        """Makes a picture of the window, or of the part from the top of the first element to the bottom of the last one."""
         if first:
             top, bottom, width = self.run(
                 "const [first, last] = [...arguments].map((s) => document.querySelector(s).getBoundingClientRect()); "

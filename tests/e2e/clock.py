@@ -1,4 +1,4 @@
-"""The kernel takes its trust in the processor's counter back: the log says so, `status` too, and calls go on to be stored."""
+"""The kernel stops trusting the processor's counter. The log and `status` report that, and calls are still stored."""
 from cudatrace_test import DAEMON, Session, WORKLOADS, check, mount_namespace, needs, wait_for
 
 SOURCES = "/sys/devices/system/clocksource/clocksource0"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Bash completion offers what the help texts say, and no more: commands, options, formats, report sections; and the
-# sessions, files, processes and commands that there are. Completions are asked for as bash asks, by calling the function
-# that `complete` registered.
+# Tests that bash completion offers exactly the contents of the help texts (commands, options, formats, report sections), and
+# the existing sessions, files, processes and commands. It requests completions as bash does, by calling the function that
+# `complete` registered.
 set -euo pipefail
 
 build=$(realpath "${CUDATRACE_BUILD:-build}")
@@ -17,15 +17,15 @@ cleanup()
 }
 trap cleanup EXIT
 
-# Files are named as they are; bash-completion, if this shell had it, would complete commands by itself.
+# Completes file names without bash-completion, which would complete commands by itself if this shell had it.
 unset -f _command_offset _comp_command_offset 2>/dev/null || true
 . "$source/tools/cli/completions/cudatrace.bash"
 cd "$dir"
-# Each option is tried, and `gc --force` clears up after all sessions that it finds: those of other tests are elsewhere.
+# Each option is tried, and `gc --force` cleans up all sessions that it finds. Sessions of other tests are in another folder.
 mkdir shm
 export CUDATRACE_SHM_DIR=$dir/shm
 
-# offered WORD…: what is offered for the last word, one a line, sorted. `--db=x` comes as bash gives it: `--db` `=` `x`.
+# offered WORD…: prints the completions of the last word, one a line, sorted. Pass `--db=x` as bash does: `--db` `=` `x`.
 offered()
 {
     local function
@@ -46,14 +46,14 @@ fail()
     failures=$((failures + 1))
 }
 
-# same WHAT WANTED OFFERED: two lists of lines that must be the same, and not empty.
+# same WHAT WANTED OFFERED: both lists of lines must be the same, and not empty.
 same()
 {
     [ -n "$2" ] || fail "$1: nothing was expected, so nothing was tested"
     [ "$2" = "$3" ] || fail "$1: offered" "${3:-nothing}" "and should be" "$2"
 }
 
-# has WHAT WORD OFFERED: a line that must be there.
+# has WHAT WORD OFFERED: the line must be there.
 has()
 {
     grep -qxF -e "$2" <<<"$3" || fail "$1: '$2' is not offered; offered:" "${3:-nothing}"
@@ -76,11 +76,11 @@ for command in $commands; do
     help=$(cudatrace "$command" --help)
     wanted=$(options_of "$help")
     ! grep -E '.{101}' <<<"$help" || fail "cudatrace $command --help: that line has more than 100 columns"
-    # The usage names what the rest of the help explains.
+    # The usage has all options that the rest of the help explains.
     same "the usage of cudatrace $command" "$wanted" "$(options_of "$(sed '/^$/q' <<<"$help")")"
     same "cudatrace $command -" "$wanted" "$(offered cudatrace "$command" - | grep -vx -e --)"
     has "cudatrace ${command:0:2}" "$command" "$(offered cudatrace "${command:0:2}")"
-    # The command knows every option that is offered. An argument that is no process keeps attach and probe from other tests' programs.
+    # The command knows every option that is offered. For attach and probe, an invalid argument protects other tests' programs.
     no_process=()
     [[ $command != @(attach|probe) ]] || no_process=(none)
     for option in $(offered cudatrace "$command" --); do
@@ -126,7 +126,7 @@ for size in $(offered cudatraced --ring ''); do
     ! cudatraced --ring "$size" --db /dev/null/x 2>&1 | grep -q -e '--ring' || fail "--ring $size is offered and refused"
 done
 
-# ---- what there is ----
+# ---- existing sessions and files ----
 
 cudatraced --session "$session" --db "$dir/a trace.db"
 for command in run flush status stop; do
@@ -180,7 +180,7 @@ has 'a process' $$ "$(offered cudatrace doctor ${$:0:1})"
 has 'a process to attach to' $$ "$(offered cudatrace attach ${$:0:1})"
 has 'a process after options' $$ "$(offered cudatrace detach --verbose '')"
 
-# ---- where bash-completion is there, the command completes itself ----
+# ---- with bash-completion, the command completes itself ----
 
 _command_offset() { COMPREPLY=("offset-$1"); }
 same 'cudatrace run -- with bash-completion' offset-3 "$(offered cudatrace run -- git '')"

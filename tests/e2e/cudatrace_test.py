@@ -1,8 +1,8 @@
-"""Holds what the end-to-end tests share: a session of their own, real processes, and the trace as rows.
+"""Code shared by the end-to-end tests: a session of their own, real processes, and the trace as rows.
 
-A test is a script that imports this, does its work inside `with Session() as s:` and ends with the exit status of
-a failed assertion, 0, or 77 for a skip. Nothing here waits for time: `flush` is the barrier, pipes and FIFOs say
-when a program has come to a place, and every wait has a deadline that fails the test.
+A test is a script that imports this module and does its work inside `with Session() as s:`. It exits with the status of a failed
+assertion, 0, or 77 for a skip. No test waits for a time to pass. `flush` is the barrier, and pipes and FIFOs signal that a program
+has reached a place. Every wait has a deadline, which fails the test.
 """
 import collections
 import contextlib
@@ -29,34 +29,34 @@ import termios
 import time
 
 BUILD = pathlib.Path(os.environ.get("CUDATRACE_BUILD", "build")).resolve()
-# Another build's daemon and tool, where the hook is built for another architecture; None where there is no such build.
+# Another build's daemon and tool, if the hook is built for another architecture. None if there is no such build.
 TOOLS = os.environ.get("CUDATRACE_DAEMON_BUILD")
 TOOLS = BUILD if TOOLS is None else pathlib.Path(TOOLS).resolve() if TOOLS else None
 HOOK = BUILD / "hook/libcudatrace.so"
 DAEMON = (TOOLS or BUILD) / "collector/cudatraced"
 CUDATRACE = (TOOLS or BUILD) / "tools/cudatrace"
-# A sanitizer has memory of its own, and addresses without end.
+# A sanitizer has memory of its own, and needs unlimited address space.
 SANITIZED = DAEMON.exists() and b"__asan_init" in DAEMON.read_bytes()
-# The driver's exports are of the shape that those of a version have, 535 or 580, or plain functions. Its compiler is beside the latter.
+# The exports of the simulated driver have the shape of a version, 535 or 580, or are plain functions. Its compiler is in the latter's folder.
 SHAPE = os.environ.get("CUDATRACE_SHAPE", "")
 SIMCUDA = BUILD / "tests/simcuda" / SHAPE
 DRIVER_PATH = f"{SIMCUDA}:{BUILD / 'tests/simcuda'}" if SHAPE else str(SIMCUDA)
 WORKLOADS = BUILD / "tests/workloads"
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-# How much a test does: "short" in tools/check, "full" in tools/check --full, "long" in tools/check --long.
+# The amount of work of a test: "short" in tools/check, "full" in tools/check --full, "long" in tools/check --long.
 TIER = os.environ.get("CUDATRACE_TIER", "short")
 LONG = TIER == "long"
 LONG_LIMITS = 30  # tools/check --long multiplies Meson's limits by this
-# The test's own end, for each wait and for all of it. Meson gives it, 20 seconds before its own.
+# The test's own deadline, for each wait and for the whole test. Meson passes it, 20 seconds before Meson's own limit.
 DEADLINE_S = float(os.environ.get("CUDATRACE_TEST_DEADLINE", "380")) * (LONG_LIMITS if LONG else 1)
 
 sys.path.insert(0, str(SOURCE / "tests/simcuda"))
-import counts  # noqa: E402: lies beside the driver that writes them
+import counts  # noqa: E402: next to the driver that writes the counts
 from needs import NOBODY, can, causes, free_shm, have_shm, mount_namespace, needs, refused, skip  # noqa: E402, F401: for the tests
 
 
 def check(condition, *what):
-    """An assertion that survives python -O and says what it saw."""
+    """An assertion that survives python -O and prints the values it checked."""
     if not condition:
         raise AssertionError(" ".join(str(w) for w in what))
 
@@ -71,12 +71,12 @@ def equal(seen, wanted, what=""):
 
 
 def by_tier(short, full, long=None):
-    """Returns the value of the tier that runs. Without a value of its own, the long tier has the full one's."""
+    """Returns the value for the current tier. The long tier uses the full tier's value if it has none of its own."""
     return {"short": short, "full": full, "long": full if long is None else long}[TIER]
 
 
 def seed():
-    """The seed of the test's random choices: fixed, or random in the long tier. CUDATRACE_SEED sets it."""
+    """Returns the seed of the test's random choices: fixed, or random in the long tier. CUDATRACE_SEED sets it."""
     chosen = os.environ.get("CUDATRACE_SEED") or (random.SystemRandom().randrange(1 << 32) if LONG else 1)
     print(f"CUDATRACE_SEED={chosen}", flush=True)
     return int(chosen)
@@ -84,8 +84,8 @@ def seed():
 
 @functools.cache
 def end_in_time():
-    """Fails the test when its deadline is over, wherever it waits. Its sessions then report and clean up, which they could not
-    if Meson killed it."""
+    """Fails the test at its deadline, wherever it waits. Its sessions then report and clean up, which they could not do if Meson
+    killed the test."""
     def over(*_):
         raise AssertionError(f"the test took more than {DEADLINE_S:.0f} s, its deadline")
 
@@ -94,8 +94,8 @@ def end_in_time():
 
 
 def wait_for(what, condition):
-    """Checks the condition until it is true. Returns its value. Fails after the deadline. The pauses between checks leave the
-    processor to the programs that are waited for."""
+    """Checks the condition until it is true. Returns its value. Fails after the deadline. Pauses between checks, to leave the
+    processor to the programs under test."""
     deadline, pause_s = time.monotonic() + DEADLINE_S, 0.001
     while not (value := condition()):
         check(time.monotonic() < deadline, "waited in vain for", what)
@@ -105,7 +105,7 @@ def wait_for(what, condition):
 
 
 def on_terminal(columns, *command, **env):
-    """Runs a command on a terminal of that width. Returns what it prints there and on standard error."""
+    """Runs a command on a terminal of that width. Returns its output there and on standard error."""
     here, there = pty.openpty()
     fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     child = subprocess.Popen(list(map(str, command)), stdout=there, stderr=subprocess.PIPE, env=dict(os.environ, TERM="xterm", **env))
@@ -114,7 +114,7 @@ def on_terminal(columns, *command, **env):
     while True:
         try:
             piece = os.read(here, 65536)
-        except OSError:  # its last writer has gone
+        except OSError:  # all writers have closed it
             break
         if not piece:
             break
@@ -130,7 +130,7 @@ def first_thread_has_ended(pid):
 
 
 class Session:
-    """A session with a name, a directory and a database of its own; all of it is gone at the end."""
+    """A session with a name, a directory and a database of its own. Everything is removed at the end."""
 
     numbers = itertools.count()
 
@@ -149,8 +149,8 @@ class Session:
         return self
 
     def end_all(self):
-        """Every process that has this session in its environment: a failed test's programs leave children of their own, which
-        keep the shared memory that the next test needs."""
+        """Kills every process that has this session in its environment. A failed test's programs leave children, which keep shared
+        memory that the next test needs."""
         mine = f"CUDATRACE_SESSION={self.name}".encode()
         for folder in glob.glob("/proc/[0-9]*"):
             with contextlib.suppress(OSError):  # ended, or another user's
@@ -198,7 +198,7 @@ class Session:
         return child
 
     def run(self, *command, preload=True, env=None, status=0, **options):
-        """Runs to the end; checks the exit status unless it is None."""
+        """Runs the command to its end. Checks the exit status unless `status` is None."""
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
         options.setdefault("text", True)
@@ -213,17 +213,17 @@ class Session:
         return self.run(CUDATRACE, command, "--session", self.name, *arguments, preload=False, status=status, **options)
 
     def report(self, *options):
-        """{section: rows}"""
+        """Returns {section: rows}."""
         return json.loads(self.run(CUDATRACE, "report", "--db", self.db, "--format", "json", *options, preload=False).stdout)
 
     def trace(self, *command, status=0, **options):
-        """`cudatrace run` of a command."""
+        """Runs a command under `cudatrace run`."""
         return self.cudatrace("run", "--db", self.db, "--", *command, status=status, **options)
 
     # ---- the daemon ----
 
     def start_daemon(self, *options, **popen):
-        """In the foreground of a child of ours; returns once it serves the session."""
+        """Starts it in the foreground, as a child of the test. Returns once it serves the session."""
         log = open(self.dir / "daemon.log", "ab")
         self.daemon = subprocess.Popen(
             [str(self.daemon_program), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log, stderr=log,
@@ -236,14 +236,14 @@ class Session:
         return self.cudatrace("status", *options, status=None).returncode == 0
 
     def wait_until_served(self, *options, daemon=None, may_end=False):
-        """Returns whether it is; it fails, unless it may, when the daemon ends before."""
+        """Returns whether the session is served. Fails if the daemon ends before that, unless it `may_end`."""
         daemon = daemon or self.daemon
         served = wait_for("a daemon that serves", lambda: self.is_served(*options) or daemon.poll() is not None and "ended")
         check(may_end or served is True, "the daemon ended with", daemon.returncode, "and did not serve:", self.log())
         return served is True
 
     def status(self):
-        """{key: the rest of its line} of `cudatrace status`."""
+        """Returns the lines of `cudatrace status` as {key: the rest of the line}."""
         return dict(line.split(" ", 1) for line in self.cudatrace("status").stdout.splitlines() if " " in line)
 
     def log(self):
@@ -259,7 +259,7 @@ class Session:
         self.cudatrace("flush")
 
     def flush_until(self, what, condition):
-        """Flushes until the condition, asked behind each, says something true, which is returned."""
+        """Flushes until the condition, which it checks after each flush, is true. Returns the condition's value."""
         def flushed():
             self.flush()
             return condition()
@@ -276,7 +276,7 @@ class Session:
         return self.rows(sql, *values, db=db)[0][0]
 
     def totals(self):
-        """{(pid, function): calls} of the driver layer."""
+        """Returns {(pid, function): calls} of the driver layer."""
         return {(pid, name): calls for pid, name, calls in self.rows(
             "SELECT pid, totals.name, sum(calls) FROM totals JOIN processes USING (process_id) "
             "WHERE layer = 'driver' GROUP BY pid, totals.name")}
@@ -290,7 +290,7 @@ class Session:
         return {key: calls for key, calls in truth.items() if calls}
 
     def check_identity(self, lost=0, killed=0):
-        """What check_sums() says, and that stored is, of each function, what is in `calls` or has expired."""
+        """Calls check_sums(). For each function, also compares stored with the rows in `calls` plus those that have expired."""
         self.check_sums(lost, killed)
         equal(self.rows(
             "WITH seen AS (SELECT process_id, layer, name, count(*) AS calls, count(*) FILTER (WHERE status NOT IN (0, 600)) AS failed "
@@ -301,8 +301,8 @@ class Session:
             "functions whose stored, expired or failed are not the numbers of their rows")
 
     def check_sums(self, lost=0, killed=0):
-        """calls = stored + lost + skipped, and all the sums agree with each other and with the number of rows. Each thread that was
-        `killed` may have counted its last loss by function and not yet by cause; None where processes lie about their losses."""
+        """Checks that calls = stored + lost + skipped, and that all sums agree with each other and with the number of rows. Each of the
+        `killed` threads may have counted its last loss by function and not yet by cause. Pass None if processes report false losses."""
         equal(self.rows("SELECT * FROM totals WHERE calls <> stored + lost + skipped"), [], "broken identities")
         equal(self.value("SELECT (SELECT ifnull(sum(stored - expired), 0) FROM totals) - (SELECT count(*) FROM call)"), 0,
               "rows that no total counts")
@@ -318,7 +318,7 @@ class Session:
             "processes whose threads' calls do not add up")
         if lost is not None:
             seen = self.value("SELECT ifnull(sum(lost), 0) FROM totals")
-            # With little shared memory more calls may be lost.
+            # With little shared memory, more calls may be lost.
             more = self.value("SELECT ifnull(sum(calls), 0) FROM losses WHERE cause = 'memory'") if "memory" in causes() else 0
             check(lost <= seen <= lost + more, "calls lost are", seen, "and should be", lost, "and for want of memory at most", more)
         by_function, by_cause = self.rows("SELECT (SELECT ifnull(sum(lost), 0) FROM totals), "
@@ -329,7 +329,7 @@ class Session:
         check(killed is None or pressed <= skipped, "skipped under pressure, by thread", pressed, "and by function", skipped)
 
     def check_truth(self, **only):
-        """Every call that the driver counted is in the trace, and no other."""
+        """Checks that every call that the driver counted is in the trace, and no other."""
         seen, truth = self.totals(), self.truth()
         wrong = {key: (seen.get(key, 0), truth.get(key, 0)) for key in seen.keys() | truth.keys()
                  if seen.get(key, 0) != truth.get(key, 0)}
@@ -344,9 +344,9 @@ def fifo(directory, name):
 
 
 class HungCall:
-    """A program that makes its calls and then one that does not return, cuCtxSynchronize, which it is in when the block begins.
-    `release()` lets it go on to its end, `kill()` ends it there, as the end of the block does. `within` is what runs it,
-    `start` starts it in place of the session's."""
+    """A program that makes its calls, and then a call of cuCtxSynchronize that does not return. When the block begins, the program is
+    in that call. `release()` lets it continue to its end. `kill()` ends it in the call, and so does the end of the block. `within` is a
+    command that runs it, and `start` replaces the session's start()."""
 
     def __init__(self, session, *options, within=(), program=WORKLOADS / "hang", start=None, env=None, **popen):
         self.session, self.command, self.popen = session, [*within, program, *options], popen
@@ -386,11 +386,11 @@ class HungCall:
 
 
 def refuse_system_call(name, error):
-    """In a program-to-be (preexec_fn): from now on the system call fails so, as under a container's filter."""
+    """Call this in a new process (preexec_fn). The system call then fails with the error, as under a container's filter."""
     number = {"linkat": {"x86_64": 265, "aarch64": 37}, "pidfd_open": {"x86_64": 434, "aarch64": 434},
               "unshare": {"x86_64": 272, "aarch64": 97}}[name][platform.machine()]
     set_no_new_privs, set_seccomp, mode_filter = 38, 22, 2
-    load_number, equals, give = 0x20, 0x15, 0x06  # BPF: of seccomp_data the first word; jump; return
+    load_number, equals, give = 0x20, 0x15, 0x06  # BPF: load the first word of seccomp_data; jump; return
     deny, allow = 0x50000, 0x7FFF0000
     program = b"".join(struct.pack("HBBI", *row) for row in (
         (load_number, 0, 0, 0), (equals, 0, 1, number), (give, 0, 0, deny | error), (give, 0, 0, allow)))

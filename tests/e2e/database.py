@@ -1,5 +1,5 @@
-"""Databases that are not ours to write: foreign, damaged, newer, of another boot, on a full disk. What a daemon leaves is one plain
-file, which the next daemon goes on with."""
+"""Tests databases that cudatrace must not write: foreign, damaged, newer, of another boot, on a full disk. A daemon leaves one plain
+file, and the next daemon continues in it."""
 import contextlib
 import signal
 import sqlite3
@@ -14,7 +14,7 @@ with Session() as s:
         equal(done.stderr.count("\n"), 1, f"lines of {done.stderr!r}")
         check(says in done.stderr, done.stderr)
         equal(path.read_bytes(), before, f"the bytes of {path}")
-        # A run does not start the command either.
+        # `run` does not start the command either.
         ran = s.dir / "ran"
         done = s.run(CUDATRACE, "run", "--session", s.name, "--db", path, "--", "touch", ran, preload=False, status=1)
         check(not ran.exists(), "the command ran")
@@ -45,13 +45,13 @@ with Session() as s:
     damaged.write_bytes(s.db.read_bytes()[:4096] + b"\xff" * 8192)
     refused(damaged, "damaged.db")
 
-    # Another program's lock, on a file that is whole.
+    # Another program has locked an undamaged file.
     with contextlib.closing(sqlite3.connect(s.db, isolation_level=None)) as locked:
         locked.execute("BEGIN EXCLUSIVE")
         done = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", "true", preload=False, status=1)
         check("is locked by another program" in done.stderr and "run: nothing was started: " in done.stderr, done.stderr)
 
-    # Another boot: the next numbered file, and the old one stays as it was.
+    # After another boot, the trace is in the next numbered file, and the old file does not change.
     with sqlite3.connect(s.db) as connection:
         connection.execute("UPDATE meta SET value = 'another boot' WHERE key = 'boot_id'")
     connection.close()
@@ -60,13 +60,13 @@ with Session() as s:
     equal(s.db.read_bytes(), old, "the database of another boot")
     check(s.value("SELECT count(*) FROM calls", db=s.dir / "trace.2.db") >= 100, "the next file")
 
-    # A current folder that is gone.
+    # A deleted current folder.
     gone = s.dir / "gone"
     script = f"mkdir {gone} && cd {gone} && rmdir {gone} && exec {CUDATRACE} run --session {s.name} -- true"
     done = s.run("sh", "-c", script, preload=False, status=2)
     check("--db trace.db: the current folder is deleted: change to another one" in done.stderr, done.stderr)
 
-    # A full disk at start: said, and nothing left behind.
+    # A full disk at start is reported, and nothing is left.
     mount = s.dir / "full"
     mount.mkdir()
     script = f"mount -t tmpfs -o size=16k none {mount} && {DAEMON} --session {s.name} --db {mount}/trace.db; " \
@@ -77,7 +77,7 @@ with Session() as s:
         equal(done.stderr.count("\n"), 1, f"lines of {done.stderr!r}")
         check("full" in done.stderr, done.stderr)
 
-LOG = b"\2\2"  # bytes 18 and 19 of a database that wants a write-ahead log
+LOG = b"\2\2"  # bytes 18 and 19 of a database that needs a write-ahead log
 
 
 def is_plain(path):
@@ -88,7 +88,7 @@ def calls(s, db=None):
     return int(s.run(CUDATRACE, "sql", "--db", db or s.db, "--format", "csv", "SELECT count(*) FROM calls", preload=False).stdout.split()[1])
 
 
-# A finished trace is one plain file. A later daemon goes on in it, with a log, and leaves it plain again.
+# A finished trace is one plain file. A later daemon continues in it, with a log, and leaves it plain again.
 with Session() as s:
     for n in (1, 2):
         s.start_daemon()
@@ -97,8 +97,8 @@ with Session() as s:
         s.stop_daemon()
         check(is_plain(s.db), "a finished trace is not plain:", *s.dir.iterdir())
         equal(s.value("SELECT count(*) FROM processes"), n, "processes")
-    # A file that another program is reading stays as it is: the trace goes on in the next one. Closing the file in this process would
-    # drop the reader's lock.
+    # A file that another program is reading does not change, and the trace continues in the next file. Closing the file in this
+    # process would drop the reader's lock.
     before = s.db.read_bytes()
     with contextlib.closing(sqlite3.connect(s.db)) as reader:
         reading = reader.execute("SELECT * FROM call")
@@ -111,7 +111,7 @@ with Session() as s:
     check(is_plain(second), "the next file is not plain")
     equal(calls(s), s.value("SELECT count(*) FROM calls") + s.value("SELECT count(*) FROM calls", db=second), "calls of both files")
 
-# A reader keeps the log of the file that it reads. Of a trace that goes on, the file before is plain.
+# A reader keeps the log of the file that it reads. If the trace continues, the previous file is plain.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "calls", "--calls", 100)
@@ -125,7 +125,7 @@ with Session() as s:
         check(not is_plain(s.dir / "trace.2.db"), "the log was taken from a reader")
         equal(reader.execute("SELECT count(*) FROM calls").fetchone(), (0,), "calls of the next file")
 
-# `export --format sqlite` makes one plain file of what a killed daemon left, and of what a daemon writes.
+# `export --format sqlite` makes one plain file of the files of a killed daemon, and of a trace that a daemon writes.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "calls", "--calls", 100)

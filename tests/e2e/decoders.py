@@ -1,6 +1,6 @@
-"""Tests that the trace says what calls are about: handles, addresses, attributes and bytes as the program passed them,
-whether the call succeeded or not; allocations with their frees; who waits for which event. The program prints what the
-trace must say."""
+"""Tests that the trace has the objects of calls: handles, addresses, attributes and bytes as the program passed them, whether the
+call succeeded or not. It also has allocations with their frees, and the stream and the event of each wait. The program prints the rows
+that the trace must have."""
 import re
 
 from cudatrace_test import SOURCE, Session, WORKLOADS, check, equal
@@ -9,7 +9,7 @@ PROGRAM = WORKLOADS / "objects"
 
 
 def said(s, pid):
-    """Returns the calls of the trace, written as the program prints them."""
+    """Returns the calls of the trace in the format that the program prints."""
     calls = {}
     for call_id, name, status, size in s.rows(
             "SELECT call_id, name, status, bytes FROM calls WHERE pid = ? ORDER BY call_id", pid):
@@ -31,7 +31,7 @@ def check_calls(s, mode, **env):
     check(len(wanted) >= 5, "calls printed", len(wanted))
     names = {line.split()[1] for line in wanted}
     seen = [line for line in said(s, program.pid) if line.split()[1] in names and line.split()[2] == wanted[0].split()[2]]
-    if mode in ("streams", "lookups"):  # there the program makes some of its calls without telling
+    if mode in ("streams", "lookups"):  # in these modes, the program does not print all of its calls
         seen = [line for line in seen if line in set(wanted)]
     equal(seen, wanted, f"{mode}: calls in the trace")
     return program.pid, printed, names
@@ -56,7 +56,7 @@ with Session() as s:
             check_rows("allocation", printed, s.rows(ALLOCATIONS, pid))
     equal(s.value("SELECT count(*) FROM allocations WHERE freed_ns < allocated_ns"), 0, "freed before allocated")
 
-    # Every row of the table of objects that the driver has, and every decoder of memory, was asked for.
+    # Every row of the driver's table of objects, and every decoder of memory, was tested.
     decoders = dict(re.findall(r"^ROW\((\w+),.*, (\w+)\)$", (SOURCE / "hook/function/driver_api.def").read_text(), re.M))
     listed = set(re.findall(r"^OBJECTS(?:_ALWAYS)?\((\w+),", (SOURCE / "hook/decode/objects.def").read_text(), re.M))
     listed |= set(re.findall(r"^void ct_decode_(\w+)\(const", (SOURCE / "hook/decode/decode_memory.c").read_text(), re.M))
@@ -80,7 +80,7 @@ with Session() as s:
     pid, printed, _ = check_calls(s, "lookups")
     check_rows("allocation", printed, s.rows(ALLOCATIONS, pid))
 
-    # Loads of code: what, how much, and only those that succeeded.
+    # Loads of code: kind, bytes, and only successful loads.
     equal(s.rows("SELECT what, bytes, count(*) FROM module_loads GROUP BY what, bytes"),
           [("library", None, 1), ("library", 1, 1), ("library", 4321, 1), ("library", 6168, 1),
            ("module", None, 1), ("module", 13, 1), ("module", 4321, 1), ("module", 5112, 1), ("module", 6168, 1)],

@@ -1,4 +1,4 @@
-"""cudatrace diff says what differs between two traces of which the difference is known."""
+"""Tests that cudatrace diff reports the differences of two traces whose differences are known."""
 import json
 
 from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal

@@ -1,5 +1,5 @@
-"""Tests that the documents point at things that exist (files, headings, pictures), that each command has its page, that the README's
-commands print the output it shows, and that the changelog has the version."""
+"""Tests that links in the documents have targets (files, headings, pictures), and that each command has its page. The README's
+commands must print the output that it shows, and the changelog must have the version."""
 import lzma
 import pathlib
 import re
@@ -44,7 +44,7 @@ for command in commands:
         for option in re.findall(r"(?<=\s)--[a-z-]+", line.partition(" -- ")[0].partition("#")[0].partition("&&")[0].partition("|")[0]):
             check(option in options, f"docs/commands/{command}.md uses", option, "which the command does not have")
 
-# The version is written in meson.build alone. The changelog has it below the heading Unreleased.
+# Only meson.build has the version. The changelog has it below the heading Unreleased.
 versions = re.findall(r"^## \[(.*?)\](?: - \d{4}-\d\d-\d\d)?$", (SOURCE / "CHANGELOG.md").read_text(), re.M)
 for program in CUDATRACE, DAEMON:
     printed = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
@@ -52,7 +52,7 @@ for program in CUDATRACE, DAEMON:
 equal(versions[0], "Unreleased", "the first heading of the changelog")
 
 def examples(heading):
-    """[(command, lines of its output)] of the blocks below a heading of the README. A command's lines end with its last quote."""
+    """Returns [(command, lines of its output)] of the blocks below a heading of the README. A command ends at its last quote."""
     section = (SOURCE / "README.md").read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     found = []
     for block in re.findall(r"^```console\n(.*?)^```$", section, re.M | re.S):
@@ -65,8 +65,8 @@ def examples(heading):
 
 
 def pattern(line, numbers):
-    """A regular expression for a line of output; `…` is the rest of a line, or any lines. Unless `numbers` count, others do as well, and
-    a call that has been open for 0.0 seconds may have returned."""
+    """Returns a regular expression for a line of output. `…` is the rest of a line, or any lines. Unless `numbers` is set, any numbers
+    match, and a call that has been open for 0.0 seconds may have returned."""
     if line == "…":
         return r"(?:.*\n)*?"
     text = re.escape(line.removesuffix("…").rstrip())
@@ -78,7 +78,7 @@ def pattern(line, numbers):
 
 
 def check_examples(s, heading, numbers=True):
-    """Returns the outputs."""
+    """Runs the examples and checks their outputs. Returns the outputs."""
     printed = []
     for command, lines in examples(heading):
         equal(command[0], "cudatrace", "the command of an example")
@@ -92,7 +92,7 @@ with Session() as s:
     s.db.write_bytes(lzma.decompress((SOURCE / "tests/fixtures/h200-training.db.xz").read_bytes()))
     check_examples(s, "Where does the time go")
 
-# Four workers wait for the GPU again and again. One never returns from that: its call is the oldest open call once the others have begun
+# Four workers wait for the GPU again and again, and one never returns. Its call is the oldest open call once the others have begun
 # later ones.
 with Session() as s:
     s.start_daemon()

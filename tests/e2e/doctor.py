@@ -1,4 +1,4 @@
-"""`cudatrace doctor` says what is not traced and why, with status 1, and nothing is missed where nothing is."""
+"""Tests that `cudatrace doctor` reports what is not traced and why, with status 1. If everything is traced, it reports no problem."""
 import contextlib
 import os
 import pathlib
@@ -27,7 +27,7 @@ input()
 
 
 def doctor(s, *arguments, status, env=None, session=True, tool=CUDATRACE, **options):
-    """[(verdict, subject, sentence)] of what it says."""
+    """Returns [(verdict, subject, sentence)] of its output."""
     named = ("--session", s.name) if session is True else ("--session", session) if session else ()
     done = s.run(tool, "doctor", *named, *arguments, preload=False, status=status, env=env, **options)
     equal(done.stderr, "", "its standard error")
@@ -60,7 +60,7 @@ def compiled(s, name, source, *flags):
 
 @contextlib.contextmanager
 def held(s, *arguments, before=(), hook=True, **options):
-    """A program whose calls are done, and which waits."""
+    """A program that has made its calls and waits."""
     with fifo(s.dir, f"hold{len(s.children)}") as hold:
         program = s.start(*before, CALLS, "--calls", 200, "--hold", hold, *arguments, preload=hook,
                           stdout=subprocess.PIPE, **options)
@@ -124,7 +124,7 @@ with Session() as s:  # the machine, without a daemon
     lines = doctor(s, "--db", nasty, status=0)
     says(lines, "ok", "database", r"a\x1b]0;owned\x07b\xe2\x80\xaec\xd8\x9c is not there yet")
 
-    # Wrong usage, and processes and programs that doctor cannot look at.
+    # Wrong usage, and processes and programs that doctor cannot read.
     refuses(s, 2, "--", text="no command behind --")
     refuses(s, 2, "12", "13", text="one process at a time")
     refuses(s, 2, "0", text="no process number")
@@ -138,7 +138,7 @@ with Session() as s:  # the machine, without a daemon
     equal({name for name in os.listdir("/dev/shm") if s.name in name}, set(), "what all that left behind")
 
 if can("several users", "a daemon's name that is another user's"):
-    with Session() as s:  # a control segment of another user does not count, whatever its name is
+    with Session() as s:  # another user's control segment does not count, whatever its name is
         s.start_daemon()
         path = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"
         says(doctor(s, status=0, cwd=s.dir), "ok", "daemon", f"process {s.daemon.pid} serves it")
@@ -146,7 +146,7 @@ if can("several users", "a daemon's name that is another user's"):
         says(doctor(s, "--db", s.dir / "other.db", status=0), "note", "daemon", "none serves it: ")
         os.chown(path, 0, 0)
 
-with Session() as s:  # a trace whose first file is gone is named by that one still
+with Session() as s:  # a trace whose first file is gone still has its name
     s.start_daemon()
     s.daemon.send_signal(signal.SIGHUP)
     wait_for("the second file", lambda: (s.dir / "trace.2.db").exists())
@@ -155,7 +155,7 @@ with Session() as s:  # a trace whose first file is gone is named by that one st
     says(doctor(s, "--db", s.db, status=0), "ok", "database", "is being written")
     says(doctor(s, "--db", s.dir / "other.db", status=1), "miss", "database", "leave --db away")
 
-with Session() as s:  # a socket that says no end of things
+with Session() as s:  # a socket that sends data without end
     s.start_daemon()
     path = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.sock"
     os.rename(path, path + ".away")
@@ -175,7 +175,7 @@ with Session() as s:  # a socket that says no end of things
         talker.join()
     os.rename(path + ".away", path)
 
-with Session() as s:  # files of commands, which are not run
+with Session() as s:  # files of commands; doctor does not run them
     ran = s.dir / "ran"
     alone = compiled(s, "static", "int main(void) { return 0; }\n", "-static")
     lines = doctor(s, "--dry-run", "--", alone, status=1, cwd=s.dir)
@@ -205,12 +205,12 @@ with Session() as s:  # files of commands, which are not run
         other.chmod(0o4755)
         says(doctor(s, "--dry-run", "--", other, status=1, cwd=s.dir), "miss", "program", "is set-user-ID")
         os.chown(other, 0, 0)
-        other.chmod(0o4755)  # gives root nothing that root has not
+        other.chmod(0o4755)  # gives root no right that it does not have
         says(doctor(s, "--dry-run", "--", other, status=0, cwd=s.dir), "ok", "program", "takes LD_PRELOAD")
 
-# Commands that are started: what happens in them.
+# Commands that doctor starts.
 with Session() as s:
-    # What is looked for ends the command. Where nothing does, the test's own deadline comes first.
+    # The event that doctor waits for ends the command. If there is none, the test's own deadline comes first.
     def started(*command, status, wait="1h"):
         return doctor(s, "--wait", wait, "--", *command, status=status, cwd=s.dir)
 
@@ -224,12 +224,12 @@ with Session() as s:
     says(started("sleep", "1000", status=0, wait="1s"), "note", "started", "ended after 1 s without a call")
     says(started("env", "-u", "LD_PRELOAD", CALLS, status=1), "miss", "hook", f"{CALLS} loads the driver and not the hook: it was started "
          "without LD_PRELOAD")
-    silent = (sys.executable, "-c", "import ctypes; ctypes.CDLL('libcuda.so.1')")  # doctor looks at it when it ends
+    silent = (sys.executable, "-c", "import ctypes; ctypes.CDLL('libcuda.so.1')")  # doctor checks it when it ends
     says(started(*silent, status=1), "miss", "recording", "loads driver and hook, and records nothing")
     if can("mount namespaces", "a command with a /dev/shm of its own"):
         private = (*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$0" "$@"', CALLS, "--calls", 5)
         says(started(*private, status=1), "miss", "container", f"{CALLS} loads driver and hook, and has a /dev/shm of its own")
-    # Ctrl-C ends the command, too, and leaves nothing.
+    # Ctrl-C ends the command, too, and leaves no files.
     with fifo(s.dir, "began") as began:
         asked = subprocess.Popen([CUDATRACE, "doctor", "--", "sh", "-c", f"echo $$ >{began}; exec sleep 1000"], cwd=s.dir,
                                  stdout=subprocess.DEVNULL, env=s.env(preload=False, TMPDIR=s.dir))
@@ -275,7 +275,7 @@ with Session() as s, Session() as second:  # processes
                            ("names", "682 functions of the driver by their names")):
             with held(s, env={"CUDATRACE_WAY": way, "LD_LIBRARY_PATH": f"{SIMCUDA}/580"}) as program:
                 says(doctor(s, program.pid, status=0), "ok", "ways", words)
-    # Two and three drivers, each a file of its own: the hook takes two.
+    # Two and three drivers, each a file of its own. The hook supports two.
     copies = [shutil.copy(SIMCUDA / "libcuda.so.1", s.dir / f"libcuda.so.{number}") for number in (1, 2, 3)]
     for count, verdict, words in ((2, "note", "without their details"), (3, "miss", "only the first 2 to be loaded are traced")):
         program = s.start(sys.executable, "-c", DRIVERS, *copies[:count], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -286,7 +286,7 @@ with Session() as s, Session() as second:  # processes
         says(lines, verdict, "drivers", words)
         program.communicate("\n")
         equal(program.returncode, 0, "its status")
-    # A process whose first thread has ended is one still.
+    # A process whose first thread has ended is still a process.
     with held(s, "--first-ends", 1) as program:
         wait_for("the first thread's end", lambda: first_thread_has_ended(program.pid))
         lines = doctor(s, program.pid, status=0, session=None)
@@ -296,7 +296,7 @@ with Session() as s, Session() as second:  # processes
     says(doctor(s, "--db", s.dir / "other.db", status=1), "miss", "database", f"the daemon writes {s.db}")
     says(doctor(second, "--db", s.db, status=1), "miss", "database", f"process {s.daemon.pid} writes it for another")
 
-    # Calls that the user has left out, and a library that comes before the hook.
+    # Calls that the user has left out, and a library that is loaded before the hook.
     s.cudatrace("set", "--calls", "!cuMem*")
     with held(s) as program:
         lines = doctor(s, program.pid, status=1)
@@ -321,10 +321,10 @@ with Session() as s, Session() as second:  # processes
     with held(s, hook=False, env={"LD_PRELOAD": "/nowhere/libcudatrace.so"}, stderr=subprocess.DEVNULL) as program:
         says(doctor(s, program.pid, status=1), "miss", "hook", "the loader did not find it there")
 
-    # The doctor leaves no trace of itself, with the hook in it as well.
+    # The doctor is not in the trace, even with the hook loaded into it.
     s.flush()
     processes = s.value("SELECT count(*) FROM processes")
-    # A doctor built with AddressSanitizer refuses to start with the hook before the sanitizer's library; this option lets it.
+    # A doctor built with AddressSanitizer refuses to start with the hook before the sanitizer's library. This option permits it.
     s.run(CUDATRACE, "doctor", "--session", s.name, env={"ASAN_OPTIONS": "verify_asan_link_order=0"})
     s.flush()
     equal(s.value("SELECT count(*) FROM processes"), processes, "processes after the doctor was traced")
@@ -339,7 +339,7 @@ with Session() as s, Session() as second:  # processes
         s.start_daemon()
         says(doctor(s, program.pid, status=0), "ok", "recording", "functions so far: ")
 
-with Session() as s:  # a daemon that does not answer, rings that ran full, and a process with shared memory of its own
+with Session() as s:  # a daemon that does not answer, full rings, and a process with shared memory of its own
     s.start_daemon("--ring", "64K")
     s.daemon.send_signal(signal.SIGSTOP)
     with held(s, "--calls", 20000) as program:
@@ -354,13 +354,13 @@ with Session() as s:  # a daemon that does not answer, rings that ran full, and 
             lines = doctor(s, program.pid, status=1)
             says(lines, "miss", "container", "has a /dev/shm of its own")
 
-    # As another user: neither this one's database nor this one's processes.
+    # As another user, without access to this user's database and processes.
     if can("several users", "what another user is told"):
         s.dir.chmod(0o755)
         tool = s.dir / CUDATRACE.name
         s.db.chmod(0o644)
         (s.dir / "mine").mkdir()
-        for file in CUDATRACE, HOOK, SIMCUDA / "libcuda.so.1":  # the build may lie in a home
+        for file in CUDATRACE, HOOK, SIMCUDA / "libcuda.so.1":  # the build may be in a home
             shutil.copy(file, s.dir)
         his = {"SIMCUDA_COUNTS": "", "CUDATRACE_HOOK": s.dir / HOOK.name, "LD_LIBRARY_PATH": s.dir}
         lines = doctor(s, "--db", s.db, status=1, user=NOBODY, cwd="/", env=his, tool=tool)
@@ -370,7 +370,7 @@ with Session() as s:  # a daemon that does not answer, rings that ran full, and 
         with held(s) as program:
             refuses(s, 1, program.pid, text="ask as its user, or as root", user=NOBODY, cwd="/", tool=tool)
 
-with Session() as s:  # somebody's index, which is kept right, and costs
+with Session() as s:  # an index that a user made: the daemon maintains it, at a cost
     s.start_daemon()
     for sql, verdict in (("CREATE INDEX mine ON call (duration_ns)", True), ("DROP INDEX mine", False)):
         with contextlib.closing(sqlite3.connect(s.db, timeout=30)) as connection:

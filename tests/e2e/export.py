@@ -1,5 +1,5 @@
-"""cudatrace export: what other programs read is what the trace has, each call once, in every format; of windows, processes,
-functions and layers alone; over several files; with calls that last long, and that do not return."""
+"""Tests that cudatrace export gives other programs the calls of the trace, each once, in every format. Exports are also limited to
+windows, processes, functions and layers, and cover several files, long calls, and calls that do not return."""
 import collections
 import csv
 import io
@@ -28,7 +28,7 @@ def ids(s, condition="1", *arguments):
 
 
 def check_events(events, wanted):
-    """In the order of time, a begin and an end for each call, those of a thread one inside of the other."""
+    """Checks that events are in order of time, with a begin and an end for each call, and that a thread's calls are nested."""
     equal([e["ts"] for e in events], sorted(e["ts"] for e in events), "the order of events")
     equal(sorted(e["op_id"] for e in events if e["phase"] == "B"), wanted, "calls that begin")
     equal([e["op_id"] for e in events if e["phase"] == "E"], wanted, "calls that return, in that order")
@@ -37,7 +37,7 @@ def check_events(events, wanted):
         stack = stacks[event["pid"], event["tid"]]
         if event["phase"] == "B":
             stack.append(event["op_id"])
-        elif event["layer"] != "nvtx":  # ranges need not be one inside of the other
+        elif event["layer"] != "nvtx":  # ranges need not be nested
             check(event["op_id"] in stack, "a call returns that did not begin", event)
             inner = [other for other in stack[stack.index(event["op_id"]) + 1:] if other not in nvtx_ids]
             equal(inner, [], f"calls that go on when the one around them returns: {event}")
@@ -46,7 +46,7 @@ def check_events(events, wanted):
 
 nvtx_ids = set()
 
-# A real training: all layers, ranges, a second file of nothing.
+# A real training: all layers, ranges, a second, empty file.
 with Session() as s:
     s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     nvtx_ids = set(ids(s, "layer = 'nvtx'"))
@@ -80,7 +80,7 @@ with Session() as s:
           s.rows("SELECT call_id, pid, tid, layer, name, category, depth, duration_ns, status, ifnull(status_name, ''), "
                  "CAST(ifnull(bytes, '') AS TEXT) FROM calls ORDER BY call_id"), "csv")
 
-    # chrome: each call a slice, arrows from the runtime's calls to the driver's inside of them, memory.
+    # chrome: a slice for each call, arrows from the runtime's calls to the driver calls inside them, memory.
     s.run(CUDATRACE, "export", "--db", s.db, "--output", s.dir / "trace.json", preload=False)
     trace = json.loads((s.dir / "trace.json").read_text())["traceEvents"]
     kinds = collections.defaultdict(list)
@@ -120,7 +120,7 @@ with Session() as s:
                               capture_output=True, text=True)
         equal((done.returncode, done.stdout.strip()), (0, str(len(everything))), "what jq counts in lines")
 
-    # A part of it.
+    # Parts of the trace.
     middle = everything[len(everything) // 3], everything[len(everything) // 2]
     for options, condition in ((("--layers", "driver"), "layer = 'driver'"),
                                (("--layers", "driver,ioctl", "--calls", "cuMemcpy*,!*Async*"),
@@ -138,7 +138,7 @@ with Session() as s:
         check(f"export: the trace has no process {pid + 1}" in done.stderr and done.stdout == "", "a process that is not there", done.stderr)
     check(not (s.dir / "none.sqlite").exists(), "a file of nothing")
 
-# Long calls, over several files; one that has not returned.
+# Long calls, over several files, and a call that has not returned.
 with Session() as s:
     nvtx_ids = set()
     s.start_daemon()
@@ -161,7 +161,7 @@ with Session() as s:
               "calls that have not returned")
     s.flush()
 
-    # A failed export leaves no file behind. A wrong format or moment is named.
+    # A failed export leaves no file. The error names a wrong format or moment.
     for options, status, says in ((("--output", s.dir / "none" / "x"), 1, "cannot write"), (("--output", "/dev/full/x"), 1, "cannot write"),
                                   (("--from", "soon"), 2, "--from soon"), (("--from", "5", "--to", "4"), 2, "ends before it begins"),
                                   (("--layers", "gpu"), 2, "--layers gpu"), (("--calls", "cu Mem"), 2, "--calls cu Mem"), (("--pid", "x"), 2, "--pid x"),

@@ -1,5 +1,5 @@
-"""cudatrace export to perfetto and nsys: a decoder of others reads the one, SQL as people write it for Nsight Systems asks the
-other, and both say what the trace says. Ranges that were started and marks, which lie across the others, in all formats."""
+"""Tests cudatrace export to perfetto and nsys. Protobuf's decoder reads the first, and typical SQL for Nsight Systems queries the other.
+Both must agree with the trace. Also tests marks and started ranges, which cross other ranges, in all formats."""
 import collections
 import json
 import lzma
@@ -26,7 +26,7 @@ def export(s, form, *options):
 # ---- perfetto ----
 
 def decode(path):
-    """The packets, [{field: [value]}], as protobuf's own decoder prints them."""
+    """Returns the packets, [{field: [value]}], as protobuf's own decoder prints them."""
     with open(path, "rb") as trace:
         done = subprocess.run(["protoc", f"--proto_path={SOURCE / 'tools/cli/export'}", "--decode=perfetto.Trace", "perfetto.proto"],
                               stdin=trace, capture_output=True, text=True)
@@ -51,12 +51,12 @@ def decode(path):
 
 
 def text(value):
-    """A string as protoc prints it, escapes and all."""
+    """Converts a string from the form that protoc prints, with escapes."""
     return value if '"' not in value[:1] else value[1:-1].encode().decode("unicode_escape").encode("latin-1").decode()
 
 
 def read_perfetto(path):
-    """Returns clocks, tracks and events of a file, with names in the place of their numbers."""
+    """Returns clocks, tracks and events of a file, with names in place of their numbers."""
     names = {kind: {} for kind in ("event_categories", "event_names", "debug_annotation_names", "debug_annotation_string_values")}
     tracks, events, clocks = {}, [], None
     for number, packet in enumerate(decode(path)):
@@ -89,7 +89,7 @@ def read_perfetto(path):
 
 
 def slices(events):
-    """[(begin, end)] of all slices, one inside of the other on each track; and those that do not end."""
+    """Returns [(begin, end)] of all slices, which are nested on each track, and the slices that do not end."""
     open_slices, whole = collections.defaultdict(list), []
     for event in sorted(events, key=lambda e: e["at"]):  # a stable sort, as in the programs that read the file
         stack = open_slices[event["track"]]
@@ -125,7 +125,7 @@ def check_perfetto(s, condition="1", options=()):
             equal(tracks[track["parent_uuid"][0]]["process"][0]["pid"], [str(pid)], "whose range it is")
         else:
             equal((track["thread"][0]["pid"], track["thread"][0]["tid"]), ([str(pid)], [str(tid)]), "whose call it is")
-    # On tracks of their own lie ranges that were started, and what really begins in one that ends before it.
+    # Separate tracks have the started ranges, and the slices that begin in a range and end after it.
     for pid, tid, kind, start_ns, end_ns in across:
         check(kind == "start" or any(p == pid and t == tid and k != "start" and b <= start_ns < e < end_ns
                                      for (p, t, b, *_, k), e in ((row, key) for key, row in wanted.items())), "lies across nothing", start_ns)
@@ -133,7 +133,7 @@ def check_perfetto(s, condition="1", options=()):
     return tracks, events, whole, still_open
 
 
-# ---- Nsight Systems: what people ask of its files, in words of our own ----
+# ---- Nsight Systems: typical queries, written for this test ----
 
 SUMMARY = """
     SELECT strings.value, count(*), sum(api.end - api.start), min(api.end - api.start), max(api.end - api.start)
@@ -159,8 +159,8 @@ RANGES = """
 
 
 def outermost(s):
-    """Calls of the runtime and the driver that no other such call made."""
-    end, found = collections.Counter(), []  # the last one of each thread
+    """Returns calls of the runtime and the driver that are not inside another such call."""
+    end, found = collections.Counter(), []  # the latest end of each thread
     for row in s.rows("SELECT start_ns, call_id, calls.name, status, pid, tid, layer, threads.name, process_id FROM calls "
                       "LEFT JOIN (SELECT process_id, tid, max(name) AS name FROM threads GROUP BY process_id, tid) AS threads "
                       "USING (process_id, tid) WHERE layer IN ('driver', 'runtime') ORDER BY start_ns, depth"):
@@ -196,7 +196,7 @@ def check_nsys(s):
           s.rows("SELECT name, count(*), sum(duration_ns) FROM calls WHERE layer = 'ioctl' GROUP BY name ORDER BY name"), "ioctls")
     equal(sorted(asked.execute("SELECT pid, globalPid >> 24 & 0xFFFFFF FROM PROCESSES").fetchall()),
           sorted((pid, pid) for pid, in s.rows("SELECT pid FROM processes")), "processes")
-    # The trace does not have what happens on the GPU, so the file has no table of it.
+    # The trace does not record the GPU's work, so the file has no table of it.
     equal(asked.execute("SELECT name FROM sqlite_master WHERE name LIKE 'CUPTI%' ORDER BY 1").fetchall(),
           [("CUPTI_ACTIVITY_KIND_RUNTIME",)], "tables of CUPTI")
     asked.close()
@@ -227,7 +227,7 @@ with Session() as s:
     equal(max(held), s.value("SELECT max(bytes) FROM (SELECT sum(bytes) OVER (ORDER BY at) AS bytes FROM (SELECT allocated_ns AS at, "
                              "bytes FROM allocations WHERE kind = 'device' UNION ALL SELECT freed_ns, -bytes FROM allocations WHERE "
                              "kind = 'device' AND freed_ns IS NOT NULL))"), "the peak of memory")
-    # Arrows lead from each runtime call through the driver calls inside of it.
+    # Arrows lead from each runtime call to the driver calls inside it.
     by_id = {b["said"]["call_id"]: (b, e) for b, e in whole}
     joined = 0
     for begin, end in whole:
@@ -243,7 +243,7 @@ with Session() as s:
     done = s.run(CUDATRACE, "export", "--db", s.db, "--format", "nsys", preload=False, status=2)
     check("wants --output" in done.stderr, "without --output", done.stderr)
 
-# Ranges that lie across each other, of several threads, with names of all kinds; more processes than one.
+# Ranges that cross each other, of several threads, with names of all kinds, and several processes.
 with Session() as s:
     s.start_daemon()
     for what in ("nest", "cross", "domains", "threads"):

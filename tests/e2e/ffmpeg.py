@@ -1,4 +1,4 @@
-"""A program that nobody here wrote: Debian's ffmpeg uploads frames to the (simulated) device and downloads them."""
+"""Traces a third-party program: Debian's ffmpeg uploads frames to the (simulated) device and downloads them."""
 from cudatrace_test import Session, check, equal, needs
 
 needs("ffmpeg")
@@ -25,7 +25,7 @@ with Session() as s:
     s.flush()
     s.check_identity()
     s.check_truth()
-    # NV12 is 1.5 bytes a pixel, in two planes: two copies a frame each way.
+    # NV12 has 1.5 bytes a pixel, in two planes. So each frame is two copies each way.
     size = 320 * 240 * 3 // 2
     for kind in ("HtoD", "DtoH"):
         count, total = s.rows("SELECT count(*), sum(bytes) FROM copies WHERE kind = ?", kind)[0]

@@ -1,6 +1,6 @@
-"""A ring too small for a stopped daemon. What says little gives way before the ring is full: it is counted as skipped. What
-does not fit in the end is counted as lost; both by function and thread, exactly. The reserve grows with the share of important calls in
-the ring, and with the important calls that were lost."""
+"""A ring is too small while the daemon is stopped. Low-priority calls are dropped before the ring is full, and are counted as skipped.
+Calls that do not fit even then are counted as lost. Both counts are exact, by function and by thread. The reserve for important calls
+grows with their share of the ring, and with the number of important calls that were lost."""
 import os
 import signal
 import subprocess
@@ -16,7 +16,7 @@ def stop(s):
 
 
 def run_pressed(s, steps, *, stops_first):
-    """Has the daemon stopped before the program's first call, or behind it, when it has read the ring once."""
+    """Stops the daemon before the program's first call, or after it, when the daemon has read the ring once."""
     if stops_first:
         stop(s)
     program = s.start(WORKLOADS / "pressed", "--steps", steps, "--plain", PLAIN, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -38,7 +38,7 @@ for STEPS, first in ((FEW_STEPS, True), (FEW_STEPS, False), (MANY_STEPS, True)):
         run_pressed(s, STEPS, stops_first=first)
         s.check_identity()
         s.check_truth()
-        # What says more is all there.
+        # All important calls are there.
         wanted = {"cuLaunchKernel": STEPS + 1, "cuMemcpyHtoD_v2": STEPS, "cuMemFree_v2": STEPS, "cuCtxSynchronize": STEPS,
                   "cuMemAlloc_v2": 2 * STEPS + 1, "cuCtxGetDevice_v2": STEPS, "cuModuleLoadData": 1}
         seen = dict(s.rows("SELECT name, stored FROM totals WHERE layer = 'driver'"))
@@ -47,7 +47,7 @@ for STEPS, first in ((FEW_STEPS, True), (FEW_STEPS, False), (MANY_STEPS, True)):
         equal(s.value("SELECT count(*) FROM ranges WHERE message = 'step'"), STEPS, "ranges")
         equal(s.value("SELECT count(*) FROM launches WHERE kernel = 'fill_u32'"), STEPS + 1, "launches with their kernel")
         equal(s.value("SELECT sum(bytes) FROM totals WHERE name = 'cuMemcpyHtoD_v2'"), STEPS * BYTES, "bytes")
-        # What says little gave way, with its time.
+        # Low-priority calls were dropped, and their time is counted.
         calls, stored, lost, skipped, total_ns = s.rows(
             "SELECT calls, stored, lost, skipped, total_ns FROM totals WHERE name = 'cuCtxGetCurrent'")[0]
         equal((calls, lost, stored + skipped), (STEPS * PLAIN, 0, STEPS * PLAIN), "calls that say little")
@@ -57,7 +57,7 @@ for STEPS, first in ((FEW_STEPS, True), (FEW_STEPS, False), (MANY_STEPS, True)):
         report = s.run(CUDATRACE, "report", "--db", s.db, "--format", "markdown", "losses", preload=False).stdout
         check("pressure: short calls" in report, "the report", report)
 
-# Each time that the daemon stops there are calls for eight rings. The important ones nearly fill a ring; some are lost the first time.
+# Each time that the daemon stops, there are calls for eight rings. The important calls nearly fill a ring. Some are lost the first time.
 TIMES, MANY, PLAIN_OF_MANY, RING_SLOTS = 6, 115, 250, 4096
 with Session() as s:
     s.start_daemon("--ring", "64K")
@@ -78,7 +78,7 @@ with Session() as s:
         skipped.append(s.value("SELECT skipped FROM totals WHERE name = 'cuCtxGetCurrent'"))
     program.communicate()
     equal(program.returncode, 0, "the program's status")
-    # A plain call is a slot: so many did not fit each time.
+    # A plain call takes a slot. So more than six rings of them did not fit each time.
     check(min(b - a for a, b in zip(skipped[1:], skipped[2:])) > 6 * RING_SLOTS, "plain calls that gave way", skipped)
     check(lost[0] > 0, "no call that says more was lost at first", lost, skipped)
     equal(lost[1:], [lost[0]] * (TIMES - 1), "calls that say more, lost by then")

@@ -1,4 +1,4 @@
-"""/dev/shm runs full: the program goes on at its own speed with its own results, and every call is stored or counted."""
+"""/dev/shm is full. The program continues at its own speed with its own results, and every call is stored or counted."""
 import os
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from cudatrace_test import Session, WORKLOADS, check, mount_namespace, needs
 
 INSIDE = "CUDATRACE_TEST_FULL_SHM"
 if INSIDE not in os.environ:
-    # A /dev/shm of our own, which is small, in a mount namespace.
+    # A small /dev/shm of our own, in a mount namespace.
     needs("mount namespaces")
     mount = 'mount -t tmpfs -o size=2560k none /dev/shm && exec "$0" "$@"'
     done = subprocess.run([*mount_namespace(), "sh", "-c", mount, sys.executable, __file__], env=dict(os.environ, **{INSIDE: "1"}))

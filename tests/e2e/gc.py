@@ -1,5 +1,5 @@
-"""`cudatrace gc` takes away what killed daemons and their programs left, and nothing else: not what a daemon serves, what a
-process uses or may use, what is not stored, or what only looks like ours."""
+"""Tests that `cudatrace gc` removes the files of killed daemons and their programs, and nothing else. It keeps files that a daemon serves,
+that a process uses or may use, that are not stored yet, or that only look like ours."""
 import contextlib
 import fcntl
 import os
@@ -14,7 +14,7 @@ import sys
 from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, NOBODY, Session, WORKLOADS, can, check, equal, fifo, first_thread_has_ended, wait_for
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
-from fault_test import promise  # noqa: E402: lies beside the table of promises
+from fault_test import promise  # noqa: E402: next to the table of promises
 
 SHM = pathlib.Path("/dev/shm")
 # Offsets in struct ct_segment (proto/segment.h).
@@ -29,14 +29,14 @@ def names(s):
 
 
 def told(text):
-    """{name: (word, why)} of gc's lines."""
+    """Returns {name: (word, why)} of gc's lines."""
     lines = re.findall(r"^(kept|removed|would remove) +(cudatrace\.\S+), [^:]+: (.*)$", text, re.M)
     equal(len(lines), text.count("\n") - 1, "lines in " + text)
     return {name: (word, why) for word, name, why in lines}
 
 
 def gc(s, *options):
-    """Runs gc and returns what it did with each file. It must do what --dry-run said that it would do."""
+    """Runs gc and returns what it did with each file. This must agree with --dry-run."""
     before = names(s)
     dry = told(s.cudatrace("gc", "--dry-run", *options).stdout)
     equal(names(s), before, "after --dry-run")
@@ -76,7 +76,7 @@ def kill_daemon(s):
 
 
 def program(s, hold, *options):
-    """Holds its calls done."""
+    """Starts a program that makes its calls and then waits."""
     held = s.start(WORKLOADS / "calls", "--calls", 200, "--hold", hold, *options, stdout=subprocess.PIPE)
     check(b" ok\n" in held.stdout.readline(), "the program's calls")
     held.stdout.close()
@@ -90,7 +90,7 @@ def end(child):
 
 with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.dir, "hold2") as hold2:
     equal(gc(s), {}, "what there is to do at first")
-    # Served: nothing is touched, with --force neither.
+    # A daemon serves: nothing is removed, even with --force.
     s.start_daemon()
     held = program(s, hold)
     s.flush()
@@ -101,17 +101,17 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
             says(did, name, "kept", f"daemon {s.daemon.pid} serves")
     s.flush()
 
-    # The daemon is killed, and the program goes on: only the socket is of no use.
+    # The daemon is killed, and the program continues. Only the socket is useless.
     kill_daemon(s)
     for options in ((), ("--force",)):
         did = gc(s, *options)
         says(did, segment(s, held.pid), "kept", f"process {held.pid} runs")
         says(did, control(s), "kept", "the next daemon wants it")
         equal(control(s) + ".sock" in did, options == (), "the socket")
-    s.start_daemon()  # goes on with what was kept
+    s.start_daemon()  # continues with the files that were kept
     s.flush()
     equal(s.value("SELECT state FROM processes"), "running", "the program after a new daemon")
-    # Another namespace: the same number there is another process, and who cannot see it cannot tell.
+    # In another pid namespace, the same number belongs to another process, or to no visible process.
     mine = os.stat("/proc/self/ns/pid").st_ino
     kill_daemon(s)
     name = segment(s, held.pid)
@@ -119,7 +119,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     if can("pid namespaces", "gc from another pid namespace"):
         from_inside = s.run(*inside, CUDATRACE, "gc", "--session", s.name, "--force", preload=False)
         says(told(from_inside.stdout), name, "kept", f"process {held.pid} of another pid namespace runs")
-    # The lock that it holds tells that it runs, whatever its number says here; without that, the number must do.
+    # The program's lock shows that it runs, whatever its number means here. Without the lock, only the number shows that.
     pid, start = struct.unpack("i4xQ", (SHM / name).read_bytes()[PID:PID + 16])
     patch(name, PROCESS_START, "Q", start + 1)
     says(gc(s, "--force"), name, "kept", f"process {pid} runs")
@@ -128,7 +128,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     patch(name, PID, "i", pid)
     patch(name, PROCESS_START, "Q", start)
     end(held)
-    patch(name, PID, "i", os.getpid())  # as where that number was another's before
+    patch(name, PID, "i", os.getpid())  # as if that number had belonged to another process before
     patch(name, PROCESS_START, "Q", 0)
     says(told(s.cudatrace("gc", "--dry-run").stdout), name, "would remove", "has let go of it")
     patch(name, HELD, "I", 0)
@@ -142,18 +142,18 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
         says(told(s.cudatrace("gc", "--dry-run").stdout), name, "would remove", "of another pid namespace is gone")
         patch(name, PID_NAMESPACE, "Q", mine)
     patch(name, HELD, "I", 1)
-    # Another version's is left to that version.
+    # A file of another version is left to that version.
     version = struct.unpack("I", (SHM / name).read_bytes()[VERSION:VERSION + 4])[0]
     patch(name, VERSION, "I", version + 1)
     says(gc(s, "--force"), name, "kept", "another version's")
     patch(name, VERSION, "I", version)
-    # The program is gone, and all that it recorded is stored.
+    # The program has ended, and all its records are stored.
     did = gc(s)
     says(did, name, "removed", f"process {held.pid} is gone")
     says(did, control(s), "removed", "no daemon serves")
     equal(names(s), [], "what is left")
 
-    # Records that are not stored stay for the next daemon; with --force they go.
+    # Records that are not stored stay for the next daemon. With --force they are removed.
     for forced in (False, True):
         s.start_daemon()
         stored = s.value("SELECT count(*) FROM calls")
@@ -175,7 +175,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
                 check(s.value("SELECT count(*) FROM calls") >= stored + 200, "what was kept was not stored")
                 s.stop_daemon()
 
-    # Incomplete, damaged, and what is not what it is called.
+    # Incomplete and damaged files, and files that do not match their names.
     uid = os.geteuid()
     made = {}
 
@@ -225,7 +225,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     says(gc(s), f"{control(s)}.sock", "removed", "no daemon serves")
     equal(names(s), [], "what is left")
 
-    # Damaged by a program that is gone: no daemon could read it.
+    # Damaged by a program that has ended: no daemon could read it.
     s.start_daemon()
     held = program(s, hold)
     s.flush()
@@ -236,7 +236,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     end(held)
     says(gc(s), name, "removed", "damaged")
 
-# A first thread that has ended is a zombie, and the process goes on in the others: with a lock and without.
+# A first thread that has ended is a zombie, and the process continues in its other threads. With a lock and without.
 with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon()
     held = program(s, hold, "--first-ends", 1)
@@ -253,14 +253,14 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold:
     gc(s)
     equal(names(s), [], "what is left")
 
-# The system's session: its segments are of many users, and its control segment stays as long as one of them.
+# The system's session: its segments belong to many users, and its control segment stays as long as any of them.
 if can("several users", "gc of the session of all users"):
     with Session() as s, fifo(s.dir, "hold") as hold:
         s.start_daemon("--system")
         held = program(s, hold)
         s.flush()
         kill_daemon(s)
-        his = SHM / f"cudatrace.{NOBODY}.{s.name}.system.{GONE_PID}.1a"  # as those of any user
+        his = SHM / f"cudatrace.{NOBODY}.{s.name}.system.{GONE_PID}.1a"  # as any user's segment
         his.write_bytes(b"")
         os.chown(his, NOBODY, NOBODY)
         os.utime(his, OLD)
@@ -287,7 +287,7 @@ if can("several users", "gc of the session of all users"):
         equal({word for word, _ in did.values()}, {"removed"}, did)
         equal(names(s), [], "what is left")
 
-# A lock that shows its process is a tool's: the hook sees no daemon in it, a daemon waits for it.
+# A POSIX lock, which shows its process, is a tool's. The hook does not treat it as a daemon's, and a daemon waits for it.
 with Session() as s:
     s.start_daemon()
     kill_daemon(s)
@@ -305,7 +305,7 @@ with Session() as s:
         def waits():
             check(s.daemon.poll() is None, "it did not wait:", (s.dir / "daemon.log").read_text())
             for fd in pathlib.Path(f"/proc/{s.daemon.pid}/fd").iterdir():
-                with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                with contextlib.suppress(FileNotFoundError):  # it was closed
                     if os.readlink(fd) == str(path):
                         return True
             return False
@@ -314,7 +314,7 @@ with Session() as s:
     s.wait_until_served()
     s.stop_daemon()
 
-# Daemons that start while gc is at work are served by it or before it, and keep their sockets.
+# Daemons that start while gc is at work serve during it or before it, and keep their sockets.
 with Session() as s:
     for _ in range(12):
         s.start_daemon()
@@ -331,4 +331,4 @@ with Session() as s:
     equal(names(s), [], "what is left")
     check(s.value("SELECT count(*) FROM processes") == 12, "programs")
     s.check_identity()
-    s.run(CUDATRACE, "gc", "--dry-run", preload=False)  # all sessions, those of other tests among them
+    s.run(CUDATRACE, "gc", "--dry-run", preload=False)  # all sessions, including other tests'

@@ -1,5 +1,5 @@
-"""A burst for which there is memory is kept whole, and what it took of /dev/shm comes back, also while its thread sleeps. A thread
-that is read in time takes no more than it began with, and many of them take little."""
+"""A burst is stored completely if there is memory for it. The daemon then takes its memory in /dev/shm back, even while its thread sleeps.
+A thread that is read in time takes no more memory than at first, and many such threads take little."""
 import glob
 import os
 import subprocess
@@ -10,7 +10,7 @@ BURST = 600_000
 
 
 def held(s, program, *arguments):
-    """A program that has made its calls, and stays; its segment."""
+    """Starts a program that makes its calls and waits. Returns it, and its segment's path."""
     hold = f"{s.dir}/hold"
     os.mkfifo(hold)
     child = s.start(WORKLOADS / program, *arguments, "--hold", hold, stdout=subprocess.PIPE)

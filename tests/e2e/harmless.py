@@ -7,7 +7,7 @@ from cudatrace_test import Session, WORKLOADS, equal
 with Session() as s:
 
     def same(what, *command, lost=0, **options):
-        """With a daemon and without, as if the hook were not there. Its standard output."""
+        """Checks that the results are the same with and without a daemon as without the hook. Returns the standard output."""
         plain = s.run(*command, preload=False, status=None, **options)
         for daemon in ("dormant", "recording"):
             if daemon == "recording":
@@ -20,7 +20,7 @@ with Session() as s:
         s.stop_daemon()
         return plain.stdout
 
-    # No driver is in sight.
+    # The program loads no driver.
     mock = s.dir / "mock"
     mock.mkdir()
     (mock / "mock.c").write_text("int cuInit(unsigned f) { return f == 7 ? 77 : 1; }\n")
@@ -31,5 +31,5 @@ with Session() as s:
     subprocess.run([compiler, "-o", mock / "use", mock / "use.c", mock / "libmock.so", f"-Wl,-rpath,{mock}"], check=True)
     equal(same("another library's cuInit", mock / "use", env={"LD_LIBRARY_PATH": ""}), "77\n", "its result")
 
-    # The limit must not become a signal. Its calls are lost, so it is the last.
+    # The limit must not become a signal. This loses calls, so it comes last.
     same("ulimit -f", "sh", "-c", f"ulimit -f 100; exec {WORKLOADS}/calls --calls 5000 --mix getctx", lost=None)

@@ -1,5 +1,5 @@
-"""cudatrace html: the page holds what the trace has, and a headless Chromium shows it: opened from a file, without a network, it
-zooms, moves, says what a call was, highlights, sorts and filters. Pictures are left where CUDATRACE_PICTURES says."""
+"""Tests that the page of cudatrace html has the calls of the trace, and that a headless Chromium shows it. Opened from a file, without a
+network, the page zooms, moves, describes calls, highlights, sorts and filters. CUDATRACE_PICTURES names a folder for pictures."""
 import base64
 import json
 import lzma
@@ -24,7 +24,7 @@ def page(s, *options, name="page.html"):
 
 
 def parts(path):
-    """The JSON object of a page, and its calls, [(start, duration, site, calls)]."""
+    """Returns the JSON object of a page, and its calls, [(start, duration, site, calls)]."""
     text = path.read_text()
     trace = json.loads(re.search(r'<script id="trace" type="application/json">(.*?)</script>', text, re.S)[1])
     packed = re.search(r'<script id="calls" type="text/plain">(.*?)</script>', text, re.S)[1]
@@ -36,7 +36,7 @@ def parts(path):
 
 
 def check_calls(s, trace, records, condition="1"):
-    """Each call is there, with its thread, depth, name and label."""
+    """Checks that each call is there, with its thread, depth, name and label."""
     begin_ns = s.value("SELECT min(started_ns) FROM processes")
     seen = []
     for start, duration, site, calls in records:
@@ -80,7 +80,7 @@ with Session() as s:
             b.show(path)
             equal((b.run("return document.getElementById('problem').hidden"), b.errors()), (True, []), "problems")
             check(report["bottleneck"][0]["paragraph"] in b.run("return document.getElementById('bottleneck').textContent"), "the paragraph")
-            # Something of every layer's colours is drawn.
+            # Some calls of every layer's colours are drawn.
             drawn = b.run("const c = document.getElementById('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, "
                           "seen = {}; for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) { const k = d[i] + ',' + d[i+1] + ',' + d[i+2]; "
                           "seen[k] = (seen[k] || 0) + 1; } return seen")
@@ -103,7 +103,7 @@ with Session() as s:
             check(moved[0] < zoomed[0] and abs((moved[1] - moved[0]) - (zoomed[1] - zoomed[0])) < 1, "moved", zoomed, moved)
             b.run("window.cudatrace.timeline.setWindow(arguments[0], arguments[1])", *whole)
             equal(window(), whole, "all of it again")
-            # The middle of the longest range, where the page says that it is.
+            # A click into the middle of the longest range, at the place that the page reports.
             start_ns, end_ns, message, tid = s.rows("SELECT start_ns, end_ns, message, tid FROM ranges ORDER BY duration_ns DESC LIMIT 1")[0]
             at = (start_ns + end_ns) / 2 - s.value("SELECT min(started_ns) FROM processes")
             x, y = b.run("const t = window.cudatrace.timeline, l = t.lanes.find((l) => l.thread && l.thread.tid === arguments[1]); "
@@ -116,7 +116,7 @@ with Session() as s:
             lit = b.run("const t = window.cudatrace.timeline; return t.trace.sites.filter((s, i) => t.wanted[i]).map((s) => t.trace.names[s[3]])")
             equal(sorted(set(lit)), sorted(name for name in whole_trace["names"] if "forward" in name), "what is highlighted")
 
-            # Tables: by calls from the most, round, by name; filtered.
+            # Tables: in the report's order, sorted by calls in both directions, and filtered.
             cells = ("return [...document.querySelectorAll('#section-functions tbody tr:not([hidden])')].map((row) => "
                      "[row.cells[0].textContent, Number(row.cells[2].textContent.replaceAll(',', ''))])")
             equal([row[0] for row in b.run(cells)], [row["function"] for row in report["functions"]], "functions as the report has them")
@@ -144,7 +144,7 @@ with Session() as s:
                 b.show(path)
                 equal(b.errors(), [], f"what the console says at {width}")
                 check(b.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth"), "wider than the window", width)
-                # The last thread is below what can be seen, and is scrolled to.
+                # The last thread is out of view, and scrolls into it.
                 last = ("const t = window.cudatrace.timeline, l = t.lanes[t.lanes.length - 1], c = l.index[0], y = l.y + 8 - t.tracks.scrollTop; "
                         "return [y < t.view, t.callAt(190 + t.calls.start[c] / t.length * (t.width - 190), y)?.lane === l]")
                 check(not b.run(last)[0], "all threads are seen at once")
@@ -157,7 +157,7 @@ with Session() as s:
     done = s.run(CUDATRACE, "html", "--db", s.db, "--pid", 1, preload=False, status=1)
     check("html: the trace has no process 1" in done.stderr, done.stderr)
 
-# Names that would steer the page; a call that does not return; more calls than are drawn one by one.
+# Names that could inject markup, a call that does not return, and more calls than are drawn individually.
 with Session() as s:
     s.start_daemon()
     evil = s.dir / "<script>alert(1)<script>&\"'\u202e"

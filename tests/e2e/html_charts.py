@@ -1,6 +1,6 @@
-"""The charts of `cudatrace html`, by dygraphs: memory is a staircase whose steps keep their most, least and last; a selection in it
-zooms the timeline, and the other way round; durations are a histogram. In a window all is the window's. A page that was made
-without the library says so and has the rest."""
+"""Tests the charts of `cudatrace html`, drawn by dygraphs. Memory is a step chart, whose steps keep their last, highest and lowest values.
+A selection in it zooms the timeline, and the other way round. Durations are a histogram. A page of a window has only data of the window.
+A page that was made without the library reports that, and has everything else."""
 import contextlib
 import json
 import lzma
@@ -27,8 +27,8 @@ def page(s, *options, name="page.html"):
 
 
 def add_rows(s):
-    """A process's memory that goes up and down far more often than there are steps, and calls that were lost before, across and
-    in the window."""
+    """Adds a process's memory that changes far more often than there are steps, and calls that were lost before, across and in the
+    window."""
     random.seed(13)
     process_id, begin_ns, end_ns = s.rows("SELECT process_id, started_ns, (SELECT max(call_id) FROM calls) FROM processes")[0]
     with contextlib.closing(sqlite3.connect(s.db)) as db, db:
@@ -44,7 +44,7 @@ def add_rows(s):
 
 
 def held_over_time(s):
-    """[(moment, bytes)] of the process's device memory."""
+    """Returns [(moment, bytes)] of the process's device memory."""
     return s.rows("SELECT at, sum(bytes) OVER (ORDER BY at) FROM (SELECT at, sum(bytes) AS bytes FROM (SELECT allocated_ns AS at, bytes "
                   "FROM allocations WHERE kind = 'device' UNION ALL SELECT ifnull(freed_ns, (SELECT ended_ns FROM processes)), -bytes "
                   "FROM allocations WHERE kind = 'device') GROUP BY at)")
@@ -65,7 +65,7 @@ def check_memory(points, held, begin_ns, end_ns):
 
 
 def page_without_charts(page_with, path):
-    """Makes the page of the same trace that a build without the chart library would make, by the same build step."""
+    """Makes the page that a build without the chart library would make of the same trace, by the same build step."""
     header = path.with_suffix(".h")
     subprocess.run([sys.executable, PARTS / "make_page.py", header, PARTS / "page.html", PARTS / "page.css", PARTS / "charts.js", PARTS / "page.js"],
                    check=True)
@@ -84,7 +84,7 @@ def windows(b):
 
 
 def equal_windows(b, differs_from):
-    """Waits until the timeline and the chart show the same window, and another one than before. Returns that window."""
+    """Waits until the timeline and the chart show the same window, and not the previous one. Returns that window."""
     found = wait_for("both to follow", lambda: (w := windows(b)) and w[0] == w[1] and w[0] != differs_from and w)
     return found[0]
 
@@ -105,7 +105,7 @@ def check_zoom(b, trace):
     b.run("window.cudatrace.timeline.setWindow(arguments[0], arguments[1])", length * 0.3, length * 0.31)
     moved = equal_windows(b, zoomed)
     equal(moved, [length * 0.3, length * 0.31], "the timeline's window")
-    # So near, each change is drawn; from afar the chart is no larger than it can show.
+    # At this zoom, each change is drawn. At full length, the chart has no more points than it can show.
     rows = "const m = window.cudatrace.memory; return Array.from({ length: m.numRows() }, (_, i) => [m.getValue(i, 0), m.getValue(i, 1)])"
     near = b.run(rows)
     points = trace["memory"][0]["points"]
@@ -117,7 +117,7 @@ def check_zoom(b, trace):
     check(len(far) < len(points) and len(far) <= 3 * box["width"] + 4, "rows from afar", len(far))
     equal((max(held for _, held in far), min(held for _, held in far[10:-10])),
           (max(held for _, held in points), min(held for at, held in points if far[10][0] <= at <= far[-10][0])), "most and least from afar")
-    # A part of its height, and all again.
+    # Zoom to a part of the height, and back.
     high = b.run("return window.cudatrace.memory.yAxisRange()")
     x = round(box["x"] + box["width"] / 2)
     b.act({"type": "pointerMove", "x": x, "y": y - 40}, {"type": "pointerDown", "button": 0}, {"type": "pointerMove", "x": x, "y": y + 40},
@@ -126,7 +126,7 @@ def check_zoom(b, trace):
     check(high[0] < part[0] < part[1] < high[1], "a part of the height", part, high)
     b.run("document.querySelector('#memory-chart canvas:last-of-type').dispatchEvent(new MouseEvent('dblclick', { bubbles: true }))")
     wait_for("all of the height", lambda: b.run("return window.cudatrace.memory.yAxisRange()") == high)
-    # At the pointer: what was held then, and of whom; a click takes him out of the chart.
+    # At the pointer: the memory held at that time, by process. A click removes the process from the chart.
     at = length * 0.7
     x = b.run("return window.cudatrace.memory.toDomXCoord(arguments[0])", at)
     b.act({"type": "pointerMove", "x": round(box["x"] + x), "y": y + 9})
@@ -144,7 +144,7 @@ def check_histogram(b, s, trace):
               f"{s.value('SELECT count(*) FROM calls WHERE name = ?', name):,} calls", "how many")
         rows = b.run("const d = window.cudatrace.durations; return Array.from({ length: d.numRows() }, (_, i) => [d.getValue(i, 0), d.getValue(i, 1)])")
         equal({str(bucket): calls for bucket, calls in rows if calls}, trace["durations"][name], f"bars of {name}")
-    # The highest bar is drawn, as wide as its place and up from the axis.
+    # The highest bar is drawn as wide as its place, and starts at the axis.
     bucket, most = max(rows, key=lambda row: row[1])
     colours = b.run("const d = window.cudatrace.durations, c = document.querySelector('#durations-chart canvas'), x = d.toDomXCoord(arguments[0] + 0.5), "
                     "column = c.getContext('2d').getImageData(x, 0, 1, c.height).data; "
@@ -170,7 +170,7 @@ with Session() as s:
     path, text, trace = page(s)
     check_memory(trace["memory"][0]["points"], held_over_time(s), trace["begin_ns"], trace["end_ns"])
 
-    # A window's sums are its own; of what was lost across its border nobody knows how many lie in it.
+    # A window has its own sums. Of the calls lost across its border, the number inside it is unknown.
     from_ns, to_ns = begin_ns + 450000000, begin_ns + 700000000
     windowed, _, part = page(s, "--from", f"@{from_ns}", "--to", f"@{to_ns}", name="part.html")
     equal(part["window"], [from_ns - trace["begin_ns"], to_ns - trace["begin_ns"]], "the window")

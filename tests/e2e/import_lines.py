@@ -1,5 +1,5 @@
-"""What `export --format jsonl` writes is stored again as the same calls, and so are lines of other programs; lines that cannot be
-read are named, and what was before is stored. Each form of a file is known by how it begins; a file that is refused leaves none."""
+"""Tests that the output of `export --format jsonl`, and lines of other programs, are imported as the same calls. If a line cannot be read,
+the error names it, and the calls before it are stored. The first bytes of a file show its format. A refused file leaves no trace."""
 import gzip
 import json
 import subprocess
@@ -57,21 +57,21 @@ def check_sameness(s):
         wanted = s.rows(query)
         check(wanted, "nothing to compare:", query)
         equal(again.rows(query), wanted, query)
-    # Lost calls are in no line: the sums of functions that lost nothing are those of all calls.
+    # Lost calls have no lines. The sums of functions that lost nothing equal the sums of all their calls.
     sums = "SELECT pid, layer, name, total_ns, bytes FROM totals JOIN processes USING (process_id) WHERE lost + skipped = 0"
     equal(set(s.rows(sums)) - set(again.rows(sums)), set(), "sums that differ")
     check(len(s.rows(sums)) > 20, "functions that lost nothing:", s.rows(sums))
     check(export(again.db) == whole, "what is exported again differs")
     equal(again.rows("SELECT DISTINCT state FROM processes"), [("exited",)], "states")
 
-    # A file for the lines of each process: they are merged by time.
+    # A file of lines for each process. The import merges them by time.
     by_pid = {}
     for line in whole.splitlines(keepends=True):
         by_pid.setdefault(json.loads(line)["pid"], []).append(line)
     parts = Imported(s, *(b"".join(lines) for lines in by_pid.values()))
     equal(parts.rows(SAME[0]), s.rows(SAME[0]), "calls of one file a process")
 
-    # A filter may let returns alone through, or a window.
+    # A filter may have passed only returns, or only a window.
     returns = Imported(s, b"".join(line for line in whole.splitlines(keepends=True) if b'"phase":"E"' in line))
     plain = "SELECT layer, name, pid, tid, status, start_ns, call_id FROM calls ORDER BY call_id"
     equal(returns.rows(plain), s.rows(plain), "calls of which the returns are there")
@@ -79,7 +79,7 @@ def check_sameness(s):
     check(0 < len(window) < len(whole), "a window of", len(window), "bytes")
     check(Imported(s, window).rows(plain) == s.rows(plain)[-window.count(b"\n") // 2:], "the calls of a window differ")
 
-    # Cut short in a line: the calls before it, and those that had begun.
+    # Cut short in a line: the calls before the cut are stored, and those that had begun.
     cut = Imported(s, whole[:len(whole) // 2], sentence="it is no JSON, or cut short: what was recorded before is stored")
     calls = cut.rows(SAME[0])
     equal(calls, s.rows(SAME[0])[:len(calls)], "what was before the cut")
@@ -95,7 +95,7 @@ def check_other_programs(s):
     equal(some.rows("SELECT tid, name, start_ns - 1000000000 FROM open_calls"), [(9, "cuMemAlloc_v2", 200000)], "open calls")
     equal(some.rows("SELECT pid, state FROM processes"), [(1, "running")], "a process in a call")
 
-    # Nested calls, in any order of lines of two threads; streams have the names that they have at the time.
+    # Nested calls, with the lines of two threads in any order. A launch has the stream's name at that time.
     launch = {"grid_x": 1, "grid_y": 2, "grid_z": 3, "block_x": 4, "block_y": 5, "block_z": 6, "kernel": "k", "stream": 5}
     lines, names = [], ["a", "b", None, "a"]
     for n, name in enumerate(names):
@@ -104,7 +104,7 @@ def check_other_programs(s):
     equal(Imported(s, lines).rows("SELECT call_id, kernel, stream_name FROM launches ORDER BY call_id"),
           [(5000 + 1000 * n, "k", name) for n, name in enumerate(names)], "launches")
 
-    # Names of kernels are those of CUTLASS, demangled.
+    # Names of kernels are as long as CUTLASS's demangled names.
     long, longer = "k" * 20000, "k" * 100000
     lines = []
     for n, kernel in enumerate((long, longer)):
@@ -140,7 +140,7 @@ def check_bad_lines(s):
     many = Imported(s, [event("B", n, 0) for n in range(16400)], sentence="line 16385: its thread has begun 16,384 calls")
     equal(many.rows("SELECT count(*) > 0 FROM open_calls"), [(1,)], "open calls")
 
-    # A detail that is out of range is none; texts are cut to what a record has.
+    # A detail that is out of range is left out. Texts are cut to the length of a record.
     odd = Imported(s, [own("B", 9000, 0, "cuLaunchKernel", grid_x=-1, grid_y=1 << 40, depth=99, bytes="many", kernel=7, stream=-(1 << 63)),
                        own("E", 9000, 0, "cuLaunchKernel", duration_ns=1, status="no"),
                        {**own("B", 9500, 0, "nvtxMark", message="m" * 20000, domain="d", depth=-5), "layer": "nvtx"},
@@ -169,7 +169,8 @@ PYTORCH = {
 
 
 def check_pytorch(s):
-    """Calls and ranges of PyTorch's profiler, in any order; a launch has the kernel of its event on the GPU; times are those of the day."""
+    """Imports calls and ranges of PyTorch's profiler, in any order. A launch has the kernel of its event on the GPU. Times are times of
+    the day."""
     trace = Imported(s, json.dumps(PYTORCH).encode())
     base = PYTORCH["baseTimeNanoseconds"]
     equal(trace.rows("SELECT layer, name, pid, tid, depth, start_ns - ?, duration_ns FROM calls WHERE layer <> 'nvtx' ORDER BY start_ns", base),
@@ -218,7 +219,7 @@ def check_forms(s):
             (lines[:20], "line 1: it is no JSON, or cut short: nothing of it is stored")):
         refused(content, sentence=sentence)
 
-    # Once is enough, whatever the form is.
+    # The same lines twice are refused, in any format.
     refused(lines, lines, sentence="begins with the same calls as")
     refused(lines, gzip.compress(lines), sentence="begins with the same calls as")
     twice = Imported(s, lines + lines, sentence="its call returned in an earlier line already: the file has its lines twice")

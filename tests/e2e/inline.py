@@ -1,5 +1,5 @@
-"""`cudatrace attach --inline` on a driver of each entry's shape whose table is unknown. Each of its functions is recorded as often as it is
-called, with the arguments and results that it has without, while other threads call. Afterwards its code has its old bytes."""
+"""Tests `cudatrace attach --inline` on a driver with an unknown table, for each shape of entries. Each function is recorded as often as it
+is called, with the same arguments and results as without, while other threads make calls. Then the code has its old bytes again."""
 import pathlib
 import re
 import signal
@@ -13,8 +13,8 @@ from cudatrace_test import CUDATRACE, DEADLINE_S, SIMCUDA, Session, by_tier, che
 DRIVER = (SIMCUDA / "libcuda.so.1").resolve()
 JUMP_BYTES = 5
 
-# For each line of its input, calls each function once and prints the results. The arguments fill all registers and some of the stack. Meanwhile
-# threads call one function all the time. The driver returns a checksum of the arguments.
+# For each line of its input, calls each function once and prints the results. The arguments fill all registers and some of the stack.
+# Other threads call one function all the time. The driver returns a checksum of the arguments.
 CLIENT = """
 import ctypes, sys, threading
 driver = ctypes.CDLL("libcuda.so.1")
@@ -46,7 +46,7 @@ print("wrong", len(wrong), "made", sum(made) + 1, flush=True)
 """
 
 
-# Has a child in its own memory, which sleeps until it is killed.
+# Has a child in its own memory. The child sleeps until it is killed.
 SHARER = """
 import ctypes, os, signal, sys
 driver, c = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None)
@@ -63,7 +63,7 @@ for line in sys.stdin:
 
 
 def exports():
-    """Names of the driver's functions, its code, and the code's offset in the file."""
+    """Returns names of the driver's functions, its code, and the code's offset in the file."""
     listed = subprocess.run(["nm", "-D", "--defined-only", "--format=posix", DRIVER], capture_output=True, text=True, check=True).stdout
     names = sorted(line.split()[0] for line in listed.splitlines() if re.match(r"cu[A-Z]\w* T ", line))
     data = DRIVER.read_bytes()
@@ -76,12 +76,12 @@ def exports():
 
 
 EXPORTS, CODE, OFFSET = exports()
-NAMES = [name for name in EXPORTS if not name.startswith("cuSimcuda")]  # the hook does not know those
-JUMPS = len(EXPORTS) - 1  # all but cuSimcudaCalls
+NAMES = [name for name in EXPORTS if not name.startswith("cuSimcuda")]  # unknown to the hook
+JUMPS = len(EXPORTS) - 1  # all except cuSimcudaCalls
 
 
 def code_of(pid):
-    """The driver's code as it is in the process."""
+    """Returns the driver's code in the process."""
     maps = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
     begin = next(int(line.split("-")[0], 16) - int(line.split()[2], 16) for line in maps if str(DRIVER) in line and " r-xp " in line)
     with open(f"/proc/{pid}/mem", "rb") as memory:
@@ -90,7 +90,7 @@ def code_of(pid):
 
 
 def places(code):
-    """How many places differ from the file, each within the length of a jump."""
+    """Returns the number of places that differ from the file. Each is no longer than a jump."""
     found, last = 0, -JUMP_BYTES
     for at, (is_now, was) in enumerate(zip(code, CODE)):
         if is_now != was and at >= last + JUMP_BYTES:
@@ -119,7 +119,7 @@ class Client:
 
 
 def differences(seen, wanted):
-    """Names with different numbers."""
+    """Returns the names with different numbers."""
     return {name: (seen.get(name), wanted.get(name)) for name in seen.keys() | wanted.keys() if seen.get(name) != wanted.get(name)}
 
 
@@ -128,7 +128,7 @@ def counts(s, pid):
 
 
 def every_function(s):
-    """Counts and results of each function are exact. The second attach uses the memory of the first."""
+    """Checks that counts and results of each function are exact. The second attach uses the memory of the first."""
     client = Client(s, 0)
     before = client.round()
     equal(len(before), len(NAMES), "results")
@@ -178,7 +178,7 @@ def while_others_call(s):
 
 
 def restored(s):
-    """After an attach that ends early, the code has its old bytes, and without --inline the driver is of no known shape."""
+    """After an attach that ends early, the code has its old bytes. Without --inline, the driver has no known shape."""
     client = Client(s, 0)
     command = [CUDATRACE, "attach", "--session", s.name, "--db", s.db, client.pid]
     check("of no known shape" in s.run(*command, preload=False, status=1).stderr, "without --inline")
@@ -201,7 +201,7 @@ def restored(s):
 
 
 def shared(s):
-    """A process that shares its memory is refused, since the other process runs on."""
+    """A process that shares its memory is refused, because the other process would run on."""
     client = Client(s, 0, SHARER)
     check("shares its memory with another process" in attach(s, client.pid, status=1), "with a child in its memory")
     check(code_of(client.pid) == CODE, "the code has other bytes than the file")

@@ -1,4 +1,4 @@
-"""Tests `meson install`: an installed tree works wherever it was put, with no file of the build or of the source."""
+"""Tests `meson install`. An installed tree works in any folder, without files of the build or of the source."""
 import os
 import pathlib
 import re
@@ -14,7 +14,7 @@ needs("meson")
 
 def install(folder):
     """Installs below the folder, as packagers do. Returns the build's prefix below the folder, and the prefix itself."""
-    # Restore the list of installed files: `ninja uninstall` removes what the user's last installation wrote into it.
+    # Restore the list of installed files, because `ninja uninstall` removes the files that the user's last installation listed in it.
     listed = BUILD / "meson-logs/install-log.txt"
     before = listed.read_bytes() if listed.exists() else None
     try:

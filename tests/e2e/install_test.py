@@ -1,4 +1,4 @@
-"""Holds what the tests of `meson install` and of tools/release share: how an installed tree is tried."""
+"""Code shared by the tests of `meson install` and of tools/release: checks of an installed tree."""
 import os
 import pathlib
 import re
@@ -22,7 +22,7 @@ def files_of(prefix):
 
 
 def check_files(prefix, *more):
-    """Tests that there is all that is installed, and `more`, and nothing else."""
+    """Tests that all files to install are there, and `more`, and no others."""
     files = files_of(prefix)
     links = {f"lib/cudatrace/{place}libcudatrace.so" for place in ("", "lib/", "lib64/", "lib/x86_64-linux-gnu/", "lib32/", "lib/i386-linux-gnu/")}
     equal(sorted({*WANTED, *more} - files), [], "files that are missing")
@@ -38,7 +38,7 @@ def check_commands(prefix):
         def cudatrace(command, *arguments):
             return s.run(prefix / "bin/cudatrace", command, *arguments, preload=False, cwd=s.dir).stdout
 
-        # The traced shell prints its libraries and the programs of all processes, the daemon's among them.
+        # The traced shell prints its libraries and the programs of all processes, including the daemon.
         told = cudatrace("run", "--", "sh", "-c", "cat /proc/$$/maps; readlink /proc/[0-9]*/exe; exec \"$@\"", "sh", WORKLOADS / "demo", "--rounds", 3)
         [library] = {path for path in re.findall(r"(/\S+/libcudatrace\.so)$", told, re.M)}
         check(pathlib.Path(library).is_relative_to(prefix), "the library is", library)
@@ -71,7 +71,7 @@ TYPED = (
 
 
 def check_completions(prefix):
-    """Tests that zsh and fish offer what bash does. The test `completion` has all that bash offers."""
+    """Tests that zsh and fish offer the same as bash. The test `completion` checks everything that bash offers."""
     share = prefix / "share"
     with tempfile.TemporaryDirectory(prefix="cudatrace-test-") as folder:
         pathlib.Path(folder, "here.db").touch()

@@ -1,17 +1,17 @@
-"""cudatraced --keep: calls that are older go, in the order of their return and with all that names them, while others
-come; the file stops growing; sums go on; and a daemon that comes later goes on with it."""
+"""Tests cudatraced --keep. Older calls are removed in order of return, with all rows that name them, while new calls are stored. The file
+stops growing. The sums include removed calls. A later daemon continues in the same way."""
 import signal
 import time
 
 from cudatrace_test import Session, WORKLOADS, by_tier, check, equal, fifo, wait_for
 
 KEEP_S = 2
-BUSY_S = by_tier(6, 14)  # of calls, most of which expire meanwhile
+BUSY_S = by_tier(6, 14)  # seconds of calls, most of which expire during that time
 PARTS = ("launch", "transfer", "call_subject", "long_call", "late_call", "range", "graph", "graph_launch")
 
 
 def check_whole(s):
-    """No part of a call is left without it, and no call without its parts, in one look."""
+    """Checks in one query each that no part of a call is left without the call, and no call without its parts."""
     for part in PARTS:
         equal(s.value(f"SELECT count(*) FROM {part} WHERE call_id NOT IN (SELECT end_ns FROM call)"), 0,
               f"rows of {part} without a call")
@@ -26,7 +26,7 @@ def check_whole(s):
 
 
 def wait_until_gone(s, before_ns):
-    """Everything that returned before goes once it is older than what is kept, without further calls."""
+    """Waits until all calls that returned before this time are removed, once they are old enough, without further calls."""
     newest_ns = s.value("SELECT ifnull(max(call_id), 0) FROM calls WHERE call_id < ?", before_ns)
     wait_for("old calls to go", lambda: s.value("SELECT count(*) FROM calls WHERE call_id < ?", before_ns) == 0)
     check(time.monotonic_ns() - newest_ns >= KEEP_S * 10**9, "calls went before their time")
@@ -47,21 +47,21 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         asked_ns = time.monotonic_ns()
         expired_ns = s.value("SELECT max(value) FROM (SELECT value FROM meta WHERE key = 'expired_before_ns' UNION ALL SELECT 0)")
         check(expired_ns <= time.monotonic_ns() - KEEP_S * 10**9, "calls were taken away that are to be kept")
-        # All calls that have not expired are still there, and the sums count all.
+        # All calls that have not expired are still there, and the sums include all.
         check_whole(s)
-        # Notes the size of the file with its log written into it, and the number of calls: on a busy machine they do not come evenly.
+        # Keep the size of the file including its log, and the number of calls, which is uneven on a busy machine.
         sizes.append((asked_ns, s.value("PRAGMA page_count"), s.value("SELECT count(*) FROM call")))
     equal(program.returncode, 0, "the program's status")
     s.flush()
     check(s.value("SELECT sum(expired) FROM totals") > (BUSY_S - 2 * KEEP_S) * 10000, "hardly a call has gone")
     s.check_truth()
-    # New rows reuse the pages of rows that have gone.
+    # New rows reuse the pages of removed rows.
     most = [max(column) for column in zip(*(size[1:] for size in sizes))]
     early = [max(column) for column in zip(*(size[1:] for size in sizes if size[0] - sizes[0][0] < 2 * KEEP_S * 10**9))]
     print("pages and calls at most, early:", early, "later:", most)
     check(most[0] / early[0] < 1.5 * most[1] / early[1], "the file grew with what had gone")
 
-    # All calls that were just made are there as long as they are young.
+    # All recent calls are there as long as they are young.
     young = s.run(WORKLOADS / "calls", "--calls", 500, "--mix", "training")
     began_ns = time.monotonic_ns()
     s.flush()
@@ -71,7 +71,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     if time.monotonic_ns() - began_ns < KEEP_S * 10**9 / 2:
         check(found[0] == 0 and found[1] == found[2] >= 500, "young calls that are not there", found)
 
-    # No call comes any more, and the rest goes; then a program that was silent makes calls again.
+    # No more calls are made, and the rest expires. Then a program that was silent makes calls again.
     now_ns = time.monotonic_ns()
     wait_until_gone(s, now_ns)
     equal(s.value("SELECT count(*) FROM call"), 0, "calls left")
@@ -81,7 +81,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         end.write("\n")
     equal(held.wait(), 0, "the held program's status")
 
-    # Another daemon goes on: one that was stopped, one that was killed, one that keeps all.
+    # Another daemon continues: after a stop, after a kill, and without --keep.
     s.stop_daemon()
     s.start_daemon("--keep", f"{KEEP_S}s")
     program = steady(s, 3)
@@ -103,7 +103,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     # Processes that ended long ago keep their row and their sums.
     equal(s.value("SELECT count(*) FROM processes"), 5, "processes")
 
-# A daemon that `run` starts keeps as long as it is told.
+# A daemon started by `run` keeps calls for the time in its option.
 with Session() as s:
     s.cudatrace("run", "--db", s.db, "--keep", "1h", "--", WORKLOADS / "calls", "--calls", 1000)
     check(s.value("SELECT count(*) FROM calls") >= 1000, "young calls that are not there")

@@ -1,5 +1,5 @@
-"""Tests needs.py and the list of tests that were left out. A test that the machine refuses is left out, says so, is listed and
-does not fail. Where the machine refuses nothing, nothing is left out, and no test skips for another reason than those below."""
+"""Tests needs.py and the list of tests that were left out. If the machine refuses a test's need, the test is left out, reports that,
+is listed and does not fail. Otherwise nothing is left out, and tests skip only for the reasons below."""
 import errno
 import json
 import os
@@ -13,9 +13,9 @@ import needs
 from cudatrace_test import SOURCE, check, equal, refuse_system_call
 
 sys.path.insert(0, str(SOURCE / "tools"))
-import testlog  # noqa: E402: lies in tools/
+import testlog  # noqa: E402: it is in tools/
 
-# The tests that may skip for what a machine is or has, with the reason. All others skip only for what it does not allow.
+# Tests that may skip because of the machine's kind or equipment, with the reason. All others skip only for missing permissions.
 SKIPS = {
     "e2e/attach_test.py": ["a driver without a table of entry points is not attached to: the suite slots tests those with one"],
     "e2e/probing.py": ["this build has no probe: libbpf-dev, clang, bpftool"],
@@ -35,7 +35,7 @@ def facts():
 
 
 def restraints():
-    """Returns the reasons for refusals that the kernel names in /proc; tries nothing."""
+    """Returns the reasons for refusals that the kernel lists in /proc. Tries nothing."""
     told, found = facts(), []
     if missing := [name for name, bit in RIGHTS.items() if not int(told["CapEff"], 16) >> bit & 1]:
         found.append("no right to " + ", ".join(missing))
@@ -58,7 +58,7 @@ def restraints():
 
 
 def in_script(script, refuse=None, **env):
-    """A test of our own, in which a system call may be refused."""
+    """Runs a test script. `refuse` is a system call to refuse in it."""
     return subprocess.run([sys.executable, "-c", f"from needs import *\n{script}"], capture_output=True, text=True, cwd=pathlib.Path(__file__).parent,
                           env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **env},
                           preexec_fn=refuse and (lambda: refuse_system_call(refuse, errno.EPERM)))
@@ -70,14 +70,14 @@ def tool(name, *arguments, status=0):
     return done
 
 
-# All needs are met where the kernel names no reason for a refusal. Where it names one, this part is left out.
+# If the kernel lists no reason for a refusal, all needs are met. Otherwise this part is left out.
 found = restraints()
 if found:
     print(f"not tried: that all needs are had: {'; '.join(found)}")
 else:
     equal({name: needs.why_not(name) for name in needs.NEEDS if needs.why_not(name)}, {}, "what is refused where nothing is in the way")
 
-# A need that is refused ends a test with 77, or leaves a part of it out, with a sentence. The test fails where the need is required.
+# A refused need ends a test with 77, or leaves out a part of it, with a message. If the need is required, the test fails.
 for flags, result, said in (({}, 77, "skipped: no mount namespaces here: unshare: unshare failed: Operation not permitted"),
                             ({"CUDATRACE_REQUIRE": "all"}, 1, ""), ({"CUDATRACE_REQUIRE": "ptrace,mount namespaces"}, 1, ""),
                             ({"CUDATRACE_REQUIRE": "ptrace"}, 77, "skipped: no mount namespaces")):
@@ -92,8 +92,8 @@ equal(done.stdout.splitlines(), [f"not tried: a child: {why}", f"not tried: prom
 check("AssertionError" in in_script(part, refuse="unshare", CUDATRACE_REQUIRE="all").stderr, "it went on")
 equal(in_script('needs("no-such-command")', CUDATRACE_REQUIRE="").stdout, "skipped: no no-such-command here: there is no such command\n")
 
-# The list, and promises: one is left out when its test, or the part that puts it to the test, was. A test that failed, or
-# that ran and said nothing of the promise, leaves it untested.
+# The list, and promises. A promise is left out if its test, or the part that tests it, was left out. If the test failed, or ran
+# without reporting the promise, the promise is untested.
 with tempfile.TemporaryDirectory() as folder:
     log, account = pathlib.Path(folder) / "testlog.json", pathlib.Path(folder) / "promises.jsonl"
 
@@ -113,7 +113,7 @@ with tempfile.TemporaryDirectory() as folder:
         write(**{"full-tmpfs": result})
         check("not put to the test: full-tmpfs" in tool("promises", account, log, status=1).stderr, result)
 
-# Nobody skips past this: not for rights, by a look of his own, nor in silence.
+# No test skips by other means: not for permissions, by a check of its own, or silently.
 scripts = sorted(path for path in (SOURCE / "tests").glob("*/*.py") if path.parent.name in ("e2e", "faults", "hook", "model", "traps"))
 for path in scripts:
     if path.name in ("needs.py", "left_out.py"):

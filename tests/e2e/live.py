@@ -1,4 +1,4 @@
-"""SQL while programs run: rows come within the flush, order and identity hold at each look."""
+"""Runs SQL while programs run. Rows arrive with each flush, and order and identity hold at each query."""
 from cudatrace_test import Session, WORKLOADS, by_tier, check, equal, fifo
 
 with Session() as s, fifo(s.dir, "hold") as hold:

@@ -1,5 +1,5 @@
-"""A trace of more sites than fit anywhere: threads that came and went without end. All that reads calls takes as much memory as
-of a small one, and says the same as the views. In the long tier: of more than 4,194,304 sites."""
+"""A trace has more sites than fit into memory, from threads that start and end without limit. All commands that read calls take as much
+memory as for a small trace, and agree with the views. In the long tier, there are more than 4,194,304 sites."""
 import base64
 import collections
 import csv
@@ -15,11 +15,11 @@ import zlib
 from cudatrace_test import CUDATRACE, LONG, SANITIZED, Session, WORKLOADS, by_tier, check, equal
 
 THREADS = by_tier(18_000, 30_000, 300_000)
-FUNCTIONS = 15 if LONG else 5  # each thread calls them, once
+FUNCTIONS = 15 if LONG else 5  # each thread calls each of them once
 FAR = 1 << 33  # distance between site_ids, which may be far apart
-MEGABYTES = 160  # the memory that a command may take; the sites of the long run alone would take 300
+MEGABYTES = 160  # limit for the memory of a command; the sites of the long run would take 300
 
-# Made rows, since making so many threads takes minutes: process 1 gets threads, each with its own sites and calls.
+# Made rows, because making so many threads takes minutes. Process 1 gets threads, each with its own sites and calls.
 MADE = """
 CREATE TEMP TABLE used AS SELECT row_number() OVER () - 1 AS n, function_id FROM (SELECT function_id FROM function WHERE layer = 'driver' AND
     name LIKE 'cu%' ORDER BY function_id LIMIT :functions);
@@ -47,7 +47,7 @@ def make(db):
 
 
 def ask(s, *command):
-    """Runs a command with a bound on its memory, and returns what it prints."""
+    """Runs a command with a limit on its memory, and returns its output."""
     def bound():
         resource.setrlimit(resource.RLIMIT_DATA, (MEGABYTES << 20, MEGABYTES << 20))
 
@@ -72,7 +72,7 @@ def check_export(s):
 
 
 def check_page(s):
-    """Calls in the page are all calls, in lanes of threads of which there are not too many."""
+    """Checks that the page has all calls, in a limited number of lanes of threads."""
     text = ask(s, "html", "--output", "-")
     trace = json.loads(re.search(r'<script id="trace" type="application/json">(.*?)</script>', text, re.S)[1])
     packed = re.search(r'<script id="calls" type="text/plain">(.*?)</script>', text, re.S)[1]

@@ -1,6 +1,5 @@
-"""cudatraced --max-db: the trace goes on in numbered files, which are read as one, and takes no more than it may; nothing
-is lost or counted twice where one file ends and the next begins, whoever dies there; and a reader that never ends holds one
-file's log and no more."""
+"""Tests cudatraced --max-db. The trace continues in numbered files, which are read as one trace, and stays within its bound. At the border
+of two files nothing is lost or counted twice, even if the daemon dies there. A reader that never ends holds only one file's log."""
 import contextlib
 import os
 import re
@@ -11,9 +10,9 @@ import subprocess
 from cudatrace_test import CUDATRACE, DAEMON, Session, WORKLOADS, by_tier, check, equal, fifo, needs, wait_for
 from series_test import check_series, check_truth, disk_bytes, file, files, sql, value, workload
 
-needs(shm_mib=256)  # rings for all that is called while no daemon is there
+needs(shm_mib=256)  # rings for all calls that are made while there is no daemon
 
-# Many files, none of which has to go: all of the trace, through a daemon that is killed again and again.
+# Many files. None has to be removed, so the trace is whole. The daemon is killed again and again.
 BOUND, CALLS, KILLS = by_tier(("16M", 65000, 1), ("40M", 100000, 2))
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon("--max-db", BOUND, "--ring", "32M")
@@ -21,7 +20,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     for _ in range(KILLS):
         busy = [workload(s, CALLS), workload(s, CALLS)]
         pids = ",".join(str(program.pid) for program in busy)
-        # A daemon that knows them is to be killed.
+        # Kill a daemon that knows the programs.
         s.flush_until("the busy programs", lambda: value(s, f"SELECT count(*) FROM processes WHERE pid IN ({pids})") == len(busy))
         before = files(s)
         while files(s) == before:
@@ -51,10 +50,10 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal(held, difference, "memory still held, and what was got less what was freed:")
     status = s.cudatrace("status").stdout
     check(f"file {file(s, files(s)[-1])}\n" in status, "status", status)
-    # A numbered file stands for what is in it and those behind it.
+    # The name of a numbered file means that file and all later ones.
     later = value(s, "SELECT count(*) FROM calls", file(s, 3))
     equal(later, sum(s.value("SELECT count(*) FROM calls", db=file(s, n)) for n in files(s) if n >= 3), "calls from file 3 on")
-    # A window is looked up in each file, and not counted through.
+    # A window is found by the index of each file, without reading all rows.
     plan = s.run(CUDATRACE, "sql", "--db", s.db, "EXPLAIN QUERY PLAN SELECT * FROM calls WHERE call_id BETWEEN 1 AND 2",
                  preload=False).stdout
     equal(plan.count("SEARCH call USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"), len(files(s)), plan)
@@ -62,7 +61,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     report = s.run(CUDATRACE, "report", "--db", s.db, "processes", preload=False).stdout
     equal(len(re.findall(r"^ *\d+ +exited ", report, re.M)), 1 + 2 * KILLS, report)
 
-# A trace above the bound loses its oldest files, and the rest is true. The ring has room for all calls, so that the trace
+# A trace above the bound loses its oldest files, and the rest is correct. The ring has room for all calls, so that the trace
 # reaches the bound on a busy machine, too.
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon("--max-db", "16M", "--ring", "32M")
@@ -83,7 +82,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     check(files(s)[0] > 1 and len(files(s)) > 4, "files", files(s))
     check(most <= 16 << 20, "the trace took", most, "bytes")
     check_series(s)
-    check_truth(s)  # sums go on, whatever goes
+    check_truth(s)  # sums include the removed calls
     check(value(s, "SELECT sum(expired) FROM totals") > 100000, "hardly a call has gone")
     log = (s.dir / "daemon.log").read_text()
     equal(log.count("is removed: the trace is bounded"), files(s)[0] - 1, log)
@@ -114,7 +113,7 @@ with Session() as s:
         check_truth(s)
     check_truth(s)
 
-# Asked for.
+# New files on request.
 with Session() as s:
     s.start_daemon()
     for number in (1, 2, 3):
@@ -125,7 +124,7 @@ with Session() as s:
         s.flush_until("the next file", lambda: files(s)[-1] > number)
     check_series(s)
     check_truth(s)
-    # Asked for while the trace cannot be written: it goes on in the next file once it can.
+    # A request while the trace cannot be written: it continues in the next file once it can.
     s.db.with_name("trace.4.db").rename(s.dir / "away")
     s.cudatrace("flush", status=1)
     s.daemon.send_signal(signal.SIGHUP)
@@ -134,7 +133,7 @@ with Session() as s:
     (s.dir / "away").rename(s.db.with_name("trace.4.db"))
     wait_for("the next file", lambda: s.cudatrace("flush", status=None) and files(s)[-1] > 4)
 
-# A file that has taken the place of an earlier one is opened only if it is a trace's, and is not read without end.
+# A file that has replaced an earlier one is opened only if it is a trace, and is not read without end.
 ENDLESS = "CREATE VIEW meta AS WITH RECURSIVE r(key) AS (SELECT 'a' UNION ALL SELECT 'b' FROM r) SELECT key, key AS value FROM r"
 for kind in ("FIFO", "view"):
     with Session() as s:

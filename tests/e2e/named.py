@@ -1,5 +1,5 @@
-"""Tests the names that programs give to threads, streams, events, contexts and devices through NVTX: before and after the first
-call, in wide characters, too long, anew, for a handle that comes again, and while no daemon is there."""
+"""Tests the names that programs give to threads, streams, events, contexts and devices through NVTX. Names are given before and after the
+first call, in wide characters, too long, repeatedly, for a reused handle, and without a daemon."""
 import json
 
 from cudatrace_test import HOOK, Session, WORKLOADS, equal, fifo
@@ -25,14 +25,14 @@ def check_names():
         equal(dict(s.rows("SELECT tid, name FROM threads")), wanted, "names of threads")
         equal(s.rows("SELECT comm FROM threads WHERE tid <> ?", main), [("comm",)] * 3, "their names in the kernel")
 
-        # A launch has the name that its stream had by then.
+        # A launch has its stream's name at that time.
         equal(again == stream, True, "the handle comes again")
         equal(s.rows("SELECT stream, stream_name FROM launches ORDER BY call_id"),
               [(stream, None), (stream, "first"), (stream, "s\u00e9cond"), (0, None), (0, "default"), (other, "by resource"),
                (again, None)], "launches by stream")
         equal(s.rows(OBJECTS), NAMES, "other objects")
 
-        # The tools call them so, too.
+        # The tools use these names, too.
         report = s.cudatrace("report", "--format", "csv").stdout
         equal([name for name in wanted.values() if name not in report], [], "threads that the report does not name")
         trace = json.loads(s.cudatrace("export", "--format", "chrome").stdout)
@@ -43,7 +43,7 @@ def check_names():
 
 
 def check_many():
-    """More objects than the hook keeps names of: each has its name until it ends."""
+    """Checks that each object has its name until it ends, even with more objects than the hook keeps names of."""
     with Session() as s:
         s.start_daemon()
         s.run(NAMED, "--many", 1500, env=TOOL)
@@ -54,7 +54,7 @@ def check_many():
 
 
 def check_late_daemon():
-    """Names that were given while there was no daemon, or to an earlier one, are there."""
+    """Checks that names are there that were given without a daemon, or with an earlier one."""
     with Session() as s, fifo(s.dir, "told") as told, fifo(s.dir, "released") as released:
         for before in (False, True):
             if before:

@@ -1,13 +1,13 @@
-"""Finds out whether the machine gives a test what it needs beyond a program's ordinary rights. Needs have names. Each is tried for
-real, and where it is refused the test, or the part of it that needs it, is left out with a sentence:
+"""Finds out whether the machine permits a test to do more than an ordinary program may. Such needs have names. Each is tried for
+real. If it is refused, the test, or the part that needs it, is left out with a message:
 
     needs("mount namespaces")                                    the whole script: exit status 77
     if can("several users", "another user's socket"):            a part of it
-    if can("terminals", "top on a terminal", promises=["…"]):    with the promises (tests/faults) that it alone puts to the test
+    if can("terminals", "top on a terminal", promises=["…"]):    with the promises (tests/faults) that only this part tests
 
-tools/suite finds both sentences in Meson's logs. With CUDATRACE_REQUIRE=all, or the names of needs with commas between, a
-refusal is a failure: where all is allowed, nothing is left out unseen. The name of a command is a need, too, that of one
-which tools/check installs. What a machine has or has not, such as a GPU, is no need but a `skip()`.
+tools/suite finds both messages in Meson's logs. With CUDATRACE_REQUIRE=all, or a comma-separated list of needs, a refusal is a
+failure, so that where everything is permitted, nothing is left out unnoticed. The name of a command is also a need, if
+tools/check installs the command. Equipment of a machine, such as a GPU, is not a need. Its absence is a `skip()`.
 """
 import contextlib
 import ctypes
@@ -26,11 +26,11 @@ import tempfile
 SKIP = 77
 NOBODY = 65534
 PTRACE_ATTACH = 16
-DEBIAN_PYTHON = "/usr/bin/python3"  # whatever runs the tests, packages are this one's
+DEBIAN_PYTHON = "/usr/bin/python3"  # packages belong to this one, whatever runs the tests
 
 
 class Refused(Exception):
-    """Why it cannot be had."""
+    """The reason why a need is refused."""
 
 
 def tell(pipe, act):
@@ -43,7 +43,7 @@ def tell(pipe, act):
 
 
 def in_child(act):
-    """Tries it in a process of its own, which raises Refused or an OSError where it cannot be had."""
+    """Tries it in a separate process. Raises Refused or an OSError if it is refused."""
     mine, its = os.pipe()
     child = os.fork()
     if child == 0:
@@ -64,12 +64,12 @@ def by_command(*command, **options):
         raise Refused(done.stderr.strip().replace("\n", "; ") or f"{command[0]} ended with {done.returncode}")
 
 
-# ---- how each is tried ----
+# ---- how to try each need ----
 
 
 @functools.lru_cache(None)
 def mount_namespace():
-    """The command that gives the next one mounts of its own, and the right to mount."""
+    """Returns the command that runs another one with mounts of its own, and with the right to mount."""
     whys = []
     for command in (("unshare", "-m"), ("unshare", "-rm")):
         try:
@@ -81,7 +81,7 @@ def mount_namespace():
 
 
 def user_namespaces():
-    """For whom it is, and for an ordinary user."""
+    """Tries it for the current user and for an ordinary user."""
     for as_user in ({}, {"user": NOBODY, "group": NOBODY, "extra_groups": []})[:1 if os.geteuid() else 2]:
         by_command("unshare", "-r", "-p", "-f", "--mount-proc", "true", cwd="/", **as_user)
 
@@ -100,7 +100,7 @@ def users():
 
 @contextlib.contextmanager
 def sleeper(become=lambda: None):
-    """A process that does nothing. Not subprocess's: that takes one which is traced and stops for one that has ended."""
+    """A process that does nothing. It does not use subprocess, which treats a traced process as ended when it stops."""
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):
@@ -117,7 +117,7 @@ def sleeper(become=lambda: None):
 
 
 def everyones_shm():
-    """Checks that users other than root can make files in /dev/shm. They cannot where it is a bare folder of a bound /dev."""
+    """Checks that users other than root can make files in /dev/shm. They cannot if it is a plain folder of a bound /dev."""
     def make():
         become_nobody()
         with tempfile.NamedTemporaryFile(dir="/dev/shm"):
@@ -127,7 +127,7 @@ def everyones_shm():
 
 
 def device_files():
-    """Made and opened: a container may refuse either."""
+    """Makes and opens a device file. A container may refuse either."""
     with tempfile.TemporaryDirectory() as folder:
         os.mknod(f"{folder}/null", stat.S_IFCHR | 0o600, os.makedev(1, 3))
         with open(f"{folder}/null", "wb"):
@@ -142,7 +142,7 @@ def trace():
 
 
 def filter_system_calls():
-    """A filter (seccomp) that lets everything pass."""
+    """Installs a filter (seccomp) that permits everything."""
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
@@ -162,7 +162,7 @@ def real_time():
 
 
 def choose_pids():
-    """In a pid namespace of one's own, since the other programs of the machine take numbers, too."""
+    """Uses a pid namespace of its own, because the machine's other programs take numbers, too."""
     by_command("unshare", "-p", "-f", "--mount-proc", "sh", "-c", "echo 1000 >/proc/sys/kernel/ns_last_pid")
 
 
@@ -172,7 +172,7 @@ def terminals():
 
 
 def set_user_id():
-    """Checks that a set-user-ID program gets its owner's rights. It does not where a mount, or no_new_privs, forbids it."""
+    """Checks that a set-user-ID program gets its owner's rights. A mount option or no_new_privs can prevent this."""
     users()
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
@@ -184,12 +184,12 @@ def set_user_id():
 
 
 def others_processes():
-    """Checks that root can look at other users' processes, as the system's daemon and root's tools do."""
+    """Checks that root can read other users' processes in /proc, as the system's daemon and root's tools do."""
     in_child(become_nobody)
     mine, its = os.pipe()
     with sleeper(lambda: (become_nobody(), os.close(its))) as child:
         os.close(its)
-        os.read(mine, 1)  # its end
+        os.read(mine, 1)  # waits until the child has closed its end
         os.close(mine)
         os.readlink(f"/proc/{child}/exe")
 
@@ -201,7 +201,7 @@ def descriptors():
 
 
 def ebpf():
-    """Makes a BPF map: a process that may do that may load BPF programs."""
+    """Makes a BPF map. A process that may do this may load BPF programs."""
     if not os.path.exists("/sys/kernel/btf/vmlinux"):
         raise Refused("the kernel has no BTF")
     create, array = 0, 2
@@ -234,12 +234,12 @@ NEEDS = {
 }
 
 
-# ---- how a test asks ----
+# ---- functions for tests ----
 
 
 @functools.lru_cache(None)
 def why_not(need):
-    """None where it can be had."""
+    """Returns the reason why the need is refused, or None if it is met."""
     if need not in NEEDS:
         return None if shutil.which(need) else "there is no such command"
     try:
@@ -257,12 +257,12 @@ def free_shm():
 
 
 def causes(*expected):
-    """Why calls may be lost: for these causes, and for want of memory where /dev/shm has no room for everyone's rings."""
+    """Returns the possible causes of lost calls: these, and lack of memory if /dev/shm has no room for all rings."""
     return {*expected} if free_shm() > 256 else {*expected, "memory"}
 
 
 def left_out(why, need):
-    """Fails if CUDATRACE_REQUIRE names the need, or all needs; otherwise the caller leaves its part out."""
+    """Fails if CUDATRACE_REQUIRE names the need, or all needs. Otherwise the caller leaves its part out."""
     required = os.environ.get("CUDATRACE_REQUIRE", "")
     if required == "all" or need in required.split(","):
         raise AssertionError(f"{why}, and CUDATRACE_REQUIRE={required}")
@@ -274,13 +274,13 @@ def skip(why):
 
 
 def refused(why):
-    """Leaves the script out for what only the attempt itself showed."""
+    """Ends the script because of a refusal that only the attempt itself showed."""
     left_out(why, "")
     skip(why)
 
 
 def needs(*wanted, shm_mib=0):
-    """Or the script ends here."""
+    """Ends the script unless all needs are met."""
     for need in wanted:
         if why := why_not(need):
             left_out(f"no {need} here: {why}", need)
@@ -291,7 +291,7 @@ def needs(*wanted, shm_mib=0):
 
 
 def can(need, what, promises=()):
-    """Returns whether the machine has the need; if not, prints what is left out."""
+    """Returns whether the machine meets the need. If not, prints what is left out."""
     why = why_not(need)
     if why is None:
         return True
@@ -302,7 +302,7 @@ def can(need, what, promises=()):
 
 
 def have_shm(mib, what):
-    """Returns whether so much of /dev/shm is free; if not, prints what is left out."""
+    """Returns whether so much of /dev/shm is free. If not, prints what is left out."""
     if free_shm() >= mib:
         return True
     why = f"/dev/shm has no {mib} MiB free"

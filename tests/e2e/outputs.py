@@ -1,7 +1,7 @@
-"""Files that `export` and `html` write: what is no file stays what it is and gets the bytes, a file is whole or as it was,
-nobody else may read what is new, and no link of another user is followed.
+"""Tests the files that `export` and `html` write. Anything but a regular file keeps its kind and receives the bytes. A file is complete or
+as before, only its owner may read a new file, and no other user's link is followed.
 
-No path here is one of the machine's own devices: a tool that replaced it would take it away from everybody."""
+The test uses none of the machine's own devices, because a tool that replaced one would take it away from everyone."""
 import contextlib
 import ctypes
 import os
@@ -19,7 +19,7 @@ import sys
 from cudatrace_test import CUDATRACE, DEADLINE_S, Session, WORKLOADS, can, check, equal, mount_namespace
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
-from fault_test import promise  # noqa: E402: lies beside the table of promises
+from fault_test import promise  # noqa: E402: next to the table of promises
 
 FORMATS = ("chrome", "perfetto", "jsonl", "csv", "nsys", "sqlite", "html")
 IS_ROOT = os.geteuid() == 0
@@ -28,7 +28,7 @@ ALICE, BOB = 12001, 12002
 
 
 class Place:
-    """A folder to write into, a trace to write, a longer one that takes its time, and the tool, as one user."""
+    """A folder to write into, a trace to write, a longer trace that takes time, and the tool, for one user."""
 
     long_db = None
 
@@ -51,7 +51,7 @@ class Place:
         return subprocess.Popen(self.command(output, form, db), **self.options(**options))
 
     def write(self, output, form="csv", status=0, says="", **options):
-        """Exports to `output` and returns what was printed. Checks that there is one error line at most, and that no other file is left."""
+        """Exports to `output` and returns the standard output. Checks that there is at most one error line, and no other new file."""
         before = set(os.listdir(self.folder))
         child = self.start(output, form, **options)
         out, error = child.communicate(timeout=DEADLINE_S)
@@ -63,7 +63,7 @@ class Place:
         return out
 
     def make(self, name, kind, *arguments, owner=None, mode=0o666):
-        """A FIFO, link, file or device in the folder."""
+        """Makes a FIFO, link, file or device in the folder."""
         path = self.folder / name
         if kind == "fifo":
             os.mkfifo(path)
@@ -92,7 +92,7 @@ def seen(path):
 
 @contextlib.contextmanager
 def unchanged(path):
-    """It is what it was before; a file has the bytes that it had."""
+    """Checks that the block does not change the file or its bytes."""
     before = seen(path)
     yield
     equal(seen(path), before, path)
@@ -114,7 +114,7 @@ def check_content(p, form, content):
 
 
 def plain(p):
-    """New files: whole, 0600 although the umask is 0."""
+    """New files are complete, with mode 0600 although the umask is 0."""
     for form in p.formats:
         p.write(f"plain.{form}", form)
         equal(facts(p.folder / f"plain.{form}")[1:], (stat.S_IFREG, 0o600, os.geteuid() if p.uid is None else p.uid), form)
@@ -123,7 +123,7 @@ def plain(p):
 
 def as_it_is(p):
     for form in p.formats:
-        # A FIFO, which the reader finds whole.
+        # A FIFO. Its reader gets everything.
         path = p.make("fifo", "fifo")
         with promise("output-as-it-is"), unchanged(path), open(p.folder / "read", "w+b") as read:
             reader = subprocess.Popen(["cat", path], stdout=read)
@@ -132,7 +132,7 @@ def as_it_is(p):
             read.seek(0)
             check_content(p, form, read.read())
         path.unlink()
-        # Pipes by their names, and files that somebody has open: from where they are.
+        # Pipes by their names, and open files, which are written from their current offset.
         for name in ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
             check_content(p, form, p.write(name, form))
     with open(p.folder / "open", "w+b") as file:
@@ -147,13 +147,13 @@ def as_it_is(p):
     done = subprocess.run(["bash", "-c", script.replace(">&3", "; echo end"), "bash", *command], timeout=DEADLINE_S, **p.options())
     equal((done.returncode, done.stderr), (0, b""), "process substitution")
     check_content(p, "csv", done.stdout.removesuffix(b"end\n"))
-    # A FIFO that nobody reads, which is waited for for a while.
+    # A FIFO without a reader: the command waits for a while.
     if p.uid is None:
         path = p.make("fifo", "fifo")
         with unchanged(path):
             p.write("fifo", status=1, says="'fifo': it is a FIFO that nobody reads")
         path.unlink()
-    # A reader that has seen enough.
+    # A reader that stops early.
     for ignore in (False, True):
         child = p.start("-", restore_signals=not ignore)
         child.stdout.read(10)
@@ -164,7 +164,7 @@ def as_it_is(p):
 
 
 def standard_output(s):
-    """Tests standard output: a full disk is said once, a reader that went away not at all, and no file is opened as a closed descriptor."""
+    """Tests standard output. A full disk is reported once, a closed pipe is not reported, and no file is opened as a closed descriptor."""
     for command in (["sql", "SELECT * FROM calls"], ["report"], ["timeline"], ["top", "--once"], ["export"], ["html", "--output", "-"]):
         command[1:1] = ["--db", s.db]
         with open("/dev/full", "w") as full:
@@ -220,7 +220,7 @@ def refused(p):
 
 
 def replaced(p):
-    """Mode and owner stay, links lead to what is replaced."""
+    """Mode and owner stay, and a link's target is replaced."""
     file = p.make("file", "file", mode=0o640)
     before = facts(file)
     p.write("file")
@@ -235,7 +235,7 @@ def replaced(p):
         p.write("dangling")
     check_content(p, "csv", (p.folder / "target").read_bytes())
     equal(facts(p.folder / "target")[2], 0o600, "the mode of what a link led to")
-    # In a folder that takes no new file.
+    # In a folder that permits no new file.
     if IS_ROOT and p.uid is None:
         return
     (p.folder / "shut").mkdir()
@@ -253,7 +253,7 @@ def replaced(p):
 
 
 def broken_off(p):
-    """The old file is whole and nothing is beside it, whatever ends it."""
+    """However the export ends early, the old file is complete, and no other file is left."""
     file = p.make("kept", "file")
     for form in p.formats:
         with promise("output-whole"), unchanged(file):
@@ -268,9 +268,9 @@ def broken_off(p):
 
 
 def stop_while_writing(p, kept, output, number):
-    """Signals it as soon as its temporary file is there, until that came in time: then the kept file is what it was."""
-    # This process sleeps until the file is made (IN_CREATE). It then runs at once, since the other process has the least priority. If it
-    # polled, it would not.
+    """Sends a signal as soon as the temporary file is there, until one arrives in time. The kept file must be unchanged then."""
+    # This process sleeps until the file is made (IN_CREATE). It then runs at once, because the other process has the least priority. It
+    # would not if it polled.
     created, libc = 0x100, ctypes.CDLL(None)
     for _ in range(100):
         before = seen(kept)
@@ -290,7 +290,7 @@ def stop_while_writing(p, kept, output, number):
 
 
 def laid_by_others(p):
-    """In a folder for everybody, as root and as a user: what another one has put there."""
+    """Tests files that another user has put into a folder for everyone, as root and as a user."""
     p.folder.chmod(0o1777)
     os.chown(p.folder, 0, 0)
     victim = p.folder.parent / f"victim-{p.uid}"
@@ -311,12 +311,12 @@ def laid_by_others(p):
             p.write(p.make("hole", "link", str(p.folder.parent / "hole"), owner=BOB).name, form, status=1, says="another user has laid")
             check(not (p.folder.parent / "hole").exists(), "a link of another user's was followed")
             (p.folder / "hole").unlink()
-    # One's own, and those of the folder's owner.
+    # The user's own links, and links of the folder's owner.
     for owner in (p.uid, 0):
         own = p.make("own", "link", "mine", owner=owner)
         p.write("own")
         own.unlink()
-    # Root replaces a user's file in that user's folder: it stays the user's.
+    # Root replaces a user's file in that user's folder: the file still belongs to the user.
     if p.uid is None:
         (p.folder / "home").mkdir()
         os.chown(p.folder / "home", ALICE, ALICE)
@@ -329,7 +329,7 @@ def laid_by_others(p):
 
 
 def mounted(p):
-    """A file that is a mount, as containers are given, cannot be replaced."""
+    """A file that is a mount, as in a container, cannot be replaced."""
     target = p.make("mount", "file")
     script = 'mount --bind source mount && "$@" && cat source'
     (p.folder / "source").write_bytes(b"old\n")
@@ -339,7 +339,7 @@ def mounted(p):
     equal(target.read_bytes(), b"old\n", "what lies below the mount")
 
 
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as nohup leaves it no child would end by it
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and no child would end by it
 with Session() as s:
     s.trace(WORKLOADS / "calls", "--calls", 4000, "--mix", "training")
     Place.long_db = s.dir / "long.db"
@@ -349,7 +349,7 @@ with Session() as s:
     for db in (s.db, Place.long_db):
         db.chmod(0o644)
     tool = s.dir / "cudatrace"
-    shutil.copy(CUDATRACE, tool)  # a build may lie in a home
+    shutil.copy(CUDATRACE, tool)  # the build may be in a home
     for uid in (None, ALICE) if HAS_USERS else (None,):
         p = Place(s.dir / f"as-{uid}", tool, s.db, uid, **({} if uid else {"formats": FORMATS}))
         for part in (plain, as_it_is, devices, refused, replaced, broken_off):

@@ -22,7 +22,7 @@ def late(s):
     return s.value("SELECT count(*) FROM late_call")
 
 
-# ---- what is recorded ----
+# ---- recorded calls ----
 
 
 def exact(s, method):
@@ -59,7 +59,7 @@ def whole_life(s):
 
 
 def nested(s, method):
-    """Calls within calls, and calls that longjmp has left. Calls that are too deep are counted as lost."""
+    """Tests nested calls, and calls left by longjmp. Calls that are too deep are counted as lost."""
     probe = Probe(s, "--all", "--library", LIBRARY, "--method", method, "--calls", "cuOccupancy*")
     done = s.start(WORKLOADS / "nested", "--times", "10", "--depth", "20", preload=False)
     equal(done.wait(DEADLINE_S), 0, "the program's status")
@@ -72,7 +72,7 @@ def nested(s, method):
 
 
 def short_lives(s):
-    """Processes that end before the probe reads their notice."""
+    """Tests processes that end before the probe reads the notice of their start."""
     probe = Probe(s, "--all", "--library", LIBRARY)
     children = [s.start(WORKLOADS / "calls", "--calls", "5", preload=False, stdout=subprocess.DEVNULL) for _ in range(12)]
     for child in children:
@@ -86,7 +86,7 @@ def short_lives(s):
 
 
 def hooked(s):
-    """Processes that the hook records, and that have ended before the probe looks at them, are recorded once."""
+    """Processes that the hook records, and that end before the probe looks at them, are recorded once."""
     probe = Probe(s, "--all", "--library", LIBRARY)
     os.kill(probe.child.pid, signal.SIGSTOP)
     children = [s.start(WORKLOADS / "calls", "--calls", "5", stdout=subprocess.DEVNULL) for _ in range(3)]
@@ -110,7 +110,7 @@ PLACES = {
 
 
 def hidden(s, how):
-    """A library that is deleted, or part of an overlay, in a private mount namespace."""
+    """Tests a deleted library, and a library on an overlay, in a private mount namespace."""
     if not can("mount namespaces", "a library that cannot be seen"):
         return
     place = s.dir / "place"
@@ -130,7 +130,7 @@ def hidden(s, how):
 
 
 def open_calls(s):
-    """A call that hangs is an open call, also after its process was killed in it."""
+    """A call that hangs is an open call, even after its process was killed in it."""
     probe = Probe(s, "--all", "--library", LIBRARY)
     with HungCall(s, start=lambda *command, **options: s.start(*command, preload=False, **options)) as hung:
         s.flush_until("the call that hangs", lambda: s.value(
@@ -146,7 +146,7 @@ def open_calls(s):
 
 
 def programs():
-    """The programs of a probe that are in the kernel."""
+    """Returns the probe's BPF programs that are in the kernel."""
     return {number for number, name in kernel_programs() if name in ("call_session", "call_enter", "call_leave", "thread_exit", "program_exec")}
 
 
@@ -180,7 +180,7 @@ def probe_killed(s):
 
 
 def writer_of(probe, pid):
-    """The probe's writer for that process. Another session's probe may have one, too."""
+    """Returns the probe's writer for that process. Another session's probe may have another."""
     for child in pathlib.Path(f"/proc/{probe.child.pid}/task/{probe.child.pid}/children").read_text().split():
         with contextlib.suppress(OSError):  # ended
             if pathlib.Path(f"/proc/{child}/comm").read_text() == f"probe-{pid}\n":
@@ -189,14 +189,14 @@ def writer_of(probe, pid):
 
 
 def kill_writer(probe, pid):
-    """Returns once another writer has replaced it."""
+    """Kills the writer. Returns once another writer has replaced it."""
     killed = wait_for("a writer", lambda: writer_of(probe, pid))
     os.kill(killed, signal.SIGKILL)
     wait_for("another writer", lambda: writer_of(probe, pid) not in (None, killed))
 
 
 def writer_killed(s):
-    """Another writer continues: it does not report losses again, and shows the calls that are open."""
+    """Another writer continues. It does not report losses again, and shows the calls that are open."""
     p = Program(s, "steps")
     probe = Probe(s, "--pid", p.pid)
     stopped = writer_of(probe, p.pid)
@@ -215,7 +215,7 @@ def writer_killed(s):
 
 
 def writer_stopped(s):
-    """A second Ctrl-C ends a probe that waits for a writer, and nothing stays in the kernel."""
+    """A second Ctrl-C ends a probe that waits for a writer, and leaves nothing in the kernel."""
     p = Program(s, "steps")
     probe = Probe(s, "--pid", p.pid)
     os.kill(writer_of(probe, p.pid), signal.SIGSTOP)
@@ -229,7 +229,7 @@ def writer_stopped(s):
 
 
 def open_calls_adopted(s):
-    """A call that was open when a writer was killed ends in the lane of the next one, which knows the thread."""
+    """A call that was open when a writer was killed ends in the lane of the next writer, which knows the thread."""
     probe = Probe(s, "--all", "--library", LIBRARY)
     with HungCall(s, start=lambda *command, **options: s.start(*command, preload=False, **options)) as hung:
         kill_writer(probe, hung.pid)
@@ -244,8 +244,8 @@ def open_calls_adopted(s):
 
 
 def daemon_killed(s):
-    """Calls that are made without a daemon after a kill are stored by the next one. After a clean stop they are in no segment, and the
-    trace has the time when they are missing."""
+    """After a kill of the daemon, the next daemon stores the calls made without one. After a clean stop, calls are in no segment, and
+    the trace has the time of the gap."""
     p = Program(s, "steps", 2)
     probe = Probe(s, "--pid", p.pid)
     p.step(100)
@@ -291,7 +291,7 @@ if left > 0:
 
 
 def executes_named(s):
-    """A process of --pid that loads the driver later, and executes two other programs before the probe looks at it again."""
+    """A process of --pid loads the driver later, and executes two other programs before the probe looks at it again."""
     script = s.dir / "chain.py"
     script.write_text(CHAIN)
     p = s.start(sys.executable, script, 2, LIBRARY, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -306,7 +306,7 @@ def executes_named(s):
 
 
 def executes_late(s):
-    """The probe outlives a writer that it has a message for: of a process that executes another program and ends at once."""
+    """The probe survives if a writer ends before it gets a message. Its process executes another program and ends at once."""
     p = Program(s, "exec")
     probe = Probe(s, "--all", "--library", LIBRARY)
     writer = wait_for("a writer", lambda: writer_of(probe, p.pid))
@@ -321,7 +321,7 @@ def executes_late(s):
 
 
 def closed_files(s):
-    """A probe that has no standard files opens none of its own in their place."""
+    """A probe without standard files opens no file of its own in their place."""
     p = Program(s, "steps")
     child = s.start("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", PROBE, "--session", s.name, "--pid", p.pid, preload=False)
     s.flush_until("the process", lambda: (p.pid,) in s.rows("SELECT pid FROM processes"))
@@ -331,7 +331,7 @@ def closed_files(s):
     equal(child.wait(DEADLINE_S), 0, "the probe's status")
 
 
-# ---- what is refused ----
+# ---- refusals ----
 
 
 def wrong(s):
@@ -343,7 +343,7 @@ def wrong(s):
     thread = max(int(task.name) for task in pathlib.Path(f"/proc/{p.pid}/task").iterdir())
     equal(s.run(PROBE, "--pid", thread, preload=False, status=1).stderr,
           f"cudatrace: probe: {thread} is a thread of process {p.pid}: name that one\n", "a thread")
-    os.kill(p.pid, signal.SIGKILL)  # nobody waits for it yet
+    os.kill(p.pid, signal.SIGKILL)  # it stays a zombie
     probe.end(number=None)
     hooked = s.start(*[WORKLOADS / "attached", "--do", "read", 1], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     equal(hooked.stdout.readline(), "ready\n", "a program with the hook")
@@ -357,8 +357,8 @@ def wrong(s):
 
 
 def attached(s, *options):
-    """A process is not attached to while it is probed. A file is not probed while a process has jumps of --inline in its code: the
-    kernel would put a breakpoint into a jump, and the process would crash."""
+    """A process is not attached to while it is probed. A file is not probed while a process has jumps of --inline in its code. The kernel
+    would put a breakpoint into a jump, and the process would crash."""
     p = Program(s, "steps", 2)
     attach = [CUDATRACE, "attach", "--session", s.name, "--db", s.db, "--stay", *options, p.pid]
     probe = Probe(s, "--pid", p.pid)

@@ -12,7 +12,7 @@ LIBRARY = SIMCUDA / "libcuda.so.1"
 
 
 class Probe(Background):
-    """`cudatrace probe`, once its probes are attached."""
+    """A running `cudatrace probe`, after it has attached its probes."""
 
     def __init__(self, s, *arguments, **options):
         super().__init__(s, CUDATRACE, "probe", "--session", s.name, *arguments, **options)
@@ -23,7 +23,7 @@ class Probe(Background):
 
 
 def truth_of(s, pid):
-    """{function: calls} by the driver's own count, now."""
+    """Returns {function: calls}, the driver's own count up to now."""
     truth = collections.Counter()
     for counted, _, functions in counts.read_counts(s.counts):
         if counted == pid:

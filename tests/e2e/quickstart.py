@@ -1,4 +1,4 @@
-"""tools/quickstart before it does anything: a checkout that it cannot write in, and names that are somebody's, are said, and stay."""
+"""tools/quickstart reports, before it does anything, a checkout that it cannot write and names that are in use. It changes neither."""
 import os
 import pathlib
 import shutil

@@ -1,5 +1,5 @@
-"""Ranges and marks that programs name through NVTX: what they say, how they nest with driver calls, and what is left when
-they are not closed, closed elsewhere, or more than can be kept."""
+"""Tests ranges and marks that programs name through NVTX: their texts, and how they nest with driver calls. Also tests ranges that
+are not closed, are closed elsewhere, or are more than the hook can keep."""
 import os
 import pathlib
 import signal
@@ -21,7 +21,7 @@ def hung_in(s, what, **popen):
 
 
 def calls(s, what="message"):
-    """[(name, depth, message)] in the order of return, without the workload's start."""
+    """Returns [(name, depth, message)] in the order of return, without the workload's start."""
     rows = s.rows(f"SELECT name, depth, {what} FROM calls ORDER BY call_id")
     equal([row[0] for row in rows[:len(START)]], START, "the workload's start")
     return rows[len(START):]
@@ -29,7 +29,7 @@ def calls(s, what="message"):
 
 def check_nesting():
     with Session() as s:
-        # The way that people take: `run` sets the variable by which NVTX finds the hook.
+        # The usual way: `run` sets the variable with the hook's path for NVTX.
         s.trace(RANGES, "--do", "nest")
         page = "p" * 4094
         equal(calls(s), [
@@ -43,7 +43,7 @@ def check_nesting():
         equal(s.value("SELECT count(*) FROM ranges JOIN calls USING (call_id) WHERE layer <> 'nvtx' "
                       "OR calls.category <> 'range' OR ranges.message IS NOT calls.message"), 0, "rows that disagree")
         equal(s.value("SELECT sum(duration_ns) FROM ranges WHERE kind = 'mark'"), 0, "the duration of marks")
-        # Calls in a range lie within its time.
+        # The calls in a range are within its time.
         equal(s.rows("""
             SELECT outer.message, count(*), sum(inner.layer = 'driver')
               FROM ranges AS outer
@@ -62,7 +62,7 @@ def check_domains():
         s.flush()
         argb = 0xff102030
         equal(calls(s, "NULL")[:6], [
-            # The range of the other domain was popped inside another one, and its place stays until that is.
+            # The range of the other domain was popped inside another range. Its place stays until that one is popped, too.
             ("cuCtxGetCurrent", 3, None), ("nvtxRangePush", 1, None), ("cuCtxGetCurrent", 3, None),
             ("nvtxRangePush", 2, None), ("nvtxRangePush", 0, None), ("cuCtxGetCurrent", 0, None)], "the depths of domains")
         equal(s.rows("SELECT kind, domain, message, category, color, payload FROM ranges ORDER BY call_id"), [
@@ -103,7 +103,7 @@ def check_race():
         s.start_daemon("--ring", "2M")
         act(s, "race", "--count", count)
         s.flush()
-        # Each of them ended once, whoever ended it.
+        # Each range ended once, in whichever process or thread.
         equal(s.rows("SELECT name, calls FROM totals WHERE layer = 'nvtx'"), [("nvtxRangeStart", 8 * count)], "ranges")
         equal(s.value("SELECT count(*) - count(DISTINCT range_id) FROM ranges"), 0, "identifiers given twice")
         equal(s.rows("SELECT DISTINCT message FROM ranges"), [("exchanged",)], "their messages")
@@ -115,7 +115,7 @@ def check_deep():
         s.start_daemon()
         act(s, "deep", "--count", 1000)
         s.flush()
-        wanted = [("cuCtxGetCurrent", 15, None)]  # a record holds a depth up to 15; greater ones are 15
+        wanted = [("cuCtxGetCurrent", 15, None)]  # a record holds a depth up to 15; higher ones become 15
         wanted += [("nvtxRangePush", min(i, 15), f"level {i}") for i in reversed(range(1000))]
         equal(calls(s), wanted + [("cuCtxGetCurrent", 0, None)], "a thousand ranges")
         s.check_identity()
@@ -123,7 +123,7 @@ def check_deep():
         s.start_daemon()
         act(s, "deep", "--count", 3000)
         s.flush()
-        # 1024 of them are kept; the rest has levels, which the workload checks, and is counted.
+        # 1024 of them are kept. The others have levels, which the workload checks, and are counted.
         equal(s.rows("SELECT calls, stored, lost FROM totals WHERE layer = 'nvtx'"), [(3000, 1024, 1976)], "3000 ranges")
         equal(s.rows("SELECT cause, calls FROM losses"), [("memory", 1976)], "the losses")
         equal(calls(s)[-1], ("cuCtxGetCurrent", 0, None), "the call behind them")
@@ -152,7 +152,7 @@ def shared_bytes(s):
 
 
 def check_distinct():
-    """So many messages that are never the same: none is lost, and nothing grows with them."""
+    """Uses a great number of different messages. None is lost, and no memory grows with them."""
     count, seen, shared = by_tier(250000, 1000000), 0, []
     with Session() as s:
         s.start_daemon("--ring", "2M")
@@ -180,7 +180,7 @@ def check_distinct():
             check(grown < 24 << 20, "the daemon grew by", grown)
     with Session() as s:
         s.start_daemon()
-        # The same without waiting: what the ring has no room for is counted, and the process stays as it is.
+        # The same without waiting: ranges that do not fit into the ring are counted, and the process does not grow.
         done = s.run(RANGES, "--do", "distinct", "--count", count, env=TOOL, stdin=open("/dev/zero"))
         grown = int(done.stdout.split("grown=")[1].split()[0])
         check(grown < 1 << 20, "the process grew by", grown)
@@ -200,7 +200,7 @@ def check_threads():
         mapped = act(s, "threads", "--count", 200).stdout.split("mapped=")[1].split()[0]
         check(int(mapped) < 8 << 20, "what threads leave mapped", mapped)
         s.flush()
-        # A range that was left open by its thread never ended; what comes behind it on the same lane begins at 0.
+        # A range that its thread left open never ended. The next ranges in the same lane begin at depth 0.
         equal(s.rows("SELECT message, depth, count(*), count(DISTINCT tid) > 1 FROM ranges GROUP BY message, depth"),
               [("first act", 0, 100, 1)], "ranges of threads")
         equal(s.rows("SELECT DISTINCT depth FROM calls"), [(0,)], "depths")
@@ -223,14 +223,14 @@ def check_killed():
 
 
 def check_crossing():
-    """A range ends inside the call that it encloses, and one begins there and outlives the call."""
+    """A range ends inside the call that it encloses. Another begins there and outlives the call."""
     with Session() as s:
         s.start_daemon()
         with hung_in(s, "cross", stdout=subprocess.PIPE) as child:
             os.kill(child.pid, signal.SIGUSR1)
             equal(child.program.stdout.readline(), b"handled\n", "what the handler says")
             s.flush()
-            # The place of the range that ended is empty.
+            # The place of the ended range is empty.
             equal(s.rows("SELECT name, depth FROM open_calls ORDER BY depth"), [("cuCtxSynchronize", 1), ("nvtxRangePush", 2)],
                   "the open calls")
             child.release()
@@ -244,7 +244,7 @@ def check_crossing():
 
 
 def check_jump():
-    """A call that was left by longjmp does not enclose the range that is pushed next."""
+    """A call left by longjmp does not enclose the range that is pushed next."""
     with Session() as s:
         s.start_daemon()
         with hung_in(s, "jump") as child:
@@ -278,12 +278,12 @@ def check_dormant():
                 go.write(b"\n")
             equal(child.wait(), 0, "its status")
 
-        # Levels and handles are right without a daemon, and there is nothing of it.
+        # Levels and handles are right without a daemon, and no file is made.
         for what in ("nest", "domains", "processes", "deep", "threads", "forks"):
             act(s, what)
         wait_inside(lambda: None)
         equal([name for name in os.listdir("/dev/shm") if s.name in name], [], "files without a daemon")
-        # The daemon goes while ranges are open, and another one comes: like calls, they end in neither trace.
+        # The daemon ends while ranges are open, and another one starts. Like calls, these ranges end in neither trace.
         s.start_daemon()
 
         def change_daemon():
@@ -300,7 +300,7 @@ def check_dormant():
 
 def check_other_tools():
     with Session() as s:
-        # The user's own tool is left alone, though it cannot be loaded here, and so is an empty value.
+        # The user's own tool is not replaced, though it cannot be loaded here, and neither is an empty value.
         for value in ("/nowhere/libtool.so", ""):
             done = s.trace("sh", "-c", 'echo "$NVTX_INJECTION64_PATH"', env={"NVTX_INJECTION64_PATH": value})
             equal(done.stdout, value + "\n", "the variable that the user set")
@@ -310,11 +310,11 @@ def check_other_tools():
         equal(s.value("SELECT count(*) FROM functions WHERE layer = 'nvtx'"), 0, "functions of another tool")
         check(s.value("SELECT count(*) FROM calls") > 0, "driver calls are traced beside it")
     with Session() as s:
-        # The hook serves as NVTX's tool alone, without being preloaded.
+        # The hook works as NVTX's tool only, without being preloaded.
         s.start_daemon()
         s.run(RANGES, "--do", "nest", preload=False, env=TOOL)
         s.flush()
-        # Loaded in the middle, it finds the driver's slots, where there are some.
+        # When loaded this late, it finds the driver's slots, if there are any.
         equal(s.rows("SELECT DISTINCT layer FROM calls ORDER BY 1"), [("driver",), ("nvtx",)] if SHAPE else [("nvtx",)], "layers")
         s.check_identity()
 

@@ -1,4 +1,4 @@
-"""Ranges of libraries are not the program's phases; what a process left open when it ended by itself is not what it was killed in."""
+"""Tests that ranges of libraries are not the program's phases, and that open ranges of a process that exited differ from a killed one's."""
 import contextlib
 import json
 import subprocess
@@ -11,7 +11,7 @@ STEPS = 3
 
 @contextlib.contextmanager
 def rank(s, steps):
-    """A program that waits with two ranges of NCCL's open and a thread in a call; the block gets it and what lets it go."""
+    """A program that waits with two open ranges of NCCL and with a thread in a call. Yields it, and a function that releases it."""
     with fifo(s.dir, f"released.{steps}") as released, HungCall(
             s, "--do", "rank", "--count", steps, "--released", released, program=WORKLOADS / "ranges", stdout=subprocess.DEVNULL,
             env={"NVTX_INJECTION64_PATH": HOOK}) as child:
@@ -63,7 +63,7 @@ with Session() as s:
             tiles = b.run("return Object.fromEntries([...document.querySelectorAll('.tile')].map((t) => [t.children[1].textContent, t.children[0].textContent]))")
             equal(tiles["calls not returned"], str(len(rows)), "what the page counts: the killed one's alone")
 
-    # The program's ranges, in a domain of its own or in none, inside of a library's or not; where it has none, the pattern.
+    # The program's ranges, in a domain of its own or in none, inside a library's range or not. Without ranges, the pattern.
     equal([(row["phase"], row["times"], row["by"]) for row in s.report("--pid", exited, "phases")["phases"]],
           [("setup", 1, "nvtx"), ("step N", STEPS, "nvtx")], "phases")
     equal({row["by"] for row in s.report("--pid", killed, "phases")["phases"]}, {"pattern"}, "phases of a program without ranges")

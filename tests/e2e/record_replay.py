@@ -1,5 +1,5 @@
-"""A session that was recorded and is stored again is the same trace: all rows of all tables, what the reports say, what the
-exports write. A recording that is cut short or damaged gives what was whole, and a sentence."""
+"""Tests that a recorded session, stored again, is the same trace: all rows of all tables, the reports, and the exports. A recording that
+is cut short or damaged yields its whole frames, and a message."""
 import contextlib
 import os
 import sqlite3
@@ -10,11 +10,11 @@ import subprocess
 from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, HOOK, HungCall, Session, WORKLOADS, check, equal, fifo
 
 HEADER_BYTES, FRAME_BYTES = 400, 32
-OWN_META = ("created_unix_s", "series", "cudatrace_version")  # the file's, and not the session's
+OWN_META = ("created_unix_s", "series", "cudatrace_version")  # these belong to the file, not to the session
 
 
 def tables(path):
-    """{table: its rows} of all but what is the file's own."""
+    """Returns {table: its rows}, without rows about the file itself."""
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as trace:
         names = [name for (name,) in trace.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
         rows = {name: sorted(trace.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
@@ -36,7 +36,7 @@ def replay(*arguments, status=0):
 
 
 def said(path, *command):
-    """Returns what a command prints about a trace, with the file's name replaced."""
+    """Returns a command's output about a trace, with the file's name replaced."""
     done = subprocess.run([CUDATRACE, *command, "--db", path], capture_output=True, timeout=DEADLINE_S)
     equal(done.returncode, 0, f"status of {command}: {done.stderr}")
     return done.stdout.replace(bytes(path), b"TRACE")
@@ -122,7 +122,7 @@ def check_bad_input(s, data):
 
 
 def check_outputs(s):
-    """Tests that a file that is no recording is not written over, and that the daemon does not start when it cannot make its recording."""
+    """Tests that a file that is no recording is not overwritten, and that the daemon does not start if it cannot make its recording."""
     precious = s.dir / "precious"
     precious.write_text("mine\n")
     link = s.dir / "link.rec"

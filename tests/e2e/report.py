@@ -1,5 +1,5 @@
-"""A report finds what is in a run of which the truth is known: phases, an idle gap, a leak, failing calls, and which of its
-processes lags behind; for all, for one process, and for a window, in every format."""
+"""Tests reports of a run with known contents: phases, an idle gap, a leak, failing calls, and a process that lags. Reports are of all
+processes, of one process, and of a window, in every format."""
 import csv
 import io
 import json
@@ -11,7 +11,7 @@ LAUNCHES, PAUSE_US, IDLE_MS, LEAKS, FAILURES, BUFFERS, MIB = 2000, 150, 120, 3, 
 
 
 def truth_of(out):
-    """{phase: when it began}, and when it was idle."""
+    """Returns {phase: when it began}, and when it was idle."""
     begun, idle = {}, None
     for kind, *rest in map(str.split, out.splitlines()):
         if kind == "phase":
@@ -49,8 +49,8 @@ with Session() as s:
     found = report(s)
     zero_ns = s.value("SELECT min(started_ns) FROM processes")
 
-    # Phases, to within two slices of a five-hundredth of the run; of a program that lost its processor at the border of a
-    # phase, to the phase's next call.
+    # Phases agree within two slices of a five-hundredth of the run. If the program lost its processor at the border of a phase, they
+    # agree with the phase's next call.
     for pid, (begun, idle) in truth.items():
         slices_ns = 2 * (begun["end"] - begun["load"]) / 500
         begun["exit"] = s.value("SELECT max(call_id) FROM copies JOIN processes USING (process_id) WHERE pid = ?", pid)
@@ -68,7 +68,7 @@ with Session() as s:
                   "and not in", earliest_s, latest_s)
         equal({row["by"] for row in phases}, {"pattern"}, "how phases were found")
 
-        # The idle gap: from the last launch before it to the first behind it, with what the driver did meanwhile.
+        # The idle gap: from the last launch before it to the first after it, with the driver calls in between.
         from_ns, to_ns = s.rows("SELECT max(call_id) FILTER (WHERE call_id <= ?2), min(start_ns) FILTER (WHERE start_ns >= ?3) FROM launches "
                                 "WHERE process_id = (SELECT process_id FROM processes WHERE pid = ?1)", pid, *idle)[0]
         gap, = [row for row in found["gaps"] if row["pid"] == pid and abs(row["at_s"] - (from_ns - zero_ns) / 1e9) < 1e-6]
@@ -96,7 +96,7 @@ with Session() as s:
         close(thread["ms_in_driver"], s.value("SELECT sum(duration_ns) FROM calls WHERE pid = ? AND layer = 'driver'", pid) / 1e6,
               0.001, "a thread's time")
 
-    # The straggler, which the host holds up; on a busy machine another one may take longer.
+    # The straggler is held up by the host. On a busy machine, another process may take longer.
     for row in found["launches"]:
         rate, = s.rows("SELECT count(*) * 1e9 / (max(call_id) - min(start_ns)) FROM launches JOIN processes USING (process_id) WHERE pid = ?",
                        row["pid"])[0]
@@ -108,7 +108,7 @@ with Session() as s:
     check("outside of the driver" in bound["paragraph"], bound)
     equal(bound["bound_by"], "host", "the straggler's pauses")
 
-    # Sums are those of the rows; percentiles those of the durations, to a thirty-second.
+    # Sums equal the sums of the rows. Percentiles equal the durations' percentiles, within a thirty-second.
     equal([(row["function"], row["error"], row["calls"], row["processes"]) for row in found["errors"]],
           [("cuMemAlloc_v2", "CUDA_ERROR_OUT_OF_MEMORY", 3 * FAILURES, 3)], "errors")
     first_ns, last_ns = s.rows("SELECT min(call_id), max(call_id) FROM calls WHERE status = 2")[0]
@@ -127,7 +127,7 @@ with Session() as s:
     equal(row_of(found["kernels"], kernel="fill_u32")["launches"], 3 * LAUNCHES, "launches by kernel")
     equal(found["losses"], [], "losses")
 
-    # One process, and a window: what rows say of it.
+    # One process, and a window, agree with the rows.
     begun, _ = truth[straggler]
     alone = report(s, "--pid", straggler)
     equal({row["pid"] for section in ("processes", "threads", "launches", "memory") for row in alone[section]}, {straggler}, "--pid")
@@ -158,7 +158,7 @@ with Session() as s:
         rows = report(s, "--from", option, "functions")["functions"]
         equal(sum(row["calls"] for row in rows), s.value("SELECT count(*) FROM calls"), f"--from {option}")
 
-    # Formats. Numbers are numbers, and each file of schema/reports is usable alone.
+    # Formats. Numbers are numbers, and each file of schema/reports works on its own.
     equal(list(csv.DictReader(io.StringIO(report(s, "copies", format="csv"))))[0].keys(), found["copies"][0].keys(), "columns as csv")
     check(isinstance(found["functions"][0]["total_ms"], float), "a number", found["functions"][0])
     markdown = report(s, "errors", format="markdown").splitlines()

@@ -1,5 +1,5 @@
-"""The report of a real training on an H200 (tests/fixtures): what is in it, on terminals of every width; of an older database,
-of one without a call, of one that is being written by a daemon that was killed."""
+"""Tests the report of a real training on an H200 (tests/fixtures): its contents, on terminals of every width. Also tests an older
+database, a database without a call, and the database of a killed daemon."""
 import json
 import lzma
 import pathlib
@@ -28,7 +28,7 @@ with Session() as s:
           s.value("SELECT count(*) FROM calls WHERE status NOT IN (0, 600)"), "errors of all layers")
     equal(found["bottleneck"][0]["bound_by"], "host", "what bounds a training of twenty steps")
 
-    # Lines are as wide as the terminal at most, whatever is cut; a pipe gets all.
+    # Lines are at most as wide as the terminal, and may be cut. A pipe gets whole lines.
     titles = re.findall(r"^  \w+ +(.+)$", s.run(CUDATRACE, "report", "--help", preload=False).stdout, re.M)
     for columns in by_tier((20, 80), (20, 40, 80, 200)) if can("terminals", "lines cut at a terminal's width") else ():
         text, errors = on_terminal(columns, CUDATRACE, "report", "--db", s.db)
@@ -44,7 +44,7 @@ with Session() as s:
     longest = s.value("SELECT kernel FROM launches ORDER BY length(kernel) DESC LIMIT 1")
     check(longest in whole, "the longest kernel is not there")
 
-    # A database of before there were durations and failures: what needs them is left out, and said.
+    # A database from before durations and failures. Sections that need them are left out, and the command reports that.
     with sqlite3.connect(s.db) as old:
         old.executescript("DROP VIEW durations; DROP VIEW failures; DROP TABLE duration; DROP TABLE failure; PRAGMA user_version = 4;")
     done = s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False)
@@ -52,7 +52,7 @@ with Session() as s:
     for section in ("bottleneck", "functions", "errors"):
         check(f"report: {section}: left out: the trace was written by an older cudatrace (schema 4" in done.stderr, done.stderr)
 
-    # The others take what is there; of one that lacks what they want, they say so.
+    # Other commands use the existing data. If a trace lacks data that a command requires, the command reports that.
     for command in ("top", "--once"), ("timeline",), ("export",), ("html", "--output", s.dir / "old.html"):
         done = s.run(CUDATRACE, command[0], "--db", s.db, *command[1:], preload=False)
         equal(done.stderr, "", f"{command[0]} of an older trace")
@@ -63,7 +63,7 @@ with Session() as s:
         done = s.run(CUDATRACE, command[0], "--db", s.db, *command[1:], preload=False, status=1)
         check(done.stderr.count("\n") == 1 and "the trace was written by an older cudatrace (schema 3, this wants" in done.stderr, command, done.stderr)
 
-# A trace that is being written: all sections are of one moment.
+# A trace that is being written: all sections are of the same moment.
 with Session() as s:
     s.start_daemon("--ring", "64M")  # sums count lost calls, too
     s.run(WORKLOADS / "calls", "--calls", 40000, "--mix", "launch")  # so that sections take different times
@@ -83,7 +83,7 @@ with Session() as s:
     busy.kill()
     busy.wait()
 
-# Nothing yet.
+# An empty trace.
 with Session() as s:
     s.start_daemon()
     done = s.run(CUDATRACE, "report", "--db", s.db, preload=False)
@@ -91,7 +91,7 @@ with Session() as s:
     equal(done.stdout, "Nothing to tell: " + ", ".join(SECTIONS) + "\n", "a report of nothing")
     equal(json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False).stdout),
           {section: [] for section in SECTIONS}, "a report of nothing, as json")
-    # A window that holds nothing, or is none; a killed daemon.
+    # A window without calls, an invalid window, a killed daemon.
     s.run(WORKLOADS / "calls", "--calls", 1000)
     s.flush()
     s.daemon.kill()
@@ -105,4 +105,4 @@ with Session() as s:
         equal(done.stdout, "", options)
     equal(len(json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", "processes", preload=False).stdout)["processes"]),
           1, "processes of a killed daemon's trace")
-    s.start_daemon()  # clears up after the killed one
+    s.start_daemon()  # removes the files of the killed one

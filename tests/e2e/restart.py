@@ -1,4 +1,4 @@
-"""The daemon is killed and comes back: nothing lost, nothing twice, and the programs do not notice."""
+"""The daemon is killed and restarted. No call is lost or stored twice, and the programs do not notice."""
 import glob
 import os
 import signal
@@ -19,7 +19,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         s.start_daemon()
         s.flush()
         s.check_identity(lost=0)
-    # A clean stop lets the held program go on untraced; a new daemon on the same file goes on with the rest.
+    # After a clean stop, the held program continues untraced. A new daemon on the same file records the rest.
     s.stop_daemon()
     s.run(WORKLOADS / "calls", "--calls", 10)
     s.start_daemon()
@@ -33,8 +33,8 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal(s.daemon.wait(), 0, "the status after SIGINT")
     s.daemon = None
 
-# A daemon that ends marks the programs that run on. A killed daemon cannot; the next daemon marks those whose shared memory is
-# gone.
+# A daemon that ends marks the programs that still run. A killed daemon cannot. The next daemon marks those whose shared memory no
+# longer exists.
 LEFT = "SELECT state, cause, calls, first_ns >= started_ns, last_ns FROM processes LEFT JOIN losses USING (process_id) WHERE pid = ?"
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon()
@@ -67,7 +67,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         equal(s.value("SELECT first_ns FROM losses JOIN processes USING (process_id) WHERE pid = ?", held.pid), newest + 1, "since")
         s.check_identity()
 
-# A call that returns while no daemon is there is not open for the next one.
+# A call that returns while there is no daemon is not open for the next one.
 with Session() as s:
     s.start_daemon()
     with HungCall(s) as held:
@@ -82,8 +82,8 @@ with Session() as s:
     equal(s.rows("SELECT state FROM processes"), [("exited",)], "its state")
     s.check_identity(lost=0)
 
-# A program that had ended when the next daemon came, and whose file was made long ago and changed since, as growing rings do. The
-# file's header and, for that daemon, its birth are made as old as that.
+# A program ended before the next daemon started. Its file was made long ago and has changed since, as happens when rings grow. The
+# test makes the file's header that old, and reports such a birth time to that daemon.
 LONG_AGO_S = 20
 BIRTHS = """#include <fcntl.h>
 #include <sys/stat.h>
@@ -96,7 +96,7 @@ int statx(int folder, const char *restrict path, int flags, unsigned mask, struc
     return result;
 }
 """ % LONG_AGO_S
-ANCHOR_MONOTONIC = 104  # in a segment's header (proto/segment.h), CLOCK_MONOTONIC when it was made
+ANCHOR_MONOTONIC = 104  # offset in a segment's header (proto/segment.h) of CLOCK_MONOTONIC when the segment was made
 
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon("--clock", "monotonic")
@@ -124,7 +124,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.check_identity(lost=0)
     s.check_truth()
 
-# The successor of a killed daemon must keep the clock that the session's processes have.
+# The successor of a killed daemon must keep the clock of the session's processes.
 with Session() as s:
     s.start_daemon("--clock", "monotonic")
     s.daemon.kill()
@@ -135,7 +135,7 @@ with Session() as s:
     s.stop_daemon()
     s.start_daemon("--clock", "counter")
 
-# One that was started with its standard files closed keeps its locks, which are none of these three.
+# A daemon started without standard files keeps its locks. Its lock files do not get the descriptors 0 to 2.
 with Session() as s:
     closed = ("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", DAEMON, "--db", s.db, "--session", s.name)
     s.run(*closed, preload=False)

@@ -1,5 +1,5 @@
-"""`cudatrace run COMMAND` is to who starts it what `env COMMAND` is, case by case: what the command inherits, which signals
-reach it and how often, when it stops and goes on, how it ends. env is the truth in each case."""
+"""Tests that `cudatrace run COMMAND` behaves as `env COMMAND` towards its caller. Cases test the state that the command inherits, the
+signals that it gets and how often, when it stops and continues, and how it ends. In each case, env is the truth."""
 import contextlib
 import ctypes
 import os
@@ -16,7 +16,7 @@ import time
 from cudatrace_test import CUDATRACE, DEADLINE_S, HungCall, Session, can, check, equal, wait_for
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
-from fault_test import promise  # noqa: E402: lies beside the table of promises
+from fault_test import promise  # noqa: E402: next to the table of promises
 
 LISTENER = """
 import os, signal
@@ -28,7 +28,7 @@ while True:
     if got.si_signo == signal.SIGTERM:
         break
 """
-# It answers SIGUSR1: what came before that has been dealt with.
+# It answers SIGUSR1. By then, it has handled all earlier signals.
 ANSWERER = """
 import os, signal
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
@@ -37,22 +37,22 @@ while signal.sigwait({signal.SIGUSR1}):
     print("here", flush=True)
 """
 SLEEPER = ("sh", "-c", "echo ready $$; exec sleep 1000")
-# The variables that `run` changes, as its documentation says.
+# The variables that `run` changes, according to its documentation.
 OURS = ("LD_PRELOAD", "CUDATRACE_SESSION", "CUDATRACE_RUN", "NVTX_INJECTION64_PATH", "ASAN_OPTIONS", "_")
 libc = ctypes.CDLL(None, use_errno=True)
-# A sanitizer takes the right to dump core from the program that it is in, and from what that starts.
+# A sanitizer disables core dumps for its program, and for the programs that this starts.
 os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "disable_coredump=0"]))
 
 
 def start_afresh():
-    """In a program-to-be: whoever runs the tests in the background ignores signals, and so would it."""
+    """Resets signals in a new process. If the tests run in the background, signals are ignored, and the process would inherit that."""
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 class Run:
-    """One way to run it: by env, or by cudatrace run."""
+    """A way to run a command: by env, or by cudatrace run."""
 
     def __init__(self, session, traced):
         self.session, self.traced = session, traced
@@ -70,13 +70,13 @@ class Run:
                                 **{"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, **options})
 
     def output(self, *command, **options):
-        """(status, standard output)"""
+        """Returns (status, standard output)."""
         child = self.start(*command, **options)
         out = child.communicate(timeout=DEADLINE_S)[0]
         return child.returncode, out
 
     def listen(self, *command, **options):
-        """A command that says `ready PID`; (child, PID)"""
+        """Starts a command that prints `ready PID`. Returns (child, PID)."""
         child = self.start(*command, **options)
         said = child.stdout.readline().split()
         equal(said[:1], [b"ready"], "what the command said first")
@@ -87,7 +87,7 @@ class Run:
 
 
 def change(child):
-    """The next change of the child's state that its parent is told of."""
+    """Returns the next change of the child's state that its parent sees."""
     _, status = wait_for(f"a change of process {child.pid}",
                          lambda: (seen := os.waitpid(child.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED))[0] and seen)
     if os.WIFSTOPPED(status):
@@ -118,7 +118,7 @@ def send_value(pid, number):
     libc.sigqueue(pid, number, Value(number=7))
 
 
-# ---- what the command inherits ----
+# ---- inherited state ----
 
 def inherited(run):
     folder = run.session.dir
@@ -153,7 +153,7 @@ def inherited(run):
 
 
 def closed_by_command(run):
-    """Tests that a reader of a pipe sees its end as soon as the command closes it: `run` must not hold it open."""
+    """Tests that a reader of a pipe sees its end as soon as the command closes it. `run` must not hold the pipe open."""
     ours, its = os.pipe()
     child, _ = run.listen("sh", "-c", f"echo ready $$; exec {its}>&-; exec <&-; exec >&-; exec sleep 1000", stdin=subprocess.PIPE,
                           pass_fds=[its])
@@ -177,19 +177,19 @@ def signals(run):
         yield number, run.lines(child, 1)
     send_value(child.pid, signal.SIGRTMIN + 1)
     yield "sigqueue", run.lines(child, 1)
-    # To the whole group: once. What comes behind says that no second one does.
+    # To the whole group: the command gets it once. The next signal shows that there is no second.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT, signal.SIGRTMIN):
         os.killpg(child.pid, number)
         yield "group", run.lines(child, 1)
         os.kill(child.pid, signal.SIGRTMIN + 2)
         yield "behind", run.lines(child, 1)
-    # A signal to the whole group before does not make `run` drop the next one, which is sent to it alone.
+    # After a signal to the whole group, `run` must not drop the next one, which is sent only to `run`.
     os.kill(child.pid, signal.SIGINT)
     yield "alone", run.lines(child, 1)
     os.kill(child.pid, signal.SIGTERM)
     yield run.lines(child, 1), change(child)
 
-    # Their default actions.
+    # Default actions.
     for number in (signal.SIGINT, signal.SIGALRM, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGSEGV,
                    signal.SIGPIPE, signal.SIGRTMAX, signal.SIGKILL):
         child, pid = run.listen(*SLEEPER, prepare=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
@@ -199,7 +199,7 @@ def signals(run):
         check(select.select([command], [], [], DEADLINE_S)[0], "the command lives on after signal", number)
         os.close(command)
 
-    # A signal that waited when it was started, and a clock that was set.
+    # A signal that was pending at the start, and a timer that was set.
     def leave_pending():
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         os.kill(os.getpid(), signal.SIGUSR1)
@@ -212,14 +212,14 @@ def signals(run):
     yield "core", run.output("sh", "-c", "kill -ABRT $$")[0]
 
 
-# ---- stopping and going on ----
+# ---- stopping and continuing ----
 
 def stops(run):
     for whom in ("front", "group", "command"):
-        # The command's group is in our session and its parent is in another group, so signals of a terminal can stop it.
+        # The command's group is in our session, and its parent is in another group, so a terminal's signals can stop it.
         for number in (signal.SIGTSTP, signal.SIGSTOP, signal.SIGTTIN):
             if whom == "front" and number == signal.SIGSTOP:
-                continue  # no program can pass that on
+                continue  # no program can pass SIGSTOP on
             child, pid = run.listen(sys.executable, "-c", ANSWERER)
             send = {"front": lambda n: os.kill(child.pid, n), "group": lambda n: os.killpg(child.pid, n),
                     "command": lambda n: os.kill(pid, n)}[whom]
@@ -238,7 +238,7 @@ def stops(run):
 
 @contextlib.contextmanager
 def held(pid):
-    """Keeps a process from running, whatever signals it is sent."""
+    """Keeps a process from running, whatever signals it gets."""
     SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
     check(libc.ptrace(SEIZE, pid, None, None) == 0 and libc.ptrace(INTERRUPT, pid, None, None) == 0, "ptrace", ctypes.get_errno())
     os.waitpid(pid, 0)
@@ -249,7 +249,7 @@ def held(pid):
 
 
 def second_stop(run):
-    """The group goes on and stops again before the keeper, which waits for the command, has seen either."""
+    """The group continues and stops again before the keeper, which waits for the command, has seen either."""
     child, pid = run.listen(*SLEEPER)
     os.killpg(child.pid, signal.SIGTSTP)
     yield change(child)
@@ -257,7 +257,7 @@ def second_stop(run):
     with held(parent(pid)) if run.traced else contextlib.nullcontext():
         os.killpg(child.pid, signal.SIGCONT)
         yield change(child)
-        # It blocks the signal again as soon as it has dealt with the other one.
+        # `run` blocks the signal again once it has handled the previous one.
         wait_for("the front to wait",
                  lambda: state(child.pid) == "S" and (not run.traced or is_blocked(child.pid, signal.SIGTSTP)))
         os.killpg(child.pid, signal.SIGTSTP)
@@ -269,7 +269,7 @@ def second_stop(run):
     yield change(child)
 
 
-# ---- what cannot be executed ----
+# ---- files that cannot be executed ----
 
 def failures(run):
     folder = run.session.dir
@@ -318,13 +318,13 @@ def terminal(run):
     yield "as", until(b"$ ").split()
     say(b"fg")
     until(b"sleep 1000'")
-    # The shell says so before it hands over the terminal, and wakes the command after that: a key before either is lost.
+    # The shell prints this before it hands over the terminal and wakes the command. An earlier key would be lost.
     wait_for("the command to go on", lambda: os.tcgetpgrp(fd) != pid and state(os.tcgetpgrp(fd)) != "T")
     os.write(fd, b"\x1a")
     yield "stopped again", b"Stopped" in until(b"$ ")
     say(b"bg; jobs -l | grep -c Running; kill -INT %1; wait %1; echo was-$?")
     yield "in the background", b"1\r\n" in until(b"was-130\r\n$ ")
-    # A program that handles the key goes on, and so does who waits for it.
+    # A program that handles the key continues, and so does the process that waits for it.
     say(run_it + b" sh -c 'trap \"echo caught-2\" INT; echo up-$((1 + 2)); while :; do sleep 0.01; done'")
     until(b"up-3")
     os.write(fd, b"\x03")
@@ -338,7 +338,7 @@ def terminal(run):
     os.waitpid(pid, 0)
 
 
-# What a case needs of the machine, and what is left out without it.
+# The needs of a case, and the part that is left out without them.
 NEEDS = {terminal: ("terminals", "keys on a terminal"), second_stop: ("ptrace", "a second stop that overtakes the keeper")}
 
 
@@ -354,7 +354,7 @@ def case(name, both):
 
 
 def killed(s):
-    """The command goes with the run that stands for it; its calls are stored, and nothing is left."""
+    """Killing the run also kills its command. The calls are stored, and nothing is left."""
     with HungCall(s, "--calls", 200, within=(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--"),
                   start=lambda *command, env, **options: s.start(*command, env=env, preload=False, **options),
                   stdout=subprocess.DEVNULL) as hung:
@@ -374,7 +374,7 @@ with Session() as s:
     for name in (inherited, closed_by_command, signals, stops, second_stop, failures, terminal):
         if (not wanted or name.__name__ in wanted) and (name not in NEEDS or can(*NEEDS[name])):
             case(name, both)
-    # The calls of a run that was killed are stored, and its daemon leaves.
+    # The calls of a killed run are stored, and its daemon ends.
     wait_for("the daemon to leave", lambda: not any(s.name in name for name in os.listdir("/dev/shm")))
     s.check_identity()
 sys.exit(0)

@@ -1,5 +1,5 @@
-"""Programs of the runtime: its calls at depth 0, the driver calls that they make inside them at depth 1, each call in the
-library that it was bound to, and nothing counted twice."""
+"""Tests programs of the runtime. Their runtime calls have depth 0, and the driver calls inside them depth 1. Each call reaches the
+library that it was bound to, and nothing is counted twice."""
 import itertools
 
 from cudatrace_test import BUILD, Session, WORKLOADS, check, equal
@@ -16,7 +16,7 @@ def calls_of(s, pid, layer):
 
 
 with Session() as s:
-    # The lines of the way by dlsym and without; a second run while it is dormant is a run like any other.
+    # The output when linked, by dlsym, and without the library. With a dormant hook it is the same.
     ways = {"linked": ["runtime_calls", "linked"], "dlsym": ["runtime_unlinked", "dlsym", LIBRARY],
             "none": ["runtime_unlinked", "none"]}
     untraced = {way: s.run(WORKLOADS / program, *arguments, preload=False).stdout
@@ -44,7 +44,7 @@ with Session() as s:
           {"cudaMalloc": ROUNDS + 1, "cudaFree": ROUNDS, "cudaMemcpy": ROUNDS, "cudaLaunchKernel": ROUNDS,
            "cudaGetErrorName": 2}, "runtime calls")
 
-    # Both ways together from here on. cuCtxGetDevice came from cudaGetDriverEntryPointByVersion.
+    # From here on, both ways together. cuCtxGetDevice comes from cudaGetDriverEntryPointByVersion.
     equal(s.rows("SELECT DISTINCT depth FROM calls WHERE layer = 'runtime'"), [(0,)], "depths of runtime calls")
     equal(s.rows("SELECT DISTINCT name FROM calls WHERE layer = 'driver' AND depth <> 1"), [("cuCtxGetDevice",)],
           "driver calls that no runtime call encloses")
@@ -52,7 +52,7 @@ with Session() as s:
                   "WHERE outer.depth = 0 AND outer.tid = inner.tid AND outer.process_id = inner.process_id AND "
                   "outer.start_ns <= inner.start_ns AND outer.end_ns >= inner.end_ns)"), 0, "calls at depth 1 outside one")
 
-    # Details are the driver calls' alone.
+    # Only driver calls have details.
     for view, count in {"launches": 2 * ROUNDS, "allocations": 2 * (ROUNDS + 1), "copies": 4 * ROUNDS,
                         "memsets": 2 * ROUNDS}.items():
         equal(s.rows(f"SELECT DISTINCT layer FROM {view} JOIN calls USING (call_id)"), [("driver",)], view)
@@ -63,13 +63,13 @@ with Session() as s:
         equal(s.rows("SELECT DISTINCT bytes FROM calls WHERE name = ?", name), [(BYTES,)], f"bytes of {name}")
     equal(s.value("SELECT sum(bytes) FROM totals WHERE name = 'cudaMalloc'"), 2 * ROUNDS * BYTES, "bytes allocated")
 
-    # Statuses, with their names in the layer; a result that is no status counts as success.
+    # Statuses, with their names in this layer. A result that is no status counts as success.
     equal(s.rows("SELECT DISTINCT name, status, status_name FROM calls WHERE status <> 0 AND layer = 'runtime' ORDER BY 1"),
           [("cudaGetLastError", 2, "cudaErrorMemoryAllocation"), ("cudaMalloc", 2, "cudaErrorMemoryAllocation")],
           "runtime calls that failed")
     equal(s.rows("SELECT DISTINCT status_name FROM calls WHERE name = 'cudaGetErrorName'"), [("cudaSuccess",)], "a text")
 
-    # Both layers name the same objects for a wait.
+    # For a wait, both layers name the same objects.
     for outer, inner in {"cudaStreamSynchronize": "cuStreamSynchronize", "cudaEventSynchronize": "cuEventSynchronize"}.items():
         handles = [s.rows("SELECT DISTINCT role, handle FROM objects JOIN calls USING (call_id) WHERE name = ?", name)
                    for name in (outer, inner)]
@@ -77,7 +77,7 @@ with Session() as s:
     roles = s.rows("SELECT DISTINCT role FROM objects JOIN calls USING (call_id) WHERE name = 'cudaStreamWaitEvent'")
     equal(sorted(roles), [("event",), ("stream",)], "objects of cudaStreamWaitEvent")
 
-# Several libraries in one process, loaded in every order: each call reaches its own.
+# Several libraries in a process, loaded in every order. Each call reaches its own library.
 with Session() as s:
     s.start_daemon()
     calls = 0

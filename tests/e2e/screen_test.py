@@ -1,4 +1,4 @@
-"""`cudatrace top` on a screen that tmux draws."""
+"""`cudatrace top` on a screen of tmux."""
 import itertools
 import subprocess
 
@@ -6,20 +6,20 @@ from cudatrace_test import CUDATRACE, wait_for
 
 
 def findable(s, program):
-    """The program by another name, which has the session's folder in it: --find tells it from those of other tests. A pid does not,
-    since it may be a part of another number."""
+    """Links a program to another name, which includes the session's folder. With this name, --find selects only this test's programs. A
+    pid would not do, since it may be a part of another number."""
     link = s.dir / program.name
     link.symlink_to(program)
     return link
 
 
 class Screen:
-    """`cudatrace top` in a terminal of tmux's."""
+    """`cudatrace top` in a terminal of tmux."""
 
     numbers = itertools.count()
 
     def __init__(self, s, width, height, *options):
-        # Each has its own server: a new one must not find the socket of an ending one.
+        # Each has its own server: a new one must not find the socket of a server that is ending.
         self.tmux = ["tmux", "-S", str(s.dir / f"screen.{next(self.numbers)}"), "-f", "/dev/null"]
         self.s = s
         subprocess.run([*self.tmux, "new-session", "-d", "-x", str(width), "-y", str(height), CUDATRACE, "top", "--session", s.name,
@@ -41,14 +41,14 @@ class Screen:
         subprocess.run([*self.tmux, "resize-window", "-x", str(width), "-y", str(height)], check=True)
 
     def wait(self, what, condition):
-        """Until the lines of the screen are as they should be; these."""
+        """Waits until the lines of the screen satisfy the condition. Returns them."""
         return wait_for(what, lambda: (lines := self.lines()) and condition(lines) and lines)
 
     def wait_for_text(self, *texts):
         return self.wait(f"{texts} on the screen", lambda lines: all(any(text in line for line in lines) for text in texts))
 
     def wait_for_sentence(self, text):
-        """A text that may be longer than a line."""
+        """Waits for a text that may be longer than a line."""
         return self.wait(f"{text} on the screen", lambda lines: text.replace(" ", "") in "".join(lines).replace(" ", ""))
 
     def has_ended(self):

@@ -1,4 +1,5 @@
-"""Less on request: by layer, by name, by sample, at start and while processes run; what is left out is counted exactly."""
+"""Tests that fewer calls are stored on request: by layer, by name, by sample, at start and while processes run. The calls that are left
+out are counted exactly."""
 
 from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal, wait_for
 
@@ -8,7 +9,7 @@ CALLS = WORKLOADS / "calls"
 def traced(s, *options, workload=(CALLS, "--mix", "training", "--threads", 2, "--calls", 3000)):
     s.cudatrace("run", "--db", s.db, *options, "--", *workload)
     s.check_identity()
-    s.check_truth()  # totals.calls holds what was left out, too
+    s.check_truth()  # totals.calls includes the calls that were left out
 
 
 def stored(s, condition="1"):
@@ -31,7 +32,7 @@ with Session() as s:
     check(skipped(s, f"NOT ({wanted})") > 1000, "the others are counted")
     equal(s.rows("SELECT name FROM totals WHERE calls > 100 AND total_ns < calls"), [], "time of what was left out")
 
-# What frees memory is known, and what allocated it is not: as in a process that was attached to.
+# The trace has the frees of memory, but not the allocations, as in a process that was attached to.
 with Session() as s:
     traced(s, "--calls", "cuMemFree*", workload=(WORKLOADS / "demo", "--rounds", 20))
     freed = s.value("SELECT count(*) FROM calls WHERE status = 0")
@@ -60,7 +61,7 @@ with Session() as s:
         equal(left_out, everything.value("SELECT sum(bytes) FROM totals WHERE name LIKE 'cuMemcpy%'"), "bytes")
 
 with Session() as s:
-    # Names and graphs are learnt from calls that are left out.
+    # The hook learns names and graphs from calls that are left out, too.
     traced(s, "--calls", "cuGraphLaunch", workload=(WORKLOADS / "graph",))
     equal(s.rows("SELECT DISTINCT kernel_nodes FROM graph_launches"), [(20,)], "kernels that a launch replays")
 
@@ -70,7 +71,7 @@ with Session() as s:
     check(0.08 < share < 0.12, "one of ten was asked for, and stored are", share)
 
 with Session() as s:
-    # Ranges are left out as a layer, and never by a sample or by the names of functions.
+    # Ranges can be left out as a layer. A sample or names of functions do not affect them.
     traced(s, "--layers", "driver", workload=(WORKLOADS / "ranges", "--do", "nest"))
     equal(s.rows("SELECT DISTINCT stored, skipped > 0 FROM totals WHERE layer = 'nvtx'"), [(0, 1)], "ranges left out")
 with Session() as s:
@@ -78,9 +79,9 @@ with Session() as s:
     equal(s.rows("SELECT DISTINCT stored > 0, skipped FROM totals WHERE layer = 'nvtx'"), [(1, 0)], "ranges recorded")
 
 with Session() as s:
-    # A process that runs follows what the session is set to, and back.
+    # A running process follows each change of the session's selection.
     s.start_daemon()
-    # As fast as is kept: what gives way when a ring fills is counted as left out, too.
+    # Not faster than the daemon stores: calls dropped because a ring fills would also count as left out.
     child = s.start(CALLS, "--mix", "getctx", "--calls", 1 << 40, "--rate", 20000)
     def grows(value):
         """Returns whether the value grows between two flushes."""

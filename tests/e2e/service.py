@@ -1,5 +1,5 @@
-"""Tests what the daemon tells a service manager (READY once the session is served, a line of status, STOPPING) and its log: a line
-for each event, which no program can forge, and of which none can cause too many."""
+"""Tests the daemon's messages to a service manager (READY once the session is served, a status line, STOPPING) and its log. The log has
+a line for each event. No program can forge a line, or cause too many."""
 import fcntl
 import os
 import pathlib
@@ -17,13 +17,13 @@ import time
 from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, Session, WORKLOADS, can, check, equal, fifo, wait_for
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
-from fault_test import promise  # noqa: E402: lies beside the table of promises
+from fault_test import promise  # noqa: E402: next to the table of promises
 
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d cudatraced\[\d+\]: (error|warning|notice|info|debug): (.*)")
 
 
 class Manager:
-    """The end of NOTIFY_SOCKET that systemd has."""
+    """systemd's end of NOTIFY_SOCKET."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -31,7 +31,7 @@ class Manager:
         self.told = []
 
     def wait_for(self, beginning):
-        """Reads until a line that begins so; returns it."""
+        """Reads until a line begins with that text. Returns the line."""
         deadline = time.monotonic() + DEADLINE_S
         while True:
             ready, _, _ = select.select([self.socket], [], [], max(0, deadline - time.monotonic()))
@@ -52,7 +52,7 @@ class Manager:
 
 
 def log_of(s):
-    """[(level, text)], every line being one."""
+    """Returns [(level, text)]. Every line must be an event."""
     text = (s.dir / "daemon.log").read_text()
     lines = [LINE.fullmatch(line) for line in text.splitlines()]
     check(all(lines), "a line of", repr(text), "is no event")
@@ -60,7 +60,7 @@ def log_of(s):
 
 
 def start(s, *options, env=None):
-    """Started, and not waited for."""
+    """Starts a daemon without waiting for it."""
     with open(s.dir / "daemon.log", "ab") as log:
         s.daemon = subprocess.Popen([DAEMON, "--foreground", "--db", s.db, "--session", s.name, *options], stdout=log, stderr=log,
                                     env=dict(os.environ, **{key: str(value) for key, value in (env or {}).items()}))
@@ -75,7 +75,7 @@ for address in ("path", "abstract"):
         start(s, env={"NOTIFY_SOCKET": path.replace("\0", "@"), "WATCHDOG_USEC": 20000})
         manager.wait_for("READY=1")
         check(any(line.startswith("STATUS=0 processes, 0 threads, 0 calls stored; ok") for line in manager.told), manager.told)
-        s.cudatrace("status")  # ready means served: the first question is answered
+        s.cudatrace("status")  # READY means that the session is served: the first request gets an answer
         manager.wait_for("WATCHDOG=1")
         held = s.start(WORKLOADS / "calls", "--calls", 100, "--hold", hold, stdout=subprocess.DEVNULL)
         while not re.match(r"STATUS=1 processes, 2 threads, [1-9]\d* calls stored; ok", manager.wait_for("STATUS=")):
@@ -88,14 +88,14 @@ for address in ("path", "abstract"):
         hold.write_bytes(b"\n")
         equal(held.wait(DEADLINE_S), 0, "the program's status")
         s.daemon.send_signal(signal.SIGTERM)
-        manager.wait_for("STOPPING=1")  # read by now: the queue is short, and full of the watchdog's
+        manager.wait_for("STOPPING=1")  # read now, because the queue is short and full of the watchdog's messages
         equal(s.daemon.wait(DEADLINE_S), 0, "the daemon's exit status")
         s.daemon = None
         manager.rest()
         equal(manager.told.count("STOPPING=1"), 1, "STOPPING in " + repr(manager.told))
         s.check_identity()
 
-# A session that cannot be had is never ready, nobody's watchdog is fed, and a socket that is not there is no failure.
+# An unavailable session is never ready. Another process's watchdog gets no message. A missing socket is not a failure.
 with Session() as s:
     manager = Manager(str(s.dir / "notify"))
     start(s, "--db", "/nowhere/trace.db", env={"NOTIFY_SOCKET": s.dir / "notify", "WATCHDOG_USEC": 1000})
@@ -111,12 +111,12 @@ with Session() as s:
         start(s, env={"NOTIFY_SOCKET": nowhere})
         s.wait_until_served()
         s.stop_daemon()
-    # A service that runs `cudatrace run` is not ready because the daemon of that is.
+    # A service that runs `cudatrace run` does not become ready when the run's daemon does.
     s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", WORKLOADS / "calls", "--calls", 10, preload=False,
           env={"NOTIFY_SOCKET": s.dir / "notify"})
     equal(manager.rest(), [], "what the daemon of a run has told")
 
-# Levels; a program that calls itself what it likes makes one line; a file that logrotate took is not written again.
+# Levels. A program makes only one line, whatever its name. A file that logrotate moved is not written again.
 with promise("log-forged"), Session() as s:
     evil = s.dir / "a\n2026-01-01 00:00:00 cudatraced[1]: error: forged\x1b[2J\"\\é\u202e\udcff"
     shutil.copy(WORKLOADS / "calls", evil)
@@ -144,14 +144,14 @@ with Session() as s:
     pid = int(re.search(r"^daemon (\d+)$", s.cudatrace("status").stdout, re.M)[1])
     for moved in ("log.1", "log.2"):
         os.kill(pid, signal.SIGHUP)
-        # That the trace goes on in another file is said behind it, and may already be in the next log.
+        # The message about the trace's next file comes later, and may already be in the next log.
         wait_for("a log", lambda: (log.exists() and "asked for new files" in log.read_text()) or not s.is_served())
         log.rename(s.dir / moved)
     for moved in ("log.1", "log.2"):
         equal((s.dir / moved).read_text().count("asked for new files"), 1, moved)
     s.cudatrace("stop")
 
-# For the journal, its numbers in place of time and level; and no more of one kind than a person can read.
+# For the journal, lines begin with its numbers instead of time and level. The number of lines of each kind is limited.
 with promise("log-flood"), Session() as s:
     log = open(s.dir / "daemon.log", "ab")
     status = os.fstat(log.fileno())
@@ -176,7 +176,7 @@ with promise("log-flood"), Session() as s:
     check(LINE.fullmatch((s.dir / "daemon.log").read_text().splitlines()[-1]), "not the journal, and written for it")
     log.close()
 
-# A terminal that goes takes the daemon with it, which stores what was recorded.
+# If its terminal is closed, the daemon stores all recorded calls and ends.
 if can("terminals", "a daemon whose terminal goes"):
     with Session() as s, fifo(s.dir, "hold") as hold:
         ours, its = pty.openpty()
@@ -194,7 +194,7 @@ if can("terminals", "a daemon whose terminal goes"):
         held.stdout.close()
         equal(held.wait(DEADLINE_S), 0, "the program's status")
 
-# A stop returns when the daemon is gone, however long that takes it: here one that has nothing more to say, and stays.
+# A stop returns when the daemon has ended, however long that takes. This daemon sends nothing more, and stays.
 with Session() as s, socket.socket(socket.AF_UNIX) as daemon:
     path = f"{s.dir}/cudatrace.{os.geteuid()}.{s.name}.sock"
     daemon.bind(path)
@@ -212,7 +212,7 @@ with Session() as s, socket.socket(socket.AF_UNIX) as daemon:
     equal(stop.wait(DEADLINE_S), 0, "the status of stop")
     os.unlink(path)
 
-# A socket by the name of ours at which another user listens is no daemon's.
+# Another user's socket with our name is not a daemon's.
 if can("several users", "a socket at which another user listens"):
     with Session() as s:
         path = f"{s.dir}/cudatrace.{os.geteuid()}.{s.name}.sock"

@@ -1,5 +1,5 @@
-"""A database of one's own is a session of one's own: many runs at once, each into its own, or all into one; and the commands
-find the session by its database, whoever started its daemon, or say which sessions there are."""
+"""Tests that each database has a session of its own, when many runs at once use one database each, or all the same. Commands find
+the session by its database, no matter how its daemon was started, or list the existing sessions."""
 import contextlib
 import os
 import pathlib
@@ -15,7 +15,7 @@ CALLS = (WORKLOADS / "calls", "--calls", 50)
 
 
 class Place:
-    """A folder, a directory for shared memory, and nothing in the environment that names a session."""
+    """A folder, a directory for shared memory, and an environment that names no session."""
 
     def __init__(self, s, shm):
         self.s, self.folder, self.shm = s, s.dir, pathlib.Path(shm)
@@ -41,11 +41,11 @@ class Place:
         return self.popen(CUDATRACE, "run", *options, "--", *command, **popen)
 
     def sessions(self):
-        """Names of the sessions that there are files of."""
+        """Returns the names of the sessions that have files."""
         return sorted({name.split(".")[2] for name in os.listdir(self.shm)})
 
     def processes(self, database, is_written=False):
-        """In a database that is one closed file, unless it is still written; nothing comes beside it by the look."""
+        """Counts the processes in a database. It is one closed file, unless it is still written. Reading it makes no other file."""
         path = self.folder / database
         equal((self.folder / f"{database}-wal").exists(), is_written, "whether there is a log")
         how = "mode=ro" if is_written else "immutable=1"
@@ -53,7 +53,7 @@ class Place:
             return connection.execute("SELECT count(*) FROM processes").fetchone()[0]
 
     def hung(self, *options, **popen):
-        """A run in whose command a call does not return, while the block lasts."""
+        """A run whose command stays in a call while the block lasts."""
         return HungCall(self.s, within=(CUDATRACE, "run", *options, "--"),
                         start=lambda *command, env, **rest: self.popen(*command, env=env, **rest), stdout=subprocess.DEVNULL,
                         stderr=subprocess.DEVNULL, **popen)
@@ -67,7 +67,7 @@ def place():
         equal(here.sessions(), [], "sessions of which something is left")
 
 
-# Each has a daemon of its own, all at once from one folder, and nothing is left.
+# Each run has a daemon of its own, all at once from one folder, and nothing is left.
 with place() as here:
     runs = [here.run("--db", f"{n}.db", stdout=subprocess.DEVNULL) for n in range(MANY)]
     for child in runs:
@@ -86,7 +86,7 @@ with place() as here:
             one.execute("DETACH trace")
         equal(seen, here.s.truth(), "calls in all databases")
 
-# All into one, by whatever name: one session.
+# All into one database, by different names: one session.
 with place() as here:
     (here.folder / "link.db").symlink_to("one.db")
     (here.folder / "sub").mkdir()
@@ -104,13 +104,13 @@ with place() as here:
         equal(len(here.sessions()), 1, "sessions")
         hung.release()
     equal(here.processes("one.db"), 1 + len(ways), "processes of all runs")
-    # Ten runs start at once, and one of them starts the daemon.
+    # Ten runs start at once, and only one starts the daemon.
     runs = [here.run("--db", "race.db", stdout=subprocess.DEVNULL) for _ in range(10)]
     for child in runs:
         here.finish(child)
     equal(here.processes("race.db"), 10, "processes of runs that raced")
 
-# A daemon of any session's name, which was started by hand; commands that are told its database; and commands that are not.
+# A daemon with an arbitrary session name, started by hand. Some commands get its database, others do not.
 with place() as here:
     daemon = here.popen(DAEMON, "--foreground", "--db", "jobs.db", "--session", "jobs")
     wait_for("the daemon", lambda: here.popen(CUDATRACE, "status", "--session", "jobs").wait() == 0)
@@ -123,7 +123,7 @@ with place() as here:
     check("session jobs\n" in out and "session 'jobs' (process" in err, "the only session", out, err)
     _, err = here.tool("stop", status=1)
     check("session jobs, process" in err and f"writes {here.folder}/jobs.db" in err, "stop takes no guess", err)
-    # The database of this folder comes before what would be guessed.
+    # The database of this folder has priority over a guess.
     with here.hung() as hung:
         name = [session for session in here.sessions() if session != "jobs"]
         equal(len(name), 1, "sessions but jobs")
@@ -136,11 +136,11 @@ with place() as here:
         check("session jobs, process" in err and f"session {name[0]}, process" in err, "which sessions there are", err)
         out, err = here.tool("flush", "--db", "none.db", status=1)
         check("no cudatraced writes 'none.db'" in err and "session jobs, process" in err, "a database that nobody writes", err)
-        # A name that was given is never another's.
+        # A given name never selects another session.
         for way in ({"env": {"CUDATRACE_SESSION": "no-such"}}, {}):
             _, err = here.tool("flush", *([] if way else ["--session", "no-such"]), status=1, **way)
             check("no cudatraced serves session 'no-such'" in err, err)
-        # One that serves another database is no hindrance, unless it was named for this one.
+        # A daemon that serves another database does not prevent a run, unless the run names that daemon's session.
         here.finish(here.run("--db", "third.db", env={"CUDATRACE_SESSION": "jobs"}))
         _, err = here.finish(here.run("--db", "third.db", "--session", "jobs"), 1)
         check(f"served by a daemon that writes {here.folder}/jobs.db" in err, err)
@@ -148,7 +148,7 @@ with place() as here:
     equal((here.processes("trace.db"), here.processes("third.db")), (1, 1), "processes in ./trace.db and third.db")
     here.tool("stop", "--db", "jobs.db")
     equal(daemon.wait(DEADLINE_S), 0, "the daemon's status")
-    # default is joined where nothing is said.
+    # Without any name, a run joins the session `default`.
     daemon = here.popen(DAEMON, "--foreground", "--db", "usual.db")
     wait_for("the daemon", lambda: here.popen(CUDATRACE, "status", "--session", "default").wait() == 0)
     here.finish(here.run())

@@ -1,8 +1,8 @@
-"""docs/sql.md and .schema tell the truth: every query of the document runs on a trace, and every table and view
-explains itself in what SQLite keeps of its statement. Every cause of losses is explained wherever causes are.
+"""Tests that docs/sql.md and .schema are correct. Every query of the document runs on a trace, and every table and view has an
+explanation in the statement that SQLite keeps. Every place that explains causes of losses explains all of them.
 
-With a database as argument the queries run on that one, read-only; without, on a trace made here of several processes,
-one of which was killed in a call.
+With a database as argument, the queries run on it, read-only. Without, they run on a new trace of several processes. One
+process was killed in a call.
 """
 import contextlib
 import pathlib
@@ -22,7 +22,7 @@ def check(condition, *what):
 
 
 def queries(text):
-    """[(line, heading, query)] of the ```sql fences."""
+    """Returns [(line, heading, query)] of the ```sql fences."""
     found, heading, fence, start = [], "", None, 0
     for number, line in enumerate(text.splitlines(), 1):
         if fence is not None:
@@ -40,7 +40,7 @@ def queries(text):
 
 
 def check_causes():
-    """Each place that explains causes of losses has a phrase for each."""
+    """Checks that each place that explains causes of losses has a phrase for each cause."""
     causes = re.findall(r"^LOSS\(\w+, (\w+),", (SOURCE / "proto/loss_cause.def").read_text(), re.M)
     check(len(causes) >= 5, "causes", causes)
     for file, phrase in {"docs/sql.md": r"\| `%s` \|", "docs/operations.md": r"\| (`losses` has rows|…) of cause `%s` \|",
@@ -52,7 +52,7 @@ def check_causes():
 
 
 def check_queries(database, found, with_rows):
-    """Runs each; returns a list of what is wrong. with_rows: headings that must return a row."""
+    """Runs each query. Returns a list of errors. with_rows: headings whose queries must return a row."""
     wrong = []
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)
     with contextlib.closing(connection):
@@ -71,14 +71,14 @@ def check_queries(database, found, with_rows):
 
 
 def check_schema(database, text):
-    """Every table and view has a comment inside its statement, and every view a query that shows its use."""
+    """Checks that every table and view has a comment inside its statement, and that every view has an example query."""
     wrong = []
     with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)) as connection:
         objects = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view') "
                                      "AND name NOT LIKE 'sqlite_%'").fetchall()
     check(len(objects) > 20, "the schema has only", len(objects), "tables and views")
     for kind, name, sql in objects:
-        # The explanation is what comes right behind "CREATE VIEW x AS" or "CREATE TABLE x (".
+        # The explanation comes directly after "CREATE VIEW x AS" or "CREATE TABLE x (".
         if not re.match(r"CREATE (TABLE \w+ \(|VIEW \w+ AS)\s*\n\s*-- \S", sql):
             wrong.append(f"schema: {kind} {name}: no comment inside its statement; .schema shows: {sql[:80]!r}")
         if kind == "view" and not re.search(rf"\b(FROM|JOIN)\s+{name}\b", text):

@@ -1,5 +1,5 @@
-"""`cudatrace tail` prints each call of the trace once, while the program still runs. Filters, the trace's next files, skipped calls,
-colours; and each way in which it ends: a signal, a closed pipe, a full disk, the end of the daemon. `cudatrace run --print` prints the
+"""Tests that `cudatrace tail` prints each call of the trace once, while the program runs. Also tests filters, the trace's next files,
+skipped calls and colours. It ends by a signal, a closed pipe, a full disk, or the end of the daemon. `cudatrace run --print` prints the
 calls of its command."""
 import calendar
 import collections
@@ -20,13 +20,13 @@ LINE = re.compile(r"(\d\d:\d\d:\d\d\.\d{6}) (\d+)(?:/(\d+))? ( *)(\w[\w ]*)\((.*
 
 
 class Lines:
-    """The lines that come out of a pipe."""
+    """The lines from a pipe."""
 
     def __init__(self, file):
         self.file, self.rest = file, b""
 
     def line(self):
-        """The next line; None at the end."""
+        """Returns the next line, or None at the end."""
         while b"\n" not in self.rest:
             piece = os.read(self.file, 65536)
             if not piece:
@@ -37,7 +37,7 @@ class Lines:
         return line.decode()
 
     def left(self):
-        """The lines that are left."""
+        """Returns the remaining lines."""
         lines = []
         while (line := self.line()) is not None:
             lines.append(line)
@@ -59,7 +59,7 @@ class Tail(Lines):
         super().__init__(here)
 
     def until(self, wanted):
-        """The lines up to a wanted one, read as JSON."""
+        """Returns the lines up to the wanted line, read as JSON."""
         lines = []
         while not lines or not wanted(lines[-1]):
             line = self.line()
@@ -68,7 +68,7 @@ class Tail(Lines):
         return lines
 
     def end(self, status=0):
-        """The lines that are left, and its standard error."""
+        """Returns the remaining lines, and standard error."""
         lines = self.left()
         said = self.child.stderr.read().decode()
         equal(self.child.wait(), status, f"its status, with the message {said}")
@@ -90,7 +90,7 @@ def check_objects(s, lines):
         equal({key: line[key] for key in columns if key in line}, {key: value for key, value in row.items() if value is not None}, "a line")
         second, fraction = re.fullmatch(r"(.*)\.(\d{9})Z", line["time"]).groups()
         at_ns = calendar.timegm(time.strptime(second, "%Y-%m-%dT%H:%M:%S")) * 10**9 + int(fraction)
-        check(abs(at_ns - line["call_id"] - offset) < 10**9, "its time", line, offset)  # the offset is set anew as clocks part
+        check(abs(at_ns - line["call_id"] - offset) < 10**9, "its time", line, offset)  # the daemon adjusts the offset as clocks drift
     by_id = {line["call_id"]: line for line in lines}
     for view, columns in (("launches", "kernel grid_x grid_y grid_z block_x block_y block_z shared_bytes stream captured"),
                           ("copies", "kind async stream source destination captured"), ("memsets", "address async stream captured"),
@@ -122,7 +122,7 @@ def check_text(s, lines):
               line, duration_ns)
         check(size is None or f"bytes={size}" in arguments, "bytes of", line, size)
         check(len(indent) >= 2 * depth, "indentation", line, depth)
-        widths.add(line.index(name) - 2 * depth)  # which column that is depends on the widest process before
+        widths.add(line.index(name) - 2 * depth)  # the column depends on the widest process so far
     check(len(widths) <= 4, "columns in which calls begin", widths)
 
 
@@ -201,7 +201,7 @@ with Session() as s:
     lines, errors = Tail(s, where=("--db", s.dir / "none.db")).end(1)
     check("no trace at" in errors, errors)
 
-    # Colours are for terminals, unless options or $NO_COLOR say otherwise.
+    # Colours are for terminals, unless options or $NO_COLOR override that.
     if can("terminals", "colours"):
         for options, env, has in (((), {}, True), (("--color", "never"), {}, False), ((), {"NO_COLOR": "1"}, False),
                                   (("--color", "always"), {"NO_COLOR": "1"}, True)):
@@ -253,7 +253,7 @@ with Session() as s:
         s.run(WORKLOADS / "calls", "--calls", 5000)
         s.flush()
         for _ in range(400):
-            if "not_shown" not in (lines or [{}])[-1]:  # it may be the last line
+            if "not_shown" not in (lines or [{}])[-1]:  # this may be the last line
                 lines.append(json.loads(tail.line()))
     s.run(WORKLOADS / "calls", "--calls", 100)
     s.stop_daemon()
@@ -266,7 +266,7 @@ with Session() as s:
     check(left_out > 0 and set(shown) <= set(stored) and len(set(shown)) == len(shown), "calls that were shown")
     check(f"tail: {left_out} of {len(stored)} calls were not shown" in said, said)
     equal(s.value("SELECT sum(lost) FROM totals"), 0, "lost calls")
-    # Each gap has the size that its line says.
+    # Each gap has the size in its line.
     place = {call_id: n for n, call_id in enumerate(stored)}
     at = 0
     for line in lines if s.value("SELECT count(*) FROM late_call") == 0 else []:
@@ -310,7 +310,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         end.write("\n")
     equal(held.wait(), 0, "the status of the program")
 
-# `run --print`: the command's calls and no others, while it runs, and its exit status.
+# `run --print` prints only the command's calls, while it runs, and exits with its status.
 with Session() as s, HungCall(s, "--calls", 10) as other:
     s.start_daemon()
     s.flush()
@@ -329,7 +329,7 @@ with Session() as s, HungCall(s, "--calls", 10) as other:
     wanted = s.rows(f"SELECT pid, name FROM calls WHERE {mine} ORDER BY call_id")
     equal([(int(m[2]), m[5]) for m in map(LINE.fullmatch, before)], wanted, "the lines of run --print")
 
-    # Into a file: all calls. A signal for `run` ends the command, and both end by it.
+    # Into a file: all calls. A signal to `run` ends the command, and then `run`.
     listed = s.dir / "calls.txt"
     listed.write_text("what was there\n" * 1000)
     s.run(*run, "--output", listed, "--", "sh", "-c", '"$@"; exit 3', "sh", WORKLOADS / "calls", "--calls", by_tier(5000, 100000), preload=False,
@@ -343,14 +343,14 @@ with Session() as s, HungCall(s, "--calls", 10) as other:
     stored = s.value("SELECT count(*) FROM calls WHERE process_id = (SELECT max(process_id) FROM processes)")
     equal(len(listed.read_text().splitlines()), stored, "the lines of a killed command")
 
-    # Where lines cannot be written, the command runs all the same.
+    # If lines cannot be written, the command runs nevertheless.
     for path, says in ("/dev/full", "run: cannot write: No space left on device"), (s.db, "run: cannot print calls: the file is the trace itself"):
         done = s.run(*run, "--output", path, "--", "sh", "-c", '"$@"; exit 3', "sh", WORKLOADS / "calls", "--calls", 10, preload=False, status=3)
         check(says in done.stderr, path, done.stderr)
     done = s.run(*run, "--output", s.dir / "none/file", "--", "touch", s.dir / "touched", preload=False, status=1)
     check("none/file': No such file" in done.stderr and not (s.dir / "touched").exists(), done.stderr)
 
-# The reader of `run --print` is too slow: the command is not, and the calls that are not shown are counted.
+# The reader of `run --print` is too slow. The command is not slowed down, and the calls that are not shown are counted.
 with Session() as s:
     here, there = os.pipe()
     fcntl.fcntl(there, fcntl.F_SETPIPE_SZ, 4096)
@@ -365,7 +365,7 @@ with Session() as s:
             pass
         s.flush()
         for _ in range(400):
-            if "not shown" not in (lines or [""])[-1]:  # it may be the last line
+            if "not shown" not in (lines or [""])[-1]:  # this may be the last line
                 lines.append(reader.line())
     run.stdin.close()
     lines += reader.left()

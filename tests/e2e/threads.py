@@ -1,12 +1,12 @@
-"""Threads that come and go share lanes; calls from exit handlers, destructors and signal handlers are there."""
+"""Threads that start and end share lanes. Calls from exit handlers, destructors and signal handlers are recorded."""
 import os
 
 from cudatrace_test import Session, WORKLOADS, check, equal
 
 COUNT = 1000
 
-# Without signals, which make a thread lose calls: a lane whose losses the daemon has not seen is no other thread's, so that with them
-# the number of lanes would follow from how soon it looks.
+# Without signals, because they make a thread lose calls. No other thread gets a lane while the daemon has not seen its losses. So with
+# signals, the number of lanes would depend on how soon the daemon reads them.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "threads", "--count", COUNT, "--interval", 0)

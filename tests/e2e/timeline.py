@@ -1,5 +1,5 @@
-"""cudatrace timeline draws what was when: phases, an idle gap and a call that never returned stand in the columns of their
-times; on terminals of every width, in colours there and nowhere else."""
+"""Tests that cudatrace timeline draws phases, an idle gap and a call that never returned in the columns of their times. Terminals have
+every width and get colours, pipes get none."""
 import lzma
 import pathlib
 import re
@@ -16,11 +16,11 @@ def timeline(s, *options, status=0):
 
 
 def rows_of(text):
-    """{tid: letters}"""
+    """Returns {tid: letters}."""
     return {int(tid): letters for tid, letters in re.findall(r"^  (\d+) \S*…? +(\S+)$", text, re.M)}
 
 
-# A job whose truth is known: each phase has its letter in all columns that lie within it.
+# A job with known phases. Each phase has its letter in all columns within it.
 with Session() as s:
     s.start_daemon()
     child = s.start(WORKLOADS / "scripted", "--launches", 2000, "--idle-ms", 300, stdout=-1, text=True, env={
@@ -43,14 +43,14 @@ with Session() as s:
     times = s.rows("SELECT start_ns, call_id, category FROM calls WHERE layer = 'driver' AND tid = ?", child.pid)
 
     def is_mostly(category, begin_ns, end_ns):
-        """Whether the program was in calls of that category for longer than in others."""
+        """Returns whether the program was in calls of that category for longer than in others."""
         spent = [(min(done, end_ns) - max(start, begin_ns), of) for start, done, of in times if start < end_ns and done > begin_ns]
         inside = sum(ns for ns, of in spent if of == category)
         return inside > 1000 and inside > sum(ns for ns, of in spent if of != category)
 
     def columns(letters, begin_ns, end_ns, window=(from_ns, to_ns), category=None):
-        """The letters of the columns that lie within a time, or of those of them in which the program was mostly in calls of one
-        category: anywhere in between it may wait for a processor."""
+        """Returns the letters of the columns within a time. With a category, returns only columns that are mostly covered by its
+        calls, because the program may wait for a processor between calls."""
         width = (window[1] - window[0]) / len(letters)
         within = [(letter, window[0] + i * width, window[0] + (i + 1) * width) for i, letter in enumerate(letters)]
         return [letter for letter, begin, end in within if begin >= begin_ns and end <= end_ns and
@@ -66,13 +66,13 @@ with Session() as s:
             found = columns(letters, begin_ns, end_ns, category=category)
             check(len(found) > 1 and {letter.upper() for letter in found} == {what}, what, "is drawn as", found, letters)
         check("W" in columns(letters, begun["execution"], idle[0]), "waits", letters)
-        # The hung process: nothing before it began, and then the call that never returned.
+        # The hung process: nothing before it began, then the call that never returned.
         start_ns = s.value("SELECT start_ns FROM open_calls")
         check(set(columns(rows[hung.pid], from_ns, start_ns - 50000000)) <= {"."}, "before the hung process", rows[hung.pid])
         equal(set(columns(rows[hung.pid], start_ns, to_ns)), {"W"} if columns(rows[hung.pid], start_ns, to_ns) else set(), rows[hung.pid])
         equal(rows[hung.pid][-1].upper(), "W", "the end of the hung process")
 
-    # A window, and a call with what is around it.
+    # A window, and a call with its surroundings.
     window = begun["retrieval"], begun["end"]
     letters = rows_of(timeline(s, "--from", f"@{window[0]}", "--to", f"@{window[1]}", "--pid", child.pid).stdout)
     equal(set(letters), {child.pid}, "--pid")

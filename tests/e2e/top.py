@@ -1,5 +1,5 @@
-"""cudatrace top: what it prints agrees with the trace and with the programs, moment by moment; of hung calls, lost ones, memory
-that is held; without a daemon, with a stopped one and a killed one; and the screen, in a terminal that tmux plays."""
+"""Tests that cudatrace top agrees with the trace and with the programs at each moment. There are hung calls, lost calls, held memory,
+no daemon, a stopped daemon and a killed one. Also tests the screen, in a terminal of tmux."""
 import json
 import lzma
 import os
@@ -18,7 +18,7 @@ MB = 1e6
 
 
 def moments(s, *options, count=1, where=None):
-    """Returns what `top --json` prints, an object for each moment."""
+    """Returns the output of `top --json`, an object for each moment."""
     done = s.run(CUDATRACE, "top", *(where or ("--session", s.name)), "--json", "--count", count, "--interval", "0.2", *options,
                  preload=False)
     decoder, text, found = json.JSONDecoder(), done.stdout, []
@@ -35,11 +35,11 @@ def by_pid(moment):
 
 
 def shown(lines, *pids):
-    """Which of the processes the screen shows, in its order. Untraced programs of other tests are among the rows."""
+    """Returns which of the processes the screen shows, in its order. The rows include untraced programs of other tests."""
     return [int(words[0]) for words in map(str.split, lines[3:]) if words and words[0] in map(str, pids)]
 
 
-# Programs that run: one hangs in a call, one holds memory and makes calls as long as it is let.
+# Running programs: one hangs in a call, the other holds memory and makes calls until it is killed.
 with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as release:
     s.start_daemon()
     hung = s.start(WORKLOADS / "hang", "--calls", 10, stdout=subprocess.DEVNULL,
@@ -56,7 +56,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
         seconds = (after["at_ns"] - after["since_ns"]) / 1e9
         equal(row["calls/s"], round((row["calls"] - earlier["calls"]) / seconds), "calls a second")
         equal((row["state"], row["lost"], row["failed"]), ("running", 0, 0), "how it does")
-        # Sums are as old as the batch that was stored last, a tenth of a second at most, and not as old at each moment.
+        # Sums are as old as the last stored batch, at most a tenth of a second. Their age differs between moments.
         check(0 <= row["driver_%"] <= 101 + 10 / seconds, "the part of one thread's time", row)
     first, second = by_pid(before)[hung.pid], by_pid(after)[hung.pid]
     equal((second["open_call"], second["calls/s"], second["driver_%"]), ("cuCtxSynchronize", 0, 100.0), "the hung one")
@@ -67,16 +67,16 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
     check(functions["cuLaunchKernel"]["calls/s"] > 0 and functions["cuInit"]["calls/s"] == 0, "functions", functions)
     thread, = moments(s, "--pid", hung.pid, "--threads")[0]["threads"]
     equal((thread["tid"], thread["open_call"], thread["driver_%"]), (hung.pid, "cuCtxSynchronize", 100.0), "the hung thread")
-    # Sorted, chosen.
+    # Sorted, filtered.
     equal([r["pid"] for r in moments(s, "--sort", "pid")[0]["processes"]], sorted((hung.pid, busy.pid)), "by pid")
     equal([r["pid"] for r in moments(s, "--sort", "-pid")[0]["processes"]], sorted((hung.pid, busy.pid), reverse=True), "turned round")
     equal([r["pid"] for r in moments(s, "--sort", "open_s")[0]["processes"]][0], hung.pid, "the longest open one first")
     for text in "HANG --CALLS", str(hung.pid):
         equal([r["pid"] for r in moments(s, "--find", text)[0]["processes"]], [hung.pid], text)
-    # As a table into a pipe, until nobody reads it.
+    # As tables into a pipe, until its reader closes it.
     with subprocess.Popen([CUDATRACE, "top", "--session", s.name, "--interval", "0.1"], env=s.env(preload=False), text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as piped:
-        # Between two of them there may be a table of processes that are not traced, which other tests have.
+        # Between two tables there may be a table of untraced processes, which belong to other tests.
         seen = []
         while sum("calls/s" in line for line in seen) < 2:
             seen.append(piped.stdout.readline())
@@ -104,7 +104,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
                 lines = screen.wait(f"{width} columns", lambda lines: len(lines) == height and lines[0].startswith("cudatrace top")
                                     and (height < 4 or str(hung.pid) in "".join(lines)))
                 check(all(len(line) <= width for line in lines), "lines that are too long", lines)
-            # Sorts by the next column, and round again by pid.
+            # `>` sorts by the next column, which is the pid. `r` reverses the order.
             screen.press(">")
             screen.wait("sorted by pid", lambda lines: shown(lines, hung.pid, busy.pid) == sorted((hung.pid, busy.pid)))
             screen.press("r")
@@ -112,18 +112,18 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
             screen.press("Space")
             screen.wait_for_text("paused")
             screen.press("Space")
-            # One that ends goes, and comes back with `a`.
+            # A process that ends disappears, and `a` shows it again.
             busy.kill()
             busy.wait()
             screen.wait("the busy one to go", lambda lines: re.search(r" 1 process[, ]", lines[0]))
             screen.press("a")
             screen.wait_for_text("2 processes", "killed")
-            # A daemon that is stopped, one that goes on, one that is gone.
+            # A daemon that is stopped, continues, and is killed.
             s.daemon.send_signal(signal.SIGSTOP)
             screen.wait_for_text("the daemon is stopped")
             s.daemon.send_signal(signal.SIGCONT)
             screen.wait_for_text("live")
-            # A trace that goes on in its next file.
+            # A trace that continues in its next file.
             s.daemon.send_signal(signal.SIGHUP)
             screen.wait_for_text("trace.2.db")
             s.daemon.kill()
@@ -144,7 +144,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
     s.start_daemon()
     s.flush()
 
-# A trace that nobody writes: whole processes.
+# A trace without a daemon: whole processes.
 with Session() as s:
     s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     at = "--db", s.db
@@ -165,19 +165,19 @@ with Session() as s:
     done = s.run(CUDATRACE, "top", "--db", s.dir / "none.db", "--once", preload=False, status=1)
     check("no trace at" in done.stderr, done.stderr)
 
-# A trace in which nothing was called.
+# A trace without calls.
 with Session() as s:
     s.start_daemon()
     equal(moments(s)[0]["processes"], [], "processes of an empty trace")
     done = s.cudatrace("top", "--once")
     check("no traced process runs now" in done.stderr, done.stderr)
-    # A daemon that writes another trace has no part in this one.
+    # A daemon that writes another trace does not affect this one.
     other = s.dir / "other.db"
     other.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     found = moments(s, count=3, where=("--db", other))
     equal([(m["live"], len(m["processes"])) for m in found], [(False, 1)] * 3, "beside another trace's daemon")
 
-# The daemon is found by the trace's name, also when it writes another file of it.
+# The daemon is found by the trace's name, even while it writes another file of the trace.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "calls", "--calls", 10)
@@ -187,8 +187,8 @@ with Session() as s:
         moment, = moments(s, where=("--db", s.dir / name))
         equal(moment["live"], True, f"whether the daemon of {name} is found")
 
-# Processes that have loaded the driver and are not traced: listed while the trace is live, and `t` attaches. This driver has no table
-# of entry points: the screen shows the reason.
+# Untraced processes that have loaded the driver are listed while the trace is live, and `t` attaches to them. This driver has no table
+# of entry points, and the screen shows that reason.
 with Session() as s:
     s.start_daemon()
     program = findable(s, WORKLOADS / "attached")
@@ -226,7 +226,7 @@ with Session() as s:
     s.stop_daemon()
     equal(moments(s, where=("--db", s.db))[0]["untraced"], [], "of a trace that nobody writes")
 
-# A terminal that cannot move its cursor gets nothing; the sentence names what prints.
+# A terminal that cannot move its cursor gets no output. The message names the options that print.
 with Session() as s:
     s.trace(WORKLOADS / "calls", "--calls", 10)
     here, there = pty.openpty()

@@ -1,5 +1,5 @@
-"""A visit (proto/visit.h) loads the hook from a file without a name into a process that runs, and asks it to record and to leave, again
-and again under load. Each call between the two is recorded, and after the last visit nothing of the hook is at work."""
+"""A visit (proto/visit.h) loads the hook from an unnamed file into a running process. It makes the hook start and stop recording, again
+and again under load. Each call between the two is recorded. After the last visit, no part of the hook is active."""
 import ctypes
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Linked, by dlsym, by cuGetProcAddress: the same calls, the same rows."""
+"""Tests that the same calls give the same rows when linked, by dlsym, and by cuGetProcAddress."""
 from cudatrace_test import Session, WORKLOADS, check, equal
 
 with Session() as s:

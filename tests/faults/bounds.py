@@ -1,5 +1,5 @@
-"""Tests that what a session takes is bounded: with fewer descriptors than processes each has its turn; a thousand processes at once,
-and a session of many days in a minute, leave no memory, descriptor or shared memory behind."""
+"""Tests that a session uses bounded resources. With fewer descriptors than processes, each process gets its turn. A thousand
+processes at once, and many days of a session run in a minute, leak no memory, descriptor or shared memory."""
 import contextlib
 import os
 import re
@@ -10,8 +10,8 @@ from fault_test import SANITIZED, Session, WORKLOADS, by_tier, check, equal, fif
 
 
 def daemon_takes(s):
-    """Bytes of memory and number of descriptors of the daemon, bytes of the session's shared memory. A connection that has
-    just ended may still have its descriptor: sockets do not count."""
+    """Returns the daemon's memory in bytes, its number of descriptors, and the bytes of the session's shared memory. Sockets are
+    not counted: a connection that has just ended may still have its descriptor."""
     with open(f"/proc/{s.daemon.pid}/status") as status:
         memory = int(re.search(r"VmRSS:\s+(\d+) kB", status.read()).group(1)) << 10
     shared = sum(os.stat(f"/dev/shm/{name}").st_blocks * 512 for name in os.listdir("/dev/shm") if f".{s.name}" in name)
@@ -23,13 +23,13 @@ def daemon_takes(s):
 
 
 def at_once(s, processes, hold, calls=200):
-    """Processes that have made their calls and stay."""
+    """Starts processes that make their calls and stay."""
     return [s.start(WORKLOADS / "calls", "--calls", calls, "--hold", hold, stdout=subprocess.DEVNULL)
             for _ in range(processes)]
 
 
 def end(programs, hold):
-    """A writer for each, since a reader of a FIFO ends with what it reads."""
+    """Writes a line for each program and keeps the FIFO open until all of them have ended."""
     with open(hold, "w") as go:
         go.write("\n" * len(programs))
         go.flush()
@@ -37,7 +37,7 @@ def end(programs, hold):
             equal(program.wait(), 0, "a program's status")
 
 
-# Room for eight of forty processes.
+# The descriptors suffice for eight of the forty processes.
 with Session() as s, promise("descriptors"):
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     s.start_daemon(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
@@ -46,7 +46,7 @@ with Session() as s, promise("descriptors"):
         check("processes and 0 threads wait and are not stored" in s.cudatrace("flush", status=1).stderr, "what a flush said")
         check(len(os.listdir(f"/proc/{s.daemon.pid}/fd")) < 64, "descriptors")
         end(programs, hold)
-    # As some are at their end, others have their turn.
+    # When some processes end, others get their turn.
     wait_for("the end of all", lambda: s.cudatrace("flush", status=None).returncode == 0 and
              s.value("SELECT count(*) FROM processes WHERE state = 'exited'") == 40)
     s.check_identity()
@@ -55,7 +55,7 @@ with Session() as s, promise("descriptors"):
     equal(log.count("there are no descriptors or mappings for more"), 1, log)
     equal(log.count("no process waits for descriptors any more"), 1, log)
 
-# Many at once, twice: what the first took is there for the second.
+# Many processes at once, twice: the second round reuses the resources of the first.
 with Session() as s:
     s.start_daemon()
     processes = by_tier(60, 150, 1000)
@@ -78,12 +78,12 @@ with Session() as s:
         # The daemon keeps threads and functions in tables with a size of their own (docs/performance.md).
         check(after[0] < 64 << 20 or SANITIZED, "the daemon has", after[0], "bytes of memory")
 
-# Days: what is kept of them is bounded, and so is all else.
+# Simulates many days. The stored data is bounded, and so is everything else.
 with Session() as s:
     rounds = by_tier(4, 6, 60)
     s.start_daemon("--max-db", "16M", "--keep", "2s", "--ring", "64K")
     lines = s.dir / "lines"
-    lines.write_text("\n" * 100)  # at which churn goes on
+    lines.write_text("\n" * 100)  # a line for each step of churn
     taken = []
     for turn in range(rounds):
         with promise("days"):

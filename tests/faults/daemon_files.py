@@ -1,14 +1,14 @@
-"""The daemon is killed while its trace goes on in the next file: no call is lost, none is there twice, and the next daemon
-goes on where it was."""
+"""The daemon is killed while it switches to the trace's next file. No call is lost or stored twice, and the next daemon continues
+where the killed one stopped."""
 import signal
 
 from fault_test import DEADLINE_S, FAULT_DAEMON, Session, at_point, by_tier, check, equal, fifo, needs, points, promise
 from series_test import check_series, check_truth, files, value, workload
 
-needs(shm_mib=256)  # rings for all that is called while no daemon is there
+needs(shm_mib=256)  # room for all calls that are made while no daemon runs
 
-# The test points that a daemon passes when it is told to go on in another file, and the passing at which it does so. It has
-# passed some of them at its start, when it opened the file that was there.
+# The test points that a daemon passes when it is ordered to switch to another file, and the number of that passing. It passes
+# some of them at its start, too, when it opens the existing file.
 GOING_ON = {"database.locked": 2, "database.opened": 2, "database.filled": 1, "database.made": 1, "store.going_on": 1,
             "store.went_on": 1, "database.plain": 1}
 REMOVING = "database.removing"
@@ -33,7 +33,7 @@ for name in by_tier(("database.filled", "store.going_on"), GOING_ON):
         s.daemon.kill()
         s.daemon.wait()
         start_armed(s, name, nth)
-        # From its first call on it is in the trace: what it calls while no daemon is there fits its ring.
+        # The trace has this program from its first call on. Its ring has room for the calls it makes while no daemon runs.
         busy = workload(s, 10000)
         s.flush_until("the busy program", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", busy.pid))
         s.daemon.send_signal(signal.SIGHUP)
@@ -44,7 +44,7 @@ for name in by_tier(("database.filled", "store.going_on"), GOING_ON):
             end.write("\n")
         equal(held.wait(DEADLINE_S), 0, "the held program's status")
         s.flush()
-        # Behind the point at which the next file is whole, it is the one that is gone on with.
+        # Once the next file is complete, the next daemon uses it.
         equal(len(files(s)), 2 if name in ("database.made", "database.plain", "store.going_on", "store.went_on") else len(files(s)), "files")
         check_series(s)
         check_truth(s)
@@ -53,7 +53,7 @@ for name in by_tier(("database.filled", "store.going_on"), GOING_ON):
         s.flush_until("the next file", lambda: s.status()["file"] != before)
         check_series(s)
 
-# The oldest goes, and its daemon with it.
+# The oldest file is removed, and the daemon dies while removing it.
 with Session() as s, promise("daemon-killed-going-on"):
     start_armed(s, REMOVING, 1, "--max-db", "16M")
     program = workload(s, 450000)

@@ -1,5 +1,5 @@
-"""The daemon is killed at every one of its test points while programs run, again and again over one database: each call
-is stored or counted once, and no program notices."""
+"""The daemon is killed at each of its test points while programs run, again and again over one database. Each call is stored or
+counted once, and no program notices."""
 import os
 import signal
 import subprocess
@@ -10,7 +10,7 @@ from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, by_tier, check
 ALL = set(points(FAULT_DAEMON))
 reached = set()
 
-# Points to which a daemon does not come under every load.
+# Points that a daemon does not reach under every load.
 MAKING = {"database.filled", "database.made"}
 LEAVING = {"session.hidden", "process.detaching", "process.detached", "process.removing", "process.removed", "daemon.let_go",
            "daemon.store_closed", "database.plain", "session.closing", "session.removed", "command.removed"}
@@ -26,7 +26,7 @@ CALLS = 2000
 
 
 def die(s, name, nth, *options):
-    """A daemon that is to die at the point's nth passing, under load."""
+    """Starts a daemon that dies at the point's nth passing, under load."""
     if s.start_armed(name, nth, *options):
         s.flush_until_death(3, CALLS, None if nth == 1 else 40 if LONG else 4)
     if s.reap():
@@ -36,12 +36,12 @@ def die(s, name, nth, *options):
 
 
 def under_load(s, wanted, *options):
-    """One daemon after the other, while programs run across all of them."""
+    """Runs one daemon after another while programs run across all of them."""
     s.start_daemon(*options)
-    # These have been found before the first daemon dies: each of their calls is in the trace, or counted.
+    # These programs are found before the first daemon dies: each of their calls is stored or counted.
     for number, (command, _) in enumerate(PROGRAMS):
         child = s.start_program(number, 15 * CALLS)
-        if "--processes" not in command:  # whose first process makes no calls
+        if "--processes" not in command:  # the first process of these makes no calls
             s.exact.add(child.pid)
     s.flush_until("all programs", lambda: s.exact <= {pid for (pid,) in s.rows("SELECT pid FROM processes")})
     s.reap()
@@ -54,7 +54,7 @@ def under_load(s, wanted, *options):
     s.summary()
 
 
-# A ring that cannot hold what comes while no daemon is there, and one that can hold more.
+# Rings too small for the calls made while no daemon runs, and rings that are large enough.
 with Deadly() as s, promise("daemon-killed", len(FIRST_LOAD)):
     under_load(s, [(name, 1) for name in ["lane.loss_saved"] + FIRST_LOAD], "--ring", "64K")
     check(s.value("SELECT sum(lost) FROM totals") > 0, "nothing was lost, so that losses were not put to the test")
@@ -63,8 +63,8 @@ with Deadly() as s, promise("daemon-killed-later", len(LATER_LOAD) * len(LATER))
     s.check_causes("absent", "signal")
     check(s.deaths >= len(LATER_LOAD) * len(LATER) // 3, "deaths at later passings:", s.deaths)
 
-# Calls older than a second expire meanwhile. Some test points come only after a sweep that finds all calls younger than the
-# last time that numbers began anew. Sweeps are a second apart, so each daemon runs under load until it comes to its point.
+# Calls older than a second expire. Some test points need a sweep that finds only calls younger than the last restart of the call
+# numbers. Sweeps are a second apart, so each daemon runs under load until it reaches its point.
 with Deadly() as s, promise("daemon-killed-expiring", len(EXPIRING)):
     options = ("--keep", "1s", "--ring", "4M")
     for nth in (1, 2) if LONG else (1,):
@@ -77,7 +77,7 @@ with Deadly() as s, promise("daemon-killed-expiring", len(EXPIRING)):
     check(s.value("SELECT sum(expired) FROM totals") > 0, "no call has gone")
     s.summary()
 
-# A burst that the daemon sleeps through makes a ring grow; a second later its memory is given back, and the daemon dies over it.
+# A burst makes a ring grow while the daemon is stopped. A second later the daemon gives the memory back, and dies while doing so.
 for name in sorted(GIVING):
     with Deadly() as s, promise("daemon-killed-giving"):
         s.start_armed(name)
@@ -97,7 +97,7 @@ for name in sorted(GIVING):
         s.flush()
         s.check_all()
 
-# Making the database: the next daemon makes it again, or takes what is whole.
+# Creating the database: the next daemon creates it again, or uses it if it is complete.
 for name in sorted(MAKING | {"database.locked", "database.opened", "session.locked", "session.cleared", "session.opened",
                              "command.binding", "command.listening"}):
     with Deadly() as s, promise("daemon-killed-starting"):
@@ -110,7 +110,7 @@ for name in sorted(MAKING | {"database.locked", "database.opened", "session.lock
         s.check_all()
 
 
-# Leaving: hooks are told to let go, and then find another daemon. The program makes no call while none is there.
+# Leaving: hooks are made to detach, and then find another daemon. The program makes no call while no daemon runs.
 for name in sorted(LEAVING):
     with Deadly() as s, promise("daemon-killed-leaving"):
         s.start_armed(name)
@@ -131,7 +131,7 @@ for name in sorted(LEAVING):
         s.check_all()
         check({pid for pid, _ in s.absent()} <= {program.pid}, "processes that miss calls")
 
-# A change of what is recorded is cut in the middle: all is recorded, and hooks look but once.
+# A change of the selection is interrupted halfway: everything is recorded, and hooks re-read the selection only once.
 with Deadly() as s, promise("daemon-killed-setting"):
     s.start_armed("session.selecting", 2)
     s.cudatrace("set", "--calls", "cuMem*")
@@ -154,7 +154,7 @@ with Deadly() as s, promise("daemon-killed-setting"):
     s.check_all()
     check(s.value("SELECT sum(skipped) FROM totals") > 0, "nothing is left out")
 
-# A program was killed while it made its segment. The daemon removes the file, and a later daemon if that one dies.
+# A program was killed while it created its segment. The daemon removes the file; if that daemon dies, a later one does.
 with Deadly() as s, promise("daemon-killed-removing"):
     gone = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True).stdout.strip()
     left = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{gone}.1"

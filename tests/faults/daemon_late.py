@@ -1,5 +1,5 @@
-"""A daemon that stands still, that comes after the programs, or long after another one died: programs do not wait for it,
-and what is missing is counted, or said to be missing."""
+"""A daemon that is stopped, that starts after the programs, or that starts long after another one died. Programs do not wait for
+it, and missing calls are counted or reported as missing."""
 import signal
 import subprocess
 import time
@@ -16,7 +16,8 @@ if LONG:
 
 
 def check_losses_by_function(s, programs):
-    """More was called than fits, and each function's loss has its calls and their time; copies have their bytes."""
+    """Checks that the calls exceed the rings, and that each function's loss has its calls and their time. Copies have their
+    bytes."""
     for pid in programs:
         lost, lost_ns = s.rows("SELECT sum(unsent.lost), sum(lost_ns) FROM unsent JOIN segment USING (segment_id) JOIN process "
                                "USING (process_id) WHERE pid = ?", pid)[0]
@@ -28,7 +29,8 @@ def check_losses_by_function(s, programs):
           "bytes of lost copies")
 
 
-# The first programs bring the daemon to the point where it stops. Later ones run to their end while it is stopped: no program waits for it.
+# The first programs bring the daemon to the point where it stops. Later ones run to their end while it is stopped: no program
+# waits for it.
 for name in STOPPING:
     with Deadly() as s, promise("daemon-stopped"):
         s.start_armed(name, 1 if name.startswith(("merged", "process", "store", "lane")) else 3, "--ring", "64K", action="stop")
@@ -42,13 +44,13 @@ for name in STOPPING:
         s.flush()
         s.check_all()
         check_losses_by_function(s, later)
-        # A ring has room again: what comes from here on is stored.
+        # The rings have room again: calls from here on are stored.
         s.exact.add(s.start_program(0, 500).pid)
         s.end_programs()
         s.flush()
         s.check_all()
 
-# For more than a minute, by a program that makes so many calls a second and ends when it would without a daemon.
+# Stopped for more than a minute. The program makes calls at a fixed rate and ends on time, as it would without a daemon.
 if LONG:
     with Deadly() as s, promise("daemon-stopped"):
         s.start_daemon("--ring", "64K")
@@ -65,7 +67,7 @@ if LONG:
         s.check_all()
         check_losses_by_function(s, s.exact)
 
-# Tools say what it is that they do not get an answer from, and give it up.
+# Tools report which daemon does not answer, and give up.
 with Deadly() as s:
     s.start_daemon()
     s.exact.add(s.start_program(0, 500).pid)
@@ -81,11 +83,11 @@ with Deadly() as s:
             equal((tool.returncode, out), (1, ""), command)
             check(f"(process {s.daemon.pid}) is stopped" in said, command, "said", said)
     equal(s.cudatrace("sql", "--db", s.db, "--format", "csv", "SELECT 1 AS one").stdout.split(), ["one", "1"], "sql with --db")
-    # When it goes on, the daemon does what it was asked to: it stops.
+    # When it continues, the daemon executes the command that it was sent: it stops.
     s.daemon.send_signal(signal.SIGCONT)
     equal(s.daemon.wait(DEADLINE_S), 0, "the daemon's status")
     s.start_daemon()
-    # It comes to be stopped while a command runs: that one's status is passed on all the same.
+    # The daemon is stopped while a command runs: `run` passes on the command's status nevertheless.
     with promise("daemon-stopped-tools"), fifo(s.dir, "stopped") as stopped:
         job = s.start(CUDATRACE, "run", "--session", s.name, "--", "sh", "-c", f"read line < {stopped}; exit 7", preload=False,
                       stderr=subprocess.PIPE, text=True)
@@ -102,7 +104,7 @@ with Deadly() as s:
 
 
 def start_churn(s):
-    """Makes calls at each step for as long as there are steps."""
+    """Starts a program that makes calls at each step, for as long as it gets steps."""
     program = s.start(WORKLOADS / "churn", "--threads", 1 << 30, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                       stderr=subprocess.DEVNULL, text=True)
     check(program.stdout.readline(), "the program ended")
@@ -115,11 +117,11 @@ def end_churn(program):
 
 
 def step_until(s, program, sql):
-    """Hooks look for a daemon once a second, at a call."""
+    """Steps the program until the daemon has found it. Hooks look for a daemon once a second, at a call."""
     wait_for("the daemon to find the program", lambda: s.value(sql, program.pid) or not step(program) or s.flush())
 
 
-# The daemon comes later than the program: the trace begins then, and says so.
+# The daemon starts after the program: the trace begins at that moment and reports this.
 with Deadly() as s, promise("daemon-late"):
     program = start_churn(s)
     early = sum(s.truth().values())
@@ -139,7 +141,8 @@ with Deadly() as s, promise("daemon-late"):
     truth = sum(calls for (pid, _), calls in s.truth().items() if pid == program.pid)
     check(0 < seen <= truth - early, "calls in the trace, of all, before the daemon:", seen, truth, early)
 
-# One is killed, and another comes when all is over: what fitted into the rings is stored, what did not is counted.
+# A daemon is killed, and the next one starts after the programs have ended. Calls that fitted into the rings are stored, the
+# others are counted.
 with Deadly() as s, promise("daemon-killed-long-ago"):
     s.start_daemon("--ring", "64K")
     program = start_churn(s)
@@ -150,7 +153,7 @@ with Deadly() as s, promise("daemon-killed-long-ago"):
     for _ in range(20):
         step(program)
     end_churn(program)
-    s.start_program(0, 500)  # nobody is there to see it
+    s.start_program(0, 500)  # no daemon runs to see it
     s.end_programs()
     s.start_daemon("--ring", "64K")
     s.flush()
@@ -160,7 +163,7 @@ with Deadly() as s, promise("daemon-killed-long-ago"):
     check(found and found <= {("full",), ("pressure",)}, "causes", found)
     s.summary()
 
-# A daemon that stops, and another that comes while the program runs on: the trace tells the time in between.
+# A daemon stops, and another one starts while the program runs: the trace reports the time between them.
 with Deadly() as s, promise("daemon-between"):
     s.start_daemon()
     program = start_churn(s)

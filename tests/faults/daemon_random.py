@@ -1,5 +1,5 @@
-"""The daemon is killed at random moments, many times over one database, while programs go on across all of its deaths. The
-moment is the nth passing of any test point, or of one of them, from a seed that is printed; CUDATRACE_SEED sets it."""
+"""The daemon is killed at random moments, many times over one database, while programs run across all of its deaths. The moment
+is the nth passing of any test point, or of one of them, chosen by a seed that is printed. CUDATRACE_SEED sets the seed."""
 import random
 
 from daemon_test import Deadly
@@ -10,8 +10,8 @@ POINTS = [name for name in points(FAULT_DAEMON) if name.split(".")[0] in ("batch
 
 
 def lives(s, count, calls, *options):
-    """So many lives of a daemon, of any length: the orders of magnitude of its passings are alike likely. Most are of
-    points that are passed for each row, so every other life ends at one of all points."""
+    """Runs that many lives of a daemon, of any length: each order of magnitude of passings is equally likely. Most passings are
+    at points that are passed for each row. Every other life therefore ends at one point, chosen from all points alike."""
     s.start_daemon(*options)
     child = s.start_program(0, 10 * calls * count)
     s.exact.add(child.pid)

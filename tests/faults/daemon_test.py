@@ -1,4 +1,4 @@
-"""Holds what the tests of the daemon's deaths share: daemons that die at test points while programs run, and the checks of the
+"""The shared parts of the tests of the daemon's deaths: daemons that die at test points while programs run, and the checks of the
 trace afterwards."""
 import os
 import signal
@@ -8,7 +8,7 @@ import time
 import fault_test
 from fault_test import DEADLINE_S, WORKLOADS, at_point, causes, check, counts, equal, wait_for
 
-# Programs and what they leave out on request. Seeds differ, so that no two make the same calls.
+# Programs, and the environment in which they omit calls. Seeds differ, so no two programs make the same calls.
 PROGRAMS = (
     (("calls", "--mix", "training", "--threads", 2), {}),
     (("calls", "--mix", "alloc", "--threads", 1), {}),
@@ -23,7 +23,7 @@ PROGRAMS = (
 
 
 def step(program):
-    """The next line of a program that stops at each (tests/workloads/churn.c)."""
+    """Returns the next line of a program that stops at each line (tests/workloads/churn.c)."""
     program.stdin.write("\n")
     program.stdin.flush()
     line = program.stdout.readline()
@@ -32,11 +32,11 @@ def step(program):
 
 
 class Deadly(fault_test.cudatrace_test.Session):
-    """A session whose daemon dies again and again, and whose programs must neither stop nor notice."""
+    """A session whose daemon dies again and again. Its programs must neither stop nor notice."""
 
     def __init__(self):
         super().__init__(hook=fault_test.FAULT_HOOK, daemon_program=fault_test.FAULT_DAEMON)
-        self.programs = []  # (child, command, environment) of those that have not been seen to end
+        self.programs = []  # (child, command, environment) of programs not yet reaped
         self.started = 0
         self.deaths = 0
         self.exact = set()  # pids that were recorded from their first call on
@@ -44,7 +44,7 @@ class Deadly(fault_test.cudatrace_test.Session):
     # ---- programs ----
 
     def start_program(self, number, calls):
-        """One of PROGRAMS."""
+        """Starts one of PROGRAMS."""
         (name, *arguments), env = PROGRAMS[number % len(PROGRAMS)]
         if name == "calls":
             arguments += ["--calls", calls, "--seed", number]
@@ -56,7 +56,7 @@ class Deadly(fault_test.cudatrace_test.Session):
         return child
 
     def keep_running(self, count, calls):
-        """So many programs at least; those that a daemon misses the beginning of say so."""
+        """Keeps at least `count` programs running. The trace reports for which of them the daemon missed the beginning."""
         for program in self.programs[:]:
             if program[0].poll() is not None:
                 self.end_program(program)
@@ -64,7 +64,8 @@ class Deadly(fault_test.cudatrace_test.Session):
             self.start_program(self.started, calls)
 
     def end_program(self, program):
-        """It runs to its end and says what it says untraced. Of thousands, the ended ones keep no pipe open."""
+        """Checks that a program runs to its end and prints the same as untraced. Closes its pipes: there are thousands of
+        programs."""
         child, command, env = program
         out, err = child.communicate(timeout=DEADLINE_S)
         plain = subprocess.run([str(c) for c in command], env=self.env(preload=False, SIMCUDA_COUNTS="", **env),
@@ -81,7 +82,7 @@ class Deadly(fault_test.cudatrace_test.Session):
     # ---- the daemon ----
 
     def start_armed(self, point, nth=1, *options, action="kill"):
-        """A daemon that is to die there, or to be stopped. False when it has died before it served."""
+        """Starts a daemon that is killed or stopped at the point. Returns False if it died before it served."""
         log = open(self.dir / "daemon.log", "ab")
         self.daemon = subprocess.Popen(
             [str(self.daemon_program), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log,
@@ -102,7 +103,7 @@ class Deadly(fault_test.cudatrace_test.Session):
         return status is not None
 
     def reap(self):
-        """The daemon was killed, or is now."""
+        """Reaps the daemon. Kills it first if it is still alive."""
         killed = self.dead()
         if not killed:
             self.daemon.kill()
@@ -111,7 +112,7 @@ class Deadly(fault_test.cudatrace_test.Session):
         return killed
 
     def flush_until_death(self, programs, calls, flushes=None):
-        """Flushes while programs run, so many times at most; true when the daemon has died meanwhile."""
+        """Flushes while programs run, at most `flushes` times. Returns true if the daemon has died."""
         deadline = time.monotonic() + DEADLINE_S
         while flushes is None or flushes > 0:
             self.keep_running(programs, calls)
@@ -122,7 +123,7 @@ class Deadly(fault_test.cudatrace_test.Session):
             flushes = flushes and flushes - 1
         return self.dead()
 
-    # ---- what must hold ----
+    # ---- invariants ----
 
     def check_all(self):
         self.check_identity(lost=None)
@@ -133,15 +134,15 @@ class Deadly(fault_test.cudatrace_test.Session):
         equal(self.rows("SELECT pid, state FROM processes WHERE state <> 'exited'"), [], "processes that did not exit")
         equal(self.rows("SELECT * FROM open_calls"), [], "open calls")
 
-    # A pid comes again where thousands of processes are started: a process is one by its start time, too.
+    # A pid is reused when thousands of processes are started, so a process is identified by its start time, too.
 
     def absent(self):
-        """Processes of which the trace says that there were calls before it, or in between."""
+        """Returns the processes for which the trace reports calls before its beginning, or in a gap."""
         return set(self.rows("SELECT pid, start_ticks FROM losses JOIN process USING (process_id) WHERE cause = 'absent'"))
 
     def check_counts(self):
-        """Stored, lost and left-out calls are those that the driver counted as returned; fewer only of processes of which
-        the trace says so, or that it does not have."""
+        """Checks that stored, lost and omitted calls are the calls that the driver counted as returned. There may be fewer only
+        for processes that the trace reports as incomplete, or does not have."""
         seen = {(row[:2], row[2]): row[3] for row in self.rows(
             "SELECT pid, start_ticks, totals.name, sum(calls) FROM totals JOIN process USING (process_id) "
             "WHERE layer = 'driver' GROUP BY pid, start_ticks, totals.name")}
@@ -157,18 +158,18 @@ class Deadly(fault_test.cudatrace_test.Session):
 
     def check_database(self):
         equal(self.rows("PRAGMA integrity_check"), [("ok",)], "the database")
-        # Memory that is held stays when its call goes (--keep).
+        # Memory that is still allocated keeps its row after its call has expired (--keep).
         equal([row for row in self.rows("PRAGMA foreign_key_check") if (row[0], row[2]) != ("allocation", "call")], [],
               "rows that name others that are not there")
-        # Calls of one thread follow each other, so a row that is there twice overlaps another one. Each daemon fits a line of its
-        # own through the clock's anchors, and two such lines differ by a microsecond at most.
+        # Calls of one thread follow each other, so a row stored twice overlaps another one. Each daemon fits its own line through
+        # the clock's anchors. Two such lines differ by at most a microsecond.
         equal(self.rows("SELECT * FROM (SELECT process_id, tid, function.name, end_ns - duration_ns AS start_ns, end_ns, lag(end_ns) OVER "
                         "(PARTITION BY process_id, tid ORDER BY end_ns) AS before FROM call JOIN site USING (site_id) JOIN thread USING (thread_id) "
                         "JOIN function USING (function_id) WHERE depth = 0 AND layer = 'driver') WHERE start_ns < before - 2000"), [],
               "calls that began before their thread's last one returned")
 
     def check_parts(self):
-        """Launches, copies and allocations have their rows, and no others have."""
+        """Checks that launches, copies and allocations have their detail rows, and that no other calls have any."""
         for view, names in (("launches", ("cuLaunchKernel*",)), ("copies", ("cuMemcpy*",)), ("memsets", ("cuMemset*",))):
             made = " OR ".join(f"name GLOB '{name}'" for name in names)
             equal(self.rows(f"SELECT call_id, name FROM calls WHERE layer = 'driver' AND ({made}) AND call_id NOT IN "
@@ -186,8 +187,8 @@ class Deadly(fault_test.cudatrace_test.Session):
             equal(self.value("SELECT count(*) FROM launches WHERE kernel IS NULL"), 0, "launches without a name")
 
     def check_losses(self):
-        """Nothing is lost but what a full ring had no room for, or a signal handler did within a record, and that with its
-        time and its moments."""
+        """Checks that calls are lost only because a ring was full or a signal handler interrupted a record. Each loss has its
+        time and its first and last moment."""
         self.check_causes("full", "pressure", "signal", "absent")
         equal(self.rows("SELECT process_id, name FROM totals WHERE lost > 0 AND total_ns <= 0"), [], "lost calls without time")
         equal(self.rows("SELECT * FROM losses JOIN processes USING (process_id) WHERE first_ns > last_ns OR first_ns = 0 "

@@ -1,5 +1,5 @@
-"""The database's disk fails and is mended, at every moment of a daemon's life: the programs do not notice, the daemon goes
-on, says so once, stores what the rings kept and counts the rest, and the database is whole."""
+"""The database's disk fails and is repaired, at every moment of a daemon's life. The programs do not notice. The daemon keeps
+running, logs the failure once, stores the calls that the rings kept and counts the rest. The database stays intact."""
 import collections
 import contextlib
 import os
@@ -20,8 +20,9 @@ OUTPUT = re.compile(r"calls: processes=1 threads=2 calls=1000 failed=\d+ ok\n")
 ALL = MAIN | LOG | SHM | JOURNAL
 BEGINS, ENDS = "calls stay in shared memory", "can be written again"
 
-# For each fault: the message; the moments of a daemon's life at which it strikes, since SQLite then does what the fault hits;
-# and those of them at which the daemon must fail. At the others it may not notice, and then must have stored all calls.
+# For each fault: its message, the moments of a daemon's life when it strikes, and the moments when the daemon must fail. A fault
+# strikes when SQLite performs the failing operation. At the other moments the daemon may not notice, and must have stored all
+# calls.
 Fault = collections.namedtuple("Fault", "says strikes fails")
 WRITING = "create first middle checkpoint stop", "create first middle stop"
 WANTED = {
@@ -55,12 +56,12 @@ def run_program(s):
 
 
 def run_long_program(s):
-    """So much that the log is copied into the database behind it."""
+    """Makes enough calls for a checkpoint: the log is copied into the database afterwards."""
     s.run(WORKLOADS / "calls", "--threads", 2, "--calls", by_tier(15000, 30000), "--mix", "copy")
 
 
 def check_whole(s, lost=0):
-    """SQLite's own check, the identity, and each call that returned stored or counted."""
+    """Checks SQLite's integrity check, the identity, and that each call that returned is stored or counted."""
     s.check_identity(lost=lost)
     s.check_truth()
     equal(s.value("PRAGMA integrity_check"), "ok", "integrity_check")
@@ -68,8 +69,8 @@ def check_whole(s, lost=0):
 
 
 def look_between_batches(s):
-    """The status and the calls stored at one moment; None if a batch came in between: it is tried again every second, and a part
-    of it may fit."""
+    """Returns the status and the number of stored calls at one moment. Returns None if a batch was stored in between: the daemon
+    retries every second, and part of a batch may fit."""
     now, stored = s.status(), s.value("SELECT ifnull(sum(stored), 0) FROM totals")
     return (now, stored) if s.status()["batches"] == now["batches"] else None
 
@@ -80,7 +81,7 @@ def is_well(s):
 
 
 def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
-    """Programs run until the disk has failed, and it is mended: what is said, and that nothing is missing after it."""
+    """Runs programs until the disk has failed, and repairs it. Checks the messages, and that nothing is missing afterwards."""
     fault, before = WANTED[name], log_lines(s)
     unread = name == "dead" and kinds == MAIN
     run = run_program if moment in ("first", "middle") else run_long_program
@@ -115,8 +116,8 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
     equal((now["state"], now["waiting"]), ("ok", "0"), "the state behind it")
     begun, ended = log_lines(s)
     check(begun == ended, "what the log says after it", begun, ended)
-    # The daemon takes the fault for ended by a batch that still fits into a log that cannot grow, and by one whose pages are all in
-    # memory where the database cannot be read.
+    # The daemon regards the fault as ended after a batch that still fits into a log that cannot grow. Where the database cannot
+    # be read, it does so after a batch whose pages are all in memory.
     check(begun <= before[0] + 1 or moment == "grown" or unread, "the log says it", begun - before[0], "times")
     run_program(s)
     s.flush()
@@ -124,12 +125,13 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
 
 
 def without_mode(content):
-    """A database without what its head says of the write-ahead log, and of when that was said."""
+    """Returns a database without the header fields for write-ahead logging, the change counters and SQLite's version."""
     return content[:18] + content[20:24] + content[28:92] + content[100:]
 
 
 def fail_to_start(s, disk, name, moment):
-    """A daemon that cannot make or open its database leaves, in one sentence, and no row changes; or serves all the same."""
+    """Tests that a daemon that cannot create or open its database exits with one line and changes no row. It may also serve
+    normally."""
     files = {path.name: without_mode(path.read_bytes()) for path in s.dir.glob("trace.db*")}
     disk.fail(name)
     done = s.start(FAULT_DAEMON, "--foreground", "--session", s.name, "--db", s.db, preload=False, env=disk.env,
@@ -151,7 +153,8 @@ def fail_to_start(s, disk, name, moment):
 
 
 def stop_while_failing(s, disk, name):
-    """Tests that the next daemon gets all calls that could not be stored, those of a process that runs on as well."""
+    """Tests that the next daemon gets all calls that could not be stored, including the calls of a process that is still
+    running."""
     disk.fail(name)
     run_program(s)
     hold = s.dir / "hold"
@@ -179,7 +182,7 @@ def stop_while_failing(s, disk, name):
 
 @contextlib.contextmanager
 def reading(s):
-    """Somebody reads the database and does not end, so that the log cannot begin anew."""
+    """Keeps a read transaction open, so that the log cannot restart at its beginning."""
     run_program(s)
     s.flush()
     with contextlib.closing(sqlite3.connect(f"file:{s.db}?mode=ro", uri=True)) as reader:
@@ -189,7 +192,7 @@ def reading(s):
 
 
 def life(name, seed=None):
-    """All moments of one daemon's life, and its successor's."""
+    """Runs all moments of one daemon's life and of its successor's."""
     some = random.Random(seed)
     with Session() as s:
         disk = Disk(s.dir)
@@ -213,7 +216,7 @@ def life(name, seed=None):
 
 
 def losses():
-    """Rings of 64 KiB hold 2000 calls: the rest is counted as lost, and the daemon comes back without being asked."""
+    """Rings of 64 KiB hold 2000 calls. The rest is counted as lost, and the daemon recovers without a command."""
     with Session() as s, promise("disk-losses"):
         disk = Disk(s.dir)
         s.start_daemon("--ring", "64K", env=env(disk))
@@ -231,7 +234,7 @@ def losses():
 
 
 def hung_call():
-    """Nothing but open calls is to be written: a retry that leaves them out does not pass for recovery."""
+    """Only open calls have to be written. A retry that omits them does not count as recovery."""
     with Session() as s, promise("disk-said-once"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -265,7 +268,7 @@ def hung_call():
 
 
 def checkpoint():
-    """The log cannot be copied into the database: calls are stored all the same, and it is said."""
+    """The log cannot be copied into the database. Calls are stored nevertheless, and status reports it."""
     with Session() as s, promise("disk-checkpoint"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -277,7 +280,7 @@ def checkpoint():
         check(now["state"] == "ok" and "full" in now["checkpoints"], "status says", now)
         s.flush()
         check_whole(s)
-        # A daemon that is killed with all in the log, on a disk that still fails.
+        # A daemon is killed with all rows in the log, on a disk that still fails.
         s.daemon.kill()
         s.daemon.wait()
         disk.mend()
@@ -290,7 +293,7 @@ def checkpoint():
 
 
 def expire():
-    """Old calls cannot be taken away: they stay, and go when they can."""
+    """Old calls cannot be deleted. They stay, and are deleted once that is possible."""
     with Session() as s, promise("disk-expire"):
         disk = Disk(s.dir)
         s.start_daemon("--keep", "1s", env=env(disk))
@@ -309,7 +312,7 @@ def expire():
 
 
 def under_run():
-    """`cudatrace run` passes on the command's exit status, and says what is missing; the next run stores it."""
+    """`cudatrace run` passes on the command's exit status and reports how many calls are missing. The next run stores them."""
     with Session() as s, promise("disk-run"):
         disk = Disk(s.dir)
         run_env = dict(disk.env, CUDATRACE_DAEMON=FAULT_DAEMON)
@@ -331,7 +334,7 @@ def under_run():
 
 
 def grown_log():
-    """A reader has the log grow until there is no room for its index."""
+    """A reader makes the log grow until there is no room for its index."""
     with Session() as s, promise("disk-shm"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -340,7 +343,7 @@ def grown_log():
 
 
 def next_file():
-    """No descriptor for the file that the trace is to go on in: it goes on where it was, and in the next one when it can."""
+    """There is no descriptor for the trace's next file. The daemon continues in the current file, and switches once it can."""
     with Session() as s, promise("disk-open"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -363,8 +366,8 @@ def next_file():
 
 
 def replaced():
-    """The database is moved or deleted under the daemon: said at once, nothing is written to what nobody finds, and the next
-    daemon has what was called meanwhile."""
+    """The database is moved or deleted while the daemon runs. The daemon reports it at once and writes nothing to a file that has
+    lost its name. The next daemon stores the calls made in between."""
     for how in ("move", "delete", "delete it alone", "replace"):
         with Session() as s, contextlib.ExitStack() as stack, promise("disk-replaced"):
             disk, aside = Disk(s.dir), s.dir / "aside.db"
@@ -375,7 +378,7 @@ def replaced():
             if how == "delete":
                 for path in s.dir.glob("trace.db*"):
                     path.unlink()
-            elif how == "delete it alone":  # somebody still reads it, and holds its -shm
+            elif how == "delete it alone":  # a reader still has it open, and holds its -shm
                 stack.enter_context(reading(s))
                 before = s.truth()
                 s.db.unlink()
@@ -387,7 +390,7 @@ def replaced():
             run_program(s)
             done = s.cudatrace("flush", status=None)
             check(done.returncode == 1 and "moved, deleted or replaced" in done.stderr, "flush said", done.stderr)
-            if how == "move":  # back, and on it goes
+            if how == "move":  # the file is moved back, and the daemon continues
                 aside.rename(s.db)
                 s.flush()
                 check_whole(s)
@@ -396,7 +399,7 @@ def replaced():
                 run_program(s)
             equal(s.cudatrace("stop", status=None).returncode, 1, "stop")
             equal(s.daemon.wait(DEADLINE_S), 1, "the daemon's exit status")
-            if "delete" not in how:  # all that was stored is in it, the log as well
+            if "delete" not in how:  # all stored rows are in the file, including the log's
                 connection_rows = s.value("SELECT count(*) FROM calls", db=aside)
                 check(connection_rows >= sum(before.values()), "the file that was moved has", connection_rows)
                 equal(s.value("PRAGMA integrity_check", db=aside), "ok", "its integrity_check")
@@ -420,7 +423,7 @@ PAGE = 4096
 
 
 def overwritten():
-    """Another program writes into the file, below a daemon that does not read those pages again: the log names it."""
+    """Another program overwrites pages of the file that the daemon does not read again. The log names the file."""
     with Session() as s, promise("disk-overwritten"):
         s.start_daemon(env=env(Disk(s.dir)))
 
@@ -431,7 +434,7 @@ def overwritten():
 
         wait_for("a file of some pages", grown)
 
-        # A write while the daemon copies the log into the file goes unnoticed, so there are several.
+        # A write while the daemon copies the log into the file is not noticed, so there are several.
         def noticed():
             with open(s.db, "r+b") as file:
                 file.seek(20 * PAGE)
@@ -445,7 +448,7 @@ def overwritten():
 
 
 def shm_cut():
-    """The memory that SQLite shares is cut short: the daemon's last line names the file, and the next daemon goes on."""
+    """The memory that SQLite shares is truncated. The daemon's last line names the file, and the next daemon continues."""
     with Session() as s, promise("disk-shm-cut"):
         s.start_daemon(env=env(Disk(s.dir)))
         run_program(s)
@@ -459,7 +462,7 @@ def shm_cut():
         check_whole(s)
 
 
-# SQLite meets these as it meets "full". The short tier leaves them out.
+# SQLite handles these faults like "full". The short tier skips them.
 ALIKE = ("short", "quota", "write")
 for name in [name for name in WANTED if name not in by_tier(ALIKE, ())]:
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""A disk that fails when it is told to: the other end of fault_vfs.c, for the tests of this folder."""
+"""Controls a disk that fails on command: the other end of fault_vfs.c, for the tests of this folder."""
 import mmap
 import pathlib
 import struct
@@ -10,7 +10,7 @@ NEVER = 2**63
 
 
 class Disk:
-    """The file that $CUDATRACE_DISK names; env is what a daemon needs to have its database there."""
+    """The file that $CUDATRACE_DISK names. `env` makes a daemon keep its database on this disk."""
 
     def __init__(self, directory):
         self.path = pathlib.Path(directory) / "disk"
@@ -26,11 +26,11 @@ class Disk:
         struct.pack_into("<Q", self.map, 8 * FIELDS.index(field), value)
 
     def fail(self, fault, kinds=MAIN | LOG | SHM | JOURNAL, left=0):
-        """From now on, once `left` operations, or bytes of a disk that becomes full, have gone well."""
+        """Starts the fault after `left` more successful operations, or bytes for a disk that becomes full."""
         self["kinds"], self["left"], self["hits"] = kinds, left, 0
         self["fault"] = FAULTS.index(fault)
 
     def mend(self):
-        """Ends the fault. Returns how often it has struck."""
+        """Ends the fault. Returns how often it struck."""
         self["fault"] = 0
         return self["hits"]

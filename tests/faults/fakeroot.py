@@ -1,4 +1,4 @@
-"""Tests that a user whom fakeroot shows as root is traced as the user that they are: run within fakeroot, fakeroot within run, and a
+"""Tests that a user whom fakeroot shows as root is traced under the real user id: run within fakeroot, fakeroot within run, and a
 daemon within fakeroot."""
 import os
 import sys
@@ -6,12 +6,12 @@ import sys
 from fault_test import CUDATRACE, DAEMON, HOOK, Session, WORKLOADS, check, equal, needs
 
 needs("fakeroot")
-# A sanitizer wants to be loaded first, and fakeroot is.
+# A sanitizer insists on being loaded first, but fakeroot is.
 os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
 
 
 class Oneself:
-    """The programs of users.Users, for who runs the test."""
+    """The programs of users.Users, for the user that runs the test."""
     cudatrace, daemon, hook, calls = CUDATRACE, DAEMON, HOOK, WORKLOADS / "calls"
 
     def __init__(self, s):
@@ -29,14 +29,14 @@ class Oneself:
 def somebody(s):
     if os.geteuid():
         return Oneself(s), os.geteuid()
-    import users  # wants to be root
+    import users  # requires root
     return users.Users(s), users.ALICE
 
 
 with Session() as s:
     u, uid = somebody(s)
     folder = u.folder("his", uid)
-    # fakeroot shows a file with another owner, and keeps that in mind.
+    # fakeroot shows a file with another owner, and remembers it.
     script = f"set -e; cd {folder}; : >file; chown 7:8 file; stat -c %u:%g file; id -u; {u.calls} --calls 100"
     alone = u.run(uid, "fakeroot", "sh", "-c", script).stdout
     check(alone.startswith("7:8\n0\n"), "fakeroot alone", alone)

@@ -1,9 +1,9 @@
-"""Holds what the tests of this folder share: tests/e2e/cudatrace_test.py, the hook and the daemon with test points, and the
-promises that the tests keep an account of.
+"""Shared by the tests of this folder: tests/e2e/cudatrace_test.py, the hook and the daemon with test points, and the account of
+promises.
 
-A promise is a row of promises.tsv: its name, the fault, what is promised, the test. A test says `with promise("name"):` around
-each time that it puts the promise to the test; the account (times, failures) is printed at the end, and appended to the
-file $CUDATRACE_PROMISES names, of which tools/promises makes the table.
+A promise is a row of promises.tsv: its name, its test, the fault and the guarantee. A test wraps each trial of a promise in
+`with promise("name"):`. The account (trials, failures) is printed at the end. It is also appended to the file that $CUDATRACE_PROMISES
+names, from which tools/promises makes the table.
 """
 import atexit
 import collections
@@ -20,7 +20,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 import cudatrace_test  # noqa: E402
-from cudatrace_test import *  # noqa: E402, F403: that the tests need one import alone
+from cudatrace_test import *  # noqa: E402, F403: the tests need only one import
 from cudatrace_test import BUILD, check  # noqa: E402
 
 FAULT_HOOK = BUILD / "tests/faults/libcudatrace.so"
@@ -28,26 +28,26 @@ FAULT_DAEMON = BUILD / "tests/faults/cudatraced"
 
 
 def Session():
-    """A session of the hook and the daemon that have test points."""
+    """Returns a session of the hook and the daemon with test points."""
     return cudatrace_test.Session(hook=FAULT_HOOK, daemon_program=FAULT_DAEMON)
 
 
-SLOT = 16  # bytes; proto/record.h has this and what follows
+SLOT = 16  # bytes; proto/record.h defines this and the following
 
 
 def head(function, kind, slots):
-    """The first word of a record."""
+    """Returns the first word of a record."""
     return function | kind << 16 | slots << 22
 
 
 def kind_and_slots(word):
-    """What that word says of the record besides its function."""
+    """Returns the kind and the number of slots from a record's first word."""
     return word >> 16 & 63, word >> 22
 
 
 def points(binary):
-    """The names of all test points of a hook or daemon."""
-    # Not to /dev/stdout: where it fails, objcopy removes what it writes to, and root has that right.
+    """Returns the names of all test points of a hook or daemon."""
+    # Do not write to /dev/stdout: objcopy removes its output file when it fails, and root may remove that.
     with tempfile.TemporaryDirectory() as folder:
         section = pathlib.Path(folder) / "section"
         subprocess.run(["objcopy", "-O", "binary", "--only-section=ct_test_points", str(binary), str(section)], check=True,
@@ -58,7 +58,7 @@ def points(binary):
 
 
 def at_point(name, nth=1, action="kill"):
-    """The environment that has a process killed or stopped there."""
+    """Returns the environment that makes a process kill, stop or delay itself at the point."""
     return {"CUDATRACE_TEST_POINT": f"{name}:{nth}:{action}"}
 
 
@@ -71,7 +71,7 @@ account = collections.defaultdict(lambda: [0, 0])
 
 @contextlib.contextmanager
 def promise(name, times=1):
-    """One time, or several at once, that the promise is put to the test; a failure goes on to fail the test."""
+    """Counts one or more trials of a promise. A failure is counted, too, and still fails the test."""
     check(PROMISES[name]["test"] == pathlib.Path(sys.argv[0]).stem, name, "is not promised by this test")
     account[name][0] += times
     try:

@@ -1,10 +1,10 @@
-/* A disk that fails, as SQLite sees it: a layer over its VFS, the default of every process that finds a
- * struct disk in the file which $CUDATRACE_DISK names. A test has that file mapped too, and switches faults
- * on and off while the process runs (disk_test.py).
+/* A failing disk, as SQLite sees it: a layer over SQLite's VFS. It becomes the default VFS in every process
+ * that finds a struct disk in the file named by $CUDATRACE_DISK. A test maps that file, too, and switches
+ * faults on and off while the process runs (disk_test.py).
  *
- * It can also cut the power at the Nth operation that changes a file: the process is killed, and of what was
- * written since a file's last sync only some pages are left, chosen by a seed, some of them in part. Names of
- * new files and of deleted ones are as uncertain until their folder is synced. */
+ * It can also cut the power at the Nth operation that changes a file: the process is killed. Of the data
+ * written since a file's last sync, only some pages survive, chosen by a seed, some of them in part. The
+ * names of new files and of deleted ones are equally uncertain until their folder is synced. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -31,11 +31,11 @@ enum kind { MAIN = 1, LOG = 2, SHM = 4, JOURNAL = 8 };
 struct disk {
     _Atomic uint64_t fault;    /* index in `faults`, 0: none */
     _Atomic uint64_t kinds;    /* kinds of files that the fault hits */
-    _Atomic uint64_t left;     /* operations that still go well; bytes for the first two faults */
+    _Atomic uint64_t left;     /* operations that still succeed; bytes for the first two faults */
     _Atomic uint64_t hits;     /* times that the fault struck */
     _Atomic uint64_t changes;  /* operations that changed a file, or synced it */
-    _Atomic uint64_t cut_at;   /* the one at which the power is cut; 0: never, and nothing is kept for it */
-    _Atomic uint64_t survival; /* unsynced data that survives it: 0 none, 1 all, else a seed */
+    _Atomic uint64_t cut_at;   /* change at which to cut the power; 0: never, and nothing is kept */
+    _Atomic uint64_t survival; /* unsynced data that survives: 0 none, 1 all, else a seed */
 };
 
 /* In the order of FAULTS in disk_test.py. */
@@ -58,29 +58,29 @@ static const struct {
     { READ | WRITE | SYNC | TRUNCATE | MAP_SHM, SQLITE_IOERR, EIO, false, false },
 };
 
-/* A file as the disk has it, whatever the page cache says. */
+/* The file's contents on the disk, without the page cache. */
 struct image {
     char path[4096];
-    uint8_t **before; /* for each page that was written since the last sync: as it was then */
+    uint8_t **before; /* each page written since the last sync, with its contents at that sync */
     size_t pages;     /* length of `before` */
     uint64_t synced_bytes;
-    bool known;     /* it is there, and was opened before */
+    bool known;     /* it exists, and was opened before */
     bool named;     /* its name survives */
-    uint8_t *ghost; /* deleted, and there again if its folder was not written */
+    uint8_t *ghost; /* contents if deleted; restored if its folder was not synced */
     uint64_t ghost_bytes;
 };
 
 struct file {
     sqlite3_file base;
     enum kind kind;
-    struct image *image; /* NULL: its loss does not matter, or no power is to be cut */
+    struct image *image; /* NULL: its loss does not matter, or the power is not cut */
     sqlite3_file *real;
 };
 
 static struct disk *disk;
 static sqlite3_vfs *real_vfs;
 static struct image images[IMAGES_MAX];
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* over images, and what changes files */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* protects the images, and changes of files */
 
 static void give_up(const char *what)
 {
@@ -90,7 +90,7 @@ static void give_up(const char *what)
 
 /* ---- faults ---- */
 
-/* SQLITE_OK, or what the operation is to fail with. */
+/* Returns SQLITE_OK, or the error of the failing operation. */
 static int strike(unsigned operation, enum kind kind, uint64_t bytes)
 {
     const uint64_t fault = atomic_load(&disk->fault);
@@ -107,7 +107,7 @@ static int strike(unsigned operation, enum kind kind, uint64_t bytes)
     return faults[fault].rc;
 }
 
-/* ---- what a power cut leaves ---- */
+/* ---- the state after a power cut ---- */
 
 static uint64_t file_bytes(const char *path)
 {
@@ -149,7 +149,8 @@ static void keep_page(struct image *image, sqlite3_file *real, size_t page)
         give_up("a page cannot be kept");
 }
 
-/* Before [from, to) changes. Read by SQLite's own descriptor: closing another drops its locks. */
+/* Keeps the pages of [from, to) before they change. Reads through SQLite's own descriptor: closing another
+ * one drops its locks. */
 static void keep(struct image *image, sqlite3_file *real, uint64_t from, uint64_t to)
 {
     for (uint64_t page = from / PAGE_BYTES; page * PAGE_BYTES < to; page++)
@@ -170,7 +171,7 @@ static void note_synced(struct image *image)
     image->synced_bytes = file_bytes(image->path);
 }
 
-/* All files lie in one folder. */
+/* All files are in one folder. */
 static void note_folder_synced(void)
 {
     for (int i = 0; i < IMAGES_MAX; i++) {
@@ -189,7 +190,7 @@ static uint64_t random_next(void)
     return state >> 11;
 }
 
-/* One in `n`, unless nothing or all is to survive. */
+/* Returns true once in `one_in` calls, unless nothing or everything survives. */
 static bool survives(uint64_t one_in)
 {
     const uint64_t survival = atomic_load(&disk->survival);
@@ -235,7 +236,7 @@ static void cut_file(struct image *image)
         give_up("a file cannot be cut");
 }
 
-/* The index of the log is memory that happens to lie in a file: anything may stand there. */
+/* The log's index is memory that happens to be in a file: it may contain anything after the cut. */
 static void spoil_shm(const char *path)
 {
     char shm[4200];
@@ -357,7 +358,7 @@ static int vfs_sector_size(sqlite3_file *base)
 {
     return REAL(base)->pMethods->xSectorSize(REAL(base));
 }
-/* None: a sector that is written may lose what it had. */
+/* None: a sector that is being written may lose its old contents. */
 static int vfs_characteristics(sqlite3_file *base)
 {
     (void)base;
@@ -381,7 +382,7 @@ static int vfs_shm_unmap(sqlite3_file *base, int remove)
     return REAL(base)->pMethods->xShmUnmap(REAL(base), remove);
 }
 
-/* Version 2: files are not mapped, since writes would go past this. */
+/* Version 2: SQLite does not map files, as writes through a mapping would bypass this layer. */
 static const sqlite3_io_methods methods = {
     .iVersion = 2,
     .xClose = vfs_close,
@@ -410,7 +411,7 @@ static void note_opened(struct file *file, const char *path, bool existed, uint6
     free(file->image->ghost);
     file->image->ghost = NULL;
     if (existed && file->image->known)
-        return; /* another connection's, or the same file once more */
+        return; /* opened by another connection, or opened again */
     file->image->known = true;
     file->image->named = existed;
     forget(file->image);
@@ -494,8 +495,8 @@ static void install(void)
     sqlite3_vfs_register(&vfs, 1);
 }
 
-/* The linker leads sqlite3_open_v2() here (--wrap). Not before: the program may have settings to make before
- * SQLite begins. */
+/* The linker redirects sqlite3_open_v2() to this (--wrap). Nothing happens earlier: the program may have to
+ * configure SQLite before it initializes. */
 int __real_sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs);
 int __wrap_sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs);
 int __wrap_sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs)

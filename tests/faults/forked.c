@@ -1,4 +1,4 @@
-/* The program's first look-up comes while another thread forks. The child finds all of the driver's slots
+/* The program's first look-up happens while another thread forks. The child finds all of the driver's slots
  * exchanged, or none, and its calls return. A thread waits at a test point:
  *
  *   forked exchange   in the middle of the exchange, until the other thread has to wait or has forked
@@ -46,7 +46,7 @@ static void *work(void *data)
     return NULL;
 }
 
-/* Returns when it sleeps or has ended. */
+/* Returns when the worker sleeps or has ended. */
 static void start(struct worker *worker)
 {
     if (pthread_create(&worker->thread, NULL, work, worker) != 0)

@@ -1,5 +1,5 @@
-"""The collector holds a ring's gate while it takes the ring's memory away. A thread that wants the ring waits: no call is lost if
-the collector goes on, and calls that find no room while it is stopped are lost as those of a full ring, not for want of memory."""
+"""The collector holds a ring's gate while it takes the ring's memory away, and a thread that needs the ring waits. No call is
+lost if the collector continues. Calls that find no room while it is stopped are lost to a full ring, not to a lack of memory."""
 import os
 import signal
 import subprocess
@@ -13,8 +13,8 @@ STRIDE = 5000  # ranges between two lines of `ranges --do distinct`; they need a
 
 
 def start_gated(s, *env):
-    """A program whose longer ring the collector is about to shorten: the daemon is stopped, and holds its gate. It reads nothing before
-    the program waits: it would give memory back that the program then asks for again."""
+    """Starts a program and stops the daemon when it is about to shorten the program's longer ring and holds the ring's gate. The
+    daemon reads nothing before the program waits: it would give back memory that the program then needs again."""
     s.start_armed("rings.giving", 1, "--ring", RING, action="stop")
     s.daemon.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, s.daemon.pid, os.WSTOPPED)
@@ -33,7 +33,7 @@ def end(s, program):
     s.flush()
 
 
-# The collector goes on while the thread waits.
+# The collector continues while the thread waits.
 with Deadly() as s, promise("gate-held"):
     program = start_gated(s, at_point("turn.waiting", action="stop"))
     program.stdin.write("\n")
@@ -48,7 +48,7 @@ with Deadly() as s, promise("gate-held"):
     equal(s.rows("SELECT cause, calls FROM losses"), [], "calls lost")
     s.check_identity()
 
-# The collector stays stopped: the program comes to its next line all the same, and has the ring again when the daemon goes on.
+# The collector stays stopped: the program reaches its next line anyway, and uses the ring again when the daemon continues.
 with Deadly() as s, promise("gate-held"):
     program = start_gated(s)
     equal(step(program), "\n", "the program's second line")

@@ -1,7 +1,7 @@
-/* A program of one user that takes all it can of the system's daemon: makes segments of its own by hand and
- * goes on filling them with what makes the daemon remember, look up, or write, until its standard input ends.
+/* A program of one user that takes all it can from the system's daemon. It builds its own segments and keeps
+ * filling them with data that the daemon must remember, look up or write, until its standard input ends.
  *
- *   hog DIR SESSION KIND PROCESSES FIFO     FIFO hears of each that it has begun */
+ *   hog DIR SESSION KIND PROCESSES FIFO     each process writes a byte to FIFO once it has begun */
 #include "../made_segment.h"
 #include "clock.h"
 #include "payload.h"
@@ -31,7 +31,7 @@ static struct ct_lane *lane_of(struct hog *hog, uint32_t lane)
     return (struct ct_lane *)(void *)((uint8_t *)hog->segment + ct_segment_lane_offset(hog->segment, lane));
 }
 
-/* ---- one record of a kind: what makes it unlike all others ---- */
+/* ---- one record of a kind, unlike all others ---- */
 
 static void carry(struct ct_record *record, enum ct_kind kind, const void *payload, size_t bytes)
 {
@@ -95,7 +95,7 @@ static void late(struct ct_record *record)
     record->end = 1 + count;
 }
 
-/* ---- what is no record ---- */
+/* ---- data other than records ---- */
 
 static void names(struct hog *hog)
 {
@@ -106,7 +106,7 @@ static void names(struct hog *hog)
     atomic_store(&hog->segment->functions, CT_FUNCTIONS_MAX);
 }
 
-/* Counters move without end. */
+/* The counters never stop moving. */
 static void losses(struct hog *hog)
 {
     struct ct_function *functions = ct_segment_directory(hog->segment);
@@ -200,7 +200,7 @@ static void make(struct hog *hog, const char *dir, const char *session, const st
     close(fd);
 }
 
-/* As many as there is room for, a burst at most. */
+/* Writes as many records as there is room for, at most a burst. */
 static void fill(struct hog *hog, const struct kind *kind)
 {
     enum { SLOTS = CT_RING_BYTES_MIN / CT_SLOT_BYTES };

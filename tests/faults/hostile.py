@@ -1,8 +1,8 @@
-"""Segments that no hook has made, and those of live processes that somebody else writes into: the daemon lives, the offender
-is refused or let go, counted and named, honest processes' calls are all there and nobody else's rows are, and no file that is
-no segment of the session is taken away or written.
+"""Segments that no hook made, and segments of live processes that another process overwrites. The daemon survives. It refuses or
+detaches the offender, counts it and names it. The calls of honest processes are complete, without foreign rows. No file that is
+not a segment of the session is removed or written.
 
-CUDATRACE_SEED chooses what is written at random; it is printed.
+CUDATRACE_SEED chooses the random data. The seed is printed.
 """
 import contextlib
 import fcntl
@@ -24,7 +24,7 @@ MUTATOR = BUILD / "tests/faults/mutator"
 SEED = seed()
 MAGIC, VERSION = 0x3147455354445543, 10
 RING, DIRECTORY, LANES_AT, LANE_HEADER = 65536, 4096, 4096 + 2048 * 128, 4096
-# Offsets in the header, as proto/segment.h has them, and in a lane.
+# Offsets in the header (proto/segment.h) and in a lane.
 FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "function_slots": (16, "I"), "lane_slots": (20, "I"),
           "lane_offset": (24, "Q"), "lane_stride": (32, "Q"), "ring_bytes": (40, "Q"), "pid": (48, "i"), "uid": (52, "I"),
           "process_start": (56, "Q"), "image_ns": (64, "Q"), "clock": (72, "I"), "anchor_ticks": (96, "Q"),
@@ -35,8 +35,8 @@ STATE, TAIL = 0, 384  # offsets in a lane
 UNSENT, LOST_CALLS = 1448, DIRECTORY + 128 + 80
 LAUNCH, NAME = 2, 11
 PROBE, LEFT = 1, 4  # enum ct_maker, enum ct_segment_flags
-IOCTL, CALL = 2, 1  # made-up segments claim to make ioctls: the simulated driver would have counted calls of its functions
-NO_PID = 4000000  # more than the kernel gives
+IOCTL, CALL = 2, 1  # made-up segments contain ioctls: the simulated driver does not count them
+NO_PID = 4000000  # greater than any pid of the kernel
 
 
 def start_of(pid):
@@ -44,7 +44,7 @@ def start_of(pid):
 
 
 class Segment:
-    """A file in /dev/shm with the name of a segment, made by hand; gone at the end of the test if it is still there."""
+    """A hand-made file in /dev/shm with the name of a segment. It is removed at the end of the test if it still exists."""
 
     count = 0
 
@@ -64,7 +64,7 @@ class Segment:
         header = bytearray(HEADER_BYTES)
         for field, value in values.items():
             struct.pack_into("<" + FIELDS[field][1], header, FIELDS[field][0], value)
-        # Made under another name, and there at once: the daemon has an eye on the folder.
+        # Created under another name and then renamed: the daemon watches the folder.
         making = f"/dev/shm/cudatrace-making.{os.getpid()}"
         with open(making, "xb") as file:
             file.truncate(LANES_AT + LANE_HEADER + RING)
@@ -83,7 +83,7 @@ class Segment:
     def poke(self, at, value, form="Q"):
         with open(self.path, "r+b") as file:
             self.put(file, at, struct.pack("<" + form, value))
-            if LOST_CALLS <= at < LOST_CALLS + 48:  # nobody looks at these unless told to
+            if LOST_CALLS <= at < LOST_CALLS + 48:  # the daemon reads these only when this is set
                 self.put(file, UNSENT, struct.pack("<I", 1))
 
     def there(self):
@@ -99,7 +99,7 @@ def status(s, key):
 
 
 class Honest:
-    """Programs whose calls must all be there, under their pids, and no others."""
+    """Programs whose calls must all be recorded under their pids, and no others."""
 
     def __init__(self, s):
         self.s, self.pids = s, set()
@@ -125,10 +125,10 @@ def check_daemon(s):
         check(word not in s.log(), "the daemon's log:", s.log()[-3000:])
 
 
-# ---- what is no segment ----
+# ---- files that are not segments ----
 
 def lies():
-    """{what: fields} that a segment is refused for."""
+    """Returns {description: fields} for segments that must be refused."""
     return {
         "magic": {"magic": 1}, "version": {"version": VERSION + 1}, "header size": {"header_bytes": HEADER_BYTES + 8},
         "ring size not a power of two": {"ring_bytes": RING + 4096},
@@ -184,13 +184,13 @@ def test_refused(s):
             Segment(s, pid=NO_PID, calls=3)
             donor = Segment(s, pid=NO_PID, calls=3)
             s.flush()
-            # A segment in all but its place, so that whatever follows the link finds one.
+            # A valid segment in the wrong place, so that a daemon that follows the link finds one.
             precious.write_bytes(b"precious" * 100000)
             with refused(s, path, what):
                 try:
                     make()
                 except PermissionError:
-                    path.mkdir()  # no such thing here: the folder once more
+                    path.mkdir()  # not permitted here: use the folder again
             equal(precious.read_bytes(), b"precious" * 100000, what)
             path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
             precious.unlink()
@@ -213,7 +213,7 @@ def test_names(s):
 
 
 def test_lease(s):
-    """Whoever holds a lease on a file keeps others waiting who open it, for most of a minute."""
+    """The holder of a lease on a file delays other processes that open it, for most of a minute."""
     with promise("lease"):
         signal.signal(signal.SIGIO, signal.SIG_IGN)
         elsewhere = Segment(s, pid=NO_PID + 3, calls=3, path=f"/dev/shm/cudatrace-leased.{os.getpid()}")
@@ -229,7 +229,7 @@ def test_lease(s):
 
 
 def test_descriptors():
-    """Segments of dead processes that cannot be opened now are read later, and not taken for left over."""
+    """Segments of dead processes that cannot be opened now are read later, and not mistaken for leftovers."""
     with Session() as s, promise("out-of-descriptors"):
         segments = [Segment(s, pid=NO_PID + i, calls=3) for i in range(60)]
         for segment in segments:
@@ -243,7 +243,8 @@ def test_descriptors():
 
 
 def test_crowds(s):
-    """Thousands of files that are nothing: what is left over goes, what is wrong is refused in a few lines, and forgotten."""
+    """Thousands of files that are not segments. Leftovers are removed. Invalid files are refused in a few lines, and
+    forgotten."""
     count = 3000 if LONG else 1000
     with promise("crowd-of-empty-files"):
         before = len(s.log().splitlines())
@@ -278,10 +279,10 @@ def test_crowds(s):
         s.flush()
 
 
-# ---- what is one, and breaks the rules ----
+# ---- segments that break the rules ----
 
 def test_let_go(s):
-    """Rules that are broken once the segment is read: what was stored before stays."""
+    """Rules are broken after the daemon has begun to read the segment. Calls stored before stay."""
     lane = LANES_AT
     ring = LANES_AT + LANE_HEADER
     breaks = {
@@ -324,7 +325,7 @@ def test_let_go(s):
         replacement = segment.path.replace("cudatrace.", "replacement.")
         pathlib.Path(replacement).write_text("precious")
         os.rename(replacement, segment.path)
-        # The mapping is the old file's.
+        # The daemon's mapping is the old file.
         s.flush()
         equal(pathlib.Path(segment.path).read_text(), "precious", "the file in its place")
         segment.remove()
@@ -361,7 +362,7 @@ def test_lies_about_counts(s):
         child.wait()
 
 
-# ---- under another's name ----
+# ---- segments under another process's name ----
 
 def header_of(path):
     with open(path, "rb") as file:
@@ -387,7 +388,7 @@ def test_names_of_the_living(s, honest):
                 twin.remove()
                 s.flush()
         with promise("another-process-name"):
-            # As if it had become another program since.
+            # As if the process had executed another program since.
             Segment(s, pid=child.pid, calls=9, **dict(claims, image_ns=facts["image_ns"] + 1))
             Segment(s, pid=child.pid, calls=9, maker=PROBE, flags=LEFT, **dict(claims, image_ns=facts["image_ns"] + 2))
             s.flush()
@@ -406,7 +407,7 @@ def test_names_of_the_living(s, honest):
             pass
         equal(child.wait(), 0, "its status")
     s.flush()
-    # All of it, and what it did at its end.
+    # All of its calls are there, including those made at its end.
     seen = dict(s.rows("SELECT name, calls FROM totals WHERE process_id = ? AND lost + skipped = 0", honest_id))
     equal(seen, {name: calls for (pid, name), calls in s.truth().items() if pid == child.pid}, "the honest one's calls")
     equal(s.value("SELECT state FROM processes WHERE process_id = ?", honest_id), "exited", "the honest one's state")
@@ -422,7 +423,7 @@ def test_names_of_the_living(s, honest):
         equal(s.value("SELECT state FROM processes WHERE process_id = ?", honest_id), "exited", "the honest one's state")
 
 
-# ---- under its hands ----
+# ---- segments that change while they are read ----
 
 def mutate(s, segment, begin, rounds, started=None):
     return s.start(MUTATOR, segment, begin, rounds, *([started] if started else []), preload=False, stderr=subprocess.PIPE)
@@ -464,12 +465,13 @@ def test_mutations(s, honest):
     detached = status(s, "detached") - before
     print("detached by mutations:", detached)
     check(detached > 0, "no mutation was noticed")
-    # The log has fifty of them in a minute, and how many more there were.
+    # The log has up to fifty of these messages a minute, and the number of the others.
     check(min(status(s, "detached"), 50) <= s.log().count("is let go") <= status(s, "detached"), "detached and not named")
 
 
 def test_control_segment():
-    """Writes garbage into the session's control segment, which all hooks may write. No program runs then: it would have it mapped, too."""
+    """Writes garbage into the session's control segment, which all hooks may write. No program runs then: it would have mapped
+    it, too."""
     with Session() as s:
         s.start_daemon()
         control = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"
@@ -479,8 +481,8 @@ def test_control_segment():
         with promise("control-segment"), open(control, "r+b") as file:
             size = os.fstat(file.fileno()).st_size
             shared = mmap.mmap(file.fileno(), size)
-            shared[size - 1024:] = b"a" * 1024  # patterns without an end
-            shared[68:72] = struct.pack("<I", 99)  # segments that nobody made
+            shared[size - 1024:] = b"a" * 1024  # patterns without a terminator
+            shared[68:72] = struct.pack("<I", 99)  # segments that no hook made
             check("state ok" in s.cudatrace("status").stdout, "status")
             shared[128:160] = b"\xff" * 32  # the doorbell
             s.flush()

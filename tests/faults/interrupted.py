@@ -1,6 +1,6 @@
-"""A signal handler that interrupts the hook, at any of its instructions, leaves it by siglongjmp: the thread's next calls are
-recorded. Or it forks, and the child goes on inside the hook: what it writes goes nowhere. The machinery is that of
-tests/traps/signals.py.
+"""A signal handler that interrupts the hook, at any of its instructions, leaves it by siglongjmp. The thread's next calls are
+recorded. Or the handler forks, and the child continues inside the hook: its writes are discarded. tests/traps/signals.py has the
+same mechanism.
 
     interrupted.py fork_late | clone_late | alternate | jump | jump_launch | jump_decoded | jump_range
 """
@@ -27,9 +27,9 @@ def check_jumps(s, rounds_made, missed):
         equal(s.rows("SELECT name, count(*) FROM calls WHERE message = 'behind' GROUP BY name ORDER BY name"), wanted,
               "ranges behind a jump")
         return
-    # A call that was left before its record was published has no row. One that was left later has.
+    # A call that was left before its record was published has no row. A call that was left later has one.
     rows = [name for (name,) in s.rows("SELECT name FROM calls ORDER BY call_id")]
-    rows = rows[rows.index("cuCtxGetCurrent") + 1:]  # behind the round without signals
+    rows = rows[rows.index("cuCtxGetCurrent") + 1:]  # after the round without signals
     rounds, recorded = [], False
     for name in rows:
         if name == INTERRUPTED[trap]:
@@ -44,7 +44,7 @@ def check_jumps(s, rounds_made, missed):
     check(first > 10 and len(rounds) - first > 3 and all(rounds[first:]), "rounds that were recorded", rounds)
 
 
-with cudatrace_test.Session() as s:  # the hook without test points, whose instructions would be interrupted, too
+with cudatrace_test.Session() as s:  # the hook without test points, as their instructions would be interrupted, too
     program = s.dir / "signals"
     subprocess.run(["cc", "-O1", "-g", "-D_GNU_SOURCE", "-I", SOURCE / "tests/simcuda",
                     "-I", SOURCE / "tests/workloads", "-o", program,
@@ -69,7 +69,7 @@ with cudatrace_test.Session() as s:  # the hook without test points, whose instr
         elif "late" in trap:
             equal(lost, 0, "calls lost")
             check("is let go" not in (s.dir / "daemon.log").read_text(), (s.dir / "daemon.log").read_text())
-            # Two calls in each round, and twenty behind them. A child's is its own where it had not begun.
+            # Two calls in each round, and twenty after them. A child has its own row if the call had not begun.
             parent, *childrens = [calls for (calls,) in s.rows(
                 "SELECT calls FROM totals WHERE name = 'cuLaunchKernel' ORDER BY process_id")]
             equal((parent, set(childrens)), (22 * rounds_made, {1}), "the parent's calls, and the children's")

@@ -1,5 +1,5 @@
-"""Tests who waits for whom. A thread that is stopped in the middle of a record holds the others back no longer than the patience,
-and its row then comes late, marked and counted. A call that does not return holds back no other."""
+"""Tests waiting between threads. A thread that is stopped in the middle of a record delays the others no longer than the
+patience. Its row then arrives late, marked and counted. A call that does not return delays no other thread."""
 import os
 import signal
 
@@ -9,7 +9,7 @@ CALLS = 200
 
 
 def late(s):
-    """As `status` counts them."""
+    """Returns the number of late rows in `status`."""
     return int(s.status()["late"].split()[0])
 
 

@@ -1,5 +1,5 @@
-"""Queries and database files that mean harm: a query reads and does nothing else, a file of somebody else's making does no
-harm to whoever looks at it, a damaged one is a sentence and never a crash, and what a terminal would obey is not sent to it."""
+"""Malicious queries and database files. A query only reads. A file made by another user does not harm its reader. A damaged file
+gives an error message and never a crash. Terminal escapes are not sent to the terminal."""
 import contextlib
 import csv
 import io
@@ -33,7 +33,7 @@ def sql(s, db, query, *options, **more):
 
 @contextlib.contextmanager
 def edited(s, name, trace, *statements):
-    """A copy of the trace, changed as its maker likes."""
+    """Returns a copy of the trace with arbitrary changes."""
     path = s.dir / name
     shutil.copy(trace, path)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -43,12 +43,12 @@ def edited(s, name, trace, *statements):
 
 
 def queries_that_would(s, trace):
-    """None of them leaves anything but an answer."""
+    """None of these queries has any effect except its answer."""
     target = s.dir / "made-by-a-query"
     before = trace.read_bytes()
     wal = s.dir / "live.db"
     shutil.copy(trace, wal)
-    live = sqlite3.connect(wal, isolation_level=None)  # with a -wal beside it, as while a daemon writes
+    live = sqlite3.connect(wal, isolation_level=None)  # with a -wal next to it, as while a daemon writes
     live.execute("PRAGMA journal_mode = WAL")
     live.execute("UPDATE meta SET value = value")
     sums = live.execute("SELECT count(*), sum(calls) FROM totals").fetchall()
@@ -89,14 +89,14 @@ def schemas_that_would(s, trace):
         equal(sql(s, path, "SELECT * FROM processes").returncode, 1, "a view that writes")
         equal(tool(s, "report", "--db", path).returncode, 1, "its report")
         check(not target.exists(), "a view made a file")
-    # The daemon and doctor give up when they look at such a file on their own account: no user asked for so much work.
+    # The daemon and doctor give up when they read such a file on their own: no user requested that much work.
     with promise("foreign_schema"), edited(s, "meta.db", trace, "DROP TABLE meta",
                                            "CREATE VIEW meta AS " + bomb.format("'boot_id' AS key, i AS value") +
                                            " WHERE i < 0") as path:
         done = s.run(DAEMON, "--foreground", "--session", s.name + "m", "--db", path, preload=False, status=1)
         check("is damaged (interrupted)" in done.stderr, done.stderr)
         tool(s, "doctor", "--db", path, "--session", s.name + "m")
-    # A query that a user asked for ends with Ctrl-C, in each format.
+    # A user's query ends with Ctrl-C, in each format.
     with edited(s, "bomb.db", trace, "DROP VIEW calls",
                 "CREATE VIEW calls AS " + bomb.format("i, printf('%0500d', i)")) as path:
         for form in ("text", "csv", "json"):
@@ -127,7 +127,7 @@ def schemas_that_would(s, trace):
             tool(s, "report", "--db", path, "--format", form, text=False)
             tool(s, "sql", "--db", path, "--format", form, "SELECT * FROM processes; SELECT * FROM totals", text=False)
         tool(s, "doctor", "--db", path, text=False)
-    # A daemon that is given such a file runs none of what it brings along.
+    # A daemon that opens such a file runs nothing that the file contains.
     with promise("foreign_schema"), edited(
             s, "trigger.db", trace, "CREATE TABLE sprung (a)", "CREATE TRIGGER t AFTER INSERT ON process BEGIN "
             "INSERT INTO sprung VALUES (load_extension('x')); DELETE FROM meta; END") as path:
@@ -155,7 +155,7 @@ def what_a_terminal_obeys(s, trace):
                     check(not bad, arguments, "sent", bad, "in", repr(said[:500]))
         check("a\\x1b]0;owned\\x07b\\xc2\\x9bc\\x0dd\\ne\\tf\\xe2\\x80\\xaeg" in
               sql(s, path, "SELECT exe FROM processes").stdout, "how it is written")
-        # Programs get what is there.
+        # Programs get the exact bytes.
         with promise("formats_exact"):
             query = "SELECT DISTINCT exe AS x FROM processes"
             equal([row["x"] for row in json.loads(sql(s, path, query, "--format", "json").stdout)], [NASTY], "as JSON")
@@ -190,7 +190,8 @@ def files_that_are_none(s, trace):
 
 
 def damage(s, trace):
-    """Bytes changed at random, more often where a page's structure is; cut short; with rests beside it."""
+    """Bytes changed at random, more often where a page's structure is; truncated files; files with stray -wal, -journal or
+    -shm."""
     whole = trace.read_bytes()
     asked = "; ".join(f"SELECT * FROM {view}" for view in (
         "processes", "threads", "functions", "calls", "launches", "copies", "allocations", "open_calls", "totals", "losses",

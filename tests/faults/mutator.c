@@ -1,6 +1,6 @@
-/* Writes into a segment that is not its own, or that it has made itself, while the daemon reads it: cursors,
- * lengths, numbers, texts, headers, at random, and sometimes cuts the file. With FIFO it says there that it
- * has begun, and ends after ROUNDS.
+/* Overwrites a segment that it does not own, or one that it made itself, while the daemon reads it. It
+ * changes cursors, lengths, numbers, texts and headers at random, and sometimes truncates the file. It writes
+ * to FIFO when it has begun, and ends after ROUNDS.
  *
  *   mutator SEGMENT SEED ROUNDS [FIFO] */
 #include "lane.h"
@@ -41,7 +41,7 @@ static uint64_t next_value(uint64_t old)
     }
 }
 
-/* The file's end, which others may cut meanwhile, is where writing ends. */
+/* Ends at the end of the file, which another process may truncate at any time. */
 static void on_bus(int number)
 {
     (void)number;

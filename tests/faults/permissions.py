@@ -1,5 +1,5 @@
-"""Tests that a recording belongs to its owner alone, whatever the umask is and whoever can write in the folder: modes while
-things run, another user who tries each file, and names that another user has taken before."""
+"""Tests that only its owner can access a recording, whatever the umask and the folder's permissions. Checks modes while the
+session runs, tries each file as another user, and uses names that another user took first."""
 import glob
 import os
 import select
@@ -31,10 +31,10 @@ def connect(path):
 
 
 def record(u, owner, umask):
-    """Background daemon and process of an owner, in a folder for everybody."""
+    """Records as one owner, with a background daemon and a process, in a folder that everyone can write."""
     s, folder = u.s, u.folder(f"shared-{owner}-{umask:o}", mode=0o1777)
     db = folder / "trace.db"
-    # A file of another user among the segments is left alone. The daemon writes its log because of it.
+    # Another user's file among the segments is left alone. It makes the daemon write its log.
     stranger = f"/dev/shm/cudatrace.{owner}.{s.name}.1.1"
     start = [u.daemon, "--db", db, "--session", s.name]
     u.run(owner, *start, umask=umask)
@@ -57,7 +57,7 @@ def record(u, owner, umask):
                     seen = attempt(OTHER, act)
                     check(seen in DENIED, f"user {OTHER}: {what} {path} of {owner}:", seen)
         check_alone(paths, owner)
-        # Killed, opened to all by somebody's chmod, and taken up again.
+        # The daemon is killed, a chmod opens the files to all users, and the next daemon continues with them.
         daemon = int(u.run(owner, u.cudatrace, "status", "--session", s.name).stdout.split("daemon ")[1].split()[0])
         end = os.pidfd_open(daemon)
         os.kill(daemon, 9)
@@ -78,7 +78,7 @@ def record(u, owner, umask):
 
 
 def taken_successor(u, owner, folder, home, makers):
-    """A successor's name: the first file is of another boot."""
+    """Tests a successor's name: the first file is from another boot."""
     s, db, victim = u.s, folder / "trace.db", home / "victim"
     os.rename(home / "old.db", db)
     subprocess.run(["sqlite3", db, "UPDATE meta SET value = 'another' WHERE key = 'boot_id'"], check=True)
@@ -97,7 +97,7 @@ def taken_successor(u, owner, folder, home, makers):
 
 
 def follow_own_link(u, owner, folder, home):
-    """The owner's own link is followed. A file with a second name, by which another user could read it later, is refused."""
+    """The owner's own link is followed. A file with a second name is refused: another user could read it later by that name."""
     s = u.s
     real = home / "real.db"
     os.symlink(real, folder / "own.db")
@@ -113,7 +113,7 @@ def follow_own_link(u, owner, folder, home):
 
 
 def taken(u, owner):
-    """Another user was there first: the daemon says so, leaves at once, and follows and writes nothing."""
+    """Another user took the name first. The daemon reports it, exits at once, and follows and writes nothing."""
     s = u.s
     for mode in (0o1777, 0o777):
         folder = u.folder(f"taken-{owner}-{mode:o}", mode=mode)
@@ -140,7 +140,7 @@ def taken(u, owner):
                 made = os.lstat(place)
                 with promise("names_taken"):
                     done = u.run(owner, u.daemon, "--db", db, "--session", s.name, status=None)
-                    if place.endswith(".sock") and owner == 0:  # root takes it away, without following it
+                    if place.endswith(".sock") and owner == 0:  # root removes it without following it
                         u.run(owner, u.cudatrace, "stop", "--session", s.name)
                     else:
                         check(done.returncode == 1 and done.stderr.count("\n") == 1 and place.rsplit("/", 1)[1] in done.stderr,
@@ -158,7 +158,7 @@ def taken(u, owner):
 
 
 def lured(u, owner):
-    """Another user has put his own daemon's control segment where the owner's would be: hooks take it for none."""
+    """Another user has placed the control segment of another daemon where the owner's would be. Hooks ignore it."""
     s = u.s
     his, hers = (f"/dev/shm/cudatrace.{uid}.{s.name}" for uid in (OTHER, owner))
     db = u.folder(f"lure-{owner}", OTHER) / "trace.db"

@@ -1,4 +1,4 @@
-/* Plays the probe: makes a segment of another process, and writes to it at the command of its standard input.
+/* Plays the probe: makes a segment for another process, and writes to it on command from its standard input.
  * It answers each line, and holds the segment until it ends.
  *
  *   played_probe DIR SESSION PID START_TICKS IMAGE_NS
@@ -7,7 +7,7 @@
  *   open START             shows an open call
  *   complete END           all calls that returned before are published
  *   lose CALLS TICKS END   sets the sums of lost calls, and when they returned
- *   flags FLAGS            of enum ct_segment_flags */
+ *   flags FLAGS            sets enum ct_segment_flags */
 #include "../made_segment.h"
 #include "control.h"
 #include "payload.h"
@@ -29,7 +29,7 @@ static struct ct_lane *lane(void)
     return (struct ct_lane *)(void *)((uint8_t *)segment + CT_LANE_OFFSET);
 }
 
-/* Publishes a record with its payload. The ring has room for some thousand. */
+/* Publishes a record with its payload. The ring has room for a few thousand. */
 static void publish(struct ct_record record, const void *payload, size_t bytes)
 {
     uint8_t *to = (uint8_t *)lane() + CT_LANE_HEADER_BYTES + position * CT_SLOT_BYTES;
@@ -107,8 +107,7 @@ static bool act(const char *line)
 
 /* ---- the segment ---- */
 
-/* Describes the process that is watched. The probe's times are of CLOCK_MONOTONIC whatever the session's are.
- */
+/* Describes the watched process. The probe's times are on CLOCK_MONOTONIC whatever clock the session uses. */
 static void describe(char **arguments)
 {
     *segment = made_segment(CT_RING_BYTES_MIN);
@@ -130,8 +129,8 @@ static void describe(char **arguments)
             &(struct ct_thread_name){ .name = "watched" }, sizeof(struct ct_thread_name));
 }
 
-/* Makes the file without a name, so that the daemon sees no half of it, and locks it by a description that
- * stays open. */
+/* Creates the file without a name, so that the daemon never sees an incomplete one. Locks it through a
+ * description that stays open. */
 static bool make(char **arguments)
 {
     char path[CT_NAME_BYTES], link[64];

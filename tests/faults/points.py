@@ -1,4 +1,4 @@
-"""Test points are in the hook and the daemon that are built for tests, and in no others; and they work."""
+"""The hook and the daemon built for tests have test points that work. No other build has any."""
 import signal
 import subprocess
 

@@ -1,8 +1,8 @@
-"""The power fails at any operation on the database's files: what had been synced is there, and of the rest some pages, some
-in part. What opens then is a whole database of some moment, with the positions of its rows; and the next boot begins a file
-of its own.
+"""The power fails at any operation on the database's files. Synced data survives, and of the rest some pages, some of them in
+part. The result is a consistent database of some moment, with the positions of its rows. The next boot begins a new file.
 
-A daemon that alone dies is no such case: the page cache, and the calls in shared memory, outlive it (killed.py, restart.py).
+The death of the daemon alone is a different case: the page cache, and the calls in shared memory, survive it (killed.py,
+restart.py).
 """
 import contextlib
 import glob
@@ -39,7 +39,7 @@ def start_daemon(s, disk):
 
 
 class Life:
-    """Programs that call, and stay: their segments tell what each position stands for."""
+    """Programs that make calls and stay. Their segments give the calls before each position."""
 
     def __init__(self, s):
         self.s, self.segments, self.flushed, self.closed = s, {}, 0, 0
@@ -67,7 +67,7 @@ class Life:
             self.closed = self.flushed
 
     def calls_before(self, segment, lane, position):
-        """The calls of a ring that has not come around, up to a position."""
+        """Returns the calls in a ring up to a position. The ring must not have wrapped."""
         file = self.segments[f"/dev/shm/{segment}"]
         file.seek(0)
         offset, stride = struct.unpack_from("<24xQQ", file.read(40))
@@ -92,7 +92,7 @@ class Life:
 
 
 def check_database(s, life, survival):
-    """Some moment's database, whole; no older than it may be. False for none."""
+    """Checks that the database is consistent as of some moment, and recent enough. Returns False if there is no database."""
     if (s.dir / "trace.db-journal").exists():
         check(life.flushed == 0, "a journal beside a database that was in use")
         return False
@@ -120,7 +120,7 @@ def check_database(s, life, survival):
 
 
 def check_next_boot(s, there):
-    """Another boot's daemon leaves the file as it is, and begins the next."""
+    """Tests that a daemon of another boot leaves the file unchanged, and begins the next."""
     if there:
         with contextlib.closing(sqlite3.connect(s.db)) as connection:
             connection.execute("UPDATE meta SET value = 'another boot' WHERE key = 'boot_id'")
@@ -136,7 +136,7 @@ def check_next_boot(s, there):
 
 
 def cut(at, survival, next_boot=False):
-    """The power fails at one operation, if it comes; how many there were, and whether a cut left a database."""
+    """Cuts the power at one operation, if it is reached. Returns the number of operations, and whether a cut left a database."""
     with Session() as s:
         disk, life = Disk(s.dir), Life(s)
         disk["cut_at"], disk["survival"] = at, survival
@@ -158,8 +158,8 @@ def cut(at, survival, next_boot=False):
 with promise("power-whole"):
     changes, _ = cut(NEVER, 1, next_boot=True)
     check(changes > 200, changes, "operations")
-# The number of batches, and so of operations, differs between runs: the last ones may not come. The first ones come before there is a
-# database.
+# The number of batches, and so of operations, differs between runs: the last operations may not occur. The first ones occur
+# before there is a database.
 step = 1 if LONG else max(1, changes // CUTS)
 left = 0
 for index, at in enumerate(range(1, changes, step)):

@@ -1,4 +1,4 @@
-"""Tests segments that a probe writes: a process that watches another one. Records come after the calls have returned, also after
+"""Tests segments written by a probe, a process that watches another one. Records arrive after the calls have returned, also after
 the watched process has ended. The watermark waits for them, and the segment ends with the probe."""
 import contextlib
 import glob
@@ -12,7 +12,7 @@ from fault_test import BUILD, CUDATRACE, Session, WORKLOADS, at_point, check, cu
 
 PLAYER = BUILD / "tests/faults/played_probe"
 EXITING, LEFT = 1, 4  # enum ct_segment_flags
-FOREVER = 2**62  # more than any time
+FOREVER = 2**62  # greater than any time
 CALLS = 100
 
 
@@ -42,7 +42,8 @@ class Probe:
 
 
 class Watched:
-    """A process that makes no call and runs until its input ends, and its probe. The daemon knows both when this returns."""
+    """A process that makes no call and runs until its input ends, and its probe. The daemon knows both after the constructor
+    returns."""
 
     def __init__(self, s):
         self.s, self.image_ns = s, now()
@@ -61,7 +62,7 @@ class Watched:
         self.process.wait()
 
     def times(self):
-        """(end, duration) of the calls that are stored."""
+        """Returns (end, duration) of the stored calls."""
         return self.s.rows("SELECT end_ns, duration_ns FROM calls WHERE pid = ? ORDER BY call_id", self.pid)
 
     def state(self):
@@ -81,7 +82,7 @@ def late(s):
 
 @contextlib.contextmanager
 def flushing(s):
-    """Starts a flush, which the block lets come to its end. When the block begins, a whole batch has been made since."""
+    """Starts a flush, and waits for its end after the block. A whole batch has been made since then when the block begins."""
     before = int(s.status()["batches"])
     flush = s.start(CUDATRACE, "flush", "--session", s.name, preload=False)
     wait_for("batches", lambda: int(s.status()["batches"]) > before + 1)
@@ -90,7 +91,7 @@ def flushing(s):
 
 
 def test_later_calls_wait(s):
-    """Another process publishes later calls first. They are stored after the calls of the probe."""
+    """Another process publishes later calls first. They are stored after the probe's calls."""
     watched = Watched(s)
     complete = now()
     watched.do("complete", complete)
@@ -187,7 +188,7 @@ def test_probe_ends_first(s):
             probe.do("complete", FOREVER)
         s.flush_until("both segments", lambda: s.value(
             "SELECT count(*) FROM segment JOIN processes USING (process_id) WHERE pid = ?", watched.pid) == 3)
-        # Open calls of the process are those of the later segment.
+        # The process's open calls are those in the later segment.
         for probe, start in (second, end + 2), (first, end + 1):
             probe.do("open", start)
             s.flush_until("the open call", lambda: s.rows(
@@ -218,7 +219,7 @@ def test_losses(s):
     check("probe: the BPF ring" in report, "the report", report)
     done = s.run(CUDATRACE, "doctor", "--session", s.name, watched.pid, preload=False, status=1)
     check("7 calls were counted and not recorded, 7 of them of cuWatched: the BPF ring" in done.stdout, "doctor", done.stdout)
-    # More of them while a command runs: `run` reports the losses of its session.
+    # More losses while a command runs: `run` reports the losses of its session.
     run = s.start(CUDATRACE, "run", "--session", s.name, "--", "sh", "-c", "echo begun; exec cat", preload=False, stdin=subprocess.PIPE,
                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     equal(run.stdout.readline(), "begun\n", "the command's output")
@@ -232,7 +233,7 @@ def test_losses(s):
 
 
 def test_standing_still():
-    """By the daemon that users have, which waits for a second at most."""
+    """The probe stops writing. Users' daemons wait a second at most."""
     with cudatrace_test.Session() as s:
         s.start_daemon()
         watched = Watched(s)
@@ -251,7 +252,7 @@ def test_standing_still():
 
 
 with Session() as s:
-    # The times of a probe are of another clock.
+    # A probe's times are on another clock.
     s.start_daemon("--clock", "counter")
     test_later_calls_wait(s)
     test_new_segment(s)

@@ -1,8 +1,8 @@
-"""A traced process is killed at each step of the hook's work, alone and among others: its trace is right, nobody else's is
-disturbed, and nothing of it stays behind.
+"""A traced process is killed at each step of the hook's work, alone and among others. Its trace is correct, no other process's
+trace is affected, and nothing of it is left over.
 
-Every test point of the hook is in FAMILIES: which workload comes there, and what the trace then has of the call that the
-thread was in. A point that is not there, or that its workload does not reach, fails the test.
+FAMILIES has every test point of the hook: the workload that reaches the point, and the trace's contents for the interrupted call.
+A point that does not exist, or that its workload does not reach, fails the test.
 """
 import collections
 import contextlib
@@ -16,16 +16,16 @@ import time
 
 from fault_test import DEADLINE_S, FAULT_HOOK, LONG, Session, WORKLOADS, at_point, by_tier, check, equal, points, promise, refuse_system_call, seed
 
-# Says what the trace has of the call that a thread was in when it was killed: the number of returns that the driver counted and
-# the trace lacks, and whether the call is shown as open.
+# The trace's contents for the call that a killed thread was in. `missing` is the number of returns that the driver counted and
+# the trace lacks. `open` is true if the call is shown as open.
 Outcome = collections.namedtuple("Outcome", "missing open")
 OUT = Outcome(0, False)      # not entered, or left
-ENTERED = Outcome(0, True)   # the real function was not called yet
-RETURNED = Outcome(1, True)  # the real function has returned, and no record of it is published: the open call is what is left
+ENTERED = Outcome(0, True)   # the real function was not yet called
+RETURNED = Outcome(1, True)  # the real function has returned, and no record is published: only the open call is left
 COUNTED = Outcome(0, True)   # counted as lost or skipped, not yet left
-UNLANED = Outcome(1, False)  # as RETURNED, in a thread without a lane: nothing shows what it is in
+UNLANED = Outcome(1, False)  # as RETURNED, in a thread without a lane: its open call is not shown
 KEPT = OUT                   # its record is published, or it was counted and left
-KEPT_OR_NAMED = object()     # the same, or the record was that of a kernel's name, which is published before its launch returns
+KEPT_OR_NAMED = object()     # the same, or the record was a kernel's name, which is published before its launch returns
 UNSEEN = None                # no process: its segment has no name yet
 
 CALLS = [WORKLOADS / "calls", "--mix", "training", "--calls", 200]
@@ -40,13 +40,13 @@ DOMAINS = [WORKLOADS / "ranges", "--do", "domains"]
 PROCESS_RANGES = [WORKLOADS / "ranges", "--do", "processes"]
 STEPS = [WORKLOADS / "ranges", "--do", "distinct", "--count", 20000]
 FORKS = [WORKLOADS / "forks", "--children", 2, "--calls", 20]
-# Not so fast that a ring of the usual size runs full: what a running process counts meanwhile is not read at one moment.
+# Slow enough not to fill a ring of the usual size: a running process's counts of lost calls cannot be read at one moment.
 ENDLESS = [WORKLOADS / "calls", "--mix", "getctx", "--calls", 1 << 40, "--rate", 20000, "--burst", 100]
 
 ELSEWHERE = ("lock.waiting", "turn.waiting", "slots.exchanged", "driver_functions.fork_begun")  # points that other tests reach
 
-# family: (promise, machine, workload, {point: outcome, or the outcomes of the first passing and of a later one}).
-# A machine is how the daemon and the process are kept, see below.
+# family: (promise, machine, workload, {point: outcome, or the outcomes of the first passing and of a later one}). A machine runs
+# the daemon and the process in a certain way, see below.
 FAMILIES = [
     ("call", "plain", CALLS, {
         "lane.open_written": OUT,
@@ -58,7 +58,7 @@ FAMILIES = [
         "slow.defined": OUT, "slow.entering": OUT, "slow.entered": ENTERED, "slow.returned": RETURNED,
         "slow.announced": RETURNED, "slow.decoded": RETURNED, "slow.leaving": KEPT, "slow.left": KEPT,
         "attach.waking": KEPT, "attach.woken": KEPT,
-        # First in the record that introduces the thread.
+        # Passed first in the record that introduces the thread.
         "ring.half_written": (OUT, RETURNED), "ring.written": (OUT, RETURNED),
         "ring.published": (OUT, KEPT_OR_NAMED),
     }),
@@ -119,9 +119,9 @@ FAMILIES = [
         "attach.detaching": None, "slot.abandoned": None, "attach.detached": None,
     }),
 ]
-# Passed where the daemon sleeps, which it need not where others keep it awake.
+# Passed when the daemon sleeps. It may not sleep if other processes keep it busy.
 SLEEPERS = {"find_daemon.ringing", "find_daemon.rung"}
-# Between the count by function and that by cause.
+# Between the count by function and the count by cause.
 COUNTED_HALF = {"loss.function_calls", "loss.noted", "loss.first", "loss.last", "loss.held_calls", "loss.held_first", "loss.held_last"}
 LATER = random.Random(seed()).sample(range(2, 200), 10) if LONG else [3]
 
@@ -144,7 +144,7 @@ class Victim:
 
 
 class Trace:
-    """Holds what the trace and the driver have, read once."""
+    """The contents of the trace and the driver's counts, read once."""
 
     def __init__(self, s):
         self.states = dict(s.rows("SELECT pid, state FROM processes"))
@@ -175,7 +175,7 @@ class Trace:
         if outcome is UNSEEN:
             equal((self.states.get(victim.pid), missing), (None, {}), f"{victim}: state, and what is missing")
             return
-        # A process that said that it was about to end counts as exited where the kernel does not tell its status (before Linux 6.15).
+        # A process that announced its end counts as exited where the kernel does not report its status (before Linux 6.15).
         states = ("killed", "exited") if victim.point == "process.marked" else ("killed",)
         check(self.states.get(victim.pid) in states, victim, "state", self.states.get(victim.pid))
         if isinstance(outcome, tuple) and not isinstance(outcome, Outcome):
@@ -197,7 +197,7 @@ def segments(s):
 
 
 def check_session(s, victims, bystanders):
-    """After the last of them has ended."""
+    """Checks the session after the last of its processes has ended."""
     s.flush()
     equal(s.daemon.poll(), None, "the daemon's status")
     equal(segments(s), [], "segments left")
@@ -215,7 +215,7 @@ def check_session(s, victims, bystanders):
 # ---- machines ----
 
 def one_by_one(s, rows, others, before=lambda: None, after=lambda: None, meanwhile=lambda victim: None, **options):
-    """Victims one after the other, each among so many others that run meanwhile."""
+    """Runs victims one after the other, each of them together with `others` bystanders."""
     victims, bystanders = [], []
     for point, nth, outcome, command in rows:
         before()
@@ -236,14 +236,14 @@ def plain(s, rows, others):
 
 
 def stopped(s, rows, others):
-    """Nobody empties the rings while the victim runs."""
+    """The daemon is stopped and does not empty the rings while the victim runs."""
     s.start_daemon("--ring", "128K", "--clock", "counter")
     one_by_one(s, rows, others, before=lambda: s.daemon.send_signal(signal.SIGSTOP),
                after=lambda: s.daemon.send_signal(signal.SIGCONT))
 
 
 def paced(s, rows, others):
-    """The ring is emptied each time that the victim asks for it, so that it goes round."""
+    """The ring is emptied at each of the victim's requests, so that it wraps."""
     def pace(victim):
         with victim.program.stdin as answer, victim.program.stdout as asked:
             while asked.readline() == b"\n":
@@ -257,7 +257,7 @@ def paced(s, rows, others):
 
 
 def refuse_lanes():
-    """Room for the header and the directory of a segment."""
+    """Limits the file size to the header and the directory of a segment."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (300000, 300000))
 
 
@@ -277,7 +277,7 @@ def refused_selected(s, rows, others):
 
 
 def forks(s, rows, others):
-    """The point is the children's: they die, and their parent goes on."""
+    """The children die at the point, and their parent continues."""
     s.start_daemon("--ring", "128K", "--clock", "counter")
     parents = []
     for point, nth, _, command in rows:
@@ -297,15 +297,15 @@ def forks(s, rows, others):
 
 
 def leaving(s, rows, others):
-    """The daemon leaves, and the process dies over letting go of its segment; the next daemon finds nothing of it."""
+    """The daemon leaves, and the process dies while it detaches its segment. The next daemon finds nothing of it."""
     for point, nth, _, command in rows:
         if nth > 1:
-            continue  # once in a process
+            continue  # passed once in a process
         s.start_daemon("--clock", "counter")
         victim = Victim(s, point, nth, None, command)
         beside = [s.start(*ENDLESS, stdout=subprocess.DEVNULL) for _ in range(others)]
         pids = {victim.pid} | {b.pid for b in beside}
-        # Waits for the threads that go on calling: a thread that has no lane yet has none to leave.
+        # Waits for the threads that continue calling: a thread without a lane has none to leave.
         s.flush_until("calls of all", lambda: pids <= {pid for (pid,) in s.rows("SELECT DISTINCT pid FROM calls WHERE tid <> pid")})
         s.stop_daemon()
         victim.wait()
@@ -317,7 +317,7 @@ def leaving(s, rows, others):
             bystander.wait()
         s.start_daemon("--clock", "counter")
         s.flush()
-        # Nobody watched it end.
+        # No daemon watched it end.
         check(Trace(s).states[victim.pid] in ("exited", "killed"), victim, "runs")
         s.check_identity()
         equal(segments(s), [], f"segments left by {victim}")
@@ -326,12 +326,12 @@ def leaving(s, rows, others):
 
 
 def refuse_names():
-    """As where there is no /proc: a segment has its name from the start."""
+    """Makes linkat fail, as without /proc: a segment has its name from the start."""
     refuse_system_call("linkat", errno.ENOENT)
 
 
 def with_a_name_from_the_start():
-    """Tests file systems without unnamed files: what a killed process has left of its segment is removed once it is old."""
+    """Tests file systems without unnamed files. The remains of a killed process's segment are removed once they are old."""
     with Session() as s:
         s.start_daemon()
         s.run(*CALLS, preexec_fn=refuse_names)
@@ -339,7 +339,7 @@ def with_a_name_from_the_start():
         s.check_truth()
         s.run(*CALLS, env=at_point("segment_file.file_made", 2), status=-signal.SIGKILL, preexec_fn=refuse_names)
         s.flush()
-        # Its maker may be of another pid namespace, and at work.
+        # Its maker may be in another pid namespace, and still at work.
         (left,) = segments(s)
         os.utime("/dev/shm/" + left, (time.time() - 60,) * 2)
         s.flush()
@@ -354,7 +354,7 @@ def rows_of(family_points, command):
 
 
 listed = [point for _, _, _, of_family in FAMILIES for point in of_family]
-# Only where two threads want a lock at one moment, or the collector holds a gate: unit-lock and gate.py have them.
+# Reached only where two threads need a lock at one moment, or the collector holds a gate: unit-lock and gate.py test these.
 equal(sorted(listed), [point for point in points(FAULT_HOOK) if point not in ELSEWHERE], "the points of FAMILIES, and those of the hook")
 for name, machine, command, of_family in FAMILIES:
     rows = rows_of(of_family, command)

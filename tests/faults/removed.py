@@ -1,5 +1,5 @@
-"""The session's files are removed under a daemon and a running program, as systemd-logind does at a user's last logout: all
-calls are stored, tools find the daemon again, new programs are traced, and the log, status and doctor say what happened."""
+"""The session's files are removed under a daemon and a running program, as systemd-logind does at a user's last logout. All calls
+are stored, tools find the daemon again, and new programs are traced. The log, status and doctor report the removal."""
 import glob
 import os
 import subprocess
@@ -47,7 +47,7 @@ def removed(what, says):
         before = of(s, "segments")
         for path in of(s, what):
             os.unlink(path)
-        program.call()  # by the files that it has mapped
+        program.call()  # through the files it has mapped
         wait_for("the log to say so", lambda: os.path.exists(s.dir / "daemon.log") and says in s.log())
         wait_for("tools to find the daemon", s.is_served)
         s.flush()
@@ -72,7 +72,7 @@ def removed(what, says):
 
 
 def taken():
-    """Another daemon comes before the first one has looked: the first stores what it has, and leaves."""
+    """Another daemon starts before the first one has noticed. The first one stores its calls and exits."""
     with Session() as s, promise("files_removed"):
         s.start_daemon()
         first, log = s.daemon, s.dir / "daemon.log"

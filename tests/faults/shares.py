@@ -1,5 +1,5 @@
-"""One user fills every table of the system's daemon that he can, all at once: another user's program loses nothing, the
-daemon's memory stays bounded, and who is refused anything is told so."""
+"""One user fills all accessible tables of the system's daemon at once. Another user's program loses nothing, the daemon's memory
+stays bounded, and the user whose rows are refused is notified."""
 import os
 import re
 import subprocess
@@ -7,7 +7,7 @@ import subprocess
 from fault_test import BUILD, SANITIZED, Session, check, equal, needs, promise, wait_for
 from users import ALICE, BOB, Users
 
-# The kinds of rows that hogs make up, and the number of processes for each. "names" are functions that are never called.
+# The kinds of rows that the hogs make up, and the number of processes for each. "names" are functions that are never called.
 HOGS = {"names": 400, "lanes": 5, "functions": 20, "statuses": 2, "objects": 2, "shapes": 2, "routes": 2, "allocations": 2,
         "kernels": 2, "threads": 2, "texts": 2, "late": 1, "losses": 20, "open": 20}
 MEMORY_KIB = 128 * 1024
@@ -40,7 +40,7 @@ needs(shm_mib=500)
 with Session() as s:
     u = Users(s)
     hog = u.copy(BUILD / "tests/faults/hog")
-    # A thread's ring holds one and a half seconds of what she calls.
+    # A thread's ring holds one and a half seconds of Alice's calls.
     s.start_daemon("--system", "--ring", "1M")
     hogs = [begin(u, hog, kind, processes) for kind, processes in HOGS.items()]
     with promise("every_table"):
@@ -51,7 +51,7 @@ with Session() as s:
         rows = s.rows("SELECT sum(stored), sum(lost), count(*) > 0 FROM totals JOIN processes USING (process_id) WHERE uid = ? AND "
                       "totals.name = 'cuCtxGetCurrent'", ALICE)
         equal(rows, [(CALLS, 0, 1)], "her calls: stored and lost")
-    # He is told, and root, and nobody else.
+    # Only Bob and root are notified.
     with promise("every_table"):
         check("threads wait" in said(u, BOB, "doctor"), said(u, BOB, "doctor"))
         check("waiting_" not in said(u, ALICE, "status", 0), "what her status says")
@@ -65,11 +65,11 @@ with Session() as s:
         equal(s.value("SELECT count(*) FROM totals WHERE calls = 0"), 0, "functions without a call in totals")
         names = s.value("SELECT count(*) FROM functions WHERE name LIKE 'cuFake%'")
         check(names <= 8192, "made-up names in the trace:", names)
-    memory = int(re.search(r"RssAnon:\s+(\d+)", open(f"/proc/{s.daemon.pid}/status").read())[1])  # without what is mapped
+    memory = int(re.search(r"RssAnon:\s+(\d+)", open(f"/proc/{s.daemon.pid}/status").read())[1])  # without mapped files
     print("the daemon's memory:", memory, "KiB")
     with promise("every_table"):
         check(memory < MEMORY_KIB or SANITIZED, "the daemon's memory:", memory, "KiB")
-    # With the hogs gone nothing waits, and he is served as before.
+    # Once the hogs have ended, nothing waits and Bob is served as before.
     for child in hogs:
         child.stdin.close()
     for child in hogs:

@@ -1,5 +1,5 @@
-"""One daemon for all users: each one's calls are recorded under the kernel's word for who they are, and no user can read,
-stop, hold up or write into what is another's."""
+"""One daemon for all users. Each user's calls are recorded under the user id that the kernel reports. No user can read, stop,
+delay or write another user's data."""
 import contextlib
 import fcntl
 import glob
@@ -28,7 +28,7 @@ def segment_of(s, uid, pid):
 
 
 def ask(s, line, connections=1):
-    """The answers of the system's socket to one who writes by himself."""
+    """Returns the answers of the system's socket to a client that sends a raw line."""
     clients = []
     for _ in range(connections):
         clients.append(socket.socket(socket.AF_UNIX))
@@ -45,7 +45,7 @@ def ask(s, line, connections=1):
 
 
 def forge(s, source, path, **fields):
-    """A copy of the attacker's own segment, with another identity in it."""
+    """Copies the attacker's own segment and writes another identity into the copy."""
     places = {"pid": ("<i", 48), "uid": ("<I", 52), "start": ("<Q", 56), "image": ("<Q", 64), "clock": ("<I", 72), "held": ("<I", 76),
               "maker": ("<I", 1420), "complete": ("<Q", 1464)}
     with open(source, "rb") as file:
@@ -72,7 +72,7 @@ def set_state(path, change):
 
 
 def check_calls_of(s, uid, pid):
-    """They are all there, as that user's."""
+    """Checks that all calls of the process are recorded under that user."""
     equal(s.rows("SELECT uid FROM processes WHERE pid = ?", pid), [(uid,)], f"the user of process {pid}")
     seen, truth = ({name: calls for (of, name), calls in table.items() if of == pid} for table in (s.totals(), s.truth()))
     check(truth, "no call was made")
@@ -95,7 +95,7 @@ def everybody_is_recorded(u):
 
 
 def a_long_name_of_the_folder(u):
-    """By a link whose name leaves no room for that of the daemon's bell: nobody can ring, and a flush asks."""
+    """Uses a link whose name leaves no room for the name of the daemon's bell. No hook can ring, so a flush sends a request."""
     s = u.s
     link = s.dir / ("d" * (139 - len(str(s.dir))))
     link.symlink_to("/dev/shm")
@@ -109,7 +109,8 @@ def a_long_name_of_the_folder(u):
 
 
 def attacks(u, mine, hers, dead):
-    """{name: what Bob does}; `mine` and `hers` are segments of live processes, `dead` is who a process of hers was."""
+    """Returns {name: Bob's action}. `mine` and `hers` are segments of live processes; `dead` identifies an ended process of
+    Alice's."""
     s = u.s
     victim, own = identity(hers), identity(mine)
     probe = {"maker": 1, "clock": 0, "held": 0, "complete": time.clock_gettime_ns(time.CLOCK_MONOTONIC)}
@@ -158,7 +159,7 @@ def attacks(u, mine, hers, dead):
 
 def nobody_else_suffers(u):
     s = u.s
-    # A process of hers that is gone, and is in the trace.
+    # A process of Alice's that has ended and is in the trace.
     with u.held(ALICE, "--calls", 100) as child:
         dead = identity(segment_of(s, ALICE, child.pid))
     u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
@@ -212,7 +213,7 @@ def nothing_is_given_away(u):
             for what, act in intrusions(path).items():
                 with promise("nothing_given"):
                     check(attempt(BOB, act) in DENIED, "Bob:", what, path)
-        sockets = {"read", "write", "truncate"}  # no socket is opened by its name
+        sockets = {"read", "write", "truncate"}  # a socket cannot be opened by its name
         for path, may in ((shm(s, 0), {"read"}), (shm(s, 0, ".sock"), sockets), (shm(s, 0, ".bell"), sockets)):
             for what, act in intrusions(path).items():
                 with promise("nothing_given"):
@@ -240,14 +241,14 @@ def nothing_is_given_away(u):
                 done = u.run(BOB, u.cudatrace, command[0], "--session", s.name, *command[1:], status=1)
                 check(says in done.stderr, command, done.stderr)
         equal(s.daemon.poll(), None, "the daemon")
-    # The other kinds of wrong use.
+    # Other kinds of misuse.
     check("only root" in u.run(BOB, u.daemon, "--system", "--session", s.name + "b", status=1).stderr, "--system by a user")
     u.run(0, u.daemon, "--system", "--auto", "--session", s.name + "b", status=2)
     u.run(0, u.daemon, "--group", "no-such-group", "--session", s.name + "b", status=2)
 
 
 def on_terminal(u, uid):
-    """Returns what run says of its trace on a terminal."""
+    """Returns the message of `run` about its trace on a terminal."""
     ours, theirs = os.openpty()
     subprocess.run([u.cudatrace, "run", "--session", u.s.name, "--", u.calls, "--calls", "5"], stdout=subprocess.DEVNULL,
                    stderr=theirs, env=u.env(preload=False), check=True, timeout=100, **u.options(uid, 0o022))
@@ -261,7 +262,7 @@ def own_daemons_come_first(u):
     s, home = u.s, u.folder("alice", ALICE, 0o700)
     own = home / "own.db"
     with promise("own_first"):
-        with u.held(ALICE, "--calls", 100) as child:  # the system's, and it stays that
+        with u.held(ALICE, "--calls", 100) as child:  # the system's daemon records it, and continues to do so
             u.run(ALICE, u.daemon, "--db", own, "--session", s.name)
             u.run(ALICE, u.calls, "--calls", 321, preload=True)
             u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
@@ -279,7 +280,7 @@ def own_daemons_come_first(u):
         u.run(ALICE, u.calls, "--calls", 322, preload=True)
         u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
         equal(s.value("SELECT count(*) FROM processes WHERE cmdline LIKE '%--calls 322'"), 1, "in the system's again")
-    # A user who has taken the name of root's control segment keeps root's daemon from it, and serves nobody.
+    # A user who has taken the name of root's control segment prevents root's daemon from starting. The segment serves no program.
     other = s.name + "x"
     with promise("own_first"):
         path = f"/dev/shm/cudatrace.0.{other}"
@@ -291,7 +292,7 @@ def own_daemons_come_first(u):
 
 @contextlib.contextmanager
 def locked_by(uid, path):
-    """A process of that user that holds the lock which a reader can have."""
+    """Runs a process of that user that holds a shared lock, which any reader can take."""
     ready, done = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
@@ -314,13 +315,13 @@ def locked_by(uid, path):
 
 
 def killed_and_locked_out(u):
-    """Killed, the daemon goes on where it was, also where a user has locked what he can read of it."""
+    """The daemon continues after SIGKILL where it was, even if a user has locked the files that users can read."""
     s = u.s
     with promise("all_users"), u.held(ALICE, "--calls", 200) as child:
         s.daemon.kill()
         s.daemon.wait()
         with locked_by(BOB, shm(s, 0)):
-            u.run(ALICE, u.calls, "--calls", 100, preload=True)  # takes nobody for a daemon
+            u.run(ALICE, u.calls, "--calls", 100, preload=True)  # does not mistake the lock's holder for a daemon
             equal(glob.glob(shm(s, ALICE, ".system.*")), [segment_of(s, ALICE, child.pid)], "her segments")
             s.start_daemon("--system")
             u.run(BOB, u.cudatrace, "flush", "--session", s.name)
@@ -328,8 +329,7 @@ def killed_and_locked_out(u):
 
 
 def each_has_a_share(u):
-    """More waits than one batch takes: each user's flush is for his own calls, and what is left for the next batch is
-    stored then."""
+    """More calls wait than one batch takes. Each user's flush stores that user's calls. The rest is stored in the next batch."""
     s = u.s
     with promise("shares"):
         s.daemon.send_signal(signal.SIGSTOP)
@@ -365,7 +365,8 @@ sys.exit(os.waitpid(child, 0)[1])
 
 
 def who_drops_his_rights(u):
-    """Goes on in the segment that it had, which cannot grow any more: what has no room is counted. Its children have theirs."""
+    """A process that drops its rights keeps its segment, which can no longer grow. Calls without room are counted. Its children
+    get segments of their own."""
     s = u.s
     with promise("rights_dropped"):
         u.run(0, sys.executable, "-c", DROP.format(uid=ALICE, calls=20000), preload=True)

@@ -1,10 +1,10 @@
-/* Carries out what is asked for at a test point (proto/test_point.h): CUDATRACE_TEST_POINT=NAME:NTH:ACTION
- * has the process killed (`kill`) or stopped (`stop`) by the signal of that name when it comes to the point
- * for the NTH time, counted from 1. With `wait` only the thread that comes there waits, until the process has
- * removed the variable from its environment. The name `*` stands for all points, whose passings count
- * together.
+/* Performs the requested action at a test point (proto/test_point.h). CUDATRACE_TEST_POINT=NAME:NTH:ACTION
+ * has the process killed (`kill`) or stopped (`stop`) by the signal of that name when it reaches the point
+ * for the NTH time, counted from 1. With `wait` only the thread that reaches the point waits, until the
+ * process removes the variable from its environment. The name `*` matches all points; their passings are
+ * counted together.
  *
- * Linked into the hook and the daemon of this folder. Points lie on the hook's hot path: no vector register,
+ * Linked into the hook and the daemon of this folder. Points are on the hook's hot path: no vector register,
  * no function of the C library, no errno. */
 #include "test_point.h"
 
@@ -33,7 +33,7 @@ static long raw_call(long number, long first, long second)
 #endif
 }
 
-/* Behind `prefix` in `text`; NULL when it does not begin so. */
+/* Returns the text after `prefix`, or NULL if `text` does not begin with it. */
 static const char *skip(const char *text, const char *prefix)
 {
     while (*prefix && *text == *prefix)
@@ -72,8 +72,8 @@ void ct_test_point(const char *name)
             raw_call(SYS_nanosleep, (long)&pause, 0);
         return;
     }
-    /* To this thread: the process's other threads would else take the signal, and this one go on for a while.
-     */
+    /* Signal this thread: otherwise another thread would take the signal, and this one would run on for a
+     * while. */
     const bool stop = skip(at, ":stop") != NULL;
     raw_call(SYS_tkill, raw_call(SYS_gettid, 0, 0), stop ? SIGSTOP : SIGKILL);
 }

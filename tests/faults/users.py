@@ -1,6 +1,6 @@
-"""Several users: sessions whose programs run as another one than root, and what a user can do to files of another.
+"""Several users: sessions whose programs run as users other than root, and attempts of a user to access another user's files.
 
-The files of the build are copied to where every user can read them, since a checkout often lies in a home."""
+The build's files are copied to a place where every user can read them, since a checkout is often in a home directory."""
 import atexit
 import contextlib
 import errno
@@ -15,7 +15,7 @@ import subprocess
 import fault_test
 from fault_test import CUDATRACE, SIMCUDA, WORKLOADS, HungCall, check, needs
 
-ALICE, BOB = 12001, 12002  # numbers alone: neither needs an account
+ALICE, BOB = 12001, 12002  # only numbers: neither needs an account
 
 needs("several users", "everyone's /dev/shm")
 
@@ -51,7 +51,7 @@ DENIED = {"EACCES", "EPERM"}
 
 
 def intrusions(path):
-    """{what: function}: what another user would do to a file."""
+    """Returns {name: function}: attempts of another user to access or change a file."""
     def write_open():
         with open(path, "r+b") as file:
             file.write(b"x")
@@ -79,7 +79,7 @@ def intrusions(path):
 
 
 def stop_daemons(name):
-    """Those in the background that a failed test left."""
+    """Stops background daemons that a failed test left running."""
     for path in glob.glob(f"/dev/shm/cudatrace.*.{name}*.sock"):
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
             client.connect(path)
@@ -88,7 +88,7 @@ def stop_daemons(name):
 
 
 class Users:
-    """Programs of a session as a user: wraps a Session whose build lies in its directory."""
+    """Runs programs of a session as a given user. Wraps a Session whose build is copied to its directory."""
 
     def __init__(self, session):
         self.s = session
@@ -145,5 +145,5 @@ class Users:
         return child
 
     def held(self, uid, *options, umask=0o022):
-        """A traced process of that user that has made its calls and stays; ends with the block."""
+        """Runs a traced process of that user that has made its calls and stays. It ends with the block."""
         return HungCall(self.s, *options, program=self.hang, start=functools.partial(self.start, uid, umask=umask))

@@ -1,11 +1,11 @@
-/* Fuzzes the collector with a segment that is written under its hands. The input is a script: what a producer
- * writes, honest or not, and when batches are made; some of it is kept for the moments at which a batch is at
- * a test point (proto/test_point.h), between reading a thing and using it. The real collector reads it into a
- * real database; after each batch the database must hold: sums and rows agree, no number is negative, no text
- * is none, and the rows of an honest process beside it are all there, as they are.
+/* Fuzzes the collector with a segment that changes while the collector reads it. The input is a script
+ * of a producer's writes, honest or not, and of batches. A script can arm writes for the test points
+ * (proto/test_point.h) of a batch, between checking a word and using it. The real collector reads the segment
+ * into a real database. After each batch, sums and rows must agree, no number may be negative, and every text
+ * must be valid. All rows of a second, honest process must be there, unchanged.
  *
- * A step is a byte, its number below, and its fields in the order of `struct step`, little-endian; how many
- * bytes of data follow is their last field. make_corpus.py writes the same. */
+ * A step is a byte with its number, then the fields of `struct step`, little-endian. The last field is the
+ * number of data bytes that follow. make_corpus.py writes the same format. */
 #include "../made_segment.h"
 #include "batch.h"
 #include "fuzz_store.h"
@@ -23,18 +23,18 @@
 #include <unistd.h>
 
 enum {
-    STEP_RECORD,   /* lane, kind, slots, number: function, wide: value, more: span, time: since the last, data
-                    */
+    STEP_RECORD,   /* lane, kind, slots, number: function, wide: value, more: span, time: since the previous
+                    * record, data */
     STEP_PUBLISH,  /* lane, kind: announcing */
     STEP_FUNCTION, /* kind: layer, slots: category, data: name */
     STEP_BATCH,    /* kind: bit 0 open calls, bit 1 detach */
-    STEP_POKE,     /* lane, number: which word, wide: value */
+    STEP_POKE,     /* lane, number: index of the word, wide: value */
     STEP_RAW,      /* time: offset, data */
     STEP_CUT,      /* time: size */
     STEP_DIE,
-    STEP_ARM, /* number: the step behind it is made at so many test points from here */
+    STEP_ARM, /* number: run the next step at this test point of the next batch */
     STEP_LANE,
-    STEP_HEADER, /* number: offset, data; before the segment is opened */
+    STEP_HEADER, /* number: offset, data; only before the segment is opened */
     STEP_REPLACE,
     STEPS
 };
@@ -50,7 +50,7 @@ struct __attribute__((packed)) step {
 
 enum {
     LANES = 4,
-    RING = CT_CHUNK_BYTES, /* what is written to; there is a longer one, of which is nothing */
+    RING = CT_CHUNK_BYTES, /* the ring that is written; the longer one stays empty */
     LONGER = 2 * RING,
     FILE_BYTES = (int)CT_LANE_OFFSET + LANES * (CT_LANE_HEADER_BYTES + RING),
     HONEST_CALLS = 40,
@@ -58,7 +58,7 @@ enum {
     ARMED_MAX = 8,
 };
 
-/* Keeps what a producer has for itself. */
+/* The producer's private state. */
 struct producer {
     char path[CT_NAME_BYTES];
     int fd;
@@ -81,7 +81,7 @@ static struct {
 static size_t armed_count;
 static uint32_t points_passed;
 static bool replaced;
-static uint64_t told_at; /* position of the first lane when the process was told to let go; 0: not yet */
+static uint64_t told_at; /* position of the first lane when the process had to detach; 0: not yet */
 
 /* ---- the producer ---- */
 
@@ -107,7 +107,7 @@ static void make_segment(struct producer *producer, const char *name, int32_t pi
     if (producer->fd < 0 || ftruncate(producer->fd, FILE_BYTES) != 0)
         fuzz_fail(producer->path, "cannot be made");
     producer->map = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, producer->fd, 0);
-    /* The producer cuts its file short itself, and goes on. */
+    /* The script may truncate this file while the producer still writes to it. */
     producer->guard = ct_guard_add(producer->map, FILE_BYTES);
     if (producer->map == MAP_FAILED || !producer->guard)
         fuzz_fail(producer->path, "cannot be mapped");
@@ -155,7 +155,7 @@ static void write_record(struct producer *producer, const struct step *step, con
     *position += record.slots;
 }
 
-/* Writes one of the words that a process shares with the collector; scripts have their numbers. */
+/* Writes a word shared with the collector. Scripts select the word by its index. */
 static void poke(struct producer *producer, const struct step *step)
 {
     struct ct_segment *segment = segment_of(producer);
@@ -211,7 +211,7 @@ static void poke(struct producer *producer, const struct step *step)
     };
 #undef WORD
     const size_t word = step->number % (sizeof(words) / sizeof(words[0]));
-    memcpy(words[word].at, &step->wide, words[word].bytes); /* its low end, on the machines there are */
+    memcpy(words[word].at, &step->wide, words[word].bytes); /* the low bytes, on little-endian machines */
 }
 
 static void replace_file(const struct producer *producer)
@@ -224,7 +224,7 @@ static void replace_file(const struct producer *producer)
     replaced = true;
 }
 
-/* ---- the database: what must not be of the honest process's ---- */
+/* ---- the database: the honest process's rows are intact ---- */
 
 static void check_database(void)
 {
@@ -307,7 +307,7 @@ static void run_step(uint8_t number, const struct step *step, const uint8_t *dat
     }
 }
 
-/* Reads a step; the bytes it takes, 0 at the end. */
+/* Reads a step. Returns the number of bytes read, 0 at the end. */
 static size_t read_step(const uint8_t *at, size_t left, uint8_t *number, struct step *step,
                         const uint8_t **data)
 {
@@ -321,7 +321,7 @@ static size_t read_step(const uint8_t *at, size_t left, uint8_t *number, struct 
     return 1 + sizeof(*step) + step->bytes;
 }
 
-/* The collector is at one of its test points: what is armed for it happens now. */
+/* The collector calls this at its test points. Runs the steps that are armed for this one. */
 void ct_test_point(const char *name)
 {
     if (strncmp(name, "lane.", 5) != 0 && strncmp(name, "process.", 8) != 0)
@@ -378,9 +378,9 @@ static void begin(void)
 
 static void end(void)
 {
-    /* All are told to let go, and then there is an end. */
+    /* Detach all processes, then drain until no backlog is left. */
     make_batch(2);
-    /* A lane that announces for ever is waited for as long as the patience lasts. */
+    /* The collector waits for a lane that keeps announcing only until its patience is over. */
     const uint64_t began_ns = ct_monotonic_ns();
     for (int i = 0; report.backlog; i++) {
         if (i > 50 && ct_monotonic_ns() - began_ns > UINT64_C(3000000000))

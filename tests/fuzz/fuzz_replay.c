@@ -1,7 +1,7 @@
-/* Fuzzes the replay. The first byte of the input is even: the rest is a recording, or JSON lines; odd: it is
- * frames, each of which is two bytes that say how many words of eight bytes it has, and those, which get a
- * header and checksums here, so that what is behind them is read. Whatever it says, the database must hold:
- * sums and rows agree, and no number is negative. */
+/* Fuzzes the replay. If the first byte of the input is even, the rest is a recording or JSON lines. If it is
+ * odd, the rest is frames. Each frame is two bytes with its number of 8-byte words, then these words. This
+ * file adds the header and the checksums, so that the replay reads past them. For any input, the database
+ * holds: sums and rows agree, and no number is negative. */
 #include "batch.h"
 #include "dump.h"
 #include "fuzz_store.h"

@@ -1,5 +1,5 @@
-/* Fuzzes what people ask for: `set` as the daemon's socket takes it, patterns, and the names of files in
- * /dev/shm. What was taken is taken again, and says of every name the same. */
+/* Fuzzes user input: `set` requests to the daemon's socket, patterns, and the names of files in /dev/shm. An
+ * accepted selection is accepted again when written back, and then selects the same calls. */
 #include "session.h"
 #include "test_point.h"
 
@@ -18,7 +18,7 @@ static void fail(const char *what, const char *text)
     abort();
 }
 
-/* A name that is understood is the one that is written for what it says. */
+/* A name that parses is the name written for its parsed values. */
 static void check_name(const char *name, const struct ct_session_file *file)
 {
     static void (*const paths[])(char *, const char *, uint32_t, const char *) = {

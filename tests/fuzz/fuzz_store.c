@@ -20,7 +20,7 @@ _Noreturn void fuzz_fail(const char *what, const char *more)
     abort();
 }
 
-/* ---- making one ---- */
+/* ---- making a database ---- */
 
 static void clean_up(void)
 {
@@ -35,7 +35,7 @@ const char *fuzz_folder(void)
     struct ct_store *store;
     if (folder[0])
         return folder;
-    /* In $TMPDIR tools/fuzz takes it away, if we cannot. */
+    /* In $TMPDIR, tools/fuzz removes the folder if a crash prevents clean_up(). */
     const char *const parent = getenv("TMPDIR");
     snprintf(folder, sizeof(folder), "%s/ct-fuzz.XXXXXX",
              parent && strlen(parent) < 60 ? parent : CT_SHM_DIR);
@@ -76,7 +76,7 @@ struct ct_store *fuzz_store_open(void)
     return store;
 }
 
-/* The reader first: who closes last takes the write-ahead log away, and a reader may not. */
+/* Close the reader first. The last connection removes the write-ahead log, and a reader may not. */
 void fuzz_store_close(struct ct_store *store)
 {
     sqlite3_close(reader);
@@ -96,7 +96,7 @@ void fuzz_store_check_none(const char *sql)
     sqlite3_finalize(statement);
 }
 
-/* Each counts what must not be. */
+/* Each query counts rows that must not exist. */
 static const char *const wrong[] = {
     "SELECT count(*) FROM totals WHERE calls <> stored + lost + skipped",
     "SELECT count(*) FROM (SELECT process_id, layer, name, stored FROM totals WHERE stored > 0 EXCEPT "

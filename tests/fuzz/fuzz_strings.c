@@ -1,5 +1,5 @@
-/* Fuzzes what the collector does with a text that a process made up: cleaned, demangled on a stack as the
- * worker's, numbered, and looked up as an ioctl. */
+/* Fuzzes the collector's handling of a process's text: cleaning, demangling on a stack as large as the
+ * worker's, numbering, and lookup as an ioctl. */
 #include "demangle.h"
 #include "ioctl_names.h"
 #include "record.h"
@@ -37,7 +37,7 @@ static void *demangle(void *data)
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
-    /* On the heap and of just their size, so that each byte beyond it is found. */
+    /* On the heap and exactly as long as the text, so that a sanitizer finds each access beyond it. */
     if (size > CT_STRING_MAX)
         size = CT_STRING_MAX;
     char *text = malloc(size + 1), *clean = malloc(size + 1), *again = malloc(size + 1);

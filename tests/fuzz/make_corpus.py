@@ -1,9 +1,9 @@
-"""Writes the corpus of the fuzz targets: tests/fuzz/corpus/TARGET/NAME, each named for what it shows.
+"""Writes the corpus of the fuzz targets: tests/fuzz/corpus/TARGET/NAME. A file is named for the case it shows.
 
-For `drain` that is what real programs write (the segments of workloads, read while they run, as steps), then lies one by
-one, among them those that once broke something. Crashers that a fuzzer finds go among them as functions here.
+For `drain`, the corpus has records of real programs: the segments of workloads, read while they run, as steps. It also has
+single lies, including each that once broke something. Add a fuzzer's crasher as another entry here.
 
-    tests/fuzz/make_corpus.py [BUILD]        with a build directory, of whose workloads real traffic is taken
+    tests/fuzz/make_corpus.py [BUILD]        with a build directory, also records its workloads
 """
 import pathlib
 import re
@@ -19,8 +19,8 @@ WORDS = ["state", "tail", "depth", "tid", "tenancy", "loss_calls", "loss_first",
          "since", "skipped", "unsent_key", "unsent_calls", "unsent_ticks", "unsent_bytes",
          "since_longer", "level", "upto", "gate", "complete"]
 KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES", "NAME"]
-SLOT, HEAD = 16, 2  # bytes; slots of a record before its payload
-START_AT, ANCHOR_AT, EXE_AT, READY_AT, MAKER_AT, RING_AT = 56, 96, 120, 1400, 1420, 0x42000  # in a segment; the last is the first lane's
+SLOT, HEAD = 16, 2  # bytes of a slot; slots of a record before its payload
+START_AT, ANCHOR_AT, EXE_AT, READY_AT, MAKER_AT, RING_AT = 56, 96, 120, 1400, 1420, 0x42000  # in a segment; RING_AT is in the first lane
 MAX64, MIN64 = 2**64 - 1, 2**63
 
 
@@ -33,7 +33,7 @@ def record(kind, data=b"", function=1, value=0, ticks=1000, flags=0, depth=0, st
     if slots is None:
         is_short = kind == "CALL" and not data and value == flags == 0 and ticks < 2**18
         slots = 1 if is_short else HEAD + (len(data) + SLOT - 1) // SLOT
-    # A byte has no room for the length: what it lacks stands above the kind.
+    # The step's byte is too short for the length. Its high bits are above the kind.
     return step("RECORD", lane, KINDS.index(kind) | slots >> 8 << 6, slots & 255, function, status, time, value,
                 (ticks & 2**56 - 1) | depth << 56 | flags << 60, data)
 
@@ -122,7 +122,7 @@ LIES = {  # name: script
        for word in ("since", "since_longer", "level", "upto", "gate")
        for name, position in {"nothing": 0, "within": 10, "behind": 4096, "all-there-is": MAX64}.items()},
     "functions-without-number": HONEST + poke("functions", 2**32 - 1) + BATCH,
-    # It would be read behind what the daemon has copied of the ring.
+    # Without a check, the daemon would read past its copy of the ring.
     "record-longer-than-any": CALL + b"".join(
         step("RAW", time=RING_AT + SLOT * (5 + 1023 * n), data=struct.pack("<IiQQQ", head(1, "NAME", 1023), 0, 1000, 0, 7) +
              struct.pack("<II24x", 1, 12700 + 200 * n)) for n in range(3)) + poke("state", 3074 << 1) + BATCH,
@@ -156,7 +156,7 @@ LIES = {  # name: script
 
 
 def real(path):
-    """The segment of a program as steps: its functions, then the records of its lanes that lie in the ring."""
+    """Converts a program's segment to steps: its functions, then the records in its lanes' rings."""
     data = path.read_bytes()
     functions_slots, _, lane_offset, stride = struct.unpack_from("<IIQQ", data, 16)
     _, _, lanes, functions = struct.unpack_from("<4I", data, READY_AT)

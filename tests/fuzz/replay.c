@@ -1,5 +1,5 @@
-/* Runs a fuzz target on files, or on standard input: the corpus again, a crasher alone, or under any fuzzer
- * that starts a program for each input. */
+/* Runs a fuzz target on files or on standard input. Use it to run the corpus, to repeat one crash, or under a
+ * fuzzer that starts a program for each input. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static int run(FILE *file, const char *name)
     }
     const size_t size = fread(input, 1, BYTES_MAX, file);
     fclose(file);
-    /* Said before, so that whatever happens has a name. */
+    /* Print the name first, so that it is known if the target crashes. */
     printf("%s\n", name);
     fflush(stdout);
     LLVMFuzzerTestOneInput(input, size);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Attaches to programs in the middle of their work on a real GPU, and holds what is recorded against CUPTI.
+"""Attaches to programs in the middle of their work on a real GPU, and compares the recorded calls with CUPTI.
 
-`torch`, `triton`, `jax` and `nccl` (two processes, on two GPUs): between two moments at which the program is quiet, both while it
-is attached to, each function of the driver was called as often as CUPTI's callbacks say; behind the detach nothing is recorded.
-`load`: a training is attached to and left again and again while it goes on, without CUPTI, and with no regard to what it is at.
-Of all, results are the same to the bit, and nothing is left in the process. README.md says more.
+`torch`, `triton`, `jax` and `nccl` (two processes, on two GPUs) are attached to, and then have two quiet moments. Between the
+two, each function of the driver must be called as often as CUPTI's callbacks count. After the detach nothing is recorded.
+`load` is a training. The test attaches and detaches again and again while it works, without CUPTI, at any point of its work.
+All results must be the same to the bit, and nothing may be left in the process. README.md has the details.
 
     attach.py --build build                      0 for success, 1 for a failure, 2 for wrong usage, 77 where there is no GPU or CUPTI
     attach.py --simulated build --times 5        the same on the simulated driver, with its own counts in place of CUPTI's
@@ -30,7 +30,7 @@ import run
 from attach_work import WORKLOADS, Command, Trouble, Work
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Untraced epochs: the first one, that which the others are held against, and one that shows that they can be.
+# Untraced epochs: a warm-up, the reference for all others, and a third that shows that epochs are comparable.
 PLAIN_EPOCHS = 3
 LOAD_STEPS_HELD = 10
 ATTACH_MOST_MS = 50
@@ -40,12 +40,12 @@ ATTACH_MOST_MS = 50
 
 
 def between(first, second):
-    """How often each function was called; Counters know nothing below zero."""
+    """Returns how often each function was called. Subtracting Counters would drop negative differences."""
     return {name: second[name] - first[name] for name in first.keys() | second.keys() if second[name] != first[name]}
 
 
 def compare_calls(report, what, ours, theirs, slotless):
-    """By function. What CUPTI and the trace cannot both have is listed by its reason."""
+    """Compares by function. Lists the functions that CUPTI or the trace cannot count, by reason."""
     rows = compare.differences(ours, theirs)
     reasons = (
         ("that have no slot, which cannot be seen by who comes later", lambda name, us, cupti: name in slotless and us < cupti),
@@ -62,14 +62,14 @@ def compare_calls(report, what, ours, theirs, slotless):
 
 
 def check_part(report, what, ours, theirs):
-    """While an attach or a detach is under way some calls are recorded, and none that was not made."""
+    """Around an attach or a detach, only some calls are recorded. No function may be recorded more often than it was called."""
     more = [row for row in compare.differences(ours, theirs) if row[1] > row[2] and row[0] not in compare.UNCOUNTED]
     report.check(not more, f"{what}: {sum(ours.values())} calls of {sum(theirs.values())} are recorded, and none more often than it was "
                  "made", compare.table(more))
 
 
 class Before:
-    """What a process is like before anybody came."""
+    """The state of a process before the first attach."""
 
     def __init__(self, program):
         self.exports, self.descriptors = program.ask("slots"), program.descriptors()
@@ -77,11 +77,11 @@ class Before:
         self.slotless = {name for name, export in self.exports.items() if export["slot"] is None}
 
     def changed(self, program):
-        """By slot or by code."""
+        """Returns the functions whose slot or code has changed."""
         return [name for name, export in program.ask("slots").items() if export != self.exports[name]]
 
     def check_attached(self, report, program):
-        """What is to be gone later is there now."""
+        """Checks that everything is there now whose absence is checked later."""
         changed, memory = self.changed(program), program.shared_memory()
         missing = [name for name in self.exports if name not in changed and name not in self.slotless]
         report.check(changed and not missing and memory, f"while it is attached to, {len(changed)} of {len(self.exports)} functions come by "
@@ -103,7 +103,7 @@ class Before:
 
 
 def check_trace(report, work):
-    """What does not depend on the workload."""
+    """Checks the trace for the conditions that hold for every workload."""
     work.flush()
     with contextlib.closing(compare.open_database(work.db)) as database:
         compare.check_sums(report, database)
@@ -142,7 +142,7 @@ def end_programs(report, work):
 
 
 def exact(report, work):
-    """From one quiet moment to another, both while it is attached to, nothing differs; the attach and the detach are under load."""
+    """Checks that no count differs between two quiet moments, both while it is attached to. Attaches and detaches under load."""
     report.begin(f"{work.name}: counts")
     work.start(cupti=True)
     work.steps(PLAIN_EPOCHS * work.epoch_steps)
@@ -190,7 +190,7 @@ def exact(report, work):
 
 
 def said_by(text):
-    """What --verbose says: milliseconds until it was recorded, and how often and how long a thread was stopped."""
+    """Parses the output of --verbose: milliseconds until recorded, and the number and length of a thread's stops."""
     stops = re.findall(r"(\d+) stops of a thread, ([\d.]+) ms in all, the longest ([\d.]+) ms", text)
     recorded = re.findall(r"recorded ([\d.]+) ms after it was looked for", text)
     return {"recorded_ms": [float(ms) for ms in recorded], "stops": [int(count) for count, _, _ in stops],
@@ -198,14 +198,14 @@ def said_by(text):
 
 
 def hold(program):
-    """Returns when it has made some steps more."""
+    """Returns after the program has made some more steps."""
     begin = len(program.said.lines) - 1
     reached = int(program.said.find(r"^at (\d+)", begin)[1][1])
     program.said.await_line(f"^at {reached + LOAD_STEPS_HELD}$", 60, begin)
 
 
 def one_visit(work, number, spans, waits, said):
-    """An attach and its end, by SIGINT and, every other time, by --stay and `detach`, while the program works on."""
+    """Attaches and detaches while the program works. Ends by SIGINT and, every other time, by --stay and `detach`."""
     program = work.programs[0]
     stays = number % 2 == 1
     attach = work.attach(*(["--stay"] if stays else []))
@@ -225,7 +225,7 @@ def one_visit(work, number, spans, waits, said):
 
 
 def first_visit(report, work):
-    """One that starts a daemon of its own, and brings the hook for the first time."""
+    """Attaches with a new daemon. This loads the hook for the first time."""
     program = work.programs[0]
     attach = work.attach(other="first")
     recorded_ns = attach.await_recorded(program.pid)
@@ -239,7 +239,7 @@ def first_visit(report, work):
 
 
 def load(report, work):
-    """The program knows nothing of who comes and goes."""
+    """Attaches and detaches many times. The program does not take part in this."""
     times = work.bench.times
     report.begin(f"load: {times} attaches and detaches")
     work.start(cupti=False)
@@ -271,7 +271,7 @@ def load(report, work):
 
 
 def spread(values, digits=3):
-    """The middle, all but one in a hundred, and the most."""
+    """Returns the count, the median, the 99th percentile and the maximum."""
     values = sorted(values)
     if not values:
         return {"count": 0}
@@ -295,12 +295,12 @@ def tell_waits(report, waits, said, simulated):
 
 
 def tell_steps(report, result, spans):
-    """Of a step that more than one phase has something of, the first of these is said."""
+    """Reports step times by phase. A step that overlaps several phases counts for the first of them in `order`."""
     order = ["attaching", "leaving", "recorded", "between", "first"]
     begins, phases = [span[1] for span in spans], collections.defaultdict(list)
     for i, (begun_ns, ended_ns) in enumerate(zip(result["began_ns"], result["ended_ns"])):
         if (result["first_of_run"] + i) % result["epoch_steps"] in (0, result["epoch_steps"] - 1):
-            continue  # an epoch's begin and result are in it
+            continue  # the step begins an epoch or computes its result
         last = bisect.bisect_right(begins, ended_ns)
         touched = [span[0] for span in spans[max(0, last - 4):last] if span[2] > begun_ns] or ["alone" if last == 0 else "between"]
         phases[min(touched, key=lambda name: order.index(name) if name in order else len(order))].append((ended_ns - begun_ns) / 1e6)
@@ -314,7 +314,7 @@ def tell_steps(report, result, spans):
 
 
 class Bench:
-    """Holds what all workloads need. On a machine with a GPU, CUPTI's side is built."""
+    """State that all workloads share. With a GPU, also builds CUPTI's side."""
 
     def __init__(self, options, scratch):
         self.options, self.scratch, self.out = options, scratch, options.out

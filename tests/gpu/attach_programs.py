@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Programs that attach.py attaches to. Each does the same work again and again, epoch after epoch, and holds the result of
-each against that of one which nobody traced, to the bit. It says `ready EPOCH` (steps of an epoch), then does what lines on
-standard input say and answers each with a line that begins with `done`:
+"""Programs that attach.py attaches to. Each repeats the same work, epoch after epoch, and compares each result, to the bit,
+with the result of an untraced epoch. A program prints `ready EPOCH` (steps of an epoch). Then it executes the commands on
+standard input, and answers each with a line that begins with `done`:
 
-    steps N         makes so many steps, and waits for the GPU
-    run             makes steps until the next line, says `at N` now and then, and answers that line
-    snapshot FILE   writes what CUPTI, or the simulated driver, has counted of it until now
-    slots FILE      writes {function: {"slot": what the driver's table of entry points has for it, null where it has no slot,
+    steps N         makes N steps, and waits for the GPU
+    run             makes steps until the next line, prints `at N` now and then, and answers that line
+    snapshot FILE   writes the counts of CUPTI, or of the simulated driver, up to now
+    slots FILE      writes {function: {"slot": the value in the driver's table of entry points, null if it has no slot,
                     "code": the function's first bytes}}
-    result FILE     writes how many epochs were made, which of them differed, and when each step of `run` began and ended
+    result FILE     writes the number of epochs, the epochs that differed, and when each step of `run` began and ended
     quit            ends
 
-What libraries print goes to standard error.
+The output of libraries is redirected to standard error.
 """
 import argparse
 import array
@@ -31,15 +31,15 @@ from concurrent import futures
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 SAY_EACH_STEPS = 10
-# The epoch that others are held against: not the first, in which libraries choose their kernels.
+# The reference for other epochs. Not the first, because libraries choose their kernels in that.
 REFERENCE_EPOCH = 1
 
 
-# ---- what they do ----
+# ---- the programs ----
 
 
 class Torch:
-    """Trains the net of training.py; an epoch begins with the same parameters and has the same batches."""
+    """Trains the net of training.py. Each epoch begins with the same parameters and uses the same batches."""
 
     epoch_steps = 40
     batches = 8
@@ -86,7 +86,7 @@ class Torch:
 
 
 class Jax:
-    """Gradient descent of a net of two layers, compiled by XLA: products and what goes element by element alone."""
+    """Gradient descent of a net of two layers, compiled by XLA. It has only matrix products and elementwise operations."""
 
     epoch_steps = 20
 
@@ -126,7 +126,7 @@ class Jax:
 
 
 class Nccl:
-    """One of several processes that add up what each has, on a GPU each. All numbers are whole ones, so sums are exact."""
+    """Sums data of several processes, each on its own GPU. All numbers are integers, so sums are exact."""
 
     epoch_steps = 20
 
@@ -166,7 +166,7 @@ class Nccl:
 
 
 class Simulated:
-    """Stands in for each of the others where there is no GPU: calls of the simulated driver, half of them in a second thread."""
+    """Replaces each of the others where there is no GPU. Calls the simulated driver, half of the calls in a second thread."""
 
     epoch_steps = 20
     numbers = 256
@@ -203,7 +203,7 @@ class Simulated:
         self.call("cuCtxGetDevice", ctypes.byref(device))
         self.launch(self.fill, at)
         self.other.submit(self.copy).result()
-        # One whose name is learned while it is attached to.
+        # The hook learns the name of this kernel while it is attached.
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cuModuleLoadData", ctypes.byref(module), b"image")
         self.call("cuModuleGetFunction", ctypes.byref(function), module, f"kernel_{at}".encode())
@@ -234,7 +234,7 @@ def make_triton(options):
 PROGRAMS = {"torch": Torch, "load": Torch, "triton": make_triton, "jax": Jax, "nccl": Nccl}
 
 
-# ---- what the driver and CUPTI have of it ----
+# ---- the driver's slots and CUPTI's counts ----
 
 
 class Slots:
@@ -247,7 +247,7 @@ class Slots:
         driver = ctypes.CDLL("libcuda.so.1")
         names = re.findall(r"^ROW\((\w+),", (SOURCE / "hook/function/driver_api.def").read_text(), re.MULTILINE)
         self.exports = {name: ctypes.cast(getattr(driver, name), ctypes.c_void_p).value for name in names if hasattr(driver, name)}
-        # Names such as cudbgMain are a debugger's, and no functions of the driver to the hook.
+        # Names such as cudbgMain belong to a debugger. The hook does not treat them as driver functions.
         self.slots = {name: self.find(at) if re.match("cu[A-Z]", name) else None for name, at in self.exports.items()}
 
     def find(self, at):
@@ -262,7 +262,7 @@ class Slots:
 
 
 def write_simulated_counts(path):
-    """In the form of cupti_truth.c."""
+    """Writes the counts in the format of cupti_truth.c."""
     sys.path.insert(0, str(SOURCE / "tests/simcuda"))
     import counts
     with open(path, "w", encoding="ascii") as file:
@@ -276,13 +276,13 @@ def write_snapshot(path):
     if "SIMCUDA_COUNTS" in os.environ:
         write_simulated_counts(path)
         return
-    # It is loaded already, by the driver: this is the same one.
+    # The driver has loaded this library already, and CDLL() returns the same one.
     truth = ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"])
     if truth.cupti_truth_snapshot(os.fsencode(path)):
         raise RuntimeError(f"CUPTI's counts could not be written to {path}")
 
 
-# ---- what is asked of it ----
+# ---- commands ----
 
 
 class Runner:
@@ -342,7 +342,7 @@ class Runner:
                           "began_ns": list(self.began_ns), "ended_ns": list(self.ended_ns)})
 
     def serve(self):
-        # What Python collects would be among the pauses.
+        # Garbage collection would add pauses to the steps.
         gc.collect()
         gc.freeze()
         gc.disable()

@@ -1,6 +1,6 @@
-"""Autotuning by Triton, as a program of attach_programs.py. A step is a product of a size that was not seen before: each
-configuration is tried for as long as Triton likes, and one more kernel is compiled and loaded. All numbers are whole ones, so the
-product is the same in every configuration, and it is held against PyTorch's."""
+"""Autotuning by Triton, as a program of attach_programs.py. Each step is a matrix product of a new size. Triton tries each
+configuration for as long as it likes, and another kernel is compiled and loaded. All numbers are integers, so the product
+is the same in every configuration. The program compares it with PyTorch's product."""
 import torch
 import triton
 import triton.language as tl
@@ -44,7 +44,7 @@ class Triton:
         self.is_right = True
 
     def whole_numbers(self, height, width):
-        """From -3 to 3: sums of their products are exact in every precision that is used."""
+        """Returns numbers from -3 to 3. Sums of their products are exact in every precision used here."""
         made = torch.arange(height * width, device=self.device, dtype=torch.int32) * 5 % 7 - 3
         return made.reshape(height, width).to(torch.float16)
 

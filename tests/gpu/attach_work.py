@@ -1,4 +1,4 @@
-"""A workload of attach.py while it runs: its daemon, the processes that are attached to, and the commands that do it."""
+"""A running workload of attach.py: its daemon, its processes, and the commands that attach to them."""
 import collections
 import contextlib
 import json
@@ -15,10 +15,10 @@ import compare
 
 HERE = pathlib.Path(__file__).resolve().parent
 QUIET_TRIES = 30
-# A machine that has just been started reads libraries of gigabytes for the first time.
+# A machine that has just started reads gigabytes of libraries for the first time.
 READY_LIMIT_S = 150
 
-# steps: so many between the two moments; burst: so many at a time while an attach or a detach is under way.
+# steps: made between the two moments. burst: made at a time while an attach or a detach is under way.
 Workload = collections.namedtuple("Workload", "processes steps burst")
 WORKLOADS = {
     "torch": Workload(1, 200, 5),
@@ -27,16 +27,16 @@ WORKLOADS = {
     "nccl": Workload(2, 100, 5),
     "load": Workload(1, 0, 0),
 }
-# The calls of each process until a moment, by function: of the trace, and of CUPTI.
+# Calls of each process up to a moment, by function, from the trace and from CUPTI.
 Moment = collections.namedtuple("Moment", "ours theirs")
 
 
 class Trouble(Exception):
-    """What goes on behind it in this workload would say nothing."""
+    """Results after this would be meaningless in this workload."""
 
 
 class Lines:
-    """What a process says, line by line, with the moment at which it was read."""
+    """A process's output, line by line, with the time of reading of each line."""
 
     def __init__(self, stream):
         self.lines, self.has_ended, self.changed = [], False, threading.Condition()
@@ -53,7 +53,7 @@ class Lines:
             self.changed.notify_all()
 
     def find(self, pattern, begin=0):
-        """(ns, match) of the first line from there on that has the pattern in it, or None."""
+        """Returns (ns, match) of the first line from `begin` on that matches the pattern, or None."""
         return next(((ns, found) for ns, line in self.lines[begin:] if (found := re.search(pattern, line))), None)
 
     def await_line(self, pattern, limit_s, begin=0):
@@ -93,7 +93,7 @@ class Program:
             raise Trouble(f"the program: {trouble}; its standard error: {self.last_errors()}") from None
 
     def ask_file(self, command):
-        """What it writes into a file."""
+        """Sends a command and returns the path of the file that the program has written."""
         self.files += 1
         path = self.work.path(f"{command}.{self.pid}.{self.files}")
         self.tell(command, path)
@@ -122,12 +122,12 @@ class Program:
         return [name for name in os.listdir("/dev/shm") if name.startswith(f"cudatrace.{os.geteuid()}.{self.work.session}.{self.pid}")]
 
     def mappings(self):
-        """How many there are of the hook, and of its shared memory."""
+        """Returns the number of mappings of the hook, and of its shared memory."""
         maps = pathlib.Path(f"/proc/{self.pid}/maps").read_text().splitlines()
         return sum("memfd:" in line and "cudatrace" in line for line in maps), sum("/dev/shm/cudatrace" in line for line in maps)
 
     def end(self):
-        """Behind `quit`; returns its exit status."""
+        """Call this after `quit`. Returns the exit status, or None if the program does not end."""
         self.hear(limit_s=30)
         try:
             return self.child.wait(30)
@@ -136,7 +136,7 @@ class Program:
 
 
 class Command:
-    """`cudatrace attach` or `detach`, while it runs."""
+    """A running `cudatrace attach` or `detach`."""
 
     def __init__(self, work, *words):
         self.begun_ns = time.monotonic_ns()
@@ -146,7 +146,7 @@ class Command:
         work.commands.append(self)
 
     def await_recorded(self, pid, limit_s=30):
-        """The moment at which it said so."""
+        """Returns the time of the line that reports this."""
         return self.said.await_line(f"process {pid} .* is recorded$", limit_s)[0]
 
     def wait(self, limit_s=60):
@@ -162,14 +162,14 @@ class Command:
         self.child.send_signal(signal.SIGINT)
 
     def end(self):
-        """Returns when that began, and when it was over."""
+        """Interrupts it. Returns the times of the interrupt and of the end."""
         begun_ns = time.monotonic_ns()
         self.interrupt()
         return begun_ns, self.wait()
 
 
 class Work:
-    """A workload's daemon and processes, all of which end with the block."""
+    """A workload's daemon and processes. All of them end with the block."""
 
     def __init__(self, bench, name):
         self.bench, self.name, self.workload = bench, name, WORKLOADS[name]
@@ -241,13 +241,13 @@ class Work:
                               env=self.bench.tool_env, check=False)
 
     def attach(self, *options, other=""):
-        """All processes, into the trace; or into another one, for which it starts a daemon itself."""
+        """Attaches to all processes, into the trace. With `other`, attaches to another trace and starts its daemon."""
         db = self.path(f"{other}.db") if other else self.db
         return Command(self, "attach", *(program.pid for program in self.programs), "--session", self.session + other, "--db", db,
                        "--verbose", *options)
 
     def steps(self, count):
-        """Of all processes at the same time, as they may wait for each other."""
+        """Makes steps in all processes at the same time, because they may wait for each other."""
         for program in self.programs:
             program.tell("steps", count)
         for program in self.programs:
@@ -260,7 +260,7 @@ class Work:
                 raise Trouble(f"{limit_s} s passed while it worked on; the command said: {self.commands[-1].said.text()}")
             self.steps(self.workload.burst)
 
-    # ---- what is counted ----
+    # ---- counts ----
 
     def rows(self, sql, *values):
         with contextlib.closing(compare.open_database(self.db)) as database:
@@ -277,7 +277,8 @@ class Work:
             raise Trouble(f"flush: {flushed.stderr}")
 
     def moment(self):
-        """A moment at which no thread of the processes makes a call: CUPTI counts the same before and behind the look at the trace."""
+        """Returns a quiet moment, when no thread of the processes makes a call. CUPTI's counts are then the same before and
+        after reading the trace."""
         for _ in range(QUIET_TRIES):
             before = [program.snapshot() for program in self.programs]
             self.flush()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds a cudatrace database against what CUPTI counted in the same processes.
+"""Compares a cudatrace database with CUPTI's counts in the same processes.
 
 run.py calls check_activity(), check_calls() and check_database(). By hand, on files that `run.py --out` kept:
 
@@ -14,11 +14,11 @@ import re
 import sqlite3
 import sys
 
-# The kinds that CUPTI and cudatrace both name in every case; the rest is compared, but only warned of.
+# Kinds that CUPTI and cudatrace both name in every case. Differences in other kinds are only warnings.
 FIRM_KINDS = ("HtoD", "DtoH", "DtoD")
 
-# Driver functions that CUPTI's callbacks do not count in full: it is told nothing of cuGetExportTable, is not yet
-# up at the first few, and is down already at the last two.
+# Driver functions that CUPTI's callbacks do not count in full. CUPTI gets no callback for cuGetExportTable. It is not yet up at
+# cuGetProcAddress, cuInit and cuDriverGetVersion, and is already down at cuLibraryUnload and cuDevicePrimaryCtxRelease.
 UNCOUNTED = {
     "cuGetExportTable",
     "cuGetProcAddress",
@@ -30,14 +30,14 @@ UNCOUNTED = {
     "cuDevicePrimaryCtxRelease_v2",
 }
 
-# Runtime functions that the compiler calls and programs do not: CUPTI counts them, the hook leaves them alone.
+# Runtime functions called by the compiler's code and not by programs. CUPTI counts them, the hook does not trace them.
 UNTRACED_RUNTIME = re.compile(r"__cuda")
 
 ROWS_SHOWN = 15
 
 
 class Report:
-    """Collects results and prints each as it comes."""
+    """Collects results and prints each at once."""
 
     def __init__(self, out=sys.stdout):
         self.out = out
@@ -51,7 +51,7 @@ class Report:
         self._line(f"== {section}")
 
     def check(self, ok, what, detail=()):
-        """Counts one result. `detail` lines are shown when it failed."""
+        """Counts one result. Prints the lines of `detail` if it failed."""
         if ok:
             self.passed += 1
             self._line(f"  ok    {what}")
@@ -71,7 +71,7 @@ class Report:
         self._detail(detail)
 
     def finish(self):
-        """Prints the last line; returns the exit status."""
+        """Prints the last lines. Returns the exit status."""
         for failure in self.failures:
             self._line(f"failed: {failure}")
         self._line(f"{self.passed} passed, {self.failed} failed")
@@ -86,11 +86,11 @@ class Report:
 
 
 class Truth:
-    """Holds the counts that cupti_truth.c wrote for one or more processes."""
+    """The counts that cupti_truth.c wrote for one or more processes."""
 
     def __init__(self):
         self.kernels = collections.Counter()  # mangled -> count, graph launches included
-        self.graph_kernels = collections.Counter()  # the same, of graph launches alone
+        self.graph_kernels = collections.Counter()  # the same, of graph launches only
         self.copies = collections.Counter()  # (kind, async) -> count
         self.copied_bytes = collections.Counter()
         self.graph_copies = 0
@@ -99,8 +99,8 @@ class Truth:
         self.graph_sets = 0
         self.calls = collections.Counter()  # driver function -> count
         self.runtime = collections.Counter()  # function of a shared libcudart -> count
-        self.runtime_static = collections.Counter()  # … of a libcudart that is linked into something else
-        self.problems = []  # why it cannot be trusted
+        self.runtime_static = collections.Counter()  # the same, of a libcudart that is linked into a library
+        self.problems = []  # reasons not to trust the counts
 
     def read(self, path):
         complete = False
@@ -123,7 +123,7 @@ class Truth:
         elif kind == "graph_kernel":
             self.graph_kernels[value[0]] += int(value[1])
         elif kind in ("copy", "graph_copy"):
-            # `copy` holds the copies of graph launches too, `graph_copy` those alone: what stays is the rest.
+            # `copy` includes the copies of graph launches, and `graph_copy` has only these. Keep the difference.
             sign = 1 if kind == "copy" else -1
             key = (value[0], int(value[1] == "async"))
             self.copied_bytes[key] += sign * int(value[2])
@@ -150,14 +150,14 @@ class Truth:
 
 
 def open_database(path):
-    """Read-only, as the daemon is the only writer."""
+    """Opens it read-only. Only the daemon writes."""
     if not os.path.exists(path):
         raise sqlite3.OperationalError(f"no database {path}")
     return sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
 
 
 def match_processes(report, database, truth_paths):
-    """Reads the truth of each process in the database; returns its process ids and one Truth for all of them."""
+    """Reads the truth of each process in the database. Returns their process ids, and one Truth for all of them."""
     processes = collections.defaultdict(list)
     for process_id, pid in database.execute("SELECT process_id, pid FROM processes"):
         processes[pid].append(process_id)
@@ -169,7 +169,7 @@ def match_processes(report, database, truth_paths):
             f"{sum(alone.calls.values())} calls by CUPTI"
         if pid in processes:
             matched += processes.pop(pid)
-            # CUPTI's functions also fail in a process that made no context. One that did more shows in the counts.
+            # CUPTI's functions also fail in a process without a context. A process that did more shows in the counts.
             if alone.saw_nothing() and alone.problems:
                 report.warn(f"pid {pid}: CUPTI saw nothing", alone.problems)
             else:
@@ -192,7 +192,7 @@ def marks(values):
 
 
 def differences(ours, theirs):
-    """Rows `name: cudatrace, CUPTI, difference` for what is not equal, the largest first."""
+    """Returns rows (name, cudatrace, CUPTI) for unequal counts, the largest difference first."""
     names = [name for name in set(ours) | set(theirs) if ours.get(name, 0) != theirs.get(name, 0)]
     names.sort(key=lambda name: (-abs(ours.get(name, 0) - theirs.get(name, 0)), str(name)))
     return [(name, ours.get(name, 0), theirs.get(name, 0)) for name in names]
@@ -208,7 +208,7 @@ def table(rows):
 
 
 class Launches:
-    """The launches of the given processes that succeeded, and the graphs they replayed."""
+    """Successful launches of the given processes, and the graphs that they replayed."""
 
     def __init__(self, database, processes):
         self.direct = collections.Counter()  # mangled -> executed at once
@@ -254,9 +254,9 @@ def check_kernels(report, database, processes, truth, expected=None):
 
 
 def check_copies(report, database, processes, truth):
-    """Copies that were made at once. A captured one is none, and what a graph copies is CUPTI's to know."""
+    """Checks copies that were executed at once. A captured copy is not executed, and only CUPTI knows a graph's copies."""
     count, size = collections.Counter(), collections.Counter()
-    # CUPTI has no record of a copy of nothing.
+    # CUPTI has no record of a copy of 0 bytes.
     for kind, is_async, copies, copied in database.execute(
             f"""SELECT kind, async, count(*), sum(bytes) FROM copies
                  WHERE process_id IN ({marks(processes)}) AND NOT captured AND bytes IS NOT 0
@@ -268,7 +268,7 @@ def check_copies(report, database, processes, truth):
     def total(counter, kind):
         return sum(value for (name, _), value in counter.items() if name == kind)
 
-    # A copy by unified addresses names no direction; where the sums agree, only its label is missing.
+    # A copy by unified addresses has no direction. If the sums agree, only its label is missing.
     unlabelled = total(count, "unknown") and sum(count.values()) == sum(truth.copies.values()) and \
         sum(size.values()) == sum(truth.copied_bytes.values())
     others = {kind for kind, _ in list(count) + list(truth.copies)} - set(FIRM_KINDS)
@@ -300,12 +300,12 @@ def check_sets(report, database, processes, truth):
 
 
 def without_form(name):
-    """A runtime function's name as CUPTI has it: CUDA 11 and 12 export some as _v2 or _v3 of it."""
+    """Returns a runtime function's name as in CUPTI. CUDA 11 and 12 export some functions as _v2 or _v3 of the name."""
     return re.sub(r"_v\d(?=_ptsz$|$)", "", name)
 
 
 def runtime_calls(database, processes):
-    """CUPTI, which is loaded inside the first runtime call, is told of that one too."""
+    """Returns the runtime calls by function. CUPTI is loaded inside the first of them, and counts that, too."""
     counts = collections.Counter()
     for name, calls in database.execute(
             f"SELECT name, sum(calls) FROM totals WHERE layer = 'runtime' AND process_id IN ({marks(processes)}) "
@@ -315,7 +315,7 @@ def runtime_calls(database, processes):
 
 
 def check_runtime_calls(report, database, processes, truth, strict):
-    """Calls of shared libcudarts by function."""
+    """Compares the calls of shared libcudarts by function."""
     ours = runtime_calls(database, processes)
     theirs = collections.Counter()
     for name, count in truth.runtime.items():
@@ -337,7 +337,7 @@ def check_runtime_calls(report, database, processes, truth, strict):
 
 
 def check_calls(report, database, truth_paths, strict):
-    """Driver and runtime calls by function, against CUPTI's callbacks."""
+    """Compares driver and runtime calls by function with CUPTI's callbacks."""
     processes, truth = match_processes(report, database, truth_paths)
     ours = dict(database.execute(
         f"""SELECT name, sum(calls) FROM totals
@@ -358,7 +358,7 @@ def check_calls(report, database, truth_paths, strict):
 
 
 def check_activity(report, database, truth_paths, expected_kernels=None):
-    """Kernels, copies and sets, against CUPTI's activity records."""
+    """Compares kernels, copies and sets with CUPTI's activity records."""
     processes, truth = match_processes(report, database, truth_paths)
     check_kernels(report, database, processes, truth, expected_kernels)
     check_copies(report, database, processes, truth)
@@ -366,13 +366,13 @@ def check_activity(report, database, truth_paths, expected_kernels=None):
 
 
 def document_query(heading):
-    """The query that docs/sql.md has under a heading."""
+    """Returns the query under a heading of docs/sql.md."""
     text = (pathlib.Path(__file__).resolve().parents[2] / "docs/sql.md").read_text()
     return text.partition(f"## {heading}\n")[2].partition("```sql\n")[2].partition("```")[0]
 
 
 def check_layers(report, database):
-    """A range, a runtime call, a driver call and an ioctl, each inside the one before, in one query."""
+    """Checks that one query shows a range, a runtime call, a driver call and an ioctl, each inside the previous one."""
     rows = database.execute(document_query("What does each range make the driver ask of the kernel?")).fetchall()
     report.check(rows, f"range, runtime call, driver call, ioctl: {len(rows)} combinations, nested by depth")
     for row in rows[:5]:
@@ -384,7 +384,7 @@ def scalar(database, query):
 
 
 def check_sums(report, database):
-    """Nothing is lost, and each call is there once, in its order."""
+    """Checks that nothing is lost, and that each call is there once, in order of return."""
 
     calls = scalar(database, "SELECT count(*) FROM calls")
     report.check(calls > 0, f"the database holds {calls} calls of {scalar(database, 'SELECT count(*) FROM processes')} processes")
@@ -414,7 +414,7 @@ def check_sums(report, database):
 
 
 def check_database(report, database):
-    """Checks what must hold in any database, whatever was traced."""
+    """Checks the conditions that hold for any database."""
     check_sums(report, database)
     open_calls = database.execute("SELECT process_id, tid, name FROM open_calls JOIN processes USING (process_id)"
                                   " WHERE state = 'exited'").fetchall()

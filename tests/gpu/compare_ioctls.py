@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the ioctl layer of a database against what the kernel counted (ioctl_truth.c), process by process.
+"""Compares the ioctl layer of a database with the kernel's count (ioctl_truth.c), process by process.
 
 run.py calls check_ioctls(). By hand, on files that `run.py --out` kept:
 
@@ -18,14 +18,14 @@ CONTROL, ALLOC, TRANSFER = 0x2A, 0x2B, 0xD3
 
 
 def read_names(path=NAMES):
-    """{name: ("escape" or "uvm", number)}"""
+    """Returns {name: ("escape" or "uvm", number)}."""
     with open(path, encoding="utf-8") as lines:
         rows = re.findall(r"^IOCTL\((ESCAPE|UVM), (0x[0-9a-f]+), \w+, (\w+)\)", lines.read(), re.M)
     return {name: (space.lower(), int(number, 16)) for space, number, name in rows}
 
 
 def request_of(file, request):
-    """Returns how the hook reads a request: ("escape", number), ("uvm", number), ("modeset", 0) or None."""
+    """Classifies a request as the hook does. Returns ("escape", number), ("uvm", number), ("modeset", 0) or None."""
     is_escape = request >> 8 & 0xFF == ord("F")
     is_uvm = 0 < request <= 2047 or request in (0x30000001, 0x30000002)
     if is_escape and file in ("control", "?"):
@@ -38,10 +38,10 @@ def request_of(file, request):
 
 
 def function_of(name, names):
-    """The same for the name of a function of the trace; the number is None where the name does not tell it."""
+    """Returns the same for a function's name in the trace. The number is None if the name does not have it."""
     if name in names:
         return names[name]
-    if name.startswith("NVKMS"):  # all by one request
+    if name.startswith("NVKMS"):  # one request for all
         return "modeset", 0
     space, _, number = name.partition(" ")
     if space in ("RM_CONTROL", "RM_ALLOC"):
@@ -54,7 +54,7 @@ def function_of(name, names):
 class Truth:
     def __init__(self, path):
         self.calls = collections.defaultdict(collections.Counter)  # pid -> {(space, number): calls}
-        self.others = 0  # on files that are not the driver's
+        self.others = 0  # requests on files that are not the driver's
         self.method = "?"
         self.problems = []
         complete = False
@@ -105,7 +105,7 @@ def check_ioctls(report, database, truth_path):
     report.check(not unequal, f"ioctls of {len(pids)} processes: {total}; the kernel counted {wanted} "
                  f"(and {truth.others} on other files)", unequal[:compare.ROWS_SHOWN])
 
-    # A transfer stands in the trace under what it carries, and what has no row of its own under none.
+    # The trace names a transfer after the request that it carries. Requests without a row of their own have no number.
     wrong, hidden = [], 0
     for pid in pids:
         hidden += truth.calls[pid][("escape", TRANSFER)]

@@ -1,28 +1,29 @@
 /*
- * Counts what CUPTI saw, independently: run.py holds a trace against it.
+ * Counts kernels, copies, sets and calls with CUPTI, independently of cudatrace. run.py compares a trace with
+ * these counts.
  *
  * The driver loads this library into a process through CUDA_INJECTION64_PATH and calls InitializeInjection()
  * during cuInit. It counts kernels, copies and sets from CUPTI's activity records and, with
  * CUPTI_TRUTH_CALLBACKS=1, entries of driver and runtime functions from CUPTI's callback API. At exit it
  * writes $CUPTI_TRUTH_OUT.<pid>, tab-separated:
  *
- * - kernel MANGLED COUNT: every kernel that ran, those of graph launches included
- * - graph_kernel MANGLED COUNT: of these, the ones that a graph launch ran
- * - copy KIND sync|async BYTES COUNT: kinds as in the view `copies`, those of graph launches included
+ * - kernel MANGLED COUNT: every kernel that ran, including the kernels of graph launches
+ * - graph_kernel MANGLED COUNT: only the kernels of graph launches
+ * - copy KIND sync|async BYTES COUNT: kinds as in the view `copies`, including the copies of graph launches
  * - graph_copy KIND sync|async BYTES COUNT
  * - memset sync|async BYTES COUNT
  * - graph_memset sync|async BYTES COUNT
- * - call FUNCTION COUNT: of the driver; with CUPTI_TRUTH_CALLBACKS=1 alone, as are the next two
+ * - call FUNCTION COUNT: of the driver; this and the next two only with CUPTI_TRUTH_CALLBACKS=1
  * - runtime FUNCTION COUNT: of a shared libcudart
- * - runtime_static FUNCTION COUNT: of a copy that is linked into something else, as cuBLAS and cuDNN have one
- * - dropped COUNT: activity records that CUPTI lost; run.py refuses a truth with any
- * - error FUNCTION CODE: a CUPTI function that failed; refused likewise
+ * - runtime_static FUNCTION COUNT: of a copy that is linked into a library, as in cuBLAS and cuDNN
+ * - dropped COUNT: activity records that CUPTI lost; run.py refuses any count but 0
+ * - error FUNCTION CODE: a CUPTI function that failed; run.py refuses this, too
  * - end
  *
- * A program that wants to know in between calls cupti_truth_snapshot(), which it finds by dlopen() of the
+ * A program can get the counts earlier: it calls cupti_truth_snapshot(), which it finds by dlopen() of the
  * same path.
  *
- * It makes no CUDA call of its own and writes nothing to the program's streams.
+ * This library makes no CUDA call of its own and writes nothing to the program's streams.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -58,7 +59,7 @@ typedef CUpti_ActivityMemset4 set_record;
 enum {
     BUFFER_BYTES = 8 << 20,
     RECORD_ALIGN = 8,
-    CALLBACK_IDS = 4096, /* CUDA 13.0 has 807; the last one here collects all above it. */
+    CALLBACK_IDS = 4096, /* CUDA 13.0 has 807; the last entry counts all higher ids. */
     FRAMES_MAX = 64,
     RUNTIMES_MAX = 16,
     PATH_BYTES = 4096,
@@ -82,8 +83,8 @@ static const char *const transfer_names[TRANSFER_KINDS] = {
     [HTOH] = "HtoH", [PTOP] = "PtoP", [UNKNOWN] = "unknown",
 };
 
-/* Everything below is guarded by `lock`, but for the call counts, which are atomic. Activity buffers come
- * back on CUPTI's own thread. */
+/* `lock` guards everything below, except the call counts, which are atomic. CUPTI returns activity buffers on
+ * its own thread. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kernel_count *kernels; /* Open addressing; kernel_slots is a power of two. */
 static size_t kernel_slots;
@@ -103,10 +104,10 @@ static const CUpti_CallbackDomain call_domains[CALL_KINDS] = {
     CUPTI_CB_DOMAIN_RUNTIME_API,
 };
 static _Atomic uint64_t calls[CALL_KINDS][CALLBACK_IDS];
-/* Asked for at snapshots and at exit, while CUPTI is up: it owns them. */
+/* CUPTI owns the names. They are read at snapshots and at exit, while CUPTI is up. */
 static const char *call_names[CALL_KINDS][CALLBACK_IDS];
 
-/* The address ranges of the shared libcudarts, as of the number of loads in `runtimes_as_of`. */
+/* The address ranges of the shared libcudarts, valid at the number of loads in `runtimes_as_of`. */
 static pthread_rwlock_t runtimes_lock = PTHREAD_RWLOCK_INITIALIZER;
 static uint64_t runtimes_as_of;
 static size_t runtime_count;
@@ -116,7 +117,7 @@ static struct {
 
 static atomic_bool finished; /* Set when at_exit() has flushed for the last time. */
 static bool count_calls;
-static pid_t owner; /* A fork's child inherits the counts and the handlers, and must write nothing. */
+static pid_t owner; /* A fork's child inherits the counts and the handlers, and must not write anything. */
 
 static void note_error(const char *where, int code)
 {
@@ -151,7 +152,7 @@ static struct kernel_count *kernel_slot(struct kernel_count *table, size_t slots
     return &table[at];
 }
 
-/* Returns false when memory ran out; the caller then counts the record as dropped. */
+/* Returns false if memory ran out. The caller then counts the record as dropped. */
 static bool kernel_table_grow(void)
 {
     size_t slots = kernel_slots ? kernel_slots * 2 : 1024;
@@ -275,7 +276,8 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream_id, uin
     free(buffer);
 }
 
-/* The object's soname begins with libcudart: also one that a wheel renamed, libcudart-d0da41ae.so.11.0. */
+/* Checks that the object's soname begins with libcudart. A wheel may have renamed it, as in
+ * libcudart-d0da41ae.so.11.0. */
 static bool is_runtime(const struct dl_phdr_info *object)
 {
     const ElfW(Dyn) *entry = NULL;
@@ -290,7 +292,7 @@ static bool is_runtime(const struct dl_phdr_info *object)
         else if (entry->d_tag == DT_SONAME)
             soname = entry->d_un.d_val;
     }
-    /* glibc has turned DT_STRTAB into an address, but in the kernel's own object. */
+    /* glibc has relocated DT_STRTAB to an address, except in the kernel's own object. */
     return strings && soname && (uintptr_t)strings > object->dlpi_addr &&
            strncmp(strings + soname, "libcudart", strlen("libcudart")) == 0;
 }
@@ -319,7 +321,7 @@ static int visit_object(struct dl_phdr_info *object, size_t size, void *unused)
     return 0;
 }
 
-/* Takes up what was loaded since. */
+/* Updates `runtimes` if objects were loaded since. */
 static void find_runtimes(void)
 {
     uint64_t loads = 0;
@@ -335,7 +337,7 @@ static void find_runtimes(void)
     pthread_rwlock_unlock(&runtimes_lock);
 }
 
-/* CUPTI is called by the libcudart that was entered, so that one is among our callers. */
+/* The libcudart that was entered calls CUPTI, so it is among our callers. */
 static enum call_kind runtime_kind(void)
 {
     void *frames[FRAMES_MAX];
@@ -370,7 +372,7 @@ static void CUPTIAPI callback(void *data, CUpti_CallbackDomain domain, CUpti_Cal
             break;
         if (count_calls)
             count_call(runtime_kind(), id);
-        /* cudaDeviceReset and the end of a context take unflushed records along. */
+        /* cudaDeviceReset and the end of a context discard unflushed records. */
         if (id == CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020)
             cuptiActivityFlushAll(0);
         break;
@@ -401,8 +403,8 @@ static void write_transfers(FILE *out, enum transfer_kind kind, const char *line
     }
 }
 
-/* CUPTI names a runtime function with the version of CUDA in which it came to be:
- * cudaLaunchKernel_ptsz_v7000. The length of the name without. */
+/* Returns the length of the name without its suffix. CUPTI appends the CUDA version that introduced a runtime
+ * function: cudaLaunchKernel_ptsz_v7000. */
 static int name_length(enum call_kind kind, const char *name)
 {
     const size_t length = strlen(name);
@@ -425,7 +427,7 @@ static void write_calls(FILE *out, enum call_kind kind)
     }
 }
 
-/* Writes the whole file under another name first, so that a reader finds all of it or nothing. */
+/* Writes to another name first, so that a reader finds the whole file or nothing. */
 static int write_file(const char *path)
 {
     char partial[PATH_BYTES + 8];
@@ -476,9 +478,9 @@ static void ask_for_names(void)
 }
 
 /*
- * Writes what was counted until now: calls exactly, where no other thread makes any, and of kernels, copies
- * and sets those whose records CUPTI has handed over, for which it is not asked here. 0, or -1. For one
- * thread at a time.
+ * Writes the counts up to now. Calls are exact if no other thread makes any. Of kernels, copies and sets, it
+ * counts the records that CUPTI has handed over, and does not request more. Returns 0, or -1 on failure. For
+ * one thread at a time.
  */
 __attribute__((visibility("default"))) int cupti_truth_snapshot(const char *path);
 
@@ -491,8 +493,8 @@ int cupti_truth_snapshot(const char *path)
 }
 
 /*
- * Registered during cuInit, so after CUPTI's and the driver's own handlers: exit() runs it before theirs,
- * while the records can still be had.
+ * Registered during cuInit, after the handlers of CUPTI and of the driver. exit() runs it before theirs,
+ * while the records are still available.
  */
 static void at_exit(void)
 {
@@ -511,8 +513,8 @@ static void at_exit(void)
 }
 
 /*
- * Runs after every atexit handler, the runtime's unloading of its modules among them. CUPTI may be down by
- * then and is not called; what its callbacks have counted since is added.
+ * Runs after every atexit handler, including the runtime's, which unloads its modules. CUPTI may be down by
+ * then, so this does not call it. Adds the counts of its callbacks since at_exit().
  */
 __attribute__((destructor)) static void at_unload(void)
 {
@@ -539,7 +541,7 @@ int InitializeInjection(void)
                                 CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING));
         if (count_calls) {
             void *frame;
-            backtrace(&frame, 1); /* the first one loads the unwinder */
+            backtrace(&frame, 1); /* the first call loads the unwinder */
             TRY(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API));
             TRY(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API));
         }

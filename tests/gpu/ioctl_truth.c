@@ -1,24 +1,26 @@
-/* The kernel's count of a command's ioctls, to hold a trace against.
+/* Counts a command's ioctls in the kernel, to compare a trace with the counts.
  *
  *   ioctl_truth [--perf | --ptrace] --out FILE COMMAND ARGUMENT…
  *
- * runs the command and all that it starts, and writes lines of fields parted by tabs:
+ * runs the command with all its children, and writes lines of fields separated by tabs:
  *
  *   method  perf | ptrace
  *   ioctl   PID  FILE  REQUEST  COUNT   FILE is control (nvidiactl and nvidiaN), uvm, modeset, other, or ?
- * where it is not known lost    COUNT                       samples that the kernel had no room for end
+ *                                       if it is not known
+ *   lost    COUNT                       samples that the kernel dropped for lack of room
+ *   end
  *
- * The exit status is the command's. Two ways, of which without an option the first that is permitted is
- * taken:
+ * The exit status is the command's. There are two methods. Without an option, the first permitted method is
+ * used:
  *
- * perf reads the tracepoint raw_syscalls:sys_enter, which slows the command little and is the kernel's own
- * word, and knows of the file only its descriptor. It needs tracefs and CAP_PERFMON.
+ * perf reads the tracepoint raw_syscalls:sys_enter. It slows the command little, and the counts are the
+ * kernel's own. It reports a file only as a descriptor. It needs tracefs and CAP_PERFMON.
  *
- * ptrace has a seccomp filter stop the command at each ioctl and at nothing else, and looks the file up while
- * the thread stands still. It needs no privilege. no_new_privs keeps set-uid programs from becoming so.
+ * ptrace uses a seccomp filter that stops the command only at ioctls, and looks up the file while the thread
+ * is stopped. It needs no privilege. no_new_privs disables set-uid programs.
  *
- * Files are told as the hook tells them: by the numbers of /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools and
- * nvidia-modeset, or of those in $CUDATRACE_DEVICES. */
+ * Files are recognized as in the hook: by the device numbers of /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools
+ * and nvidia-modeset, or of the files in $CUDATRACE_DEVICES. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -60,7 +62,7 @@ static void fail(const char *format, ...)
     exit(125);
 }
 
-/* ---- what was counted ---- */
+/* ---- counts ---- */
 
 enum file { FILE_UNKNOWN, FILE_OTHER, FILE_CONTROL, FILE_UVM, FILE_MODESET };
 static const char *const file_names[] = { "?", "other", "control", "uvm", "modeset" };
@@ -127,7 +129,7 @@ static void write_counts(const char *path, const char *method)
 static pid_t command;
 static int command_status;
 
-/* Starts it stopped: it goes on when a byte is written to *go_fd. */
+/* Starts the command stopped. A byte written to *go_fd releases it. */
 static void start(char **argv, bool filtered, int *go_fd)
 {
     int go[2];
@@ -215,7 +217,7 @@ static void count_stopped(pid_t tid)
 {
     struct __ptrace_syscall_info info;
     if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(info), &info) <= 0)
-        return; /* it was killed meanwhile, and the call was not made */
+        return; /* it was killed at the stop, and the call was not made */
     count(process_of(tid), file_of(tid, (int)info.seccomp.args[0]), (uint32_t)info.seccomp.args[1], 1);
 }
 
@@ -257,7 +259,7 @@ struct ring {
     uint64_t bytes;
 };
 
-/* A record of the tracepoint sys_enter. `common` stands for the fields that all tracepoints have. */
+/* A record of the tracepoint sys_enter. `common` covers the fields that all tracepoints have. */
 struct sys_enter {
     uint64_t common;
     int64_t id;
@@ -281,7 +283,8 @@ static int tracepoint_id(void)
     return -1;
 }
 
-/* An event that threads and children inherit has no ring unless it is bound to a processor: one for each. */
+/* An event that threads and children inherit has no ring unless it is bound to a processor. So each processor
+ * has an event. */
 static bool open_ring(struct ring *ring, int id, int cpu, const char *filter)
 {
     struct perf_event_attr attr = {
@@ -346,7 +349,7 @@ static void drain(struct ring *ring)
     __atomic_store_n(&ring->page->data_tail, at, __ATOMIC_RELEASE);
 }
 
-/* Reads the rings until every process has ended; SIGCHLD is blocked but for the time that ppoll() waits. */
+/* Reads the rings until every process has ended. SIGCHLD is unblocked only while ppoll() waits. */
 static void read_rings(struct ring *rings, size_t ring_count)
 {
     struct pollfd *polled = calloc(ring_count, sizeof(*polled));
@@ -369,7 +372,7 @@ static void read_rings(struct ring *rings, size_t ring_count)
         for (size_t i = 0; i < ring_count; i++) {
             drain(&rings[i]);
             if (polled[i].revents & (POLLHUP | POLLERR))
-                polled[i].fd = -1; /* its last process ended; what it left was read */
+                polled[i].fd = -1; /* its last process has ended, and its records were read */
         }
     }
     free(polled);
@@ -380,7 +383,7 @@ static void on_child(int number)
     (void)number;
 }
 
-/* False when it is not permitted; the command has not begun then. */
+/* Returns false if perf is not permitted. The command has not begun then. */
 static bool run_perf(char **argv)
 {
     const int id = tracepoint_id();
@@ -403,7 +406,7 @@ static bool run_perf(char **argv)
     for (int cpu = 0; rings && cpu < processors; cpu++) {
         if (open_ring(&rings[used], id, cpu, filter)) {
             used++;
-        } else if (errno != ENODEV) { /* a processor that is off */
+        } else if (errno != ENODEV) { /* ENODEV: the processor is off */
             const int error = errno;
             close(go_fd); /* the command reads the end and exits */
             waitpid(command, NULL, 0);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Allocations and objects of the real driver that the simulated one does not model: virtual memory, memory of other
-processes, arrays, waits. The program prints what `allocations` and `calls` must say of it, and this holds the trace
-against that.
+"""Tests allocations and objects of the real driver that the simulated driver does not model: virtual memory, memory of other
+processes, arrays, loads of code. The program prints the rows that `allocations` and `module_loads` must have. The test compares
+the trace with them.
 
     memory.py --build build        0 for success, 1 for a failure, 77 where there is no GPU
 """
@@ -60,7 +60,7 @@ def virtual_memory(cu):
     if again.value != memory.value:
         raise Failed("cuMemRetainAllocationHandle gave another handle than cuMemCreate", 0)
     cu("cuMemRelease", memory)
-    held("physical", memory.value, 2 * piece)  # once more to be released
+    held("physical", memory.value, 2 * piece)  # one reference is left
     held("reserved", first, 4 * piece, freed=True)
     held("mapped", first, 2 * piece, memory.value, freed=True)
     held("mapped", second, 2 * piece, memory.value, freed=True)
@@ -110,7 +110,7 @@ def open_memory(cu, text):
     cu("cuIpcCloseMemHandle", word(opened[0]))
     if opened[0] != opened[1]:
         raise Failed("a handle that is open already was opened elsewhere", 0)
-    held("ipc", opened[0], "unknown")  # whose size nobody tells; once more to be closed
+    held("ipc", opened[0], "unknown")  # the driver reports no size; opened once more than closed
 
 
 def run_program(handle):

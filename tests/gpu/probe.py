@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Probes programs in the middle of their work on a real GPU, and compares what is recorded with CUPTI. It needs root.
+"""Probes programs in the middle of their work on a real GPU, and compares the recorded calls with CUPTI. It needs root.
 
-The workloads are those of attach.py. Between two moments at which the program is quiet, each function of the driver was called as often as
-CUPTI's callbacks count. After the probe has ended nothing is recorded. Results are the same to the bit.
+The workloads are the same as in attach.py. Between two quiet moments of a program, each function of the driver must be called as
+often as CUPTI's callbacks count. After the probe has ended nothing is recorded. Results must be the same to the bit.
 
     probe.py --build build                      0 for success, 1 for a failure, 2 for wrong usage, 77 where there is no GPU or CUPTI
     probe.py --simulated build                  the same on the simulated driver, with its own counts in place of CUPTI's

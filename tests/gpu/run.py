@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Traces real CUDA programs on a real GPU and holds the databases against CUPTI. README.md says what is compared.
+"""Traces real CUDA programs on a real GPU and compares the databases with CUPTI. README.md lists the comparisons.
 
-Exits 77, which meson takes for a skip, where there is no GPU or nothing to build CUPTI's side with.
+Exits with 77, which meson shows as a skip, if there is no GPU or if CUPTI's side cannot be built.
 """
 
 import argparse
@@ -26,7 +26,7 @@ SKIP = 77
 HERE = os.path.dirname(os.path.abspath(__file__))
 KEPT_DATABASE_BYTES = 15 << 20
 
-# name; its command as arguments after the build; seconds it may take; how many kernels it runs, where that is known.
+# name; command, as arguments after the build; time limit in seconds; number of kernels that it runs, if known.
 Program = collections.namedtuple("Program", "name command limit_s kernels")
 Outcome = collections.namedtuple("Outcome", "status stdout stderr seconds")
 
@@ -51,7 +51,7 @@ def programs(python, training, built):
     return {program.name: program for program in table}
 
 
-# torch.compile takes minutes and a C compiler: only by name.
+# torch.compile takes minutes and needs a C compiler. It runs only by name.
 DEFAULT_PROGRAMS = ["vectors-static", "vectors-shared", "training", "training-graph", "training-ranges"]
 
 
@@ -76,7 +76,7 @@ def find_nvcc():
 
 
 def find_python():
-    """The python3 that has PyTorch: of the caller's PATH, not the one that meson runs this script with."""
+    """Returns the python3 of the caller's PATH if it has PyTorch. Meson may run this script with another python3."""
     python = shutil.which("python3")
     if python and subprocess.run([python, "-c", "import torch, sys; sys.exit(not torch.cuda.is_available())"],
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=180,
@@ -86,7 +86,7 @@ def find_python():
 
 
 def cuda_roots(nvcc):
-    """Directories that may hold include/ and lib/ of CUDA and CUPTI: toolkits first, then pip's packages."""
+    """Returns directories that may hold include/ and lib/ of CUDA and CUPTI: toolkits first, then pip's packages."""
     toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
     if nvcc:
         toolkits += [os.path.dirname(os.path.dirname(path)) for path in (nvcc, os.path.realpath(nvcc))]
@@ -131,7 +131,7 @@ def find_cupti(nvcc):
 
 
 def build_together(commands, limit_s):
-    """Runs the compilers at the same time; returns {name: their output} of those that failed."""
+    """Runs the compilers at the same time. Returns {name: output} of those that failed."""
     running = {name: subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                for name, command in commands.items()}
     failed = {}
@@ -186,10 +186,10 @@ def build_all(report, into):
 
 
 def run_process(command, env, limit_s):
-    """Runs it in a process group of its own and kills that at the limit: status is then None."""
+    """Runs a command in its own process group, and kills the group at the limit. The status is then None."""
     begun = time.monotonic()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        # Files and not pipes: a daemon that outlives the command would hold a pipe open.
+        # Files, not pipes, because a daemon that outlives the command would hold a pipe open.
         process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                    start_new_session=True)
         try:
@@ -208,13 +208,13 @@ def plain_environment(scratch):
     env = {name: value for name, value in os.environ.items()
            if name == "CUDATRACE_WAY" or
            (name != "LD_PRELOAD" and not name.startswith(("CUDATRACE_", "CUDA_INJECTION", "CUPTI_TRUTH")))}
-    # One cache for all runs of torch.compile, so that all but the first find the same kernels in it.
+    # All runs of torch.compile share a cache, so that all but the first find the same kernels in it.
     env.update(PYTHONHASHSEED="0", TORCHINDUCTOR_CACHE_DIR=f"{scratch}/inductor", TRITON_CACHE_DIR=f"{scratch}/triton")
     return env
 
 
 def own_lines(stderr):
-    """The standard error without what cudatrace itself said there."""
+    """Returns the standard error without cudatrace's own lines."""
     return b"".join(line for line in stderr.splitlines(keepends=True) if not line.startswith(b"cudatrace"))
 
 
@@ -228,7 +228,7 @@ def describe(outcome):
 
 
 class Bench:
-    """Holds what every run needs: the tools, the CUPTI library, a scratch directory and the directory for results that are kept."""
+    """State that every run needs: the tools, the CUPTI library, a scratch directory and the directory for kept results."""
 
     def __init__(self, report, options, scratch, truth_library, ioctl_truth=None):
         self.report = report
@@ -239,7 +239,7 @@ class Bench:
         self.cudatrace = os.path.join(os.path.abspath(options.build), "tools", "cudatrace")
 
     def ask_for_functions(self):
-        """Every question that libcudart asks cuGetProcAddress, with the hook and without."""
+        """Makes every query that libcudart makes to cuGetProcAddress, with the hook and without."""
         self.report.begin("cuGetProcAddress")
         hook = os.path.join(os.path.abspath(self.options.build), "hook", "libcudatrace.so")
         asked = run_process([sys.executable, f"{os.path.dirname(HERE)}/hook/procaddress.py", hook],
@@ -248,7 +248,8 @@ class Bench:
         self.report.check(asked.status == 0, said[-1] if said else "no answer", said[-12:])
 
     def ask_doctor(self):
-        """The real driver and its devices are as `cudatrace doctor` says, and the hook knows all of its functions."""
+        """Checks that `cudatrace doctor` finds the real driver and its devices, and that nothing would be missed. Lists the
+        functions that the hook does not know."""
         self.report.begin("doctor")
         asked = run_process([self.cudatrace, "doctor", "--db", f"{self.scratch}/doctor.db", "--session", "gpu-doctor"],
                             plain_environment(self.scratch), 120)
@@ -288,8 +289,8 @@ class Bench:
             self.run_traced(program, mode, untraced, comparable, env)
 
     def settle(self, program, untraced, env):
-        """Runs untraced until two runs in a row are the same: the first may have filled caches, and said so. Returns the last
-        run and whether it is one to compare with."""
+        """Runs untraced until two successive runs are the same, because the first may fill caches and report that. Returns the
+        last run, and whether traced runs can be compared with it."""
         for number in range(2):
             again = run_process(program.command, env, program.limit_s)
             self.keep_output(program, "untraced-again" if number == 0 else "untraced-third", again)
@@ -300,8 +301,8 @@ class Bench:
         return untraced, False
 
     def run_traced(self, program, mode, untraced, comparable, env):
-        """`alone` is cudatrace by itself, `activity` adds CUPTI's records, `calls` its callbacks as well, and `ioctls`
-        has the kernel count beside it."""
+        """`alone` runs only cudatrace, `activity` adds CUPTI's records, and `calls` adds its callbacks as well. In `ioctls`, the
+        kernel counts ioctls instead."""
         beside = {"alone": "", "ioctls": ", the kernel counting its ioctls"}.get(mode, f", CUPTI's {mode}")
         self.report.begin(f"{program.name}, traced{beside}")
         database = f"{self.scratch}/{program.name}.{mode}.db"
@@ -318,7 +319,7 @@ class Bench:
         traced = run_process([self.cudatrace, "run", "--db", database, "--session", session, "--", *command],
                              env, program.limit_s)
         if traced.status is None:
-            # The daemon left the group that was killed; this stops that of this session alone.
+            # The daemon has left the killed group. Stop only this session's daemon.
             run_process([self.cudatrace, "stop", "--db", database, "--session", session], env, 30)
         self.keep_output(program, mode, traced)
         self.compare_results(untraced, traced, comparable)
@@ -373,7 +374,7 @@ class Bench:
         if pages * page_bytes >= KEPT_DATABASE_BYTES:
             self.report.note(f"database of {pages * page_bytes >> 20} MiB not kept")
             return
-        # A copy by SQLite takes along what still stands in the write-ahead log.
+        # SQLite's backup includes the rows that are still in the write-ahead log.
         with contextlib.closing(sqlite3.connect(f"{self.options.out}/{program.name}.{mode}.db")) as kept:
             database.backup(kept)
 
@@ -396,7 +397,7 @@ def parse_arguments():
 
 
 class Tee:
-    """Standard output that is also kept as report.txt."""
+    """Prints to standard output and to report.txt."""
 
     def __init__(self, path):
         self.file = open(path, "w", encoding="utf-8")

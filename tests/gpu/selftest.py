@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the comparison itself, on databases and truths made by hand: no GPU, no CUDA, no daemon."""
+"""Tests the comparison itself, on databases and truths made by hand, without GPU, CUDA or daemon."""
 
 import contextlib
 import io
@@ -207,7 +207,7 @@ class ComparisonTest(unittest.TestCase):
         self.assert_one_failure("driver calls by function: 4 differ")
 
     def runtime(self, lines, strict=True):
-        """check_calls() where all driver calls agree."""
+        """Runs check_calls() with driver calls that all agree."""
         with open(self.truth_path, "w", encoding="utf-8") as file:
             for name, calls in self.trace.database.execute(
                     "SELECT name, count(*) FROM calls WHERE layer = 'driver' GROUP BY 1"):
@@ -293,7 +293,7 @@ end
 
 
 class AttachTest(unittest.TestCase):
-    """What attach.py makes of counts between two moments."""
+    """Tests how attach.py compares the counts of two moments."""
 
     THEIRS = {"cuLaunchKernel": 10, "cuMemAlloc_v2": 2, "cuMemGetAttribute": 3}
 
@@ -334,7 +334,7 @@ class AttachTest(unittest.TestCase):
 
 
 class IoctlTest(unittest.TestCase):
-    """The comparison of the ioctl layer with the kernel's count."""
+    """Tests the comparison of the ioctl layer with the kernel's count."""
 
     def setUp(self):
         self.database = sqlite3.connect(":memory:")
@@ -395,7 +395,7 @@ class IoctlTest(unittest.TestCase):
         self.assertIn("trusted", self.failures("method\tperf\nlost\t0\nend\n")[0])
 
 
-# Stands in for `cudatrace run --db DB --session NAME -- COMMAND`: makes the database and the truth that it is given.
+# Replaces `cudatrace run --db DB --session NAME -- COMMAND`. Copies a given database and truth, and runs COMMAND.
 FAKE_CUDATRACE = f"""#!{sys.executable}
 import os, shutil, subprocess, sys
 at = sys.argv.index("--")
@@ -408,7 +408,7 @@ sys.exit(subprocess.run(sys.argv[at + 1:] + os.environ.get("FAKE_ARGUMENTS", "")
 
 
 class BenchTest(unittest.TestCase):
-    """run.py's way through one program, with `cudatrace` replaced."""
+    """Tests run.py on one program, with `cudatrace` replaced."""
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()

@@ -1,5 +1,5 @@
-"""ioctl_truth counts what the kernel sees of a program, and the trace of the same run agrees: on the simulated devices,
-whose files are real and refuse every request."""
+"""Tests that the trace of a program agrees with ioctl_truth's count in the same run. Uses simulated devices. Their files are
+real and refuse every request."""
 import os
 import sys
 
@@ -32,7 +32,7 @@ with Session() as s:
     equal(s.value("SELECT count(DISTINCT process_id) FROM totals WHERE layer = 'ioctl'"), 3, "processes with ioctls")
     s.check_identity()
 
-    # A program that fails, and what it fails with, come through.
+    # ioctl_truth passes on the status or the signal of a failing program.
     equal(s.run(TRUTH, "--ptrace", "--out", out, "sh", "-c", "exit 7", env=env, status=None).returncode, 7, "its status")
     equal(s.run(TRUTH, "--ptrace", "--out", out, "sh", "-c", "kill -TERM $$", env=env, status=None).returncode, 128 + 15,
           "its status after a signal")

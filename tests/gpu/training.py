@@ -2,11 +2,11 @@
 """A PyTorch training loop that does the same work, to the bit, each time it runs on one machine.
 
 It prints the last loss and a hash of the trained parameters, so that run.py can compare a traced run with an
-untraced one. Batches come from forked DataLoader workers and a pinning thread: a tracer meets children that
-inherited its state, and a second thread that calls CUDA. With --graph a CUDA graph is captured and replayed;
-with --compile the model goes through torch.compile, so Triton loads modules of its own. With --ranges each step
-and its phases are ranges of NVTX: under `cudatrace run` the views `ranges` and `calls` must have steps x 4 of
-them, the forward range of a step within the step, and its launches within the range.
+untraced one. Batches are made by forked DataLoader workers and a pinning thread. A tracer must handle children that
+inherited its state, and a second thread that calls CUDA. With --graph, it captures a CUDA graph and replays it. With
+--compile, it compiles the model with torch.compile, so that Triton loads modules of its own. With --ranges, each step and its
+phases are ranges of NVTX. Under `cudatrace run`, the views `ranges` and `calls` must have steps x 4 of them. The
+forward range of a step must be within the step, and its launches within the range.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import contextlib
 import hashlib
 import os
 
-# cuBLAS reads it when it is first used; without it two runs may differ.
+# cuBLAS reads this at its first use. Without it two runs may differ.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import torch
@@ -26,7 +26,7 @@ REPLAYS = 50
 
 
 class Batches(torch.utils.data.Dataset):
-    """Batch number i is a function of i alone, whichever worker makes it."""
+    """Batch i depends only on i, whichever worker makes it."""
 
     def __init__(self, count):
         self.count = count
@@ -42,7 +42,7 @@ class Batches(torch.utils.data.Dataset):
 
 
 class Net(nn.Module):
-    """Layers whose backward passes have deterministic kernels: no pooling by maximum, no interpolation."""
+    """Layers whose backward passes have deterministic kernels: no max pooling, no interpolation."""
 
     def __init__(self):
         super().__init__()
@@ -60,7 +60,7 @@ class Net(nn.Module):
 def digest(tensors):
     total = hashlib.sha256()
     for tensor in tensors:
-        # By way of a list, since PyTorch may be installed without NumPy.
+        # Convert to a list, because PyTorch may be installed without NumPy.
         total.update(bytes(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).tolist()))
     return total.hexdigest()
 
@@ -107,7 +107,7 @@ def replay_graph(device):
         inner = values
         for _ in range(5):
             inner = torch.tanh(inner @ weight) + 0.25
-        # Written by a kernel and not by copy_(), so that the graph holds kernels alone.
+        # mul() writes with a kernel, unlike copy_(), so that the graph holds only kernels.
         torch.mul(inner, 0.5, out=values)
 
     # cuBLAS makes its handle and workspace here, outside the capture.

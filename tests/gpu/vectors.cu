@@ -1,10 +1,10 @@
 /*
- * A program that uses the CUDA runtime in most ways a tracer has to understand: copies of every direction,
- * two streams, sets, a thousand launches of C++ kernels, a cooperative launch, launch attributes, a captured
- * graph and a launch that fails.
+ * Uses the CUDA runtime in most ways that a tracer must handle: copies in every direction, two streams, sets,
+ * a thousand launches of C++ kernels, a cooperative launch, launch attributes, a captured graph and a launch
+ * that fails.
  *
- * It checks every result on the host and prints checksums that are the same on every run and every machine,
- * so that run.py can compare a traced run with an untraced one byte for byte. All arithmetic is on unsigned
+ * Checks every result on the host and prints checksums that are the same on every run and every machine, so
+ * that run.py can compare a traced run with an untraced one byte for byte. All arithmetic uses unsigned
  * integers.
  */
 #include <cooperative_groups.h>
@@ -72,7 +72,7 @@ __global__ void stir(uint32_t *to, uint32_t with)
 
 } // namespace mixing
 
-/* Every block reads what others wrote before the barrier, which only holds if all of them run at once. */
+/* Every block reads values that others wrote before the barrier. This only works if all blocks run at once. */
 __global__ void cooperative_swap(uint32_t *to, uint32_t *scratch, uint32_t n)
 {
     cooperative_groups::grid_group all = cooperative_groups::this_grid();
@@ -103,7 +103,7 @@ static uint32_t checksum(const vector &values)
     return sum;
 }
 
-/* Compares with what the host computed and prints one `name=checksum` of the line. */
+/* Compares with the host's result and prints one `name=checksum` of the line. */
 static void report(const char *name, const vector &got, const vector &expected)
 {
     if (got != expected) {

@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""Writes the calls of arguments.c: each function of a signatures file with arguments that its entry point can tell apart.
+"""Writes the calls of arguments_driver.c and arguments_runtime.c: each function of a signatures file, with arguments that its
+entry point can distinguish.
 
-    arguments_calls.py signatures.def driver_api.def OUTPUT.c
+    arguments_calls.py signatures.def driver_api.def OUTPUT.h
 """
 import pathlib
 import re
 import sys
 
 TYPES = {"p": "void *", "l": "uint64_t", "i": "uint32_t", "h": "uint16_t", "c": "uint8_t", "f": "float", "d": "double"}
-# Structs by value: bytes and the type of which they are made.
+# Structs by value: bytes, and the type of their words.
 STRUCTS = {"L": (8, "uint64_t"), "D": (12, "uint32_t"), "F": (20, "uint32_t"), "E": (24, "uint64_t"),
            "P": (32, "uint64_t"), "S": (64, "uint64_t"), "G": (280, "uint64_t")}
 TYPES |= {letter: f"struct bytes{size}" for letter, (size, _) in STRUCTS.items()}
 
 
-# Decoders that look at what a pointer leads to although the call failed: at the argument of this number, since the
-# driver came to read it (inspected() in hook/decode/decode.h).
+# Decoders that follow a pointer although the call failed: the argument with this number, which the driver read before it
+# failed (inspected() in hook/decode/decode.h).
 INSPECTED = {"copy_2d": 0, "copy_3d": 0, "launch_ex": 0, "array_create": 1}
 
 
@@ -24,7 +25,7 @@ def inspected(decoder):
 
 
 def value(letter, place, seed, readable=False):
-    """An argument: pointers that arguments.c chooses, the rest pseudo-random."""
+    """Returns an argument: a pointer into memory that arguments_driver.c chooses, or a pseudo-random number."""
     bits = (seed * 0x9E3779B97F4A7C15 + (place + 1) * 0xBF58476D1CE4E5B9) & (2**64 - 1)
     if letter == "p":
         return f"{'readable' if readable else 'pointers'} + {(bits % 1024) * 64}"

@@ -1,11 +1,11 @@
-/* Calls every driver function twice (a first call takes the hook's slow way, a second the short one), and
- * prints what its entry point in the simulated driver saw: name, result, checksum of all arguments,
- * misaligned. arguments.py compares the output with and without the hook, and that of one architecture with
- * another's. Then the same for a function that no table knows, which sees all that can carry an argument.
- * Each call is held to what a function has to leave as it was.
+/* Calls every driver function twice: the first call takes the hook's slow path, the second the short one.
+ * Prints what the entry point in the simulated driver saw: name, result, checksum of all arguments,
+ * misaligned. arguments_driver.py compares the output with and without the hook, and between architectures.
+ * Then does the same with a function that no table has, which keeps all registers and stack words that can
+ * carry an argument. Checks after each call that the function preserved the registers that it must.
  *
- * Pointers lead into a buffer of zeros. With "wild" they lead nowhere, but for those that a decoder may
- * follow after a failure; with "nowhere" not even those. With "small" numbers are 1, so that counts are true.
+ * Pointers point into a buffer of zeros. With "wild" they point to no memory, except those that a decoder may
+ * follow after a failure; with "nowhere" those do too. With "small" numbers are 1, so that counts are true.
  */
 #include "guard.h"
 #include "simcuda_verify.h"
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* At a fixed place, so that pointers are the same in every process. */
+/* At a fixed address, so that pointers are the same in every process. */
 static uint8_t *const buffer = (uint8_t *)UINT64_C(0x200000000000);
 enum { BUFFER_BYTES = 128 * 1024 };
 
@@ -52,7 +52,7 @@ static void report(const char *name, int result)
     const char *seen = "";
     uint64_t checksum = 0;
     int misaligned = -1;
-    /* The hook's own look-ups come behind the call. */
+    /* The hook's own look-ups come after the call. */
     unsigned int back = 0;
     while (back < SIMCUDA_PAST_CALLS && simcuda_past_call(back, &seen, &checksum, &misaligned) == 0 &&
            strcmp(seen, name) != 0)
@@ -77,7 +77,7 @@ enum { REGISTERS = 8 };
 #define MORE_TYPES uint64_t, uint64_t,
 #define MORE_WORDS WORD(22), WORD(23),
 #endif
-/* As many as the hook passes on for a function whose signature it does not know. */
+/* The number that the hook passes on for a function whose signature it does not know. */
 enum { STACK_WORDS = 16 };
 
 typedef uint64_t vector __attribute__((vector_size(16)));
@@ -99,8 +99,8 @@ static void check_word(const char *what, int i, uint64_t seen, uint64_t wanted)
     }
 }
 
-/* Not by RTLD_DEFAULT: only of the driver's own handle does the hook know that what it does not know is the
- * driver's. */
+/* Calls the unknown function by the driver's own handle, not by RTLD_DEFAULT. Only for that handle does the
+ * hook know that an unknown name belongs to the driver. */
 static void call_unknown(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);

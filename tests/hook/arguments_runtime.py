@@ -1,5 +1,5 @@
-"""Every function through its stub, as the driver sees it: the same arguments, stack alignment and results as without the
-hook, while it records and while it is dormant."""
+"""Calls every function through its stub. The runtime must see the same arguments and stack alignment as without the hook. The
+program must get the same results. This holds while the hook records and while it is dormant."""
 import collections
 import pathlib
 import sys
@@ -24,7 +24,7 @@ with Session() as s:
     # The compiler turns <<<…>>> into __cudaLaunchKernel, which is recorded as cudaLaunchKernel.
     wanted = collections.Counter(line.split()[0].lstrip("_") for line in plain)
     equal(recorded, dict(wanted), "calls recorded")
-    # Results too: the status of each row is what the function returned.
+    # Results are recorded too: the status of each row is the function's return value.
     nothing = {line.split()[0] for line in plain if line.split()[1] == "0"}
     texts = {"cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc"}
     equal(s.rows("SELECT DISTINCT status FROM calls WHERE name IN (?, ?, ?)", *texts), [(0,)],

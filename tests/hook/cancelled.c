@@ -1,6 +1,6 @@
-/* A thread is cancelled inside a call of the driver, in which the simulated one is blocked: the unwinder goes
- * through the driver, the hook's trampoline and the caller, whose cleanup runs. Twice, by threads that have
- * made a call before: the first takes the hook's slow way, the second the short one. */
+/* Cancels a thread inside a driver call, while the simulated driver blocks. The unwinder passes through the
+ * driver, the hook's trampoline and the caller, whose cleanup runs. Does this twice, each time with a thread
+ * that has made a call before. The first takes the hook's slow path, the second the short one. */
 #include "cuda_min.h"
 
 #include <pthread.h>

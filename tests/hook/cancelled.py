@@ -1,4 +1,4 @@
-"""Cancellation unwinds through the trampoline, on each of the hook's ways to the driver."""
+"""Tests that cancellation unwinds through the trampoline, on each of the hook's paths to the driver."""
 from hook_test import recorder, run
 from cudatrace_test import Session, equal, fifo
 

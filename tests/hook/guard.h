@@ -1,12 +1,12 @@
-/* Calls that are watched from outside: what a function must leave as it found it. The instructions are in
- * guard_<cpu>.S. For one thread, one call at a time. */
+/* Watches a call from outside: checks that a function preserves the registers that it must. The instructions
+ * are in guard_<cpu>.S. For one thread, and one call at a time. */
 #ifndef GUARD_H
 #define GUARD_H
 
 #include <stdint.h>
 
-/* The registers that a callee preserves, in the order of guard_<cpu>.S; of d8-d15 the ABI promises 64 bits.
- */
+/* The registers that a callee preserves, in the order of guard_<cpu>.S. The ABI preserves only 64 bits of
+ * d8-d15. */
 #if defined(__x86_64__)
 #define GUARD_NAMES "rbx", "rbp", "r12", "r13", "r14", "r15", "rsp"
 enum { GUARD_REGISTERS = 7, GUARD_STACK_POINTER = 6 };
@@ -20,19 +20,19 @@ enum { GUARD_REGISTERS = 20, GUARD_STACK_POINTER = 11 };
 struct guard {
     void *function;                   /* the function to call */
     void *link;                       /* the return address in the caller */
-    uint64_t indirect;                /* aarch64: what the function finds in x8 */
+    uint64_t indirect;                /* aarch64: the value of x8 at the function's entry */
     uint64_t saved[GUARD_REGISTERS];  /* the caller's values */
-    uint64_t wanted[GUARD_REGISTERS]; /* the values that the function finds; guard_call() sets the stack
+    uint64_t wanted[GUARD_REGISTERS]; /* the values at the function's entry; guard_call() sets the stack
                                          pointer's */
-    uint64_t seen[GUARD_REGISTERS];   /* the values that the function left */
+    uint64_t seen[GUARD_REGISTERS];   /* the values at the function's return */
 };
 extern struct guard guard;
 
-/* Has the type of no function: cast it to that of guard.function. Takes the arguments where they are, on the
- * stack too, calls guard.function with them and returns its result. */
+/* Its declared type fits no function: cast it to the type of guard.function. Leaves the arguments in place,
+ * also on the stack, calls guard.function with them and returns its result. */
 void guard_call(void);
 
-/* As `function`, but by way of guard_call(). */
+/* Calls `name` through guard_call(), with the type of `name`. */
 #define GUARDED(name) (guard.function = (void *)(uintptr_t)(name), (__typeof__(&(name)))(uintptr_t)guard_call)
 
 #endif

@@ -1,5 +1,5 @@
-/* guard_call() of guard.h. The stack pointer stays, so that stack arguments lie where the function looks for
- * them. x16 and x17 are free between a call and its target. */
+/* guard_call() of guard.h. The stack pointer does not change, so that the function finds its stack arguments.
+ * x16 and x17 are free between a call and its target. */
 
 #define FUNCTION 0
 #define LINK     8

@@ -1,5 +1,5 @@
-/* guard_call() of guard.h. The stack pointer stays, so that stack arguments lie where the function looks for
- * them: its return address takes the place of the caller's. */
+/* guard_call() of guard.h. Its own return address replaces the caller's, so that the stack pointer is the same
+ * at the function's entry and the function finds its stack arguments. */
 
 #define FUNCTION 0
 #define LINK     8

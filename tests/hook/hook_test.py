@@ -1,5 +1,5 @@
-"""Holds what the tests of the hook alone share. The programs may be of another architecture: CUDATRACE_EMULATOR then runs
-them, and everything else is this machine's."""
+"""Code shared only by the tests of the hook. The programs may be of another architecture. CUDATRACE_EMULATOR then runs
+them, and everything else runs natively."""
 import contextlib
 import os
 import pathlib
@@ -14,8 +14,8 @@ EMULATOR = shlex.split(os.environ.get("CUDATRACE_EMULATOR", ""))
 
 
 def run(session, name, *arguments, preload=True, env=None):
-    """Runs tests/hook/NAME and returns its lines. The emulator sets the program's variables: the emulator itself could not
-    load a library of another architecture."""
+    """Runs tests/hook/NAME and returns its lines. The emulator sets the program's variables, because the emulator itself
+    cannot load a library of another architecture."""
     program = BUILD / "tests/hook" / name
     if not EMULATOR:
         return session.run(program, *arguments, preload=preload, env=env).stdout.splitlines()
@@ -27,8 +27,9 @@ def run(session, name, *arguments, preload=True, env=None):
 
 @contextlib.contextmanager
 def recorder(session):
-    """Serves the session with the counter as clock, the hook's short way; a list that at the end holds what was recorded.
-    It stands in for the daemon, which need not be built for the other architecture and reads another counter."""
+    """Serves the session with the counter as clock, so that the hook takes its short path. Yields a list, which is filled at
+    the end with the recorded calls. It replaces the daemon, which need not be built for the other architecture and reads
+    another counter."""
     child = subprocess.Popen([*EMULATOR, BUILD / "tests/hook/recorder", session.name], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     session.children.append(child)

@@ -1,11 +1,11 @@
-/* Makes ioctls on the simulated devices of $CUDATRACE_DEVICES and on files that are none, checks that each
- * gives what the kernel gave, and prints what the trace must hold: a line "name<TAB>status<TAB>bytes" for
- * each on a device.
+/* Makes ioctls on the simulated devices of $CUDATRACE_DEVICES and on other files. Checks that each returns
+ * the kernel's result. Prints the lines that the trace must hold: "name<TAB>status<TAB>bytes" for each
+ * request on a device.
  *
- *   ioctls all THREADS ROUNDS   every kind of request
- *   ioctls foreign              none on a device
- *   ioctls many COUNT           so many different commands
- *   ioctls hang NOTIFY HOLD     one that stays until HOLD can be read from, having written to NOTIFY */
+ *   ioctl_requests all THREADS ROUNDS   every kind of request
+ *   ioctl_requests foreign              no request on a device
+ *   ioctl_requests many COUNT           COUNT different commands
+ *   ioctl_requests hang NOTIFY HOLD     one that writes to NOTIFY and blocks until HOLD is readable */
 #include "../ensure.h"
 #include "simdevice.h"
 
@@ -26,7 +26,7 @@
 enum { UNTOUCHED_ERRNO = 1234 };
 
 static int control_fd, gpu_fd, uvm_fd, uvm_tools_fd, modeset_fd;
-static uint8_t *unreadable; /* a page; the one before it can be read */
+static uint8_t *unreadable; /* a page; the page before it is readable */
 static long rounds = 1;
 
 static int open_device(const char *name)
@@ -47,7 +47,7 @@ static unsigned long request_of(unsigned number, size_t bytes)
 
 /* ---- on the devices ---- */
 
-/* One request that succeeds with an RM status written at `where`, or fails with `error`. */
+/* Makes one request, which succeeds with an RM status written at `where`, or fails with `error`. */
 static void ask(int fd, unsigned long request, void *argument, void *where, int32_t status, int error,
                 const char *name, uint32_t bytes)
 {
@@ -119,7 +119,7 @@ static void ask_badly(void)
     ask(control_fd, request_of(0x2a, 32), NULL, NULL, 0, EFAULT, "NV_ESC_RM_CONTROL", 32);
     ask(control_fd, request_of(0x2b, 48), unreadable - 8, NULL, 0, EFAULT, "NV_ESC_RM_ALLOC", 48);
     ask(uvm_fd, 27, unreadable, NULL, 0, EFAULT, "UVM_REGISTER_CHANNEL", 56);
-    /* A success that left nothing to read, which the kernel never gives: still no crash. */
+    /* A success with an unreadable argument, which the kernel never reports. It must not crash either. */
     ask(uvm_fd, 27, unreadable, NULL, 0, 0, "UVM_REGISTER_CHANNEL", 56);
 }
 
@@ -134,7 +134,7 @@ static void ask_uvm(void)
     ask(uvm_fd, 1999, bytes, NULL, 0, ENOTTY, "UVM 1999", 0);
 }
 
-/* Commands that have one name in all releases: which one the kernel has here is not known. */
+/* Commands that have the same name in all releases, because the kernel's release is not known here. */
 static void ask_tools_and_modeset(void)
 {
     uint8_t bytes[64] = { 0 };
@@ -152,7 +152,7 @@ static void ask_tools_and_modeset(void)
     ask(modeset_fd, _IO('m', 0), NULL, NULL, 0, ENOTTY, "NVKMS 0xffffffff", 0);
 }
 
-/* The structs of driver 535 are read as such once the process has told the kernel that version. */
+/* The hook reads the structs of driver 535 once the process has sent that version to the kernel. */
 static void ask_as_driver(const char *release, uint32_t bytes, uint32_t status_offset)
 {
     uint8_t text[72] = { 0 }, mapping[9264] = { 0 };
@@ -167,12 +167,12 @@ static volatile sig_atomic_t handled;
 static void on_signal(int number)
 {
     (void)number;
-    errno = 7; /* as handlers must not, to see that nothing else restores it */
+    errno = 7; /* handlers must not do this; it shows that nothing else restores errno */
     ask_control(control_fd, 0x20800102, 1032, 0x65, 0, "RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2");
     handled = 1;
 }
 
-/* ioctl() is no point of cancellation, in itself or for what the hook does around it. */
+/* ioctl() is no cancellation point, and neither is the hook's work around it. */
 static volatile bool passed;
 
 static void *be_cancelled(void *unused)
@@ -186,7 +186,7 @@ static void *be_cancelled(void *unused)
 
 /* ---- on other files ---- */
 
-/* The same result and errno as of the system call itself. */
+/* The result and errno must be the same as from the system call itself. */
 static void pass(int fd, unsigned long request, void *argument)
 {
     errno = UNTOUCHED_ERRNO;
@@ -218,7 +218,7 @@ static void ask_others(bool devices_too)
         pass(files[i], TIOCGWINSZ, unreadable);
     }
     ENSURE(ioctl(pipes[0], FIONREAD, &value) == 0 && value == 5);
-    /* The other driver's numbers are nothing on a device either. */
+    /* A device passes on the other driver's request numbers, too. */
     if (devices_too) {
         ENSURE(ioctl(control_fd, 27, bytes) == 0);
         ENSURE(ioctl(gpu_fd, 0x30000001, bytes) == 0);

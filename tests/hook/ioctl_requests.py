@@ -1,5 +1,5 @@
-"""Requests to the kernel's driver: names, statuses, sizes and depths as the program made them, every one of them and no
-other; what the program sees is the kernel's."""
+"""Tests that the trace has exactly the requests that the program made to the kernel's driver, with name, status, size and
+depth. The program must see the kernel's results."""
 import collections
 import os
 import sys
@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from cudatrace_test import BUILD, SIMCUDA, WORKLOADS, Session, check, equal, fifo, needs
 
 IOCTLS = BUILD / "tests/hook/ioctl_requests"
-# Two devices of one major number, which are nvidiactl and nvidia0, and others; two more are terminals' lines.
+# nvidiactl and nvidia0 have the same major number, the other devices have not. Two more devices are terminals.
 DEVICES = {"nvidiactl": "/dev/null", "nvidia0": "/dev/zero", "nvidia-uvm": "/dev/ptmx"}
 
 
@@ -18,7 +18,7 @@ def devices(session):
     for name, target in DEVICES.items():
         (folder / name).symlink_to(target)
     for name in ("nvidia-uvm-tools", "nvidia-modeset"):
-        (folder / name).symlink_to(os.ttyname(os.openpty()[1]))  # stays open
+        (folder / name).symlink_to(os.ttyname(os.openpty()[1]))  # the descriptors stay open
     return folder
 
 
@@ -124,7 +124,7 @@ def test_dormant(env):
         equal([n for n in os.listdir("/dev/shm") if s.name in n], [], "files with no daemon")
 
 
-needs("terminals")  # whose /dev/ptmx it opens
+needs("terminals")  # the test opens /dev/ptmx
 with Session() as s:
     env = {"CUDATRACE_DEVICES": devices(s), "SIMCUDA_IOCTLS": 1, "LD_LIBRARY_PATH": SIMCUDA}
     with_answers = dict(env, LD_PRELOAD=f"{BUILD / 'hook/libcudatrace.so'} {SIMCUDA / 'libsimdevice.so'}")

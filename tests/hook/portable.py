@@ -1,4 +1,4 @@
-"""With -Dportable=true the daemon and the tool bring libuv, SQLite and the demangler with them."""
+"""Checks that with -Dportable=true the daemon and the tool contain libuv, SQLite and the demangler."""
 import re
 import subprocess
 import sys

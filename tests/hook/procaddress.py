@@ -1,11 +1,11 @@
-"""Tests that cuGetProcAddress returns functions of the same name with the hook as without. Asks every question that
-libcudart asks (tests/simcuda/cudart-13.0.procaddress.tsv), with each of the flags 0, 1 and 2.
+"""Tests that cuGetProcAddress returns functions of the same name with the hook as without. Makes every query that libcudart
+makes (tests/simcuda/cudart-13.0.procaddress.tsv), with each of the flags 0, 1 and 2.
 
     procaddress.py HOOK [LIBCUDA-DIRECTORY]     (CUDATRACE_WAY=slots: by the driver's slots)
 
-Without a directory the machine's own driver is asked. The names are those of exactly the address that was handed out:
-libcuda's, by dladdr(), without the hook; with it the stub's, by the hook's symbols, or libcuda's where the driver calls
-the stubs itself. No daemon is there: this is so while nothing is recorded, too.
+Without a directory, the test queries the machine's own driver. It compares the names of the returned addresses. Without the
+hook, dladdr() returns libcuda's symbol. With the hook, the name is the stub's, from the hook's symbols, or libcuda's if the
+driver calls the stubs itself. No daemon runs, so this also holds while nothing is recorded.
 """
 import ctypes
 import functools
@@ -33,7 +33,7 @@ def queries():
 
 @functools.cache
 def stubs(path):
-    """The hook's stubs, by their place in it."""
+    """Returns the hook's stubs by their offset in the file."""
     lines = subprocess.run(["nm", path], check=True, capture_output=True, text=True, env={**os.environ, "LD_PRELOAD": ""}).stdout
     return {int(at, 16): name for at, name in re.findall(r"^(\w+) t ct_stub_(\w+)$", lines, re.M)}
 
@@ -52,8 +52,8 @@ def name_of(libc, pointer):
 
 
 def ask():
-    """Prints one line for each question: name, version, flags, both functions' results and the symbol."""
-    libcuda, libc = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libc.so.6")  # whose dladdr() tells stubs
+    """Prints one line for each query: name, version, flags, both functions' results and the symbol."""
+    libcuda, libc = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libc.so.6")  # its dladdr() reports stubs
     libc.dlsym.restype = ctypes.c_void_p
     libc.dlsym.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     libcuda.cuInit(0)
@@ -97,7 +97,7 @@ def main():
     if len(named) < wanted // 2:
         sys.exit(f"only {len(named)} of {wanted} answers have a symbol: the comparison says little")
     from_hook = sum(file.startswith("libcudatrace") for file in files)
-    # By slots the driver hands out its own addresses. Which way the hook takes with the machine's own driver is up to it.
+    # By slots, the driver hands out its own addresses. With the machine's own driver, the hook chooses between slots and names.
     by_slots, by_names = 0, len(named)
     expected = {"slots": [by_slots], "names": [by_names]}.get(os.environ.get("CUDATRACE_WAY"), [by_names] if directory else [by_slots, by_names])
     if from_hook not in expected:

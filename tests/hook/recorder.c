@@ -1,7 +1,7 @@
-/* The least that a hook takes for a daemon, for where there is none: `recorder SESSION` serves the session
- * with the counter as clock, says so in a line, and when its input ends prints what the processes recorded, a
- * line for each call: function, status. It reads what it knows to be its own test's; a process must have
- * ended, and its rings must have had room for all. Exit status 1 if a lane's times do not follow each other.
+/* Replaces the daemon where none is built. `recorder SESSION` serves the session with the counter as clock,
+ * and prints a line when it is ready. At the end of its input it prints the recorded calls, a line for each:
+ * function, status. It trusts the segments, which its own test wrote. The processes must have ended, and
+ * their rings must have had room for all calls. Exits with 1 if a lane's times are out of order.
  */
 #include "control.h"
 #include "segment.h"
@@ -40,7 +40,7 @@ static void serve(const char *path)
     /* The descriptor stays open, and with it the lock. */
 }
 
-/* Prints a lane's calls; false when one returned before it began, or before the one in front of it. */
+/* Prints a lane's calls. Returns false if a call is still open, or began before the previous one returned. */
 static bool print_lane(const struct ct_segment *segment, const uint8_t *map, uint32_t index)
 {
     const struct ct_function *functions =

@@ -1,5 +1,5 @@
-"""Checks what the built hook needs and exports: glibc 2.17 at most, no library but the C library's own, the driver's functions
-and the few that are interposed; and no vector register and no locked instruction on the hot path."""
+"""Checks the imports and exports of the built hook. It may need glibc 2.17 at most, and no library except the C library's own.
+It may export only the runtime's functions and the few interposed ones. The hot path must have no vector register and no locked instruction."""
 import argparse
 import pathlib
 import re
@@ -14,8 +14,8 @@ parser.add_argument("--objdump", required=True, help="one that knows the hook's 
 arguments = parser.parse_args()
 hook, objdump = arguments.hook, arguments.objdump
 
-# Says by the ELF machine what a vector register is, and what is atomic, in its assembly. On aarch64 that is a pair of exclusive
-# accesses (acquire and release forms included), an instruction of LSE, or libgcc's function that chooses.
+# By ELF machine: patterns for a vector register and for an atomic instruction in the disassembly. Atomic on aarch64 are
+# exclusive accesses (acquire and release forms included), LSE instructions, and libgcc's functions that choose between them.
 MACHINES = {
     "X86-64": (r"%[xyz]mm\d", r"\block\b|\bxchg\b.*\("),
     "AArch64": (r"\b[bhsdqv]\d+\b",
@@ -45,7 +45,7 @@ allowed = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
 check(needed <= allowed and "libc.so.6" in needed, "libraries:", needed)
 
 
-# Part of what a library that is loaded late may have (SECURITY.md, "What the hook takes of the program").
+# A part of the space that exists for libraries that are loaded late (SECURITY.md, "What the hook takes of the program").
 tls = re.search(r"^ *TLS +\S+ +\S+ +\S+ +\S+ +(0x[0-9a-f]+)", output("readelf", "-lW", hook), re.M)
 check(tls and int(tls.group(1), 16) <= 128, "thread-local storage:", tls)
 
@@ -59,10 +59,10 @@ exported = {line.split()[-1]: line.split()[-2] for line in output("nm", "-D", "-
 functions, runtime_functions = rows(arguments.driver_table), rows(arguments.runtime_table)
 check(len(functions) == 682 and len(runtime_functions) == 451, "rows in the tables:", len(functions), len(runtime_functions))
 machine = re.search(r"Machine: .*?(X86-64|AArch64)", output("readelf", "-h", hook)).group(1)
-# One `@`: a reference without a version is bound to none of them.
+# One `@`: a reference without a version binds to none of these versions.
 runtime_versions = ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"]
 versioned = {f"{name}@{version}" for name in runtime_functions for version in runtime_versions}
-if machine == "AArch64":  # the runtime's layer is not there
+if machine == "AArch64":  # without the runtime's layer
     versioned = set()
 wanted = versioned | {"dladdr", "dladdr1", "dlsym", "dlvsym", "_Fork", "_exit", "_Exit", "InitializeInjectionNvtx2", "cudatrace_visit", "ioctl", "prctl", "syscall", "vfork"}
 versions = {name for name, kind in exported.items() if kind == "A"}
@@ -78,7 +78,7 @@ wrappers = ["ct_wrap_plain", "ct_wrap_plain_2", "ct_wrap_launch", "ct_wrap_launc
 
 
 def check_inputs(function, instructions):
-    """Checks that the function reads each register that the trampoline has set before it puts something else there."""
+    """Checks that the function reads each register set by the trampoline before it overwrites the register."""
     for register, names in {"r11": r"%r11[dwb]?", "r10": r"%r10[dwb]?", "rax": r"%[re]?ax|%al"}.items():
         first = next((i for i in instructions if re.search(rf"({names})\b", i)), "")
         destination = re.split(r",(?![^(]*\))", first)[-1]
@@ -99,8 +99,8 @@ for function in ["ct_enter", "ct_leave", *wrappers]:
 
 undefined = {line.split()[-1].partition("@")[0]: line.split()[-2] for line in output("nm", "-D", "--undefined-only", hook).splitlines()}
 
-# Another library may interpose a function that the hook calls by a symbol, and would run before it is initialised. Only sanitizers
-# interpose these, and they expect early calls. All others belong in hook/base/libc.h.
+# Another library may interpose a function that the hook calls by a symbol, and that function would run before its library is
+# initialised. Only sanitizers interpose these, and they expect early calls. All others belong in hook/base/libc.h.
 DATA = {"environ", "__environ", "program_invocation_name", "__progname_full", "_r_debug"}
 STRINGS = {"memcmp", "memcpy", "memset", "memmove", "strchr", "strcmp", "strcspn", "strlen", "strncmp", "strncpy", "strnlen", "strrchr", "strspn",
            "strstr", "strtoul", "strtoull"} | {"bcmp", "strcpy"}  # clang's choice for some memcmp() and snprintf()
@@ -110,8 +110,8 @@ BY_SYMBOL_IN_MUSL = {"dl_iterate_phdr"}
 others = set(undefined) - DATA - STRINGS - OF_THE_LIBRARY - BY_SYMBOL_IN_MUSL
 check(not others, "not in hook/base/libc.h, and another library may interpose it:", sorted(others))
 
-# musl's loader refuses what it cannot find, so that a musl program would not start: what it lacks is weak. (As of musl 1.2;
-# its names for C libraries' parts cover libc.so.6, libdl.so.2 and the others above.)
+# musl's loader refuses a library with an undefined symbol, and the program would not start. So the symbols that musl lacks are
+# weak. (As of musl 1.2; its names for C libraries' parts cover libc.so.6, libdl.so.2 and the others above.)
 LACKED_BY_MUSL = {"__cxa_at_quick_exit", "__register_atfork", "gnu_get_libc_version", "_r_debug"}
 strong = {name for name, kind in undefined.items() if kind not in "wv"}
 check(not strong & LACKED_BY_MUSL and LACKED_BY_MUSL <= set(undefined), "not weak:", strong & LACKED_BY_MUSL,

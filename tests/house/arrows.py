@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The arrows of the house: who includes whose header, and whose object wants whose symbol.
+"""Computes the arrows of the house: which file includes which header, and which object uses which symbol.
 
-    arrows.py BUILD              fails on an arrow that goes up, on a circle of files, on a file name that stands twice,
+    arrows.py BUILD              fails on an arrow that goes up, on a circle of files, on two files with the same name,
                                  and on a picture that shows other arrows (the test `arrows`)
     arrows.py BUILD --list       prints the arrows between folders
-    arrows.py BUILD --draw       draws docs/pictures/house.svg anew (needs Debian's graphviz)
+    arrows.py BUILD --draw       draws docs/pictures/house.svg again (needs Debian's graphviz)
 
-A module is a .c file with its header. Floors are folders from the bottom to the top: an arrow goes down, or stays within its folder.
+A module is a .c file with its header. Floors are folders from the bottom to the top. An arrow leads down or stays in its folder.
 """
 import collections
 import html
@@ -21,7 +21,7 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PICTURE = SOURCE / "docs/pictures/house.svg"
 
-# From the bottom to the top. A part may look at the parts in its row, and at its own folders further down.
+# From the bottom to the top. A part may use the parts in its row, and its own folders further down.
 FLOORS = {
     "proto": ([], ["proto", "proto/base"]),
     "schema": ([], ["schema"]),
@@ -33,14 +33,14 @@ FLOORS = {
     "tools": (["proto", "schema"], ["tools/base", "tools/inline", "tools/trace", "tools/session", "tools/cli/report", "tools/cli/export", "tools/cli/html",
                                     "tools/cli/tail", "tools/cli/attach", "tools/cli/top", "tools/cli/run", "tools/cli/doctor", "tools/cli"]),
 }
-# The C library's names, which the hook has, too: whoever wants one of them does not mean the hook's file.
+# Names of the C library that the hook also defines. Their use is not an arrow to the hook's file.
 INTERPOSED = {"_Exit", "_Fork", "_exit", "dlsym", "ioctl", "prctl", "syscall", "vfork"}
-# Modules that are one object in two files, each of which says so at its top.
+# Modules that are one object in two files. Each of these files declares that at its top.
 ONE_OBJECT = []
 
 
 def sources():
-    """Every C file, header and table of the parts, by git or, in an unpacked archive, by the file system."""
+    """Yields every C file, header and table of the parts, found with git or, in an unpacked archive, in the file system."""
     for part in FLOORS:
         for path in sorted((SOURCE / part).rglob("*")):
             if path.suffix in (".c", ".h", ".S", ".def"):
@@ -52,7 +52,7 @@ def module(path):
 
 
 def include_arrows(files):
-    """(module, module): the file that is meant by a bare name is the only one of that name, or the one next to it."""
+    """Yields (module, module). A bare name refers to the file next to the includer, else to the only file with that name."""
     by_name = collections.defaultdict(list)
     for path in files:
         by_name[path.name].append(path)
@@ -64,7 +64,8 @@ def include_arrows(files):
 
 
 def objects(build):
-    """(source, object) of what the build compiles of the parts; a variant that tests build says the same again."""
+    """Yields (source, object) for each source of the parts that the build compiles. Skips variants built for tests, which
+    have the same symbols."""
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(os.path.normpath(os.path.join(entry["directory"], entry["file"])))
         made = build / entry["output"]
@@ -74,7 +75,7 @@ def objects(build):
 
 
 def symbol_arrows(build):
-    """(module, module) within a part: parts meet in shared memory and in files, never in a symbol."""
+    """Yields (module, module) within a part. Parts share memory and files, never a symbol."""
     defined, wanted = {}, []
     for path, made in objects(build):
         listed = subprocess.run(["nm", "--format=posix", made], capture_output=True, text=True, check=True).stdout
@@ -91,7 +92,7 @@ def symbol_arrows(build):
 
 
 def circles(arrows):
-    """Sets of modules that can be reached from each other (Tarjan's strongly connected components)."""
+    """Returns sets of modules that can be reached from each other (Tarjan's strongly connected components)."""
     following = collections.defaultdict(set)
     for a, b in arrows:
         following[a].add(b)
@@ -120,12 +121,12 @@ def circles(arrows):
 
 
 def goes_up(a, b):
-    """Why that arrow may not be, None if it may."""
+    """Returns the reason why the arrow is not allowed, or None if it is."""
     below, floors = FLOORS[a.parts[0]]
     if a.parts[0] != b.parts[0]:
         return None if b.parts[0] in below else f"{a.parts[0]}/ does not look at {b.parts[0]}/"
     if {str(a.parent), str(b.parent)} - set(floors):
-        return None  # said once
+        return None  # main() reports it once, as a folder without a floor
     return None if floors.index(str(b.parent)) <= floors.index(str(a.parent)) else f"{b.parent}/ lies above {a.parent}/"
 
 
@@ -139,13 +140,13 @@ def folder_arrows(arrows):
 
 
 def drawn():
-    """The arrows that the picture shows."""
+    """Returns the arrows that the picture shows."""
     titles = re.findall(r"<title>([^<]*)</title>", PICTURE.read_text())
     return sorted(tuple(html.unescape(title).split("->")) for title in titles if "&gt;" in title)
 
 
 def shown(arrows):
-    """Those of the picture: without what another way through the house says, too."""
+    """Returns the arrows to draw. Leaves out an arrow if a longer path connects the same two folders."""
     following = collections.defaultdict(set)
     for a, b in folder_arrows(arrows):
         following[a].add(b)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/dev knows tests for every folder, by names that there are."""
+"""Checks that tools/dev has tests for every folder, and that these tests exist."""
 import fnmatch
 import importlib.machinery
 import importlib.util
@@ -30,7 +30,7 @@ text = (SOURCE / "tests/meson.build").read_text()
 for variable in "alone", "longer", "quick":
     listed = re.findall(r"'([\w-]+)'", text.partition(f"\n{variable} =")[2].partition("]\n")[0])
     assert listed and not set(listed) - set(names), f"tests/meson.build names what is no test in {variable}: {set(listed) - set(names)}"
-# A name that is none: what is near is said.
+# The name of no test: the error suggests a similar one.
 try:
     list(dev.matching(build, ["kill"]))
 except SystemExit as end:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Each test has a limit of time that is meant, and not Meson's default; a test of tests/e2e/cudatrace_test.py ends before it."""
+"""Checks that each test sets its own time limit instead of Meson's default. A test that uses tests/e2e/cudatrace_test.py must
+also have a deadline before its limit."""
 import json
 import pathlib
 import sys
 
 BUILD = pathlib.Path(sys.argv[1])
-DEFAULT_S, REPORT_S = 30, 20  # Meson's, and what a test needs to report and clean up
+DEFAULT_S, REPORT_S = 30, 20  # Meson's default; the time a test needs to report and clean up
 SHARED = ("cudatrace_test", "fault_test", "daemon_test", "disk_test", "series_test", "trap_test", "hook_test")
 
 tests = json.loads((BUILD / "meson-info/intro-tests.json").read_text())

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Files and symbols of the tree that documents and comments name are there: what was moved or renamed is followed.
+"""Checks that files and symbols named in documents and comments exist, so that a move or a rename updates them.
 
-A symbol is ct_… or CT_…. A word of it in the other case stands for any: ct_decode_NAME, CT_LOG_kind. `SYMBOL` in `FILE`,
-`SYMBOL` (`FILE`…) and function() of FILE are there if the file has the symbol, whatever it is called.
+A symbol is ct_… or CT_…. A word of it in the other case is a placeholder: ct_decode_NAME, CT_LOG_kind. `SYMBOL` in `FILE`,
+`SYMBOL` (`FILE`…) and function() of FILE are correct if the file has the symbol, with any prefix.
 """
 import collections
 import functools
@@ -15,7 +15,7 @@ sys.path.insert(0, str(SOURCE / "tools"))
 from treefiles import tree_files  # noqa: E402
 
 PARTS = "hook|collector|proto|probe|schema|tools|tests|docs|dist"
-# Made by the build, others' headers and sources that a fact is from, or examples.
+# Made by the build, headers and sources of other projects, or examples.
 ELSEWHERE = set("""arguments_calls.h arguments_calls_runtime.h arguments.c cuda.h cudadebugger.h cupti.h driver_types.h entries.c front.h fatbinary_section.h
 g_allclasses.h html_page.h nvos.h schema.h osapi.c re.S schema_sql.h uvm_ioctl.h nvToolsExt.h nvToolsExtCuda.h nvToolsExtCudaRt.h nvtxTypes.h
 question.sql query.sql export_toy.c decode_toy.c toy.c train.py""".split())
@@ -47,13 +47,13 @@ class Tree:
         return symbol in self.symbols or any(map(re.compile(meaning(symbol)).fullmatch, self.symbols))
 
     def has_in_file(self, symbol, file):
-        """Whether one of the files with that path or name has it. A file that is not there is another finding."""
+        """Reports whether a file with that path or name has the symbol. files_named() reports a missing file."""
         files = [file] if file in self.text else self.named[file]
         return not files or any(re.search(rf"\b{meaning(symbol)}\b", self.text[file]) for file in files)
 
 
 def meaning(symbol):
-    """A regular expression for the symbols that a mention stands for."""
+    """Returns a regular expression for the symbols that a mention may refer to."""
     prefix, *words = symbol.split("_")
     if prefix not in ("ct", "CT"):
         return re.escape(symbol)
@@ -62,10 +62,10 @@ def meaning(symbol):
 
 
 def files_named(tree, file):
-    """(offset, what is wrong or None) of each mention of a file."""
+    """Yields (offset, error or None) for each mention of a file."""
     text = tree.text[file]
     is_document = file.endswith(".md")
-    # In a document also in commands.
+    # A document also mentions files in commands.
     for path in re.finditer(rf"(?<![\w./-])((?:{PARTS})/[\w./<>*-]+)" if is_document else rf"`((?:{PARTS})/[\w./<>*-]+)`", text):
         yield path.start(), None if tree.has_path(path[1]) else f"{path[1]} is not there"
     if file.endswith((".c", ".h", ".S", ".def", ".py", ".sql", ".build", ".md")):
@@ -75,13 +75,13 @@ def files_named(tree, file):
 
 
 def symbols_named(tree, file):
-    """(offset, what is wrong or None) of each mention of a symbol."""
+    """Yields (offset, error or None) for each mention of a symbol."""
     text = tree.text[file]
     prose = re.compile(r"`[^`]+`") if file.endswith(".md") else COMMENT if file.endswith((".c", ".h", ".S", ".def", ".pml")) else None
     for part in prose.finditer(text) if prose else ():
         for symbol in SYMBOL.finditer(part[0]):
             yield part.start() + symbol.start(), None if tree.has_symbol(symbol[0]) else f"no symbol is called {symbol[0]}"
-    # A mention may go over the end of a line.
+    # A mention may continue on the next line.
     flat = re.sub(r"\n[ *#]*", lambda end: " " * len(end[0]), text)
     for mention in IN_FILE.finditer(flat):
         of = mention["file"] or mention["of"]

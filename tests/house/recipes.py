@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The recipes of docs/hacking.md, followed on a copy of the tree: a file, its name where the recipe says, a build, and it works.
+"""Follows the recipes of docs/hacking.md on a copy of the tree: adds a file, adds its name where the recipe directs, builds, and
+checks that it works.
 
     recipes.py BUILD NAME...     NAME: report, format, command, decoder, layer
 
-A recipe is the paragraph that begins with its **words in bold**; it names every file that is touched here.
+A recipe is the paragraph that begins with its **words in bold**. It names every file that this test changes.
 """
 import os
 import pathlib
@@ -17,7 +18,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(SOURCE / "tests/e2e"), str(SOURCE / "tools")]
 from treefiles import tree_files  # noqa: E402
 
-# {recipe: (its words, {new file: content}, {file: (a pattern, what takes the place of the first that it matches)})}
+# {recipe: (its words, {new file: content}, {file: (a pattern, the replacement of its first match)})}
 RECIPES = {
     "report": ("add a section to the report", {"schema/reports/toy.sql": """-- Toys.
 -- Calls of a name that begins with cuMem, for a test.
@@ -93,14 +94,14 @@ int main(void)
 
 
 def copy_of_tree(folder):
-    """Copies the files as they stand in the working tree."""
+    """Copies the files of the working tree."""
     for name in tree_files(new=True):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(SOURCE / name, folder / name)
 
 
 def recipe_of(words):
-    """The paragraph of docs/hacking.md."""
+    """Returns the paragraph of docs/hacking.md."""
     for paragraph in (SOURCE / "docs/hacking.md").read_text().split("\n\n"):
         if f"**{words}" in paragraph:
             return paragraph
@@ -131,11 +132,11 @@ def made(tree, build):
 
 
 def main():
-    # The others change headers of most files.
+    # The other recipes change headers that most files include.
     short = ["report", "format", "command"] if os.environ.get("CUDATRACE_TIER", "short") == "short" else list(RECIPES)
     names = sys.argv[1:] or short
     with tempfile.TemporaryDirectory(prefix="cudatrace-recipes-") as folder:
-        # As deep below the tree as the builds of tools/check are, so that ccache knows most of its compilations.
+        # The depth below the tree is the same as for the builds of tools/check, so ccache has most results.
         tree = pathlib.Path(folder, "tree")
         build = tree / "build-check/recipes"
         copy_of_tree(tree)

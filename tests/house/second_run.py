@@ -17,7 +17,7 @@ test('twice', sh, args: ['-c', 'exit 1'])
 test('killed', sh, args: ['-c', 'mkdir FOLDER/slow || exit 0; exec sleep 1000'], timeout: 1)
 test('refused', sh, args: ['-c', 'echo "skipped: no GPU here"; exit 77'])
 """
-# The account of promises: a failure of a test whose second run passed is forgotten.
+# For the account of promises: testlog.forget_failures() drops the failures of a test that passed on its second run.
 PROMISE = next(line.split("\t") for line in (SOURCE / "tests/faults/promises.tsv").read_text().splitlines()[1:])
 
 
@@ -59,7 +59,7 @@ with tempfile.TemporaryDirectory(prefix="cudatrace-second-") as name:
     said, status = summary(folder, "once", strict=["--strict"])
     assert status == 1 and said.endswith("0 passed, 1 failed, 0 skipped\n") and "== Failed\nbuild: once\n" in said, said
 
-    # Meson that cannot build is a failure, a step has the status of its command, a missing tool is none.
+    # It is a failure if Meson cannot build. A step has the status of its command. A missing tool is not a failure.
     (folder / "meson.build").write_text("no project")
     said, status = summary(folder)
     assert status == 1 and said.endswith("0 passed, 1 failed, 0 skipped\n"), said

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures how long files, functions and headers are. `sizes.py` prints the longest, and fails beyond the bounds below."""
+"""Measures how long files, functions and headers are. Prints the longest functions, and fails beyond the bounds below."""
 import pathlib
 import statistics
 import sys
@@ -9,17 +9,17 @@ sys.path.insert(0, str(SOURCE / "tools"))
 from treefiles import tree_files  # noqa: E402
 
 FILE, HEADER, FUNCTION, MEDIAN = 600, 250, 60, 200  # lines
-LONG_FUNCTIONS = 10  # so many may be longer: each a table's loop or one protocol from its first step to its last
+LONG_FUNCTIONS = 10  # at most this many may be longer: each a table's loop or one protocol from its first step to its last
 PARTS = ("hook", "collector", "proto", "tools", "tests")
 
 
 def code():
-    """C files and headers of the tree; tables (.def) have a row for each thing there is."""
+    """Returns the C files, headers and scripts of the tree. Tables (.def) have no bound: they have a row for each item."""
     return [name for name in tree_files() if name.partition("/")[0] in PARTS and name.endswith((".c", ".h", ".py"))]
 
 
 def functions(lines):
-    """(lines, first line) of each C function: clang-format puts its braces into the first column."""
+    """Yields (lines, first line) of each C function. clang-format puts a function's braces into the first column."""
     opened = None
     for number, line in enumerate(lines, 1):
         if line == "{":

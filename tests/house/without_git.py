@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The tree's files are the same ones with git, without git, and in an unpacked archive, and tools/lint checks them in each.
-tools/dev, which needs git, reports what is missing."""
+"""Checks that the list of the tree's files is the same with git, without git, and in an unpacked archive. In each case, tools/lint
+must check these files. The script tools/dev needs git. Without it, tools/dev must report the reason."""
 import os
 import pathlib
 import shutil
@@ -14,7 +14,7 @@ KNOWN = ("a file.c", "docs/build/page.html", "docs/trace.html", "tools/built.py"
 
 
 def commands_without_git(folder):
-    """An environment with a PATH on which there are only the commands that tools/lint cannot do without."""
+    """Returns an environment with a PATH that has only the commands that tools/lint requires."""
     folder.mkdir()
     for command in "bash", "dirname", "env", "grep", "nproc", "readlink", "sed", "tail", "tr", "xargs":
         (folder / command).symlink_to(shutil.which(command))

@@ -1,19 +1,19 @@
-/* The doorbell: a collector that sleeps is woken, or has seen what there is. Each producer has a store buffer as x86-64
- * processors have: its stores become visible later and in order, its loads do not wait for that, an atomic exchange does.
+/* The doorbell. A sleeping collector is woken, or has already seen all records. Each producer has a store buffer like x86-64
+ * processors. Its stores become visible later and in order. Its loads do not wait for that, but an atomic exchange does.
  *
  *   producer   ct_lane_publish() and ct_lane_rung() of proto/lane.h, ct_wants_doorbell() of hook/lane/producer.h, ct_attach_heed() of
  *              hook/process/attach.c, ct_daemon_ring() of hook/segment/find_daemon.c
  *   collector  wake() and rest() of collector/source/shm/shm_source.c, ct_lane_source_publish() of shm_lane.c (`wake`), on_batch() of service.c:
- *              a batch follows while rows came or wait, one more after an empty one, and then it sleeps
+ *              another batch follows while rows arrived or wait, one follows an empty batch, and then it sleeps
  *
- * Between two batches lies more time than a store stays unseen (CT_PUBLISH_SLACK_NS): the pause ends when what was in the
- * buffers at its beginning has gone. The collector's own buffer is left out: what it stores before `sleeping`, which is an
- * exchange, is visible with it, and `wake` that is seen early only rings early.
- * Behind a batch that found nothing `sleeping` stays, also during the look after the pause: who then publishes and finds it
- * unset did so before the pause.
+ * The time between two batches is longer than a store stays invisible (CT_PUBLISH_SLACK_NS). So a pause ends when all stores are
+ * visible that were in the buffers at its beginning. The collector's own buffer is not modelled. `sleeping` is set by an exchange,
+ * and makes earlier stores visible, too. If `wake` is seen early, the producer only rings early.
+ * After a batch without rows, `sleeping` stays set, also during the second look, which follows the pause. A producer that finds it
+ * unset published before the pause.
  *
- * What holds: when nothing moves any more, everything published was drained; the look that housekeeping takes each
- * second is not in the model, and not needed. Twins: TWIN_AWAKE_FOR_EACH_LOOK, TWIN_NO_SECOND_LOOK, TWIN_WAKE_AT_HALF. */
+ * Property: when nothing moves any more, all published records were drained. The collector's housekeeping also looks once a
+ * second. That is not in the model, and not needed. Twins: TWIN_AWAKE_FOR_EACH_LOOK, TWIN_NO_SECOND_LOOK, TWIN_WAKE_AT_HALF. */
 #define PRODUCERS 2
 #ifdef SMALL
 #define RECORDS(p) (p == 0 -> 2 : 1)
@@ -27,9 +27,9 @@ byte position[PRODUCERS];
 byte tail[PRODUCERS];
 byte wake[PRODUCERS] = 1;
 bool sleeping;
-byte doorbell; /* rings that were not heard */
+byte doorbell; /* rings that the collector has not taken yet */
 
-/* Store buffers: all that is buffered are positions, so how many of them tells which. A pause waits for those that were
+/* Store buffers. All buffered stores are positions, so their number determines them. A pause waits for those that were
  * there when it began. */
 byte buffered[PRODUCERS], awaited[PRODUCERS];
 
@@ -127,7 +127,7 @@ proctype collector()
         do
         :: p < PRODUCERS ->
             atomic {
-                /* Records that are too young for the watermark stay. */
+                /* Records that are newer than the watermark stay. */
                 if
                 :: rows = rows + position[p] - tail[p]; tail[p] = position[p]
                 :: position[p] != tail[p] -> skip

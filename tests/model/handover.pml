@@ -1,17 +1,17 @@
-/* A lane changes hands: threads take a free lane, write and lose calls, and give it back; what the collector reads goes to
- * the thread that it is of.
+/* A lane changes hands. Threads take a free lane, write and lose calls, and give it back. The collector assigns each record and
+ * loss to the thread that made it.
  *
  *   producer   ct_slot_take_free() of hook/lane/slot.c, introduce() and give_back() of hook/lane/thread.c; a record that finds no room, ct_record_lose() of
  *              hook/lane/loss.c
- *   collector  save_losses() and ct_lane_source_publish() of collector/source/shm/shm_lane.c, take_note() of ledger.c; a collector that
- *              is killed begins with a tenancy that it has to ask the database about (ct_store_find_losses())
+ *   collector  save_losses() and ct_lane_source_publish() of collector/source/shm/shm_lane.c, take_note() of ledger.c; after a kill, the
+ *              next collector begins with a tenancy for which it must query the database (ct_store_find_losses())
  *
- * What holds: a lane has one owner; records and losses are stored under the tenancy in which they came to be. Twins:
+ * Properties: a lane has one owner. Records and losses are stored under the tenancy in which they were made. Twins:
  * TWIN_TAKE_WITHOUT_SWAP, TWIN_PASS_UNSEEN_LOSS, TWIN_TENANCY_READ_ONCE. */
 #define THREADS 2
 #define LANES 1
 #define CALLS 2
-#define SPACE 6 /* records of a lane, all told: rings are another model's business */
+#define SPACE 6 /* all records of a lane; another model has the rings */
 
 typedef lane_of {
     bool owned;
@@ -19,8 +19,8 @@ typedef lane_of {
     byte calls;     /* loss[].calls */
     byte loss_seen;
     byte published;
-    byte slot[SPACE]; /* records: the tenancy they are of; an introduction has INTRODUCES added */
-    /* Used by the properties alone. */
+    byte slot[SPACE]; /* the tenancy of each record; an introduction has INTRODUCES added */
+    /* Only used by the properties. */
     byte owners, lost_by[THREADS + 1];
     /* The database. */
     byte stored_position, stored_tenancy, stored_loss[THREADS + 1];
@@ -79,7 +79,7 @@ proctype thread()
         :: else
         fi;
 next:   i++
-    :: else -> break /* no lane for it */
+    :: else -> break /* no lane is free */
     od;
     running--
 }
@@ -92,7 +92,7 @@ proctype collector()
     do
     :: running == 0 && ALL_SEEN(0) -> break
     :: l < LANES ->
-        /* Records, up to any of those that are published. */
+        /* Records, up to any published one. */
         do
         :: lane[l].stored_position < lane[l].published -> atomic {
             record = lane[l].slot[lane[l].stored_position];
@@ -106,7 +106,7 @@ proctype collector()
             record = 0 }
         :: break
         od;
-        /* save_losses(); this one may be another daemon's, that knows nothing yet. */
+        /* save_losses(). This may be another daemon, which knows nothing yet. */
         if
         :: true
         :: lane[l].known_tenancy > 0 -> d_step { lane[l].known_tenancy = 0; lane[l].base = 0; lane[l].saved = 0 }

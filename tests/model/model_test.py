@@ -1,8 +1,8 @@
-"""Checks a model: all its states with spin, then each of its broken twins, which must be found broken.
+"""Checks a model: searches all its states with spin, then each broken twin's states, where spin must find an error.
 
-A twin is the model with one of the names TWIN_… defined that its first comment lists. A model is smaller with SMALL defined. The
-short tier searches the small model alone, the others search the whole one. A twin that the small model does not find broken
-is searched for in the whole one.
+A twin is the model with a macro TWIN_… defined. The model's first comment lists these macros. SMALL makes a model
+smaller. The short tier searches only the small model, the other tiers search the whole one. If the search of a small twin
+finds no error, the test searches the whole twin.
 """
 import os
 import pathlib
@@ -20,8 +20,8 @@ WHOLE = os.environ.get("CUDATRACE_TIER", "short") != "short"
 
 
 def explore(model, *defines):
-    """The number of states, and of errors, of a model; a search that was cut short is a failure of the test."""
-    # Steps and states that there is room for. What exceeds the first is reported; the second is a hash table's size.
+    """Returns the number of states, the number of errors and spin's output. The test fails if a search was cut short."""
+    # Bounds: the search depth in steps, and log2 of the hash table's size. spin reports a model that exceeds the first.
     effort, bounds = ("-O0", ("-m50000", "-w20")) if "SMALL" in defines else ("-O2", ("-m2000000", "-w24"))
     with tempfile.TemporaryDirectory() as folder:
         for file in model.parent.glob("*.pml"):
@@ -34,11 +34,11 @@ def explore(model, *defines):
             return done.stdout
 
         run("spin", "-a", *(f"-D{name}" for name in defines), model.name)
-        # A model that has not changed is not compiled again.
+        # Compile with ccache: it skips a model that has not changed.
         run(*CACHE, "gcc", effort, "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=2048", "-c", "pan.c")
         run("gcc", "-o", "pan", "pan.o")
         said = run("./pan", *bounds)
-    # It ends at the first error, and says so; a search of all that found none says nothing.
+    # pan stops at the first error and reports that. It prints no such warning after a full search.
     errors = int(re.search(r"errors: (\d+)", said)[1])
     if errors == 0 and re.search(r"not completed|depth too small|out of memory|MEMLIM", said):
         sys.exit(f"{model.name}: not all states were seen\n{said}")

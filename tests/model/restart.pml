@@ -1,5 +1,5 @@
-/* The ring (ring.pml) and a collector that is killed at any two steps: the one after it goes on from the position that was
- * committed with the rows, whatever `tail` says by then. Nothing is stored twice, nothing
+/* The ring (ring.pml) with a collector that is killed at any two steps. The next collector continues from the position that was
+ * committed with the rows, whatever the value of `tail`. Nothing is stored twice, and nothing is
  * left out. Twins: TWIN_BEGIN_AT_TAIL, TWIN_GIVE_BACK_BEFORE_COMMIT. */
 #ifdef SMALL
 #define DEATHS 1

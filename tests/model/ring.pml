@@ -1,10 +1,10 @@
-/* A lane's rings: slots are published, read, stored and given back; records are 1 to 3 slots long and do not wrap, a pad
- * fills a ring's end, and what finds no room is counted. There are a short ring and a longer one. A producer turns to the
- * longer one when its ring is full, and back where the collector says that it may, each time to a ring of which all was given
- * back. The collector takes the longer ring's memory out of the file, all of it or what is not shown as about to be
- * written, when it holds the gate. The processor may make a producer's stores visible one by one
- * in any order, but for those that a release holds back: the slots of a record are written one at a time, in an order that
- * is open, and `state` behind them.
+/* A lane's rings. Slots are published, read, stored and given back. Records are 1 to 3 slots long and do not wrap. A pad fills
+ * the end of a ring, and records without room are counted. There are a short ring and a longer one. A producer switches to the
+ * longer one when its ring is full, and back when the collector permits it. It only switches to a ring of which all slots were
+ * given back. While the collector holds the gate, it removes the longer ring's memory from the file. It removes either all of it,
+ * or the part that is not shown as about to be written. The processor may make a producer's stores visible one by one in any
+ * order, except where a release orders them. So the slots of a record are written one at a time, in any order, and `state` after
+ * them.
  *
  *   producer   hold() and begin_record() of hook/call/hot_record.h, ct_record_room() and ct_record_write() of hook/lane/ring.c,
  *              ct_turn_make_room() of hook/lane/turn.c
@@ -12,15 +12,15 @@
  *              ct_lane_source_publish(): the position is committed with the rows and only then given back;
  *              ct_lane_rings_tidy() of shm_rings.c
  *
- * With DEATHS the collector is killed so often at any step, and another one goes on from the committed position.
+ * With DEATHS, the collector is killed that many times at any step, and another one continues from the committed position.
  *
- * What holds: each call is stored once, whole and in order, or counted as lost; no slot is written while the collector may
- * still want it, and none without memory. Twins: TWIN_PUBLISH_EARLY, TWIN_ROOM_WITHOUT_PAD, TWIN_GIVE_BACK_UNREAD,
+ * Properties: each call is stored once, whole and in order, or counted as lost. No slot is written while the collector may
+ * still need it, and none without memory. Twins: TWIN_PUBLISH_EARLY, TWIN_ROOM_WITHOUT_PAD, TWIN_GIVE_BACK_UNREAD,
  * TWIN_TURN_ANYWHERE, TWIN_SINCE_READ_FIRST, TWIN_SINCE_SHOWN_LATE, TWIN_TAKE_WITHOUT_GATE, TWIN_WISH_UNHEEDED. */
 #define SHORT 4
 #define LONG 8
-#define PLACES 12 /* the short ring's, and the longer one's behind them */
-#define STEP_SLOTS 4 /* shown at once of the longer ring */
+#define PLACES 12 /* of the short ring, then of the longer one */
+#define STEP_SLOTS 4 /* slots of the longer ring shown at a time */
 #ifndef DEATHS
 #define DEATHS 0
 #ifdef SMALL
@@ -32,7 +32,7 @@
 #define START 3
 #define SLOTS_OF(ring) (SHORT + (ring) * (LONG - SHORT))
 #define PLACE(ring, position) ((ring) * SHORT + (position) % SLOTS_OF(ring))
-/* The ring that a slot is in: that which was begun last before it. */
+/* The ring that a slot is in: the ring most recently begun before it. */
 #define RING(position) ((since1 <= (position) && since1 > since0) || (since0 > (position) && since1 <= (position)))
 #define LATER(a, b) ((a) > (b) -> (a) : (b))
 #define PAD 15
@@ -41,12 +41,12 @@
 byte position = START; /* lane->state, without its announcement */
 byte tail = START;
 byte since0 = 0, since1 = 0;
-bool gate;             /* held, by either */
-byte level;            /* what is shown: the ring in use, and how far it may be written */
+bool gate;             /* held, by the producer or the collector */
+byte level;            /* shown by the producer: the ring in use, and in `upto` how far it may be written */
 byte upto;
-byte ask;              /* counts what was taken away */
-byte slot_record[PLACES]; /* of each slot: the record's number, or PAD in a pad's first slot; */
-byte slot_length[PLACES]; /* in the first slot of a record, its length; */
+byte ask;              /* counts removals of memory */
+byte slot_record[PLACES]; /* of each slot: the record's number, or PAD in a pad */
+byte slot_length[PLACES]; /* the length of its record */
 byte slot_part[PLACES];   /* the number of the slot in its record */
 
 /* The database. */
@@ -54,16 +54,16 @@ byte stored_position = START;
 byte stored;           /* records */
 byte last_stored;      /* the number of the newest */
 
-/* Used by the properties alone. */
+/* Only used by the properties. */
 byte lost;
 bool was_lost[RECORDS + 1];
-bool wanted[PLACES];   /* written, and not given back */
+bool wanted[PLACES];   /* written and not given back */
 bool there[PLACES];    /* has memory */
 bool done;
 
 inline write_slot(at, what, long, part)
 {
-    assert(!wanted[PLACE(mine_level, at)]); /* nobody wants what stood there */
+    assert(!wanted[PLACE(mine_level, at)]); /* its old content is not needed any more */
     assert(mine_level == 0 || there[PLACE(mine_level, at)]);
     wanted[PLACE(mine_level, at)] = true;
     slot_record[PLACE(mine_level, at)] = what;
@@ -80,7 +80,7 @@ inline reckon_pad()
     fi
 }
 
-/* Memory for the next step of the longer ring, which is then shown. The gate is held. */
+/* Makes memory for the next step of the longer ring, then shows that step. The gate is held. */
 inline extend_long()
 {
 #ifndef TWIN_WISH_UNHEEDED
@@ -105,7 +105,7 @@ inline extend_long()
     i = 0
 }
 
-/* All of the longer ring, at first; what was taken away of it is asked for again in steps. */
+/* Makes memory for all of the longer ring at first. Memory that was removed is requested again in steps. */
 inline whole()
 {
     i = 0;
@@ -138,7 +138,7 @@ active proctype producer()
         :: else ->
             seen = tail;
             if
-            /* The collector's wish: back to the short ring. */
+            /* The collector's request: back to the short ring. */
             :: mine_level == 1 && ask != asked && seen >= left && mine > begun ->
                 asked = ask;
                 left = mine; begun = mine; mine_level = 0;
@@ -175,7 +175,7 @@ active proctype producer()
 #endif
                     extend_long();
                     gate = false
-                :: true /* there is no memory */
+                :: true /* out of memory */
                 fi
             :: else
             fi;
@@ -195,7 +195,7 @@ active proctype producer()
 #ifdef TWIN_PUBLISH_EARLY
             position = mine + length;
 #endif
-            /* Its slots in an order that is open: the last first stands for all others. */
+            /* Write its slots in any order. Writing the last slot first represents all other orders. */
             if
             :: i = 0;
                 do
@@ -227,13 +227,13 @@ active proctype producer()
     done = true
 }
 
-/* One transaction: rows, and the position behind them. */
+/* A single transaction commits the rows and the position after them. */
 inline commit()
 {
     atomic { stored = stored + rows; last_stored = newest; stored_position = at }
 }
 
-/* `tail`, and what the properties know of it. */
+/* Updates `tail`, and the state of the properties. */
 inline give_back(upto_here)
 {
     atomic {
@@ -244,7 +244,7 @@ inline give_back(upto_here)
     }
 }
 
-/* Takes memory of the longer ring away: what nobody may write, or all, where it was left and read. */
+/* Removes memory of the longer ring: the part that may not be written, or all if the producer left it and it was read. */
 inline take_away()
 {
     if
@@ -271,7 +271,7 @@ inline take_away()
     fi
 }
 
-/* A kill may come before each step. */
+/* A kill may happen before each step. */
 byte deaths;
 #define STEP if :: skip :: deaths < DEATHS -> deaths++; goto another_one fi
 
@@ -279,7 +279,7 @@ active proctype collector()
 {
     byte head, at, first, part, rows, newest, begun0, begun1, shown, tidied;
 another_one:
-    atomic { /* nothing private is left */
+    atomic { /* no private state is left */
         head = 0; first = 0; part = 0; rows = 0; newest = 0;
 #ifdef TWIN_BEGIN_AT_TAIL
         at = tail
@@ -292,7 +292,7 @@ another_one:
     :: (done && position == at) -> break
     :: tidied < 2 -> tidied++; take_away()
     :: position != at ->
-        /* A batch: the head, then some or all of what lies before it. */
+        /* A batch: reads the head, then some or all records before it. */
 #ifdef TWIN_SINCE_READ_FIRST
         begun0 = since0; begun1 = since1;
         head = position;
@@ -315,7 +315,7 @@ another_one:
             if
             :: first == PAD
             :: else ->
-                /* It is the next one but for those that were lost, and whole. */
+                /* It is the next record, except for lost ones, and it is whole. */
                 d_step {
                     assert(first > newest && first <= RECORDS);
                     newest++;

@@ -1,22 +1,22 @@
-/* The watermark: a record that returned before it is in the batch or was in an earlier one, without a fence between "I may
- * be reading my end time" and the reading. Time goes in ticks. A store stays in its processor's buffer for less than SLACK
- * ticks, and buffers are emptied in order; loads do not wait for that.
+/* The watermark: a record that returned before it is in the batch or was in an earlier one. There is no fence between announcing
+ * a record and reading its end time. Time is in ticks. A store stays in its processor's buffer for less than SLACK ticks, and
+ * buffers are emptied in order. Loads do not wait for that.
  *
  *   producer   begin_record() and finish_record() of hook/call/hot_record.h: ct_lane_announce(), the clock, ct_lane_publish()
  *   collector  all_are_known_ns() of collector/source/shm/shm_source.c, ct_lane_source_watermark() of shm_lane.c, fill() by the watermark
  *
- * The lanes are those of two threads, or lane 0 is a probe's, which publishes records after the times that they carry:
+ * The lanes belong to two threads, or lane 0 is a probe's, which publishes records later than the times that they carry:
  *
- *   watched    a call that the kernel passes on: it reserves a place in the ring, reads the clock, submits the record
- *   probe      `complete` of proto/segment.h: the clock, the places reserved by then, their records, the word
+ *   watched    a call, in the kernel: it reserves a place in the kernel's ring, reads the clock, submits the record
+ *   probe      `complete` of proto/segment.h: it reads the clock, counts reserved places, publishes their records, stores the word
  *   collector  ct_shm_read_complete() and wait_for_probe() of collector/source/shm/shm_drain.c
  *
- * A batch comes every GAP ticks.
+ * A batch is made every GAP ticks.
  *
- * What holds: a row that is not younger than an earlier batch's watermark is of a lane whose announcement was seen for
- * PATIENCE ticks; and no lane holds the watermark back for longer than that, however often it announces. A probe's row is
- * older than an earlier watermark only if `complete` was PROBE_PATIENCE ticks old then; and no probe holds the watermark back
- * for longer than that. Twins: TWIN_NO_SLACK, TWIN_ANNOUNCE_BEHIND_CLOCK, TWIN_NOT_WAITED_FOR,
+ * Properties: a row is newer than each earlier batch's watermark, unless its lane's announcement was seen for PATIENCE ticks. No
+ * lane holds the watermark back for longer than that, however often it announces. A probe's row is older than an earlier
+ * watermark only if `complete` was PROBE_PATIENCE ticks old then. No probe holds the watermark back for longer than that.
+ * Twins: TWIN_NO_SLACK, TWIN_ANNOUNCE_BEHIND_CLOCK, TWIN_NOT_WAITED_FOR,
  * TWIN_SILENCE_ALONE, TWIN_SILENCE_OF_OTHERS, TWIN_COMPLETE_IGNORED, TWIN_COMPLETE_READ_LAST, TWIN_COMPLETE_STORED_FIRST,
  * TWIN_COMPLETE_OF_LATER, TWIN_RESERVE_BEHIND_CLOCK, TWIN_PROBE_WAITED_FOR_EVER. */
 #define LANES 2
@@ -37,25 +37,25 @@
 
 byte now = SLACK + 1; /* the clock */
 
-/* A lane's `state`, and the ends of what is published; only the end of a published record is ever looked at. */
+/* A lane's `state`, and the end times of its published records. Only a published record's end is ever read. */
 typedef lane_of {
     byte position;
     bool announcing;
     byte end[RECORDS_MAX];
-    /* The store buffer: a state each, and when it was stored. */
+    /* The store buffer: a state each, and the time of the store. */
     byte buffer_position[2];
     bool buffer_announcing[2];
     byte buffer_time[2];
     byte buffered;
-    /* The collector's own. */
+    /* The collector's own state. */
     byte taken, head, silent, announced_at, announced_since, looked
 }
 lane_of lane[LANES];
 byte running = LANES;
 byte last_batch = SLACK + 1;
-bool was_impatient[LANES]; /* used by the properties alone */
+bool was_impatient[LANES]; /* only used by the properties */
 
-/* A probe's: places that are reserved in the kernel's ring, records that are submitted, and the segment's word. */
+/* A probe's state: places reserved in the kernel's ring, records submitted, and the segment's word. */
 bool is_probed;
 byte reserved, submitted, complete = NONE;
 
@@ -116,7 +116,7 @@ proctype producer(byte p)
     running--
 }
 
-/* Reserving takes a lock, which is a fence: the place is seen before the clock is read. */
+/* Reserving takes a lock, which is a fence. So the place is visible before the clock is read. */
 proctype watched()
 {
     byte i = 0;
@@ -135,7 +135,7 @@ proctype watched()
     od
 }
 
-/* Stores become visible in order. That they do so later is as if they were made later. */
+/* The probe has no store buffer: stores that become visible later, in order, are the same as later stores. */
 proctype probe()
 {
     byte read, until;

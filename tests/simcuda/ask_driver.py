@@ -3,8 +3,8 @@
 
     ask_driver.py procaddress|errors|attributes [--libcuda FILE] [--check]
 
-The three tables were printed by this script on one H200 under driver 580.159.04. With --check the script prints
-nothing and fails unless the driver answers as the table says; the tests check the simulated driver so.
+This script printed the three tables on one H200 under driver 580.159.04. With --check the script prints nothing
+and fails unless the driver's answers match the table. The tests use this to check the simulated driver.
 """
 
 import argparse

@@ -1,5 +1,5 @@
-/* compiled.c: images that hold code of the host (nvrtc.c): which are such, and how their kernels are found.
- * Under the driver's lock. */
+/* compiled.c: recognizes images that hold host code (nvrtc.c), and finds their kernels. All calls hold the
+ * driver's lock. */
 #include "sim_code.h"
 
 #include "compiled.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* An image of the program's own may end with its first NUL. */
+/* An image of the program may end with its first NUL. */
 size_t compiled_bytes(const void *image)
 {
     if (strncmp(image, COMPILED_MAGIC, sizeof COMPILED_MAGIC) != 0)
@@ -27,7 +27,7 @@ CUresult compiled_load(void **code, const void *image)
     const size_t bytes = compiled_bytes(image);
     if (bytes == 0)
         return CUDA_SUCCESS;
-    /* A path of its own, by which the loader knows one object from another. */
+    /* The path must be unique: the loader identifies objects by it. */
     const char *scratch = getenv("TMPDIR");
     char path[2048];
     snprintf(path, sizeof path, "%s/simcuda-code-XXXXXX", scratch && *scratch ? scratch : "/tmp");

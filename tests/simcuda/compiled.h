@@ -1,7 +1,5 @@
-/*
- * compiled.h: what the simulated compiler (nvrtc.c) and the simulated device (sim_kernel.c) have in common:
- * an image that holds code of the host, and how that describes its kernels.
- */
+/* compiled.h: shared by the simulated compiler (nvrtc.c) and the simulated device (sim_kernel.c): an image
+ * that holds host code, and its description of its kernels. */
 #ifndef COMPILED_H
 #define COMPILED_H
 
@@ -14,13 +12,13 @@
 
 enum { COMPILED_MAX_PARAMS = 48 };
 
-/* A shared object follows. The bytes lie anywhere. */
+/* A shared object follows. The bytes have no alignment. */
 struct compiled_image {
     char magic[sizeof COMPILED_MAGIC];
     uint64_t object_bytes;
 };
 
-/* device_code.h writes it, too. */
+/* device_code.h writes this struct, too. */
 struct compiled_kernel {
     size_t param_count;
     size_t param_bytes[COMPILED_MAX_PARAMS];

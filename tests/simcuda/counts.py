@@ -35,7 +35,7 @@ def read_counts(folder):
 
 
 def summed(folder):
-    """{name: (entered, returned)} over all processes."""
+    """Return {name: (entered, returned)} over all processes."""
     entered, returned = collections.Counter(), collections.Counter()
     for _, _, counts in read_counts(folder):
         for name, (enter, leave) in counts.items():

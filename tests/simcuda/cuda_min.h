@@ -1,9 +1,7 @@
-/*
- * cuda_min.h: as much of the CUDA driver's interface as the workloads and tests call, declared anew, so that
- * nothing here needs a CUDA toolkit.
+/* cuda_min.h: the part of the CUDA driver's interface that the workloads and tests call, declared
+ * independently, so that nothing here needs a CUDA toolkit.
  *
- * As in cuda.h, the plain names mean the newest version that a program built today would link.
- */
+ * As in cuda.h, the plain names mean the newest version that a program built today would link. */
 #ifndef CUDA_MIN_H
 #define CUDA_MIN_H
 

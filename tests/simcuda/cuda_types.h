@@ -1,7 +1,5 @@
-/*
- * cuda_types.h: driver structures that only the models need. Layouts and numbers are those of cuda.h 13.0;
- * the names lose their version suffix where one version is modelled.
- */
+/* cuda_types.h: driver structures that only the models need, with the layouts and numbers of cuda.h 13.0.
+ * Names lack their version suffix if only one version is modelled. */
 #ifndef SIMCUDA_CUDA_TYPES_H
 #define SIMCUDA_CUDA_TYPES_H
 
@@ -51,7 +49,7 @@ typedef struct CUmemcpy3DOperand {
 
 typedef struct CUDA_MEMCPY3D_BATCH_OP {
     CUmemcpy3DOperand src, dst;
-    size_t width, height, depth; /* in elements: of the array, or bytes where there is none */
+    size_t width, height, depth; /* in elements of the array, or bytes without an array */
     int srcAccessOrder;
     unsigned int flags;
 } CUDA_MEMCPY3D_BATCH_OP;

@@ -1,11 +1,9 @@
-/*
- * nvrtc.c: libnvrtc.so, NVIDIA's compiler at run time, simulated: the host's C++ compiler makes host code of
- * a program's kernels (device_code.h), which the simulated device runs (sim_kernel.c). What it calls PTX is
- * that image. A program whose kernels want what the device has not is refused as one that does not compile,
- * with the compiler's words as its log.
+/* nvrtc.c: libnvrtc.so, a simulation of NVIDIA's run-time compiler. The host's C++ compiler makes host code
+ * of a program's kernels (device_code.h), and the simulated device runs it (sim_kernel.c). That image
+ * replaces the PTX. A program whose kernels need missing features of the device is rejected as if it did not
+ * compile, with the compiler's output as its log.
  *
- * NVRTC_CXX names the compiler (c++).
- */
+ * NVRTC_CXX names the compiler (c++). */
 #include "compiled.h"
 
 #include <ctype.h>
@@ -100,7 +98,7 @@ API(nvrtcResult, nvrtcCreateProgram, nvrtcProgram *program, const char *source, 
         return NVRTC_ERROR_INVALID_INPUT;
     for (int i = 0; i < header_count; i++)
         if (strchr(header_names[i], '/'))
-            return NVRTC_ERROR_INVALID_INPUT; /* not simulated: folders of headers */
+            return NVRTC_ERROR_INVALID_INPUT; /* not simulated: headers in folders */
     struct program *p = calloc(1, sizeof *p);
     *program = p;
     if (!p)
@@ -151,7 +149,7 @@ static bool write_file(const char *folder, const char *name, const char *text)
     return file && fclose(file) == 0 && written;
 }
 
-/* Runs the compiler there, what it says going to "log". Nothing is preloaded into it. */
+/* Runs the compiler there, with its output redirected to "log". Nothing is preloaded into it. */
 static bool run(const char *folder, char *const *command)
 {
     char log[4096];
@@ -180,7 +178,7 @@ static bool run(const char *folder, char *const *command)
     return status == 0;
 }
 
-/* Behind the preprocessed program, a description of each kernel: `__global__ void NAME(`. */
+/* Appends a description of each kernel to the preprocessed program: `__global__ void NAME(`. */
 static bool write_kernels(const char *folder, const char *text)
 {
     FILE *file = create(folder, "kernels.cc");
@@ -217,7 +215,8 @@ static bool compile(struct program *p, const char *folder)
         done = write_file(folder, p->header_names[i], p->headers[i]);
     char *preprocess[] = { compiler, "-E", "-P", "-x", "c++", "-D__CUDACC__", "-D__CUDA_ARCH__=900",
                            include,  in,   "-o", out,  NULL };
-    /* Functions that no kernel calls are dropped, and with them what they want and the device has not. */
+    /* Functions that no kernel calls are dropped, and with them their references to missing features of the
+     * device. */
     char *make[] = { compiler,
                      "-std=c++14",
                      "-O1",
@@ -276,7 +275,7 @@ static void remove_folder(const struct program *p, const char *folder)
     rmdir(folder);
 }
 
-/* Options are for a device that is not there. */
+/* The options are for a real device, and ignored. */
 API(nvrtcResult, nvrtcCompileProgram, nvrtcProgram program, int option_count, const char *const *options)
 {
     if (!program)
@@ -293,7 +292,7 @@ API(nvrtcResult, nvrtcCompileProgram, nvrtcProgram program, int option_count, co
     return compiled ? NVRTC_SUCCESS : NVRTC_ERROR_COMPILATION;
 }
 
-/* ---- what came of it */
+/* ---- the results */
 
 API(nvrtcResult, nvrtcGetProgramLogSize, nvrtcProgram program, size_t *bytes)
 {

@@ -1,5 +1,5 @@
-/* cuSimcudaRegisters(): keeps what arrived, see simcuda_verify.h. Leaves the argument registers destroyed,
- * as a function may. */
+/* cuSimcudaRegisters(): saves the argument registers, see simcuda_verify.h. Destroys the argument registers
+ * afterwards, as a function may. */
         .text
         .globl  cuSimcudaRegisters
         .type   cuSimcudaRegisters, %function

@@ -1,10 +1,8 @@
-/*
- * selftest.c: what the tests of the hook take for granted of the simulated driver and would not miss: that
- * the checksum mode sees every argument and a misaligned stack, and that a call which the real driver does
- * not allow during a stream capture ends that capture.
+/* selftest.c: tests properties of the simulated driver that the hook's tests rely on without checking them.
+ * The checksum mode sees every argument and a misaligned stack. A call that the real driver forbids during a
+ * stream capture ends that capture.
  *
- *     simcuda-selftest verify | capture
- */
+ *     simcuda-selftest verify | capture */
 #include "../ensure.h"
 #include "cuda_min.h"
 #include "simcuda_verify.h"
@@ -59,7 +57,7 @@ static uint64_t masked(char letter, uint64_t word)
     }
 }
 
-/* Sixteen words serve all functions of integers: what a function does not take, it does not look at. */
+/* Sixteen words serve all functions of integers: a function ignores words beyond its own arguments. */
 typedef int32_t integers(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                          uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
@@ -127,7 +125,7 @@ static void a_misaligned_stack_is_noticed(void)
 #ifdef __x86_64__
     int misaligned = 0;
     void *function = address_of("cuCtxSynchronize");
-    /* The red zone of this frame lies below the stack pointer, so step over it. */
+    /* The red zone of this frame is below the stack pointer, so skip it. */
     __asm__ volatile("movq %%rsp, %%rbx\n\t"
                      "subq $256, %%rsp\n\t"
                      "andq $-16, %%rsp\n\t"
@@ -181,7 +179,7 @@ static CUresult capture_status(void)
     return (CUresult)status;
 }
 
-/* Begin a capture, make a call that must end it with the result given, and see that it did. */
+/* Begin a capture, make a call that must end it with the given result, and check that it did. */
 #define SPOILS(mode, expected, call)                                                                         \
     do {                                                                                                     \
         OK(cuStreamBeginCapture(stream, mode));                                                              \

@@ -1,4 +1,4 @@
-/* sim_alloc.c: allocating and freeing device and page-locked memory, and asking how much there is. */
+/* sim_alloc.c: allocating and freeing device and page-locked memory, and querying its size. */
 #include "sim_graph.h"
 
 CUresult context_lock_unsafe(CUcontext *context)
@@ -31,7 +31,7 @@ CUresult sim_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
     return allocate(address, REGION_DEVICE, bytes);
 }
 
-/* Freeing: the address tells the context. */
+/* Locks for freeing: the address determines the context. */
 static CUresult lock_to_free(void)
 {
     CUcontext context;
@@ -42,7 +42,7 @@ static CUresult lock_to_free(void)
     return result == CUDA_SUCCESS ? result : driver_unlock(result);
 }
 
-/* The real driver waits for the device here, since what runs may use the memory. */
+/* The real driver waits for the device here, since running work may use the memory. */
 CUresult sim_cuMemFree_v2(CUdeviceptr address)
 {
     if (!address)
@@ -53,7 +53,7 @@ CUresult sim_cuMemFree_v2(CUdeviceptr address)
     struct region *region = region_based_at((uintptr_t)address);
     if (region)
         context_wait(region->context);
-    region = region_based_at((uintptr_t)address); /* waiting gave the lock up */
+    region = region_based_at((uintptr_t)address); /* waiting released the lock */
     if (!region || region->kind != REGION_DEVICE || region->nodes > 0)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
     region_free(region);

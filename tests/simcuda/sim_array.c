@@ -1,4 +1,4 @@
-/* sim_array.c: CUDA arrays, kept row by row without gaps. Mipmapped and sparse ones are not modelled. */
+/* sim_array.c: CUDA arrays, stored row by row without gaps. Mipmapped and sparse arrays are not modelled. */
 #include "sim_graph.h"
 
 static struct slab arrays = SLAB(struct CUarray_st);

@@ -1,17 +1,15 @@
-/*
- * sim_capture.c: stream capture. A captured stream has a struct capture, and the nodes after which its next
- * op comes, its tips. Other streams join by waiting for an event recorded in the capture.
+/* sim_capture.c: stream capture. A captured stream has a struct capture, and its tips: the nodes that its
+ * next op depends on. Other streams join by waiting for an event recorded in the capture.
  *
- * Which results end a capture was asked of driver 580.159.04; the two states "invalidated" and "ended by
- * error" are one, as there: every later call says CUDA_ERROR_STREAM_CAPTURE_INVALIDATED until the capture is
- * ended.
- */
+ * Driver 580.159.04 showed which results end a capture. The two states "invalidated" and "ended by error" are
+ * the same, as in that driver: every later call returns CUDA_ERROR_STREAM_CAPTURE_INVALIDATED until the
+ * capture is ended. */
 #include "sim_graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static struct capture *captures; /* those begun and not ended */
+static struct capture *captures; /* captures begun and not ended */
 
 static struct capture *find(uint64_t id)
 {
@@ -55,7 +53,7 @@ CUresult capture_add(CUstream stream, const struct op *op)
     CUgraphNode added;
     if (stream->capture->invalidated)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    if (op->kind == OP_REPLAY) /* driver 580 captures no graph launches */
+    if (op->kind == OP_REPLAY) /* driver 580 does not capture graph launches */
         return capture_spoil(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CUresult result = graph_add(&added, stream->capture->graph, op, stream->tips, stream->tip_count);
     if (result == CUDA_SUCCESS)
@@ -70,8 +68,9 @@ CUresult capture_spoil(CUstream stream, CUresult result)
     return result;
 }
 
-/* As cuThreadExchangeStreamCaptureMode documents it, for threads that are in the mode in which they began: a
- * global capture forbids it to all, one of its thread to that thread. */
+/* Checks whether a capture forbids an unsafe call, as documented for cuThreadExchangeStreamCaptureMode, for
+ * threads in their initial mode. A global capture forbids it to all threads, a thread-local capture to its
+ * own thread. */
 CUresult capture_forbids_unsafe(void)
 {
     bool forbidden = false;
@@ -92,7 +91,8 @@ CUresult capture_forbids_context_sync(CUcontext context)
     return forbidden ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
-/* A stream being captured that the legacy stream would have to wait for, if stream is the legacy one. */
+/* Returns a captured stream that the legacy stream would have to wait for, if `stream` is the legacy
+ * stream. */
 static CUstream captured_behind(CUstream stream)
 {
     if (!captures || stream->kind != STREAM_LEGACY)
@@ -139,7 +139,7 @@ CUresult capture_wait(CUstream stream, CUevent event, bool *handled)
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     if (!stream->capture)
-        stream->tip_count = 0; /* what an earlier capture left */
+        stream->tip_count = 0; /* left by an earlier capture */
     stream->capture = capture;
     return add_tips(stream, event->tips, event->tip_count);
 }
@@ -155,7 +155,7 @@ CUresult capture_forbids_event(CUevent event)
     return CUDA_ERROR_CAPTURED_EVENT;
 }
 
-/* The stream goes away: its capture can no longer be completed. */
+/* The stream is destroyed: its capture can no longer be completed. */
 void capture_leave(CUstream stream)
 {
     struct capture *capture = stream->capture;
@@ -229,8 +229,8 @@ CUresult sim_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const C
     return valid ? begin(stream, mode, graph, after, after_count) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Every stream that joined must have been joined back: what it did comes before the origin's tips. Nodes are
- * in the order in which they were captured, so that one walk backwards finds all that comes before. */
+/* Every stream that joined must have been joined back: the origin's tips must depend on its nodes. Nodes are
+ * in the order of their capture, so one walk backwards finds all dependencies. */
 static bool all_joined(const struct capture *capture)
 {
     const CUgraph graph = capture->graph;
@@ -283,7 +283,7 @@ static CUresult capture_info(CUstream stream, CUstreamCaptureStatus *status, uin
         return result;
     if (!status)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    if (captured_behind(stream)) /* asking does no harm to the capture */
+    if (captured_behind(stream)) /* the query does not spoil the capture */
         return driver_unlock(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     const struct capture *capture = stream->capture;
     *status = !capture               ? CU_STREAM_CAPTURE_STATUS_NONE

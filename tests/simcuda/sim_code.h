@@ -1,4 +1,4 @@
-/* sim_code.h: modules, libraries, functions and kernels, and how these are launched. */
+/* sim_code.h: modules, libraries, functions and kernels, and their launches. */
 #ifndef SIMCUDA_CODE_H
 #define SIMCUDA_CODE_H
 
@@ -11,9 +11,9 @@ struct launch {
     CUfunction function;
     uint64_t function_generation;
     unsigned grid[3], block[3], shared_bytes;
-    uint64_t values[KERNEL_MAX_PARAMS]; /* copied, of kernels whose code is known */
+    uint64_t values[KERNEL_MAX_PARAMS]; /* copied, for kernels with known code */
 };
-/* Known by name, or compiled for the host; with neither a launch changes nothing. */
+/* Known by name, or compiled for the host. Without either, a launch changes nothing. */
 struct kernel_code {
     size_t param_count;
     const size_t *param_bytes;
@@ -33,8 +33,8 @@ CUresult launch_check(const struct launch *launch);
 struct CUmod_st {
     struct handle handle;
     CUcontext context;
-    CUlibrary library; /* NULL, or the library whose code this is in that context */
-    void *code;        /* of an image with code of the host, the loaded object */
+    CUlibrary library; /* NULL, or the library that this module instantiates in its context */
+    void *code;        /* the loaded object, for an image with host code */
 };
 
 struct CUfunc_st {
@@ -58,7 +58,7 @@ struct CUkern_st {
 };
 
 /* ---- compiled.c */
-size_t compiled_bytes(const void *image); /* of an image with code of the host; 0: it is another */
+size_t compiled_bytes(const void *image); /* bytes of an image with host code; 0: another image */
 CUresult compiled_load(void **code, const void *image);
 void compiled_unload(void *code);
 const struct compiled_kernel *compiled_kernel_named(void *code, const char *name);
@@ -68,7 +68,7 @@ CUmodule module_new(CUcontext context, CUlibrary library);
 void module_free(CUmodule module);
 void module_end(CUcontext context);
 bool module_has(const char *name);
-CUfunction function_of(const void *function_or_kernel, CUcontext context); /* makes a kernel's on first use */
+CUfunction function_of(const void *function_or_kernel, CUcontext context); /* created on first use */
 CUfunction function_alive(CUfunction function);
 CUresult function_get(CUfunction *function, CUmodule module, const char *name, CUkernel kernel);
 CUfunction function_next(const void *previous);

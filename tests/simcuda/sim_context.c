@@ -9,7 +9,7 @@ _Thread_local bool sim_in_callback;
 
 static struct slab contexts = SLAB(struct CUctx_st);
 
-/* Another thread may have destroyed a context and a new one taken its handle, hence the generation. */
+/* Another thread may have destroyed a context and a new one reused its handle, hence the generation. */
 static _Thread_local struct {
     CUcontext context;
     uint64_t generation;
@@ -110,7 +110,7 @@ CUresult sim_cuCtxDestroy_v2(CUcontext context)
         return driver_unlock(CUDA_ERROR_INVALID_CONTEXT);
     const uint64_t generation = context->handle.generation;
     context_wait(context);
-    if (context->handle.generation != generation) /* another thread destroyed it meanwhile */
+    if (context->handle.generation != generation) /* another thread destroyed it during the wait */
         return driver_unlock(CUDA_ERROR_INVALID_CONTEXT);
     if (depth > 0 && stack[depth - 1].context == context)
         depth--;
@@ -138,7 +138,7 @@ CUresult sim_cuCtxPopCurrent_v2(CUcontext *context)
     return CUDA_SUCCESS;
 }
 
-/* NULL takes the top of the stack off, and what lay below becomes current. */
+/* NULL pops the top of the stack, and the next context becomes current. */
 CUresult sim_cuCtxSetCurrent(CUcontext context)
 {
     if (!context) {

@@ -1,15 +1,14 @@
-/*
- * sim_copy.c: what a copy is allowed to touch, how long it takes, and moving the bytes. Every copy, of one
- * dimension or three, from host, device or array, is a struct copy here; sim_copy_call.c makes them.
- */
+/* sim_copy.c: checks the memory that a copy may access, computes its duration, and moves the bytes. Every
+ * copy is a struct copy here: of one dimension or three, from host, device or array. sim_copy_call.c makes
+ * them. */
 #include "sim_op.h"
 
 #include <string.h>
 
-/* No size in a valid copy comes near this, so that sums of a few do not overflow. Products are checked. */
+/* Every size in a valid copy is far below this, so sums of a few do not overflow. Products are checked. */
 static const size_t size_limit = (size_t)1 << 60;
 
-/* Says where the bytes are: rows of the copy's width, pitch apart, in slices. */
+/* The location of the bytes: rows of the copy's width, pitch apart, in slices. */
 struct box {
     unsigned char *first;
     size_t pitch, slice;
@@ -40,7 +39,7 @@ static bool add_product(size_t *sum, size_t a, size_t b)
     return !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(*sum, product, sum);
 }
 
-/* A pitch or height of zero means rows or slices without gaps, as driver 580 takes it. */
+/* A pitch or height of zero means rows or slices without gaps, as in driver 580. */
 static CUresult locate(const struct side *side, const struct copy *copy, struct box *box)
 {
     if (side->x > size_limit || side->y > size_limit || side->z > size_limit)

@@ -1,11 +1,9 @@
-/*
- * sim_counts.c: the truth about calls. Under SIMCUDA_COUNTS=FOLDER each process keeps two counters for each
- * exported function in FOLDER/<pid>.<start>.counts, a shared mapping: what it holds is there however the
- * process ends. <start> is the process's start time, field 22 of /proc/<pid>/stat. counts.py reads the
- * folder.
+/* sim_counts.c: the reference counts of calls. Under SIMCUDA_COUNTS=FOLDER each process keeps two counters
+ * for each exported function in FOLDER/<pid>.<start>.counts. The file is a shared mapping, so it survives
+ * however the process ends. <start> is the process's start time, field 22 of /proc/<pid>/stat. counts.py
+ * reads the folder.
  *
- * An exec keeps pid and start time, so a program started by exec goes on in the file of the one before it.
- */
+ * An exec keeps pid and start time, so a program started by exec continues in its predecessor's file. */
 #include "sim_entry.h"
 
 #include "sim_settings.h"
@@ -39,7 +37,7 @@ static unsigned long long process_start(void)
     if (length <= 0)
         return 0;
     stat[length] = '\0';
-    /* The name in parentheses may hold anything, the fields after its last parenthesis are numbers. */
+    /* The name in parentheses may contain anything. The fields after its last parenthesis are numbers. */
     const char *at = strrchr(stat, ')');
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
@@ -48,7 +46,7 @@ static unsigned long long process_start(void)
     return start;
 }
 
-/* FOLDER/names: the rows' names, a line each. Every process would write the same; the first one does. */
+/* FOLDER/names: the rows' names, a line each. All processes would write the same; the first one does. */
 static void write_names(const char *folder)
 {
     char final[4096], mine[4096];
@@ -77,7 +75,7 @@ void counts_open(const char *folder)
     close(fd);
     if (mapped == MAP_FAILED)
         settings_refuse("SIMCUDA_COUNTS", folder, "a folder to write to");
-    /* A child of fork leaves its parent's mapping to the parent. */
+    /* A forked child leaves the parent's mapping to the parent. */
     if (counts)
         munmap(counts, sizeof *counts);
     counts = mapped;

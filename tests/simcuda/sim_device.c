@@ -1,11 +1,9 @@
-/*
- * sim_device.c: the simulated device, and what can be asked about it. Attributes are those of attributes.def.
- */
+/* sim_device.c: the simulated device, and its queries. attributes.def has the attributes. */
 #include "simcuda.h"
 
 uint64_t sim_device_used;
 
-/* Attribute numbers are dense from 1, so each is its place in this table. */
+/* Attribute numbers are dense from 1, so each is its own index in this table. */
 static const int attributes[CU_DEVICE_ATTRIBUTE_LAST] = {
 #define ATTRIBUTE(name, number, value) [number] = (value),
 #include "attributes.def"

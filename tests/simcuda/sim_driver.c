@@ -31,7 +31,7 @@ void driver_broadcast(void)
     pthread_cond_broadcast(&changed);
 }
 
-/* The lock is held across a fork, so that the child finds every object whole. */
+/* The lock is held across a fork, so that the child finds every object consistent. */
 void driver_before_fork(void)
 {
     driver_lock();
@@ -56,7 +56,7 @@ int64_t clock_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The kernel may wake a sleeper 50 us late by default, which is longer than many kernels run. */
+/* By default the kernel may wake a sleeper 50 us late, which is longer than many kernels run. */
 void clock_sleep_until_ns(int64_t until_ns)
 {
     if (until_ns <= clock_now_ns())

@@ -3,13 +3,12 @@
 
     sim_entries.py driver_api.def signatures.def OUTPUT.c FRONT.h MODEL.c...
 
-A function has a model when one of the MODEL files defines sim_<name>. The parameters of each model are held
-against the letters of signatures.def, so that a model cannot disagree with the real driver's ABI. A function
-that ends in _ptds or _ptsz and has no model runs its base's, with NULL meaning the thread's own stream. The
-rest return CUDA_ERROR_NOT_SUPPORTED.
+A function has a model when one of the MODEL files defines sim_<name>. The parameters of each model are checked against the
+letters of signatures.def, so that a model cannot disagree with the real driver's ABI. A function that ends in _ptds or _ptsz and
+has no model runs its base's model, with NULL meaning the thread's own stream. The others return CUDA_ERROR_NOT_SUPPORTED.
 
-FRONT.h has a row FRONT(name, stack words) for each function that a driver with a table of entry points has in
-front of the real one (front_x86_64.S): entry points are named front_<name> and hidden then.
+FRONT.h has a row FRONT(name, stack words) for each function that a driver with a table of entry points calls through that table
+(front_x86_64.S). The entry points are then hidden and named front_<name>.
 """
 
 import pathlib
@@ -21,10 +20,10 @@ NOT_SUPPORTED = 801
 C_TYPES = {"p": "void *", "l": "uint64_t", "i": "uint32_t", "h": "uint16_t", "c": "uint8_t",
            "f": "float", "L": "uint64_t", "S": "struct bytes64"}
 
-# As libcuda 580: these have no place in the table.
+# As in libcuda 580: these are not in the table.
 BARE = {"cuEGLApiInit", "cuMemGetAttribute", "cuMemGetAttribute_v2"}
 
-# The letters of the types that models take by value and whose names do not tell.
+# The letters of types that models take by value and whose names do not show it.
 VALUE_TYPES = {
     "p": "CUcontext CUmodule CUfunction CUlibrary CUkernel CUstream CUevent CUgraph CUgraphNode CUgraphExec "
          "CUarray CUmemoryPool CUlinkState CUhostFn CUstreamCallback CUoccupancyB2DSize",
@@ -39,7 +38,7 @@ LETTER_OF = {name: letter for letter, names in VALUE_TYPES.items() for name in n
 
 
 def letters_of(parameters, where):
-    """The signature letters of a C parameter list."""
+    """Return the signature letters of a C parameter list."""
     parameters = " ".join(parameters.split())
     if parameters in ("void", ""):
         return ""
@@ -78,7 +77,7 @@ def verify_lines(letters):
 
 
 def run_function(name, letters, parameters, models):
-    """run_<name>: the call of the model, without the gate."""
+    """Return run_<name>: the call of the model, without the gate."""
     base = re.sub(r"_pt[sd][sz]$", "", name)
     model = name if name in models else base if base in models else None
     arguments = [f"a{i}" for i in range(len(letters))]
@@ -95,7 +94,7 @@ def run_function(name, letters, parameters, models):
 
 
 def stack_words(letters):
-    """Words of the arguments that x86-64 passes on the stack."""
+    """Return the number of words of the arguments that x86-64 passes on the stack."""
     return max(0, sum(letter not in "fS" for letter in letters) - 6) + 8 * letters.count("S")
 
 

@@ -1,7 +1,5 @@
-/*
- * sim_entry.c: what happens to a call between its entry point and its model: counting, waiting and blocking
- * on demand, and the refusal of calls before cuInit and in forked children.
- */
+/* sim_entry.c: the steps between a call's entry point and its model: counting, waiting and blocking on
+ * demand, and rejecting calls before cuInit and in forked children. */
 #include "sim_entry.h"
 
 #include "sim_settings.h"
@@ -17,15 +15,15 @@
 
 atomic_uint sim_watch = WATCH_NEW | WATCH_UNINITIALISED;
 
-/* A sleep may end so late. */
+/* A sleep may end this late. */
 enum { SPIN_NS = 50000 };
 
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t latency_ns[ROW_COUNT];
 static uint32_t blocked_row;
-static bool blocks_at_return; /* its work done, and not at its beginning */
+static bool blocks_at_return; /* after its work, not at its beginning */
 
-/* The real driver answers so before cuInit, and in the child of a process that had called it. */
+/* The real driver returns these results before cuInit, and in the child of a process that had called it. */
 static bool needs_no_init(uint32_t row)
 {
     static const uint32_t rows[] = {
@@ -118,13 +116,13 @@ static void after_fork_child(void)
     atomic_store(&sim_watch, now);
 }
 
-/* Before any call, so that no fork can come between. */
+/* Registered before any call, so that no fork can be missed. */
 __attribute__((constructor)) static void watch_forks(void)
 {
     pthread_atfork(driver_before_fork, driver_after_fork_parent, after_fork_child);
 }
 
-/* The first call of a process: its environment, and a counter file of its own. */
+/* The first call of a process: reads its environment, and opens its own counter file. */
 static void setup(void)
 {
     pthread_mutex_lock(&setup_lock);
@@ -155,7 +153,8 @@ bool entry_is_forked(void)
     return atomic_load(&sim_watch) & WATCH_FORKED;
 }
 
-/* Tell SIMCUDA_BLOCK_NOTIFY, then stay until SIMCUDA_BLOCK_RELEASE yields a byte or its end, or for ever. */
+/* Write to SIMCUDA_BLOCK_NOTIFY, then block until SIMCUDA_BLOCK_RELEASE yields a byte or its end, or for
+ * ever. */
 static void block(void)
 {
     const char *notify = getenv("SIMCUDA_BLOCK_NOTIFY"), *release = getenv("SIMCUDA_BLOCK_RELEASE");
@@ -207,7 +206,7 @@ enum entry_path entry_begin(struct entry *entry)
     return ENTRY_RUN;
 }
 
-/* Returns at that time or after it. Sleeps first: other programs need the processor. */
+/* Returns at that time or later. Sleeps first: other programs need the processor. */
 static void wait_until(int64_t until_ns)
 {
     clock_sleep_until_ns(until_ns - SPIN_NS);

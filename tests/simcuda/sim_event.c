@@ -48,8 +48,8 @@ CUresult sim_cuEventCreate(CUevent *event, unsigned int flags)
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* Lock, and refuse what is no event as the driver does: a dead one as destroyed, NULL as no handle at all.
- * Then find the stream, where the call is about one. */
+/* Lock, and reject invalid events like the driver: a dead event as destroyed, NULL as an invalid handle. Then
+ * look up the stream, if the call has one. */
 static CUresult lock_event(CUevent event, CUstream *stream)
 {
     CUcontext context;
@@ -81,7 +81,7 @@ CUresult sim_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
     if (stream->context != event->context)
         return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
-    /* In a capture a record is no node but marks a point that other streams can come after. */
+    /* In a capture, a record is not a node. It marks a point that other streams can depend on. */
     if (stream->capture && flags != CU_EVENT_RECORD_EXTERNAL)
         return driver_unlock(capture_record(event, stream));
     event->capture_id = 0;
@@ -110,7 +110,8 @@ CUresult sim_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flag
     return driver_unlock(op_submit(stream, &op));
 }
 
-/* Looks at an event: not at one recorded in a capture, and not while a capture forbids it. */
+/* Locks an event for a query. Refuses an event recorded in a capture, and any query that a capture
+ * forbids. */
 static CUresult lock_event_to_look(CUevent event)
 {
     CUresult result = lock_event(event, NULL);

@@ -1,4 +1,4 @@
-/* sim_function.c: functions, their names and attributes, and how many of their blocks fit on a
+/* sim_function.c: functions, their names and attributes, and the number of their blocks that fit on a
  * multiprocessor. */
 #include "sim_code.h"
 
@@ -17,7 +17,7 @@ CUfunction function_next(const void *previous)
     return handle_next(&functions, previous);
 }
 
-/* Those of a small kernel compiled for compute capability 9.0. */
+/* The attributes of a small kernel compiled for compute capability 9.0. */
 void function_default_attributes(int attributes[CU_FUNC_ATTRIBUTE_COUNT])
 {
     static const int defaults[CU_FUNC_ATTRIBUTE_COUNT] = {
@@ -73,7 +73,7 @@ void function_free_all(CUmodule module)
     }
 }
 
-/* The lock is held; find the function meant: of a CUkernel, the one in the current context. */
+/* With the lock held, find the function: for a CUkernel, its function in the current context. */
 static CUresult find(CUfunction *function, CUcontext current)
 {
     *function = function_of(*function, current);
@@ -117,7 +117,7 @@ CUresult sim_cuFuncGetAttribute(int *value, int attribute, CUfunction function)
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* ---- Occupancy: the least of what threads, blocks, registers and shared memory allow. */
+/* ---- Occupancy: the minimum of the limits by threads, blocks, registers and shared memory. */
 
 static int resident_blocks(const struct CUfunc_st *function, int block_size, size_t shared_bytes)
 {
@@ -156,8 +156,8 @@ CUresult sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, C
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* shared_of is the program's and runs without the lock: for each block size it tells the shared memory
- * needed. */
+/* shared_of is the program's callback and runs without the lock. It returns the shared memory needed for a
+ * block size. */
 CUresult sim_cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction function,
                                                        CUoccupancyB2DSize shared_of, size_t shared_bytes,
                                                        int limit, unsigned int flags)

@@ -1,8 +1,6 @@
-/*
- * sim_graph.c: graphs as a whole: making, copying, listing and destroying them. Nodes are
- * sim_graph_node.c's, what can be launched sim_graph_exec.c's. A node holds the nodes that it comes after,
- * all of which were there before it: the order in which nodes are made keeps the edges.
- */
+/* sim_graph.c: graphs as a whole: creating, copying, listing and destroying them. sim_graph_node.c has the
+ * nodes, sim_graph_exec.c the launchable graphs. A node lists the nodes that it depends on. They all existed
+ * before it, so the order of creation preserves the edges. */
 #include "sim_graph.h"
 
 #include <stdlib.h>
@@ -43,7 +41,7 @@ void graph_free(CUgraph graph)
 
 static CUresult copy_graph(CUgraph *copy, CUgraph graph);
 
-/* Returns it with a reference of its own. */
+/* Returns the copy with its own reference. */
 static CUresult copy_op(struct op *copy, const struct op *op)
 {
     *copy = *op;
@@ -143,7 +141,7 @@ CUresult sim_cuGraphClone(CUgraph *clone, CUgraph graph)
     return driver_unlock(copy_graph(clone, graph));
 }
 
-/* A NULL list asks for the number, and room that is not needed is filled with NULL. */
+/* A NULL list queries the number. Unneeded room is filled with NULL. */
 CUresult sim_cuGraphGetNodes(CUgraph graph, CUgraphNode *out, size_t *count)
 {
     driver_lock();
@@ -156,7 +154,7 @@ CUresult sim_cuGraphGetNodes(CUgraph graph, CUgraphNode *out, size_t *count)
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* A node's edges go with it. */
+/* A node's edges are removed with it. */
 CUresult sim_cuGraphDestroyNode(CUgraphNode node)
 {
     driver_lock();

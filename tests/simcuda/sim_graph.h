@@ -24,7 +24,7 @@ CUresult capture_record(CUevent event, CUstream stream);
 CUresult capture_wait(CUstream stream, CUevent event, bool *handled);
 CUresult capture_forbids_event(CUevent event);
 void capture_leave(CUstream stream);
-/* sim_alloc.c: context_lock() for what a capture can forbid. */
+/* sim_alloc.c: context_lock() for calls that a capture can forbid. */
 CUresult context_lock_unsafe(CUcontext *context);
 
 /* ---- sim_graph.c, sim_graph_node.c, sim_graph_exec.c */
@@ -34,7 +34,7 @@ struct CUgraphNode_st {
     struct op op;
     CUgraphNode *after;
     size_t after_count;
-    size_t place; /* scratch of whoever walks the graph */
+    size_t place; /* scratch for walks of the graph */
 };
 
 struct CUgraph_st {
@@ -53,9 +53,9 @@ struct exec_op {
 
 struct CUgraphExec_st {
     struct handle handle;
-    struct exec_op *ops; /* child graphs stand where their nodes stood */
+    struct exec_op *ops; /* child graphs are in their nodes' places */
     size_t op_count;
-    unsigned running; /* replays that the driver's thread has still to run */
+    unsigned running; /* replays that the driver's thread still has to run */
     bool dying;
 };
 

@@ -1,7 +1,7 @@
-/* sim_graph_node.c: adding nodes by hand, of a kernel, a graph, a condition, or none of these. */
+/* sim_graph_node.c: adding single nodes: kernels, child graphs, conditions, and empty nodes. */
 #include "sim_graph.h"
 
-/* ---- From what programs pass to ops. */
+/* ---- From programs' parameters to ops. */
 
 static CUresult kernel_op(struct op *op, const CUDA_KERNEL_NODE_PARAMS *params)
 {
@@ -29,7 +29,7 @@ static CUresult child_op(struct op *op, CUgraph child)
     return CUDA_SUCCESS;
 }
 
-/* Bodies outlive their node: they are few, and the array that the program gets is used again. */
+/* Bodies outlive their node: they are few, and the array passed to the program is reused. */
 static CUresult conditional_op(struct op *op, const CUgraphNodeParams *params)
 {
     enum { BODIES_MAX = 2, NODES_MAX = 16 };
@@ -62,7 +62,8 @@ static CUresult node_op(struct op *op, const CUgraphNodeParams *params)
     }
 }
 
-/* ---- Adding. Each takes the lock, checks what all have in common, and adds op unless making it failed. */
+/* ---- Adding. Each function takes the lock, makes the common checks, and adds the op unless making it
+ * failed. */
 
 static bool lock_graph(const void *out, CUgraph graph, const void *params)
 {

@@ -1,7 +1,5 @@
-/*
- * sim_handle.c: slabs of objects whose addresses are the driver's handles. Each noun's file owns a slab; all
- * calls hold the driver's lock.
- */
+/* sim_handle.c: slabs of objects whose addresses are the driver's handles. Each noun's file owns a slab. All
+ * calls hold the driver's lock. */
 #include "simcuda.h"
 
 #include <stdlib.h>

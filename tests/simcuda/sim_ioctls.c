@@ -1,8 +1,6 @@
-/*
- * sim_ioctls.c: what the real driver asks of the kernel, a little of it: with SIMCUDA_IOCTLS=1 cuInit and the
- * allocation of device memory open the files of $CUDATRACE_DEVICES and make the requests that libcuda begins
- * with. The structs and numbers are those of open-gpu-kernel-modules. What comes back is not looked at.
- */
+/* sim_ioctls.c: a few of the real driver's requests to the kernel. With SIMCUDA_IOCTLS=1 cuInit and the
+ * allocation of device memory open the files of $CUDATRACE_DEVICES and make libcuda's first requests. The
+ * structs and numbers are from open-gpu-kernel-modules. The answers are ignored. */
 #include "simcuda.h"
 
 #include "sim_settings.h"

@@ -1,9 +1,8 @@
-/* sim_launch.c: launching kernels. What is refused, and with which result, is what driver 580 refused on an
- * H200.
- */
+/* sim_launch.c: launching kernels. It refuses the launches that driver 580 refused on an H200, with the same
+ * results. */
 #include "sim_graph.h"
 
-/* context: where the function of a CUkernel is, or is made. */
+/* context: the context in which to find or create the function of a CUkernel. */
 CUresult launch_prepare(struct launch *launch, CUcontext context, void *function_or_kernel, void **params,
                         void **extra)
 {
@@ -39,7 +38,7 @@ CUresult launch_check(const struct launch *launch)
     return CUDA_SUCCESS;
 }
 
-/* When the stream has room for another kernel. */
+/* Returns when the stream has room for another kernel. */
 static int64_t room_at_ns(CUstream stream)
 {
     return sim_settings.queue > 0 && !stream->capture
@@ -47,7 +46,7 @@ static int64_t room_at_ns(CUstream stream)
                : 0;
 }
 
-/* Locks, and finds the stream that the program means, with room for another kernel. */
+/* Locks, and finds the stream for the program's handle, with room for another kernel. */
 static CUresult lock_stream_with_room(CUstream *stream)
 {
     const CUstream named = *stream;
@@ -89,7 +88,7 @@ CUresult sim_cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned i
     return submit(&op, function, stream, params, extra);
 }
 
-/* Attributes say how a kernel is scheduled, which the simulated device does not do. */
+/* Attributes control a kernel's scheduling, which the simulated device does not model. */
 CUresult sim_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra)
 {
     if (!config || (config->numAttrs > 0 && !config->attrs))

@@ -1,7 +1,5 @@
-/*
- * sim_library.c: libraries and kernels, which belong to no context. In each context where a kernel is used
- * its library has a module, and the kernel a function, made on first use.
- */
+/* sim_library.c: libraries and kernels, which belong to no context. In each context that uses a kernel, its
+ * library has a module and the kernel a function, made on first use. */
 #include "sim_code.h"
 
 #include <stdlib.h>
@@ -10,7 +8,7 @@
 static struct slab libraries = SLAB(struct CUlib_st);
 static struct slab kernels = SLAB(struct CUkern_st);
 
-/* A library's modules, one for each context. Few enough to search. */
+/* A library's modules, one for each context. They are few enough for a linear search. */
 static CUmodule *library_modules;
 static size_t library_module_count;
 
@@ -33,7 +31,7 @@ static CUresult module_in(CUmodule *module, CUlibrary library, CUcontext context
             *module = known;
             return CUDA_SUCCESS;
         }
-        if (!known || !known->library) /* its context ended, and the handle may be another module's by now */
+        if (!known || !known->library) /* its context ended, and another module may have reused the handle */
             dead = i;
     }
     CUmodule *grown = realloc(library_modules, (library_module_count + 1) * sizeof *grown);

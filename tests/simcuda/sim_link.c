@@ -1,5 +1,5 @@
-/* sim_link.c: the linker. It takes whatever it is given, and its image is as good as any other; code of the
- * host goes through. */
+/* sim_link.c: the linker. It accepts any input, and its image works like any other. Host code passes through
+ * unchanged. */
 #include "sim_code.h"
 
 #include <stdlib.h>

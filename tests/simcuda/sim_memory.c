@@ -1,7 +1,5 @@
-/*
- * sim_memory.c: the ranges of addresses that the driver knows: device memory, which is memory of the process,
- * and page-locked memory. They are kept in order of address.
- */
+/* sim_memory.c: the address ranges known to the driver, ordered by address: device memory, which is memory of
+ * the process, and page-locked memory. */
 #include "simcuda.h"
 
 #include <stdlib.h>
@@ -9,14 +7,14 @@
 #include <sys/mman.h>
 
 enum {
-    ALIGNMENT = 512,           /* of device memory, as the real driver's */
-    MAPPED_FROM = 1024 * 1024, /* larger ones come from mmap and cost memory only where they are touched */
+    ALIGNMENT = 512,           /* of device memory, as in the real driver */
+    MAPPED_FROM = 1024 * 1024, /* larger blocks come from mmap and use memory only where touched */
 };
 
 static struct region **regions;
 static size_t region_count, region_room;
 
-/* The number of regions that begin at or below address. */
+/* Returns the number of regions that begin at or below address. */
 static size_t rank(uintptr_t address)
 {
     size_t low = 0, high = region_count;
@@ -80,7 +78,7 @@ static CUresult keep(struct region **region, const struct region *as)
     return CUDA_SUCCESS;
 }
 
-/* Holds what was given back last, under SIMCUDA_REUSE=1. */
+/* The last freed memory, under SIMCUDA_REUSE=1. */
 static struct {
     void *memory;
     size_t size;
@@ -129,7 +127,8 @@ CUresult region_new(struct region **region, CUcontext context, enum region_kind 
     return result;
 }
 
-/* A region that nodes of graphs refer to loses its memory and its place; the rest goes with the last node. */
+/* A region with references from graph nodes loses its memory and its address. The rest is freed with the last
+ * node. */
 void region_free(struct region *region)
 {
     const size_t at = rank(region->base) - 1;

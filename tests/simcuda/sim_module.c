@@ -1,8 +1,5 @@
-/*
- * sim_module.c: modules. Images are never looked into, but for those of nvrtc.c: a module has
- * every function that it is asked for, unless the name begins with "missing" or is longer
- * than 4 KiB.
- */
+/* sim_module.c: modules. Images are never read, except those made by nvrtc.c. A module has every requested
+ * function, unless the name begins with "missing" or is longer than 4 KiB. */
 #include "sim_graph.h"
 
 #include <string.h>
@@ -85,7 +82,7 @@ CUresult sim_cuModuleUnload(CUmodule module)
         return result;
     result = capture_forbids_unsafe();
     if (result == CUDA_SUCCESS && module->library)
-        result = CUDA_ERROR_INVALID_HANDLE; /* it goes with its library */
+        result = CUDA_ERROR_INVALID_HANDLE; /* it is unloaded with its library */
     if (result != CUDA_SUCCESS)
         return driver_unlock(result);
     context_wait(module->context);

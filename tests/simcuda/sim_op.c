@@ -1,8 +1,5 @@
-/*
- * sim_op.c: what a stream can be asked to do, and when it is done. A table says for each kind how it is
- * checked, how long it takes and what it does; streams, captures, graphs and the driver's thread all go
- * through it.
- */
+/* sim_op.c: the operations of a stream. A table defines for each kind how it is checked, how long it takes
+ * and its effect. Streams, captures, graphs and the driver's thread all use it. */
 #include "sim_graph.h"
 
 struct op_type {
@@ -62,8 +59,8 @@ static CUresult check_host(const struct op *op)
     return op->host.fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Only the driver's thread comes here. The program's function runs when the stream's timeline has reached it.
- */
+/* Called only by the driver's thread. The program's function runs when the stream's timeline has reached
+ * it. */
 static void run_host_function(const struct op *op, CUstream stream)
 {
     const int64_t at_ns = stream->busy_until_ns;
@@ -125,7 +122,7 @@ static const struct op_type types[OP_KIND_COUNT] = {
     [OP_HOST] = { CU_GRAPH_NODE_TYPE_HOST, check_host, NULL, run_host_function },
     [OP_RECORD] = { CU_GRAPH_NODE_TYPE_EVENT_RECORD, NULL, NULL, run_record },
     [OP_WAIT] = { CU_GRAPH_NODE_TYPE_WAIT_EVENT, NULL, NULL, run_wait },
-    [OP_ALLOC] = { .node = CU_GRAPH_NODE_TYPE_MEM_ALLOC }, /* a graph's memory is there from capture on */
+    [OP_ALLOC] = { .node = CU_GRAPH_NODE_TYPE_MEM_ALLOC }, /* a graph's memory exists from capture on */
     [OP_FREE] = { CU_GRAPH_NODE_TYPE_MEM_FREE, check_free, NULL, run_free },
     [OP_GRAPH] = { .node = CU_GRAPH_NODE_TYPE_GRAPH },
     [OP_REPLAY] = { .node = CU_GRAPH_NODE_TYPE_GRAPH, .run = run_replay },
@@ -160,7 +157,7 @@ void op_drop(const struct op *op)
         graph_free(op->child);
 }
 
-/* The op has its turn: its time is added to the stream's, and its effect happens. */
+/* The op's turn: its time is added to the stream's, and its effect happens. */
 static void run(CUstream stream, const struct op *op)
 {
     const struct op_type *type = &types[op->kind];
@@ -177,7 +174,7 @@ static void run(CUstream stream, const struct op *op)
 
 void op_run_late(const struct op *op, CUstream stream)
 {
-    /* The memory may be gone since it was checked: the device would fault, here it does nothing. */
+    /* The memory may have been freed since the check: the device would fault, the op does nothing here. */
     if (op_check(op) == CUDA_SUCCESS)
         run(stream, op);
 }

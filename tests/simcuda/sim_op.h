@@ -1,21 +1,18 @@
-/*
- * sim_op.h: what streams are asked to do, and streams and events themselves.
+/* sim_op.h: the operations of streams, and streams and events themselves.
  *
- * A program hands a struct op to a stream. sim_op.c runs it at once, in the calling thread, and adds
- * the time it would take to the stream's timeline; only behind a host callback are ops kept for the driver's
- * thread. While a stream is captured, ops become nodes of a graph instead, and a graph's replay runs them
- * again.
- */
+ * A program submits a struct op to a stream. sim_op.c runs it at once, in the calling thread, and adds its
+ * duration to the stream's timeline. Only ops after a host callback are kept for the driver's thread. While a
+ * stream is captured, ops become nodes of a graph instead, and a graph's replay runs them again. */
 #ifndef SIMCUDA_OP_H
 #define SIMCUDA_OP_H
 
 #include "sim_code.h"
 
-/* ---- sim_op.c: what a stream can be asked to do */
+/* ---- sim_op.c: the operations of a stream */
 
 enum op_kind {
     OP_EMPTY,
-    OP_CONDITIONAL, /* whose bodies never run */
+    OP_CONDITIONAL, /* its bodies never run */
     OP_KERNEL,
     OP_COPY,
     OP_SET,
@@ -29,7 +26,7 @@ enum op_kind {
     OP_KIND_COUNT
 };
 
-/* Says where a copy begins, as the program described it. */
+/* One end of a copy, as the program described it. */
 struct side {
     CUmemorytype type;
     uintptr_t address;
@@ -65,12 +62,12 @@ struct op {
 CUresult op_check(const struct op *op);
 CUresult op_submit(CUstream stream, const struct op *op); /* checks, then runs, keeps or captures */
 CUgraphNodeType op_node_type(enum op_kind kind);
-void op_hold(const struct op *op); /* a graph now refers to what op refers to */
+void op_hold(const struct op *op); /* a graph now refers to the op's objects */
 void op_drop(const struct op *op);
-void op_run_late(const struct op *op, CUstream stream); /* what was checked when it was submitted */
+void op_run_late(const struct op *op, CUstream stream); /* the op was checked when it was submitted */
 bool op_needs_thread(const struct op *op);
 
-/* sim_worker.c: the driver's thread, which runs what stands behind host callbacks, in order. */
+/* sim_worker.c: the driver's thread, which runs the ops after host callbacks, in order. */
 CUresult worker_keep(CUstream stream, const struct op *op);
 void worker_after_fork(void);
 
@@ -92,14 +89,14 @@ struct CUstream_st {
     CUcontext context;
     enum stream_kind kind;
     int64_t busy_until_ns;
-    unsigned kept; /* ops that the driver's thread has still to run */
+    unsigned kept; /* ops that the driver's thread still has to run */
     bool dying;    /* destroyed by the program, kept until kept is 0 */
     struct capture *capture;
-    CUgraphNode *tips; /* what the next captured node comes after */
+    CUgraphNode *tips; /* the dependencies of the next captured node */
     size_t tip_count;
 };
 
-CUresult stream_of(CUstream *stream, CUcontext current); /* from what the program passed to the real one */
+CUresult stream_of(CUstream *stream, CUcontext current); /* converts a program's handle to the real stream */
 CUresult stream_lock(CUstream *stream); /* holds the lock exactly if it returns CUDA_SUCCESS; then as above */
 CUstream stream_next(const void *previous);
 bool stream_is_blocking(CUstream stream); /* ordered with the legacy stream */
@@ -117,7 +114,7 @@ struct CUevent_st {
     unsigned flags;
     bool recorded;
     int64_t at_ns;       /* when the recorded point is reached */
-    unsigned kept;       /* records that the driver's thread has still to run */
+    unsigned kept;       /* records that the driver's thread still has to run */
     uint64_t capture_id; /* recorded in a capture: its id, and the nodes of that point */
     CUgraphNode *tips;
     size_t tip_count;

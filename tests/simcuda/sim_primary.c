@@ -1,4 +1,4 @@
-/* sim_primary.c: the device's primary context, which lives from its first retain to its last release. */
+/* sim_primary.c: the device's primary context, which exists from its first retain to its last release. */
 #include "simcuda.h"
 
 static struct {
@@ -31,7 +31,7 @@ CUresult sim_cuDevicePrimaryCtxRelease_v2(CUdevice device)
         return CUDA_ERROR_INVALID_DEVICE;
     driver_lock();
     if (primary.retains == 1)
-        context_wait(primary.context); /* gives the lock up, so others may retain or release */
+        context_wait(primary.context); /* releases the lock, so others may retain or release */
     if (primary.retains == 0)
         return driver_unlock(CUDA_ERROR_INVALID_CONTEXT);
     if (--primary.retains == 0)

@@ -1,12 +1,10 @@
-/*
- * sim_procaddress.c: cuGetProcAddress and cuGetProcAddress_v2, answered from procaddress.def, as far as there
- * is a choice.
+/* sim_procaddress.c: cuGetProcAddress and cuGetProcAddress_v2, answered from procaddress.def where there is a
+ * choice.
  *
- * As driver 580 does, whatever its documentation says: the second version returns CUDA_SUCCESS with a NULL
- * pointer for a name or version that it lacks and tells the two apart by the status alone; the first returns
- * CUDA_ERROR_NOT_FOUND and leaves the pointer as it was. A version beyond the driver's own is an invalid
- * value, a negative one counts as the driver's own.
- */
+ * The results are as in driver 580, regardless of its documentation. For an unknown name or version, the
+ * second version returns CUDA_SUCCESS with a NULL pointer, and only the status distinguishes the two. The
+ * first version returns CUDA_ERROR_NOT_FOUND and leaves the pointer unchanged. A version beyond the driver's
+ * own is an invalid value. A negative version means the driver's own. */
 #include "sim_entry.h"
 #include "simcuda.h"
 
@@ -33,7 +31,8 @@ static int compare_base(const void *name, const void *choice)
     return strcmp(name, ((const struct choice *)choice)->base);
 }
 
-/* Serves a base that has one export, whatever the version. Some exports are given to nobody. */
+/* Returns the address of a base with only one export, regardless of the version. Some exports are never
+ * returned. */
 static void *only_address(const char *symbol)
 {
     const struct sim_function *function = entry_function(symbol);
@@ -42,7 +41,7 @@ static void *only_address(const char *symbol)
     return given ? function->address : NULL;
 }
 
-/* The address, or NULL and why. A base's rows stand together. */
+/* Returns the address, or NULL with the reason. A base's rows are adjacent. */
 static void *resolve(const char *symbol, int version, enum stream_choice stream,
                      CUdriverProcAddressQueryResult *why)
 {

@@ -1,7 +1,5 @@
-/*
- * sim_settings.h: the environment variables that shape the simulated device, read once in each process.
- * README.md says what each variable does.
- */
+/* sim_settings.h: the environment variables that control the simulated device, read once in each process.
+ * README.md describes each variable. */
 #ifndef SIMCUDA_SETTINGS_H
 #define SIMCUDA_SETTINGS_H
 
@@ -23,11 +21,11 @@ extern struct settings sim_settings;
 
 void settings_read(void);
 
-/* The value of an environment variable as a number within [low, high], or fallback where it is not set. */
+/* Returns an environment variable as a number within [low, high], or fallback if it is not set. */
 int64_t settings_number(const char *variable, int64_t low, int64_t high, int64_t fallback);
 
-/* Say which variable cannot be understood and end the process: a test that runs with settings other than
- * those it asked for proves nothing. */
+/* Report the invalid variable and end the process: a test that runs with settings other than the requested
+ * ones proves nothing. */
 _Noreturn void settings_refuse(const char *variable, const char *value, const char *expected);
 
 #endif

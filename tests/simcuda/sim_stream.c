@@ -1,14 +1,12 @@
-/*
- * sim_stream.c: streams, their place in time, and waiting for them. A stream is busy until a point of
- * CLOCK_MONOTONIC; nothing runs at that point, but who synchronises sleeps until then.
- */
+/* sim_stream.c: streams, their timelines, and waiting for them. A stream is busy until a point of
+ * CLOCK_MONOTONIC. Nothing runs at that point, but a thread that synchronises sleeps until then. */
 #include "sim_graph.h"
 
 #include <stdlib.h>
 
 static struct slab streams = SLAB(struct CUstream_st);
 
-/* The calling thread's own default stream, of the context in which it was last used. */
+/* The calling thread's own default stream, in the context where it was last used. */
 static _Thread_local struct {
     CUstream stream;
     uint64_t generation;
@@ -56,7 +54,7 @@ CUstream stream_next(const void *previous)
     return handle_next(&streams, previous);
 }
 
-/* A thread that calls again from a later destructor gets another stream and comes here once more. */
+/* A thread that makes a call in a later destructor gets another stream, and this function runs again. */
 static void forget_thread_stream(void *stream)
 {
     driver_lock();
@@ -101,8 +99,8 @@ CUresult stream_of(CUstream *stream, CUcontext current)
     return handle_alive(&streams, *stream) && !(*stream)->dying ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Until when the next op of the stream has to wait: the legacy stream and the blocking ones wait for each
- * other. */
+/* Returns until when the stream's next op has to wait: the legacy stream and the blocking streams wait for
+ * each other. */
 int64_t stream_barrier_ns(CUstream stream)
 {
     int64_t until_ns = stream->busy_until_ns;
@@ -202,7 +200,7 @@ CUresult sim_cuStreamCreate(CUstream *stream, unsigned int flags)
     return sim_cuStreamCreateWithPriority(stream, flags, 0);
 }
 
-/* The handle dies at once, the stream when its last op has run. */
+/* The handle dies at once, the stream after its last op. */
 CUresult sim_cuStreamDestroy_v2(CUstream stream)
 {
     CUcontext context;
@@ -227,7 +225,7 @@ CUresult stream_lock(CUstream *stream)
     return result == CUDA_SUCCESS ? result : driver_unlock(result);
 }
 
-/* A question whether a stream is done cannot be captured, and spoils a capture it might disturb. */
+/* A query of a stream's state cannot be captured, and spoils a capture that it might disturb. */
 static CUresult lock_stream_to_look(CUstream *stream)
 {
     CUresult result = stream_lock(stream);

@@ -1,7 +1,5 @@
-/*
- * sim_verify.c: the checksum mode. The entry points feed their arguments in one by one; what came in is kept
- * for the calling thread, and the result tells whether the way back works too.
- */
+/* sim_verify.c: the checksum mode. The entry points pass their arguments in one by one. The checksum is kept
+ * for the calling thread, and the result shows whether the return path works, too. */
 #include "sim_entry.h"
 #include "simcuda_verify.h"
 
@@ -13,7 +11,7 @@ struct past_call {
     bool misaligned;
 };
 
-/* A ring, since a tracer that looks up a kernel's name after a launch makes a call of its own. */
+/* A ring, since a tracer that looks up a kernel's name after a launch makes its own call. */
 static _Thread_local struct past_call past[SIMCUDA_PAST_CALLS];
 static _Thread_local uint64_t past_count;
 

@@ -1,9 +1,6 @@
-/*
- * sim_worker.c: the driver's thread. Host callbacks run in it, and whatever was submitted behind one and must
- * not overtake it. One queue serves all streams in the order of submission: every dependency points backwards
- * in it, and the driver promises no order between callbacks of independent streams, not even that they
- * overlap.
- */
+/* sim_worker.c: the driver's thread. It runs host callbacks, and any op submitted after one, which must not
+ * overtake it. One queue serves all streams in the order of submission: every dependency points backwards in
+ * it. The driver does not order callbacks of independent streams, nor promise that they overlap. */
 #include "sim_graph.h"
 
 #include <signal.h>
@@ -18,7 +15,7 @@ struct kept {
 static struct kept *first, **last = &first;
 static bool running;
 
-/* An op goes into the queue or, run from there, leaves it: those who look at its objects must know. */
+/* Counts an op that enters the queue, or leaves it to run, in the objects it uses. */
 static void count(CUstream stream, const struct op *op, int change)
 {
     stream->kept += (unsigned)change;
@@ -51,7 +48,7 @@ static void *work(void *unused)
     return NULL;
 }
 
-/* The program's signals are not for the driver's thread. */
+/* The driver's thread must not receive the program's signals. */
 static CUresult start(void)
 {
     sigset_t all, before;
@@ -86,7 +83,7 @@ CUresult worker_keep(CUstream stream, const struct op *op)
     return CUDA_SUCCESS;
 }
 
-/* A child of fork has no such thread, and what it had still to do is the parent's. */
+/* A forked child has no such thread, and its remaining work belongs to the parent. */
 void worker_after_fork(void)
 {
     running = false;

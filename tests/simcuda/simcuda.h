@@ -1,12 +1,10 @@
-/*
- * simcuda.h: what all files of the simulated driver share: handles, the lock, contexts, memory. What streams
- * do is in sim_op.h, code in sim_code.h, graphs in sim_graph.h.
+/* simcuda.h: shared by all files of the simulated driver: handles, the lock, contexts, memory. sim_op.h has
+ * the operations of streams, sim_code.h code, sim_graph.h graphs.
  *
- * A model is a function sim_<export>; sim_entries.py writes the exported function around it. Models take the
- * driver's one lock (driver_lock, or context_lock with the checks that a context needs), do their work under
- * it, and return through driver_unlock. Nothing below takes the lock unless it says so. No lock is held while
- * a program's callback runs or while a thread waits for the simulated GPU.
- */
+ * A model is a function sim_<export>. sim_entries.py writes the exported function around it. Models take the
+ * driver's one lock (driver_lock, or context_lock with the checks that a context needs), work under it, and
+ * return through driver_unlock. Functions below do not take the lock unless documented. No lock is held while
+ * a program's callback runs or while a thread waits for the simulated GPU. */
 #ifndef SIMCUDA_H
 #define SIMCUDA_H
 
@@ -19,13 +17,13 @@
 
 enum { SIM_DRIVER_VERSION = 13000 };
 
-/* ---- sim_handle.c: every handle is the address of an object in a slab that is never given back, so that a
- * dead or foreign handle can be told from a live one without touching freed memory. The latest freed is
- * reused first. */
+/* ---- sim_handle.c: every handle is the address of an object in a slab that is never freed. A dead or
+ * foreign handle can therefore be distinguished from a live one without touching freed memory. The most
+ * recently freed one is reused first. */
 
 struct handle {
     struct handle *next_free;
-    _Atomic uint64_t generation; /* counts all handles ever made; 0 while free. Read without the lock */
+    _Atomic uint64_t generation; /* counts handles ever made; 0 while free. Read without the lock */
 };
 
 struct slab {
@@ -41,10 +39,10 @@ struct slab {
 void *handle_new(struct slab *slab); /* zeroed; NULL when memory is out */
 void handle_free(struct slab *slab, void *object);
 bool handle_alive(const struct slab *slab, const void *object);
-/* All live ones; NULL begins and ends. The previous one may have been freed meanwhile. */
+/* Iterates over all live objects; NULL begins and ends. The previous one may have been freed since. */
 void *handle_next(const struct slab *slab, const void *previous);
 
-/* ---- sim_driver.c: the lock, time, and what forks need. */
+/* ---- sim_driver.c: the lock, time, and support for forks. */
 
 void driver_lock(void);
 void driver_release(void);
@@ -53,8 +51,8 @@ static inline CUresult driver_unlock(CUresult result)
     driver_release();
     return result;
 }
-void driver_wait(void);      /* for driver_broadcast(); gives the lock up meanwhile */
-void driver_broadcast(void); /* something that others may wait for has changed */
+void driver_wait(void);      /* for driver_broadcast(); releases the lock while waiting */
+void driver_broadcast(void); /* a condition that others may wait for has changed */
 void driver_before_fork(void);
 void driver_after_fork_parent(void);
 void driver_after_fork_child(void);
@@ -74,28 +72,28 @@ struct CUctx_st {
     struct handle handle;
     bool primary;
     CUstream legacy;           /* the stream NULL */
-    unsigned blocking_streams; /* others that wait for it and it for them */
-    CUresult fault;            /* once a kernel has faulted, what nearly everything returns */
+    unsigned blocking_streams; /* streams ordered with it */
+    CUresult fault;            /* after a kernel has faulted, the result of nearly everything */
 };
 
-/* Both hold the lock exactly if they return CUDA_SUCCESS. The second is for calls that a handle tells their
- * context, which driver 580 takes from threads without one too: *current may become NULL. */
+/* Both hold the lock exactly if they return CUDA_SUCCESS. The second is for calls whose handle determines the
+ * context. Driver 580 accepts these from threads without a context, too: *current may become NULL. */
 CUresult context_lock(CUcontext *current);
 CUresult context_lock_any(CUcontext *current);
 CUresult context_current(CUcontext *current);
 bool context_alive(CUcontext context);
 CUresult context_new(CUcontext *context);
-CUresult context_wait(CUcontext context); /* until its streams are idle; gives the lock up meanwhile */
-void context_end(CUcontext context);      /* with all that it owns; context_wait() first */
+CUresult context_wait(CUcontext context); /* until its streams are idle; releases the lock while waiting */
+void context_end(CUcontext context);      /* with all that it owns; call context_wait() first */
 
-/* Set in the driver's thread while it runs a program's callback, which may make no call. */
+/* Set in the driver's thread while it runs a program's callback, which must not call the driver. */
 extern _Thread_local bool sim_in_callback;
 
 /* ---- sim_device.c */
 int device_attribute(int attribute);
 extern uint64_t sim_device_used;
 
-/* ---- sim_memory.c: every range of addresses that the driver knows. Device memory is the process's own. */
+/* ---- sim_memory.c: every address range known to the driver. Device memory is the process's own. */
 
 enum region_kind { REGION_DEVICE, REGION_HOST };
 
@@ -105,8 +103,8 @@ struct region {
     enum region_kind kind;
     CUcontext context;
     CUmemoryPool pool; /* of stream-ordered memory */
-    bool mapped;       /* came from mmap and not from malloc */
-    unsigned nodes;    /* of graphs, that refer to it: their memory lives as long as they do */
+    bool mapped;       /* came from mmap, not from malloc */
+    unsigned nodes;    /* graph nodes that refer to it: their memory lives as long as they do */
     bool gone;         /* its context has ended; only nodes still refer to it */
 };
 
@@ -115,7 +113,7 @@ void region_free(struct region *region);
 void region_hold(struct region *region); /* for a node */
 void region_drop(struct region *region);
 struct region *region_at(uintptr_t address);
-struct region *region_holding(uintptr_t address, size_t size); /* NULL unless all of it lies in one region */
+struct region *region_holding(uintptr_t address, size_t size); /* NULL unless all of it is in one region */
 struct region *region_based_at(uintptr_t address);
 void memory_end(CUcontext context);
 

@@ -1,13 +1,11 @@
-/*
- * simcuda_verify.h: what libcuda.so.1 of this folder exports beside the driver's own functions, for tests
- * which check that a call's arguments and result travel unharmed.
+/* simcuda_verify.h: the additional exports of this folder's libcuda.so.1, for tests that check that a call's
+ * arguments and result pass unchanged.
  *
  * Under SIMCUDA_VERIFY=checksum no function does its work. Each computes a checksum over its arguments, as
- * wide as they are declared in tests/signatures.def, remembers it for its thread, and returns a result
- * derived from it, which is never CUDA_SUCCESS, so that no caller takes an out parameter for written. The
- * test computes the same checksum with the functions below. Under SIMCUDA_VERIFY=STATUS they return that, and
- * what they should have written is what the test had put there.
- */
+ * wide as they are declared in tests/signatures.def, and keeps it for its thread. It returns a result derived
+ * from it, which is never CUDA_SUCCESS, so that no caller reads an out parameter. The test computes the same
+ * checksum with the functions below. Under SIMCUDA_VERIFY=STATUS they return STATUS, and out parameters keep
+ * the test's values. */
 #ifndef SIMCUDA_VERIFY_H
 #define SIMCUDA_VERIFY_H
 
@@ -17,13 +15,13 @@
 enum { SIMCUDA_PAST_CALLS = 16 };
 
 /* A call of the calling thread: back is 0 for its latest, and below SIMCUDA_PAST_CALLS. misaligned is 1 if
- * the stack was not 16-byte aligned at the call; its arguments are then not looked at and the checksum is 0.
+ * the stack was not 16-byte aligned at the call. Its arguments are then not read and the checksum is 0.
  * Returns 0, or -1 if the thread made no such call. Any pointer may be NULL. */
 int simcuda_past_call(unsigned back, const char **name, uint64_t *checksum, int *misaligned);
 
-/* A function that no table knows, as of a newer driver: it keeps all that can carry an argument, in
- * whatever number and of whatever type, for simcuda_registers(), and returns a result of 64 bits. Of one
- * thread at a time. */
+/* A function that no table knows, as in a newer driver. It saves everything that can carry an argument, of
+ * any number and type, for simcuda_registers(), and returns a result of 64 bits. Usable by one thread at a
+ * time. */
 uint64_t cuSimcudaRegisters(void);
 #define SIMCUDA_REGISTERS_RESULT UINT64_C(0x1122334455667788)
 
@@ -36,8 +34,8 @@ struct simcuda_registers {
 };
 const struct simcuda_registers *simcuda_registers(void);
 
-/* The driver's own function of that name, as libraries have it that know the tables of cuGetExportTable:
- * nobody in between sees its calls. NULL for none. */
+/* Returns the driver's own function of that name, as used by libraries that know the tables of
+ * cuGetExportTable: no tracer sees its calls. NULL if there is none. */
 typedef void *simcuda_inner_of(const char *name);
 simcuda_inner_of simcuda_inner_function;
 
@@ -49,7 +47,7 @@ static inline uint64_t simcuda_checksum_start(const char *function_name)
     return sum;
 }
 
-/* One argument: a pointer or 64-bit integer as it is, a narrower integer zero-extended, a float as its 32
+/* One argument: a pointer or 64-bit integer unchanged, a narrower integer zero-extended, a float as its 32
  * bits. */
 static inline uint64_t simcuda_checksum_word(uint64_t sum, uint64_t word)
 {

@@ -1,19 +1,18 @@
-/* simdevice.h: a kernel driver that answers as it is told. Requests on the files of $CUDATRACE_DEVICES come
- * to libsimdevice.so, which must come behind the hook in the order of look-up; all others go to the kernel.
- */
+/* simdevice.h: a simulated kernel driver with programmable answers. libsimdevice.so receives the requests on
+ * the files of $CUDATRACE_DEVICES. It must be after the hook in the look-up order. All other requests are
+ * passed to the kernel. */
 #ifndef SIMDEVICE_H
 #define SIMDEVICE_H
 
 #include <stdint.h>
 
-/* Says how the calling thread's next request is answered. Untold, it succeeds and changes nothing. */
+/* The answer to the calling thread's next request. By default it succeeds and changes nothing. */
 struct simdevice_answer {
     int error;      /* not 0: it fails with this errno */
     void *where;    /* not NULL: the status is written there */
     int32_t status; /* RM's */
-    int notify_fd;  /* above 0: a byte is written there, and the request stays until one, or the end, can be
-                       read from */
-    int hold_fd;    /* this one */
+    int notify_fd;  /* above 0: write a byte there, and block until hold_fd has a byte or its end */
+    int hold_fd;    /* read by a blocked request */
 };
 
 void simdevice_answer(struct simdevice_answer answer);

@@ -3,8 +3,8 @@
 
     entries.py runtime_api.def runtime_signatures.def OUTPUT.c MODEL.c...
 
-Each keeps a checksum of its arguments, as wide as they are declared. A function has a model when one of the MODEL
-files defines sim_<name>, and runs it unless SIMCUDA_VERIFY is set. The rest return what the checksum says.
+Each keeps a checksum of its arguments, as wide as they are declared. A function has a model when one of the MODEL files defines
+sim_<name>. It runs the model unless SIMCUDA_VERIFY is set. The others return a result derived from the checksum.
 """
 
 import pathlib

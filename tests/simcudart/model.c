@@ -1,5 +1,5 @@
-/* model.c: the functions that do something, on top of whatever driver the process finds, by the way that
- * libcudart 11.3 and newer go: dlopen, dlsym of cuGetProcAddress_v2 alone, and that for all else. */
+/* model.c: the functions with an effect, on top of whatever driver the process finds. They find it as
+ * libcudart 11.3 and newer do: dlopen, dlsym for cuGetProcAddress_v2 only, and that for everything else. */
 #include "simcudart.h"
 
 #include <dlfcn.h>
@@ -76,7 +76,7 @@ static void start(void)
         start_status = cu.cuDevicePrimaryCtxRetain(&cu.context, 0);
 }
 
-/* Every function that needs a context begins here. */
+/* Every function that needs a context calls this first. */
 static int32_t ready(void)
 {
     pthread_once(&once, start);
@@ -195,7 +195,7 @@ int32_t sim_cudaDeviceSynchronize(void)
     DO(cuCtxSynchronize());
 }
 
-/* The kernel's name stands for the function that nvcc would have registered. */
+/* The kernel's name replaces the function that nvcc would have registered. */
 int32_t sim_cudaLaunchKernel(void *name, struct bytes12 grid, struct bytes12 block, void *arguments,
                              uint64_t shared_bytes, void *stream)
 {
@@ -236,7 +236,7 @@ int32_t sim_cudaDriverGetVersion(void *version)
     DO(cuDriverGetVersion(version));
 }
 
-/* Tells the libraries of a process apart. */
+/* Distinguishes the libraries of a process. */
 int32_t sim_cudaRuntimeGetVersion(void *version)
 {
     *(int *)version = SIMCUDART_VERSION;

@@ -1,11 +1,11 @@
-/* simcudart.h: what the files of the simulated runtime share. */
+/* simcudart.h: shared by the files of the simulated runtime. */
 #ifndef SIMCUDART_H
 #define SIMCUDART_H
 
 #include "sim_entry.h"
 #include "simcudart_past_call.h"
 
-/* Structures by value, by their size. */
+/* Structures passed by value, by their size. */
 struct bytes8 {
     uint64_t word;
 };
@@ -28,7 +28,7 @@ struct bytes280 {
     uint64_t words[35];
 };
 
-/* Returns whether functions with a model do no more than the others. */
+/* Returns whether functions with a model behave like the others. */
 bool simcudart_verifies(void);
 
 void keep_call(const char *name, uint64_t checksum, bool misaligned);

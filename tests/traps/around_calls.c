@@ -1,4 +1,4 @@
-/* Does what processes and threads do around the driver, one way for each name; prints what it saw. Run by
+/* Exercises processes and threads around the driver, one way for each name, and prints the results. Run by
  * around_calls.py.
  *
  *   around_calls vfork | exits | host | capture | plain LIBCUDA */
@@ -29,7 +29,7 @@ static CUcontext start(void)
     return context;
 }
 
-/* ---- vfork: the child has the parent's memory, thread and all, and runs no atfork handler ---- */
+/* ---- vfork: the child has the parent's memory, thread included, and runs no atfork handler ---- */
 
 static int trap_vfork(void)
 {
@@ -72,7 +72,7 @@ static void by_tls(void *what)
     call();
 }
 
-/* Keys' destructors run up to four times, while they set their values again. */
+/* Keys' destructors run up to four times if they set their values again. */
 static void by_key(void *rounds)
 {
     call();
@@ -119,13 +119,12 @@ static int trap_exits(void)
         pthread_create(&id, NULL, thread, NULL);
         pthread_join(id, NULL);
     }
-    __cxa_thread_atexit_impl(by_tls, NULL, &__dso_handle); /* the main thread's */
+    __cxa_thread_atexit_impl(by_tls, NULL, &__dso_handle); /* for the main thread */
     printf("exits\n");
     return 0;
 }
 
-/* ---- host: a callback on a driver's thread makes a first call while another thread waits inside a call ----
- */
+/* ---- host: a callback on a driver's thread makes a first call while another thread waits in a call ---- */
 
 static int in_callback[2];
 static void *from_callback(void *which)
@@ -136,8 +135,8 @@ static void *from_callback(void *which)
     return NULL;
 }
 
-/* The callback waits for a thread of the program that makes a first call: whoever held a lock across
- * cuStreamSynchronize would now wait for ever. */
+/* The callback waits for a thread of the program that makes a first call. A lock held across
+ * cuStreamSynchronize would now deadlock. */
 static void callback(void *which)
 {
     pthread_t other;
@@ -159,7 +158,7 @@ static int trap_host(void)
     return 0;
 }
 
-/* ---- capture: what the hook asks must not break a capture in the strictest mode ---- */
+/* ---- capture: the hook's queries must not break a capture in the strictest mode ---- */
 
 static CUfunction functions[3];
 static CUdeviceptr memory;
@@ -171,8 +170,7 @@ static void *beside(void *results)
     int *result = results;
     cuDevicePrimaryCtxRetain(&context, 0);
     cuCtxSetCurrent(context);
-    /* Unsafe calls of another thread are refused during a global capture, and end it: none of these is one.
-     */
+    /* A global capture refuses unsafe calls of other threads, and they end it. These calls are safe. */
     result[0] = cuCtxGetCurrent(&context);
     result[1] = cuLaunchKernel(functions[2], 1, 1, 1, 1, 1, 1, 0, (CUstream)2, NULL, NULL);
     return NULL;
@@ -193,7 +191,7 @@ static int trap_capture(void)
     for (int mode = 0; mode < 3; mode++) {
         int results[2] = { -1, -1 };
         printf("mode %d: %d", mode, cuStreamBeginCapture(stream, (CUstreamCaptureMode)mode));
-        /* First launches of their names, and a copy whose direction nobody told. */
+        /* First launches by name, and a copy without an explicit direction. */
         printf(" %d", cuLaunchKernel(functions[0], 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
         printf(" %d", cuMemcpyHtoDAsync(memory, bytes, sizeof bytes, stream));
         printf(" %d", cuMemcpyDtoDAsync(memory, memory + 2048, 1024, stream));

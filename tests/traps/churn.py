@@ -1,5 +1,5 @@
-"""Threads, modules and children come and go: the process, the daemon and /dev/shm stay as large as they were, and every
-launch has its kernel's name, although handles return under other names.
+"""Threads, modules and children are created and destroyed. The sizes of the process, the daemon and /dev/shm stay constant, and
+every launch has its kernel's name, although handles are reused under other names.
 
     churn.py          a twentieth, about as the default of `meson test`
     churn.py --long   100,000 threads, 10,000 modules and as many libraries, 1,000 forks
@@ -13,14 +13,14 @@ from trap_test import Session, WORKLOADS, check, equal
 
 SCALE = 1 if "--long" in sys.argv[1:] else 20
 THREADS, MODULES, FORKS = 100_000 // SCALE, 10_000 // SCALE, 1_000 // SCALE
-# Bounds of the memory that may be added between a tenth and the end of a phase. In the process up to 256 KiB are kept for texts
-# that nothing holds; the rest is the C library's heap. In /dev/shm it is a lane or two, when the daemon is late. The daemon keeps
-# combinations of thread, function and status, up to a number, and SQLite's 8 MiB of pages: it fills these and stays below its limit.
+# Bounds of the memory that may be added between a tenth and the end of a phase. The process keeps up to 256 KiB for unreferenced
+# texts; the rest is the C library's heap. /dev/shm may grow by a lane or two if the daemon is late. The daemon keeps a limited
+# number of combinations of thread, function and status, and SQLite's 8 MiB of pages. It fills these and stays below its limit.
 PROCESS_KB, SHM_KB, DAEMON_KB, DAEMON_MOST_KB = 640, 2200, 32 * 1024, 64 * 1024
 
 
 def rss_kb(pid):
-    """Without what is shared: a ring that has grown is touched anew, and is in /dev/shm's sum."""
+    """Returns the unshared resident memory: the pages of a ring that has grown are resident again, and counted in /dev/shm."""
     with open(f"/proc/{pid}/status") as status:
         kb = {line.split(":")[0]: int(line.split()[1]) for line in status if line.startswith(("VmRSS", "RssShmem"))}
     return kb["VmRSS"] - kb["RssShmem"]

@@ -1,5 +1,5 @@
-"""Programs in namespaces of their own are in the trace of a daemon outside: with its /dev/shm, or with a directory in its
-place; as root of a user namespace; and in a pid namespace that the daemon does not see into.
+"""Programs in separate namespaces are in the trace of a daemon outside: with the machine's /dev/shm, or with another directory;
+as root of a user namespace; and in a pid namespace that the daemon cannot see into.
 
     containers.py shared | private | user | sibling | clocks | refused
 """
@@ -16,12 +16,12 @@ from trap_test import (CUDATRACE, DAEMON, HungCall, LIFECYCLE, LINKED, NOBODY, S
 (trap,) = sys.argv[1:]
 CALLS = [WORKLOADS / "calls", "--mix", "getctx", "--threads", 1, "--calls", 5000]
 CONTAINER = ("unshare", "-r", "-p", "-f", "--mount-proc")
-# A /dev/shm of its own in the container.
+# The container has its own /dev/shm.
 PRIVATE = ("sh", "-c", 'mount -t tmpfs none /dev/shm && "$0" "$@" && ls -A /dev/shm')
 
 
 def ended(s, states):
-    """Checks how all processes ended. The daemon sees at a flush that a process of another namespace has ended."""
+    """Checks how all processes ended. The daemon notices at a flush that a process of another namespace has ended."""
     s.flush()
     equal(sorted(s.rows("SELECT state, count(*) FROM processes GROUP BY state")), sorted(states.items()), "states")
     s.check_identity()
@@ -35,7 +35,7 @@ def shared(s):
 
 
 def private(s):
-    """--shm-dir by option and by environment, relative and absolute; a run within; no file anywhere else."""
+    """Tests --shm-dir as an option and in the environment, relative and absolute, and a run inside. No file is anywhere else."""
     shm = s.dir / "shm"
     shm.mkdir()
     os.chdir(s.dir)
@@ -47,7 +47,7 @@ def private(s):
     equal((seen.stdout, seen.stderr), (plain.stdout, plain.stderr), "the output in there, /dev/shm being empty after it")
     s.cudatrace("run", "--shm-dir", "shm", "--", *CONTAINER, *PRIVATE, *CALLS)
     s.cudatrace("run", "--", *CALLS, env=env)
-    # To the hook a relative directory would be another one after chdir(), and one that is too long has no file.
+    # After a chdir() a relative directory would be a different one for the hook. A path that is too long has no file.
     for wrong in ("shm", "/" + "x" * 300, shm / "none"):
         s.run(*CALLS, env={"CUDATRACE_SHM_DIR": wrong})
     s.cudatrace("flush", "--shm-dir", shm)
@@ -63,14 +63,14 @@ def private(s):
     equal(s.daemon.wait(), 0, "the daemon's status")
     s.daemon = None
     equal(os.listdir(shm), [], "what is left")
-    # A daemon that `run` starts gets it, too.
+    # A daemon started by `run` uses the directory, too.
     s.cudatrace("run", "--db", s.db, "--shm-dir", "shm", "--", *CALLS)
     equal(s.value("SELECT count(*) FROM processes"), 4, "processes")
     equal(os.listdir(shm), [], "what is left")
 
 
 def user(s):
-    """The root of a user namespace is the user who made it, whoever is outside and whoever inside."""
+    """The root of a user namespace is recorded as the user who created it, whether the daemon or the program is inside."""
     os.chmod(s.dir, 0o777)
     os.chmod(s.counts, 0o777)
     as_user = {} if os.geteuid() else {"user": NOBODY, "group": NOBODY, "extra_groups": []}
@@ -92,7 +92,8 @@ def user(s):
 
 
 def sibling(s):
-    """The daemon in a pid namespace from which it sees no program: each end is seen, that in the middle of a call too."""
+    """The daemon's pid namespace contains none of the programs. It notices each end nevertheless, even in the middle of a
+    call."""
     inside = ("unshare", "-p", "-f", "--mount-proc", "--kill-child")
     program = compiled(s, "lifecycle.c", *LIFECYCLE, *LINKED, "-lpthread")
     with fifo(s.dir, "hold") as hold:
@@ -103,7 +104,7 @@ def sibling(s):
             s.run(*inside, *CALLS)
         s.run(*CALLS)
         ended(s, {"exited": 4})
-        # A child that has its parent's memory does not have its lock.
+        # A child with its parent's memory does not have its lock.
         s.run(program, "orphan", s.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         ended(s, {"exited": 5})
         for within in (inside, ()):
@@ -112,7 +113,7 @@ def sibling(s):
                 for _ in range(3):
                     ended(s, {"exited": 5, "running": 1} if not before else {"exited": 5, "killed": 1, "running": 1})
                 victim.kill()
-            # unshare has ended; what it kills does so by itself.
+            # unshare has ended; the processes that it kills end later by themselves.
             s.flush_until("its end", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'running'") == 0)
             ended(s, {"exited": 5, "killed": before + 1})
         equal(s.rows("SELECT DISTINCT name FROM open_calls"), [("cuCtxSynchronize",)], "what they were in")
@@ -128,8 +129,8 @@ AHEAD_S = 100000
 
 
 def clocks(s):
-    """A time namespace has clocks of its own: calls are stored by the daemon's, whichever of the two is in there, and with
-    either clock; a process in there runs until it ends."""
+    """A time namespace has its own clocks. Calls are stored in the daemon's time, whether the daemon or the program is inside,
+    and with either clock. A process inside counts as running until it ends."""
     inside = ("unshare", "--time", "--monotonic", AHEAD_S, "--boottime", 2 * AHEAD_S, "--fork", "--kill-child")
     origins = {(): 0, inside: AHEAD_S * 10**9}
     for daemon, program in (((), inside), (inside, ())):
@@ -158,7 +159,7 @@ def clocks(s):
 
 
 def refused(s):
-    """Tests that a --shm-dir that cannot work is refused with a sentence."""
+    """Tests that an unusable --shm-dir is refused with a message."""
     long = pathlib.Path(tempfile.mkdtemp(dir=s.dir)) / ("x" * 90)
     long.mkdir()
     plain = s.dir / "file"

@@ -1,4 +1,4 @@
-/* Closes those of descriptors 0 to 2 that argv[1] has bits for, and opens nothing afterwards. Then it makes
+/* Closes the descriptors 0 to 2 selected by the bits of argv[1], and opens nothing afterwards. Then it makes
  * calls in threads and in a child, and prints how many of the closed numbers are open at the end. */
 #include "cuda_min.h"
 

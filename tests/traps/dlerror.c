@@ -1,5 +1,6 @@
-/* Prints what dlerror() says after calls of the driver and look-ups of its names. It must say all failures of
- * the program's own, and none of the hook's. LATE: the program loads the driver by hand while it runs. */
+/* Prints the results of dlerror() after calls of the driver and look-ups of its names. It must report all
+ * failures of the program's own look-ups, and none of the hook's. LATE: the program loads the driver at run
+ * time. */
 #include "cuda_min.h"
 
 #include <dlfcn.h>

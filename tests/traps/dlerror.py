@@ -1,4 +1,4 @@
-"""dlerror(): every line that the program prints is what it prints untraced, whether the driver is linked or loaded by hand."""
+"""dlerror(): the program prints the same lines as untraced, whether the driver is linked or loaded at run time."""
 from trap_test import LINKED, Session, check, compiled, same
 
 with Session() as s:

@@ -1,6 +1,7 @@
-/* Calls at the earliest and in the narrowest places: from a malloc that looks its successor up (ALLOCATOR,
- * preloaded before or behind the hook), from .preinit_array, from the constructor of a library that is being
- * opened (PLUGIN), which holds the loader's lock, while other threads make their first calls. */
+/* Makes calls as early as possible and in unusual places. One is a malloc that looks up its successor
+ * (ALLOCATOR, preloaded before or after the hook), another is .preinit_array. The last is the constructor of
+ * a library that is being opened (PLUGIN): it holds the loader's lock while other threads make their first
+ * calls. */
 #include "cuda_min.h"
 
 #include <dlfcn.h>
@@ -15,9 +16,9 @@ static void *(*next_malloc)(size_t);
 static void (*next_free)(void *);
 static _Alignas(16) char early[65536];
 static size_t early_used;
-static volatile int inside; /* dlsym is declared as one that does not come back here */
+static volatile int inside; /* dlsym is declared as if it did not call back into this file */
 
-/* As allocators that wrap another one do: dlsym may call malloc itself, for the text of a failure for
+/* As in allocators that wrap another one: dlsym may call malloc itself, for the text of an error for
  * instance. */
 void *malloc(size_t bytes)
 {

@@ -1,4 +1,4 @@
-"""dlsym and calls before any constructor has run, inside malloc's own initialisation, and under the loader's lock."""
+"""dlsym and calls before any constructor has run, inside malloc's own initialization, and under the loader's lock."""
 from trap_test import LINKED, Session, compiled, equal, library, preloads, recorded
 
 with Session() as s:
@@ -14,6 +14,6 @@ with Session() as s:
             runs += 1
     s.flush()
     s.check_identity()
-    # All but the cuInit of .preinit_array, when the environment, and so the session, is not known yet.
+    # All calls except the cuInit of .preinit_array: the environment, and so the session, is unknown at that time.
     equal(recorded(s), {"cuInit": runs, "cuDriverGetVersion": 1601 * runs, "cuCtxGetCurrent": 1600 * runs}, "the trace")
     equal(s.value("SELECT count(*) FROM processes WHERE state <> 'exited'"), 0, "processes that did not exit")

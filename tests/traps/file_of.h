@@ -1,5 +1,5 @@
-/* Which file an address is in: the hook's for a stub, since the C library's own dladdr() is asked and not the
- * hook's, which answers for the real function. */
+/* Returns the file of an address: the hook's file for a stub. It uses the C library's own dladdr(), because
+ * the hook's dladdr() answers for the real function. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <string.h>

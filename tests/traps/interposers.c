@@ -1,12 +1,12 @@
-/* A library that limits memory, as those that share GPUs do, in five ways; and a program that allocates.
+/* A library that limits memory in five ways, as GPU-sharing libraries do; and a program that allocates.
  *
- *   -DLIMITER=NEXT     calls on by RTLD_NEXT
- *   -DLIMITER=DLSYM    exports dlsym, too, which hands the limited function out
- *   -DLIMITER=DLVSYM   has its RTLD_NEXT by a dlsym that it got by dlvsym
- *   -DLIMITER=PROC     exports cuGetProcAddress, too, which hands it out; has the real one by that
+ *   -DLIMITER=NEXT     finds the real function by RTLD_NEXT
+ *   -DLIMITER=DLSYM    exports dlsym, too, which returns the limited function
+ *   -DLIMITER=DLVSYM   calls RTLD_NEXT through a dlsym obtained by dlvsym
+ *   -DLIMITER=PROC     exports cuGetProcAddress, too, which returns it; finds the real one by that
  *   -DLIMITER=HANDLE   opens the driver itself
- *   -DWEAK             a program that calls cuInit, if there is one
- *   -DCUINIT           a library that has one, which calls on by RTLD_NEXT
+ *   -DWEAK             a program that calls cuInit, if it exists
+ *   -DCUINIT           a library with a cuInit, which finds the next one by RTLD_NEXT
  *   otherwise          the program: interposers linked | dlsym | proc */
 #include <dlfcn.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ int cuMemAlloc_v2(unsigned long long *address, size_t bytes)
     if (!real && (!next || next("cuMemAlloc", (void **)&real, VERSION, 0, &found) != 0))
         real = NULL;
 #endif
-    /* Opened by the program alone: RTLD_NEXT does not find it. */
+    /* The program opened the driver itself: RTLD_NEXT does not find it. */
     if (!real)
         real = (allocate *)find("cuMemAlloc_v2");
     if (!real)

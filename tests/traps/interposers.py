@@ -1,9 +1,9 @@
-"""Beside libraries that limit memory, of five kinds, before, behind and on both sides of the hook, and programs that came by the driver
-in three ways: the program and the limiters see what they see without the hook, and the trace has what the driver was asked."""
+"""Tests the hook with libraries that limit memory, of five kinds, before, after and on both sides of the hook. Programs obtain
+the driver in three ways. The program and the limiters see the same as without the hook, and the trace has the driver's calls."""
 from trap_test import LINKED, Session, check, compiled, equal, library, preloads
 
 KINDS = ["NEXT", "DLSYM", "DLVSYM", "PROC", "HANDLE"]
-LIMITED = [("DLSYM", "dlsym"), ("PROC", "linked, cuGetProcAddress")]  # besides all that are linked
+LIMITED = [("DLSYM", "dlsym"), ("PROC", "linked, cuGetProcAddress")]  # in addition to all linked programs
 ORDERS = [["small", "HOOK"], ["HOOK", "small"], ["small", "HOOK", "large"]]
 
 with Session() as s:
@@ -17,7 +17,7 @@ with Session() as s:
             limiters[kind, name] = library(s, "interposers.c", f"{kind}_{name}.so", "-Wl,-Bsymbolic", f"-DLIMITER={kind}",
                                            f"-DLIMIT_KIB={kib}")
     s.start_daemon()
-    # The matrix: calls in the trace, which are those of the driver; and whether the limiter refused memory there.
+    # The matrix: the calls in the trace, which equal the driver's, and whether the limiter refused memory there.
     print(f"{'kind':7} {'preloaded':17}", *(f"{way:>24}" for way in programs))
     for kind in KINDS:
         for order in ORDERS:
@@ -38,7 +38,7 @@ with Session() as s:
             print(f"{kind:7} {' '.join(order):17}", *(f"{cell:>24}" for cell in cells))
     s.check_identity()
 
-    # Without a driver: who asks for the next gets none, and nobody calls in circles.
+    # Without a driver: a look-up of the next function finds none, and no call loops forever.
     weak = compiled(s, "interposers.c", "-DWEAK", output="weak")
     init = library(s, "interposers.c", "cuinit.so", "-DCUINIT")
     for order in [["HOOK"], [init, "HOOK"], ["HOOK", init]]:

@@ -1,6 +1,6 @@
-/* Kernels' handles that come on all ways, each launched once or more under the name that it was given; the
- * name is overwritten as soon as the driver has it. "hidden" asks past the hook for functions, as libraries
- * do that have the driver's own addresses from cuGetExportTable. */
+/* Kernels' handles, obtained in all ways. Each is launched once or more under its name. The program
+ * overwrites the name as soon as the driver has it. "hidden" obtains functions past the hook, like libraries
+ * that use the driver's own addresses from cuGetExportTable. */
 #include "../ensure.h"
 #include "cuda_min.h"
 #include "simcuda_verify.h"
@@ -48,9 +48,9 @@ static get_function *past_the_hook(void)
     return (get_function *)inner("cuModuleGetFunction");
 }
 
-static CUmodule module; /* stays until the context's reset */
+static CUmodule module; /* kept until the context's reset */
 
-/* A function by its module, twice; a kernel, and its function. */
+/* A function from its module, twice; a kernel, and its function. */
 static CUlibrary by_function_and_kernel(void)
 {
     CUlibrary library;
@@ -66,8 +66,8 @@ static CUlibrary by_function_and_kernel(void)
     return library;
 }
 
-/* Gets handles by the list of what is there: they are known by the function, by an image that has one kernel,
- * and not at all until the program asks. */
+/* Gets handles from lists. Their names are known by the function, by an image with only one kernel, or not
+ * until the program queries them. */
 static void by_lists(CUlibrary library)
 {
     CUmodule other;
@@ -92,8 +92,8 @@ static void by_lists(CUlibrary library)
     launch(kernels[0]);
 }
 
-/* A library's module; then its handle under other names, got past the hook: what was known went with the
- * library. */
+/* A library's module; then its handle under other names, obtained past the hook: the old names were dropped
+ * with the library. */
 static void handle_comes_again(CUlibrary library)
 {
     CUmodule of_library;
@@ -116,7 +116,7 @@ static void handle_comes_again(CUlibrary library)
     launch(hidden[0]);
 }
 
-/* A context's reset takes its modules along; their handles come again. */
+/* A context's reset destroys its modules, and their handles are reused. */
 static void handle_comes_again_after_resets(void)
 {
     CUfunction hidden;
@@ -131,7 +131,7 @@ static void handle_comes_again_after_resets(void)
     printf("and after a reset: %d", after == before);
     launch(function_of(module, "kept"));
 
-    /* The same once more, past the hook: only the driver knows that the name is another one now. */
+    /* The same again, past the hook: only the driver knows that the name has changed. */
     OK(cuDevicePrimaryCtxReset_v2(0));
     start();
     OK(cuModuleLoadData(&module, "image"));

@@ -1,4 +1,4 @@
-/* lifecycle.h: what the files of lifecycle.c share: the ways, and what these do in common. */
+/* lifecycle.h: shared by the files of lifecycle.c: the ways, and their common functions. */
 #ifndef LIFECYCLE_H
 #define LIFECYCLE_H
 
@@ -12,7 +12,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* way_NAME() of each returns the program's status. */
+/* Each way_NAME() returns the program's status. */
 // clang-format off
 #define WAYS(W)                                                                                              \
     W(calls) W(fork_busy) W(fork_exec) W(orphan) W(vfork_calls) W(vfork_first) W(spawn) W(exec_thread)       \
@@ -36,20 +36,20 @@ int end_process(const char *how); /* a process of the way `ends` */
 extern const char *self, *folder; /* the program, and a scratch folder of its own */
 extern CUcontext current;
 
-void start(void); /* the driver */
+void start(void); /* initializes the driver */
 CUresult call(void);
 void calls(int count);
-void call_new(int which); /* one of six functions, each to be called for the first time at another moment */
+void call_new(int which); /* each of six functions, first called at different moments */
 void *one_call(void *unused);
 
 pthread_t started(void *(*body)(void *), void *data);
 void in_thread(void *(*body)(void *), void *data);
 int status_of(pid_t child);
-/* Flushes, so that the daemon knows the process while it runs: the kernel then says how it ended. */
+/* Flushes, so that the daemon finds the process while it runs: the kernel then reports how it ended. */
 void be_known(void);
-void wait_for_blocked(void); /* for a call to be blocked, by SIMCUDA_BLOCK_NOTIFY */
+void wait_for_blocked(void); /* waits until a call is blocked, by SIMCUDA_BLOCK_NOTIFY */
 
-/* Threads that are busy in all that the hook does: takers of lanes, one after the other, a caller, and a
+/* Threads that exercise all parts of the hook: threads that take a lane one after the other, a caller, and a
  * definer of functions. */
 void be_busy(void);
 void end_busy(void);

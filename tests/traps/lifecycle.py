@@ -1,5 +1,5 @@
-"""However a process, a thread or a call begins, changes or ends, the program is as it was without the hook, and every call
-that the driver counted is in the trace, or counted there as lost.
+"""However a process, a thread or a call begins, changes or ends, the program behaves as without the hook. Every call that the
+driver counted is in the trace, or counted there as lost.
 
     lifecycle.py WAY…      rows of WAYS; all of them when none is named
 """
@@ -17,21 +17,21 @@ FORKS = {"SIMCUDA_FORK": "works"}
 
 
 def way(states, loses=(), unrecorded=0, needs=(), env=None, open_calls=None):
-    """States of the processes that end, by their number; why calls may be lost; how many calls the driver may have
-    returned and no record tells: those in which a thread was when it ended."""
+    """`states`: how many processes end in each state. `loses`: why calls may be lost. `unrecorded`: how many calls the driver may
+    have returned without a record, because threads were in them when they ended."""
     return {"states": states, "loses": set(loses), "unrecorded": unrecorded, "needs": needs, "env": env or {},
             "open_calls": open_calls or {}}
 
 
-# Before, the kernel tells nobody but the parent how a process ended: a bare exit_group, and one behind another program, may
-# be taken for a kill.
+# Before Linux 6.15, the kernel reports only to the parent how a process ended. A bare exit_group, and an exit after exec, may be
+# mistaken for a kill.
 KERNEL_TELLS = tuple(map(int, re.match(r"(\d+)\.(\d+)", platform.release()).groups())) >= (6, 15)
 UNTOLD = {"exec_plain", "ends"}
 
 WAYS = {
     "fork_busy": way({"exited": TIMES + 1}, loses=["full"], env=FORKS),
     "fork_exec": way({"exited": 11}, env=FORKS),
-    # The child's calls are made in its parent's memory, and are its parent's; of a thread without a lane they are lost.
+    # The child makes its calls in its parent's memory, and they count as the parent's. In a thread without a lane they are lost.
     "vfork_calls": way({"exited": 1}, loses=["full", "memory"]),
     "vfork_first": way({"exited": 1}, unrecorded=1),
     "spawn": way({"exited": 4}),
@@ -56,7 +56,7 @@ WAYS = {
 
 
 def run(s, program, name, facts, how):
-    """In a folder of its own: the driver's counts, a scratch folder, a FIFO for blocked calls."""
+    """Runs the program in its own folder, with the driver's counts, a scratch folder, and a FIFO for blocked calls."""
     place = s.dir / f"{name}.{how}"
     (place / "counts").mkdir(parents=True)
     env = dict(facts["env"], SIMCUDA_COUNTS=place / "counts", SIMCUDA_BLOCK_NOTIFY=place / "blocked",
@@ -74,7 +74,7 @@ def examine(s, name, facts, program, before):
     s.check_identity(lost=None, killed=facts["unrecorded"])
     check("is let go" not in (s.dir / "daemon.log").read_text(), "the daemon let a process go")
     lost = s.rows("SELECT cause, sum(calls) FROM losses WHERE process_id > ? GROUP BY cause", before)
-    # Where a ring fills, what says little gives way first.
+    # When a ring fills up, low-priority calls are dropped first.
     gives_way = {"pressure"} if facts["loses"] & {"full", "memory"} else set()
     check({cause for cause, _ in lost} <= causes(*facts["loses"]) | gives_way, "calls lost", lost)
     rows = s.rows("SELECT state, exe, cmdline FROM processes WHERE process_id > ?", before)
@@ -87,7 +87,7 @@ def examine(s, name, facts, program, before):
     open_calls = collections.Counter(row[0] for row in s.rows(
         "SELECT name FROM open_calls WHERE process_id > ? AND name = 'cuCtxSynchronize'", before))
     equal(dict(open_calls), facts["open_calls"], "open calls")
-    # The driver counts by process; but where the memory is the parent's, its counts are of whoever called first.
+    # The driver counts by process. If the memory is the parent's, its counts belong to the first caller.
     borrowed = name.startswith("vfork")
     seen, truth = collections.Counter(), collections.Counter()
     for (pid, function), calls in s.truth().items():

@@ -1,5 +1,4 @@
-/* Ways by which a process begins, or becomes another: forks, programs that are started, descriptors, users.
- */
+/* Ways a process begins, or becomes another one: forks, started programs, descriptors, users. */
 #include "lifecycle.h"
 
 #include <fcntl.h>
@@ -68,8 +67,8 @@ int way_fork_exec(void)
     return 0;
 }
 
-/* A child that calls nothing outlives its parent: it stays until the scratch folder's FIFO `hold` is closed.
- */
+/* A child that makes no calls outlives its parent: it waits until the scratch folder's FIFO `hold` is
+ * closed. */
 int way_orphan(void)
 {
     char path[4200], byte;
@@ -101,7 +100,8 @@ static void *vfork_in_thread(void *sum)
     return NULL;
 }
 
-/* Calls vfork() in a thread that has called before, and in others that have not, while others are at work. */
+/* Calls vfork() in a thread that has called before, and in others that have not, while more threads are at
+ * work. */
 int way_vfork_calls(void)
 {
     int sum = 0;
@@ -117,7 +117,7 @@ int way_vfork_calls(void)
     return 0;
 }
 
-/* The first call of all is the child's. */
+/* The child makes the very first call. */
 int way_vfork_first(void)
 {
     const pid_t child = vfork();
@@ -131,7 +131,7 @@ int way_vfork_first(void)
     return 0;
 }
 
-/* ---- programs that are started ---- */
+/* ---- started programs ---- */
 
 int way_spawn(void)
 {
@@ -193,7 +193,7 @@ int way_exec_killed(void)
 
 enum { OWN = 40, LAST_FD = 1024 };
 
-/* Files of the program in the place of whatever was open. */
+/* Opens the program's own files under the numbers of all descriptors that were open. */
 static void take_descriptors(int own[OWN])
 {
     char path[4200];
@@ -223,7 +223,7 @@ static void close_all(void)
     ENSURE(open("/dev/null", O_RDWR) == 0 && dup(0) == 1 && dup(0) == 2);
 }
 
-/* As daemons are made: two forks, a session, no descriptor left. */
+/* Becomes a daemon: two forks, a session, all descriptors closed. */
 static void be_daemon(bool late, const char *answer)
 {
     char text[64];
@@ -272,8 +272,8 @@ int way_daemon(void)
     return 0;
 }
 
-/* The same in a process that is not forked, by close_range() in the midst of other threads' calls: these hold
- * no descriptor between them. */
+/* The same in a process that is not forked, by close_range() during other threads' calls: these hold no
+ * descriptor between calls. */
 int way_close_range(void)
 {
     int own[OWN];

@@ -1,4 +1,4 @@
-/* Ways by which a call, a thread or a process ends or is held up: cancellation, exits, signals, tracers. */
+/* Ways a call, a thread or a process ends or is delayed: cancellation, exits, signals, tracers. */
 #include "lifecycle.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static void *blocked(void *unused)
     return unused;
 }
 
-/* In a function of the driver that waits, which is a point of cancellation there. */
+/* Cancels a thread in a blocking function of the driver, which is a cancellation point there. */
 int way_cancel(void)
 {
     int cancelled = 0;
@@ -49,7 +49,7 @@ static void *cancelled_before(void *unused)
     return unused;
 }
 
-/* A thread that is to be cancelled makes its first call: a call is no point of cancellation. */
+/* A thread with a pending cancellation makes its first call: a call is not a cancellation point. */
 int way_cancel_pending(void)
 {
     void *result = NULL;
@@ -72,7 +72,7 @@ static void *until_cancelled(void *unused)
     return unused;
 }
 
-/* At any instruction, the hook's among them. */
+/* Cancels a thread at any instruction, including the hook's. */
 int way_cancel_async(void)
 {
     int cancelled = 0;
@@ -85,7 +85,7 @@ int way_cancel_async(void)
             sched_yield();
         pthread_cancel(thread);
         pthread_join(thread, &result);
-        /* glibc 2.36 gives NULL where a thread is cancelled as it allows cancellation again. */
+        /* glibc 2.36 returns NULL if a thread is cancelled while it enables cancellation again. */
         cancelled += result == PTHREAD_CANCELED || !result;
         calls(3);
     }
@@ -94,7 +94,7 @@ int way_cancel_async(void)
     return 0;
 }
 
-/* The first thread ends, and the others are the process. */
+/* The first thread ends, and the process continues in the others. */
 static void *outlives(void *data)
 {
     if (data)
@@ -160,7 +160,7 @@ static void end_raw(void)
 }
 static void end_crashing(void)
 {
-    *(volatile int *)(uintptr_t)current = 0; /* a handle is no address of the program's */
+    *(volatile int *)(uintptr_t)current = 0; /* the program must not dereference a handle */
     *(volatile int *)(uintptr_t)8 = 0;
 }
 
@@ -193,7 +193,7 @@ int end_process(const char *name)
         if (strcmp(name, ends[i].name) == 0)
             in_thread(end_it, (void *)(uintptr_t)&ends[i].end);
     }
-    return 16; /* from main, for "return" */
+    return 16; /* returned from main, for "return" */
 }
 
 int way_ends(void)
@@ -216,9 +216,9 @@ int way_ends(void)
     return 0;
 }
 
-/* ---- what others do to a process ---- */
+/* ---- effects of other processes ---- */
 
-/* The end of its parent kills it. */
+/* Its parent's end kills it. */
 int way_parent_death(void)
 {
     int ends_of_pipe[2], status = -1;
@@ -310,7 +310,7 @@ int way_stopped(void)
     return 0;
 }
 
-/* ---- handlers on a stack of their own, three deep, a thousand times a second ---- */
+/* ---- handlers on an alternate stack, three deep, a thousand times a second ---- */
 
 static atomic_long handled;
 static __thread int nested;

@@ -1,6 +1,6 @@
-/* dlsym as programs use it: what it finds depends on who calls it, its versions, and what it says of
- * failures. Prints what it found. liblookup_first.so and liblookup_second.so (LOOKUP defined) both have
- * lookup_which(), and the first also asks for the next one. */
+/* dlsym as programs use it. The result depends on the caller and on the version. Prints the results, and
+ * dlerror() after failures. liblookup_first.so and liblookup_second.so (LOOKUP defined) both have
+ * lookup_which(), and the first one also looks up the next one. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ int lookup_which(void)
     return LOOKUP;
 }
 
-/* Names that begin as the driver's do and are not: an upper-case letter must follow "cu". */
+/* Names that begin like the driver's and are not: an upper-case letter must follow "cu". */
 int cublasCreate_v2(void)
 {
     return 1000 + LOOKUP;
@@ -41,7 +41,7 @@ int lookup_next(void)
     return next ? next() : -1;
 }
 
-/* A library's own cuLookup, asked for by the library that has the next one behind it. */
+/* A library's own cuLookup, looked up by the library before it in the order. */
 int lookup_next_cu(void)
 {
     int (*next)(void) = (int (*)(void))dlsym(RTLD_NEXT, "cuLookup");
@@ -55,7 +55,7 @@ int lookup_which(void);
 int lookup_next(void);
 int lookup_next_cu(void);
 
-/* The three versions that programs of different ages ask for. */
+/* The three versions that programs of different ages use. */
 #ifdef __x86_64__
 void *dlsym_old(void *, const char *);
 __asm__(".symver dlsym_old,dlsym@GLIBC_2.2.5");

@@ -1,5 +1,5 @@
-"""Tests programs that a preloaded library does not see: static programs, musl. Results are untouched, nothing counts as traced,
-and `cudatrace run` says so in one line.
+"""Tests programs that the preloaded hook does not trace: static programs, musl. Results are unchanged, nothing counts as traced,
+and `cudatrace run` reports this in one line.
 
     missed.py static | musl
 """
@@ -45,7 +45,7 @@ with Session() as s:
     said = says_nothing_was_traced(s, program, status=7, before=f"is {kind}" if way == "static" else "uses musl")
     equal(said.stdout, "alone\n", "its output")
     if way == "musl":
-        # A child of a program that can be traced: it starts, and all that the hook interposes works in it.
+        # A child of a traceable program: it starts, and all functions that the hook interposes work in it.
         interposed = compiled(s, "missed_musl.c", output="interposed", compiler=compiler)
         untraced = s.run("sh", "-c", f"{interposed}; exit $?", preload=False, status=7)
         s.start_daemon()
@@ -62,10 +62,10 @@ with Session() as s:
         s.trace(starts, traced)
         equal(recorded(s), {"cuInit": 1, "cuDriverGetVersion": 1}, "what a musl program started")
         s.stop_daemon()
-    # The command is looked for as the shell would.
+    # The command is searched like in the shell.
     env = {"PATH": f"{s.dir}:/usr/bin:/bin"}
     said = s.cudatrace("run", "--db", s.db, "--", "alone", env=env, status=7)
     check(kind in said.stderr.splitlines()[0], "by PATH", said.stderr)
-    # A program that can be traced gets no word of it.
+    # There is no such line for a program that can be traced.
     said = s.trace(compiled(s, PLUGIN + "int main(void) { return plugin_run() < 0; }\n", *LINKED, output="seen"))
     equal(said.stderr, "", "about one that was traced")

@@ -1,4 +1,5 @@
-/* A program of another C library, which loads the hook and is left alone by it: what the hook interposes. */
+/* A program of another C library, which loads the hook but is not traced: tests the functions that the hook
+ * interposes. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>

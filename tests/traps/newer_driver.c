@@ -1,6 +1,6 @@
-/* libcuda.so.1 of a driver that is newer than the table: functions that nobody knows, one of them not even
- * exported; besides, a cuInit that does what the real one does (forks, executes a helper, registers atfork
- * handlers), a table for cuGetExportTable, and exported data. */
+/* libcuda.so.1 of a driver newer than the table: unknown functions, one of them not even exported. It also
+ * has a cuInit like the real one (it forks, executes a helper, registers atfork handlers), a table for
+ * cuGetExportTable, and exported data. */
 #include <pthread.h>
 #include <spawn.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static int wait_for(pid_t child)
     return child > 0 && waitpid(child, &status, 0) == child && status == 0 ? 0 : 999;
 }
 
-/* As for nvidia-modprobe: fork, exec, wait; then the same by vfork and by posix_spawn. */
+/* As for nvidia-modprobe: fork, exec, wait; then the same with vfork and posix_spawn. */
 int cuInit(unsigned flags)
 {
     char *const argv[] = { (char *)"true", NULL };
@@ -58,7 +58,7 @@ int cuDriverGetVersion(int *version)
     return 0;
 }
 
-/* For the test: how often the driver's own handlers ran. */
+/* For the test: returns how often the driver's own handlers ran. */
 int cuNewForks(int *before, int *after)
 {
     *before = forks_before;
@@ -66,7 +66,7 @@ int cuNewForks(int *before, int *after)
     return 0;
 }
 
-/* More arguments than any function has today, and floating-point ones among them. */
+/* More arguments than any function has today, including floating-point ones. */
 long cuNewFunction(long a, long b, double x, long c, long d, long e, long f, long g, long h, long i, long j,
                    double y, long k, long l, long m, long n, long o, long p)
 {

@@ -1,5 +1,5 @@
-"""A driver newer than the table: unknown functions get spare stubs under the name that was asked for, export tables and
-data stay the driver's own, and a cuInit that forks, executes and registers atfork handlers is one call like any."""
+"""A driver newer than the table: unknown functions get spare stubs under the requested name. Export tables and data stay the
+driver's own. A cuInit that forks, executes and registers atfork handlers is an ordinary call."""
 from trap_test import Session, check, compiled, equal, library, recorded, same
 
 with Session() as s:

@@ -1,8 +1,8 @@
-/* A driver whose exports are nearly of the shape that goes through a slot; and a program that calls each.
+/* A driver whose exports nearly have the shape that calls through a slot; and a program that calls each.
  *
  *   -DDRIVER    the driver
  *   -DLIBRARY   a library linked against it, whose pointer to a function of the driver is protected
- *   neither     the program, which loads the library that is its argument */
+ *   neither     the program, which loads the library given as its argument */
 #include <sys/mman.h>
 
 #ifdef DRIVER
@@ -22,10 +22,10 @@ RETURNS(eight, 8)
 RETURNS(nine, 9)
 RETURNS(ten, 10)
 
-/* Its code is outside of the driver's. */
+/* Its code is outside the driver. */
 extern int getpagesize(void);
 
-/* name, the word that says whether the driver has ended, its value, the way through the slot */
+/* name, the word that marks the driver's end, its value, the instructions that use the slot */
 #define EXPORT(name, word, value, through)                                                                   \
     __asm__(".text; .globl " #name "; .type " #name ", @function; .p2align 4; " #name ": cmpl $" #value      \
             ", " #word "(%rip); je 1f; " through "; 1: movl $4, %eax; ret; .size " #name ", .-" #name);
@@ -34,9 +34,9 @@ EXPORT(cuDeviceGet, gone, 0x321cba00, "jmp *slot_two(%rip)")
 EXPORT(cuDeviceGetCount, gone, 0x321cba00, "jmp *slot_two(%rip)")        /* the same slot */
 EXPORT(cuDeviceGetName, gone, 0x321cba01, "jmp *slot_three(%rip)")       /* another word's value */
 EXPORT(cuDeviceGetUuid, gone, 0x321cba00, "jmp four")                    /* no slot */
-EXPORT(cuCtxGetFlags, gone, 0x321cba00, "jmp *sealed_five(%rip)")        /* not to be written */
-EXPORT(cuCtxGetLimit, text_word, 0x321cba00, "jmp *slot_six(%rip)")      /* the word is no data */
-EXPORT(cuCtxGetDevice, gone, 0x321cba00, "jmp *slot_outside(%rip)")      /* leads elsewhere */
+EXPORT(cuCtxGetFlags, gone, 0x321cba00, "jmp *sealed_five(%rip)")        /* read-only */
+EXPORT(cuCtxGetLimit, text_word, 0x321cba00, "jmp *slot_six(%rip)")      /* the word is not data */
+EXPORT(cuCtxGetDevice, gone, 0x321cba00, "jmp *slot_outside(%rip)")      /* leads out of the driver */
 EXPORT(cuCtxGetCurrent, gone, 0x321cba00, "jmp *slot_odd(%rip)")         /* between two */
 EXPORT(cuCtxGetId, gone, 0x321cba00, "nop; jmp *slot_eight(%rip)")       /* a little further on */
 EXPORT(cuCtxGetCacheConfig, gone, 0x321cba00, "jmp *slot_nine(%rip)")    /* protected at the start */

@@ -1,6 +1,6 @@
-"""A driver whose exports are nearly of the shape that leads through a slot. Two names have one slot. Slots are sealed, misaligned,
-or lead elsewhere. Another word is in front. Calls of those come by their names, and each is counted once. The driver or another
-library protects pages: neither the hook nor a visit writes to slots or pointers there."""
+"""A driver whose exports nearly have the shape that calls through a slot. Two names share one slot. Slots are sealed, misaligned,
+or lead elsewhere. Another word is tested first. The hook finds these functions by name, and counts each call once. The driver or
+another library protects pages: neither the hook nor a visit writes to slots or pointers there."""
 import ctypes
 import signal
 import subprocess
@@ -13,7 +13,7 @@ FUNCTIONS = 12
 
 
 def visited(hook, session, driver):
-    """A visit, before whose end the driver protects a slot that the hook has exchanged."""
+    """A visit. Before its end, the driver protects a slot that the hook has exchanged."""
     cuda, visit = ctypes.CDLL(driver), load(hook)
     equal((visit(RECORD, session), cuda.cuInit(), cuda.cuCtxGetSharedMemConfig()), (DONE, 1, 10), "the visit")
     equal(cuda.protect_ten(), 0, "the driver's mprotect()")
@@ -23,7 +23,7 @@ def visited(hook, session, driver):
 
 
 def protects(driver):
-    """A program that is attached to. Before its next call, its driver protects a slot that has a thunk."""
+    """A program that is attached to. Before its next call, its driver protects a slot with a thunk."""
     cuda = ctypes.CDLL(driver)
     print("ready", flush=True)
     input()

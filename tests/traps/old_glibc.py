@@ -1,10 +1,10 @@
-"""The hook under an old C library for real: a container root whose glibc has libdl and libpthread beside libc, with
-LD_BIND_NOW, so that every symbol must be there.
+"""The hook under a real old C library: a container root whose glibc has libdl and libpthread in addition to libc, with
+LD_BIND_NOW, so that every symbol must exist.
 
     CUDATRACE_OLD_ROOT=ROOT old_glibc.py
-    old_glibc.py --make-root ROOT [SUITE]     makes one with debootstrap (Debian 11: glibc 2.31), as root
+    old_glibc.py --make-root ROOT [SUITE]     makes a root with debootstrap (Debian 11: glibc 2.31), as root
 
-The root needs gcc and libc6-dev: the simulated driver and the workloads are built in it. Without one this is a skip.
+The root needs gcc and libc6-dev: the simulated driver and the workloads are built in it. Without a root the test is skipped.
 """
 import glob
 import os
@@ -28,7 +28,7 @@ if not root:
 needs("mount namespaces")
 root = pathlib.Path(root)
 
-# Builds the driver and the workloads inside of the root, from the same sources, with the headers and the symbol versions of the C
+# Builds the driver and the workloads inside the root, from the same sources, with the headers and the symbol versions of the C
 # library there.
 BUILD_INSIDE = """set -e
 cd /cudatrace
@@ -56,7 +56,7 @@ with Session() as s:
     (place / "counts").mkdir()
 
     def enter(script, *arguments, **options):
-        """In the root, with the machine's /dev/shm and /proc, where the daemon's session is."""
+        """Runs a script in the root, with the machine's /dev/shm and /proc, where the daemon's session is."""
         mounts = (f"mount --bind /dev/shm {root}/dev/shm && mount -t proc proc {root}/proc && "
                   f'exec chroot {root} sh -c "$0" "$@"')
         return s.run(*mount_namespace(), "sh", "-c", mounts, script, "sh", *arguments, preload=False, **options)

@@ -1,4 +1,4 @@
-/* Ways to the driver that pass preloaded libraries by.
+/* Ways to the driver that bypass preloaded libraries.
  *
  *   passed_by deepbind FOLDER | dlmopen | dlvsym */
 #include "cuda_min.h"

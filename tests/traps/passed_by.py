@@ -1,5 +1,5 @@
-"""Ways to the driver that pass preloaded libraries by: RTLD_DEEPBIND, dlmopen, and dlsym got by dlvsym. Results are untouched, and
-the calls are in the trace, whether the driver has slots or not.
+"""Ways to the driver that bypass preloaded libraries: RTLD_DEEPBIND, dlmopen, and a dlsym obtained by dlvsym. Results are
+unchanged, and the calls are in the trace, whether or not the driver has slots.
 
     passed_by.py deepbind | dlmopen | dlvsym
 """

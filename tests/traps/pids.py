@@ -1,5 +1,5 @@
-"""A pid that comes again is another process; in a pid namespace, with a /dev/shm of its own, and followed without a
-pidfd, a process is who it is.
+"""A reused pid is another process. A process is identified correctly in a pid namespace, with its own /dev/shm, and when it is
+watched without a pidfd.
 
     pids.py reuse | namespace | own_shm | no_pidfd
 """
@@ -18,11 +18,11 @@ CALLS = [WORKLOADS / "calls", "--mix", "getctx", "--threads", 1, "--calls"]
 
 
 def reuse(s):
-    """Run in a pid namespace of our own, where the next pid can be chosen."""
+    """Runs in a pid namespace of our own, where the test can choose the next pid."""
     s.start_daemon()
     pids = []
     for calls in (100, 200, 300):
-        # Programs under one pid run one after the other: each has gone before the next begins.
+        # Programs under one pid run one after the other: each has ended before the next one begins.
         with open("/proc/sys/kernel/ns_last_pid", "w") as last:
             last.write("4999")
         program = s.start(*CALLS, calls, stdout=-3)
@@ -32,7 +32,7 @@ def reuse(s):
     s.flush()
     s.check_identity()
     seen = s.rows("SELECT pid, state, (SELECT sum(calls) FROM totals WHERE totals.process_id = p.process_id "
-                  "AND name = 'cuCtxGetCurrent') FROM processes AS p ORDER BY started_ns")  # the daemon may have seen two at once
+                  "AND name = 'cuCtxGetCurrent') FROM processes AS p ORDER BY started_ns")  # the daemon may have found two at once
     equal([row[:2] for row in seen], [(5000, "exited")] * 3, "processes")
     counts = [row[2] for row in seen]
     check(counts[1] - counts[0] == counts[2] - counts[1] > 0, "calls of each", seen)
@@ -40,12 +40,12 @@ def reuse(s):
 
 
 def namespace(s):
-    """The daemon outside; programs that see themselves as pid 1 and 2 of a namespace of theirs."""
+    """The daemon is outside. Programs see themselves as pid 1 and 2 of their own namespace."""
     s.start_daemon()
     for _ in range(2):
         s.run("unshare", "-p", "-f", "--mount-proc", *CALLS, 500)
     s.run("unshare", "-p", "-f", "--mount-proc", "sh", "-c", '"$0" "$@" & wait $!; exit $?', *CALLS, 500)
-    # With a pid that is nobody's outside.
+    # With a pid that no process outside has.
     free = next(pid for pid in range(30000, 300, -1) if not any(os.path.exists(f"/proc/{pid + i}") for i in range(5)))
     for _ in range(10):
         s.run("unshare", "-p", "-f", "--mount-proc", "sh", "-c",
@@ -54,7 +54,7 @@ def namespace(s):
         victim.kill()
     s.flush()
     s.check_identity()
-    # The kernel does not tell the daemon that a process of another namespace has ended: it has to look.
+    # The kernel does not notify the daemon that a process of another namespace has ended: it has to poll.
     s.flush_until("the end of all processes", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'running'") == 0)
     rows = s.rows("SELECT pid, state FROM processes WHERE cmdline LIKE '%getctx%'")
     equal(len(rows), 13, "programs")
@@ -65,7 +65,7 @@ def namespace(s):
 
 
 def own_shm(s):
-    """A container with a /dev/shm of its own has no daemon: dormant, and nothing is left behind."""
+    """A container with its own /dev/shm has no daemon: the hook is dormant, and nothing is left over."""
     s.start_daemon()
     plain = s.run(*CALLS, 500, preload=False)
     done = s.run(*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm && "$0" "$@" && ls -A /dev/shm', *CALLS, 500)
@@ -75,7 +75,7 @@ def own_shm(s):
 
 
 def open_files(pid):
-    """Returns what the descriptors of a process are. A descriptor that is closed meanwhile is left out."""
+    """Returns the files of a process's open descriptors. Omits a descriptor that is closed in between."""
     files = []
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
@@ -84,7 +84,7 @@ def open_files(pid):
 
 
 def no_pidfd(s):
-    """The daemon looks processes up in /proc: the end of one is seen with the next look."""
+    """The daemon polls processes in /proc, and notices an end at its next poll."""
     s.start_daemon(preexec_fn=lambda: refuse_system_call("pidfd_open", errno.EPERM))
     with HungCall(s, "--calls", 100) as victim:
         s.run(*CALLS, 500)
@@ -93,7 +93,7 @@ def no_pidfd(s):
         equal(s.rows(states), [("exited",), ("running",)], "states")
         equal(open_files(s.daemon.pid).count("anon_inode:[pidfd]"), 0, "pidfds of the daemon")
         os.kill(victim.pid, signal.SIGKILL)
-        # Not waited for: a zombie has ended, too.
+        # Do not reap it: a zombie has ended, too.
         os.waitid(os.P_PID, victim.pid, os.WEXITED | os.WNOWAIT)
         s.flush()
         equal(s.rows(states), [("exited",), ("killed",)], "states after the kill")

@@ -1,4 +1,4 @@
-"""Beside tcmalloc, jemalloc and AddressSanitizer, in either order of LD_PRELOAD: the same output, every call in the trace.
+"""Runs with tcmalloc, jemalloc and AddressSanitizer, in either order of LD_PRELOAD: the same output, every call in the trace.
 
     preload_order.py tcmalloc | jemalloc | asan
 """
@@ -30,7 +30,7 @@ with Session() as s:
                 for via in ("linked", "dlsym", "procaddress")] + [[WORKLOADS / "threads", "--count", 50],
                                                                   [WORKLOADS / "forks"]]
     if name == "asan":
-        # One that was built with it, too: it then comes before or behind the hook by its own needs.
+        # And a program built with it: the sanitizer then loads before or after the hook by its own rules.
         programs.append([compiled(s, "around_calls.c", *LINKED, "-lpthread", "-fsanitize=address"), "exits"])
     for program in programs:
         plain = s.run(*program, preload=False, env=dict(preloads(other), **ASAN))
@@ -39,7 +39,7 @@ with Session() as s:
             equal((done.stdout, done.stderr), (plain.stdout, plain.stderr), (order, program))
     s.flush()
     s.check_identity(lost=None)
-    # The driver also counts programs that ran without the hook; these are left out.
+    # The driver also counts programs that ran without the hook; these are omitted.
     traced = {pid for (pid,) in s.rows("SELECT pid FROM processes")}
     truth = {key: n for key, n in s.truth().items() if key[0] in traced}
     seen = s.totals()

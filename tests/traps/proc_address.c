@@ -1,5 +1,5 @@
-/* cuGetProcAddress as libcudart asks it, query by query, and what came back. With an argument "where" also
- * whose code the pointers are in.
+/* Makes libcudart's queries of cuGetProcAddress, one by one, and prints the results. With the argument
+ * "where" it also prints whose code the pointers are in.
  *
  *   proc_address QUERIES.tsv [where] */
 #include "cuda_min.h"
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
         printf(", in the hook %d", inside);
     printf("\n");
 
-    /* The version decides which function comes, whatever the name says. */
+    /* The version selects the function, regardless of the name. */
     static const struct {
         const char *base, *export;
         int version;

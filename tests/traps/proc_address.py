@@ -1,5 +1,5 @@
-"""cuGetProcAddress: libcudart 13.0's 439 queries give the results, statuses and pointers of the untraced program, each
-pointer being a stub; four arguments and five; a NULL status; versions are told by address."""
+"""cuGetProcAddress: libcudart 13.0's 439 queries return the results, statuses and pointers of the untraced program, and each
+pointer is a stub. Tests four arguments and five, a NULL status, and that versions are distinguished by address."""
 from trap_test import SOURCE, Session, check, compiled, equal, recorded, same
 
 QUERIES = SOURCE / "tests/simcuda/cudart-13.0.procaddress.tsv"

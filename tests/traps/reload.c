@@ -1,4 +1,4 @@
-/* Libraries that come and go: the driver, a library that calls it, the hook. Prints what it saw.
+/* Libraries that are loaded and unloaded: the driver, a library that calls it, the hook. Prints the results.
  *
  *   reload PLUGIN HOOK */
 #include <dlfcn.h>
@@ -15,7 +15,7 @@ int plugin_calls(void)
     return cuInit(0) || cuCtxGetCurrent(&current);
 }
 #else
-/* Maps memory in the places that are free now, so that a library that is loaded again has another address. */
+/* Maps memory at addresses that are free now, so that a reloaded library gets another address. */
 static void take_places(void)
 {
     for (int i = 0; i < 8; i++)
@@ -39,7 +39,8 @@ int main(int argc, char **argv)
         failed += plugin && dlclose(plugin) != 0;
         failed += driver && dlclose(driver) != 0;
         take_places();
-        /* A preloaded library is the program's: closing it takes it away as little as the C library. */
+        /* A preloaded library belongs to the program: closing it does not unload it, just like the C
+         * library. */
         void *hook = dlopen(argv[2], RTLD_NOW | RTLD_NOLOAD);
         for (int times = 0; hook && times < 3; times++)
             dlclose(hook);

@@ -1,5 +1,5 @@
-"""The driver and libraries that call it are closed and opened again, and the hook is closed as often as one likes: no pointer
-is stale, and every call is in the trace."""
+"""The driver and libraries that call it are closed and reopened, and the hook is closed several times. No pointer is stale, and
+every call is in the trace."""
 from trap_test import HOOK, LINKED, Session, compiled, equal, library, recorded, same
 
 with Session() as s:

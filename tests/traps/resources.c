@@ -1,11 +1,10 @@
-/* A program of argv[1] threads that does what it is told by lines on its standard input, and answers each
- * with a line:
+/* A program of argv[1] threads that executes commands from its standard input, and answers each with a line:
  *
  *   calls N     every thread makes N calls
- *   threads N   as many threads come, make a call and go
- *   shared N    N MiB of shared memory of its own are written, as loaders of data do
- *   memory N    N MiB of private memory are
- *   size        KiB of addresses, and the number of mappings, that it has */
+ *   threads N   N threads are created, make a call and end
+ *   shared N    writes N MiB of shared memory of its own, as data loaders do
+ *   memory N    writes N MiB of private memory
+ *   size        prints the KiB of its address space, and its number of mappings */
 #include "cuda_min.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-"""Tests the bounds on what the hook takes of the program (SECURITY.md, "What the hook takes of the program"). The program runs at
-each of them, and does not notice.
+"""Tests the bounds on the program's resources that the hook uses (SECURITY.md, "What the hook takes of the program"). The program
+runs at each bound, and does not notice.
 
     resources.py WAY…      shared, addresses, files, restarts, left_out, written, removed; all of them when none is named
 """
@@ -20,7 +20,7 @@ INSIDE = "CUDATRACE_TEST_RESOURCES"
 
 
 class Program:
-    """resources.c, which answers each line with a line."""
+    """Runs resources.c, which answers each line with a line."""
 
     def __init__(self, s, threads, **options):
         self.child = s.start(compiled(s, "resources.c", *LINKED, "-lpthread"), threads, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options)
@@ -41,9 +41,8 @@ def lost(s):
 
 
 def shared():
-    """In a small /dev/shm, half of it stays the program's, however many threads it has; and rings that cannot grow go
-    round, so that bursts lose nothing. Where the file system is so small that there is no lane for each thread, what gets
-    none is counted."""
+    """In a small /dev/shm, half of it is left to the program, however many threads it has. Rings that cannot grow wrap around, so
+    bursts lose nothing. If the file system is too small for a lane for each thread, calls without a lane are counted."""
     if INSIDE not in os.environ:
         needs("mount namespaces")
         for size in ("16m", "4m"):
@@ -74,7 +73,7 @@ def shared():
 
 
 def files():
-    """Under a limit on the size of files that leaves no room for a lane, each call is counted as lost, under its function's name."""
+    """Under a file size limit too small for a lane, each call is counted as lost, under its function's name."""
     for kib in (100, 200):
         with Session() as s:
             s.start_daemon()
@@ -88,7 +87,7 @@ def files():
 
 
 def addresses():
-    """Under a limit of addresses the hook has a sixteenth of them, whatever the number of threads."""
+    """Under a limit of the address space the hook uses a sixteenth of it, whatever the number of threads."""
     limit, threads = 512 * MIB, 200
     with Session() as s:
         s.start_daemon()
@@ -107,14 +106,14 @@ def addresses():
             program.end()
         s.flush()
         s.check_identity(lost=None)
-        # Besides there is the hook's own code and data.
+        # The hook's own code and data are extra.
         taken, code = sizes[1] - sizes[0], 16 * MIB
         check(taken <= limit // 16 + code, "the hook took", taken, "of", limit)
         print(f"{taken >> 10} KiB of {limit >> 10} for {threads} threads, {lost(s)} calls lost")
 
 
 def restarts():
-    """Daemons come and go, and threads: what was mapped for one is used for the next."""
+    """Daemons and threads are started and ended repeatedly: mappings for one are reused for the next."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, 50)
@@ -125,7 +124,7 @@ def restarts():
             s.flush()
             sizes.append(tuple(map(int, program.ask("size").split())))
             s.stop_daemon()
-            # They let go of their lanes while there is no daemon, or at the next call, as it comes.
+            # Threads release their lanes while there is no daemon, or at the next call, whichever is first.
             if len(sizes) % 2:
                 program.ask("calls 1")
             s.start_daemon()
@@ -139,7 +138,7 @@ def restarts():
 
 
 def left_out():
-    """Threads of which no call is recorded hear of the next daemon as well, and their calls are counted there."""
+    """Threads without any recorded call find the next daemon as well, and their calls are counted there."""
     def skipped():
         s.flush()
         return s.value("SELECT ifnull(sum(skipped), 0) FROM totals WHERE name = 'cuDeviceGetCount'")
@@ -150,7 +149,7 @@ def left_out():
         for _ in range(3):
             before = skipped()
             wait_for("calls to be counted", lambda: program.ask("calls 1") == "failed 0" and skipped() > before)
-            equal(program.ask("calls 1"), "failed 0", "calls")  # by now each thread has seen the daemon
+            equal(program.ask("calls 1"), "failed 0", "calls")  # by now each thread has found the daemon
             before = skipped()
             equal(program.ask("calls 1000"), "failed 0", "calls")
             equal(skipped(), before + 4000, "skipped")
@@ -174,18 +173,18 @@ def words(map_, places, rng):
 
 
 def written():
-    """Somebody writes what he likes into every word of the segment, its lanes and the control segment: the program's results
-    are its own, and it comes to its end."""
+    """Another process writes arbitrary values into every word of the segment, its lanes and the control segment. The program's
+    results do not change, and it runs to its end."""
     rng = random.Random(seed())
     for _ in range(4):
         with Session() as s:
             s.start_daemon("--ring", "256K")
             program = Program(s, 6)
-            # One word at a time, first: the geometry, as the hook made it.
+            # First single words: the geometry, as the hook made it.
             for turn in range(30):
                 paths = glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{program.child.pid}.*")
                 for path in [*paths, f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"]:
-                    # One that the daemon has let go of may be gone by now.
+                    # A segment that the daemon has detached may have been removed by now.
                     with contextlib.suppress(FileNotFoundError), open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as map_:
                         if path not in paths:
                             words(map_, [(16, len(map_) - 16)], rng)
@@ -198,7 +197,7 @@ def written():
                 equal(program.ask("calls 300"), "failed 0", "calls")
                 equal(program.ask("threads 4"), "gone", "threads that come and go")
             program.end()
-            s.daemon.kill()  # its trace holds what this test made up, so nothing in it is checked
+            s.daemon.kill()  # its trace holds this test's made-up data, so nothing in it is checked
             s.daemon.wait()
             s.daemon = None
             for path in glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}*"):
@@ -206,7 +205,7 @@ def written():
 
 
 def removed():
-    """The program's file in /dev/shm is removed, as systemd-logind does at a logout: it goes on with what it has."""
+    """The program's file in /dev/shm is removed, as systemd-logind does at a logout. The program continues with its mapping."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, 4)
@@ -221,8 +220,8 @@ def removed():
         s.flush()
         s.check_identity()
         stored = s.value("SELECT sum(stored) FROM totals WHERE name = 'cuDeviceGetCount'")
-        # When the daemon notices, the program makes another segment. A thread that comes with a call after that one was made
-        # loses it, and hears of it by that.
+        # When the daemon notices, the program makes another segment. A thread that makes a call after that loses it, and switches
+        # to the new segment because of it.
         check(stored >= 40_040 - 2 * 4, "stored are", stored, "of 40,040")
         print(f"{stored} of 40040 stored without the file")
 

@@ -1,7 +1,7 @@
-/* A program that sets CUDA up and then forbids itself all system calls but a few, and goes on: calls that it
- * made before, for longer than a second if it is told so, calls of other functions, of another thread that
- * has made calls and of one that has not, allocations, look-ups, ranges, a fork, the end. It ends with
- * status 7.
+/* A program that initializes CUDA and then forbids itself all system calls except a few, and continues. It
+ * makes calls that it made before, for longer than a second if requested. It makes calls of other functions,
+ * calls from a thread that has made calls and from a thread that has not, allocations, look-ups, ranges, and
+ * a fork. It ends with status 7.
  *
  *   sandboxed WAY [long]
  *
@@ -11,10 +11,10 @@
  *   syscall      by syscall(SYS_prctl), killing
  *   seccomp      by syscall(SYS_seccomp)
  *   tsync        for all threads
- *   inline       by inline assembly, and what goes on is what went on before
- *   mild         a filter that forbids what nobody here does
+ *   inline       by inline assembly, and only calls made before continue
+ *   mild         a filter that forbids only unused calls
  *   failed       a filter that the kernel refuses: there is none
- *   vforked      one that the child of vfork() puts on
+ *   vforked      a filter that the child of vfork() installs
  *   cloned       the child of a bare clone()
  *   landlock     no filter: no file may be opened any more */
 #include "cuda_min.h"
@@ -45,7 +45,7 @@
 enum { LOOPS = 600, ALLOCATIONS = 50 };
 static int count, version;
 
-/* Without the hook there is nobody to load. */
+/* Without the hook there is no library to load. */
 static void load_nvtx(void)
 {
     if (dlsym(RTLD_DEFAULT, "InitializeInjectionNvtx2") && !nvtx_load(RTLD_DEFAULT))
@@ -66,7 +66,7 @@ static void step(const char *name)
         _exit(3);
 }
 
-/* The last instruction says what happens to the others. */
+/* The last instruction determines the action for all other calls. */
 static struct sock_filter few[] = {
     NUMBER,
     ALLOW(read),
@@ -83,7 +83,7 @@ static struct sock_filter few[] = {
     ALLOW(brk),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 };
-/* Its doorbell is among the system calls that the hook goes on making where it saw no filter. */
+/* The hook continues to make some system calls if it saw no filter. The futex call of its doorbell is one. */
 static struct sock_filter few_and_futex[] = {
     NUMBER,
     ALLOW(read),
@@ -152,7 +152,7 @@ static long confine(const char *way)
         int status;
         const bool ended =
             waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5;
-        const char *flush = getenv("TEST_FLUSH"); /* the collector sees what the child has left behind */
+        const char *flush = getenv("TEST_FLUSH"); /* the collector sees the child's remains */
         return !ended || (flush && system(flush) != 0);
     }
     if (strcmp(way, "landlock") == 0) {

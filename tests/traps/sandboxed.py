@@ -1,5 +1,5 @@
-"""After a filter of system calls is on, the hook makes none that the program would not have made: nothing is killed, and what
-comes out is what comes out untraced, without a daemon and with one. What cannot be recorded any more is counted.
+"""Once a filter of system calls is installed, the hook makes only system calls that the program would have made. Nothing is
+killed, and the output is the same as untraced, without a daemon and with one. Calls that can no longer be recorded are counted.
 
     sandboxed.py WAY [long]     see sandboxed.c
 """

@@ -1,6 +1,6 @@
-/* A library that stands in front of the C library: it shifts the clock by a setting that it reads at the
- * first look at the clock, and denies the system calls that come by syscall(). With PROGRAM: makes a call of
- * the driver and says which year it is. */
+/* A library that interposes the C library. It shifts the clock by a setting that it reads at the first clock
+ * call, and denies the system calls made through syscall(). With PROGRAM: makes a call of the driver and
+ * prints the year. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>

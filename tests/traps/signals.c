@@ -1,16 +1,16 @@
-/* A signal at every instruction of the hook: a tracer stops a call before one of them, another for each call,
- * and sends a signal whose handler makes a call of its own.
+/* Sends a signal at every instruction of the hook. In each round a tracer stops the call one instruction
+ * later than in the last round, and sends a signal whose handler makes its own call.
  *
- *   plain         a call without arguments that are read, inside another
- *   launch        a launch inside one of another kernel, which the hook remembers at the same place
- *   fork          the handler forks, and the interrupted launch goes on in both; the child's ends well
- *   capture       a captured launch, each time of a kernel whose name is to be sent, inside a plain call
- *   fork_late     the handler forks, and the child's call goes on when its parent has gone on for long
+ *   plain         a call without decoded arguments, inside another
+ *   launch        a launch inside a launch of another kernel that the hook remembers at the same place
+ *   fork          the handler forks, and the interrupted launch continues in both; the child exits normally
+ *   capture       a captured launch, each time of a kernel whose name must be sent, inside a plain call
+ *   fork_late     the handler forks, and the child's call continues long after its parent has
  *   clone_late    the same with _Fork(), which runs no handlers
- *   alternate     as plain, on a stack of the handler's own that lies above the one of the call
+ *   alternate     as plain, on the handler's own stack, which is above the call's stack
  *   jump          the handler leaves a plain call by siglongjmp
  *   jump_launch   a launch
- *   jump_decoded  a call whose arguments are read
+ *   jump_decoded  a call with decoded arguments
  *   jump_range    a range */
 #include "cuda_min.h"
 #include "nvtx_client.h"
@@ -48,14 +48,14 @@ static int find_hook(struct dl_phdr_info *info, size_t bytes, void *unused)
 enum { FUNCTIONS = 400 };
 static CUfunction functions[FUNCTIONS];
 static pid_t (*forks)(void);
-static bool is_child; /* in a child of fork() the driver answers with an error */
+static bool is_child; /* in a forked child the driver returns an error */
 static bool is_late;
 static int late_child, late_pipe[2];
 static int killed;
 static CUfunction outer, inner;
 static CUcontext current;
 static CUstream stream;
-/* Index of the first function that no record has named yet; -1: inner is launched. */
+/* Index of the first function that no record has named yet; -1: launch `inner`. */
 static int unnamed = -1;
 
 static void call(CUfunction function, unsigned int grid)
@@ -68,11 +68,10 @@ static void call(CUfunction function, unsigned int grid)
 
 /* Shared by the program and its tracer. */
 static struct {
-    long stop_at; /* number of the call's instruction in the hook that the signal comes before */
+    long stop_at; /* number of the call's instruction in the hook where the signal is sent */
     long steps;   /* instructions counted before the signal */
-    bool again; /* the call took another way than in the rounds before: the round is made again, step by step
-                 */
-    bool jumps; /* each round begins as the one before: its first instructions need no steps */
+    bool again; /* the call took a different path than in earlier rounds: repeat the round in single steps */
+    bool jumps; /* each round begins like the one before: its first instructions need no steps */
     long rounds;
 } * shared;
 
@@ -99,7 +98,7 @@ static void interrupted_range(void)
 static void (*interrupted)(void); /* NULL: the handler returns */
 static sigjmp_buf before;
 
-/* From a place at or above what was left: recorded, wherever that was. */
+/* Called at or above the stack level of the interrupted call: always recorded. */
 static inline __attribute__((always_inline)) void call_behind_a_jump(void)
 {
     cuCtxGetCurrent(&current);
@@ -138,7 +137,7 @@ static void on_signal(int number)
 
 enum { LATE_CALLS = 20 };
 
-/* The collector looks before and after, so that it would see what the child writes into its parent's lane. */
+/* The collector reads before and after, so it would see the child's writes to its parent's lane. */
 static void let_child_go_on(void)
 {
     const char *flush = getenv("TEST_FLUSH");
@@ -152,7 +151,7 @@ static void let_child_go_on(void)
         exit(12);
 }
 
-/* One call for each of its instructions in the hook. */
+/* Makes one call for each of its instructions in the hook. */
 static void every_instruction(void)
 {
     sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = on_signal, .sa_flags = SA_ONSTACK }, NULL);
@@ -164,7 +163,7 @@ static void every_instruction(void)
         if (interrupted)
             call_behind_a_jump();
         else
-            call(outer, 1); /* has the hook remember this kernel, and no other */
+            call(outer, 1); /* makes the hook remember this kernel, and no other */
         __asm__ volatile("int3" ::: "memory");
         if (!interrupted)
             call(outer, 1);
@@ -184,7 +183,7 @@ static void every_instruction(void)
         call_behind_a_jump();
 }
 
-/* Waits for the program to stop; false when it has ended. */
+/* Waits for the program to stop. Returns false if it has ended. */
 static bool stopped(pid_t program, int *status)
 {
     while (waitpid(program, status, 0) == program && WIFSTOPPED(*status)) {
@@ -202,7 +201,7 @@ static bool at_breakpoint(pid_t program)
     return why.si_code == SI_KERNEL;
 }
 
-/* Addresses of the call's instructions in the hook, in their order, as far as the rounds before have come. */
+/* Addresses of the call's instructions in the hook, in order, as far as earlier rounds have come. */
 enum { WAY_MAX = 100000, STEPS_BEFORE = 20 };
 static uintptr_t way[WAY_MAX];
 static long way_length;
@@ -214,8 +213,8 @@ static struct user_regs_struct registers_of(pid_t program)
     return registers;
 }
 
-/* Runs to the instruction at that place of the way, which a breakpoint shows: to go there by steps is
- * quadratic in the length of the call. False when the call ended without having come there. */
+/* Runs to the instruction at `place` in `way` by a breakpoint: single steps would be quadratic in the length
+ * of the call. Returns false if the call ended before it. */
 static bool run_to(pid_t program, int *status, long place)
 {
     const uintptr_t address = way[place];
@@ -240,7 +239,7 @@ static bool run_to(pid_t program, int *status, long place)
     }
 }
 
-/* The program stands before a call, and afterwards behind it. */
+/* The program is stopped before the call at the start, and after the call on return. */
 static bool step_through(pid_t program, int *status)
 {
     const long begin = shared->stop_at - STEPS_BEFORE;
@@ -272,7 +271,7 @@ static bool step_through(pid_t program, int *status)
     return true;
 }
 
-/* Returns in the program; its tracer ends with it. */
+/* Returns in the program. Its tracer exits with it. */
 static void trace(void)
 {
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -288,7 +287,7 @@ static void trace(void)
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
-/* As the hook chooses the place where it remembers a kernel. */
+/* Computes the place where the hook remembers a kernel. */
 static uint64_t place_of(CUfunction function)
 {
     return (uint64_t)(uintptr_t)function * UINT64_C(0x9e3779b97f4a7c15) >> 58;
@@ -362,7 +361,7 @@ int main(int argc, char **argv)
         return 7;
     if (killed)
         printf("%d children were killed\n", killed);
-    /* Without the hook, none. */
+    /* There are none without the hook. */
     printf("%s: %s, %ld rounds\n", what,
            shared->stop_at > 50 || !hook_from ? "every instruction" : "too few instructions", shared->rounds);
     return 0;

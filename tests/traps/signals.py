@@ -1,5 +1,5 @@
-"""A signal handler's calls are the program's, wherever in the hook they interrupt another: each is recorded or counted as
-lost, and every launch has its kernel's name.
+"""A signal handler's calls belong to the program, wherever in the hook they interrupt another call. Each is recorded or counted
+as lost, and every launch has its kernel's name.
 
     signals.py plain | launch | fork | capture
 """
@@ -24,7 +24,7 @@ with Session() as s:
     lost = s.value("SELECT sum(lost) FROM totals")
     s.check_identity(lost=lost)
     equal(s.rows("SELECT DISTINCT state FROM processes"), [("exited",)], "how it ended")
-    if trap != "fork":  # there, a child's call is its parent's, or was counted by neither
+    if trap != "fork":  # there, a child's call belongs to its parent, or is counted by neither
         equal(recorded(s), counted(s), "calls, and the driver's counts")
         check(lost > 0, "calls that interrupted a record are counted as lost")
     else:

@@ -1,5 +1,5 @@
-"""A function that the table lacks, called where the stack ends: nothing beyond the caller's words is read, and those that are
-its arguments arrive. Behind a filter of system calls too, by which it cannot be asked what may be read."""
+"""A function that is not in the table is called where the stack ends. The hook reads nothing beyond the caller's words, and the
+arguments among them arrive. Also tests a filter of system calls that forbids checking which addresses are readable."""
 from trap_test import Session, can, check, compiled, equal, library, recorded, same
 
 with Session() as s:

@@ -1,5 +1,5 @@
-"""Holds what the tests of this folder share: tests/e2e/cudatrace_test.py, a compiler at hand, and a comparison with the program
-untraced. A test's C program lies beside it."""
+"""Shared by the tests of this folder: tests/e2e/cudatrace_test.py, a compiler, and a comparison with the untraced program. A
+test's C program is next to it."""
 import os
 import pathlib
 import subprocess
@@ -7,16 +7,16 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
-from cudatrace_test import *  # noqa: E402, F403: that the tests need one import alone
+from cudatrace_test import *  # noqa: E402, F403: the tests need only one import
 from cudatrace_test import HOOK, SIMCUDA, SOURCE, by_tier, equal  # noqa: E402
 
 LINKED = ["-L" + str(SIMCUDA), "-l:libcuda.so.1"]
-TIMES = by_tier(15, 60)  # that a thread of lifecycle.c is cancelled, or forks, while others make calls
+TIMES = by_tier(15, 60)  # number of times that lifecycle.c cancels a thread, or forks, while others make calls
 LIFECYCLE = [f"-DTIMES={TIMES}", HERE / "lifecycle_begins.c", HERE / "lifecycle_ends.c"]  # the rest of lifecycle.c
 
 
 def compiled(s, source, *flags, output=None, compiler=None):
-    """A program from a source beside the test, or from text; flags may follow. Its path."""
+    """Compiles a program from a source next to the test, or from text, with optional flags. Returns its path."""
     if "\n" in source:
         path = s.dir / (output + ".c")
         path.write_text(source)
@@ -33,7 +33,8 @@ def library(s, source, name, *flags):
 
 
 def same(s, what, *command, status=0, **options):
-    """The program untraced, with a dormant hook and recorded: each time the same output. The daemon stays. What it said."""
+    """Runs the program untraced, with a dormant hook and recorded. The output must be the same each time. Leaves the daemon
+    running. Returns the untraced run."""
     said = s.run(*command, preload=False, status=status, **options)
     wanted = (said.returncode, said.stdout, said.stderr)
     for way in ("dormant", "recording"):
@@ -47,13 +48,13 @@ def same(s, what, *command, status=0, **options):
 
 
 def recorded(s, like="%"):
-    """{function: calls} of all processes whose command line is like that."""
+    """Returns {function: calls} of all processes whose command line matches `like`."""
     return dict(s.rows("SELECT totals.name, sum(calls) FROM totals JOIN processes USING (process_id) WHERE cmdline LIKE ? "
                        "GROUP BY totals.name", like))
 
 
 def counted(s):
-    """{function: calls} as the simulated driver counted them in all processes since the session began."""
+    """Returns {function: calls} as counted by the simulated driver in all processes since the session began."""
     sums = {}
     for (_, name), calls in s.truth().items():
         sums[name] = sums.get(name, 0) + calls
@@ -61,7 +62,7 @@ def counted(s):
 
 
 def preloads(*libraries):
-    """LD_PRELOAD with the hook among others, HOOK standing for it."""
+    """Returns LD_PRELOAD with these libraries; HOOK is replaced by the hook."""
     return {"LD_PRELOAD": ":".join(str(HOOK if one == "HOOK" else one) for one in libraries)}
 
 

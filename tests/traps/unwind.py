@@ -1,5 +1,5 @@
-"""A debugger's, a profiler's and an exception's way through the trampoline: backtraces show the program's functions, and a
-thread that ends inside a call runs its clean-up handlers; the call it left is not open any more."""
+"""Debuggers, profilers and exceptions unwind through the trampoline. Backtraces show the program's functions, and a thread that
+ends inside a call runs its clean-up handlers. The call that it left is no longer open."""
 from trap_test import LINKED, Session, check, compiled, equal, recorded, same
 
 with Session() as s:

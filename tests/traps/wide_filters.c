@@ -1,5 +1,5 @@
-/* Puts on a filter that lets pass the calls of LISTED and kills at any other, and becomes the program that
- * the arguments name. A filter that is on before the program starts is not seen by the hook. */
+/* Installs a filter that allows the calls of LISTED and kills at any other, and executes the program in its
+ * arguments. The hook does not see a filter installed before the program starts. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>

@@ -1,6 +1,5 @@
-"""Filters that are on before a program starts, as Docker and systemd put them on, let pass all that the hook does: it is
-recorded as without one. And hook/process/system.def, by which the hook tells whether a filter does, has every system call that it
-makes.
+"""Filters installed before a program starts, as by Docker and systemd, allow all system calls of the hook. The program is recorded as
+without a filter. hook/process/system.def, which the hook uses to check a filter, has every system call that it makes.
 
     wide_filters.py docker | system-service | table
 """
@@ -9,10 +8,10 @@ import sys
 
 from trap_test import SOURCE, WORKLOADS, Session, check, compiled, equal, needs
 
-# The system calls that both filters let pass, of those that programs and the hook may make: Docker's default profile (moby,
-# profiles/seccomp), and systemd's @system-service (src/shared/seccomp-util.c), which has all of these by its groups @default,
-# @file-system, @basic-io, @network-io, @process, @signal, @sync, @timer, @resources, @memlock, @ipc, @io-event, @aio,
-# @setuid, @chown.
+# The system calls that both filters allow, among those that programs and the hook may make: Docker's default profile (moby,
+# profiles/seccomp), and systemd's @system-service (src/shared/seccomp-util.c), which has all of these in its groups @default,
+# @file-system, @basic-io, @network-io, @process, @signal, @sync, @timer, @resources, @memlock, @ipc, @io-event, @aio, @setuid,
+# @chown.
 BOTH = """accept accept4 access alarm arch_prctl bind brk capget capset chdir chmod chown clock_getres clock_gettime
 clock_nanosleep clone clone3 close close_range connect copy_file_range creat dup dup2 dup3 epoll_create epoll_create1
 epoll_ctl epoll_pwait epoll_wait eventfd eventfd2 execve execveat exit exit_group faccessat faccessat2 fadvise64 fallocate
@@ -79,6 +78,6 @@ with Session() as s:
             equal(len(seen.splitlines()), len(untraced.splitlines()), f"lines of {program}")
         s.flush()
         s.check_identity(lost=None)
-        # `threads` makes calls in signal handlers, too: one that comes within a record is counted.
+        # `threads` makes calls in signal handlers, too: a call that interrupts a record is counted.
         equal(s.rows("SELECT DISTINCT cause FROM losses WHERE cause <> 'signal'"), [], "causes of losses")
         check(s.value("SELECT sum(calls) FROM totals") > 3000, "calls")

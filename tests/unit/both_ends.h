@@ -1,5 +1,5 @@
-/* Declares what the two sides of unit_both_ends.c share: the hook's side (unit_both_ends_hook.c) and the
- * daemon's cannot include each other's headers. */
+/* Declares the interface between the two sides of unit_both_ends.c. The hook's side (unit_both_ends_hook.c)
+ * and the daemon's side cannot include each other's headers. */
 #ifndef CT_TESTS_BOTH_ENDS_H
 #define CT_TESTS_BOTH_ENDS_H
 
@@ -8,15 +8,16 @@
 
 #include <stdbool.h>
 
-/* A copy of `n` bytes says that it went from n + SOURCE to n + DESTINATION. */
+/* A copy of `n` bytes is recorded from n + SOURCE to n + DESTINATION. */
 enum { BOTH_ENDS_SOURCE = 1 << 20, BOTH_ENDS_DESTINATION = 1 << 24 };
 
-/* There is one longer ring than the first. */
+/* The only longer ring after the first one. */
 enum { BOTH_ENDS_RING_BYTES = CT_CHUNK_BYTES << CT_RING_STEP };
 
 bool both_ends_begin(struct ct_segment *of, struct ct_control *control);
 
-/* A call of the calling thread. Every third one is a plain call of `number` bytes, the others are copies. */
+/* Makes a call of the calling thread. Every third one is a plain call of `number` bytes, the others are
+ * copies. */
 void both_ends_call(uint64_t number);
 
 #endif

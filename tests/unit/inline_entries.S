@@ -25,7 +25,7 @@ spare:  .quad   0
         .text
         .p2align 4
         .type   inline_sum, @function
-inline_sum: /* others jump here; not exported */
+inline_sum: /* jump target of others; not exported */
         lea     (%rdi,%rsi), %rax
         add     %rdx, %rax
         ret
@@ -225,7 +225,8 @@ inline_sum: /* others jump here; not exported */
         ud2
         END     traps
 
-        /* The entries of libcuda 535 and 580 (proto/slot_shape.h), and 535's as compilers with landings make it. */
+        /* The entries of libcuda 535 and 580 (proto/slot_shape.h), and 535's with a landing added by the
+         * compiler. */
         .macro  COMPARES
         cmpl    $0x321cba00, half(%rip)
         je      1f
@@ -260,7 +261,7 @@ inline_sum: /* others jump here; not exported */
         jmp     2b
         END     begins_as_580
 
-        /* Those below are refused. */
+        /* The following are refused. */
         ENTRY   repeats
 1:      add     %rsi, %rax
         dec     %rdi
@@ -292,7 +293,7 @@ cold:   add     %rdi, %rsi
         .long   1b - . - 4
         .size   cold, .-cold
 
-        /* A row of its table may lead to its loop. */
+        /* An entry of its jump table may lead to its loop. */
         ENTRY   chooses
         xor     %eax, %eax
 1:      add     %rsi, %rax
@@ -375,7 +376,7 @@ cold:   add     %rdi, %rsi
         ret
         END     is_short
         .type   follows, @function
-follows: /* not exported, where filler might be */
+follows: /* not exported, where there might be filler */
         nop
         nop
         nop

@@ -11,7 +11,7 @@
 
 enum { THUNK_BYTES = 16 };
 
-/* /proc/self/mem also writes to code. */
+/* /proc/self/mem also writes to read-only code. */
 static int memory_file(void)
 {
     static int file = -1;
@@ -126,7 +126,7 @@ enum ct_inline_verdict patched_verdict(const struct patched *library, const char
     exit(1);
 }
 
-/* ---- carrying out ---- */
+/* ---- applying the plan ---- */
 
 static size_t read_ranges(struct ct_inline_range *ranges, size_t most)
 {
@@ -230,7 +230,7 @@ void patched_undo(struct patched *library, const uint8_t *code)
         write_memory(patch.address, patch.new, CT_INLINE_JUMP_BYTES);
         ENSURE(!ct_inline_undo(&library->image, &plan->slots[i], &patch));
     }
-    /* When a slot leads to the moved instructions again, the patch can be made again. */
+    /* When a slot points to the moved instructions again, the patch can be applied again. */
     for (uint32_t i = 0; i < plan->count; i++) {
         uint64_t *slot = (uint64_t *)(uintptr_t)plan->slots[i].slot;
         ENSURE(!ct_inline_redo(&library->image, &plan->slots[i], &patch));

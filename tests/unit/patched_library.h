@@ -13,7 +13,7 @@ struct patched {
     const char *names[FUNCTIONS_MOST];
     size_t count;
     struct ct_inline_plan plan;
-    uint64_t *counters; /* of calls, for each slot */
+    uint64_t *counters; /* calls through each slot */
 };
 
 struct patched *patched_open(const char *path);
@@ -21,19 +21,19 @@ struct patched *patched_open(const char *path);
 void patched_add(struct patched *library, bool (*wanted)(const char *name));
 void *patched_function(const struct patched *library, const char *name);
 
-/* Maps an area near the library, and plans. */
+/* Maps an area near the library, and makes the plan. */
 void patched_plan(struct patched *library);
 enum ct_inline_verdict patched_verdict(const struct patched *library, const char *name);
 void patched_say(const struct patched *library, const char *path);
 
 void patched_write_area(const struct patched *library);
-/* Carries the plan out. Each slot then points to code that counts the call and continues it. */
+/* Applies the plan. Each slot then points to code that counts the call and continues it. */
 void patched_enter(struct patched *library);
 uint64_t *patched_counter(const struct patched *library, const char *name);
 
 /* Returns a copy of its code. The caller frees it. */
 uint8_t *patched_code(const struct patched *library);
-/* Undoes all patches, from the area and the code alone, and compares the code with that copy. */
+/* Undoes all patches, using only the area and the code, and compares the code with that copy. */
 void patched_undo(struct patched *library, const uint8_t *code);
 
 #endif

@@ -1,13 +1,13 @@
 /* The hook's own code and the collector's on one segment, as threads of one process, for TSan to watch (the
- * `threads` build): threads come and go, their records are of two to six slots and lap the rings many
- * times, open calls are read meanwhile. In the end calls = stored + lost, and each row says what its thread
- * called, in that order.
+ * `threads` build). Threads start and end, their records have two to six slots and wrap around the rings many
+ * times, and open calls are read at the same time. In the end calls = stored + lost, and each row has its
+ * thread's call, in order.
  *
  *   paced  threads wait for the collector when a ring might be full: nothing is lost
  *   full   the collector waits until a ring is full: calls are lost
  *
- * TSan goes by addresses, so both ends must have one mapping: mmap() is wrapped, which by its 64-bit offsets
- * is mmap64(). */
+ * TSan identifies memory by address, so both ends must use one mapping. mmap() is wrapped, which is mmap64()
+ * with 64-bit offsets. */
 #include "../made_segment.h"
 #include "batch.h"
 #include "both_ends.h"
@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 enum { THREADS = 3, GENERATIONS = 4, CALLS = 6000, LANES = 16 };
-enum { AHEAD = 500 }; /* calls that fit a ring, whoever makes them: six slots each, and those of a thread */
+enum { AHEAD = 500 }; /* calls that always fit into a ring: six slots each, and the thread's own */
 
 static uint8_t *whole;
 static size_t whole_bytes;
@@ -89,7 +89,7 @@ static void *work(void *number)
     return NULL;
 }
 
-/* Threads after threads, that take over each other's lanes. */
+/* Starts generations of threads, which reuse each other's lanes. */
 static void *produce(void *unused)
 {
     for (int generation = 0; generation < GENERATIONS; generation++) {
@@ -134,8 +134,8 @@ static uint64_t calls_lost(const struct ct_segment *segment)
     return lost;
 }
 
-/* The number of rows; each thread's, by the order of their return, are calls that it made, one after the
- * other. */
+/* Returns the number of rows. Checks that each thread's rows, in order of return, are its calls in their
+ * order. */
 static uint64_t check_rows(const char *path)
 {
     static const char query[] = "SELECT thread_id, call.bytes, source, destination, status FROM call "

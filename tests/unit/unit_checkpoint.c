@@ -1,5 +1,5 @@
-/* The checkpointer: under commits without a pause the log is copied and begins anew, again and again; a
- * reader that holds it lets it grow and loses nothing; when the reader is gone, it begins anew. */
+/* The checkpointer. Under continuous commits the log is copied and restarted, again and again. A reader that
+ * holds the log makes it grow, and nothing is lost. Once the reader has ended, the log restarts. */
 #include "checkpoint.h"
 #include "process_rows.h"
 
@@ -33,7 +33,7 @@ static long long ask(const char *sql)
     return value;
 }
 
-/* A batch: some pages of rows. The pages of the log behind it. */
+/* Commits a batch of a few pages of rows. Returns the number of pages in the log afterwards. */
 static uint32_t commit(void)
 {
     if (ct_store_begin(store) != 0)
@@ -50,7 +50,7 @@ static uint32_t commit(void)
     return ct_store_log_pages(store);
 }
 
-/* Commits until the log has begun anew `times`; the most pages that it had. */
+/* Commits until the log has restarted `times` times. Returns the most pages that it had. */
 static uint32_t commit_until_anew(int times)
 {
     uint32_t most = 0, before = 0;

@@ -1,5 +1,5 @@
-/* The timeline on a machine whose clocks are made up: slewed, suspended, moved to another machine, read
- * slowly, and running for ten days. A step is said in the log, once; nothing else is. */
+/* The timeline on a machine with simulated clocks: slewed, suspended, moved to another machine, read slowly,
+ * and running for ten days. A step is logged once, and nothing else is logged. */
 #include "log.h"
 #include "record.h"
 #include "ticks.h"
@@ -12,7 +12,7 @@
 
 static const uint64_t millisecond = 1000000, second = 1000000000;
 
-/* The machine: the counter has `ticks` at `now_ns`, and goes on at `rate` ticks a nanosecond. */
+/* The machine: the counter has `ticks` at `now_ns`, and advances by `rate` ticks a nanosecond. */
 static uint64_t now_ns;
 static double ticks, rate;
 static uint64_t error_ticks;
@@ -98,7 +98,7 @@ static void slewed(void)
     }
 }
 
-/* Half a second behind an anchor the machine sleeps, and the counter is then at `woken`. */
+/* Suspends the machine half a second after an anchor. Afterwards the counter is at `woken`. */
 static void suspended(const char *name, double woken)
 {
     begin(name, 3);
@@ -126,7 +126,7 @@ static void suspended(const char *name, double woken)
     is("what returned before, to another daemon", before, before_ns, 1000);
 }
 
-/* A step behind an anchor that is younger than the interval between them is seen all the same. */
+/* A step shortly after an anchor, within the interval between two anchors, is detected, too. */
 static void suspended_at_once(void)
 {
     begin("suspended behind an anchor", 3);
@@ -153,7 +153,7 @@ static void moved(double ghz)
     }
 }
 
-/* The kernel has given up the counter: its own clock is read in 4 us, by a system call. */
+/* The kernel has given up the counter: its own clock takes 4 us to read, by a system call. */
 static void read_slowly(void)
 {
     begin("a clock that is read slowly", 3);
@@ -178,7 +178,7 @@ static void ten_days(void)
             start = (uint64_t)ticks;
             start_ns = now_ns;
         }
-        rate = 3 * (1 + 1e-6 * sin(s * cycle)); /* the warmth of the day */
+        rate = 3 * (1 + 1e-6 * sin(s * cycle)); /* daily temperature cycle */
         go(second);
         ct_timeline_anchor(&timeline);
     }
@@ -205,8 +205,8 @@ static void long_calls(void)
     }
 }
 
-/* Begins with anchors that another daemon, or any process that may write there, has left in the control
- * segment. */
+/* Begins with anchors that another daemon has left in the control segment, or any process that may write
+ * there. */
 static void left_over(const char *name, const struct ct_anchor *kept, size_t count)
 {
     begin(name, 3);
@@ -224,7 +224,7 @@ static void left_over(const char *name, const struct ct_anchor *kept, size_t cou
 
 static void left_over_by_others(void)
 {
-    /* A second in one tick: the next is in none. */
+    /* A second in one tick: the next second takes no tick. */
     const struct ct_anchor steep[] = { { (uint64_t)3000e9, 998 * second, 0 },
                                        { (uint64_t)3000e9 + 1, 999 * second, 0 },
                                        { (uint64_t)3000e9 + 1, 999 * second + 6 * millisecond, 0 } };

@@ -1,5 +1,5 @@
-/* An earlier file of the trace is asked and removed only if it is one: what lies in its place by now may be
- * another trace's, a FIFO, or a link to the file in use. */
+/* An earlier file of the trace is queried and removed only after a check. A file of another trace, a FIFO, or
+ * a link to the file in use may have replaced it. */
 #include "earlier.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void on_removed(const char *gone)
     removed++;
 }
 
-/* Prunes with no room for any file. Returns the number of files that were removed. */
+/* Prunes with no room for any file. Returns the number of removed files. */
 static int prune(void)
 {
     removed = 0;
@@ -88,7 +88,7 @@ int main(void)
     expect("nothing is there", !has(CALL_ID) && prune() == 0);
     expect("a link of ours", symlink(away, path) == 0 && has(CALL_ID));
     unlink(path);
-    /* A connection that only reads leaves these two files behind. */
+    /* A connection that only reads does not remove these two files. */
     snprintf(side, sizeof(side), "%s-wal", away);
     unlink(side);
     snprintf(side, sizeof(side), "%s-shm", away);

@@ -1,5 +1,5 @@
-/* The reader of ELF files (tools/base/elf_reader.c): what it says of this program, and that no cut or changed
- * file makes it read beyond what it has; AddressSanitizer is the judge of that. */
+/* The reader of ELF files (tools/base/elf_reader.c): its results for this program, and that no truncated or
+ * changed file makes it read out of bounds, which AddressSanitizer checks. */
 #include "../ensure.h"
 #include "elf_reader.h"
 
@@ -110,7 +110,7 @@ static void read_everything(const char *path)
     ct_elf_close(&elf);
 }
 
-/* A file without contents but a header and what follows it. */
+/* Makes a file that contains only these headers. The rest of its length is a hole. */
 static int sparse(const void *headers, size_t bytes, off_t length, char path[64])
 {
     const int fd = memfd_create("sparse", 0);
@@ -129,8 +129,7 @@ static Elf64_Ehdr own_header(void)
     return header;
 }
 
-/* Each of as many dynamic segments as there may be is as large as one may be: reading them all takes hours.
- */
+/* The maximum number of dynamic segments, each of the maximum size: reading them all would take hours. */
 static void read_many_segments(void)
 {
     enum { SEGMENTS = 65535, BYTES = 64 << 20 };
@@ -151,7 +150,7 @@ static void read_many_segments(void)
     free(file);
 }
 
-/* A table of symbols that lies outside of the file, and names that do not. */
+/* A symbol table outside the file, with a string table inside it. */
 static void read_half_a_table(void)
 {
     struct {
@@ -172,7 +171,7 @@ static void read_half_a_table(void)
     }
 }
 
-/* The same noise every time. */
+/* The same noise in each run. */
 static uint64_t noise = 1;
 static uint64_t next(uint64_t below)
 {
@@ -180,7 +179,7 @@ static uint64_t next(uint64_t below)
     return (noise >> 20) % below;
 }
 
-/* A word of the headers or of the tables that they lead to becomes another. */
+/* Changes a word of the headers, or of the tables that they point to. */
 static void read_damaged(void)
 {
     enum { HEADERS = 1024 };
@@ -207,7 +206,7 @@ static void read_damaged(void)
         const uint64_t word = next(2) ? words[next(8)] : next(UINT32_MAX);
         ENSURE(pwrite(copy, &word, width, (off_t)at) == (ssize_t)width);
         read_everything(path);
-        if (next(4)) /* else the damage adds up */
+        if (next(4)) /* otherwise the damage accumulates */
             ENSURE(pwrite(copy, whole + at, width, (off_t)at) == (ssize_t)width);
         if (round % 64 == 63)
             ENSURE(pwrite(copy, whole, bytes, 0) == (ssize_t)bytes);

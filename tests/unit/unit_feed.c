@@ -1,6 +1,6 @@
-/* The feed: what goes a page at a time is in the file what it is when it goes row by row, whatever the rows
- * are, whatever was there before, and whoever changes the file meanwhile. One process has the window in
- * SQLite's page cache and another has not; both store the same batches. */
+/* The feed. Rows stored a page at a time must leave the same file contents as rows stored one by one. This
+ * holds for any rows, for any earlier contents, and when other connections change the file in between. One
+ * process has the window in SQLite's page cache and another one does not. Both store the same batches. */
 #include "../ensure.h"
 #include "bulk.h"
 #include "clock.h"
@@ -17,10 +17,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BATCH_MIN = 2000 }; /* rows that are fed */
+enum { BATCH_MIN = 2000 }; /* rows that use the feed */
 
 static struct ct_store *store;
-static sqlite3 *other; /* somebody else's connection */
+static sqlite3 *other; /* another program's connection */
 static uint64_t random_state, now_ns, taken_back;
 
 static uint64_t next_random(uint64_t below)
@@ -56,7 +56,7 @@ static void check(void)
     EXPECT(1, ask(other, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"));
 }
 
-/* Values at whose borders an integer takes a byte more. */
+/* Values at the borders where an integer takes another byte. */
 static uint64_t next_value(void)
 {
     static const uint64_t borders[] = {
@@ -108,8 +108,8 @@ static void put_call(uint64_t end_ns)
         ct_store_add(store, CT_BULK_CALL_SUBJECT)[1] = (int64_t)next_value();
 }
 
-/* Calls in order, some at one time; now and then one that comes late: from long ago, or from between those
- * before it. */
+/* Stores calls in order, some at the same time. Now and then a call is late: much older, or between earlier
+ * ones. */
 static void fill_batch(size_t rows, bool with_late)
 {
     EXPECT(0, ct_store_begin(store));
@@ -120,14 +120,14 @@ static void fill_batch(size_t rows, bool with_late)
     }
 }
 
-/* A tenth of the batches is taken back and made once more. */
+/* Rolls back a tenth of the batches and repeats them. */
 static void store_batch(size_t rows, bool with_late)
 {
     const uint64_t random_before = random_state, ns_before = now_ns;
     if (next_random(10) == 0) {
         const struct rlimit none = { 0, RLIM_INFINITY }, all = { RLIM_INFINITY, RLIM_INFINITY };
         fill_batch(rows, with_late);
-        EXPECT(0, setrlimit(RLIMIT_FSIZE, &none)); /* no file grows */
+        EXPECT(0, setrlimit(RLIMIT_FSIZE, &none)); /* no file can grow */
         const int error = ct_store_commit(store);
         EXPECT(0, setrlimit(RLIMIT_FSIZE, &all));
         if (error) {
@@ -145,7 +145,7 @@ static void store_batch(size_t rows, bool with_late)
     EXPECT(0, ct_store_commit(store));
 }
 
-/* Batches of all sizes, each of which leaves the last page otherwise. */
+/* Batches of all sizes, each of which leaves a different last page. */
 static void store_sizes(void)
 {
     for (size_t rows = 0; rows < 40; rows++) {
@@ -155,7 +155,7 @@ static void store_sizes(void)
     check();
 }
 
-/* The last page has one short row, beside which SQLite would put another: calls one by one over a page's
+/* The last page has one short row, and SQLite would add another one to it: single calls across a page
  * border. */
 static void store_one_by_one(void)
 {
@@ -170,7 +170,8 @@ static void store_one_by_one(void)
     check();
 }
 
-/* What others do to the file: an index, which has all rows; a column; other pages; a reader of what was. */
+/* Changes by other connections: an index, which must have all rows; a column; other pages; a reader of an old
+ * snapshot. */
 static void store_with_others(bool is_fed)
 {
     run(other, "CREATE INDEX mine ON call (duration_ns)");
@@ -198,7 +199,7 @@ static void store_with_others(bool is_fed)
     check();
 }
 
-/* An empty table has no page that could be followed by another. */
+/* An empty table has no last page to append to. */
 static void store_after_all_went(void)
 {
     struct ct_expired expired = { .more = true };

@@ -1,5 +1,5 @@
-/* Tests that all is flushed that a report says is flushed: also where it stands for several batches, where
- * users were held back, and where the daemon has not yet looked for new segments. */
+/* Tests that everything that a report marks as flushed is flushed. Covers reports of several batches, users
+ * that were held back, and a daemon that has not yet looked for new segments. */
 #include "batch.h"
 #include "clock.h"
 #include "shm_source.h"
@@ -16,7 +16,7 @@ static void expect(const char *what, bool is_so)
     exit(EXIT_FAILURE);
 }
 
-/* A report that holds users from `uid` on. */
+/* Makes a report that holds back users from `uid` on. */
 static struct ct_report held_of(uint32_t uid, uint32_t users, uint64_t flushed_ns)
 {
     struct ct_report report = { .flushed_ns = flushed_ns };
@@ -27,13 +27,13 @@ static struct ct_report held_of(uint32_t uid, uint32_t users, uint64_t flushed_n
 
 static void check_held(void)
 {
-    /* The same ones again take no room. */
+    /* The same users again need no more room. */
     struct ct_report report = held_of(1, CT_HELD_MAX, 20), earlier = held_of(1, CT_HELD_MAX, 10);
     ct_report_add(&report, &earlier);
     expect("the later moment counts", report.flushed_ns == 20);
     expect("those who were held are", ct_report_holds(&report, 1) && ct_report_holds(&report, CT_HELD_MAX));
     expect("nobody else is", !ct_report_holds(&report, CT_HELD_MAX + 1));
-    /* One too many to be named is held, and with him whoever may be meant. */
+    /* If one user more than can be listed is held, all users that might be meant are. */
     earlier = held_of(100, 1, 30);
     ct_report_add(&report, &earlier);
     expect("what is flushed stays so", report.flushed_ns == 30);
@@ -46,7 +46,7 @@ static void check_held(void)
 
 static struct ct_shm shm;
 
-/* A batch without a process, at once. */
+/* Makes a batch without a process, at once. */
 static uint64_t flushed_by(struct ct_collection *collection)
 {
     struct ct_report report = { 0 };

@@ -1,4 +1,4 @@
-/* Following a trace returns each call once. Between two looks, the store adds calls in order and late ones,
+/* Following a trace returns each call once. Between two reads, the store adds calls in order and late calls,
  * begins the next file, or removes calls. */
 #include "clock.h"
 #include "expire.h"
@@ -22,7 +22,7 @@ static struct ct_follow *follow;
 static int64_t process_id, segment_id, function_id, thread_id;
 static uint64_t now_ns;
 
-/* The calls that were stored, and how often each was given. */
+/* The stored calls, and how often each was returned. */
 static struct {
     int64_t call_id;
     int given;
@@ -49,7 +49,7 @@ static void open_store(void)
     char message[CT_MESSAGE_BYTES] = "";
     const struct ct_process_facts facts = { .is.pid = 1, .exe = "", .cmdline = "", .segment = "first" };
     expect("a folder", mkdtemp(folder) != NULL);
-    snprintf(path, sizeof(path), "%s/trace.2026.db", folder); /* a first file with a number */
+    snprintf(path, sizeof(path), "%s/trace.2026.db", folder); /* a first file whose name contains a number */
     expect(message, ct_store_open(path, "test", &store, message) == 0);
     expect("begin",
            ct_store_begin(store) == 0 && ct_store_process(store, &facts, &process_id, &segment_id) == 0);
@@ -60,7 +60,7 @@ static void open_store(void)
     expect("commit", ct_store_commit(store) == 0);
 }
 
-/* A batch of calls a microsecond apart, some of them late by up to as many as were stored. */
+/* Stores a batch of calls a microsecond apart, some of them late by up to the number of stored calls. */
 static void store_batch(uint32_t count)
 {
     expect("begin", ct_store_begin(store) == 0);
@@ -94,7 +94,7 @@ static void take(const struct ct_stream_call *had)
     expect("a call that was stored", false);
 }
 
-/* A look that takes so many calls at most; returns whether there is more. */
+/* Reads at most that many calls. Returns whether there are more. */
 static bool look(uint32_t most)
 {
     struct ct_stream_call had;
@@ -126,7 +126,7 @@ static struct ct_follow *begin(enum ct_follow_start start, int64_t last)
     return begun;
 }
 
-/* The last so many, and nothing more. */
+/* Checks that the last `count` calls are returned, and no others. */
 static void check_last(size_t count)
 {
     struct ct_stream_call had;
@@ -155,7 +155,7 @@ int main(void)
     open_store();
     now_ns = ct_monotonic_ns() - UINT64_C(10000000000);
     store_batch(5);
-    for (size_t i = 0; i < calls; i++) /* from before */
+    for (size_t i = 0; i < calls; i++) /* earlier calls */
         call[i].given = 1;
     given = calls;
     follow = begin(CT_FOLLOW_NOW, 0);
@@ -185,7 +185,7 @@ int main(void)
     check_last(1);
     check_last(100);
 
-    /* More than a look reads. */
+    /* More calls than one read returns. */
     for (int i = 0; i < MANY / BATCH_MAX; i++)
         store_batch(BATCH_MAX);
     expect("a look has an end", look(UINT32_MAX));

@@ -1,4 +1,4 @@
-/* A file that is cut short under the reader gives zeros and a mark, and no SIGBUS. */
+/* A file truncated during a read gives zeros and sets a mark, without a SIGBUS. */
 #include "cut_guard.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* decode_image.c of the hook: the only kernel of an image, which is told when it is certain. Images are put
- * together here: cubins, fat binaries with parts for several devices, compressed parts, PTX, and ends that
- * are missing. */
+/* decode_image.c of the hook: the only kernel of an image, which is reported only if it is certain. The test
+ * builds images: cubins, fat binaries with parts for several devices, compressed parts, PTX, and truncated
+ * images. */
 #include "decode_image.h"
 
 #include <elf.h>
@@ -17,7 +17,7 @@ static void ensure(bool condition, const char *what)
     }
 }
 
-/* An image that ends where the memory that may be read ends. */
+/* Places an image at the end of readable memory. */
 static const void *at_the_end(const void *image, size_t bytes)
 {
     const size_t page = 4096, pages = (bytes + page - 1) / page;
@@ -40,7 +40,7 @@ struct cubin {
     Elf64_Shdr sections[3];
 };
 
-/* Two functions that are kernels where they are named, a device function, and a variable. */
+/* Makes two functions, which are kernels if named, a device function, and a variable. */
 static struct cubin cubin(const char *first, const char *second)
 {
     enum { ENTRY = 0x10 };
@@ -116,7 +116,7 @@ static void cubins(void)
     one.symbols[0].st_name = sizeof(one.strings) + 1;
     ensure(only_kernel_is(&one, sizeof(one), NULL), "a name beyond the strings");
     one = cubin("one", NULL);
-    memset(one.strings, 'x', sizeof(one.strings)); /* no end: the table's is the name's */
+    memset(one.strings, 'x', sizeof(one.strings)); /* unterminated: the table's end ends the name */
     one.sections[1].sh_size = (uint64_t)1 << 40;
     ensure(only_kernel_is(&one, sizeof(one), NULL), "symbols beyond the image");
 }

@@ -1,6 +1,6 @@
-/* Carries out plans in this process. Functions written by hand must get a certain verdict. Others are of
- * several compilers, of zlib, and of the simulated driver. Each call through a slot is
- * counted and returns what it did before. When the patches are undone, the code has its old bytes. */
+/* Applies plans in this process. Functions written by hand must get a certain verdict. Others come from
+ * several compilers, from zlib, and from the simulated driver. Each call through a slot is counted and
+ * returns the same as before. When the patches are undone, the code has its old bytes. */
 #include "../ensure.h"
 #include "inline_plan.h"
 #include "patched_library.h"
@@ -21,7 +21,7 @@ typedef uint64_t any_function(uint64_t a, uint64_t b, uint64_t c, uint64_t d, ui
                               double p, double q, double r, double s, double t, double u, double v, double w,
                               uint64_t g, uint64_t h, uint64_t i, uint64_t j);
 
-/* Sums up the function's results for arguments that differ in each register and on the stack. */
+/* Returns the sum of the function's results for arguments that differ in each register and on the stack. */
 static uint64_t call(any_function *function, uint64_t *calls)
 {
     uint64_t sum = 0;
@@ -35,7 +35,7 @@ static uint64_t call(any_function *function, uint64_t *calls)
 
 /* ---- a thread inside a patch ---- */
 
-/* For the handler of a step: an address, and the one to continue at. */
+/* For the single-step handler: an address, and the address to continue at. */
 static struct {
     uint64_t at, to;
     bool has_moved;
@@ -66,8 +66,8 @@ static void set_trap(bool is_on)
                 : "memory", "cc");
 }
 
-/* Calls the function, stops before the instruction that begins so many bytes into the patch, and continues
- * where that was moved. */
+/* Calls the function, stops before the instruction `behind` bytes into the patch, and continues at its moved
+ * copy. */
 static uint64_t call_and_move(any_function *function, const struct ct_inline_patch *patch, int behind)
 {
     uint64_t sum = 0;
@@ -86,7 +86,7 @@ static uint64_t call_and_move(any_function *function, const struct ct_inline_pat
     return sum;
 }
 
-/* Returns how many places of the function were tried. */
+/* Returns the number of places tried in the function. */
 static int move_from_everywhere(const struct patched *library, const char *name, uint64_t expected)
 {
     const struct sigaction step = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
@@ -216,7 +216,7 @@ static void try_by_hand(const char *path)
         const uint64_t counted = *patched_counter(library, by_hand[i].name);
         ENSURE(by_hand[i].flags & CALLS_ITSELF ? counted > calls : counted == calls);
     }
-    /* A second plan recognises the jumps. */
+    /* A second plan recognizes the jumps. */
     struct ct_inline_plan again;
     EXPECT(0, ct_inline_plan_make(&again, &library->image, library->functions, library->count,
                                   library->plan.area));
@@ -234,7 +234,7 @@ static void try_by_hand(const char *path)
     free(code);
 }
 
-/* ---- functions of compilers ---- */
+/* ---- functions made by compilers ---- */
 
 static bool is_subject(const char *name)
 {
@@ -275,7 +275,7 @@ static void try_compiled(const char *path)
     patched_undo(library, code);
     for (size_t i = 0; i < library->count; i++)
         ENSURE(call_subject(library, library->names[i], &calls) == before[i]);
-    /* Compilers make few functions that are too short or have a table of jumps. */
+    /* Compilers make few functions that are too short or have a jump table. */
     ENSURE(library->plan.count * 100 >= library->count * 85);
     free(code);
 }
@@ -340,7 +340,7 @@ static void try_zlib(void)
     free(code);
 }
 
-/* ---- the area's place ---- */
+/* ---- placement of the area ---- */
 
 static void try_places(void)
 {
@@ -367,7 +367,7 @@ static void try_places(void)
     ENSURE(place >= 1 << 20);
 }
 
-/* Areas out of reach: of the code, and then only of its data. */
+/* Areas out of range: first of the code, then only of its data. */
 static void try_distances(const char *path)
 {
     struct patched *library = patched_open(path);
@@ -378,7 +378,7 @@ static void try_distances(const char *path)
     ENSURE(patched_verdict(library, "pushes") == CT_INLINE_FAR &&
            patched_verdict(library, "loads") == CT_INLINE_FAR);
     ct_inline_plan_free(&library->plan);
-    /* The lowest area that reaches all code. Data follows the code, and is out of reach. */
+    /* The lowest area within range of all code. Data follows the code, and is out of range. */
     const uint64_t far = (library->image.code_end - INT32_MAX + 0xfff) & ~0xfffULL;
     EXPECT(0, ct_inline_plan_make(&library->plan, &library->image, library->functions, library->count, far));
     ENSURE(patched_verdict(library, "pushes") == CT_INLINE_FINE &&
@@ -386,7 +386,7 @@ static void try_distances(const char *path)
     ct_inline_plan_free(&library->plan);
 }
 
-/* ---- whatever bytes there are ---- */
+/* ---- arbitrary bytes ---- */
 
 struct made {
     uint8_t code[512];
@@ -404,7 +404,7 @@ static bool read_made(void *context, uint64_t address, void *to, size_t bytes)
     return true;
 }
 
-/* Random bytes: the plan stays within the code that can be read. */
+/* Random bytes: the plan must not read beyond the readable code. */
 static void try_noise(void)
 {
     struct made made;

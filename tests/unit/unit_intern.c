@@ -1,4 +1,5 @@
-/* Equal keys have equal numbers, different ones different; a full table starts anew and numbers go on. */
+/* Equal keys have equal numbers, different keys different ones. A full table is emptied, and numbers
+ * continue. */
 #include "intern.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Tests that the hook reads an ioctl's struct right in each layout that the driver ever had, whatever the
- * pointers are; and that the collector finds every number that it has a name for. */
+/* Tests that the hook reads an ioctl's struct correctly in each layout that the driver ever had, whatever the
+ * pointers are. Tests that the collector finds every number that has a name. */
 #include "../ensure.h"
 #include "ioctl_layout.h"
 #include "ioctl_names.h"
@@ -39,7 +39,7 @@ static void test_control(void)
     ENSURE(ioctl.params_bytes == 1032 && ioctl.size_bytes == 32);
     ENSURE(ct_ioctl_status(&ioctl) == 0x56);
 
-    /* A struct of a size that the driver does not take is not looked into. */
+    /* A struct of a size that the driver does not accept is not read. */
     const struct ct_ioctl cut = escape(0x2a, 16, control, 0);
     ENSURE(cut.space == CT_IOCTL_ESCAPE && cut.code == 0x2a && cut.status_offset == -1 &&
            ct_ioctl_status(&cut) == 0);
@@ -51,7 +51,7 @@ static void test_control(void)
     ENSURE(at_odd.code == 0x20800102 && ct_ioctl_status(&at_odd) == 0x56);
 }
 
-/* Each word holds its own offset: what is read tells where it was read. */
+/* Writes each word's own offset into it: a value shows where it was read. */
 static void number_words(uint8_t *bytes, uint32_t size)
 {
     for (uint32_t offset = 0; offset + 4 <= size; offset += 4)
@@ -86,7 +86,7 @@ static void test_layouts(void)
         }
         ENSURE(ct_ioctl_status(&ioctl) == (wanted[i].status_at < 0 ? 0 : wanted[i].status_at));
     }
-    /* Before 550 a mapping told of 32 GPUs. */
+    /* Before 550 a mapping listed 32 GPUs. */
     const struct ct_ioctl old = ct_ioctl_parse_uvm(33, (uintptr_t)bytes, 535104);
     ENSURE(old.size_bytes == 1200 && old.status_offset == 1196);
 }
@@ -104,7 +104,7 @@ static void test_transfer(void)
     ENSURE(ioctl.space == CT_IOCTL_CLASS && ioctl.code == 0xc86f && ioctl.params_bytes == 48);
     ENSURE(ct_ioctl_status(&ioctl) == 0x1b);
 
-    /* The pointer in a transfer may be wrong, too. */
+    /* The pointer in a transfer may be invalid, too. */
     memset(transfer + 8, 0, sizeof(pointer));
     ioctl = escape(0xd3, sizeof(transfer), transfer, 0);
     ENSURE(ioctl.space == CT_IOCTL_ESCAPE && ioctl.code == 0x2b && ct_ioctl_status(&ioctl) == 0);
@@ -131,7 +131,7 @@ static void test_pointers(void)
     ENSURE(half.space == CT_IOCTL_ESCAPE && ct_ioctl_status(&half) == 0);
     ENSURE(escape(0xd3, 16, pages + page, 0).code == 0xd3);
 
-    /* The probing changes no signal mask. */
+    /* The probing does not change the signal mask. */
     sigset_t before, after;
     sigemptyset(&before);
     sigaddset(&before, SIGUSR2);
@@ -192,7 +192,7 @@ static void test_names(void)
     expect_name(CT_IOCTL_ESCAPE, 0xc8, "ESC 0xc8", "NV_ESC_CARD_INFO");
     expect_name(CT_IOCTL_ESCAPE, 0xfe, "ESC 0xfe", NULL);
 
-    /* Each row of the table is found under its number: it is sorted as the search wants it. */
+    /* Each row of the table is found by its number: the table is sorted as the search requires. */
     enum { ESCAPE = CT_IOCTL_ESCAPE, CONTROL = CT_IOCTL_CONTROL, CLASS = CT_IOCTL_CLASS, UVM = CT_IOCTL_UVM };
     static const struct {
         int space;
@@ -231,8 +231,8 @@ static void expect_modeset(const char *number, uint32_t release, const char *wan
            category == CT_CATEGORY_control);
 }
 
-/* Commands of nvidia-modeset: numbered anew by 570.207 and by 590.44, read from the struct that the request
- * names. */
+/* Commands of nvidia-modeset: 570.207 and 590.44 renumbered them. They are read from the struct that the
+ * request points to. */
 static void test_modeset(void)
 {
     expect_modeset("NVKMS 13", 565057, "NVKMS_IOCTL_IDLE_BASE_CHANNEL");

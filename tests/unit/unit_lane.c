@@ -1,6 +1,6 @@
-/* A lane with both ends as threads: every record arrives once, whole and in order, across the ring's end and
- * with the positions starting just below a power of two, while the lane turns from one of its rings to
- * another now and then. TSan watches it in the `threads` build. */
+/* A lane with both ends as threads. Every record arrives once, complete and in order, across the ring's end
+ * and with positions that start just below a power of two. The lane switches between its rings now and then.
+ * TSan watches it in the `threads` build. */
 #include "lane.h"
 
 #include <pthread.h>
@@ -15,14 +15,13 @@ static struct ct_lane lane;
 static uint8_t rings[RINGS][RING_SLOTS * CT_SLOT_BYTES] __attribute__((aligned(64)));
 static const uint64_t first_position = (UINT64_C(1) << 32) - 3;
 
-/* The rings' bytes are handed over by `state` and `tail`; the copies are plain, as they are in the product.
- */
+/* `state` and `tail` hand over the rings' bytes. The copies are plain, as in the product. */
 static uint8_t *slot(uint64_t position, uint32_t level)
 {
     return rings[level] + (position & (ct_ring_slots(0, level, RING_SLOTS) - 1)) * CT_SLOT_BYTES;
 }
 
-/* Records of one to four slots, of which the short ones have no value. */
+/* Makes a record of one to four slots. The short records have no value. */
 static struct ct_record made(uint64_t i)
 {
     const uint32_t slots = 1 + i % 4;
@@ -34,11 +33,11 @@ static struct ct_record made(uint64_t i)
                                .value = slots > 1 ? ~i : 0 };
 }
 
-/* The producer's own: the ring in use, and where each was left. */
+/* The producer's own state: the ring in use, and the position at which each ring was left. */
 static uint32_t level, turns;
 static uint64_t begun = (UINT64_C(1) << 32) - 3, ended[RINGS];
 
-/* Another ring now and then, longer or shorter, if nothing is left in it. */
+/* Switches to another ring now and then, longer or shorter, if the collector has emptied it. */
 static void turn(uint64_t record, uint64_t position)
 {
     const uint32_t other = (level + 1 + (uint32_t)(record / 700 % 2)) % RINGS;

@@ -1,4 +1,5 @@
-/* The hook's lock (hook/base/lock.c): who gets it, who is refused, and that nobody spins for it. */
+/* The hook's lock (hook/base/lock.c): which threads get it, which are refused, and that no thread spins for
+ * it. */
 #include "lock.h"
 
 #include "compiler.h"
@@ -23,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- what lock.c needs of the rest of the hook ---- */
+/* ---- the parts of the hook that lock.c needs ---- */
 
 enum ct_fork_memory ct_fork_memory(void)
 {
@@ -37,7 +38,7 @@ bool ct_stack_left(uintptr_t holder, uintptr_t frame)
     return is_left;
 }
 
-/* ---- */
+/* ---- common ---- */
 
 static struct ct_lock plain, masking = { .signals_wait = true };
 
@@ -56,7 +57,7 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Runs in a process of its own, whose filter and silence are its own. */
+/* Runs a test in a child process, so that its filter and the hook's silence do not affect other tests. */
 static void apart(void (*test)(void))
 {
     int status;
@@ -64,7 +65,7 @@ static void apart(void (*test)(void))
     if (child == 0) {
         ct_thread_number_forget();
         test();
-        /* Not _exit(): a sanitizer makes system calls in it, which a filter is not to see. */
+        /* Not _exit(): a sanitizer makes system calls in it, which the filter must not see. */
         syscall(SYS_exit_group, 0);
     }
     check(waitpid(child, &status, 0) == child && status == 0, "a test in a process of its own");
@@ -103,7 +104,7 @@ static void takes_without_system_calls(void)
     }
     ct_system_silence();
     ct_thread_number_forget();
-    if (!ct_lock_take(&masking)) /* by the number that the C library knows */
+    if (!ct_lock_take(&masking)) /* by the thread number that the C library knows */
         _exit(3);
     ct_lock_give(&masking);
 }
@@ -188,7 +189,7 @@ static void is_taken_from_the_dead(void)
     check(ct_lock_take(&plain), "a lock whose holder is no more");
     ct_lock_give(&plain);
     in_thread(take_and_end);
-    ct_lock_forget(&plain); /* as in a fork's child */
+    ct_lock_forget(&plain); /* as in a forked child */
     check(ct_lock_take(&plain), "a lock that was forgotten");
     ct_lock_give(&plain);
 }
@@ -226,8 +227,7 @@ static void has_patience(void)
     check(atomic_load(&plain.word) == 0, "given back in silence");
 }
 
-/* ---- priorities: all on one processor, where the one in the middle works and the holder is the lowest ----
- */
+/* ---- priorities: on one processor, the middle thread works, and the lowest one holds the lock ---- */
 
 static sem_t ready, waiting;
 static _Atomic bool got;
@@ -256,7 +256,7 @@ static void *want(void *unused)
     sem_wait(&ready);
     sem_wait(&ready);
     const double begun = now();
-    sem_post(&waiting); /* Neither runs before this thread waits for the lock. */
+    sem_post(&waiting); /* Neither thread runs before this one waits for the lock. */
     sem_post(&waiting);
     check(ct_lock_take(&plain), "a lock that is held by the lowest");
     check(now() - begun < 0.5, "the holder runs with the priority of who waits");

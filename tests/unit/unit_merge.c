@@ -1,6 +1,6 @@
-/* The merge yields the calls of all streams in the order of their return, each once, and none behind the
- * watermark; what is no call comes before the call that it stands before; who has spent what he may is left.
- */
+/* The merge returns the calls of all streams in the order of their return, each once, and none after the
+ * watermark. A record other than a call comes before the call that it precedes. A stream whose budget is
+ * spent is left out. */
 #include "merge.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 enum { STREAMS = 300, CALLS = 400, FILLED = 7 };
 
-/* Fills in a few calls at a time, and lets go of what it has filled in before. */
+/* Fills in a few calls at a time, and drops the ones filled in before. */
 struct array_stream {
     struct ct_stream stream;
     uint64_t ends[CALLS];
@@ -48,7 +48,7 @@ static void check_order(void)
     }
     struct ct_merge merge = { 0 };
     uint64_t before = 0, taken = 0;
-    /* In several merges with rising watermarks, as batches are. */
+    /* Several merges with rising watermarks, like batches. */
     for (uint64_t step = 0; step <= 4; step++) {
         const uint64_t until = until_ns * step / 4;
         ct_merge_begin(&merge, until);
@@ -81,7 +81,7 @@ static bool no_more(struct ct_stream *stream, uint64_t until_ns)
     return stream->next < stream->end;
 }
 
-/* A name stands before a call that returns late; another stream's owner may have one call, and has two. */
+/* A name precedes a call that returns late. Another stream has a budget of one call, and has two. */
 static void check_notes_and_budgets(void)
 {
     struct ct_call late[] = { { .end_ns = 9, .kind = CT_KIND_NAME }, { .end_ns = 5, .kind = CT_KIND_CALL } };

@@ -1,6 +1,6 @@
-/* kernel_names.c and texts.c of the hook: handles that come again, lists and answers that the program got,
- * unloads of what goes with what, memory that stays where it is however many modules come and go, a lock that
- * the own thread holds, and a child forked in the middle of a write. */
+/* kernel_names.c and texts.c of the hook: reused handles, lists and answers that the program got, and unloads
+ * with all dependent objects. Memory stays constant however many modules are loaded and unloaded. Also a lock
+ * held by the thread itself, and a child forked in the middle of a write. */
 #include "../ensure.h"
 #include "current.h"
 #include "kernel_names.h"
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- what they need of the rest of the hook ---- */
+/* ---- the parts of the hook that they need ---- */
 
 bool ct_clock_is_counter;
 
@@ -58,8 +58,8 @@ static void ensure(bool condition, const char *what)
 static struct ct_lane lane;
 static struct ct_producer producer = { .lane = &lane, .epoch = 1 };
 
-/* Returns whether a launch of `handle` gets `name`, and the definition of the name has arrived by then; NULL:
- * no name. */
+/* Returns whether a launch of `handle` gets `name`, and the definition of the name has arrived by then. NULL
+ * means no name. */
 static bool is_named(uint64_t handle, const char *name)
 {
     static char texts[1 << 20][24];
@@ -96,7 +96,7 @@ static void reuse(void)
     ct_names_unload(2, UINT64_MAX);
 }
 
-/* A library, its kernel and that kernel's function, its module and that module's function. */
+/* A library, its kernel and the kernel's function, its module and the module's function. */
 static void nested(void)
 {
     ct_names_learn(0x20, 0x10, "kernel", &producer);
@@ -110,7 +110,7 @@ static void nested(void)
         ensure(is_named(handle, NULL), "all that goes with a library");
     ensure(is_named(0x60, "other"), "what goes with another one");
     ct_names_unload(0x11, UINT64_MAX);
-    /* Owners in a ring are nothing that a driver gives, and must not hold anybody up. */
+    /* No driver returns owners in a cycle. They must not cause an endless loop. */
     ct_names_learn(0x71, 0x70, "ring", &producer);
     ct_names_learn(0x70, 0x71, "ring", &producer);
     ct_names_learn(0x72, 0x72, "own", &producer);
@@ -118,7 +118,7 @@ static void nested(void)
     ct_names_unload(0x72, UINT64_MAX);
 }
 
-/* Learns what is known already: lanes keep what they remember of kernels. */
+/* Learns known names again: lanes keep the kernels that they remember. */
 static void again(void)
 {
     ct_names_learn(0x20, 0x10, "kernel", &producer);
@@ -142,7 +142,7 @@ static void again(void)
     ensure(is_named(0x20, NULL) && is_named(0x30, NULL), "it goes with its owner");
 }
 
-/* While one thread's unload returns, another's module has got the same handles. */
+/* Before one thread's unload returns, another thread's module gets the same handles. */
 static void late_unload(void)
 {
     ct_names_learn(0x2000, 0x1, "before", &producer);
@@ -156,7 +156,8 @@ static void late_unload(void)
     ct_names_unload(0x1, UINT64_MAX);
 }
 
-/* Names from a module's list, names that the program was told, and handles that it got past the hook. */
+/* Names from a module's list, names that the driver returned to the program, and handles obtained past the
+ * hook. */
 static void told(void)
 {
     ct_names_load(0x80, 0, "only", 4, &producer);
@@ -176,7 +177,7 @@ static void told(void)
     ct_names_unload(0x90, UINT64_MAX);
     ensure(is_named(0x92, NULL) && is_named(0x1a0, NULL),
            "nothing after an unload, also of what may have gone with it");
-    /* The module's handle comes again: the context of the first one must have ended. */
+    /* The module's handle is reused: the first one's context must have ended. */
     ct_names_load(0x80, UINT64_MAX, NULL, 0, &producer);
     ensure(is_named(0x81, NULL), "nothing of a module whose handle is another's");
     ct_names_listed(0x81, 0x80, &producer);
@@ -184,8 +185,8 @@ static void told(void)
     ct_names_unload(0x80, UINT64_MAX);
 }
 
-/* A program that gets functions past the hook may get the handles of a context that has ended. Must be the
- * last test, since the hook does not forget its doubt. */
+/* A program that obtains functions past the hook may get the handles of an ended context. Must be the last
+ * test, since the hook does not forget its doubt. */
 static void doubted(void)
 {
     ct_names_learn(0xb1, 0xb0, "before", &producer);
@@ -209,11 +210,11 @@ static void churn(void)
     for (uint32_t module = 1; module <= modules; module++) {
         for (uint32_t kernel = 0; kernel < KERNELS; kernel++) {
             const int written = snprintf(name, sizeof(name), "_%u_%u", module, kernel);
-            name[written] = kernel ? 'x' : '\0'; /* short ones and long ones */
+            name[written] = kernel ? 'x' : '\0'; /* short and long names */
             const uint64_t handle = 0x100000 + module % 512 * 4096 + kernel;
             ct_names_learn(handle, module, name, &producer);
             ensure(is_named(handle, name), "a name among many");
-            /* One that all have. */
+            /* A name that all modules have. */
             ct_names_learn(handle + 100, module, "common", &producer);
             ensure(ct_names_kernel(handle + 100, NULL, false) != 0, "a common name");
         }
@@ -233,7 +234,8 @@ static void churn(void)
     ct_names_unload(1, UINT64_MAX);
 }
 
-/* A definition that cannot be written under a lock that its own thread holds comes with the next launch. */
+/* A definition that cannot be written, because its own thread holds the lock, is written at the next
+ * launch. */
 static void reentered(void)
 {
     ct_names_learn(0x4000, 1, "interrupted", &producer);
@@ -246,8 +248,7 @@ static void reentered(void)
     ensure(is_named(0x4000, "interrupted") && definitions == before + 1, "the definition later");
 }
 
-/* A fork's child gets the lists as they were at that moment, which may be the middle of another thread's
- * write. */
+/* A forked child gets the lists in their current state, which may be the middle of another thread's write. */
 static _Atomic bool stopped;
 static void *write_on(void *unused)
 {
@@ -264,7 +265,7 @@ static void *write_on(void *unused)
 static void child(void)
 {
     alarm(60);
-    ct_table_lock_forget(); /* as the hook's atfork handler does */
+    ct_table_lock_forget(); /* as in the hook's atfork handler */
     for (uint64_t round = 0; round < 20; round++) {
         for (uint64_t handle = 0; handle < 350; handle++)
             ct_names_learn(0x5000 + handle, 0x500 + handle % 7, handle % 3 ? "child" : "born", &producer);

@@ -1,5 +1,5 @@
-/* Tests what is read in /proc of a process that lives, is a zombie, or is gone; and that no process is taken
- * for gone when there is no descriptor to ask with. */
+/* Tests the /proc data of a process that runs, is a zombie, or no longer exists. A process must not be
+ * regarded as ended when no descriptor is left for the check. */
 #include "proc_file.h"
 
 #include "identity.h"

@@ -1,5 +1,5 @@
-/* reserve.c of the hook: the size of the reserve follows from the first records in a ring, and from the calls
- * that were lost. */
+/* reserve.c of the hook: the size of the reserve follows from the first records in a ring, and from the lost
+ * calls. */
 #include "../ensure.h"
 #include "record.h"
 #include "reserve.h"
@@ -8,8 +8,8 @@ enum { SLOTS = 1024, STEP = 240 };
 
 static uint8_t ring[SLOTS * CT_SLOT_BYTES];
 
-/* Returns a lane that has written STEP slots: so many launches of four slots, then plain calls. The ring ends
- * among them. */
+/* Returns a lane that has written STEP slots: `launches` launches of four slots, then plain calls. The ring's
+ * end is among them. */
 static struct ct_producer begun(int launches)
 {
     struct ct_producer self = { .ring = ring, .mask = SLOTS - 1, .position = SLOTS - STEP / 2 };
@@ -35,14 +35,14 @@ static uint64_t sampled(int launches)
 
 static void check_sample(void)
 {
-    EXPECT(SLOTS * 3 / 4, sampled(0)); /* no important calls: the least reserve */
+    EXPECT(SLOTS * 3 / 4, sampled(0)); /* no important calls: the minimum reserve */
     EXPECT(SLOTS * 3 / 4, sampled(3));
     EXPECT(SLOTS * 3 / 8, sampled(8));
     EXPECT(SLOTS * 3 / 16, sampled(20));
     EXPECT(SLOTS * 3 / 16, sampled(50));
 }
 
-/* Any bytes may be in the ring. */
+/* The ring may contain any bytes. */
 static void check_broken(void)
 {
     struct ct_producer self = begun(20);
@@ -63,7 +63,7 @@ static void check_broken(void)
     ENSURE(!self.is_sampled);
 }
 
-/* Adapts after so many slots were lost, with so many empty ones before the ring's end. */
+/* Adapts after `lost` lost slots, with `empty` empty ones before the ring's end. */
 static uint64_t adapted(struct ct_producer *self, uint32_t lost, uint64_t empty)
 {
     if (lost > 0)
@@ -78,9 +78,9 @@ static void check_adapt(void)
 {
     struct ct_producer self = begun(0);
     EXPECT(SLOTS * 3 / 4, adapted(&self, 0, 0));
-    EXPECT(SLOTS * 3 / 8, adapted(&self, 4, 0)); /* by a step at least */
+    EXPECT(SLOTS * 3 / 8, adapted(&self, 4, 0)); /* by at least one step */
     EXPECT(SLOTS * 3 / 4 >> 3, adapted(&self, 190, 0));
-    EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, 100 * SLOTS, 0)); /* the bound */
+    EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, 100 * SLOTS, 0)); /* the limit */
     EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, SLOTS, 0));
     EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, 0, SLOTS / 2)); /* half of the ring was used */
     for (int pressure = 5; pressure >= 0; pressure--)

@@ -1,5 +1,5 @@
-/* graphs.c and addresses.c of the hook: a handle or an address that is handed out again before the call that
- * gave it back has returned is the new owner's, and one that was not is gone. */
+/* graphs.c and addresses.c of the hook. A handle or an address that is returned again before the call that
+ * freed it has returned belongs to the new owner. One that was not reused no longer exists. */
 #include "addresses.h"
 #include "current.h"
 #include "graphs.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- what they need of the rest of the hook ---- */
+/* ---- the parts of the hook that they need ---- */
 
 bool ct_clock_is_counter;
 struct ct_replayed ct_replayed;

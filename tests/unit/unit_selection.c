@@ -1,4 +1,5 @@
-/* Patterns, layers and samples as proto/selection.h says: which names are taken, and what is refused. */
+/* Patterns, layers and samples as in proto/selection.h: which names are selected, and which patterns are
+ * refused. */
 #include "selection.h"
 
 #include <stdio.h>

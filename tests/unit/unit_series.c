@@ -1,4 +1,4 @@
-/* A trace of several files whose oldest ones a daemon removes while somebody opens it, or reads it. */
+/* A trace of several files. A daemon removes the oldest ones while a reader opens or reads the trace. */
 #include "database.h"
 #include "series.h"
 
@@ -19,7 +19,7 @@ static void expect(const char *what, bool is_so)
     exit(EXIT_FAILURE);
 }
 
-/* As a daemon does. */
+/* Removes a file like a daemon. */
 static void remove_file(int i)
 {
     char side[200];

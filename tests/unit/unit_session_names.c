@@ -1,4 +1,4 @@
-/* Names of a session's files: what is written is read back, and nothing else is taken for one. */
+/* Names of a session's files: written names are parsed again, and no other name is accepted. */
 #include "session_names.h"
 
 #include <stdio.h>

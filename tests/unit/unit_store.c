@@ -1,5 +1,5 @@
-/* The store: late and long calls stand where windows look for them; what is older than what is kept goes in
- * pieces, in order, with its parts, and is counted; what is held or still used stays. */
+/* The store. Late and long calls are where windows search for them. Calls older than the limit are removed in
+ * pieces, in order, with their parts, and are counted. Held memory and objects still in use stay. */
 #include "clock.h"
 #include "deferred.h"
 #include "expire.h"
@@ -33,7 +33,7 @@ static void equal(const char *what, long long seen, long long wanted)
         fail(what, seen, wanted);
 }
 
-/* The only column of the query's only row. */
+/* Returns the only column of the query's only row. */
 static long long ask(const char *sql)
 {
     sqlite3_stmt *statement;
@@ -45,7 +45,8 @@ static long long ask(const char *sql)
     return value;
 }
 
-/* One batch of these calls (end_ns, duration_ns), with a launch for each; the number of their site. */
+/* Stores one batch of these calls (end_ns, duration_ns), with a launch for each. Returns the number of their
+ * site. */
 static int64_t store_calls(const uint64_t call[][2], size_t count)
 {
     equal("begin", ct_store_begin(store), 0);
@@ -87,7 +88,7 @@ static void check_counts(void)
           0);
 }
 
-/* A window of starts, by its two ranges and by looking at every call. */
+/* Compares a window of start times by its two ranges with a scan of every call. */
 static void check_window(uint64_t from_ns, uint64_t to_ns)
 {
     char sql[512];
@@ -105,7 +106,8 @@ static void check_window(uint64_t from_ns, uint64_t to_ns)
 
 enum { CALLS = 1000 };
 
-/* Calls a millisecond apart, up to ten seconds ago; some long, one of a minute. Then some that come late. */
+/* Stores calls a millisecond apart, up to ten seconds ago; some are long, one lasts a minute. Then stores
+ * late calls. */
 static void store_first(uint64_t base_ns)
 {
     static uint64_t call[CALLS][2];
@@ -133,7 +135,7 @@ static void store_first(uint64_t base_ns)
     check_window(base_ns + 700000000 - 60 * SECOND, base_ns + 700000000 - 60 * SECOND);
 }
 
-static uint64_t now_ns; /* as the store is told */
+static uint64_t now_ns; /* the time passed to the store */
 
 static struct ct_expired expire(uint64_t before_ns, uint64_t rows_max)
 {
@@ -149,7 +151,7 @@ static void defer_allocation(int64_t call_id, int64_t process, int64_t address)
                    "device");
 }
 
-/* Memory of three kinds: held by a process that runs, given back, of a process that ended. */
+/* Stores memory of three kinds: held by a running process, freed, and of a process that has ended. */
 static void store_allocations(uint64_t at_ns)
 {
     const int64_t at = (int64_t)at_ns;
@@ -187,7 +189,7 @@ static void open_store(const char *path)
     equal("commit", ct_store_commit(store), 0);
 }
 
-/* A call that is stamped ahead of the clock keeps its site, though numbers begin anew before it returns. */
+/* A call stamped ahead of the clock keeps its site, even if numbers restart before it returns. */
 static void check_ahead(void)
 {
     uint64_t ahead[][2] = { { ct_monotonic_ns() + SECOND, 5 } };
@@ -211,7 +213,7 @@ int main(void)
     store_allocations(base_ns);
     store_first(base_ns);
 
-    /* In pieces up to the limit, and not past it. */
+    /* In pieces up to the limit, not beyond it. */
     struct ct_expired expired = expire(middle_ns, 100);
     equal("the first piece", (long long)expired.rows, 100);
     equal("more is to go", expired.more, 1);
@@ -224,14 +226,14 @@ int main(void)
     equal("all memory", ask("SELECT count(*) FROM allocations"), 1);
     equal("nothing is due", (long long)expire(middle_ns, 100).rows, 0);
 
-    /* A call that comes late, from before the limit, is stored and then goes. */
+    /* A late call from before the limit is stored and then removed. */
     const uint64_t late[][2] = { { base_ns + 1000, SECOND } };
     const int64_t site = store_calls(late, 1);
     equal("a late one", (long long)expire(middle_ns, 100).rows, 1);
     check_window(base_ns - 100 * SECOND, base_ns + 100 * SECOND);
 
-    /* Numbers begin anew once no call is left from before they did, and then those from before go. The thread
-     * stays, for it runs. Sweeps are a second apart, by the time that the store is told. */
+    /* Numbers restart once no older call is left, and then the old numbers are removed. The thread stays,
+     * since it runs. Sweeps are a second apart in the time passed to the store. */
     now_ns += SECOND;
     const uint32_t numbering = ct_store_numbering(store);
     expire(ct_monotonic_ns(), 1 << 20);

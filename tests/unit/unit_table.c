@@ -1,5 +1,5 @@
-/* A key has the value it was given last; taking keys out leaves no growth behind; a reader that runs
- * meanwhile sees values that were there. */
+/* A key has the last value set. Removing keys leaves no growth. A concurrent reader sees only values that
+ * were set. */
 #include "table.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* Counts by key survive growing and clearing; durations fall into buckets whose bounds are those of the view
+/* Counts by key survive growing and clearing. Durations are counted in buckets with the bounds of the view
  * `durations`. */
 #include "tally.h"
 

@@ -1,5 +1,5 @@
-/* Equal texts have equal numbers, different ones different; a full table starts anew and numbers go on; what
- * is no UTF-8 is made so. */
+/* Equal texts have equal numbers, different texts different ones. A full table is emptied, and numbers
+ * continue. Invalid UTF-8 is made valid. */
 #include "text_numbers.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ int main(void)
         if (ct_texts_get(&texts, text, &is_new) != number[i] || is_new)
             fail("a known text has another number");
     }
-    /* One more than there is room for, by count and then by bytes. */
+    /* One text more than there is room for, by count and then by bytes. */
     if (ct_texts_get(&texts, "", &is_new) != TEXTS + 1 || !is_new || texts.count != 1)
         fail("a full table does not start anew");
     char *page = malloc(8193);
@@ -63,7 +63,7 @@ int main(void)
                 "gr\xc3\xbc\xc3\x9f \xe4\xb8\x96 \xf0\x9f\x9a\x80");
     check_clean("\xfc \xff", "? ?");
     check_clean("cut \xe4\xb8", "cut ??");
-    check_clean("\xc0\xaf \xe0\x80\x80 \xf0\x80\x80\x80", "?? ??? ????"); /* longer than need be */
+    check_clean("\xc0\xaf \xe0\x80\x80 \xf0\x80\x80\x80", "?? ??? ????"); /* overlong */
     check_clean("\xed\xa0\x80 \xf4\x90\x80\x80", "??? ????");             /* a surrogate; past the end */
     return EXIT_SUCCESS;
 }

@@ -52,7 +52,7 @@ int main(void)
             fail("time ran backwards by", (int64_t)(before - ns));
         before = ns;
     }
-    /* Asked out of order, the same answers. */
+    /* Queries out of order give the same answers. */
     size_t other = 0;
     const uint64_t middle = first + (last - first) / 2;
     hint = timeline.count;

@@ -1,4 +1,4 @@
-/* Names of a trace's files: which number a file has, and which file a number. */
+/* Names of a trace's files: the number of a file, and the file of a number. */
 #include "trace_files.h"
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static void names(void)
         equal_number(first, (uint32_t)strcmp(first, cases[i].trace), 0);
     }
     char small[8];
-    const size_t volatile bytes = sizeof(small); /* so that no compiler sees that it is too small */
+    const size_t volatile bytes = sizeof(small); /* hides from compilers that it is too small */
     equal_number("room for a long name", ct_trace_file(small, bytes, "trace.db", 2), false);
 }
 
@@ -104,7 +104,7 @@ static void folder(void)
     equal_number("in no folder", ct_trace_file_before(path, UINT32_MAX), 0);
 }
 
-/* Whichever name leads to a trace, there or not yet; and no other trace. */
+/* All names of a trace, whether or not it exists yet, are equal, and no other trace's name is. */
 static void identity(void)
 {
     char root[] = "/tmp/unit-trace-files-XXXXXX", before[PATH_MAX];

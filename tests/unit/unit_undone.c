@@ -1,5 +1,5 @@
-/* A batch that fails at one step leaves nothing behind, neither in the file nor in memory: what the next one
- * does is what this one would have done. */
+/* A batch that fails at any step leaves no trace in the file or in memory: the next batch has the same effect
+ * as the failed one would have had. */
 #include "batch.h"
 #include "clock.h"
 #include "numbers.h"
@@ -23,7 +23,7 @@ static struct ct_store *store;
 static sqlite3 *reader;
 static bool is_memory_short;
 
-/* The linker leads realloc() here (--wrap). */
+/* The linker redirects realloc() to this (--wrap). */
 void *__real_realloc(void *memory, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes)
@@ -49,7 +49,7 @@ static long long ask(const char *sql)
     return value;
 }
 
-/* No file grows: what is to be committed cannot be. */
+/* No file can grow: a commit fails. */
 static void fill_disk(bool is_full)
 {
     struct rlimit limit;
@@ -83,11 +83,11 @@ static void check_late_rows(void)
     equal("late rows", (long long)ct_store_late_rows(store), 1);
 }
 
-/* ---- what had no memory is not left out of a batch, even of one without a call ---- */
+/* ---- a row that had no memory is not dropped from a batch, even from one without a call ---- */
 
 static void check_memory(int64_t process_id)
 {
-    enum { THREADS = 10000 }; /* more than the buffer has room for without growing */
+    enum { THREADS = 10000 }; /* more than fit into the buffer without growing */
     equal("begin", ct_store_begin(store), 0);
     is_memory_short = true;
     for (uint32_t tid = 1; tid <= THREADS; tid++)
@@ -102,7 +102,7 @@ static void check_memory(int64_t process_id)
     equal("threads", ask("SELECT count(*) FROM thread"), 1);
 }
 
-/* ---- a batch that a thread commits, and the one that is made meanwhile ---- */
+/* ---- a batch that a thread commits while the next one is made ---- */
 
 static void check_commit_beside(void)
 {
@@ -121,7 +121,7 @@ static void check_commit_beside(void)
     equal("is done", ct_store_commit_is_done(store), true);
     equal("calls", ask("SELECT count(*) FROM call"), before + 3);
 
-    /* Neither the one that could not be committed nor the one behind it is stored. */
+    /* Neither the batch that could not be committed nor the next one is stored. */
     put_call(now_ns + 3);
     fill_disk(true);
     equal("start", ct_store_commit_start(store), 0);
@@ -134,7 +134,8 @@ static void check_commit_beside(void)
     equal("calls", ask("SELECT count(*) FROM call"), before + 3);
     equal("generation", ct_store_generation(store), generation + 1);
 
-    /* One that cannot begin, since somebody holds the lock, is broken off, also once he has let go. */
+    /* A batch that cannot begin, since another connection holds the lock, is aborted, even after the lock is
+     * released. */
     put_call(now_ns + 3);
     equal("start", ct_store_commit_start(store), 0);
     put_call(now_ns + 4);
@@ -147,7 +148,7 @@ static void check_commit_beside(void)
     ct_store_rollback(store);
     equal("calls", ask("SELECT count(*) FROM call"), before + 4);
 
-    /* A late call is looked for among those that are being committed. */
+    /* A late call is also looked up in the batch that is being committed. */
     put_call(now_ns + 5);
     equal("start", ct_store_commit_start(store), 0);
     put_call(now_ns + 5);
@@ -162,7 +163,7 @@ static bool has_call(struct ct_stream *stream, uint64_t until_ns)
     return stream->next && stream->next->end_ns <= until_ns;
 }
 
-/* A merge without memory for its streams is an error that says so. */
+/* A merge without memory for its streams returns an error with that message. */
 static void check_merge(void)
 {
     static struct ct_segment segment;
@@ -178,7 +179,7 @@ static void check_merge(void)
     equal("that is the reason", strcmp(ct_store_error(store), "out of memory"), 0);
 }
 
-/* ---- the end of a process that nobody follows is written, and if it takes two batches ---- */
+/* ---- the end of a process without a follower is written, even if it takes two batches ---- */
 
 static enum ct_going ended(const struct ct_running *running, const void *data)
 {
@@ -201,7 +202,7 @@ static void check_orphans(void)
     equal("a batch on a full disk", report.error[0] != 0, true);
     equal("running", ask("SELECT count(*) FROM process WHERE state = 'running'"), 1);
 
-    /* The list of those that run cannot be read. */
+    /* The list of running processes cannot be read. */
     equal("away", sqlite3_exec(reader, "ALTER TABLE process RENAME TO away", NULL, NULL, NULL), SQLITE_OK);
     equal("ending nobody knows whom", ct_ledger_end_orphans(&collection.ledger, 1, 1, ended, NULL, NULL), -1);
     equal("back", sqlite3_exec(reader, "ALTER TABLE away RENAME TO process", NULL, NULL, NULL), SQLITE_OK);
@@ -214,7 +215,7 @@ static void check_orphans(void)
     ct_ledger_finish(&collection.ledger);
 }
 
-/* An error of one file's log is not reported of the next file's. */
+/* An error of one file's log is not reported for the next file. */
 static void check_next_file(void)
 {
     put_call(ct_monotonic_ns());
@@ -227,7 +228,7 @@ static void check_next_file(void)
     equal("has none", ct_store_checkpoint_error(store) == NULL, true);
 }
 
-/* A process that has ended. */
+/* Returns the pid of a process that has ended. */
 static int32_t pid_of_nobody(void)
 {
     const pid_t child = fork();

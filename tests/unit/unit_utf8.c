@@ -1,5 +1,5 @@
-/* Tests that valid UTF-8 is read whole, that other bytes are refused, and that characters that steer a
- * terminal are told from those that it shows. */
+/* Tests that valid UTF-8 is read completely, that other bytes are refused, and that terminal control
+ * characters are distinguished from printable ones. */
 #include "utf8.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 enum { NONE = 0 };
 
-/* `text` as it stands at the end of its memory, so that a sanitizer sees what reads past it. */
+/* Places `text` at the end of its memory, so that a sanitizer detects reads past it. */
 static void check(const char *text, size_t bytes, size_t wanted, uint32_t wanted_point)
 {
     uint32_t point = 0;
@@ -29,7 +29,7 @@ static void check(const char *text, size_t bytes, size_t wanted, uint32_t wanted
 #define IS(text, length, point) check(text, sizeof(text) - 1, length, point)
 #define IS_NONE(text)           check(text, sizeof(text) - 1, NONE, 0)
 
-/* As the standard writes it; what it does not write so is none. */
+/* Encodes as in the standard. Every other sequence is invalid. */
 static size_t encode(uint32_t point, char text[4])
 {
     if (point < 0x80) {
@@ -87,7 +87,7 @@ int main(void)
     IS_NONE("\xe4\xb8x");
     IS_NONE("\xf0\x9f\x9ax");
     IS_NONE("\xe4\xc3\xbc");
-    IS_NONE("\xc0\xaf"); /* longer than need be */
+    IS_NONE("\xc0\xaf"); /* overlong */
     IS_NONE("\xc1\xbf");
     IS_NONE("\xe0\x9f\xbf");
     IS_NONE("\xf0\x8f\xbf\xbf");

@@ -1,5 +1,5 @@
-"""Computes on the device, by Debian's python3-pygpu (libgpuarray), what numpy computes on the host: each result is held against
-numpy's, and told with its sum; at the end the bytes that went each way. tests/e2e/libgpuarray.py runs it.
+"""Computes on the device, with Debian's python3-pygpu (libgpuarray), and on the host with numpy. Compares each result with
+numpy's, and prints its sum; at the end it prints the bytes copied in each direction. tests/e2e/libgpuarray.py runs it.
 
     arrays.py ROUNDS
 """
@@ -31,12 +31,12 @@ for _ in range(int(sys.argv[1])):
     a, b = (random.integers(-1000, 1000, SIZE).astype("float32") for _ in range(2))
     table = random.integers(0, 1 << 30, (30, 40), dtype="int32")
     x, y, rows = up(a), up(b), up(table)
-    # Copies and sets alone.
+    # Only copies and sets.
     same("round trip", x, a)
     same("slice", x[100:200], a[100:200])
     same("zeros", gpuarray.zeros((8, 16), dtype="int16", context=context), np.zeros((8, 16), "int16"))
     same("copy", x.copy(), a)
-    # Kernels that were compiled for this, or for the other strides of the same.
+    # Kernels compiled for this, or for other strides of the same arrays.
     same("sum", x + y, a + b)
     same("product", x * y, a * b)
     same("scaled", x * np.float32(3), a * np.float32(3))
@@ -46,7 +46,7 @@ for _ in range(int(sys.argv[1])):
     same("as doubles", rows.astype("float64"), table.astype("float64"))
     x[:] = y
     same("written over", x, b)
-# An operation that the device cannot do raises an error and leaves the array as it was.
+# An operation that the device cannot perform raises an error and leaves the array unchanged.
 try:
     y.sum()
     sys.exit("a reduction compiled, which wants what the simulated device has not")

@@ -1,10 +1,10 @@
-/* attached.c: a program that is attached to while it runs, in each of the ways that a stop, a thunk or a
- * library that comes late could disturb. It finds out by itself: results, errno, signals that are ignored,
- * blocked and handled, system calls that sleep and must not end early.
+/* attached.c: a program that is attached to while it runs, in each state that a stop, a thunk or a library
+ * loaded later could disturb. It checks itself: results, errno, signals that are ignored, blocked and
+ * handled, and system calls that sleep and must not end early.
  *
- * It prints "ready". Then it works until SIGTERM, or makes as many calls as each line of its input tells, or
- * sleeps in one system call until a line comes, SIGUSR2, or a second has passed. At its end it prints a sum.
- */
+ * It prints "ready". Then it works until SIGTERM, or makes the number of calls in each line of its input, or
+ * sleeps in one system call until a line arrives, SIGUSR2, or a second has passed. At its end it prints a
+ * sum. */
 #include "workload.h"
 
 #include <dlfcn.h>
@@ -54,7 +54,7 @@ static void on_fault(int number)
     _exit(99);
 }
 
-/* ---- what it does between two calls ---- */
+/* ---- work between two calls ---- */
 
 static void do_nothing(void) {}
 
@@ -214,7 +214,7 @@ static long sleep_wait(void)
     return got == child ? 0 : -1;
 }
 
-/* The line comes by way of a socket, which has a timeout: its calls are not restarted by the kernel. */
+/* The line arrives through a socket with a timeout: the kernel does not restart such calls. */
 static long sleep_socket(void)
 {
     const struct timeval hour = { .tv_sec = 3600 };
@@ -227,7 +227,7 @@ static long sleep_socket(void)
     return (long)read(ends[0], &byte, 1);
 }
 
-/* Nor are calls whose time is in read-only memory. */
+/* Nor does it restart calls whose timeout is in read-only memory. */
 static long sleep_constant(void)
 {
     static const struct timespec hour = { .tv_sec = 3600 };
@@ -295,7 +295,7 @@ static void *work(void *data)
     return NULL;
 }
 
-/* A line with a number: so many calls of each thread. */
+/* A line with a number: each thread makes that many calls. */
 static pthread_barrier_t begins, is_done;
 static int step_calls;
 
@@ -340,7 +340,7 @@ static void handle(int number, void (*handler)(int))
     ENSURE(sigaction(number, &action, NULL) == 0);
 }
 
-/* Signals as a program may have set them. They must stay so. */
+/* Sets signals like a program might. They must not change. */
 static void set_signals(void)
 {
     sigset_t blocked;
@@ -377,7 +377,7 @@ static void work_in_threads(int threads)
         ENSURE(pthread_create(&ids[i], NULL, work, &calls[i]) == 0);
     puts("ready");
     fflush(stdout);
-    /* A signal that comes all the time. */
+    /* A signal at a high rate. */
     set_alarm(3000);
     work(&calls[0]);
     set_alarm(0);

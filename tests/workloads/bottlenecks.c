@@ -1,7 +1,5 @@
-/*
- * bottlenecks.c: a job of which it is known what bounds it: how long it takes to its first kernel, what it
- * does between two, whether it waits for them, and how it ends.
- */
+/* bottlenecks.c: a job with a known bottleneck. Options set the time to its first kernel, the work between
+ * two kernels, whether it waits for them, and how it ends. */
 #include "workload.h"
 
 #include <pthread.h>
@@ -45,7 +43,7 @@ static void launch_one(long long i)
         pause_ns(pause_us * 1000);
 }
 
-/* As the threads of a forward and of a backward pass do. */
+/* Works like the threads of a forward and of a backward pass. */
 static void *take_turns(void *which)
 {
     const int mine = which ? 1 : 0;

@@ -1,10 +1,8 @@
-/*
- * calls.c: many processes, many threads, each making a known number of driver calls and checking every
- * result.
+/* calls.c: many processes with many threads. Each thread makes a known number of driver calls and checks
+ * every result.
  *
- * With more than one process the program starts itself anew for each of them; each reports through a pipe
- * when its calls are done, and the summary is printed when all have.
- */
+ * With more than one process the program executes itself for each of them. Each process reports through a
+ * pipe when its calls are done, and the summary is printed after all have. */
 #include "mix.h"
 
 #include <fcntl.h>

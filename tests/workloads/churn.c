@@ -1,9 +1,8 @@
-/* churn.c: begins and ends threads, modules, libraries and forked children for as long as a job runs. Names
- * of kernels come again, or are new each time. The driver gives a handle that was released to the next
- * object.
+/* churn.c: creates and destroys threads, modules, libraries and forked children for as long as a job runs.
+ * Names of kernels are repeated, or new each time. The driver gives a released handle to the next object.
  *
  * At a tenth of each phase, at its end and now and then it prints "NAME PERCENT" and waits for a line, so
- * that a test can look at it from outside. The launches follow from the options alone:
+ * that a test can examine it from outside. The launches follow from the options alone:
  *
  *   each thread        "common" once
  *   module i of M      "common" once and "module_<i>" twice; that name has 4096 bytes where i % 50 == 0
@@ -53,7 +52,7 @@ static void point(const char *phase, int percent)
     ENSURE(fgets(line, sizeof line, stdin));
 }
 
-/* "pace" comes often enough that a tracer which is emptied at each needs to hold no more than PACE rounds. */
+/* "pace" is frequent: a tracer that is emptied at each one needs to hold at most PACE rounds. */
 static void point_at(const char *phase, long long done, long long all)
 {
     if (done % PACE == 0)
@@ -62,7 +61,7 @@ static void point_at(const char *phase, long long done, long long all)
         point(phase, done == all ? 100 : 10);
 }
 
-/* A tracer's rings are gone round once, and its tables are there. */
+/* Wraps a tracer's rings once, and makes it create its tables. */
 static void *make_calls(void *unused)
 {
     CUcontext current;
@@ -100,8 +99,7 @@ static void run_threads(void)
     }
 }
 
-/* True when the handle is the one of the round before: what was remembered of that one must not be taken for
- * this one's. */
+/* Returns whether the handle equals the one of the round before: a tracer must not confuse the two. */
 static bool use_module(const char *name, CUfunction *before)
 {
     CUmodule loaded;

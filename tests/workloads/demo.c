@@ -1,5 +1,5 @@
 /* The quickstart's program: fills, copies and checks memory, on the real driver or the simulated one. It
- * finds the driver as most programs do, by dlopen, and brings its kernel as PTX, so it needs no toolkit. */
+ * finds the driver by dlopen, as most programs do, and contains its kernel as PTX, so it needs no toolkit. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* driver.c: filling the table of driver functions in each of the ways that programs do. */
+/* driver.c: fills the table of driver functions in each of the ways used by programs. */
 #include "driver.h"
 
 #include <dlfcn.h>
@@ -48,7 +48,7 @@ static void open_dlsym(void)
 #undef DRIVER
 }
 
-/* As libcudart does since 11.3: one dlsym, and the rest through what it returned. */
+/* As in libcudart since 11.3: one dlsym, and the rest through its result. */
 static void open_procaddress(void)
 {
     __typeof__(&cuGetProcAddress_v2) get =

@@ -7,7 +7,7 @@
 
 #include "cuda_min.h"
 
-/* Not in cuda_min.h, whose cuGraphInstantiate is the newest. */
+/* Not in cuda_min.h, where cuGraphInstantiate is the newest version. */
 CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log,
                                size_t log_bytes);
 
@@ -21,7 +21,7 @@ extern struct driver cu;
 
 enum via { VIA_LINKED, VIA_DLSYM, VIA_PROCADDRESS };
 
-/* Fills cu, or says on stderr what is missing and ends the process with 1. */
+/* Fills cu, or reports missing functions on stderr and ends the process with 1. */
 void driver_open(enum via via);
 
 #endif

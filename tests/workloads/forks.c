@@ -1,8 +1,6 @@
-/*
- * forks.c: processes that come by fork without exec, before and after their parent's first call. The real
- * driver works in the first kind and refuses every call in the second; SIMCUDA_FORK=works makes the simulated
- * one work there too. Children end by returning from main, by exit() and by _exit().
- */
+/* forks.c: processes created by fork without exec, before and after their parent's first call. The real
+ * driver works in the first kind and refuses every call in the second. SIMCUDA_FORK=works makes the simulated
+ * one work there, too. Children end by returning from main, by exit() and by _exit(). */
 #include "workload.h"
 
 #include <string.h>
@@ -26,7 +24,7 @@ static void prepare(void)
     OK(cu.MemAlloc(&buffer, 4096));
 }
 
-/* Exactly `calls` of them. */
+/* Makes exactly `calls` calls. */
 static void make_calls(void)
 {
     unsigned char written[256], read[256];
@@ -48,7 +46,7 @@ static void be_refused(void)
         EXPECT(CUDA_ERROR_NOT_INITIALIZED, cu.CtxGetCurrent(&context));
 }
 
-/* Makes a child's calls, and ends it in the way of its number; or returns what main() is to return. */
+/* Makes a child's calls, and ends it in the way of its number; or returns the result of main(). */
 static int child(long long number, bool is_late)
 {
     CUcontext context;

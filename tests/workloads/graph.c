@@ -1,4 +1,4 @@
-/* graph.c: captures launches into a graph, replays it, and checks what the replays wrote. */
+/* graph.c: captures launches into a graph, replays it, and checks the memory written by the replays. */
 #include "workload.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
-/*
- * mix.c: steps of one call each, and the mixes that choose among them. Each thread keeps a copy of what its
- * device memory must hold, so every read that comes back is checked in full.
- */
+/* mix.c: steps of one call each, and the mixes that choose among them. Each thread keeps a copy of its device
+ * memory's expected contents, so every read that returns is checked in full. */
 #include "mix.h"
 
 #include <string.h>
@@ -92,7 +90,7 @@ static CUkernel any_kernel(struct worker *worker)
     return worker->shared->kernels[random_below(worker, KERNEL_COUNT)];
 }
 
-/* A net launches the same shapes in each step: some hundreds. */
+/* A net launches the same shapes in each step: a few hundred. */
 static void launch_any(struct worker *worker)
 {
     const unsigned grid = 1 + 61 * (unsigned)random_below(worker, 16), block = 64u << random_below(worker, 3);
@@ -198,7 +196,7 @@ static void set_bytes(struct worker *worker)
     memset(worker->expected, value, bytes);
 }
 
-/* The source is the expected content itself, so it need not be waited for before it changes again. */
+/* The source is the expected content itself, so no wait is needed before it changes again. */
 static void upload(struct worker *worker)
 {
     const size_t bytes = random_bytes(worker);
@@ -296,7 +294,7 @@ static void allocate_or_free_host(struct worker *worker)
     }
 }
 
-/* ---- Mixes: steps and how often each comes. */
+/* ---- Mixes: steps and their frequencies. */
 
 struct share {
     void (*step)(struct worker *worker);
@@ -305,9 +303,9 @@ struct share {
 
 static const struct share getctx[] = { { get_current, 1 }, { NULL, 0 } };
 
-/* The calls of 205 training steps of a small convolutional net under PyTorch 2.11 on an H200, by count; what
- * came fewer than 20 times is left out but for the reads, which check the rest. The failing calls are added.
- */
+/* The calls of 205 training steps of a small convolutional net under PyTorch 2.11 on an H200, by count.
+ * Functions called fewer than 20 times are omitted, except for the reads, which check the rest. The failing
+ * calls are added. */
 static const struct share training[] = {
     { get_device, 65936 },
     { get_primary_state, 20049 },
@@ -356,7 +354,7 @@ void mix_step(struct worker *worker, enum mix mix)
     const struct share *share = mixes[mix];
     worker->calls++;
     if (worker->read_bytes > 0) {
-        synchronise(worker); /* before anything changes what is being read */
+        synchronise(worker); /* before the memory being read changes */
         return;
     }
     if (total == 0)

@@ -17,18 +17,18 @@ struct shared {
     CUkernel fill, *kernels;
 };
 
-/* A thread's own objects, and what it knows about them. */
+/* A thread's own objects, and its knowledge of them. */
 struct worker {
     const struct shared *shared;
     uint64_t random;
-    uint64_t calls, failed; /* failed: calls that failed as they must */
+    uint64_t calls, failed; /* failed: calls that failed as expected */
 
     CUstream stream;
     CUdeviceptr buffer, second;           /* device memory */
     unsigned char expected[BUFFER_BYTES]; /* content of `buffer` */
     unsigned char read[BUFFER_BYTES];
     size_t read_bytes; /* a read of that many bytes ends at the next synchronisation */
-    bool copied;       /* second holds what buffer held at the last copy */
+    bool copied;       /* `second` holds the contents of `buffer` at the last copy */
     unsigned char copy[BUFFER_BYTES];
 
     CUstream streams[STREAM_ROOM];
@@ -43,7 +43,7 @@ struct worker {
 void mix_start_process(struct shared *shared);
 void mix_start_thread(struct worker *worker, const struct shared *shared, uint64_t seed);
 
-/* Makes exactly one driver call and ends the process if anything is not as it must be. */
+/* Makes exactly one driver call and ends the process if any result is wrong. */
 void mix_step(struct worker *worker, enum mix mix);
 
 #endif

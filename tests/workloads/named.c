@@ -31,7 +31,8 @@ static void call_driver(void)
 
 static const char *told, *released;
 
-/* Makes a call for each byte of the test's, which starts or stops daemons meanwhile, and says so. */
+/* Makes a call for each byte from the test, which starts or stops daemons in between, and answers with the
+ * byte. */
 static void obey_test(void)
 {
     if (!told)
@@ -49,7 +50,7 @@ struct worker {
     pthread_t thread;
     sem_t started, go;
     uint32_t tid;
-    const char *name; /* that it gives itself, after its first call */
+    const char *name; /* the thread's own name, set after its first call */
 };
 
 static void *work(void *argument)
@@ -151,7 +152,7 @@ static void name_objects(void)
     OK(cu.EventDestroy(event));
 }
 
-/* More than are kept, of which each ends. */
+/* More names than are kept. Each of them ends. */
 static long long many;
 static void name_many(void)
 {

@@ -1,7 +1,5 @@
-/*
- * nested.c: makes calls within calls, deeper than a probe keeps count of, and leaves calls by longjmp. The
- * driver calls back from cuOccupancyMaxPotentialBlockSize, which fails here: it gets no function.
- */
+/* nested.c: makes calls within calls, deeper than a probe can count, and leaves calls by longjmp. The driver
+ * calls back from cuOccupancyMaxPotentialBlockSize, which fails here: it is passed no function. */
 #include "workload.h"
 
 #include <setjmp.h>
@@ -42,7 +40,7 @@ static size_t stay(int block_size)
     return 0;
 }
 
-/* Both calls have the same place on the stack. */
+/* Both calls are at the same place on the stack. */
 static void leave_and_stay(int calls)
 {
     for (volatile int i = 0; i < 2; i++) {

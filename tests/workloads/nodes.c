@@ -1,8 +1,8 @@
-/* nodes.c: makes graphs in every way there is and prints, for each executable one, the nodes that the driver
- * says it consists of: the truth that a trace's bookkeeping is held against.
+/* nodes.c: makes graphs in every possible way and prints, for each executable one, the nodes that the driver
+ * reports for it. Tests compare a trace's counts with these.
  *
  * Prints "exec HANDLE KIND=COUNT …" for each, with CUgraphNodeType numbers as kinds, child graphs included,
- * and "captured NUMBER" for the calls that were made on streams under capture. */
+ * and "captured NUMBER" for the calls made on streams under capture. */
 #include "workload.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ static void launch_on(CUstream stream)
     OK(cuLaunchKernel(fill, 1, 1, 1, 128, 1, 1, 0, stream, params, NULL));
 }
 
-/* One stream forks to another by an event and is joined by it again. */
+/* One stream forks to another by an event, and the other joins it again. */
 static CUgraph capture_two_streams(CUstream first, CUstream second, CUstream outside)
 {
     CUevent fork, join;
@@ -72,11 +72,11 @@ static CUgraph capture_two_streams(CUstream first, CUstream second, CUstream out
     uint32_t host[4] = { 0 };
     OK(cuEventCreate(&fork, 2));
     OK(cuEventCreate(&join, 2));
-    OK(cuEventRecord(join, outside)); /* means nothing to the capture */
+    OK(cuEventRecord(join, outside)); /* no effect on the capture */
     OK(cuStreamBeginCapture(first, CU_STREAM_CAPTURE_MODE_RELAXED));
     launch_on(first);
     OK(cuEventRecord(fork, first));
-    launch_on(second); /* not yet part of it */
+    launch_on(second); /* not yet part of the capture */
     OK(cuStreamWaitEvent(second, fork, 0));
     launch_on(second);
     launch_on(second);
@@ -119,7 +119,7 @@ static CUgraph by_hand(CUgraph child, CUgraphNode *kernel)
     return graph;
 }
 
-/* Into a graph that has nodes, and with a node added by hand meanwhile. */
+/* Captures into a graph that has nodes, and adds a node by hand during the capture. */
 static CUgraphExec capture_into_graph(CUstream first)
 {
     CUgraph into;
@@ -190,7 +190,7 @@ int main(int argc, char **argv)
     OK(cuStreamSynchronize(first));
     printf("captured %d\n", captured);
 
-    OK(cuGraphDestroy(made)); /* the clone and the executable graph live on */
+    OK(cuGraphDestroy(made)); /* the clone and the executable graph survive */
     OK(cuGraphLaunch(cloned, first));
     OK(cuStreamSynchronize(first));
     OK(cuGraphExecDestroy(own_exec));

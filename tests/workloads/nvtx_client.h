@@ -1,8 +1,6 @@
-/*
- * nvtx_client.h: a program's side of NVTX without its header. Tables and order of loading are those of NVTX 3
- * (nvToolsExt.h, nvToolsExtCuda.h, nvToolsExtCudaRt.h, nvtxDetail/nvtxInit.h and nvtxTypes.h; Apache-2.0 with
- * LLVM exception). One file of a program includes it and has the tables to itself.
- */
+/* nvtx_client.h: a program's side of NVTX without its header. The tables and the order of loading follow NVTX
+ * 3 (nvToolsExt.h, nvToolsExtCuda.h, nvToolsExtCudaRt.h, nvtxDetail/nvtxInit.h and nvtxTypes.h; Apache-2.0
+ * with LLVM exception). Only one file of a program may include it; that file owns the tables. */
 #ifndef NVTX_CLIENT_H
 #define NVTX_CLIENT_H
 
@@ -42,7 +40,7 @@ struct nvtx_resource {
     const void *message;
 };
 
-/* The functions of each module, NULL until a tool fills them in. The first place of each table is empty. */
+/* The functions of each module, NULL until a tool fills them in. The first entry of each table is empty. */
 static struct {
     void (*none)(void);
     void (*MarkEx)(const struct nvtx_attributes *);
@@ -139,7 +137,7 @@ static void nvtx_set_injection_version(uint32_t version)
     nvtx_injection_version = version;
 }
 
-static bool nvtx_is_old; /* the first release of NVTX 3 does not ask for the tool's version */
+static bool nvtx_is_old; /* the first release of NVTX 3 does not query the tool's version */
 
 static const void *nvtx_get_table(uint32_t table)
 {
@@ -155,8 +153,8 @@ static const void *nvtx_get_table(uint32_t table)
     return table == 1 ? (const void *)&callbacks : table == 3 && !nvtx_is_old ? (const void *)&version : NULL;
 }
 
-/* Has the library, or RTLD_DEFAULT, fill in the tables. False where there is no tool, or it does not want to.
- */
+/* Makes the library, or RTLD_DEFAULT, fill in the tables. Returns false if there is no tool, or it
+ * refuses. */
 static bool nvtx_load(void *library)
 {
     int (*initialize)(const void *(*)(uint32_t)) =

@@ -1,8 +1,8 @@
-/* objects.c: calls about every kind of object, with arguments that can be recognised. Prints for each call
- * what a trace must say of it: its name and status, role=handle in order, bytes=N; then the rows of
- * `allocations` and `event_waits`. "arguments" and "memory" are for a driver whose functions do nothing and
- * return SIMCUDA_VERIFY; "streams" makes real calls, some of them captured; "lookups" real ones of which the
- * driver alone knows how many bytes. */
+/* objects.c: calls about every kind of object, with recognizable arguments. Prints the expected trace of each
+ * call: its name and status, role=handle in order, bytes=N; then the rows of `allocations` and `event_waits`.
+ * "arguments" and "memory" are for a driver whose functions do nothing and return SIMCUDA_VERIFY. "streams"
+ * makes real calls, some of them captured. "lookups" makes real calls whose number of bytes only the driver
+ * knows. */
 #include "objects.h"
 
 #include <dlfcn.h>

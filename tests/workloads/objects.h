@@ -1,11 +1,11 @@
-/* objects.h: how the files of objects.c make calls with arguments that can be recognised, and say what a
- * trace must say of them. */
+/* objects.h: lets the files of objects.c make calls with recognizable arguments, and print their expected
+ * trace. */
 #ifndef OBJECTS_H
 #define OBJECTS_H
 
 #include "workload.h"
 
-/* Handles and addresses: none fits 32 bits, but for those of the first versions. */
+/* Handles and addresses. Only addresses for the first versions of functions fit 32 bits. */
 #define CONTEXT  UINT64_C(0x7f0100000010)
 #define STREAM   UINT64_C(0x7f0200000020)
 #define OTHER    UINT64_C(0x7f0200000120)
@@ -44,12 +44,12 @@ struct want {
 extern bool fails; /* true if the driver's functions fail, in "arguments" and "memory" */
 extern void *objects_driver;
 
-/* Prints the line of a call that was made; its name may go on with arguments. */
+/* Prints the line of a call that was made. Its name may be followed by arguments. */
 void object_said(const char *name, CUresult status, const struct want *wants, size_t count);
-/* Makes it and prints its line. */
+/* Makes the call and prints its line. */
 void object_call(const char *name, const uint64_t *arguments, const struct want *wants, size_t count);
 
-/* Missing arguments are 0. What is wanted of a call: always, after success, after failure. */
+/* Missing arguments are 0. When a value must be in the trace: always, after success, after failure. */
 /* clang-format off */
 #define A(...)   ((const uint64_t[10]){ __VA_ARGS__ })
 #define I(r, v)  { ALWAYS, #r, (v) }
@@ -62,16 +62,17 @@ void object_call(const char *name, const uint64_t *arguments, const struct want 
 #define SAID(name, status, ...)     object_said(name, status, WANTS(__VA_ARGS__))
 /* clang-format on */
 
-/* An argument of 32 bits: what its register holds besides is nobody's. */
+/* An argument of 32 bits: the upper bits of its register are undefined. */
 uint64_t n(int32_t number);
-/* A pointer to something the driver reads or writes: nothing is there when it fails. */
+/* A pointer to an object that the driver reads or writes; an invalid pointer if the driver's functions
+ * fail. */
 uint64_t to(const void *object);
-/* The same to a handle. Each call has its own. */
+/* The same for a handle. Each call has its own. */
 uint64_t out(uint64_t handle);
 /* CUmemLocation by value. */
 uint64_t location(uint32_t type, int32_t id);
 
-/* A row of `allocations`, in the order in which they were got. */
+/* A row of `allocations`, in the order of allocation. */
 void held(const char *kind, uint64_t address, uint64_t bytes, uint64_t pool, bool freed);
 
 void make_arguments(void);

@@ -4,7 +4,7 @@
 #include <elf.h>
 #include <unistd.h>
 
-/* Calls about graphs that leave their nodes as they are, but for parameters; nodes.c makes the others. */
+/* Calls about graphs that do not change their nodes, except parameters. nodes.c makes the others. */
 static void graphs(void)
 {
     CALL(cuGraphGetNodes, A(RESOURCE, 0, 0), I(graph, RESOURCE));

@@ -1,8 +1,6 @@
-/*
- * pressed.c: calls that say little, among them others that say more, a known number of each. Waits for a line
- * of standard input before it begins, behind its first call, says when it is done, and does all again for
- * each further line.
- */
+/* pressed.c: low-priority calls mixed with important ones, a known number of each. After its first call it
+ * waits for a line of standard input before it begins. It reports when it is done, and repeats everything for
+ * each further line. */
 #include "nvtx_client.h"
 #include "workload.h"
 
@@ -32,7 +30,7 @@ static void make_steps(CUcontext context, CUfunction fill, CUdeviceptr buffer)
         OK(cu.MemFree(other));
         OK(cu.CtxSynchronize());
         EXPECT(CUDA_ERROR_OUT_OF_MEMORY, cu.MemAlloc(&other, (size_t)1 << 60));
-        OK(cu.CtxGetDevice(&device, context)); /* which the test makes long */
+        OK(cu.CtxGetDevice(&device, context)); /* the test makes this call long */
         EXPECT(0, nvtx.RangePop());
     }
 }

@@ -1,7 +1,5 @@
-/*
- * ranges.c: names ranges of its time through NVTX, with driver calls inside. What the functions return is
- * checked here, what they record by the tests that run this.
- */
+/* ranges.c: marks ranges of its time through NVTX, with driver calls inside. It checks the functions'
+ * results. The tests that run it check the recorded ranges. */
 #include "nvtx_client.h"
 #include "workload.h"
 
@@ -16,7 +14,7 @@
 enum { ASCII = 1, UNICODE = 2, REGISTERED = 3, ARGB = 1, NO_TRACKING = -2 };
 enum { U64 = 1, I64, DOUBLE, U32, I32, FLOAT };
 
-/* False when there is no tool. */
+/* Returns false if there is no tool. */
 static bool load_tool(void)
 {
     const char *path = getenv("NVTX_INJECTION64_PATH");
@@ -47,7 +45,7 @@ static void nest(void)
 {
     char gone[] = "forward";
     EXPECT(0, nvtx.RangePushA(gone));
-    memset(gone, 'x', sizeof gone - 1); /* the message was taken when the range began */
+    memset(gone, 'x', sizeof gone - 1); /* the message was copied when the range began */
     call_driver();
     EXPECT(1, nvtx.RangePushA("layer"));
     call_driver();
@@ -81,7 +79,7 @@ static void mark(void *wide, struct nvtx_attributes a, struct nvtx_attributes r,
     w.message_type = UNICODE;
     w.message.unicode = L"\u03b1";
     w.category = 7;
-    w.color = 0xffffffff; /* without a type it is none */
+    w.color = 0xffffffff; /* without a type it has no effect */
     w.payload_type = U64;
     w.payload.u64 = UINT64_MAX;
     nvtx_domain.MarkEx(wide, &w);
@@ -98,7 +96,7 @@ static void mark(void *wide, struct nvtx_attributes a, struct nvtx_attributes r,
     a.payload.d = -1.0 / 0.0;
     a.category = 8;
     nvtx.MarkEx(&a);
-    a.payload_type = 0x7fffffff; /* an extension's */
+    a.payload_type = 0x7fffffff; /* a type of an extension */
     r.message.registered = (void *)(uintptr_t)0xdeadbeef;
     nvtx.MarkEx(&r);
     a.size = 8;
@@ -134,7 +132,7 @@ static void domains(void)
     r.payload_type = DOUBLE;
     r.payload.d = 0.1;
 
-    /* Each domain has levels of its own, and their ranges may overlap. */
+    /* Each domain has its own levels, and their ranges may overlap. */
     EXPECT(0, nvtx.RangePushEx(&a));
     EXPECT(0, nvtx_domain.RangePushEx(library, &r));
     EXPECT(1, nvtx.RangePushA("inner"));
@@ -210,7 +208,8 @@ static void processes(void)
     ENSURE(nvtx.RangeStartA("never ended") != third);
 }
 
-/* Threads end what others began: each leaves its range in a place and ends the one that it finds there. */
+/* Threads end ranges of other threads: each leaves its range in a place and ends the range that it finds
+ * there. */
 static void *exchange(void *places)
 {
     enum { PLACES = 4 };
@@ -249,7 +248,7 @@ static void deep(void)
     EXPECT(NO_TRACKING, nvtx.RangePop());
 }
 
-/* Bytes of this process's memory: mapped, and those in use that are not shared. */
+/* Returns bytes of this process's memory: all mapped bytes, or the resident bytes that are not shared. */
 static long long memory_bytes(bool mapped)
 {
     long long total, resident, shared_pages;
@@ -259,14 +258,14 @@ static long long memory_bytes(bool mapped)
     return (mapped ? total : resident - shared_pages) * sysconf(_SC_PAGESIZE);
 }
 
-/* Lets the test take what was recorded so far, so that nothing is lost: a byte each way. */
+/* Lets the test read the records so far, so that nothing is lost: a byte in each direction. */
 static void pace(void)
 {
     char byte;
     ENSURE(write(STDOUT_FILENO, "\n", 1) == 1 && read(STDIN_FILENO, &byte, 1) == 1);
 }
 
-/* Messages that are never the same; says by how much it grew once a tenth of them had been. */
+/* Messages that are never the same. Prints how much the process grew after the first tenth of them. */
 static void distinct(void)
 {
     enum { STRIDE = 5000 };
@@ -286,7 +285,7 @@ static void distinct(void)
     printf("ranges: grown=%lld\n", memory_bytes(false) - before);
 }
 
-/* More of everything than is kept: names, domains, ranges that are open. */
+/* More of everything than is kept: names, domains, open ranges. */
 static void limits(void)
 {
     char message[64];
@@ -353,7 +352,7 @@ static void hang(void)
     nvtx.RangePop();
 }
 
-/* Runs inside the blocked call, like a host callback would: it ends the range around the call and leaves one
+/* Runs inside the blocked call, as a host callback would. Ends the range around the call and leaves a range
  * open that the call encloses. */
 static void in_handler(int number)
 {
@@ -370,7 +369,7 @@ static void cross(void)
     EXPECT(0, nvtx.RangePushA("ends inside the call"));
     OK(cu.CtxSynchronize());
     call_driver();
-    /* Ranges of another domain take the places that the call and its range had. */
+    /* Ranges of another domain reuse the places of the call and its range. */
     void *library = nvtx_domain.CreateA("library");
     const struct nvtx_attributes a = say("after");
     for (int i = 0; i < 3; i++)
@@ -389,7 +388,7 @@ static void jump(int number)
     siglongjmp(before_call, number);
 }
 
-/* Leaves the blocked call by a jump: it is not open any more. */
+/* Leaves the blocked call by a jump: the call is then no longer open. */
 static void leave_by_jump(void)
 {
     sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = jump, .sa_flags = SA_RESTART }, NULL);
@@ -403,7 +402,7 @@ static void leave_by_jump(void)
     nvtx.MarkA("outside");
 }
 
-/* A child inherits the levels; the ranges are its parent's. */
+/* A child inherits the levels. The ranges belong to its parent. */
 static void forks(void)
 {
     int status;
@@ -424,7 +423,7 @@ static void forks(void)
 
 static const char *released, *told;
 
-/* Waits for `released` with a range open: the test starts or stops daemons meanwhile. */
+/* Waits for `released` with a range open: the test starts or stops daemons in between. */
 static void wait_inside(void)
 {
     char byte;
@@ -437,7 +436,7 @@ static void wait_inside(void)
     const int go = open(released, O_RDONLY);
     ENSURE(go >= 0 && read(go, &byte, 1) >= 0);
     close(go);
-    /* A process without a daemon looks for one once a second: until it has found it, nothing is recorded. */
+    /* A process without a daemon looks for one once a second: nothing is recorded until it has found it. */
     for (long long i = 0; i < count; i++) {
         EXPECT(1, nvtx.RangePushA("inside"));
         EXPECT(1, nvtx.RangePop());
@@ -460,8 +459,8 @@ static void *synchronize(void *unused)
     return unused;
 }
 
-/* As a rank of NCCL's: a library has ranges before, around and inside of those of the program, and leaves two
- * open, with a thread in a call, when the program ends by itself. */
+/* Behaves like a rank of NCCL: a library has ranges before, around and inside the program's ranges. When the
+ * program exits on its own, the library leaves two ranges open, with a thread in a call. */
 static void rank(void)
 {
     char message[32], byte;
@@ -492,7 +491,7 @@ static void rank(void)
     ENSURE(!released || (go >= 0 && read(go, &byte, 1) >= 0));
 }
 
-/* ---- */
+/* ---- main ---- */
 
 static const char *const names[] = { "nest",     "domains", "train",   "processes", "race",  "deep",
                                      "distinct", "limits",  "threads", "hang",      "cross", "jump",

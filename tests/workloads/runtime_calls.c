@@ -1,6 +1,6 @@
-/* A program of the runtime: the way that most CUDA programs go. `linked` and `dlsym` make the same calls;
- * `none` looks for the runtime where there is none. Prints what it sees, for a comparison with and without
- * the hook. */
+/* A program that uses the runtime, as most CUDA programs do. `linked` and `dlsym` make the same calls; `none`
+ * looks the runtime up where there is none. Prints its results, for a comparison with and without the
+ * hook. */
 #include "../ensure.h"
 
 #include <dlfcn.h>
@@ -38,7 +38,7 @@ enum { WORDS = 4096, ROUNDS = 20 };
     F(cudaGetErrorName, const char *, (int))                                                                 \
     F(cudaGetDriverEntryPointByVersion, int, (const char *, void **, unsigned, unsigned long long, void *))
 
-/* WEAK: a program that was not linked with the runtime, and would use one that is there. */
+/* WEAK: a program that was not linked with the runtime, and uses it if present. */
 #ifdef WEAK
 #define F(name, result, parameters) result name parameters __attribute__((weak));
 #else

@@ -1,5 +1,5 @@
-/* A library that calls the libcudart it was linked with, which says who it is. Built once for each of
- * several; runtime_versions.c loads them all. */
+/* A library that calls the libcudart it was linked with, which returns its version. Built once for each of
+ * several runtimes; runtime_versions.c loads them all. */
 int cudaRuntimeGetVersion(int *version);
 
 int client_version(void);

@@ -1,5 +1,5 @@
-/* Loads libraries that were linked with different libcudarts, two of them of one version, and prints which
- * one each of them reaches: after each is loaded, for all that are. */
+/* Loads libraries that were linked with different libcudarts, two of them with the same version. After each
+ * load, prints the libcudart that each loaded library reaches. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

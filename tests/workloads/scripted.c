@@ -1,7 +1,5 @@
-/*
- * scripted.c: a job whose truth is known: it loads, prepares, executes and retrieves, stands idle in the
- * middle of executing, leaks, and makes calls that fail. It says what it did, and when each phase began.
- */
+/* scripted.c: a job with known behaviour: it loads, prepares, executes and retrieves, is idle in the middle
+ * of executing, leaks, and makes calls that fail. It prints its actions, and when each phase began. */
 #include "workload.h"
 
 #include <time.h>

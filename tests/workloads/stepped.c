@@ -1,8 +1,7 @@
 /* stepped.c: a program that is stopped in the middle of the allocator, and attached to there. In each round
  * it prints its number, stops itself by SIGSTOP, allocates and frees, small and large, and makes one call.
- * Single steps bring it to each instruction of all that. Its handler of SIGUSR1 prints a line and stops the
- * program. It ends after the round of a SIGTERM.
- */
+ * The test single-steps it to each instruction of these. Its handler of SIGUSR1 prints a line and stops the
+ * program. It ends after the round of a SIGTERM. */
 #include "workload.h"
 
 #include <errno.h>
@@ -29,7 +28,7 @@ static void on_user(int number)
     ENSURE(raise(SIGSTOP) == 0);
 }
 
-/* The same in each round, to the instruction. */
+/* Identical in each round, to the instruction. */
 static void allocate(int round)
 {
     char *block = malloc(SMALL), *large = malloc(LARGE);
@@ -50,7 +49,8 @@ int main(int argc, char **argv)
                  none);
     driver_open(VIA_LINKED);
     OK(cu.Init(0));
-    /* The large one is mapped by itself each time; none is filled, which takes a step a byte. */
+    /* The large block is mapped separately each time. Blocks are not filled, which would take a step for each
+     * byte. */
     ENSURE(mallopt(M_MMAP_THRESHOLD, LARGE) == 1 && mallopt(M_PERTURB, 0) == 1);
     signal(SIGTERM, on_term);
     signal(SIGUSR1, on_user);

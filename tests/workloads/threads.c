@@ -1,8 +1,6 @@
-/*
- * threads.c: many short-lived threads one after another, and calls from the places where tracers break:
+/* threads.c: many short-lived threads one after another, and calls from places where tracers break:
  * destructors of thread-specific data, atexit handlers, destructors of the program, and a signal handler that
- * interrupts calls.
- */
+ * interrupts calls. */
 #include "workload.h"
 
 #include <errno.h>
@@ -34,7 +32,7 @@ static void call(void)
     ENSURE(version > 0);
 }
 
-/* Both calls take no lock in the driver, so they may interrupt any other. */
+/* Both calls take no lock in the driver, so they may interrupt any other call. */
 static void handler(int signal)
 {
     const int saved = errno;
@@ -73,7 +71,7 @@ static void *work(void *unused)
     for (long long i = 0; i < calls; i++) {
         errno = E2BIG;
         call();
-        ENSURE(errno == E2BIG); /* a call that succeeds leaves the program's errno alone */
+        ENSURE(errno == E2BIG); /* a successful call does not change the program's errno */
     }
     OK(cu.MemAlloc(&at, 64));
     OK(cu.MemFree(at));

@@ -1,8 +1,5 @@
-/*
- * unknown.c: launches graphs of which nobody can say how many kernels they run: with conditional nodes, and
- * made past whoever looks. Prints "graph NAME HANDLE" for each executable graph, in the order of their
- * launches.
- */
+/* unknown.c: launches graphs whose number of kernels cannot be known: with conditional nodes, and created
+ * past any observer. Prints "graph NAME HANDLE" for each executable graph, in the order of their launches. */
 #include "simcuda_verify.h"
 #include "workload.h"
 
@@ -64,7 +61,7 @@ static CUgraph conditional(void)
     return graph;
 }
 
-/* The driver's own function, as libraries have it from cuGetExportTable. */
+/* Returns the driver's own function, as libraries obtain it from cuGetExportTable. */
 static void *past_the_hook(const char *name)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);

@@ -1,4 +1,4 @@
-/* workload.c: options and the calls that all workloads begin with. */
+/* workload.c: options, and the first calls of all workloads. */
 #include "workload.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* workload.h: what the workloads share: options, and the driver's start. */
+/* workload.h: shared by the workloads: options, and the driver's start. */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
 
@@ -9,17 +9,17 @@
 
 #define OK(call) EXPECT(CUDA_SUCCESS, call)
 
-/* An option takes a number, a text, or one of a list of words, of which it stores the index. */
+/* An option takes a number, a text, or a word from a list, and stores the word's index. */
 struct option_row {
     const char *name, *argument, *help;
     long long *number; /* from low to high */
     long long low, high;
     const char **text;
-    const char *const *words; /* ended by NULL; the index goes to *number */
+    const char *const *words; /* ended by NULL; the index is stored in *number */
 };
 
-/* Reads argv, answers --help, and ends the process with 2 for what is not in rows. Rows end with a NULL name.
- */
+/* Reads argv, answers --help, and ends the process with 2 for an unknown option or value. Rows end with a
+ * NULL name. */
 void options_read(int argc, char **argv, const char *summary, const struct option_row *rows);
 
 #define NUMBER_OPTION(name_, help_, number_, low_, high_)                                                    \
@@ -40,13 +40,13 @@ extern const char *const via_words[]; /* in the order of enum via */
 #define VIA_OPTION(variable)                                                                                 \
     WORD_OPTION("via", "WAY", "how to reach the driver: linked, dlsym or procaddress", variable, via_words)
 
-/* Leaves the driver alone for so long: the host's own time is what some workloads are about. */
+/* Pauses without a driver call: some workloads are about the host's own time. */
 void pause_ns(long long ns);
 
-/* cuInit, device 0, its primary context retained and current. */
+/* Calls cuInit, then retains device 0's primary context and makes it current. */
 CUcontext driver_start(void);
 
-/* fill_u32, the kernel that the simulated driver really runs. */
+/* Launches fill_u32, the kernel that the simulated driver really runs. */
 CUresult launch_fill(CUfunction function, CUdeviceptr at, uint32_t value, uint32_t count, CUstream stream);
 
 #endif
