@@ -1,4 +1,4 @@
-"""The units for systemd: it understands every line of them, and what it says of their sandbox is no worse than here."""
+"""Tests the units: systemd accepts every line of them, and rates their exposure no higher than EXPOSURE."""
 import pathlib
 import subprocess
 import sys

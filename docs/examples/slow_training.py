@@ -33,7 +33,7 @@ def main():
     labels = torch.randint(CLASSES, (BATCH,)).pin_memory()
     begun = None
     for step in range(arguments.steps):
-        if step == 10:  # behind the first steps, which load and choose kernels
+        if step == 10:  # after the first steps, which load and select kernels
             torch.cuda.synchronize()
             begun = time.monotonic()
         optimizer.zero_grad()
