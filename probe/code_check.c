@@ -43,21 +43,32 @@ static void compare(const struct ct_mapped_range *range, void *data)
     }
 }
 
+/* With any other error, code in the process cannot be compared, and probes might crash it. */
+static bool has_ended(int error)
+{
+    return error == -ENOENT || error == -ESRCH;
+}
+
 static int check_process(struct ct_code_check *check, struct comparison *comparison, pid_t pid)
 {
     char path[64];
     if (!ct_make_room(&check->lock, check->count, &check->room, sizeof(int)))
         return -ENOMEM;
     const int lock = ct_proc_lock(pid);
+    if (lock == -EWOULDBLOCK)
+        return -EBUSY;
     if (lock < 0)
-        return lock == -EWOULDBLOCK ? -EBUSY : 0; /* it has ended */
+        return has_ended(lock) ? 0 : lock;
     snprintf(path, sizeof(path), "/proc/%d/mem", pid);
     comparison->in_memory = open(path, O_RDONLY | O_CLOEXEC);
     comparison->maps_it = comparison->differs = false;
-    if (comparison->in_memory >= 0) {
-        ct_mapped_ranges_each(pid, compare, comparison);
-        close(comparison->in_memory);
+    if (comparison->in_memory < 0) {
+        const int error = -errno;
+        close(lock);
+        return has_ended(error) ? 0 : error;
     }
+    ct_mapped_ranges_each(pid, compare, comparison);
+    close(comparison->in_memory);
     if (comparison->maps_it)
         check->lock[check->count++] = lock;
     else

@@ -313,7 +313,8 @@ static int lock_session(const struct probe *probe)
 
 static int refuse(int error, const char *why)
 {
-    if (error == -EPERM || error == -EACCES)
+    /* The verifier, too, answers -EACCES. */
+    if (error == -EPERM || (error == -EACCES && geteuid() != 0))
         return ct_fail(
             EXIT_FAILURE,
             "probe: the kernel refuses the BPF programs: run as root, or with CAP_BPF and CAP_PERFMON; a "

@@ -382,8 +382,8 @@ static int measure_at(struct ct_programs *programs, const struct ct_channel *cha
     const uint64_t whole_ns = time_calls(whole);
     ct_links_close(links);
     error = read_measured(channel, seen);
-    programs->cost =
-        (struct ct_probe_cost){ .seen_ns = median(seen, MEASURED_CALLS), .whole_ns = whole_ns - alone_ns };
+    programs->cost = (struct ct_probe_cost){ .seen_ns = median(seen, MEASURED_CALLS),
+                                             .whole_ns = whole_ns > alone_ns ? whole_ns - alone_ns : 0 };
     return error;
 }
 

@@ -37,7 +37,7 @@ struct ct_report {
 
     /* Totals since the start. */
     uint64_t rows_total, late_total, batches_total, expired_total;
-    uint32_t processes, lanes;
+    uint32_t processes, lanes, probed;
 
     /* The current state. */
     uint32_t file;      /* number of the trace's current file */

@@ -205,6 +205,10 @@ def test_probe_ends_first(s):
 def test_losses(s):
     watched = Watched(s)
     watched.do("complete", FOREVER)
+    s.flush()
+    equal(s.status()["probed"], "1", "probed processes")
+    said = s.run(CUDATRACE, "doctor", "--session", s.name, watched.pid, preload=False).stdout
+    check("cudatrace-probe records its driver calls" in said and "Nothing would be missed" in said, "doctor", said)
     end = now()
     lost = s.value("SELECT ifnull(sum(lost), 0) FROM totals")
     for calls in (3, 7):

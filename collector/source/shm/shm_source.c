@@ -400,6 +400,7 @@ static void rest(struct ct_source *source, struct ct_report *report)
         report->backlog |= ct_shm_has_backlog(p);
         report->waiting += report->error[0] ? ct_shm_waiting(p) : 0;
         report->processes++;
+        report->probed += ct_shm_is_probed(p) && p->lane_count > 0; /* the probe's own segment has no lane */
         report->lanes += p->lane_count;
     }
 }

@@ -1,6 +1,7 @@
 #include "doctor_machine.h"
 
 #include "installed.h"
+#include "proc.h"
 #include "segment.h"
 
 #include <ctype.h>
@@ -307,6 +308,47 @@ static void check_kernel(struct ct_doctor *doctor)
         FINE("kernel", "Linux %s", system.release);
 }
 
+/* ---- the probe ---- */
+
+static bool may_load_programs(void)
+{
+    enum { SYS_ADMIN = 21, PERFMON = 38, BPF = 39 }; /* include/uapi/linux/capability.h of Linux 5.8 */
+    const uint64_t bpf = UINT64_C(1) << BPF | UINT64_C(1) << PERFMON, admin = UINT64_C(1) << SYS_ADMIN;
+    static const char field[] = "\nCapEff:";
+    char *status = ct_proc_file(getpid(), "status", NULL);
+    const char *line = status ? strstr(status, field) : NULL;
+    const uint64_t effective = line ? strtoull(line + strlen(field), NULL, 16) : 0;
+    free(status);
+    return (effective & bpf) == bpf || effective & admin;
+}
+
+/* Lockdown of this kind forbids BPF programs to read the kernel's memory. */
+static bool is_confidential(void)
+{
+    char text[128] = "";
+    FILE *lockdown = fopen("/sys/kernel/security/lockdown", "re");
+    if (!lockdown)
+        return false;
+    const bool locked = fgets(text, sizeof(text), lockdown) && strstr(text, "[confidentiality]");
+    fclose(lockdown);
+    return locked;
+}
+
+/* The hook does not need it, so nothing of this is a miss. */
+static void check_probe(struct ct_doctor *doctor)
+{
+    char path[PATH_MAX];
+    if (!ct_installed_probe(path))
+        NOTE("probe", "cudatrace-probe is not installed with cudatrace: `cudatrace probe` cannot run");
+    else if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+        NOTE("probe", "the kernel has no BTF (CONFIG_DEBUG_INFO_BTF): `cudatrace probe` cannot run");
+    else if (is_confidential())
+        NOTE("probe", "the kernel is in lockdown (confidentiality): `cudatrace probe` cannot run");
+    else
+        FINE("probe", "%s can record driver calls of all processes by eBPF%s", path,
+             may_load_programs() ? "" : ", as root or with CAP_BPF and CAP_PERFMON");
+}
+
 void ct_doctor_machine(struct ct_doctor *doctor)
 {
     bool simulated = false;
@@ -316,4 +358,5 @@ void ct_doctor_machine(struct ct_doctor *doctor)
     if (doctor->driver_path[0] && !simulated)
         check_devices(doctor);
     check_kernel(doctor);
+    check_probe(doctor);
 }

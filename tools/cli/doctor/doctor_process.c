@@ -255,13 +255,18 @@ static void say_not_loaded(struct ct_doctor *doctor, const struct ct_patient *pa
 }
 
 /* Returns whether a hook is loaded that may record. */
-static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patient)
+static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patient, bool is_probed)
 {
     const struct mapping *hook = find_mapping(patient, "libcudatrace.so");
     if (!hook && find_mapping(patient, "memfd:libcudatrace.so")) {
         FINE("hook", "loaded by `cudatrace attach`: it records for the session that was named there "
                      "(--session), or nothing since it was detached");
         return true;
+    }
+    if (!hook && is_probed) {
+        FINE("probe", "cudatrace-probe records its driver calls");
+        NOTE("hook", "not loaded: calls of the runtime, ranges of NVTX and ioctls are not recorded");
+        return false;
     }
     if (!hook) {
         say_not_loaded(doctor, patient);
@@ -472,19 +477,20 @@ void ct_doctor_process(struct ct_doctor *doctor)
     const char *session = variable(patient, CT_SESSION_ENV);
     session = session && *session ? session : CT_SESSION_DEFAULT;
     const struct mapping *driver = find_mapping(patient, "libcuda.so.");
-    const bool hooked = check_hook(doctor, patient);
+    struct ct_traced traced = { .pid = patient->own_pid,
+                                .uid = doctor->uid,
+                                .session = doctor->session,
+                                .start_ticks = patient->start_ticks,
+                                .driver_loaded = driver != NULL };
+    const bool hooked = check_hook(doctor, patient, ct_doctor_is_probed(doctor, &traced));
     struct ct_recorded recorded = { 0 };
     if (hooked) {
         check_preloaded(doctor, patient);
         check_namespaces(doctor, patient);
     }
     if (!hooked || check_session(doctor, patient, session)) {
-        const struct ct_traced traced = { .pid = patient->own_pid,
-                                          .uid = doctor->uid,
-                                          .session = hooked ? session : doctor->session,
-                                          .start_ticks = patient->start_ticks,
-                                          .driver_loaded = driver != NULL,
-                                          .hooked = hooked };
+        traced.session = hooked ? session : doctor->session;
+        traced.hooked = hooked;
         ct_doctor_segment(doctor, &traced, &recorded);
     }
     if (driver) {

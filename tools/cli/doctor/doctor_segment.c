@@ -195,6 +195,25 @@ static void say_dormant(struct ct_doctor *doctor, const struct ct_traced *traced
         FINE("recording", "nothing yet: it has not loaded the driver");
 }
 
+/* Returns whether the segment is that of the process: an earlier one with the same pid may have left it. */
+static bool is_of(const struct ct_segment *segment, const struct ct_traced *traced)
+{
+    return segment->version != CT_PROTO_VERSION || segment->process_start == traced->start_ticks;
+}
+
+bool ct_doctor_is_probed(const struct ct_doctor *doctor, const struct ct_traced *traced)
+{
+    static struct ct_segment segment;
+    char path[PATH_MAX];
+    const int fd = open_segment(doctor, traced, path);
+    const bool is_probed = fd >= 0 && read_header(fd, &segment) && is_of(&segment, traced) &&
+                           segment.version == CT_PROTO_VERSION && segment.maker == CT_MAKER_PROBE &&
+                           !(segment.flags & CT_SEGMENT_LEFT);
+    if (fd >= 0)
+        close(fd);
+    return is_probed;
+}
+
 void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced, struct ct_recorded *recorded)
 {
     static struct ct_segment segment;
@@ -202,9 +221,7 @@ void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
     char path[PATH_MAX];
     const int fd = open_segment(doctor, traced, path);
     const bool read = fd >= 0 && read_header(fd, &segment);
-    /* A segment that an earlier process with the same pid left is not this process's. */
-    const bool is_its =
-        read && (segment.version != CT_PROTO_VERSION || segment.process_start == traced->start_ticks);
+    const bool is_its = read && is_of(&segment, traced);
     const bool is_probed = is_its && segment.version == CT_PROTO_VERSION && segment.maker == CT_MAKER_PROBE;
     if (!is_its || (!traced->hooked && !is_probed)) {
         if (traced->hooked)

@@ -17,6 +17,8 @@ struct ct_recorded {
     const char *way_in; /* a called function that looks up others; NULL: none */
     unsigned drivers;   /* images of the driver that are recorded; 0: nothing is recorded yet */
 };
+/* Returns whether a probe records the process in the session. */
+bool ct_doctor_is_probed(const struct ct_doctor *doctor, const struct ct_traced *traced);
 /* Reports its recorded, lost and skipped calls. */
 void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
                        struct ct_recorded *recorded);
