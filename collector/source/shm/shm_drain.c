@@ -118,12 +118,26 @@ static int make_rows(struct ct_shm_process *process, struct ct_batch *batch)
     return 0;
 }
 
+static uint64_t patience_ns(const struct ct_shm_process *process)
+{
+    return process->who.user ? PROBE_PATIENCE_OF_USERS_NS : CT_PROBE_PATIENCE_NS;
+}
+
 void ct_shm_read_complete(struct ct_shm_process *process)
 {
     size_t hint = 0;
     if (ct_shm_is_probed(process))
-        process->complete_ns =
+        process->complete_read_ns =
             ct_shm_ns(process, atomic_load_explicit(&process->shared->complete, memory_order_acquire), &hint);
+}
+
+void ct_shm_use_complete(struct ct_shm_process *process, uint64_t now_ns, bool all_are_known)
+{
+    const uint64_t oldest_ns = now_ns - patience_ns(process) / 2; /* half of the patience is left */
+    if (all_are_known)
+        process->complete_ns = process->complete_read_ns;
+    else if (process->complete_ns == 0)
+        process->complete_ns = process->complete_read_ns < oldest_ns ? process->complete_read_ns : oldest_ns;
 }
 
 /* Checks whether the segment's writer has ended. A probe writes on after its process has ended, until it
@@ -170,9 +184,8 @@ int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
 static void wait_for_probe(const struct ct_shm_process *process, struct ct_batch *batch)
 {
     const struct ct_user *user = process->who.user;
-    const uint64_t patience_ns = user ? PROBE_PATIENCE_OF_USERS_NS : CT_PROBE_PATIENCE_NS;
     if (!ct_shm_is_probed(process) || process->final || process->complete_ns >= batch->until_ns ||
-        batch->now_ns - process->complete_ns >= patience_ns ||
+        batch->now_ns - process->complete_ns >= patience_ns(process) ||
         (user && batch->now_ns < user->not_waited_until_ns))
         return;
     batch->until_ns = process->complete_ns;

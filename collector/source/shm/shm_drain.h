@@ -4,9 +4,13 @@
 
 #include "shm_process.h"
 
-/* Reads the moment up to which a probe has published everything. The caller reads the number of segments,
- * lanes and positions afterwards: a record that they miss returned later. */
+/* Reads the time up to which a probe has published everything. The caller reads the number of segments, lanes
+ * and positions afterwards: records missing there returned later. */
 void ct_shm_read_complete(struct ct_shm_process *process);
+/* Uses that time in this batch, if the number of segments shows that all are known. A probe counts the
+ * segments of all processes that it has found before it publishes the time. Calls of a segment that is not
+ * known may be older than its file: then the earlier time stays, as long as the daemon has patience. */
+void ct_shm_use_complete(struct ct_shm_process *process, uint64_t now_ns, bool all_are_known);
 /* Makes the rows of the process, and finds new lanes. */
 int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch);
 /* Reads the lanes' positions, and lowers batch->until_ns to a time before any row that may still follow. */

@@ -65,14 +65,15 @@ struct ct_shm_process {
     struct ct_lane_source **lanes;
     uint32_t lane_count;
     size_t lane_room;
-    uint32_t lanes_wait;     /* lanes without room or memory */
-    bool lanes_refused;      /* because of the share */
-    bool unfinished;         /* something other than calls is left for the next batch */
-    uint64_t synced_ns;      /* the last batch that looked at it; newer lanes have only later calls */
-    bool open_saved;         /* the database has exactly the open calls of `open_signature` */
-    uint64_t open_signature; /* 0 also if there is no open call */
-    uint64_t unlaned_saved;  /* calls of segment->unlaned */
-    uint64_t complete_ns;    /* of a probe: the time of segment->complete, read before the lanes */
+    uint32_t lanes_wait;       /* lanes without room or memory */
+    bool lanes_refused;        /* because of the share */
+    bool unfinished;           /* something other than calls is left for the next batch */
+    uint64_t synced_ns;        /* the last batch that looked at it; newer lanes have only later calls */
+    bool open_saved;           /* the database has exactly the open calls of `open_signature` */
+    uint64_t open_signature;   /* 0 also if there is no open call */
+    uint64_t unlaned_saved;    /* calls of segment->unlaned */
+    uint64_t complete_read_ns; /* of a probe: the time of segment->complete, read before the lanes */
+    uint64_t complete_ns;      /* the same, as last read when all segments were known; 0: never yet */
 
     struct ct_shm_process *next;
 };

@@ -280,10 +280,10 @@ static uint64_t all_are_known_ns(struct ct_shm *shm, uint64_t now_ns)
 static int begin(struct ct_source *source, struct ct_batch *batch)
 {
     struct ct_shm *shm = shm_of(source);
-    /* A probe publishes that moment after it has counted the segments of all processes that it has found. */
     EACH_PROCESS(p) ct_shm_read_complete(p);
     CT_TEST_POINT("source.completed");
     shm->silent_ns = all_are_known_ns(shm, batch->now_ns);
+    EACH_PROCESS(p) ct_shm_use_complete(p, batch->now_ns, shm->all_known_ns == batch->now_ns);
     if (!shm->has_begun)
         shm->earlier_until_ns = ct_store_newest_call(batch->ledger->store) + 1;
     shm->has_begun = true;
