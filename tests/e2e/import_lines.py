@@ -80,7 +80,8 @@ def check_sameness(s):
     check(Imported(s, window).rows(plain) == s.rows(plain)[-window.count(b"\n") // 2:], "the calls of a window differ")
 
     # Cut short in a line: the calls before the cut are stored, and those that had begun.
-    cut = Imported(s, whole[:len(whole) // 2], sentence="it is no JSON, or cut short: what was recorded before is stored")
+    end = whole.index(b"\n", len(whole) // 2)
+    cut = Imported(s, whole[:end - 1], sentence="it is no JSON, or cut short: what was recorded before is stored")
     calls = cut.rows(SAME[0])
     equal(calls, s.rows(SAME[0])[:len(calls)], "what was before the cut")
     check(len(calls) > 100, "calls before the cut:", len(calls))
