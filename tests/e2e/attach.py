@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from attach_test import INLINE, Attach, attach, await_leave, detach, mapped, recorded, state_of, tracer_of
-from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, by_tier, can, check, equal, needs, refuse_system_call, wait_for
+from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, by_tier, can, check, equal, fifo, has_closed, needs, refuse_system_call, wait_for
 from screen_test import Screen, findable
 from untraced import PROGRAM, VERSION, Program
 
@@ -108,6 +108,20 @@ def printed(s):
         equal(len(re.findall(rf" {p.pid}(?:/\d+)? +{VERSION}\(.*\) = CUDA_SUCCESS <", lines)), 51, f"lines of {options}")
         equal(lines.count(f"{VERSION}("), 51, f"all lines of {options}")
     o.end()
+
+    # The line of calls that were not shown waits for its reader. A further signal ends the wait.
+    with fifo(s.dir, "unread") as path:
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+        a = Attach(s, p.pid, "--output", path)
+        a.await_line("waiting for its next CUDA call")
+        p.step(1)
+        a.await_line("is recorded")
+        p.step(500)
+        a.child.send_signal(signal.SIGINT)
+        wait_for("the end of the lines", lambda: has_closed(a.child, s.db))
+        a.end(status=-signal.SIGTERM, number=signal.SIGTERM)
+        os.close(reader)
     for program in p, other:
         program.end()
 

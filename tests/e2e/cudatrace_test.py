@@ -129,6 +129,14 @@ def first_thread_has_ended(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
+def has_closed(child, path):
+    """Returns whether a process that had opened the file has closed it, or ended."""
+    try:
+        return child.poll() is not None or os.path.realpath(path) not in [os.readlink(file) for file in glob.glob(f"/proc/{child.pid}/fd/*")]
+    except OSError:  # it has closed one of them, or ended, in the meantime
+        return False
+
+
 class Session:
     """A session with a name, a directory and a database of its own. Everything is removed at the end."""
 

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import time
 
-from cudatrace_test import CUDATRACE, HungCall, Session, WORKLOADS, by_tier, can, check, equal, fifo, on_terminal, wait_for
+from cudatrace_test import CUDATRACE, HungCall, Session, WORKLOADS, by_tier, can, check, equal, fifo, has_closed, on_terminal, wait_for
 
 LINE = re.compile(r"(\d\d:\d\d:\d\d\.\d{6}) (\d+)(?:/(\d+))? ( *)(\w[\w ]*)\((.*?)\)(?: = (-?\w+))?(?: <([\d.]+)(ns|us|ms|s)>)?")
 
@@ -255,8 +255,10 @@ with Session() as s:
         for _ in range(400):
             if "not_shown" not in (lines or [{}])[-1]:  # this may be the last line
                 lines.append(json.loads(tail.line()))
+    # The last line to report them waits for the reader, although the daemon has stopped.
     s.run(WORKLOADS / "calls", "--calls", 100)
     s.stop_daemon()
+    wait_for("the end of the trace", lambda: has_closed(tail.child, s.db))
     rest, said = tail.end()
     lines += [json.loads(line) for line in rest]
     shown = [line["call_id"] for line in lines if "call_id" in line]
@@ -300,11 +302,19 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         tail.terminate()
         equal(tail.wait(), 0, "its status")
         os.close(here)
-    tail = Tail(s, "-n", 1)
-    check(tail.line(), "a line")
+    # The daemon is killed while the reader is too slow.
+    s.flush()
+    tail = Tail(s, "-f", "json", "-n", 1, pipe_bytes=4096)
+    first = json.loads(tail.line())
+    s.run(WORKLOADS / "calls", "--calls", 100)
+    s.flush()
     s.daemon.kill()
     s.daemon.wait()
-    check("the daemon has stopped" in tail.end()[1], "the message when the daemon is killed")
+    wait_for("the end of the trace", lambda: has_closed(tail.child, s.db))
+    lines, said = tail.end()
+    check("the daemon has stopped" in said, "the message when the daemon is killed:", said)
+    lines = [json.loads(line) for line in lines]
+    equal(sum(line.get("not_shown", 1) for line in lines), len(ids(s, f"call_id > {first['call_id']}")), "shown and not shown after a kill")
     s.start_daemon()
     with open(hold, "w") as end:
         end.write("\n")

@@ -26,6 +26,7 @@ struct attach {
     struct ct_attach_set set;
     struct ct_printing printing;
     int daemon, signals;
+    sigset_t inherited_mask;
 };
 
 /* ---- while they are recorded ---- */
@@ -78,6 +79,27 @@ static void stay_behind(struct attach *attach)
 
 /* ---- the whole run ---- */
 
+/* Blocks the signals that end the recording. follow() waits for them. */
+static void take_signals(struct attach *attach)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGHUP);
+    sigprocmask(SIG_BLOCK, &ends, &attach->inherited_mask);
+    attach->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Discards those that came. A further one ends this process, which may wait for the reader of its lines. */
+static void release_signals(const struct attach *attach)
+{
+    struct signalfd_siginfo seen;
+    while (read(attach->signals, &seen, sizeof(seen)) > 0)
+        ;
+    sigprocmask(SIG_SETMASK, &attach->inherited_mask, NULL);
+}
+
 static int record(struct attach *attach)
 {
     char database[CT_ANSWER_BYTES], answer[CT_ANSWER_BYTES];
@@ -97,6 +119,7 @@ static int record(struct attach *attach)
     }
     ct_attach_set_leave(&attach->set);
     attach->set.has_failed |= !ct_attach_flush("attach", attach->daemon);
+    release_signals(attach);
     attach->set.has_failed |= !ct_printing_finish(&attach->printing);
     ct_attach_set_tell(&attach->set, database);
     ct_client_ask(attach->daemon, "release", answer, 0);
@@ -123,13 +146,7 @@ static bool find(struct attach *attach, char **pids)
 
 static int attach_to(struct attach *attach, char **pids)
 {
-    sigset_t ends;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGINT);
-    sigaddset(&ends, SIGTERM);
-    sigaddset(&ends, SIGHUP);
-    sigprocmask(SIG_BLOCK, &ends, NULL);
-    attach->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+    take_signals(attach);
     attach->set.verbose = attach->verbose;
     /* Waits without limit for calls of processes that were not named. */
     attach->set.patience_ns = attach->wait_ns              ? attach->wait_ns

@@ -42,8 +42,9 @@ enum ct_tail_state {
 enum ct_tail_state ct_tail_step(struct ct_tail *tail);
 /* Waits until it is time for the next step. Returns true at once if `fd` is readable or closed (-1: none). */
 bool ct_tail_wait(struct ct_tail *tail, int fd);
-/* Prints the rest of the stored calls, unless it was stopped. Reports failures and the number of calls that
- * were not shown. Frees `tail`. Returns an exit status. */
+/* Prints the rest of the stored calls, unless it was stopped. Closes the trace. Then waits, unless it was
+ * stopped, until the output has taken the line that reports calls not shown. Reports failures and the number
+ * of such calls. Frees `tail`. Returns an exit status. */
 int ct_tail_finish(struct ct_tail *tail);
 
 #endif

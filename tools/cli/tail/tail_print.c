@@ -202,20 +202,37 @@ static void report_not_shown(const struct ct_tail *tail)
                 tail->plan.command);
 }
 
+/* Closes the trace, after making the lines that report skipped calls. Returns their number. */
+static uint64_t close_trace(struct ct_tail *tail)
+{
+    tail->is_skipping = false;
+    const uint64_t notices = put_notices(tail);
+    ct_follow_end(tail->follow);
+    tail->follow = NULL;
+    return notices;
+}
+
+/* The line that reports skipped calls may be dropped as long as a later one will. Here none follows, so it
+ * waits for the reader, and so does the rest of a line. The wait may be long: the trace is closed first. */
 int ct_tail_finish(struct ct_tail *tail)
 {
     ct_follow_hurry(tail->follow);
     while (!is_stopped(tail) && ct_tail_step(tail) == CT_TAIL_MORE)
         ;
     const char *problem = ct_follow_problem(tail->follow);
+    int status = problem ? EXIT_FAILURE : EXIT_SUCCESS;
     if (problem)
         ct_fail(0, "%s: cannot read the trace: %s", tail->plan.command, problem);
+    const uint64_t notices = close_trace(tail);
+    tail->plan.lag_max_ns = 0;
+    if (ct_tail_output_pending(&tail->output) > 0)
+        send_lines(tail, notices, 0);
     if (tail->output.error)
         ct_fail(0, "%s: cannot write: %s", tail->plan.command, strerror(tail->output.error));
-    if (!tail->output.is_gone)
+    if (tail->output.is_gone)
+        status = EXIT_FAILURE;
+    else
         report_not_shown(tail);
-    const int status = problem || tail->output.is_gone ? EXIT_FAILURE : EXIT_SUCCESS;
-    ct_follow_end(tail->follow);
     ct_tail_output_close(&tail->output);
     free(tail);
     return status;
