@@ -162,7 +162,7 @@ with Session() as s:
     s.stop_daemon()
     (text, said), (objects, said_too) = [tail.end() for tail in tails]
     for what in said, said_too:
-        equal(what, "cudatrace: tail: the daemon has stopped: that was all\n", "the message when the daemon stops")
+        equal(what, "cudatrace: tail: the daemon has stopped: that was all that is stored\n", "the message when the daemon stops")
     equal(sorted(json.loads(line)["call_id"] for line in objects), ids(s), "all calls")
     if s.value("SELECT count(*) FROM late_call") == 0:
         check_text(s, text)
@@ -302,20 +302,26 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         tail.terminate()
         equal(tail.wait(), 0, "its status")
         os.close(here)
-    # The daemon is killed while the reader is too slow.
+    # The daemon is killed while the reader is too slow. Later calls are in shared memory, for the next daemon.
     s.flush()
     tail = Tail(s, "-f", "json", "-n", 1, pipe_bytes=4096)
     first = json.loads(tail.line())
     s.run(WORKLOADS / "calls", "--calls", 100)
     s.flush()
+    s.daemon.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, s.daemon.pid, os.WSTOPPED)
+    s.run(WORKLOADS / "calls", "--calls", 100)
     s.daemon.kill()
     s.daemon.wait()
     wait_for("the end of the trace", lambda: has_closed(tail.child, s.db))
     lines, said = tail.end()
-    check("the daemon has stopped" in said, "the message when the daemon is killed:", said)
+    check("the daemon has stopped: that was all that is stored\n" in said, "the message when the daemon is killed:", said)
     lines = [json.loads(line) for line in lines]
-    equal(sum(line.get("not_shown", 1) for line in lines), len(ids(s, f"call_id > {first['call_id']}")), "shown and not shown after a kill")
+    stored = ids(s, f"call_id > {first['call_id']}")
+    equal(sum(line.get("not_shown", 1) for line in lines), len(stored), "shown and not shown after a kill")
     s.start_daemon()
+    s.flush()
+    equal(len(ids(s, f"call_id > {first['call_id']}")), 2 * len(stored), "calls of both programs")
     with open(hold, "w") as end:
         end.write("\n")
     equal(held.wait(), 0, "the status of the program")

@@ -60,9 +60,9 @@ static int print_calls(struct ct_tail *tail, int daemon, const char *path)
     if (is_live || is_stopped || status != EXIT_SUCCESS)
         return status;
     if (daemon >= 0)
-        ct_fail(0, "tail: the daemon has stopped: that was all");
+        ct_fail(0, "tail: the daemon has stopped: that was all that is stored");
     else
-        ct_fail(0, "tail: no daemon writes '%s': that was all", path);
+        ct_fail(0, "tail: no daemon writes '%s': that was all that is stored", path);
     return status;
 }
 
