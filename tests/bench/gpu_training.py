@@ -1,6 +1,6 @@
 """Measures the cost of tracing a PyTorch training loop on this machine's GPU: pairs of processes, untraced and traced, in
-alternating order. Where `cudatrace probe` can run, it is a third process. For the launch-bound loop, every second pair also runs
-the driver's layer alone."""
+alternating order. Where `cudatrace probe` can run, it is a third process, and --peers adds bpftrace and strace. For the launch-bound loop,
+every second pair also runs the driver's layer alone."""
 import contextlib
 import json
 import math
@@ -19,6 +19,7 @@ PROGRAM = pathlib.Path(__file__).resolve().parent / "gpu_training_loop.py"
 # For each model of the program: steps, warm-up steps, steps between two waits.
 MODELS = {"layers": (1000, 200, 10), "transformer": (80, 20, 5)}
 TARGETS = {"transformer": ("<=", 1.01)}
+PEERS = ("bpftrace", "strace")
 CONFIDENCE = 0.95
 LIMIT_S, CPUS = 120, 4
 
@@ -55,8 +56,13 @@ class Training:
         if name in ("cudatrace", "cudatrace_driver_layer"):
             layers = ["--layers", "driver"] if name == "cudatrace_driver_layer" else []
             command = [self.place.cudatrace, "run", "--session", session, "--db", database, *layers, "--", *command]
-        probing = contextlib.nullcontext() if name != "probe" else gpu_variants.probing(
-            self.place, self.place.env, session, database, "--all", "--library", self.place.driver)
+        probing = contextlib.nullcontext()
+        if name == "probe":
+            probing = gpu_variants.probing(self.place, self.place.env, session, database, "--all", "--library", self.place.driver)
+        elif name == "bpftrace":
+            probing = gpu_variants.bpftracing(self.place, self.place.env, [])
+        elif name == "strace":
+            command = gpu_variants.strace_command(command)
         try:
             with probing:
                 ended = gpu_run.run_process(command, self.place.env, LIMIT_S)
@@ -68,7 +74,7 @@ class Training:
             said = None
         if ended.status != 0 or not said:
             raise Failed(f"{name}: ended with status {ended.status}: {gpu_variants.last_line(ended.stderr.decode(errors='replace'))}")
-        if name != "untraced":
+        if name not in ("untraced", *PEERS):
             stored, lost = gpu_variants.totals(database)
             self.stored.setdefault(name, []).append(stored / said["all_steps"])
             self.lost += lost
@@ -80,6 +86,8 @@ class Training:
             names.append("cudatrace_driver_layer")
         if self.has_probe:
             names.append("probe")
+        if self.options.peers:
+            names += PEERS
         for name, said in {name: self.once(name, number) for name in names}.items():
             self.said.setdefault(name, {})[number] = said
 
@@ -109,7 +117,8 @@ class Training:
             target = TARGETS.get(self.model) if self.place.is_gpu and name == "cudatrace" else None
             emit(NAME, f"{self.model}_{name}_step_over_untraced", ratios, "ratio", target, **more,
                  pairs=[round(ratio, 5) for ratio in ratios], low=round(low, 5), high=round(high, 5), confidence=round(confidence, 4))
-            emit(NAME, f"{self.model}_{name}_calls_a_step", self.stored[name], "calls", **more)
+            if name in self.stored:
+                emit(NAME, f"{self.model}_{name}_calls_a_step", self.stored[name], "calls", **more)
         if self.lost:
             sys.exit(f"{NAME}: {self.model}: {self.lost} calls were lost: the figures are in part those of a full ring")
 

@@ -4,6 +4,7 @@ import contextlib
 import glob
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sqlite3
@@ -318,17 +319,68 @@ class Probed(Cudatrace):
             return converse(self.place.program("pause=ask"), self.env, on_pause, self.LIMIT_S)
 
 
-class Strace(Variant):
-    """`strace -f -e trace=ioctl`, which sees no driver calls, but the ioctls that some of them make."""
+BPFTRACE = """
+    uprobe:{driver}:{name} {{ @start{i}[tid] = nsecs; }}
+    uretprobe:{driver}:{name} /@start{i}[tid]/ {{ @calls = count(); @ns[{i}] = sum(nsecs - @start{i}[tid]); delete(@start{i}[tid]); }}"""
 
+
+@contextlib.contextmanager
+def bpftracing(place, env, said):
+    """Runs bpftrace on FUNCTIONS, which sums calls and times by function: the cheapest way to use it. Once it is ready, yields the time
+    that it took. Its output is appended to `said`."""
+    if not shutil.which("bpftrace"):
+        raise Failed("no bpftrace command (Debian: bpftrace)")
+    if os.geteuid() != 0:
+        raise Failed("bpftrace needs root")
+    probes = "".join(BPFTRACE.format(driver=place.driver, name=name, i=i) for i, name in enumerate(FUNCTIONS))
+    begun = time.monotonic()
+    tracer = subprocess.Popen(["bpftrace", "-e", probes + ' interval:ms:50 { printf("ready\\n"); }'], env=env, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+    try:
+        for line in tracer.stdout:
+            if line == "ready\n":
+                break
+            said.append(line)
+        else:
+            raise Failed("bpftrace has ended: " + " ".join("".join(said).split())[:200])
+        yield (time.monotonic() - begun) * 1000
+    finally:
+        tracer.send_signal(signal.SIGINT)
+        said.append(tracer.communicate(timeout=60)[0])
+
+
+class Bpftrace(Variant):
     def __init__(self, place, name):
         super().__init__(place, name)
-        self.path = shutil.which("strace")
-        if not self.path:
-            raise Failed("no strace command (Debian: strace)")
+        with bpftracing(place, self.env, []):
+            pass
 
     def run(self, _number):
-        return converse([self.path, "-f", "-e", "trace=ioctl", "-o", "/dev/null", *self.place.program()], self.env, lambda _pid: None, self.LIMIT_S)
+        self.said = []
+        with bpftracing(self.place, self.env, self.said) as took_ms:
+            self.setup_ms.append(took_ms)
+            return super().run(_number)
+
+    def recorded(self, _number):
+        calls = re.search(r"@calls: (\d+)", "".join(self.said))
+        return int(calls[1]) if calls else 0, None
+
+
+def strace_command(command):
+    """Returns the command below strace, which sees no driver calls, but the ioctls that some of them make."""
+    path = shutil.which("strace")
+    if not path:
+        raise Failed("no strace command (Debian: strace)")
+    return [path, "-f", "-e", "trace=ioctl", "-o", "/dev/null", *command]
+
+
+class Strace(Variant):
+    def __init__(self, place, name):
+        super().__init__(place, name)
+        strace_command([])
+
+    def run(self, _number):
+        return converse(strace_command(self.place.program()), self.env, lambda _pid: None, self.LIMIT_S)
 
 
 def stop_left_over(place, session):
@@ -447,6 +499,7 @@ TABLE = {
     "cupti_activity_kernels": cupti("activity-kernels"),
     "cupti_callback": cupti("callback"),  # and a record
     "uprobes": Uprobes,  # at entry and return, through tracefs
+    "bpftrace": Bpftrace,
     "strace": Strace,
     "nsys": Nsys,  # nsys profile -t cuda
 }
