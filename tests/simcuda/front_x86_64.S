@@ -1,7 +1,7 @@
 /* The exports of a driver whose functions are called through a table of its own entry points, as in real
- * drivers (docs/decisions.md, "Slots"). Before each function, code tests a word that is set when the driver
- * has ended. It then jumps (SIMCUDA_FRONT 535) or calls (580) through the function's slot. The call copies
- * the function's stack arguments. */
+ * drivers (`docs/decisions/0037-the-drivers-own-table.md`). Before each function, code tests a word that is
+ * set when the driver has ended. It then jumps (SIMCUDA_FRONT 535) or calls (580) through the function's
+ * slot. The call copies the function's stack arguments. */
 #ifdef SIMCUDA_UNKNOWN /* a table that the hook does not know: another word, and a landing */
 #define GONE        0x321cba01
 #else
