@@ -24,7 +24,7 @@ def exact(s, threads):
     files = sorted(os.listdir(f"/proc/{p.pid}/fd"))
     p.step(10)
     a = Attach(s, p.pid)
-    a.await_line("waiting for its next CUDA call")
+    a.await_armed(p.pid)
     p.step(1)
     a.await_line("is recorded")
     p.step(500)
@@ -38,7 +38,7 @@ def exact(s, threads):
 
     # Once more, by --stay and detach. The library is already loaded.
     a = Attach(s, p.pid, "--stay")
-    a.await_line("waiting for its next CUDA call")
+    a.await_armed(p.pid)
     p.step(1)
     a.end(number=None)
     p.step(300)
@@ -60,7 +60,7 @@ def chosen(s):
     """--calls and --layers work as in `cudatrace run`."""
     p = Program(s, "steps")
     a = Attach(s, p.pid, "--calls", f"!{VERSION}")
-    a.await_line("waiting for its next CUDA call")
+    a.await_armed(p.pid)
     p.step(1)
     a.await_line("is recorded")
     p.step(50)
@@ -74,7 +74,7 @@ def to_the_end(s):
     """The trace has the calls of a recorded process up to its end."""
     p = Program(s, "steps")
     a = Attach(s, p.pid)
-    a.await_line("waiting for its next CUDA call")
+    a.await_armed(p.pid)
     p.step(1)
     a.await_line("is recorded")
     p.step(41)
@@ -90,12 +90,12 @@ def printed(s):
     listed = s.dir / "calls.txt"
     other = Program(s, "steps")
     o = Attach(s, other.pid)
-    o.await_line("waiting for its next CUDA call")
+    o.await_armed(other.pid)
     other.step(1)
     o.await_line("is recorded")
     for options in ["--print"], ["--output", listed]:
         a = Attach(s, p.pid, *options)
-        a.await_line("waiting for its next CUDA call")
+        a.await_armed(p.pid)
         p.step(1)
         a.await_line("is recorded")
         p.step(50)
@@ -166,7 +166,7 @@ def kept_by_the_dead(s):
     check("was not recorded yet, and will not be" in detach(s, p.pid), "thunks alone")
     p.step(3)
     a = Attach(s, p.pid)
-    a.await_line("waiting for its next CUDA call")
+    a.await_armed(p.pid)
     p.step(1)
     a.await_line("is recorded")
     a.end(-signal.SIGKILL, signal.SIGKILL)
@@ -199,10 +199,13 @@ def sleep_in_calls(s):
     """Threads that sleep in system calls are stopped several times, and do not notice. There is a process for each system call."""
     programs = [Program(s, mode) for mode in ("read", "poll", "ppoll", "select", "epoll", "epoll_pwait", "futex", "wait", "socket", "constant",
                                               "signal")]
-    for _ in range(2):
-        said = attach(s, "--wait", "1s", *(p.pid for p in programs), status=1)
-        for p in programs:
-            check(f"process {p.pid} (attached) made no CUDA call in this time: it is as it was" in said, p.mode, said)
+    a = Attach(s, *(p.pid for p in programs))
+    for p in programs:
+        a.await_armed(p.pid)
+    a.end()
+    said = attach(s, "--wait", "1s", *(p.pid for p in programs), status=1)
+    for p in programs:
+        check(f"process {p.pid} (attached) made no CUDA call in this time: it is as it was" in said, p.mode, said)
     for p in programs:
         if p.mode == "signal":
             p.child.send_signal(signal.SIGUSR2)
@@ -231,7 +234,7 @@ def stopped(s):
     said = attach(s, p.pid, "--wait", "1s", status=1)
     check("it is stopped by a signal" in said, said)
     a = Attach(s, p.pid)
-    a.await_line("waiting for its next CUDA call")
+    a.await_armed(p.pid)
     wait_for("the process to be stopped again", lambda: state_of(p.pid) == "T")
     p.child.send_signal(signal.SIGCONT)
     a.await_line("is recorded")
@@ -239,7 +242,7 @@ def stopped(s):
     p.end(signal.SIGTERM)
     p = Program(s, "steps")
     a = Attach(s, p.pid)
-    a.await_line("waiting for its next CUDA call")
+    a.await_armed(p.pid)
     p.step(1)
     a.await_line("is recorded")
     p.child.send_signal(signal.SIGSTOP)
@@ -261,7 +264,7 @@ def killed(s):
     check("has ended: what it called until then is recorded" in a.end(number=None), a.said)
     p = Program(s, "steps")
     a = Attach(s, p.pid)
-    a.await_line("waiting for")
+    a.await_armed(p.pid)
     p.child.kill()
     p.child.communicate()
     check("has ended, before it was recorded" in a.end(1, number=None), a.said)
@@ -342,7 +345,7 @@ def crowded(s):
         return
     p = Program(s, "crowd")
     wait_for("its mappings", lambda: pathlib.Path(f"/proc/{p.pid}/maps").read_bytes().count(b"\n") > most - 16)
-    for _ in range(3):
+    for _ in range(by_tier(2, 3)):
         said = attach(s, p.pid, status=1)
         check("could not load the hook" in said or "too many mappings" in said, said)
     p.end(signal.SIGTERM)
@@ -360,11 +363,16 @@ class Namespace:
         self.child.stdin.write(b"\n")
         self.child.stdin.flush()
         equal(self.child.stdout.read(1), b"\n", "the first process of a namespace")
-        children = pathlib.Path(f"/proc/{self.child.pid}/task/{self.child.pid}/children").read_text().split()
-        self.within = ["nsenter", "-t", children[0], "-p", "-m", "--"]
+        self.within = ["nsenter", "-t", inner(self.child.pid), "-p", "-m", "--"]
 
     def end(self):
         self.child.communicate()
+
+
+def inner(pid):
+    """The process that the command which enters or makes namespaces has started in them, or has become."""
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(children[0]) if children else pid
 
 
 def all_and_new(s):
@@ -374,11 +382,11 @@ def all_and_new(s):
     space = Namespace(s)
     first = Program(s, "steps", within=space.within)
     a = Attach(s, "--all", "--new", within=space.within)
-    a.await_line("waiting for its next CUDA call")
+    a.await_armed(inner(first.pid))
     first.step(1)
     pids = [re.search(r"process (\d+) \(attached\) is recorded", a.await_line("is recorded"))[1]]
     second = Program(s, "steps", within=space.within)
-    a.await_line("waiting for its next CUDA call")
+    a.await_armed(inner(second.pid))
     second.step(1)
     pids.append(re.search(r"process (\d+) \(attached\) is recorded", a.await_line("is recorded"))[1])
     first.step(5)
@@ -386,7 +394,7 @@ def all_and_new(s):
     first.end()
     a.await_line(f"process {pids[0]} (attached) has ended")
     second.step(7)
-    os.kill(int(pathlib.Path(f"/proc/{a.child.pid}/task/{a.child.pid}/children").read_text()), signal.SIGINT)
+    os.kill(inner(a.child.pid), signal.SIGINT)
     a.end(number=None)
     second.step(8)
     second.end()
@@ -404,13 +412,12 @@ def contained(s):
         if not can("user namespaces" if "-U" in flags else f"{kind} namespaces", f"attach to a program in namespaces: {kind}"):
             continue
         p = Program(s, "steps", within=["unshare", *flags, "--"])
-        children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split()
-        pid = int(children[0]) if children else p.pid
-        inner = pathlib.Path(f"/proc/{pid}/status").read_text().split("NSpid:")[1].split("\n")[0].split()[-1]
+        pid = inner(p.pid)
+        number = pathlib.Path(f"/proc/{pid}/status").read_text().split("NSpid:")[1].split("\n")[0].split()[-1]
         enter = ["nsenter", "-t", pid, "-m", *["-p"] * ("-p" in flags), *["-U", "--preserve-credentials"] * ("-U" in flags), "--"]
-        for name, target, within in (("outside", pid, ()), ("inside", inner, enter)):
+        for name, target, within in (("outside", pid, ()), ("inside", number, enter)):
             a = Attach(s, target, "--stay", within=within)
-            a.await_line("waiting for its next CUDA call")
+            a.await_armed(pid)
             p.step(1)
             a.end(number=None)
             p.step(20)
@@ -484,7 +491,7 @@ def builds(s):
     p = Program(s, "steps", 1)
     for number, hook in enumerate((s.hook, other, s.hook, other)[:by_tier(3, 4)], 1):
         a = Attach(s, p.pid, env={"CUDATRACE_HOOK": hook})
-        a.await_line("waiting for its next CUDA call")
+        a.await_armed(p.pid)
         p.step(1)
         a.await_line("is recorded")
         p.step(100)

@@ -6,7 +6,6 @@ import ctypes
 import os
 import pathlib
 import signal
-import struct
 import subprocess
 
 from attach_test import INLINE, Attach, attach, await_leave, detach, recorded, state_of
@@ -15,7 +14,6 @@ from cudatrace_test import DEADLINE_S, SHAPE, WORKLOADS, Session, by_tier, check
 SINGLESTEP, GETREGS, ATTACH, DETACH = 9, 12, 16, 17
 WALL = 0x40000000
 RIP = 16  # word of struct user_regs_struct
-AREA_DATA, STATE, ARMED = 0x5000, 8, 1  # tools/cli/attach/area_layout.h
 STEPS_MOST = 100000
 
 ptrace = ctypes.CDLL(None, use_errno=True).ptrace
@@ -81,15 +79,6 @@ class Program:
             pass
         self.leave()
 
-    def is_armed(self):
-        """Returns whether a visit waits for the next call. A word of the process's memory shows this."""
-        found = [line.split("-")[0] for line in pathlib.Path(f"/proc/{self.pid}/maps").read_text().splitlines() if "cudatrace-visit" in line]
-        if not found:
-            return False
-        with open(f"/proc/{self.pid}/mem", "rb", buffering=0) as memory:
-            memory.seek(int(found[0], 16) + AREA_DATA + STATE)
-            return struct.unpack("I", memory.read(4))[0] == ARMED
-
 
 def within_entry(s, p, first):
     """Stops at the bytes that a jump replaces: instructions 2 and 3 of 580's shape, after the landing (0). Attach must move the
@@ -98,7 +87,7 @@ def within_entry(s, p, first):
     for number in range(6):
         p.stop_at(first + number)
         a = Attach(s, p.pid, "--stay")
-        wait_for("attach to be done", p.is_armed)
+        a.await_armed(p.pid)
         for _ in range(3):
             p.go_on()
             p.await_stop()
@@ -133,7 +122,7 @@ with Session() as s:
     for number in tried:
         p.stop_at(number)
         a = Attach(s, p.pid, "--stay")
-        wait_for("attach to be done", p.is_armed)
+        a.await_armed(p.pid)
         p.go_on()
         a.end(number=None)
         p.await_stop()

@@ -3,9 +3,10 @@ import glob
 import os
 import pathlib
 import re
+import struct
 import subprocess
 
-from cudatrace_test import CUDATRACE, SHAPE, skip, wait_for
+from cudatrace_test import CUDATRACE, SHAPE, check, skip, wait_for
 from untraced import Background
 
 if not SHAPE:
@@ -19,11 +20,29 @@ if INLINE:
         skip(REFUSED.strip())
 
 
+AREA_DATA, STATE, ARMED = 0x5000, 8, 1  # tools/cli/attach/area_layout.h
+
+
+def is_armed(pid):
+    """Returns whether a visit waits for the process's next call, which is a word of its memory."""
+    found = [line.split("-")[0] for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines() if "cudatrace-visit" in line]
+    if not found:
+        return False
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        memory.seek(int(found[0], 16) + AREA_DATA + STATE)
+        return struct.unpack("I", memory.read(4))[0] == ARMED
+
+
 class Attach(Background):
     """A `cudatrace attach` in the background."""
 
     def __init__(self, s, *arguments, **options):
         super().__init__(s, CUDATRACE, "attach", "--session", s.name, "--db", s.db, *INLINE, *arguments, **options)
+
+    def await_armed(self, pid):
+        """Waits until the process's next call brings the hook in. The command prints that a second later."""
+        wait_for("attach to be done", lambda: is_armed(pid) or self.child.poll() is not None)
+        check(self.child.poll() is None, "attach ended:", self.said)
 
 
 def attach(s, *arguments, status=0):
