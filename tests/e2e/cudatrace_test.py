@@ -104,6 +104,16 @@ def wait_for(what, condition):
     return value
 
 
+def in_turns(*cases):
+    """Runs generators, each as far as its next yield, in turns. A case yields before it waits for a timer of its daemon, so that the
+    timers of all run at the same time. When a case fails, the others end where they are."""
+    with contextlib.ExitStack() as stack:
+        for case in cases:
+            stack.callback(case.close)
+        while cases:
+            cases = [case for case in cases if next(case, "ended") != "ended"]
+
+
 def on_terminal(columns, *command, **env):
     """Runs a command on a terminal of that width. Returns its output there and on standard error."""
     here, there = pty.openpty()
@@ -183,7 +193,7 @@ class Session:
             os.unlink(path)
         if kind is None:
             equal(left, [], "what is left in /dev/shm")
-        if kind in (None, KeyboardInterrupt):
+        if kind in (None, KeyboardInterrupt, GeneratorExit):
             shutil.rmtree(self.dir, ignore_errors=True)
         else:
             print(f"kept for a look: {self.dir}", file=sys.stderr)

@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 from daemon_test import Deadly, PROGRAMS, step
-from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, by_tier, check, equal, fifo, points, promise
+from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, by_tier, check, equal, fifo, in_turns, points, promise
 
 ALL = set(points(FAULT_DAEMON))
 reached = set()
@@ -23,6 +23,7 @@ FIRST_LOAD = by_tier(LOAD[::2], LOAD)
 LATER = (2, 3, 5, 17, 100, 1000, 10000) if LONG else (3,)
 LATER_LOAD = by_tier(LOAD[1::8], LOAD)
 CALLS = 2000
+EARLY_CALLS = by_tier(3, 15) * CALLS  # of each thread of the programs that the first daemon finds
 
 
 def die(s, name, nth, *options):
@@ -40,7 +41,7 @@ def under_load(s, wanted, *options):
     s.start_daemon(*options)
     # These programs are found before the first daemon dies: each of their calls is stored or counted.
     for number, (command, _) in enumerate(PROGRAMS):
-        child = s.start_program(number, 15 * CALLS)
+        child = s.start_program(number, EARLY_CALLS)
         if "--processes" not in command:  # the first process of these makes no calls
             s.exact.add(child.pid)
     s.flush_until("all programs", lambda: s.exact <= {pid for (pid,) in s.rows("SELECT pid FROM processes")})
@@ -77,15 +78,17 @@ with Deadly() as s, promise("daemon-killed-expiring", len(EXPIRING)):
     check(s.value("SELECT sum(expired) FROM totals") > 0, "no call has gone")
     s.summary()
 
-# A burst makes a ring grow while the daemon is stopped. A second later the daemon gives the memory back, and dies while doing so.
-for name in sorted(GIVING):
+
+def give(name):
+    """A burst makes a ring grow while the daemon is stopped. A second later the daemon gives the memory back, and dies while doing so."""
     with Deadly() as s, promise("daemon-killed-giving"):
         s.start_armed(name)
         with fifo(s.dir, "hold") as hold:
             s.daemon.send_signal(signal.SIGSTOP)
-            program = s.start(WORKLOADS / "calls", "--calls", 50000, "--mix", "getctx", "--hold", hold, stdout=subprocess.PIPE)
+            program = s.start(WORKLOADS / "calls", "--calls", by_tier(20000, 50000), "--mix", "getctx", "--hold", hold, stdout=subprocess.PIPE)
             check(program.stdout.readline(), "the program ended")
             s.daemon.send_signal(signal.SIGCONT)
+            yield
             s.daemon.wait(DEADLINE_S)
             check(s.reap(), "the daemon did not come to", name)
             reached.add(name)
@@ -96,6 +99,9 @@ for name in sorted(GIVING):
             program.stdout.close()
         s.flush()
         s.check_all()
+
+
+in_turns(*map(give, sorted(GIVING)))
 
 # Creating the database: the next daemon creates it again, or uses it if it is complete.
 for name in sorted(MAKING | {"database.locked", "database.opened", "session.locked", "session.cleared", "session.opened",
@@ -114,9 +120,8 @@ for name in sorted(MAKING | {"database.locked", "database.opened", "session.lock
 for name in sorted(LEAVING):
     with Deadly() as s, promise("daemon-killed-leaving"):
         s.start_armed(name)
-        program = s.start(WORKLOADS / "churn", "--threads", 10, "--modules", 10, "--forks", 2, stdin=subprocess.PIPE,
-                          env={"SIMCUDA_FORK": "works"},
-                          stdout=subprocess.PIPE, text=True)
+        program = s.start(WORKLOADS / "churn", "--threads", 10, "--modules", 10, "--forks", 2, "--warm", 100,
+                          env={"SIMCUDA_FORK": "works"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         check(program.stdout.readline(), "the program ended")
         s.cudatrace("flush")
         s.daemon.send_signal(signal.SIGTERM)

@@ -76,6 +76,9 @@ def promise(name, times=1):
     account[name][0] += times
     try:
         yield
+    except GeneratorExit:  # another case has failed (in_turns())
+        account[name][0] -= times
+        raise
     except BaseException:
         account[name][1] += 1
         raise

@@ -15,21 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    NAME_BYTES = 4096,
-    LONG_EACH = 50,
-    LIBRARY_NAMES = 100,
-    WARM_ROUNDS = 10,
-    WARM_CALLS = 5000,
-    PACE = 500
-};
+enum { NAME_BYTES = 4096, LONG_EACH = 50, LIBRARY_NAMES = 100, WARM_ROUNDS = 10, PACE = 500 };
 
-static long long threads = 1000, modules = 1000, forks = 10, via = VIA_LINKED;
+static long long threads = 1000, modules = 1000, forks = 10, warm = 5000, via = VIA_LINKED;
 
 static const struct option_row options[] = {
     NUMBER_OPTION("threads", "threads, one after the other", &threads, 0, 1 << 30),
     NUMBER_OPTION("modules", "modules, and as many libraries", &modules, 0, 1 << 30),
     NUMBER_OPTION("forks", "children, one after the other", &forks, 0, 1 << 30),
+    NUMBER_OPTION("warm", "calls of each thread before all that", &warm, 0, 1 << 30),
     VIA_OPTION(&via),
     { .name = NULL },
 };
@@ -65,7 +59,7 @@ static void point_at(const char *phase, long long done, long long all)
 static void *make_calls(void *unused)
 {
     CUcontext current;
-    for (int i = 0; i < WARM_CALLS; i++)
+    for (long long i = 0; i < warm; i++)
         OK(cu.CtxGetCurrent(&current));
     return unused;
 }
