@@ -154,16 +154,17 @@ static void prune(struct ct_collection *collection, uint64_t now_ns)
 }
 
 /* Returns the reason for continuing the trace in its next file, or NULL. A log held by a reader grows until
- * that reader ends, while the next file starts with an empty log. */
+ * that reader ends, while the next file starts with an empty log. A request does not wait for the next retry.
+ */
 static const char *why_go_on(struct ct_collection *collection, uint64_t now_ns)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
     const uint64_t log_bytes = (uint64_t)ct_store_log_pages(collection->ledger.store) * CT_STORE_PAGE_BYTES;
     const uint64_t log_max = share && share < LOG_BYTES_MAX ? share : LOG_BYTES_MAX;
-    if (now_ns < collection->go_on_after_ns)
-        return NULL;
     if (collection->next_file)
         return "asked for";
+    if (now_ns < collection->go_on_after_ns)
+        return NULL;
     if (log_bytes >= log_max && ct_store_log_is_held(collection->ledger.store))
         return "a reader holds the write-ahead log of the last one";
     return share && ct_store_bytes(collection->ledger.store) >= share ? "--max-db" : NULL;
