@@ -12,7 +12,7 @@ import time
 
 from disk_test import FAULTS, JOURNAL, LOG, MAIN, SHM, Disk
 from fault_test import (CUDATRACE, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, HungCall, Session, by_tier, causes, check, equal, fifo,
-                        promise, wait_for)
+                        in_turns, promise, wait_for)
 from series_test import check_series, check_truth, file, files
 
 CALLS = (WORKLOADS / "calls", "--threads", 2, "--calls", 500)
@@ -56,8 +56,8 @@ def run_program(s):
 
 
 def run_long_program(s):
-    """Makes enough calls for a checkpoint: the log is copied into the database afterwards."""
-    s.run(WORKLOADS / "calls", "--threads", 2, "--calls", by_tier(15000, 30000), "--mix", "copy")
+    """So much that the log is copied into the database behind it."""
+    s.run(WORKLOADS / "calls", "--threads", 2, "--calls", by_tier(4000, 30000), "--mix", "copy")
 
 
 def check_whole(s, lost=0):
@@ -191,12 +191,12 @@ def reading(s):
         yield
 
 
-def life(name, seed=None):
-    """Runs all moments of one daemon's life and of its successor's."""
+def life(name, seed=0):
+    """All moments of one daemon's life, and its successor's. With a seed, the fault strikes after a random number of operations."""
     some = random.Random(seed)
     with Session() as s:
         disk = Disk(s.dir)
-        left = 0 if seed is None else some.randrange(100000 if name in ("full", "short") else 60)
+        left = 0 if seed == 0 else some.randrange(100000 if name in ("full", "short") else 60)
         with promise("disk-start"):
             fail_to_start(s, disk, name, "create")
         s.start_daemon(env=env(disk))
@@ -225,6 +225,7 @@ def losses():
         equal(s.cudatrace("flush", status=None).returncode, 1, "flush")
         waiting = int(s.status()["waiting"])
         disk.mend()
+        yield
         wait_for("recovery", lambda: s.status()["state"] == "ok")
         s.flush()
         check_whole(s, lost=None)
@@ -234,7 +235,7 @@ def losses():
 
 
 def hung_call():
-    """Only open calls have to be written. A retry that omits them does not count as recovery."""
+    """Nothing but open calls is to be written: a flush that leaves them out does not pass for recovery."""
     with Session() as s, promise("disk-said-once"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -250,15 +251,21 @@ def hung_call():
         s.flush()
         equal(log_lines(s), (1, 1), "what the log says")
         s.check_identity(lost=0)
+
+
+def hung_call_retried():
+    """The same for a retry that the daemon makes without being asked."""
     with Session() as s, promise("disk-said-once"):
         disk, aside = Disk(s.dir), s.dir / "aside.db"
         s.start_daemon(env=env(disk))
         with HungCall(s, stdout=subprocess.DEVNULL) as held:
             s.flush()
             s.db.rename(aside)
+            yield
             wait_for("a failure", lambda: s.status()["state"] != "ok")
             disk.fail("full")
             aside.rename(s.db)
+            yield
             wait_for("two retries", lambda: disk["hits"] >= 2)
             equal(log_lines(s), (1, 0), "what the log says while it fails")
             disk.mend()
@@ -300,13 +307,16 @@ def expire():
         run_program(s)
         s.flush()
         disk.fail("write", LOG)
+        yield
         wait_for("a failure", lambda: s.status()["state"] != "ok")
         rows = s.value("SELECT count(*) FROM calls")
         hits = disk["hits"]
+        yield
         wait_for("a retry", lambda: disk["hits"] > hits)
         equal(s.value("SELECT count(*) FROM calls"), rows, "rows while it fails")
         equal(log_lines(s), (1, 0), "what the log says while it fails")
         disk.mend()
+        yield
         wait_for("an end of old calls", lambda: s.value("SELECT count(*) FROM calls") == 0)
         check_whole(s)
 
@@ -365,58 +375,60 @@ def next_file():
         check_truth(s)
 
 
-def replaced():
-    """The database is moved or deleted while the daemon runs. The daemon reports it at once and writes nothing to a file that has
-    lost its name. The next daemon stores the calls made in between."""
-    for how in ("move", "delete", "delete it alone", "replace"):
-        with Session() as s, contextlib.ExitStack() as stack, promise("disk-replaced"):
-            disk, aside = Disk(s.dir), s.dir / "aside.db"
-            s.start_daemon(env=env(disk))
-            run_program(s)
-            s.flush()
+def replaced(how):
+    """The database is moved or deleted under the daemon: said at once, nothing is written to what nobody finds, and the next
+    daemon has what was called meanwhile."""
+    with Session() as s, contextlib.ExitStack() as stack, promise("disk-replaced"):
+        disk, aside = Disk(s.dir), s.dir / "aside.db"
+        s.start_daemon(env=env(disk))
+        run_program(s)
+        s.flush()
+        before = s.truth()
+        if how == "delete":
+            for path in s.dir.glob("trace.db*"):
+                path.unlink()
+        elif how == "delete it alone":  # somebody still reads it, and holds its -shm
+            stack.enter_context(reading(s))
             before = s.truth()
-            if how == "delete":
-                for path in s.dir.glob("trace.db*"):
-                    path.unlink()
-            elif how == "delete it alone":  # a reader still has it open, and holds its -shm
-                stack.enter_context(reading(s))
-                before = s.truth()
-                s.db.unlink()
-            else:
-                s.db.rename(aside)
-            if how == "replace":
-                s.db.write_text("Dear reader")
-            wait_for("the daemon's notice", lambda: "moved, deleted or replaced" in s.status()["state"])
-            run_program(s)
-            done = s.cudatrace("flush", status=None)
-            check(done.returncode == 1 and "moved, deleted or replaced" in done.stderr, "flush said", done.stderr)
-            if how == "move":  # the file is moved back, and the daemon continues
-                aside.rename(s.db)
-                s.flush()
-                check_whole(s)
-                equal(log_lines(s), (1, 1), "what the log says")
-                s.db.rename(aside)
-                run_program(s)
-            equal(s.cudatrace("stop", status=None).returncode, 1, "stop")
-            equal(s.daemon.wait(DEADLINE_S), 1, "the daemon's exit status")
-            if "delete" not in how:  # all stored rows are in the file, including the log's
-                connection_rows = s.value("SELECT count(*) FROM calls", db=aside)
-                check(connection_rows >= sum(before.values()), "the file that was moved has", connection_rows)
-                equal(s.value("PRAGMA integrity_check", db=aside), "ok", "its integrity_check")
-            if how == "replace":
-                equal(s.db.read_text(), "Dear reader", "what stands in its place")
-                s.db.unlink()
-            s.start_daemon(env=env(disk))
+            s.db.unlink()
+        else:
+            s.db.rename(aside)
+        if how == "replace":
+            s.db.write_text("Dear reader")
+        yield
+        wait_for("the daemon's notice", lambda: "moved, deleted or replaced" in s.status()["state"])
+        run_program(s)
+        done = s.cudatrace("flush", status=None)
+        check(done.returncode == 1 and "moved, deleted or replaced" in done.stderr, "flush said", done.stderr)
+        if how == "move":  # back, and on it goes
+            aside.rename(s.db)
             s.flush()
-            s.check_identity(lost=0)
-            equal(s.value("PRAGMA integrity_check"), "ok", "integrity_check")
-            truth = s.truth()
-            stored = s.totals() if "delete" in how else collections.Counter(s.totals()) + collections.Counter(
-                {key: calls for *key_, calls in s.rows(
-                    "SELECT pid, totals.name, sum(calls) FROM totals JOIN processes USING (process_id) "
-                    "WHERE layer = 'driver' GROUP BY pid, totals.name", db=aside) for key in [tuple(key_)]})
-            wanted = {key: calls for key, calls in truth.items() if "delete" not in how or key not in before}
-            equal(dict(stored), wanted, "calls in both files")
+            check_whole(s)
+            equal(log_lines(s), (1, 1), "what the log says")
+            s.db.rename(aside)
+            run_program(s)
+        stopping = s.start(CUDATRACE, "stop", "--session", s.name, preload=False, stderr=subprocess.DEVNULL)
+        yield  # the daemon waits five seconds for the reader to end
+        equal(stopping.wait(DEADLINE_S), 1, "stop")
+        equal(s.daemon.wait(DEADLINE_S), 1, "the daemon's exit status")
+        if "delete" not in how:  # all that was stored is in it, the log as well
+            connection_rows = s.value("SELECT count(*) FROM calls", db=aside)
+            check(connection_rows >= sum(before.values()), "the file that was moved has", connection_rows)
+            equal(s.value("PRAGMA integrity_check", db=aside), "ok", "its integrity_check")
+        if how == "replace":
+            equal(s.db.read_text(), "Dear reader", "what stands in its place")
+            s.db.unlink()
+        s.start_daemon(env=env(disk))
+        s.flush()
+        s.check_identity(lost=0)
+        equal(s.value("PRAGMA integrity_check"), "ok", "integrity_check")
+        truth = s.truth()
+        stored = s.totals() if "delete" in how else collections.Counter(s.totals()) + collections.Counter(
+            {key: calls for *key_, calls in s.rows(
+                "SELECT pid, totals.name, sum(calls) FROM totals JOIN processes USING (process_id) "
+                "WHERE layer = 'driver' GROUP BY pid, totals.name", db=aside) for key in [tuple(key_)]})
+        wanted = {key: calls for key, calls in truth.items() if "delete" not in how or key not in before}
+        equal(dict(stored), wanted, "calls in both files")
 
 
 PAGE = 4096
@@ -462,16 +474,19 @@ def shm_cut():
         check_whole(s)
 
 
-# SQLite handles these faults like "full". The short tier skips them.
+def in_turn(number, test, *arguments):
+    """A case that yields only until its turn comes."""
+    for _ in range(number):
+        yield
+    began = time.monotonic()
+    test(*arguments)
+    print(test.__name__, *arguments, f"{time.monotonic() - began:.1f} s")
+
+
+# SQLite meets these as it meets "full". The short tier leaves them out.
 ALIKE = ("short", "quota", "write")
-for name in [name for name in WANTED if name not in by_tier(ALIKE, ())]:
-    began = time.monotonic()
-    life(name)
-    print(f"{name}: {time.monotonic() - began:.1f} s")
-    for seed in range(1, 11 if LONG else 1):
-        life(name, seed)
-for test in losses, hung_call, checkpoint, expire, under_run, grown_log, next_file, replaced, overwritten, shm_cut:
-    began = time.monotonic()
-    for _ in range(3 if LONG else 1):
-        test()
-    print(f"{test.__name__}: {time.monotonic() - began:.1f} s")
+LIVES = [(name, seed) for name in WANTED if name not in by_tier(ALIKE, ()) for seed in range(11 if LONG else 1)]
+for repetition in range(3 if LONG else 1):
+    in_turns(*map(replaced, ("delete it alone", "move", "delete", "replace")), expire(), hung_call_retried(), losses(),
+             *(in_turn(0, test) for test in (hung_call, checkpoint, under_run, grown_log, next_file, overwritten, shm_cut)),
+             *(in_turn(1, life, *arguments) for arguments in LIVES if repetition == 0))
