@@ -7,8 +7,8 @@ import time
 from daemon_test import Deadly, step
 from fault_test import CUDATRACE, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, by_tier, check, equal, fifo, points, promise, wait_for
 
-STOPPING = ["batch.begun", "merged.taken", "store.deferred", "batch.saved", "batch.committed", "lane.tail", "lane.loss_seen",
-            "process.lane_published", "batch.published"]
+STOPPING = ["merged.taken", "batch.saved", "lane.tail", "lane.loss_seen", "process.lane_published"]
+STOPPING += by_tier([], ["batch.begun", "store.deferred", "batch.committed", "batch.published"])
 if LONG:
     STOPPING = sorted(name for name in set(points(FAULT_DAEMON)) if name.split(".")[0] in ("batch", "merged", "store", "lane", "process")
                       and name not in ("process.detaching", "process.detached", "process.removing", "process.removed", "lane.loss_saved",
@@ -35,7 +35,7 @@ for name in STOPPING:
     with Deadly() as s, promise("daemon-stopped"):
         s.start_armed(name, 1 if name.startswith(("merged", "process", "store", "lane")) else 3, "--ring", "64K", action="stop")
         for number in (0, 2, 3):
-            s.exact.add(s.start_program(number, by_tier(8000, 30000)).pid)
+            s.exact.add(s.start_program(number, by_tier(3000, 30000)).pid)
         s.is_stopped()
         later = [s.start_program(number, by_tier(14000, 30000)).pid for number in (0, 2, 3)]
         s.exact.update(later)

@@ -1,5 +1,6 @@
 """The shared parts of the tests of the daemon's deaths: daemons that die at test points while programs run, and the checks of the
 trace afterwards."""
+import functools
 import os
 import signal
 import subprocess
@@ -29,6 +30,15 @@ def step(program):
     line = program.stdout.readline()
     check(line, "the program ended with", program.poll())
     return line
+
+
+@functools.cache
+def run_plain(command, env):
+    """Exit status, output and messages of a program without the hook. They are the same each time."""
+    done = subprocess.run(command, env=dict(os.environ, LD_LIBRARY_PATH=fault_test.cudatrace_test.DRIVER_PATH, **dict(env)),
+                          capture_output=True, text=True, timeout=DEADLINE_S)
+    equal(done.returncode, 0, command)
+    return done.returncode, done.stdout, done.stderr
 
 
 class Deadly(fault_test.cudatrace_test.Session):
@@ -68,10 +78,8 @@ class Deadly(fault_test.cudatrace_test.Session):
         programs."""
         child, command, env = program
         out, err = child.communicate(timeout=DEADLINE_S)
-        plain = subprocess.run([str(c) for c in command], env=self.env(preload=False, SIMCUDA_COUNTS="", **env),
-                               capture_output=True, text=True, timeout=DEADLINE_S)
-        equal((child.returncode, out, err), (plain.returncode, plain.stdout, plain.stderr), command)
-        equal(plain.returncode, 0, command)
+        plain = run_plain(tuple(map(str, command)), tuple((key, str(value)) for key, value in env.items()))
+        equal((child.returncode, out, err), plain, command)
         self.programs.remove(program)
         self.children.remove(child)
 
