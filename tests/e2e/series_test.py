@@ -35,14 +35,16 @@ def check_series(s, db=None):
         (SELECT process_id, layer, name, count(*) AS found FROM calls GROUP BY 1, 2, 3) USING (process_id, layer, name)
         WHERE calls <> stored + lost + skipped OR stored - expired <> ifnull(found, 0)"""
     equal(sql(s, wrong, db), [], "sums that disagree with the rows of all files")
-    equal(value(s, "SELECT sum(stored - expired) - (SELECT count(*) FROM calls) FROM totals", db), 0, "rows without a sum")
-    for key, view in (("call_id", "calls"), ("call_id", "allocations"), ("process_id", "processes"), ("thread_id", "threads")):
+    # With many files, counting all calls takes half a second.
+    rows, different = sql(s, "SELECT count(*), count(DISTINCT call_id) FROM calls", db)[0]
+    equal(rows - different, 0, "rows that calls has twice")
+    equal(value(s, "SELECT sum(stored - expired) FROM totals", db), rows, "rows of all sums")
+    for key, view in (("call_id", "allocations"), ("process_id", "processes"), ("thread_id", "threads")):
         equal(value(s, f"SELECT count(*) - count(DISTINCT {key}) FROM {view}", db), 0, f"rows that {view} has twice")
     equal(value(s, "SELECT (SELECT sum(stored) FROM totals) - (SELECT sum(calls) FROM durations)", db), 0, "durations")
     equal(value(s, "SELECT (SELECT sum(failed) FROM totals) - (SELECT ifnull(sum(calls), 0) FROM failures)", db), 0, "failures")
     equal(value(s, "SELECT count(*) FROM launches WHERE kernel IS NULL", db), 0, "launches without a name")
-    equal(value(s, "SELECT (SELECT count(*) FROM launches) - (SELECT count(*) FROM calls JOIN launches USING (call_id))", db),
-          0, "launches without a call")
+    equal(value(s, "SELECT count(*) FROM launches WHERE call_id NOT IN (SELECT call_id FROM calls)", db), 0, "launches without a call")
     for number in files(s):
         if s.value("PRAGMA application_id", db=file(s, number)) == 0:
             continue  # a daemon was killed while it made this file; a later daemon uses the file in its turn
