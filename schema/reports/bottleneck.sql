@@ -1,7 +1,8 @@
 -- What bounds the run
--- The time before the first launch is the start: imports, loading, preparing. From the first launch to the last, and in
--- the waits after it, the largest share counts: waiting for the GPU, launching, copying, managing memory, loading, or
--- time outside of CUDA. A launch that takes more than 15 us, and six times as long as the fastest hundred, waits for
+-- The verdict is about the time from the first launch to the last and the waits after it. There, the largest share
+-- counts: waiting for the GPU, launching, copying, managing memory, loading, or time outside of the driver. Below the
+-- verdict are the parts of the whole run. Parts that round to 0.0 % are left out. Before the first launch, a program
+-- imports, loads and prepares. A launch that takes more than 15 us, and six times as long as the fastest hundred, waits for
 -- room in the queue of launches. Exceptions are the first launch of a kernel, which may load code, and a few slow
 -- launches among many. If a process has several threads in the driver, the overlap of their times is unknown. The
 -- middle between the busiest thread's time and the sum of all counts. The run time of kernels is not recorded.
@@ -236,32 +237,37 @@ by_process AS (
       LEFT JOIN busiest USING (process_id)
 ),
 total AS (
-    SELECT count(*) AS working, ifnull(sum(launches), 0) AS launches,
-           total(before_ns) AS before_ns, total(min(before_ns, before_driver_ns)) AS before_driver_ns,
+    SELECT count(*) AS working, total(before_ns) AS before_ns, total(min(before_ns, before_driver_ns)) AS before_driver_ns,
            total(max(0, behind_ns - late_ns * share)) AS behind_ns,
            total(between_ns + late_ns * share) AS ns,
            total(min(between_ns + late_ns * share, (driver_ns + late_ns) * share)) AS driver_ns,
            total((wait_ns + late_ns) * share) AS wait_ns, total(room_ns * share) AS room_ns,
            total(max(0, launch_ns + graph_ns - room_ns - first_ns) * share) AS launch_ns,
-           total(max(0, launch_ns - room_ns - first_ns)) / nullif(sum(launches), 0) AS launch_mean_ns,
            total(copy_ns * share) AS copy_ns, total(memory_ns * share) AS memory_ns, total((load_ns + first_ns) * share) AS load_ns
       FROM by_process
 ),
+fitted AS ( -- sums of a sample may exceed the time in the driver, which bounds them
+    SELECT working, before_ns, before_driver_ns, behind_ns, ns, driver_ns, wait_ns * fit AS wait_ns, room_ns * fit AS room_ns,
+           launch_ns * fit AS launch_ns, copy_ns * fit AS copy_ns, memory_ns * fit AS memory_ns, load_ns * fit AS load_ns
+      FROM (SELECT *, ifnull(min(1, driver_ns / nullif(wait_ns + room_ns + launch_ns + copy_ns + memory_ns + load_ns, 0)), 1) AS fit
+              FROM total)
+),
 weighed AS (
     SELECT *, max(0, ns - driver_ns) AS outside_ns,
+           max(0, driver_ns - wait_ns - room_ns - launch_ns - copy_ns - memory_ns - load_ns) AS other_ns,
            max(wait_ns + room_ns, launch_ns, copy_ns, memory_ns, load_ns) AS most_inside_ns,
            CASE max(wait_ns + room_ns, launch_ns, copy_ns, memory_ns, load_ns)
                 WHEN wait_ns + room_ns THEN 'wait' WHEN launch_ns THEN 'launch' WHEN copy_ns THEN 'copy' WHEN memory_ns THEN 'memory'
                 ELSE 'load' END AS most_inside
-      FROM total
+      FROM fitted
 ),
 judged AS MATERIALIZED (
     SELECT *, max(outside_ns, most_inside_ns) AS most_ns,
-           CASE WHEN working = 0 OR ns <= 0 THEN 'nothing' WHEN outside_ns >= most_inside_ns THEN 'outside' ELSE most_inside END AS most
+           CASE WHEN working = 0 OR ns <= 0 THEN 'nothing' WHEN ns < 1e6 THEN 'short' WHEN outside_ns >= most_inside_ns THEN 'outside' ELSE most_inside END AS most
       FROM weighed
 ),
 whole AS MATERIALIZED (
-    SELECT count(*) AS processes, total(to_ns - from_ns) AS ns,
+    SELECT total(to_ns - from_ns) AS ns,
            iif((SELECT count(*) FROM launching WHERE process_id IN (SELECT process_id FROM run)) > 0, 'launch', 'copy') AS work
       FROM run
 ),
@@ -276,52 +282,72 @@ idle AS MATERIALIZED (
                AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807) AND layer = 'driver')
      WHERE process_id IN (SELECT process_id FROM run) AND (SELECT most FROM judged) = 'nothing'
 ),
-advice(most, bound_by, claim, noun, hint) AS (
-    VALUES ('wait', 'gpu', 'the GPU bounds this run: the host waits for it', 'waiting for the GPU',
-            'Faster kernels, or more of them at once, would shorten it; waits says where the host waits, kernels what for.'),
-           ('launch', 'launch', 'launching bounds this run: the host hands over work', 'launches',
-            'Fewer and larger kernels, or graphs, would shorten it; kernels says which are launched most.'),
-           ('copy', 'copy', 'copies and sets of memory bound this run: the host is in them', 'copies',
-            'Larger, asynchronous copies from pinned memory would shorten it; copies has directions and sizes.'),
-           ('memory', 'memory', 'managing memory bounds this run: the host allocates and frees', 'getting memory and giving it back',
-            'Keeping memory instead of freeing it would shorten it, and a free may wait for the GPU; functions says which calls, memory who.'),
-           ('load', 'load', 'loading code bounds this run: the host is in it', 'loading code, first launches of kernels among it',
-            'modules says what is loaded and when; a process that lives longer pays it once.'),
-           ('outside', 'host', 'the host bounds this run: it is outside of the driver', '',
-            'How long kernels run is not recorded: meanwhile the GPU has what was launched before, or by others, if anything. gaps says when, and what came before.'),
-           ('nothing', 'start', '', '', '')
+-- The parts of the run, in the order of time. A name with an asterisk has the word for the work, launch or copy, there.
+parts(place, kind, name) AS (
+    VALUES (1, 'start_driver', 'before the first *, in the driver'), (1, 'start_other', 'before the first *, elsewhere'),
+           (2, 'wait', 'waiting for the GPU'), (2, 'room', 'waiting for room in the queue of launches'),
+           (2, 'launch', 'launching'), (2, 'copy', 'copying'), (2, 'memory', 'managing memory'), (2, 'load', 'loading and initialising'),
+           (2, 'other', 'other driver calls'), (2, 'outside', 'outside of the driver'), (3, 'end', 'after the last *'),
+           (4, 'idle', 'processes that launch nothing')
+),
+timed AS (
+    SELECT place, kind, replace(name, '*', work) AS part, whole.ns AS whole_ns,
+           CASE kind
+                WHEN 'start_driver' THEN before_driver_ns
+                WHEN 'start_other'  THEN before_ns - before_driver_ns
+                WHEN 'wait'         THEN wait_ns
+                WHEN 'room'         THEN room_ns
+                WHEN 'launch'       THEN launch_ns
+                WHEN 'copy'         THEN copy_ns
+                WHEN 'memory'       THEN memory_ns
+                WHEN 'load'         THEN judged.load_ns + idle.load_ns
+                WHEN 'other'        THEN other_ns + idle.driver_ns - idle.load_ns
+                WHEN 'outside'      THEN iif(most = 'nothing', max(0, whole.ns - idle.driver_ns), outside_ns)
+                WHEN 'end'          THEN behind_ns
+                ELSE iif(most = 'nothing', 0, whole.ns - before_ns - judged.ns - behind_ns) END AS ns
+      FROM judged
+     CROSS JOIN idle
+     CROSS JOIN whole
+     CROSS JOIN parts
+),
+advice(most, bound_by, claim, hint) AS (
+    VALUES ('wait', 'gpu', 'The GPU is the bottleneck: the host waits for it',
+            'Faster kernels, or more of them at once, would shorten the run: see waits and kernels.'),
+           ('launch', 'launch', 'Launching is the bottleneck: it takes',
+            'Fewer and larger kernels, or graphs, would shorten the run: see kernels.'),
+           ('copy', 'copy', 'Copying is the bottleneck: it takes',
+            'Larger, asynchronous copies from pinned memory would shorten the run: see copies.'),
+           ('memory', 'memory', 'Managing memory is the bottleneck: it takes',
+            'Keeping memory instead of freeing it would shorten the run: see memory and functions.'),
+           ('load', 'load', 'Loading is the bottleneck: it takes',
+            'A process that lives longer pays for this only once: see modules.'),
+           ('outside', 'host', 'The host is the bottleneck: it is outside of the driver',
+            'The GPU may be busy meanwhile, since the run time of kernels is not recorded: see gaps.'),
+           ('short', 'start', '', ''),
+           ('nothing', 'start', '', '')
+),
+verdict AS (
+    SELECT bound_by,
+           CASE judged.most
+                WHEN 'nothing' THEN printf('Nothing was launched%s, so there is no bottleneck to name.', iif(is_window, ' in this window', ''))
+                WHEN 'short' THEN printf('The %s is too short to name a bottleneck: the last %s ends %.3f ms after the first begins.',
+                                         iif(is_window, 'window', 'run'), work, judged.ns / 1e6)
+                ELSE printf('%s %.1f %% of the %.3f s from the first %s to the last%s.', claim, 100.0 * most_ns / judged.ns,
+                            judged.ns / 1e9, work, iif(working > 1, printf(' in %d processes', working), ''))
+                     || ' ' || hint
+                     || CASE WHEN before_ns > whole.ns / 2 THEN printf(' Most of the run comes before the first %s.', work)
+                             WHEN behind_ns > whole.ns / 2 THEN printf(' Most of the run comes after the last %s.', work)
+                             ELSE '' END
+           END AS paragraph
+      FROM judged
+     CROSS JOIN whole
+     CROSS JOIN asked
+      JOIN advice ON advice.most = judged.most
 )
-SELECT advice.bound_by,
-       CASE WHEN judged.most = 'nothing'
-            THEN printf('Nothing was launched%s. %s of %.3f s in all, %.1f %% in the driver (starting and loading %.1f); what the rest went into is not known here.',
-                        iif(is_window, ' here', ''), iif(processes = 1, 'One process', processes || ' processes'), whole.ns / 1e9,
-                        100.0 * idle.driver_ns / whole.ns, 100.0 * idle.load_ns / whole.ns)
-            ELSE iif(before_ns > whole.ns / 2,
-                     printf('Most of this run is its start: %.3f of %.3f s are over before the first %s. Then %s', before_ns / 1e9,
-                            whole.ns / 1e9, work, advice.claim),
-                     upper(substr(advice.claim, 1, 1)) || substr(advice.claim, 2))
-                 || printf(' %.1f %% of the time from the first %s to the last. ', 100.0 * most_ns / judged.ns, work)
-                 || printf('%s of %.3f s in all: %.3f s before the first %s (%.3f s of that in the driver), %.3f s up to the last and in waits behind it, %.3f s after. ',
-                           iif(processes = 1, 'One process', processes || ' processes'), whole.ns / 1e9, before_ns / 1e9, work,
-                           before_driver_ns / 1e9, judged.ns / 1e9, behind_ns / 1e9)
-                 || iif(working < processes, printf('%d of them launched nothing. ', processes - working), '')
-                 || printf('From the first to the last %.1f %% in the driver (waiting for the GPU %.1f, for room in the queue of launches %.1f, launching %.1f, copying %.1f, memory %.1f, loading %.1f), %.1f %% outside of it; %s',
-                           100.0 * judged.driver_ns / judged.ns, 100.0 * wait_ns / judged.ns, 100.0 * room_ns / judged.ns,
-                           100.0 * launch_ns / judged.ns, 100.0 * copy_ns / judged.ns, 100.0 * memory_ns / judged.ns,
-                           100.0 * judged.load_ns / judged.ns, 100.0 * outside_ns / judged.ns,
-                           iif(launches = 0, 'no launches. ', printf('%d launches, %.1f us each%s. ', launches, launch_mean_ns / 1e3,
-                                                                     iif(room_ns > 0.0005 * judged.ns, ' without that wait', ''))))
-                 || iif(judged.most = 'wait' AND room_ns > wait_ns,
-                        'A launch that takes six times as long as others waits until the GPU has done earlier ones. ', '')
-                 || advice.hint
-                 || iif(judged.most = 'outside' AND most_inside_ns > 0.1 * judged.ns,
-                        printf(' In the driver %.1f %% of the time goes into %s. ', 100.0 * most_inside_ns / judged.ns, inside.noun)
-                        || inside.hint, '')
-            END AS paragraph
-  FROM judged
- CROSS JOIN whole
- CROSS JOIN asked
- CROSS JOIN idle
-  JOIN advice ON advice.most = judged.most
-  JOIN advice AS inside ON inside.most = judged.most_inside
- WHERE whole.ns > 0;
+SELECT iif(number = 1, bound_by, NULL) AS bound_by, kind, iif(number = 1, paragraph, NULL) AS paragraph,
+       part, round(ns / 1e9, iif(whole_ns < 1e8, 4, 3)) AS seconds, share AS "%_of_run"
+  FROM (SELECT kind, part, ns, whole_ns, round(100.0 * ns / whole_ns, 1) AS share, row_number() OVER (ORDER BY place, ns DESC) AS number
+          FROM timed
+         WHERE round(100.0 * ns / whole_ns, 1) > 0)
+ CROSS JOIN verdict
+ ORDER BY number;

@@ -27,6 +27,9 @@ with Session() as s:
     equal(sum(row["calls"] for row in found["errors"]),
           s.value("SELECT count(*) FROM calls WHERE status NOT IN (0, 600)"), "errors of all layers")
     equal(found["bottleneck"][0]["bound_by"], "host", "what bounds a training of twenty steps")
+    equal({row["kind"]: row["seconds"] for row in found["bottleneck"]},
+          {"start_driver": 0.283, "start_other": 0.016, "outside": 0.221, "load": 0.207, "launch": 0.008, "memory": 0.005, "other": 0.002, "copy": 0.001,
+           "end": 0.753}, "the parts of the run")
 
     # Lines are at most as wide as the terminal, and may be cut. A pipe gets whole lines.
     titles = re.findall(r"^  \w+ +(.+)$", s.run(CUDATRACE, "report", "--help", preload=False).stdout, re.M)

@@ -42,13 +42,13 @@ struct table {
     sqlite3_stmt *statement;
     struct column *column;
     int columns;
-    int width;     /* the maximum width of the table; 0: any */
-    int shown;     /* number of columns for which there is room, from the first */
-    int paragraph; /* the only column that is printed, as a paragraph; -1: all are */
-    char **name;   /* the names of the columns, printable */
-    char **cell;   /* the cells of the rows that were measured */
-    int rows;      /* number of measured rows */
-    int64_t seen;  /* rows in all */
+    int width;    /* the maximum width of the table; 0: any */
+    int first;    /* the first column that people see as a table, after a paragraph; 0: all are */
+    int shown;    /* end of the columns that have room */
+    char **name;  /* the names of the columns, printable */
+    char **cell;  /* the cells of the rows that were measured */
+    int rows;     /* number of measured rows */
+    int64_t seen; /* rows in all */
 };
 
 static int step(struct table *table)
@@ -102,7 +102,7 @@ static void print_cell(const struct column *column, const char *text, bool last,
 
 static void print_row(const struct table *table, char **cell, FILE *to)
 {
-    for (int c = 0; c < table->shown; c++) {
+    for (int c = table->first; c < table->shown; c++) {
         print_cell(&table->column[c], cell[c] ? cell[c] : "", c + 1 == table->shown, to);
         fputs(c + 1 == table->shown ? "\n" : "  ", to);
     }
@@ -111,13 +111,13 @@ static void print_row(const struct table *table, char **cell, FILE *to)
 /* Headers of numbers are aligned to the right, and have no decimals to align. */
 static void print_header(const struct table *table, FILE *to)
 {
-    for (int c = 0; c < table->shown; c++) {
+    for (int c = table->first; c < table->shown; c++) {
         struct column column = table->column[c];
         column.decimals = 0;
         print_cell(&column, table->name[c], c + 1 == table->shown, to);
         fputs(c + 1 == table->shown ? "\n" : "  ", to);
     }
-    for (int c = 0; c < table->shown; c++) {
+    for (int c = table->first; c < table->shown; c++) {
         for (int i = 0; i < table->column[c].width; i++)
             fputc('-', to);
         fputs(c + 1 == table->shown ? "\n" : "  ", to);
@@ -176,13 +176,13 @@ static void fit(struct table *table, int width)
 {
     int sum = -2;
     table->shown = table->columns;
-    for (int c = 0; c < table->columns; c++)
+    for (int c = table->first; c < table->columns; c++)
         sum += table->column[c].width + 2;
     while (width > 0 && sum > width) {
         struct column *widest = NULL;
-        for (int c = 0; c < table->shown; c++) {
+        for (int c = table->first; c < table->shown; c++) {
             struct column *column = &table->column[c];
-            if (!column->numbers && column->width > (c == 0 ? FIRST_MIN : TEXT_MIN) &&
+            if (!column->numbers && column->width > (c == table->first ? FIRST_MIN : TEXT_MIN) &&
                 (!widest || column->width > widest->width))
                 widest = column;
         }
@@ -190,16 +190,16 @@ static void fit(struct table *table, int width)
             widest->width--;
             widest->cut = true;
             sum--;
-        } else if (table->shown > 1) {
+        } else if (table->shown > table->first + 1) {
             sum -= table->column[--table->shown].width + 2;
         } else {
-            table->column[0].width = width;
-            table->column[0].cut = true;
+            table->column[table->first].width = width;
+            table->column[table->first].cut = true;
             break;
         }
     }
     /* A column may have been cut to keep another one that was then left out. It gets the room back. */
-    for (int c = 0; width > 0 && c < table->shown && sum < width; c++) {
+    for (int c = table->first; width > 0 && c < table->shown && sum < width; c++) {
         if (table->column[c].cut) {
             table->column[c].width += width - sum;
             break;
@@ -217,14 +217,15 @@ static void name_left_out(const struct table *table, FILE *to)
     fputs(")\n", to);
 }
 
-/* A column of this name holds a text, and people see only that text of its row. */
-static int paragraph_of(const struct table *table)
+/* A column called paragraph holds a text for people. The columns before it are for programs. The columns
+ * after it are a table, which has the text of the first row above it. */
+static int first_of(const struct table *table)
 {
     for (int c = 0; c < table->columns; c++) {
         if (strcmp(name_of(table->statement, c), "paragraph") == 0)
-            return c;
+            return c + 1;
     }
-    return -1;
+    return 0;
 }
 
 static int read_rows(struct table *table)
@@ -234,7 +235,7 @@ static int read_rows(struct table *table)
     while (table->rows < ROWS_MEASURED && bytes < BYTES_MEASURED && (rc = step(table)) == SQLITE_ROW)
         bytes += copy_row(table, table->cell + (size_t)table->rows++ * (size_t)table->columns);
     measure(table);
-    table->paragraph = paragraph_of(table);
+    table->first = first_of(table);
     return rc;
 }
 
@@ -275,14 +276,31 @@ static int print_each(struct table *table, int rc, void (*print)(const struct ta
 
 static void print_paragraph_of(const struct table *table, char **cell, FILE *to)
 {
-    print_paragraph(cell[table->paragraph] ? cell[table->paragraph] : "", table->width, to);
+    const char *text = cell[table->first - 1];
+    if (text && *text)
+        print_paragraph(text, table->width, to);
+}
+
+static bool is_only_text(const struct table *table)
+{
+    return table->first > 0 && table->first == table->columns;
+}
+
+/* Prints the paragraph of the first row and an empty line, if there is a paragraph. */
+static void print_above(const struct table *table, FILE *to)
+{
+    if (table->first > 0 && table->rows > 0) {
+        print_paragraph_of(table, table->cell, to);
+        fputc('\n', to);
+    }
 }
 
 static int print_text(struct table *table, FILE *to)
 {
     const int rc = read_rows(table);
-    if (table->paragraph >= 0)
+    if (is_only_text(table))
         return print_each(table, rc, print_paragraph_of, to);
+    print_above(table, to);
     fit(table, table->width);
     if (table->columns > 0)
         print_header(table, to);
@@ -293,7 +311,7 @@ static int print_text(struct table *table, FILE *to)
 
 static void print_markdown_row(const struct table *table, char **cell, FILE *to)
 {
-    for (int c = 0; c < table->columns; c++) {
+    for (int c = table->first; c < table->columns; c++) {
         fputs("| ", to);
         for (const char *at = cell[c] ? cell[c] : ""; *at; at++) {
             if (*at == '|' || *at == '\\' || *at == '<' || *at == '`' || *at == '*' || *at == '_')
@@ -308,8 +326,11 @@ static void print_markdown_row(const struct table *table, char **cell, FILE *to)
 static int print_markdown(struct table *table, FILE *to)
 {
     const int rc = read_rows(table);
+    if (is_only_text(table))
+        return print_each(table, rc, print_paragraph_of, to);
+    print_above(table, to);
     print_markdown_row(table, table->name, to);
-    for (int c = 0; c < table->columns; c++)
+    for (int c = table->first; c < table->columns; c++)
         fputs(table->column[c].numbers ? "| ---: " : "| --- ", to);
     fputs("|\n", to);
     return print_each(table, rc, print_markdown_row, to);
