@@ -79,7 +79,19 @@ with Session() as s:
         with Browser() as b:
             b.show(path)
             equal((b.run("return document.getElementById('problem').hidden"), b.errors()), (True, []), "problems")
-            check(report["bottleneck"][0]["paragraph"] in b.run("return document.getElementById('bottleneck').textContent"), "the paragraph")
+            equal(b.run("return document.getElementById('bottleneck').textContent"), report["bottleneck"][0]["paragraph"], "the verdict")
+            # The bar has a segment for each part, as wide as its share. The legend names them in the same colours.
+            bar, legend = b.run("const of = (selector) => [...document.querySelectorAll(selector)], colour = (e) => getComputedStyle(e).backgroundColor; return ["
+                                "of('#parts i').map((e) => [e.title, e.getBoundingClientRect().width, colour(e)]), "
+                                "of('#parts-legend li').map((e) => [e.textContent, colour(e.querySelector('i'))])]")
+            values = [(row["part"], b.run("return time(arguments[0] * 1e9, 4)", row["seconds"]) + f", {row['%_of_run']:.1f} %")
+                      for row in report["bottleneck"]]
+            equal([title for title, _, _ in bar], [f"{part}: {value}" for part, value in values], "the bar")
+            equal(legend, [[part + value, colour] for (part, value), (_, _, colour) in zip(values, bar)], "the legend")
+            equal(len({colour for _, _, colour in bar}), len(bar), "colours")
+            per_percent = sum(width for _, width, _ in bar) / 100
+            for (part, _), (_, width, _), row in zip(values, bar, report["bottleneck"]):
+                check(abs(width - per_percent * row["%_of_run"]) <= 10, part, "is", width, "wide, for", row["%_of_run"], "%")
             # Some calls of every layer's colours are drawn.
             drawn = b.run("const c = document.getElementById('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, "
                           "seen = {}; for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) { const k = d[i] + ',' + d[i+1] + ',' + d[i+2]; "
@@ -143,6 +155,7 @@ with Session() as s:
             with Browser(width, 340) as b:
                 b.show(path)
                 equal(b.errors(), [], f"what the console says at {width}")
+                check(b.run("return [...document.querySelectorAll('#parts i')].every((e) => e.getBoundingClientRect().width >= 2)"), "a part is not seen", width)
                 check(b.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth"), "wider than the window", width)
                 # The last thread is out of view, and scrolls into it.
                 last = ("const t = window.cudatrace.timeline, l = t.lanes[t.lanes.length - 1], c = l.index[0], y = l.y + 8 - t.tracks.scrollTop; "

@@ -51,6 +51,11 @@ const COLOURS = {
 };
 const OTHER = "#777d84";
 const colourOf = (category) => COLOURS[category] || OTHER;
+// The parts of the run have the colours of categories. Parts outside of the time that the verdict is about are grey.
+const PARTS = {
+  start_driver: "#66717c", start_other: "#87929d", wait: COLOURS.sync, room: COLOURS.event, launch: COLOURS.launch, copy: COLOURS.copy,
+  memory: COLOURS.memory, load: COLOURS.module, other: COLOURS.device, outside: COLOURS.init, end: "#a3adb6", idle: "#bcc4cb",
+};
 
 // ---- the data ----
 
@@ -404,6 +409,18 @@ function drawTables(trace) {
 
 // ---- summary ----
 
+// Draws the verdict, and the parts of the run as one bar with a legend.
+function drawParts(rows) {
+  byId("bottleneck").textContent = rows[0]?.paragraph || "";
+  byId("parts").hidden = rows.length === 0;
+  for (const { kind, part, seconds, "%_of_run": share } of rows) {
+    const background = PARTS[kind], value = `${time(seconds * 1e9, 4)}, ${share.toFixed(1)} %`, entry = element("li");
+    byId("parts").append(Object.assign(element("i", null, { title: `${part}: ${value}` }), { style: `flex-grow: ${share}; background: ${background}` }));
+    entry.append(Object.assign(element("i"), { style: `background: ${background}` }), part, element("span", value));
+    byId("parts-legend").append(entry);
+  }
+}
+
 function drawSummary(trace) {
   const rows = (name) => trace.sections.find((s) => s.name === name)?.rows || [];
   const day = new Date(trace.begin_unix_ns / 1e6).toISOString().replace("T", " ").slice(0, 19);
@@ -412,7 +429,7 @@ function drawSummary(trace) {
   const part = trace.window ? ` · here ${trace.window.map((at) => time(at, 7)).join(" to ")}` : "";
   byId("facts").textContent = `${day} UTC · ${time(trace.end_ns - trace.begin_ns, 4)} · ${count(trace.processes.length, "process")} · ` +
     `${count(trace.calls, "call")}${trace.host ? ` · ${trace.host}` : ""}${part}`;
-  byId("bottleneck").textContent = rows("bottleneck")[0]?.paragraph || "";
+  drawParts(rows("bottleneck"));
   // In a window, all of these figures are the window's.
   const seen = trace.threads.filter(({ process }) => process > 0), [from, to] = trace.window || [0, trace.end_ns - trace.begin_ns];
   const processes = trace.window ? new Set(seen.map(({ process }) => process)).size : trace.processes.length;
