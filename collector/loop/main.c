@@ -240,7 +240,7 @@ static const char *absolute(const char *path, char *out, size_t bytes)
     char cwd[4096] = "";
     if (path[0] != '/' && !getcwd(cwd, sizeof(cwd)))
         return errno == ENOENT
-                   ? "the current folder is deleted: change to another one, or name an absolute path"
+                   ? "the current directory was deleted: change to another one, or use an absolute path"
                    : strerror(errno);
     const int n = snprintf(out, bytes, "%s%s%s", cwd, path[0] == '/' ? "" : "/", path);
     return n > 0 && (size_t)n < bytes ? NULL : "the path is too long";
@@ -310,43 +310,49 @@ int main(int argc, char **argv)
         case 'm':
             shm_dir = optarg;
             if (!*shm_dir)
-                return wrong("--shm-dir wants a folder%s", "");
+                return wrong("invalid value '%s' for --shm-dir: expected a directory", shm_dir);
             break;
         case 'r':
             options.ring_bytes = parse_size(optarg);
             if (!ct_ring_bytes_valid(options.ring_bytes))
-                return wrong("--ring %s: wants a power of two from 64K to 1G", optarg);
+                return wrong("invalid value '%s' for --ring: expected a power of two from 64K to 1G", optarg);
             break;
         case 'k':
             options.bounds.keep_ns = parse_duration(optarg);
             if (options.bounds.keep_ns == 0)
-                return wrong("--keep %s: wants a duration from 1s to 3653d, as 90s, 10m, 24h or 7d", optarg);
+                return wrong("invalid value '%s' for --keep: expected a duration from 1s to 3653d, such as "
+                             "90s, 10m, 24h or 7d",
+                             optarg);
             break;
         case 'x':
             options.bounds.max_bytes = parse_size(optarg);
             if (options.bounds.max_bytes < MAX_DB_BYTES_MIN)
-                return wrong("--max-db %s: wants a size of 16M or more, as 500M or 20G", optarg);
+                return wrong(
+                    "invalid value '%s' for --max-db: expected a size of 16M or more, such as 500M or 20G",
+                    optarg);
             break;
         case 'w':
             options.workers = parse_workers(optarg);
             if (options.workers == 0)
-                return wrong("--workers %s: wants 1 or 2", optarg);
+                return wrong("invalid value '%s' for --workers: expected 1 or 2", optarg);
             break;
         case 'c':
             if (strcmp(optarg, "counter") != 0 && strcmp(optarg, "monotonic") != 0)
-                return wrong("--clock %s: wants counter or monotonic", optarg);
+                return wrong("invalid value '%s' for --clock: expected counter or monotonic", optarg);
             options.clock = optarg[0] == 'c' ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
             break;
         case 'l': {
             enum ct_log_level level;
             if (!ct_log_parse_level(optarg, &level))
-                return wrong("--log-level %s: wants error, warning, notice, info or debug", optarg);
+                return wrong(
+                    "invalid value '%s' for --log-level: expected error, warning, notice, info or debug",
+                    optarg);
             ct_log_set_level(level);
             break;
         }
         case 'g':
             if (!parse_group(optarg, &readers))
-                return wrong("--group %s: there is no such group", optarg);
+                return wrong("invalid value '%s' for --group: no such group", optarg);
             break;
         case 'e':
             record = optarg;
@@ -361,7 +367,7 @@ int main(int argc, char **argv)
             puts("cudatraced " CUDATRACE_VERSION);
             return EXIT_SUCCESS;
         case ':':
-            return wrong("%s wants a value", argv[optind - 1]);
+            return wrong("option '%s' requires a value", argv[optind - 1]);
         case '?':
             return wrong("unknown option %s", argv[optind - 1]);
         default:
@@ -372,19 +378,19 @@ int main(int argc, char **argv)
     options.leave_when_unused = leaves;
     options.system = system;
     if (files && optind == argc)
-        return wrong("--%s wants a file", files->name);
+        return wrong("--%s requires a file", files->name);
     if (!files && optind < argc)
         return wrong("unexpected argument '%s'", argv[optind]);
     if (!ct_session_valid(options.session))
-        return wrong("--session '%s': wants 1 to 48 letters, digits, '-' or '_'", options.session);
+        return wrong("invalid session name '%s': use 1 to 48 letters, digits, '-' or '_'", options.session);
     if (options.system && options.leave_when_unused)
-        return wrong("--system%s: it stays until it is stopped, and --auto leaves", "");
+        return wrong("--system and --auto contradict each other%s", "");
     if (options.system && ct_real_euid() != 0) {
-        fputs("cudatraced: --system: only root can collect for all users\n", stderr);
+        fputs("cudatraced: --system requires root\n", stderr);
         return EXIT_FAILURE;
     }
     if (!*database)
-        return wrong("--db wants a file name%s", "");
+        return wrong("invalid value '%s' for --db: expected a file name", database);
 
     ct_database_share(&readers);
     options.readers = readers.group;
@@ -404,7 +410,7 @@ int main(int argc, char **argv)
     }
     char record_path[4096];
     if (record && !*record)
-        return wrong("--record wants a file name%s", "");
+        return wrong("invalid value '%s' for --record: expected a file name", record);
     if (record && (why = absolute(record, record_path, sizeof(record_path))) != NULL)
         return refuse("--record", record, why);
     options.record = record ? record_path : NULL;
@@ -415,7 +421,7 @@ int main(int argc, char **argv)
     snprintf(log_path, sizeof(log_path), "%s.log", path);
     if (!options.foreground && ct_private_own(log_path, &CT_PRIVATE, message, sizeof(message)) != 0) {
         char text[sizeof(message) + 64];
-        snprintf(text, sizeof(text), "the log %s: name another --db, or remove it", message);
+        snprintf(text, sizeof(text), "the log %s: choose another --db, or remove it", message);
         say(text);
         return EXIT_FAILURE;
     }

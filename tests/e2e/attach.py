@@ -441,7 +441,7 @@ def refused(s):
     p = Program(s, "calls", 3)
     thread = next(int(name) for name in os.listdir(f"/proc/{p.pid}/task") if int(name) != p.pid)
     says(f"is a thread of process {p.pid}", thread)
-    says("is no process number", "5x", status=2)
+    says("invalid process ID", "5x", status=2)
     zombie = subprocess.Popen(["true"])
     os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
     says("a zombie", zombie.pid)

@@ -15,21 +15,21 @@ with Session() as s:
     refuses(2, CUDATRACE, "frobnicate", says="unknown command 'frobnicate'")
     for command in ("run", "sql", "report", "flush", "status", "stop", "doctor", "gc"):
         refuses(2, CUDATRACE, command, "--frobnicate", says="--frobnicate")
-        refuses(2, CUDATRACE, command, "--session", "a/b", "x", says="session 'a/b'")
-        refuses(2, CUDATRACE, command, "--session", says="wants a value")
+        refuses(2, CUDATRACE, command, "--session", "a/b", "x", says="invalid session name 'a/b'")
+        refuses(2, CUDATRACE, command, "--session", says="option '--session' requires a value")
         check("Usage: cudatrace " + command in s.run(CUDATRACE, command, "--help", preload=False).stdout, "help")
     refuses(2, CUDATRACE, "run", says="no command")
     refuses(2, CUDATRACE, "run", "--", says="no command")
-    refuses(2, CUDATRACE, "run", "--session", s.name, "--db", s.db, "--ring", "0", "--", "true", says="--ring 0")
-    refuses(2, CUDATRACE, "run", "--session", s.name, "--db", s.db, "--keep", "soon", "--", "true", says="--keep soon")
+    refuses(2, CUDATRACE, "run", "--session", s.name, "--db", s.db, "--ring", "0", "--", "true", says="invalid value '0' for --ring")
+    refuses(2, CUDATRACE, "run", "--session", s.name, "--db", s.db, "--keep", "soon", "--", "true", says="invalid value 'soon' for --keep")
     for command in ("sql", "stop"):
         refuses(2, CUDATRACE, command, "-xy", "SELECT 1", says=f"{command}: unknown option -x ")
         refuses(2, CUDATRACE, command, "--db=x.db", "-xy", says=f"{command}: unknown option -x ")
     refuses(2, CUDATRACE, "gc", "--db", s.db, says="unknown option --db")
     refuses(1, CUDATRACE, "sql", "--db", "/etc/passwd/x", "SELECT 1", says="no trace at '/etc/passwd/x', Not a directory")
-    refuses(2, CUDATRACE, "sql", says="wants one query")
-    refuses(2, CUDATRACE, "sql", "--format", "xml", "SELECT 1", says="--format xml")
-    refuses(2, CUDATRACE, "report", "--pid", "many", says="--pid many")
+    refuses(2, CUDATRACE, "sql", says="specify one query")
+    refuses(2, CUDATRACE, "sql", "--format", "xml", "SELECT 1", says="invalid value 'xml' for --format")
+    refuses(2, CUDATRACE, "report", "--pid", "many", says="invalid value 'many' for --pid")
     refuses(2, CUDATRACE, "report", "nosuch", says="no section 'nosuch'")
     refuses(1, CUDATRACE, "sql", "--db", s.dir / "none.db", "SELECT 1", says="no trace at")
     refuses(1, CUDATRACE, "report", "--db", s.dir, says=f"cannot read '{s.dir}': it is a directory")
@@ -41,7 +41,7 @@ with Session() as s:
     for size in ("0", "-1", "65", "63K", "3M", "2G", "huge", ""):
         refuses(2, DAEMON, *here, "--ring", size, says="--ring")
     for duration in ("0s", "5", "5x", "-5m", "1.5h", "5mm", " 5m", "4000d", "99999999999999999999s", ""):
-        refuses(2, DAEMON, *here, "--keep", duration, says=f"--keep {duration}: wants a duration")
+        refuses(2, DAEMON, *here, "--keep", duration, says=f"invalid value '{duration}' for --keep: expected a duration")
     for clock in ("sundial", "count", ""):
         refuses(2, DAEMON, *here, "--clock", clock, says="--clock")
     for level in ("loud", "warn", ""):
@@ -50,7 +50,7 @@ with Session() as s:
     refuses(2, DAEMON, *here, "--frobnicate", says="--frobnicate")
     refuses(2, DAEMON, *here, "surplus", says="'surplus'")
     refuses(2, DAEMON, "--db", s.db, "--session", "a/b", says="'a/b'")
-    refuses(2, DAEMON, "--db", s.db, "--session", "", says="--session")
+    refuses(2, DAEMON, "--db", s.db, "--session", "", says="invalid session name ''")
     refuses(2, DAEMON, "--session", s.name, "--db", "", says="--db")
     refuses(1, DAEMON, "--session", s.name, "--db", "/nowhere/trace.db", says="/nowhere/trace.db")
     refuses(1, DAEMON, "--session", s.name, "--db", s.dir, says="is a directory")
@@ -83,7 +83,7 @@ with Session() as s:
         for command in (["sql", "--db", s.db, "SELECT 1"], ["report", "--db", s.db], ["status", "--session", s.name], ["gc", "--dry-run"],
                         ["--help"], ["--version"], ["help", "sql"]):
             done = s.run(CUDATRACE, *command, preload=False, status=1, stdout=full)
-            check("standard output cannot be written: No space left" in done.stderr, command, done.stderr)
+            check("cannot write standard output: No space left" in done.stderr, command, done.stderr)
     folder = os.open(s.dir, os.O_RDONLY)
     refuses(1, CUDATRACE, "sql", "--db", s.db, "-", says="cannot read the query: Is a directory", stdin=folder)
     os.close(folder)

@@ -64,7 +64,7 @@ with Session() as s:
     gone = s.dir / "gone"
     script = f"mkdir {gone} && cd {gone} && rmdir {gone} && exec {CUDATRACE} run --session {s.name} -- true"
     done = s.run("sh", "-c", script, preload=False, status=2)
-    check("--db trace.db: the current folder is deleted: change to another one" in done.stderr, done.stderr)
+    check("--db trace.db: the current directory was deleted: change to another one" in done.stderr, done.stderr)
 
     # A full disk at start is reported, and nothing is left.
     mount = s.dir / "full"
@@ -142,7 +142,7 @@ with Session() as s:
     check(s.rows("SELECT * FROM calls", db=plain), "calls")
     check(not is_plain(s.db), "a killed daemon left a plain file")
     part = s.run(CUDATRACE, "export", "--db", s.db, "--format", "sqlite", "--output", plain, "--from", "0", preload=False, status=2)
-    check("is all of the trace" in part.stderr, part.stderr)
+    check("exports the whole trace" in part.stderr, part.stderr)
     s.start_daemon()
     s.stop_daemon()
     check(is_plain(s.db), "the next daemon leaves a log")

@@ -54,7 +54,7 @@ with Session() as s, Session() as other:
         equal(row_of(rows, function="cuCtxSynchronize")["calls_a"], 0, "calls of a function that a does not have")
         equal(row_of(rows, function="cuMemcpyDtoH_v2")["calls_b"], 0, "calls of a function that b does not have")
 
-    for arguments, status, says in (((), 2, "wants two traces"), ((s.db,), 2, "wants two traces"),
+    for arguments, status, says in (((), 2, "specify two traces"), ((s.db,), 2, "specify two traces"),
                                     ((s.db, s.dir / "none.db"), 1, "no trace at"), ((s.db, other.db, "nosuch"), 2, "no section 'nosuch'"),
                                     (("--db", s.db, other.db, s.db), 2, "unknown option --db"), ((s.db, __file__), 1, "cannot read")):
         done = s.run(CUDATRACE, "diff", *arguments, preload=False, status=status)

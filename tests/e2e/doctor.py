@@ -127,7 +127,7 @@ with Session() as s:  # the machine, without a daemon
     # Wrong usage, and processes and programs that doctor cannot read.
     refuses(s, 2, "--", text="no command behind --")
     refuses(s, 2, "12", "13", text="one process at a time")
-    refuses(s, 2, "0", text="no process number")
+    refuses(s, 2, "0", text="invalid process ID")
     refuses(s, 2, "--frobnicate", text="unknown option")
     refuses(s, 1, "999999999", text="no process 999999999")
     refuses(s, 1, "--", "no-such-program", text="no such program")

@@ -163,12 +163,12 @@ with Session() as s:
 
     # A failed export leaves no file. The error names a wrong format or moment.
     for options, status, says in ((("--output", s.dir / "none" / "x"), 1, "cannot write"), (("--output", "/dev/full/x"), 1, "cannot write"),
-                                  (("--from", "soon"), 2, "--from soon"), (("--from", "5", "--to", "4"), 2, "ends before it begins"),
-                                  (("--layers", "gpu"), 2, "--layers gpu"), (("--calls", "cu Mem"), 2, "--calls cu Mem"), (("--pid", "x"), 2, "--pid x"),
+                                  (("--from", "soon"), 2, "'soon' for --from"), (("--from", "5", "--to", "4"), 2, "ends before it begins"),
+                                  (("--layers", "gpu"), 2, "'gpu' for --layers"), (("--calls", "cu Mem"), 2, "'cu Mem' for --calls"), (("--pid", "x"), 2, "'x' for --pid"),
                                   (("more",), 2, "unknown argument 'more'")):
         done = export(s, "jsonl", *options, status=status)
         check(says in done.stderr, options, done.stderr)
-    equal(export(s, "xml", status=2).stderr.count("--format xml"), 1, "what is said of an unknown format")
+    equal(export(s, "xml", status=2).stderr.count("invalid value 'xml' for --format"), 1, "what is said of an unknown format")
     with open("/dev/full", "w") as full:
         done = s.run(CUDATRACE, "export", "--db", s.db, preload=False, status=1, stdout=full)
         check("cannot write standard output: No space left on device" in done.stderr, done.stderr)

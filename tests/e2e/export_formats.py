@@ -241,7 +241,7 @@ with Session() as s:
         check_perfetto(s, "layer = 'driver'", ("--layers", "driver"))
     check_nsys(s)
     done = s.run(CUDATRACE, "export", "--db", s.db, "--format", "nsys", preload=False, status=2)
-    check("wants --output" in done.stderr, "without --output", done.stderr)
+    check("use --output FILE" in done.stderr, "without --output", done.stderr)
 
 # Ranges that cross each other, of several threads, with names of all kinds, and several processes.
 with Session() as s:

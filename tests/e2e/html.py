@@ -207,5 +207,5 @@ with Session() as s:
             b.show(s.dir / "empty.html")
             equal((b.errors(), b.run("return document.getElementById('problem').hidden")), ([], True), "an empty page")
     for options, status, says in ((("--output", s.dir / "none" / "x.html"), 1, "html: cannot write"), (("--format", "csv"), 2, "--format"),
-                                  (("--pid", "x"), 2, "html: --pid x"), (("more",), 2, "see cudatrace html --help")):
+                                  (("--pid", "x"), 2, "html: invalid value 'x' for --pid"), (("more",), 2, "see cudatrace html --help")):
         check(says in (done := s.cudatrace("html", *options, status=status)).stderr, options, done.stderr)

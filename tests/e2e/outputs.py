@@ -210,7 +210,7 @@ def refused(p):
         listener.bind(str(p.folder / "socket"))
         with unchanged(p.folder / "socket"):
             p.write("socket", status=1, says="it is a socket")
-    p.write("", status=2, says="--output '': wants a file name")
+    p.write("", status=2, says="invalid value '' for --output: expected a file name")
     with open(os.devnull, "rb") as reading:
         p.write("/dev/fd/0", status=1, says="Bad file descriptor", stdin=reading)
     p.write("/dev/fd/77", status=1, says="cannot write '/dev/fd/77'")

@@ -335,14 +335,14 @@ def closed_files(s):
 
 
 def wrong(s):
-    equal(s.run(PROBE, preload=False, status=2).stderr, "cudatrace: probe: wants either --pid PID or --all (see cudatrace probe --help)\n", "no process")
+    equal(s.run(PROBE, preload=False, status=2).stderr, "cudatrace: probe: specify either --pid PID or --all (see cudatrace probe --help)\n", "no process")
     p = Program(s, "steps")
     probe = Probe(s, "--pid", p.pid)
     said = s.run(PROBE, "--session", s.name, "--pid", p.pid, preload=False, status=1).stderr
     check("has a probe already" in said, said)
     thread = max(int(task.name) for task in pathlib.Path(f"/proc/{p.pid}/task").iterdir())
     equal(s.run(PROBE, "--pid", thread, preload=False, status=1).stderr,
-          f"cudatrace: probe: {thread} is a thread of process {p.pid}: name that one\n", "a thread")
+          f"cudatrace: probe: {thread} is a thread of process {p.pid}: use --pid with the process\n", "a thread")
     os.kill(p.pid, signal.SIGKILL)  # it stays a zombie
     probe.end(number=None)
     hooked = s.start(*[WORKLOADS / "attached", "--do", "read", 1], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

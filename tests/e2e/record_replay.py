@@ -118,7 +118,7 @@ def check_bad_input(s, data):
     with fifo(s.dir, "a.fifo") as path:
         check("not a regular file" in replay("--replay", path, "--db", db, status=1), "a FIFO is read")
     check("cannot read" in replay("--replay", s.dir / "nothing", "--db", db, status=1), "a file that is not there is read")
-    equal(replay("--replay", status=2).count("wants a file"), 1, "sentences")
+    equal(replay("--replay", status=2).count("requires a file"), 1, "sentences")
 
 
 def check_outputs(s):

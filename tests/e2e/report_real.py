@@ -64,7 +64,7 @@ with Session() as s:
         old.executescript("DROP VIEW totals; ALTER TABLE site RENAME COLUMN depth TO level; PRAGMA user_version = 3;")
     for command in ("top", "--once"), ("timeline",), ("export",), ("html", "--output", s.dir / "older.html"):
         done = s.run(CUDATRACE, command[0], "--db", s.db, *command[1:], preload=False, status=1)
-        check(done.stderr.count("\n") == 1 and "the trace was written by an older cudatrace (schema 3, this wants" in done.stderr, command, done.stderr)
+        check(done.stderr.count("\n") == 1 and "the trace was written by an older cudatrace (schema 3, this one reads" in done.stderr, command, done.stderr)
 
 # A trace that is being written: all sections are of the same moment.
 with Session() as s:
@@ -101,7 +101,7 @@ with Session() as s:
     s.daemon.wait()
     for options, status, says in ((("--from", "1h"), 1, "report: no call there: the trace lasts"),
                                   (("--from", "5", "--to", "4"), 2, "ends before it begins"),
-                                  (("--to", "soon"), 2, "--to soon: wants seconds"),
+                                  (("--to", "soon"), 2, "invalid value 'soon' for --to: expected seconds"),
                                   (("--pid", "1"), 1, "no process 1")):
         done = s.run(CUDATRACE, "report", "--db", s.db, *options, preload=False, status=status)
         check(says in done.stderr, options, done.stderr)

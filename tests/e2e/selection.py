@@ -105,10 +105,10 @@ with Session() as s:
     s.check_identity(killed=1)
 
 with Session() as s:
-    for options, says in ((("--layers", "kernel"), "the layers are driver"), (("--layers", ""), "the layers are driver"),
+    for options, says in ((("--layers", "kernel"), "expected driver"), (("--layers", ""), "expected driver"),
                           (("--sample", "0"), "a number from 1"), (("--sample", "x"), "a number from 1"),
-                          (("--calls", "cu Mem"), "patterns are names"), (("--calls", "a,,b"), "patterns are names"),
-                          (("--calls", "x" * 2000), "letters at most")):
+                          (("--calls", "cu Mem"), "expected names"), (("--calls", "a,,b"), "expected names"),
+                          (("--calls", "x" * 2000), "at most 1023 characters")):
         for command in (("run", *options, "--", "true"), ("set", *options)):
             said = s.cudatrace(*command, status=2).stderr
             check(says in said and command[0] + ": " in said, command, "said", said)

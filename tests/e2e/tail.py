@@ -192,9 +192,9 @@ with Session() as s:
     check(all(re.search(r"^\S+ \d+/\d+ ", line) for line in lines), "threads", lines)
 
     # Wrong usage.
-    for options, status, said in ((("--last", 3, "--from", 1), 2, "give one of them"), (("-f", "xml"), 2, "wants text or json"),
-                                  (("--color", "sometimes"), 2, "wants auto, always or never"), (("--min", "long"), 2, "--min long: wants a duration"),
-                                  (("-n",), 2, "wants a value"), (("-x",), 2, "unknown option -x"), (("more",), 2, "unknown argument"),
+    for options, status, said in ((("--last", 3, "--from", 1), 2, "give one of them"), (("-f", "xml"), 2, "expected text or json"),
+                                  (("--color", "sometimes"), 2, "expected auto, always or never"), (("--min", "long"), 2, "invalid value 'long' for --min: expected a duration"),
+                                  (("-n",), 2, "option '-n' requires a value"), (("-x",), 2, "unknown option -x"), (("more",), 2, "unknown argument"),
                                   ((), 1, "no daemon writes")):
         lines, errors = Tail(s, *options, where=("--db", s.db)).end(status)
         check(said in errors and errors.count("\n") == 1 and not lines, options, errors)

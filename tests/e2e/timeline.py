@@ -80,10 +80,10 @@ with Session() as s:
     longest, took = s.rows("SELECT call_id, duration_ns FROM calls WHERE name = 'cuModuleLoadData' ORDER BY 2 DESC LIMIT 1")[0]
     letters = rows_of(timeline(s, "--around", longest).stdout)[child.pid]
     equal(set(letters[len(letters) // 3 + 1:2 * len(letters) // 3 - 1]), {"O"}, "a call and what is around it")
-    for options, status, says in ((("--around", "1"), 1, "wants the call_id"), (("--around", "x"), 2, "wants the call_id"),
+    for options, status, says in ((("--around", "1"), 1, "expected the call_id"), (("--around", "x"), 2, "expected the call_id"),
                                   (("--around", longest, "--from", "1"), 2, "--around is a window"), (("--from", "1h"), 1, "no call there: the trace lasts"),
-                                  (("--from", "1h", "--to", "2h"), 1, "no call there"), (("--width", "10"), 2, "wants 40 to"),
-                                  (("--color", "red"), 2, "--color red"), (("--pid", "1"), 1, "no call there"), (("x",), 2, "unknown argument")):
+                                  (("--from", "1h", "--to", "2h"), 1, "no call there"), (("--width", "10"), 2, "expected 40 to"),
+                                  (("--color", "red"), 2, "invalid value 'red' for --color"), (("--pid", "1"), 1, "no call there"), (("x",), 2, "unknown argument")):
         done = timeline(s, *options, status=status)
         check(says in done.stderr, options, done.stderr)
         equal(done.stdout, "", options)

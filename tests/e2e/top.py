@@ -156,9 +156,9 @@ with Session() as s:
     equal([m["processes"] for m in moments(s, where=at, count=3)], [[row]] * 3, "what nobody writes, again")
     done = s.run(CUDATRACE, "top", *at, "--once", preload=False)
     check(done.stdout.splitlines()[2].split()[0] == str(row["pid"]) and done.stderr == "", "as a table", done.stdout, done.stderr)
-    for options, status, says in ((("--sort", "time"), 2, "--sort time: there are pid, calls/s"), (("--interval", "0"), 2, "--interval 0"),
-                                  (("--interval", "soon"), 2, "--interval soon"), (("--count", "0"), 2, "--count 0"), (("--pid", "x"), 2, "--pid x"),
-                                  (("--pid", row["pid"] + 1), 1, f"has no process {row['pid'] + 1}"), (("--threads",), 2, "--threads wants --pid"),
+    for options, status, says in ((("--sort", "time"), 2, "invalid value 'time' for --sort: expected one of pid, calls/s"), (("--interval", "0"), 2, "'0' for --interval"),
+                                  (("--interval", "soon"), 2, "'soon' for --interval"), (("--count", "0"), 2, "'0' for --count"), (("--pid", "x"), 2, "'x' for --pid"),
+                                  (("--pid", row["pid"] + 1), 1, f"has no process {row['pid'] + 1}"), (("--threads",), 2, "--threads requires --pid"),
                                   (("more",), 2, "unknown argument 'more'"), (("--find", "nothing such"), 0, "no row with 'nothing such'")):
         done = s.run(CUDATRACE, "top", *at, "--once", *options, preload=False, status=status)
         check(says in done.stderr, options, done.stderr)

@@ -242,7 +242,7 @@ def nothing_is_given_away(u):
                 check(says in done.stderr, command, done.stderr)
         equal(s.daemon.poll(), None, "the daemon")
     # Other kinds of misuse.
-    check("only root" in u.run(BOB, u.daemon, "--system", "--session", s.name + "b", status=1).stderr, "--system by a user")
+    check("--system requires root" in u.run(BOB, u.daemon, "--system", "--session", s.name + "b", status=1).stderr, "--system by a user")
     u.run(0, u.daemon, "--system", "--auto", "--session", s.name + "b", status=2)
     u.run(0, u.daemon, "--group", "no-such-group", "--session", s.name + "b", status=2)
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CT_DURATION_WRONG "wants a duration from 1s to 3653d, as 30s, 10m or 24h"
+#define CT_DURATION_WRONG "expected a duration from 1s to 3653d, such as 30s, 10m or 24h"
 
 /* Stores nanoseconds in a uint64_t. */
 static inline bool ct_take_duration(const struct ct_option *option, const char *value)

@@ -35,7 +35,7 @@ bool ct_take_choice(const struct ct_option *option, const char *value)
     return false;
 }
 
-/* Formats "a|b|c" as "wants a, b or c". */
+/* Formats "a|b|c" as "expected a, b or c". */
 static int fail_choice(const char *command, const struct ct_option *option, const char *value)
 {
     char list[256];
@@ -46,7 +46,8 @@ static int fail_choice(const char *command, const struct ct_option *option, cons
         n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%.*s", before, (int)length, at);
         at += length;
     }
-    return ct_fail(EXIT_USAGE, "%s: --%s %s: wants %s", command, option->name, value, list);
+    return ct_fail(EXIT_USAGE, "%s: invalid value '%s' for --%s: expected %s", command, value, option->name,
+                   list);
 }
 
 static int take(const char *command, const struct ct_option *option, const char *value)
@@ -60,10 +61,9 @@ static int take(const char *command, const struct ct_option *option, const char 
         *(const char **)option->to = value;
     if (taken)
         return CT_GO_ON;
-    value = *value ? value : "''";
-    return option->choices
-               ? fail_choice(command, option, value)
-               : ct_fail(EXIT_USAGE, "%s: --%s %s: %s", command, option->name, value, option->wrong);
+    return option->choices ? fail_choice(command, option, value)
+                           : ct_fail(EXIT_USAGE, "%s: invalid value '%s' for --%s: %s", command, value,
+                                     option->name, option->wrong);
 }
 
 /* ---- help ---- */
@@ -157,7 +157,7 @@ int ct_options_parse(int argc, char **argv, const struct ct_usage *usage, int *f
         if (option == 'h')
             return print_help(argv[0], usage);
         if (option == ':')
-            return ct_fail(EXIT_USAGE, "%s: %s wants a value (see cudatrace %s --help)", argv[0],
+            return ct_fail(EXIT_USAGE, "%s: option '%s' requires a value (see cudatrace %s --help)", argv[0],
                            argv[optind - 1], argv[0]);
         if (option == '?')
             return fail_unknown(argv);

@@ -14,7 +14,7 @@ struct ct_option {
     void *to; /* the variable to set: a bool, or with a value a const char *, unless `take` says otherwise */
     /* Sets it. Returns false if the value is not valid. NULL accepts any text. */
     bool (*take)(const struct ct_option *option, const char *value);
-    const char *wrong; /* a clause about such a value: "wants a process number" */
+    const char *wrong; /* what is valid: "expected a process ID" */
     /* Parameters for `take`: */
     const char *choices; /* ct_take_choice(): "text|csv" */
     int64_t least, most; /* ct_take_number() */
@@ -30,8 +30,8 @@ bool ct_take_choice(const struct ct_option *option, const char *value);
 
 #define CT_OPTION_PID(to_)                                                                                   \
     {                                                                                                        \
-        .name = "pid", .value = "PID", .help = "of this process alone (default: all)", .to = to_,            \
-        .take = ct_take_number, .wrong = "wants a process number", .least = 1, .most = INT32_MAX             \
+        .name = "pid", .value = "PID", .help = "only this process (default: all)", .to = to_,                \
+        .take = ct_take_number, .wrong = "expected a process ID", .least = 1, .most = INT32_MAX              \
     }
 
 struct ct_usage {

@@ -41,7 +41,7 @@ static bool is_library(const char *path)
         ct_elf_close(&elf);
     if (is_native)
         return true;
-    return ct_fail(false, "probe: --library %s: it is no library for this processor%s%s", path,
+    return ct_fail(false, "probe: --library %s: not a library for this processor%s%s", path,
                    error && error != -ENOEXEC ? ": " : "",
                    error && error != -ENOEXEC ? strerror(-error) : "");
 }
@@ -64,12 +64,13 @@ static int check_process(pid_t pid)
 {
     char status[4096];
     if (kill(pid, 0) != 0 && errno == ESRCH)
-        return ct_fail(EXIT_FAILURE, "probe: there is no process %d", (int)pid);
+        return ct_fail(EXIT_FAILURE, "probe: no such process: %d", (int)pid);
     const char *line =
         ct_proc_read(pid, "status", status, sizeof(status)) == 0 ? strstr(status, "\nTgid:") : NULL;
     const int process = line ? atoi(line + strlen("\nTgid:")) : 0;
     if (process > 0 && process != pid)
-        return ct_fail(EXIT_FAILURE, "probe: %d is a thread of process %d: name that one", (int)pid, process);
+        return ct_fail(EXIT_FAILURE, "probe: %d is a thread of process %d: use --pid with the process",
+                       (int)pid, process);
     return CT_GO_ON;
 }
 
@@ -82,7 +83,7 @@ static int check(struct ct_probe_options *options)
         options->session = CT_SESSION_DEFAULT;
     if (!ct_session_valid(options->session))
         return ct_fail(EXIT_USAGE,
-                       "probe: '%s' is no name of a session: it may contain letters, digits, . _ and -",
+                       "probe: invalid session name '%s': use 1 to 48 letters, digits, '-' or '_'",
                        options->session);
     const int settled = options->shm_dir ? settle_shm_dir(options) : CT_GO_ON;
     if (settled != CT_GO_ON)
@@ -92,7 +93,7 @@ static int check(struct ct_probe_options *options)
             return EXIT_USAGE;
     }
     if ((options->pids == 0) == !options->all)
-        return ct_fail(EXIT_USAGE, "probe: wants either --pid PID or --all (see cudatrace probe --help)");
+        return ct_fail(EXIT_USAGE, "probe: specify either --pid PID or --all (see cudatrace probe --help)");
     for (size_t i = 0; i < options->pids; i++) {
         const int status = check_process(options->pid[i]);
         if (status != CT_GO_ON)
@@ -106,25 +107,25 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
     *options = (struct ct_probe_options){ .selecting.selection = ct_selection_everything() };
     const struct ct_option table[] = {
         { "pid", "PID", "this process; may be repeated", options, .take = take_pid,
-          .wrong = "wants the number of a process, and may be repeated 256 times" },
+          .wrong = "expected a process ID; at most 256 are possible" },
         { "all", NULL, "every process, also those that start later", &options->all },
         { "library", "FILE",
-          "a copy of libcuda.so that processes may load later, from an unusual place;\n"
+          "a copy of libcuda.so in an unusual place, which processes may load later;\n"
           "may be repeated",
-          options, .take = take_library, .wrong = "may be repeated 16 times" },
+          options, .take = take_library, .wrong = "at most 16 libraries are possible" },
         CT_OPTION_CALLS(&options->selecting,
-                        "probe these functions, by pattern, '!' before those to leave out, the last\n"
-                        "match deciding: 'cuMem*,!cuMemGetInfo*' (default: every function of the driver)"),
-        { "for", "DURATION", "record that long: 30s, 10m or 24h (default: until Ctrl-C)", &options->for_ns,
+                        "probe these functions, by pattern, with '!' before those to exclude; the last\n"
+                        "match decides: 'cuMem*,!cuMemGetInfo*' (default: every function of the driver)"),
+        { "for", "DURATION", "stop after this time: 30s, 10m or 24h (default: at Ctrl-C)", &options->for_ns,
           ct_take_duration, CT_DURATION_WRONG },
         { "session", "NAME", "record into this session (default: $CUDATRACE_SESSION, or default)",
-          &options->session, ct_take_name, "wants a name" },
-        { "shm-dir", "DIR", "the folder of its shared memory (default: $CUDATRACE_SHM_DIR, or /dev/shm)",
-          &options->shm_dir, ct_take_name, "wants a folder" },
+          &options->session, ct_take_name, "expected a name" },
+        { "shm-dir", "DIR", "the directory of its shared memory (default: $CUDATRACE_SHM_DIR, or /dev/shm)",
+          &options->shm_dir, ct_take_name, "expected a directory" },
         { "method", "METHOD",
-          "how probes are attached: session (Linux 6.13), multi (6.6) or event; if the\n"
-          "kernel lacks one, the next is tried (default: session)",
-          &options->method, ct_take_choice, "wants session, multi or event",
+          "how to attach probes: session (Linux 6.13), multi (6.6) or event; if the kernel\n"
+          "lacks one, the next is tried (default: session)",
+          &options->method, ct_take_choice, "expected session, multi or event",
           .choices = "session|multi|event" },
         { "verbose", NULL, "print the method, its cost per call, and the time to attach", &options->verbose },
         { 0 }

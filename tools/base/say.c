@@ -43,7 +43,7 @@ int ct_written(int status)
     if (ct_flush_output())
         return status;
     if (!reader_is_gone())
-        ct_fail(EXIT_FAILURE, "standard output cannot be written%s%s", output_error ? ": " : "",
+        ct_fail(EXIT_FAILURE, "cannot write standard output%s%s", output_error ? ": " : "",
                 output_error ? strerror(output_error) : "");
     return status == EXIT_SUCCESS ? EXIT_FAILURE : status;
 }

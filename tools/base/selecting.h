@@ -19,26 +19,25 @@ bool ct_take_sample(const struct ct_option *option, const char *value);
 #define CT_OPTION_LAYERS(selecting_, help_)                                                                  \
     {                                                                                                        \
         "layers", "LIST", help_, selecting_, ct_take_layers,                                                 \
-            "the layers are driver, runtime, ioctl and nvtx, separated by commas, or all"                    \
+            "expected driver, runtime, ioctl, nvtx, separated by commas, or all"                             \
     }
 #define CT_OPTION_CALLS(selecting_, help_)                                                                   \
     {                                                                                                        \
         "calls", "LIST", help_, selecting_, ct_take_calls,                                                   \
-            "patterns are names with * and ?, separated by commas, ! before those to leave out, 1023 "       \
-            "letters at "                                                                                    \
-            "most"                                                                                           \
+            "expected names with * and ?, separated by commas, ! before those to exclude, at most 1023 "     \
+            "characters"                                                                                     \
     }
-static_assert(CT_SELECTION_CALLS_BYTES == 1024 && CT_SAMPLE_MAX == 1000000000, "what the sentences say");
+static_assert(CT_SELECTION_CALLS_BYTES == 1024 && CT_SAMPLE_MAX == 1000000000, "stated in the messages");
 
 /* The options of commands that choose which calls are recorded. */
 #define CT_OPTIONS_OF_RECORDING(selecting_)                                                                  \
     CT_OPTION_LAYERS(selecting_, "record these layers: driver, runtime, ioctl, nvtx, or all"),               \
-        CT_OPTION_CALLS(selecting_, "record driver and runtime functions by pattern, '!' before those to\n"  \
-                                    "leave out, the last match deciding: 'cuMem*,!cuMemGetInfo*'; '*' is "   \
-                                    "all"),                                                                  \
+        CT_OPTION_CALLS(selecting_,                                                                          \
+                        "record driver and runtime functions by pattern, with '!' before\n"                  \
+                        "those to exclude; the last match decides: 'cuMem*,!cuMemGetInfo*'; '*' is all"),    \
     {                                                                                                        \
-        .name = "sample", .value = "N", .help = "record one of N outermost calls with all that it calls",    \
-        .to = selecting_, .take = ct_take_sample, .wrong = "wants a number from 1 (all) to 1000000000"       \
+        .name = "sample", .value = "N", .help = "record 1 in N outermost calls, with the calls inside it",   \
+        .to = selecting_, .take = ct_take_sample, .wrong = "expected a number from 1 (all) to 1000000000"    \
     }
 
 #endif

@@ -69,8 +69,10 @@ static int take_around(struct timeline *timeline)
     const int64_t start_ns =
         ct_ask_number(timeline->connection, "SELECT start_ns FROM calls WHERE call_id = ?1", id, -1);
     if (!is_number || start_ns < 0)
-        return ct_fail(is_number ? EXIT_FAILURE : EXIT_USAGE,
-                       "timeline: --around %s: wants the call_id of a call of the trace", timeline->around);
+        return ct_fail(
+            is_number ? EXIT_FAILURE : EXIT_USAGE,
+            "timeline: invalid value '%s' for --around: expected the call_id of a call in the trace",
+            timeline->around);
     int64_t more_ns = (timeline->extent.end_ns - timeline->extent.begin_ns) / 2000;
     more_ns = more_ns > id - start_ns ? more_ns : id - start_ns;
     timeline->from_ns = start_ns - more_ns;
@@ -441,7 +443,7 @@ static int timeline(int argc, char **argv)
         CT_OPTION_LAYERS(&timeline.scope.only,
                          "of these layers: driver, runtime, ioctl, nvtx, or all (default: driver)"),
         { "width", "N", "columns (default: the terminal's, or 100)", &timeline.width, ct_take_number,
-          "wants 40 to 2000 columns", .least = WIDTH_MIN, .most = WIDTH_MAX },
+          "expected 40 to 2000 columns", .least = WIDTH_MIN, .most = WIDTH_MAX },
         { "color", "WHEN", "auto, always or never (default: auto, on a terminal)", &timeline.colour,
           ct_take_choice, .choices = "auto|always|never" },
         { 0 }

@@ -30,8 +30,8 @@ static int import(int argc, char **argv)
     if (status != CT_GO_ON)
         return status;
     if (first == argc)
-        return ct_fail(EXIT_USAGE, "import: wants a recording, JSON lines, or a trace of Chrome's form (see "
-                                   "cudatrace import --help)");
+        return ct_fail(EXIT_USAGE, "import: no file given: specify recordings, JSON lines or Chrome traces "
+                                   "(see cudatrace import --help)");
     enum { COMMON = 5 };
     char path[PATH_MAX];
     const char **command = calloc((size_t)(argc - first) + COMMON + 1, sizeof(*command));

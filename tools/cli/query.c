@@ -50,7 +50,7 @@ static int sql(int argc, char **argv)
     if (status != CT_GO_ON)
         return status;
     if (first + 1 != argc)
-        return ct_fail(EXIT_USAGE, "sql: wants one query (see cudatrace sql --help)");
+        return ct_fail(EXIT_USAGE, "sql: specify one query (see cudatrace sql --help)");
     sqlite3 *connection = ct_meant_trace_open(&where, NULL);
     if (!connection)
         return EXIT_FAILURE;

@@ -27,11 +27,10 @@ static int settle_shm_dir(const char *command, struct ct_where *where)
     if ((size_t)n < sizeof(where->shm_dir) &&
         ct_session_socket_fits(where->shm_dir, ct_session_uid(), where->session))
         return CT_GO_ON;
-    return ct_fail(
-        EXIT_USAGE,
-        "%s: the path of the directory %s is too long: with the session's name it leaves no address for a "
-        "socket, which has 107 bytes at most; choose a shorter --shm-dir",
-        command, dir);
+    return ct_fail(EXIT_USAGE,
+                   "%s: the path of the directory %s is too long: with the session name, a socket's address "
+                   "exceeds 107 bytes; choose a shorter --shm-dir",
+                   command, dir);
 }
 
 int ct_where_parse(int argc, char **argv, const struct ct_usage *usage, struct ct_where *where, int *first)
@@ -46,8 +45,8 @@ int ct_where_parse(int argc, char **argv, const struct ct_usage *usage, struct c
     if (!where->session)
         where->session = CT_SESSION_DEFAULT;
     if (!ct_session_valid(where->session))
-        return ct_fail(EXIT_USAGE, "%s: session '%s': a name is 1 to %d letters, digits, '-' or '_'", argv[0],
-                       where->session, CT_SESSION_MAX);
+        return ct_fail(EXIT_USAGE, "%s: invalid session name '%s': use 1 to %d letters, digits, '-' or '_'",
+                       argv[0], where->session, CT_SESSION_MAX);
     const int settled = settle_shm_dir(argv[0], where);
     return settled == CT_GO_ON ? ct_options_check_arguments(argc, argv, usage, *first) : settled;
 }

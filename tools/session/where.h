@@ -19,7 +19,7 @@ struct ct_where {
 
 #define CT_OPTION_DB(where_, help_)                                                                          \
     {                                                                                                        \
-        "db", "FILE", help_, &(where_)->database, ct_take_name, "wants a file name"                          \
+        "db", "FILE", help_, &(where_)->database, ct_take_name, "expected a file name"                       \
     }
 #define CT_OPTION_SESSION(where_, help_)                                                                     \
     {                                                                                                        \
@@ -27,8 +27,8 @@ struct ct_where {
     }
 #define CT_OPTION_SHM_DIR(where_)                                                                            \
     {                                                                                                        \
-        "shm-dir", "DIR", "where its shared memory is (default: $CUDATRACE_SHM_DIR, or /dev/shm)",           \
-            &(where_)->shm_dir_option, ct_take_name, "wants a folder"                                        \
+        "shm-dir", "DIR", "the directory of its shared memory (default: $CUDATRACE_SHM_DIR, or /dev/shm)",   \
+            &(where_)->shm_dir_option, ct_take_name, "expected a directory"                                  \
     }
 /* The options of a command that reads a trace. */
 #define CT_OPTIONS_OF_TRACE(where_)                                                                          \

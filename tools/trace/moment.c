@@ -130,8 +130,9 @@ bool ct_moment_take(const char *command, const char *option, const char *text, c
 {
     const enum reading reading = read_moment(text, extent, at_ns);
     if (reading != READ)
-        ct_fail(EXIT_USAGE, "%s: --%s %s: %s", command, option, *text ? text : "''",
-                reading == FAR ? "is too far from the trace to be counted in nanoseconds"
-                               : "wants seconds since the trace began, as 12.5 or 350ms, or see --help");
+        ct_fail(EXIT_USAGE, "%s: invalid value '%s' for --%s: %s", command, text, option,
+                reading == FAR ? "too far from the trace to be counted in nanoseconds"
+                               : "expected seconds since the trace began, such as 12.5 or 350ms (for other "
+                                 "forms see --help)");
     return reading == READ;
 }

@@ -64,7 +64,7 @@ bool ct_trace_why(sqlite3 *connection, int rc, char *why, size_t bytes)
     const int64_t schema = connection ? ct_ask_number(connection, "PRAGMA user_version", 0, -1) : -1;
     const bool is_older = schema >= 0 && schema < CT_SCHEMA_VERSION;
     if (is_older)
-        snprintf(why, bytes, "the trace was written by an older cudatrace (schema %lld, this wants %d)",
+        snprintf(why, bytes, "the trace was written by an older cudatrace (schema %lld, this one reads %d)",
                  (long long)schema, CT_SCHEMA_VERSION);
     else
         snprintf(why, bytes, "%s", said);

@@ -164,7 +164,7 @@ static int check(const struct attach *attach, char **pids)
     int64_t pid;
     for (char **at = pids; *at; at++) {
         if (!ct_number_parse(*at, 1, INT32_MAX, &pid))
-            return ct_fail(EXIT_USAGE, "attach: '%s' is no process number", *at);
+            return ct_fail(EXIT_USAGE, "attach: invalid process ID '%s'", *at);
     }
     if (!*pids && !attach->all && !attach->new)
         return ct_fail(EXIT_USAGE,

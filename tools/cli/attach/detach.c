@@ -92,7 +92,7 @@ static int detach(int argc, char **argv)
         return ct_fail(EXIT_USAGE, "detach: name a process (see cudatrace detach --help)");
     for (int i = first; i < argc; i++) {
         if (!ct_number_parse(argv[i], 1, INT32_MAX, &pid))
-            return ct_fail(EXIT_USAGE, "detach: '%s' is no process number", argv[i]);
+            return ct_fail(EXIT_USAGE, "detach: invalid process ID '%s'", argv[i]);
     }
     struct ct_library library;
     if (!ct_library_read(&library, "detach"))

@@ -50,7 +50,7 @@ static int take_arguments(struct ct_doctor *doctor, char **argument, bool is_com
         if (argument[1])
             return ct_fail(EXIT_USAGE, "doctor: one process at a time (see cudatrace doctor --help)");
         if (!ct_number_parse(argument[0], 1, INT_MAX, &pid))
-            return ct_fail(EXIT_USAGE, "doctor: %s is no process number", argument[0]);
+            return ct_fail(EXIT_USAGE, "doctor: invalid process ID '%s'", argument[0]);
         doctor->patient = ct_patient_create(doctor, (pid_t)pid);
         return doctor->patient ? CT_GO_ON : EXIT_FAILURE;
     }

@@ -188,7 +188,7 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
         { "output", "FILE",
           format ? "where to write; - is standard output (default: trace.html)"
                  : "where to write; - is standard output (default: that)",
-          &options.output, ct_take_name, "wants a file name, or - for standard output" },
+          &options.output, ct_take_name, "expected a file name, or - for standard output" },
         CT_OPTIONS_OF_WINDOW(&options.scope, "what returned from T on, and"),
         CT_OPTION_PID(&options.scope.pid),
         CT_OPTION_LAYERS(&options.scope.only,
@@ -208,11 +208,13 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
     if (!format)
         options.format = formats[options.number];
     if (options.format->is_file && !options.output)
-        return ct_fail(EXIT_USAGE,
-                       "%s: --format %s: is a database, and wants --output FILE, or - for standard output",
-                       options.command, options.format->name);
+        return ct_fail(
+            EXIT_USAGE,
+            "%s: --format %s writes a database: use --output FILE, or --output - for standard output",
+            options.command, options.format->name);
     if (options.format->is_whole && !ct_scope_is_all(&options.scope))
-        return ct_fail(EXIT_USAGE, "%s: --format %s: is all of the trace: no option chooses a part of it",
+        return ct_fail(EXIT_USAGE,
+                       "%s: --format %s exports the whole trace: options that select a part are not possible",
                        options.command, options.format->name);
     return run_export(&options);
 }

@@ -89,7 +89,7 @@ static int diff(int argc, char **argv)
     if (status != CT_GO_ON)
         return status;
     if (argc - first < 2)
-        return ct_fail(EXIT_USAGE, "diff: wants two traces (see cudatrace diff --help)");
+        return ct_fail(EXIT_USAGE, "diff: specify two traces (see cudatrace diff --help)");
     if (!ct_sections_choose("diff", sections, SECTIONS, argc - first - 2, argv + first + 2))
         return EXIT_USAGE;
     return compare(argv + first, format);

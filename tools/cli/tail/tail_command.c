@@ -138,7 +138,7 @@ static int tail(int argc, char **argv)
     const struct ct_option table[] = {
         CT_OPTIONS_OF_TRACE(&options.where),
         { "last", "N", "begin with the last N calls (also -n N; default: with the next call)", &options.last,
-          ct_take_number, "wants a number of calls", .most = INT32_MAX, .letter = 'n' },
+          ct_take_number, "expected a number of calls", .most = INT32_MAX, .letter = 'n' },
         { "from", "T",
           "begin with the calls that returned at T: seconds since the trace began\n"
           "(12.5, 350ms), before its end (-10s), of the day (14:03:02), or @NANOSECONDS",
@@ -151,7 +151,7 @@ static int tail(int argc, char **argv)
                         "out, the last match deciding: 'cuMem*,!cuMemGetInfo*'"),
         { "failed", NULL, "only calls that failed", &follow->is_failed_only },
         { "min", "SPAN", "only calls that took at least so long: 50us, 1.5ms, 2s", &follow->least_ns,
-          ct_take_span, "wants a duration: 50us, 1.5ms, 2s" },
+          ct_take_span, "expected a duration, such as 50us, 1.5ms or 2s" },
         { "threads", NULL, "name the thread in every line", &plan->has_threads },
         { "format", "F", "text, or json: an object a line (also -f F; default: text)", &options.format,
           ct_take_choice, .choices = "text|json", .letter = 'f' },

@@ -144,16 +144,16 @@ static int top(int argc, char **argv)
     const struct ct_option table[] = {
         CT_OPTIONS_OF_TRACE(&top->where),
         { "interval", "S", "seconds between two looks (default: 1)", &top->interval_s, take_interval,
-          "wants seconds, from 0.1 to 3600" },
+          "expected seconds, from 0.1 to 3600" },
         { "sort", "COLUMN", "by this column; -COLUMN turns it round (default: driver_%)", &options.sort },
         { "all", NULL, "processes that have ended, too", &top->all },
         { "find", "TEXT", "what has the text in its command or name, or is the pid", &options.find },
         { "pid", "PID", "the functions of a process, or with --threads its threads", &options.pid,
-          ct_take_number, "wants a process number", .least = 1, .most = INT32_MAX },
+          ct_take_number, "expected a process ID", .least = 1, .most = INT32_MAX },
         { "threads", NULL, "the threads of --pid", &options.threads },
         { "once", NULL, "print once, and leave", &options.once },
         { "count", "N", "print N times, and leave", &options.count, ct_take_number,
-          "wants how many times to print", .least = 1, .most = COUNT_MAX },
+          "expected the number of times to print", .least = 1, .most = COUNT_MAX },
         { "json", NULL, "JSON, an object each time", &options.json },
         CT_OPTION_FORMAT(&options.format),
         { 0 }
@@ -176,7 +176,7 @@ static int top(int argc, char **argv)
     if (status != CT_GO_ON)
         return status;
     if (options.threads && !options.pid)
-        return ct_fail(EXIT_USAGE, "top: --threads wants --pid");
+        return ct_fail(EXIT_USAGE, "top: --threads requires --pid");
     top->is_reversed = options.sort && *options.sort == '-';
     top->sort = options.sort ? options.sort + top->is_reversed : NULL;
     snprintf(top->text, sizeof(top->text), "%s", options.find ? options.find : "");

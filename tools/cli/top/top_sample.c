@@ -213,7 +213,8 @@ static bool is_text(const char *column)
 static int find_column(struct ct_top *top, sqlite3_stmt *rows, const char *name)
 {
     const size_t bytes = sizeof(top->problem);
-    size_t used = (size_t)snprintf(top->problem, bytes, "--sort %s: there are", name);
+    size_t used =
+        (size_t)snprintf(top->problem, bytes, "invalid value '%s' for --sort: expected one of", name);
     for (int c = 0; c < sqlite3_column_count(rows); c++) {
         const char *column = sqlite3_column_name(rows, c);
         if (column && strcmp(column, name) == 0)
