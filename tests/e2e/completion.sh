@@ -115,7 +115,7 @@ for command in sql report diff; do
 done
 same 'cudatrace sql --format=c' csv "$(offered cudatrace sql --format = c)"
 
-sections=$(cudatrace report --help | sed -nE '/^Where/,/^  --/s/^  ([a-z]+) +.*/\1/p' | sorted)
+sections=$(cudatrace report --help | sed -nE '/^Shows where/,/^  --/s/^  ([a-z]+) +.*/\1/p' | sorted)
 same 'cudatrace report' "$sections" "$(offered cudatrace report '')"
 same 'cudatrace report functions' "$sections" "$(offered cudatrace report functions '')"
 for section in $sections; do

@@ -10,11 +10,11 @@
 
 /* --session or --db selects the daemon. Commands other than stop also accept the only daemon there is. */
 #define OPTION_SESSION(where)                                                                                \
-    CT_OPTION_SESSION(where, "that session, and no other (default: $CUDATRACE_SESSION, or as --db says)")
+    CT_OPTION_SESSION(where, "the session (default: $CUDATRACE_SESSION, else as selected by --db)")
 #define OPTION_DB(where, more)                                                                               \
-    CT_OPTION_DB(where, "the session whose daemon writes this database (default: session default;\n"         \
+    CT_OPTION_DB(where, "the session whose daemon writes this database (default: session default,\n"         \
                         "else the one that writes ./trace.db" more ")")
-#define ONLY_ONE "; else the only one that there is"
+#define ONLY_ONE ", else the only session"
 
 static void say_silent(const struct ct_where *where, int fd)
 {
@@ -101,7 +101,7 @@ static int flush(int argc, char **argv)
 {
     struct ct_where where = { 0 };
     const int status =
-        parse(argc, argv, &where, "Returns when all calls that were recorded before are visible to SQL.\n");
+        parse(argc, argv, &where, "Returns when all calls made so far are stored and visible to SQL.\n");
     return status == CT_GO_ON ? ask(&where, "flush", "flush") : status;
 }
 
@@ -116,10 +116,11 @@ static int set(int argc, char **argv)
                                          { 0 } };
     const struct ct_usage usage = {
         .options = options,
-        .about = "Chooses what the processes of a running session record, from now on and in those that\n"
-                 "come: running ones follow within a second, at their next call. What is not named stays\n"
-                 "as it was set last, everything at first. Calls that are left out are counted with their\n"
-                 "time and bytes, as skipped in the view totals.\n",
+        .about =
+            "Selects the calls that a running session records. New processes use it at once, running\n"
+            "ones within a second, at their next call. Options not given keep their last value;\n"
+            "initially everything is recorded. Calls that are not selected are only counted, with their\n"
+            "time and bytes (skipped in the view totals).\n",
         .more = "  cudatrace set --calls '!cuCtxGet*,!cuDevicePrimaryCtxGetState'\n"
                 "  cudatrace set --layers all --calls '*' --sample 1\n",
     };
@@ -141,18 +142,25 @@ static int set(int argc, char **argv)
 static int print_status(int argc, char **argv)
 {
     static const char about[] =
-        "Prints what the session's daemon does, a word and its value on each line: session,\n"
-        "database, the file of it that is being written, how long its write-ahead log is, daemon\n"
-        "(its pid), processes that it follows now and those of them that a probe records\n"
-        "(probed), threads, calls stored since it started, late ones among them, those taken\n"
-        "away again (expired), files with a segment's name that are none (refused), processes\n"
-        "let go because of what they wrote (detached), batches, clock, what processes are to\n"
-        "record (layers, calls, sample: see set),\n"
-        "checkpoints (ok, or why the log cannot be copied into the database, and grows), calls\n"
-        "waiting in shared memory for a database that cannot be written, whether it stays until it\n"
-        "is stopped or while a `cudatrace run` or attach uses it, since when the state\n"
-        "is what it is, and the state (ok, or what is wrong). Of the system's daemon, users but\n"
-        "root are told session, daemon and state.\n";
+        "Prints the state of the session's daemon, a word and its value on each line:\n"
+        "\n"
+        "  session, database, file    its name, its trace, the file of it that is being written\n"
+        "  log                        the size of the write-ahead log\n"
+        "  daemon                     its process ID\n"
+        "  processes, probed, threads those that it follows; the processes that a probe records\n"
+        "  stored, late, expired      calls stored since it started; those that were stored late;\n"
+        "                             those that were deleted again\n"
+        "  refused, detached          files that look like segments and are not; processes whose\n"
+        "                             data was invalid\n"
+        "  batches, clock             batches stored; the clock that calls are timed with\n"
+        "  layers, calls, sample      the selection (see set)\n"
+        "  storing                    a page at a time, or one by one, and why\n"
+        "  checkpoints                ok, or why the log cannot be copied into the database\n"
+        "  waiting                    calls in shared memory while the database cannot be written\n"
+        "  stays                      until it is stopped, or while a run or attach uses it\n"
+        "  since, state               the state (ok, or the problem), and since when\n"
+        "\n"
+        "The system daemon shows users other than root only session, daemon and state.\n";
     struct ct_where where = { 0 };
     const int status = parse(argc, argv, &where, about);
     if (status != CT_GO_ON)
@@ -178,8 +186,8 @@ static int stop(int argc, char **argv)
     };
     const struct ct_usage usage = {
         .options = options,
-        .about = "Stops the session's daemon: it stores what was recorded, lets the traced processes\n"
-                 "go on untraced, and leaves. Returns when it has.\n",
+        .about = "Stops the session's daemon, after it has stored all recorded calls. The traced processes\n"
+                 "continue untraced. Returns when the daemon has ended.\n",
     };
     int first;
     const int status = ct_where_parse(argc, argv, &usage, &where, &first);
@@ -207,12 +215,12 @@ static int stop(int argc, char **argv)
     return answer == CT_ANSWER_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-const struct ct_subcommand ct_subcommand_flush = {
-    "flush", "return when all that was recorded before can be asked for", flush
-};
-const struct ct_subcommand ct_subcommand_set = { "set", "choose what a running session records", set };
-const struct ct_subcommand ct_subcommand_status = { "status", "what the session's daemon does",
+const struct ct_subcommand ct_subcommand_flush = { "flush", "wait until all calls made so far are stored",
+                                                   flush };
+const struct ct_subcommand ct_subcommand_set = { "set", "select the calls that a running session records",
+                                                 set };
+const struct ct_subcommand ct_subcommand_status = { "status", "show the state of the session's daemon",
                                                     print_status };
 const struct ct_subcommand ct_subcommand_stop = {
-    "stop", "stop the session's daemon, which stores what was recorded first", stop
+    "stop", "stop the session's daemon, after it has stored all recorded calls", stop
 };

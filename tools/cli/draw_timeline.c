@@ -439,19 +439,19 @@ static int timeline(int argc, char **argv)
         CT_OPTIONS_OF_TRACE(&where),
         CT_OPTION_PID(&timeline.scope.pid),
         CT_OPTIONS_OF_WINDOW(&timeline.scope, "from T on, and"),
-        { "around", "CALL", "a call, by its call_id, and a little before and after it", &timeline.around },
+        { "around", "CALL", "around this call, by its call_id", &timeline.around },
         CT_OPTION_LAYERS(&timeline.scope.only,
-                         "of these layers: driver, runtime, ioctl, nvtx, or all (default: driver)"),
-        { "width", "N", "columns (default: the terminal's, or 100)", &timeline.width, ct_take_number,
-          "expected 40 to 2000 columns", .least = WIDTH_MIN, .most = WIDTH_MAX },
+                         "only these layers: driver, runtime, ioctl, nvtx, or all (default: driver)"),
+        { "width", "N", "the number of columns (default: those of the terminal, or 100)", &timeline.width,
+          ct_take_number, "expected 40 to 2000 columns", .least = WIDTH_MIN, .most = WIDTH_MAX },
         { "color", "WHEN", "auto, always or never (default: auto, on a terminal)", &timeline.colour,
           ct_take_choice, .choices = "auto|always|never" },
         { 0 }
     };
     const struct ct_usage usage = {
         .options = options,
-        .about = "Draws what each thread did when: a line for each, time to the right, a letter for the\n"
-                 "category of calls that took most of that time.\n",
+        .about = "Draws the activity of each thread over time, one line for each. A letter shows the\n"
+                 "category of calls that took most of the time.\n",
     };
     int first;
     ct_selection_set_layers(&timeline.scope.only.selection, "driver");
@@ -459,6 +459,6 @@ static int timeline(int argc, char **argv)
     return status == CT_GO_ON ? run(&timeline, &where) : status;
 }
 
-const struct ct_subcommand ct_subcommand_timeline = { "timeline",
-                                                      "what each thread did when, as lines of letters",
-                                                      timeline };
+const struct ct_subcommand ct_subcommand_timeline = {
+    "timeline", "draw the activity of each thread over time, as lines of letters", timeline
+};

@@ -325,19 +325,19 @@ static int gc(int argc, char **argv)
 {
     struct gc gc = { 0 };
     const struct ct_option options[] = {
-        CT_OPTION_SESSION(&gc.where, "this session alone (default: all of this user's)"),
+        CT_OPTION_SESSION(&gc.where, "only this session (default: all sessions of this user)"),
         CT_OPTION_SHM_DIR(&gc.where),
-        { "dry-run", NULL, "say what would be done, and do nothing", &gc.dry_run },
-        { "force", NULL, "remove records of processes that are gone, stored or not", &gc.force },
+        { "dry-run", NULL, "print what would be removed, and remove nothing", &gc.dry_run },
+        { "force", NULL, "also remove records of processes that have ended, even if not stored", &gc.force },
         { 0 }
     };
     const struct ct_usage usage = {
         .options = options,
-        .about = "Removes what daemons that were killed have left in /dev/shm: control segments and\n"
-                 "sockets of sessions that no daemon serves, and segments of processes that are gone.\n"
-                 "Stays: what a daemon serves, what a process uses or may use, and records that are not\n"
-                 "stored yet: a daemon that takes up the session stores them.\n",
-        .more = "Exit status: 0, 1 when something that was to go could not be removed, 2 for wrong usage.\n",
+        .about = "Removes the files that killed daemons have left in /dev/shm: control segments and\n"
+                 "sockets of sessions without a daemon, and segments of processes that have ended.\n"
+                 "Keeps files of sessions that a daemon serves, segments that a process uses or may\n"
+                 "use, and records not stored yet (a new daemon of the session stores them).\n",
+        .more = "Exit status: 0, 1 if a file could not be removed, 2 for wrong usage.\n",
     };
     int first;
     const int status = ct_where_parse(argc, argv, &usage, &gc.where, &first);
@@ -345,5 +345,5 @@ static int gc(int argc, char **argv)
 }
 
 const struct ct_subcommand ct_subcommand_gc = {
-    "gc", "remove what killed daemons and programs have left in shared memory", gc
+    "gc", "remove files of killed daemons and programs from shared memory", gc
 };

@@ -19,12 +19,13 @@ static int import(int argc, char **argv)
         .options = options,
         .arguments = "FILE…",
         .about =
-            "Stores what the daemon has recorded (cudatraced(1)) in a new trace, as if it happened: rows,\n"
-            "reports and exports are those of the session. Of traces in JSON lines, which 'cudatrace\n"
-            "export' and others write, it stores the calls; of Chrome's Trace Event Format, as PyTorch's\n"
-            "profiler writes it, calls and ranges. Files may be packed by gzip. Calls of several files are\n"
-            "merged by time. A file that is damaged or cut short is stored up to there, and the exit\n"
-            "status is 1. A file of which nothing can be stored is refused.\n",
+            "Stores recordings of the daemon (see cudatraced(1)) in a new trace: its rows, reports and "
+            "exports\n"
+            "are those of the original session. Also stores calls from JSON lines, which `cudatrace export`\n"
+            "and other programs write, and calls and ranges from Chrome's Trace Event Format, which\n"
+            "PyTorch's profiler writes. Files may be compressed by gzip. Calls of several files are merged\n"
+            "by time. A damaged or truncated file is stored up to that point, and the exit status is 1. A\n"
+            "file without anything to store is rejected.\n",
     };
     const int status = ct_options_parse(argc, argv, &usage, &first);
     if (status != CT_GO_ON)
@@ -51,6 +52,6 @@ static int import(int argc, char **argv)
     return ct_fail(EXIT_FAILURE, "import: cannot start %s: %s", path, strerror(errno));
 }
 
-const struct ct_subcommand ct_subcommand_import = { "import",
-                                                    "store recordings and traces of others in a trace",
-                                                    import };
+const struct ct_subcommand ct_subcommand_import = {
+    "import", "store recordings and traces of other programs in a new trace", import
+};

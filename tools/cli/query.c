@@ -40,11 +40,11 @@ static int sql(int argc, char **argv)
     const struct ct_usage usage = {
         .options = options,
         .arguments = "'QUERY'",
-        .about = "Asks the trace in SQL; it may still be being written. QUERY `-` is read from\n"
-                 "standard input. Nothing can be changed by a query.\n"
+        .about = "Runs a query on the trace, even while it is being written. QUERY `-` is read from\n"
+                 "standard input. A query cannot change the trace.\n"
                  "\n" CT_VIEWS_LISTED ";\n"
-                 "the table meta. `sqlite3 FILE .schema` shows them with their comments,\n"
-                 "docs/sql.md has questions with their queries. Times are CLOCK_MONOTONIC nanoseconds.\n",
+                 "the table meta. `sqlite3 FILE .schema` shows them with comments, and docs/sql.md has\n"
+                 "example queries. Times are CLOCK_MONOTONIC nanoseconds.\n",
     };
     int status = ct_where_parse(argc, argv, &usage, &where, &first);
     if (status != CT_GO_ON)
@@ -68,4 +68,4 @@ static int sql(int argc, char **argv)
     return status;
 }
 
-const struct ct_subcommand ct_subcommand_sql = { "sql", "ask the trace a question in SQL", sql };
+const struct ct_subcommand ct_subcommand_sql = { "sql", "query the trace with SQL", sql };

@@ -257,8 +257,8 @@ static const char *problem_of(const struct ct_source *source)
 
 const struct ct_file_source ct_replay_files = {
     .name = "replay",
-    .help = "  --replay FILE     store FILE, a recording or JSON lines, and those named behind it, in a new\n"
-            "                    database, as if it happened, and end\n",
+    .help = "  --replay FILE     store FILE and the files after it, recordings or JSON lines, in a new\n"
+            "                    database, as if it happened, and exit\n",
     .open = open_replay,
     .origin = origin_of,
     .is_same = is_same,

@@ -185,50 +185,56 @@ static int attach(int argc, char **argv)
 {
     struct attach attach = { .daemon = -1, .set.command = "attach", .printing.command = "attach" };
     const struct ct_option table[] = {
-        { "all", NULL, "every process that has loaded the driver and may be attached to", &attach.all },
+        { "all", NULL, "all processes that have loaded the driver and may be attached to", &attach.all },
         { "new", NULL,
-          "every process that loads it from now on, until Ctrl-C; with --all, also\n"
-          "those that have loaded it",
+          "all processes that load it from now on, until Ctrl-C; with --all, also those\n"
+          "that have loaded it already",
           &attach.new },
-        { "for", "DURATION", "record that long: 30s, 10m or 24h (default: until Ctrl-C)", &attach.for_ns,
+        { "for", "DURATION", "stop after this time: 30s, 10m or 24h (default: at Ctrl-C)", &attach.for_ns,
           ct_take_duration, CT_DURATION_WRONG },
-        { "stay", NULL, "return once they are recorded, which lasts until their end or `cudatrace detach`",
+        { "stay", NULL,
+          "return once recording has begun; it lasts until the process ends or is detached\n"
+          "by `cudatrace detach`",
           &attach.stay },
         { "wait", "DURATION",
-          "wait that long for a process's next CUDA call (default: 10s; without end\n"
-          "for --all and --new)",
+          "wait this long for the next CUDA call of a process (default: 10s; no limit\n"
+          "with --all and --new)",
           &attach.wait_ns, ct_take_duration, CT_DURATION_WRONG },
-        CT_OPTION_DB(&attach.where, "the database (default: what a daemon of session default writes, the\n"
-                                    "system's, too; else ./trace.db)"),
+        CT_OPTION_DB(&attach.where,
+                     "the database (default: the one that the daemon of session default writes,\n"
+                     "even the system daemon; else ./trace.db)"),
         CT_OPTION_SESSION(&attach.where,
-                          "that session, and no other (default: $CUDATRACE_SESSION, or the one\n"
-                          "whose daemon writes FILE, or one of FILE's own)"),
+                          "the session (default: $CUDATRACE_SESSION, else the one whose daemon writes\n"
+                          "FILE, else a session for FILE)"),
         CT_OPTION_SHM_DIR(&attach.where),
-        { "ring", "SIZE", "the longest ring of a thread, for a daemon that is started (default: 512M)",
+        { "ring", "SIZE", "if a daemon is started: the maximum size of a thread's ring (default: 512M)",
           &attach.of_daemon[CT_DAEMON_RING] },
         { "keep", "DURATION",
-          "what returned longer ago is taken away, by a daemon that is started\n"
-          "(default: all is kept)",
+          "if a daemon is started, it deletes calls older than this: 90s, 10m, 24h\n"
+          "(default: keep all)",
           &attach.of_daemon[CT_DAEMON_KEEP] },
-        { "max-db", "SIZE", "the same for what exceeds that on disk: the oldest goes",
+        { "max-db", "SIZE",
+          "if a daemon is started, it limits the trace on disk to this size, such as 500M\n"
+          "or 20G, by deleting the oldest calls",
           &attach.of_daemon[CT_DAEMON_MAX_DB] },
         CT_OPTIONS_OF_RECORDING(&attach.selecting),
         CT_OPTIONS_OF_PRINTING(&attach.printing),
         { "inline", NULL,
-          "a driver whose table is unknown gets jumps at the beginnings of its\n"
+          "if a driver's table of functions is unknown, write jumps at the beginnings of its\n"
           "functions, while all threads are stopped for a moment",
           &attach.set.is_inline },
-        { "verbose", NULL, "print the findings in each process, and the time of each step", &attach.verbose },
+        { "verbose", NULL, "print what was found in each process, and the time of each step",
+          &attach.verbose },
         { 0 }
     };
     const struct ct_usage usage = {
         .options = table,
         .arguments = "PID…",
-        .about = "Records the CUDA calls of processes that run already. One thread of a process is stopped\n"
-                 "for about a millisecond, and the next call of the driver loads the hook. At the end the\n"
-                 "hook puts everything back, and all calls between the two are in the database.\n",
-        .more = "A daemon is started when none writes the database, as by `cudatrace run`.\n"
-                "Exit status: 0 when each process was recorded, 1 when one was not.\n"
+        .about = "Records the CUDA calls of running processes. One thread of a process is stopped for about\n"
+                 "a millisecond, and its next driver call loads the hook. At the end the hook undoes all\n"
+                 "changes, and all calls made in between are in the database.\n",
+        .more = "If no daemon writes the database, one is started, as by `cudatrace run`.\n"
+                "Exit status: 0 if all processes were recorded, 1 if not.\n"
                 "\n"
                 "  cudatrace attach 4711                # until Ctrl-C\n"
                 "  cudatrace attach 4711 --for 30s --db slow.db\n"
@@ -242,4 +248,4 @@ static int attach(int argc, char **argv)
     return status == CT_GO_ON ? attach_to(&attach, argv + first) : status;
 }
 
-const struct ct_subcommand ct_subcommand_attach = { "attach", "trace processes that run already", attach };
+const struct ct_subcommand ct_subcommand_attach = { "attach", "trace running processes", attach };

@@ -22,5 +22,6 @@ void ct_untraced_free(struct ct_untraced *untraced)
     (void)untraced;
 }
 
-const struct ct_subcommand ct_subcommand_attach = { "attach", "trace processes that run already", refuse };
-const struct ct_subcommand ct_subcommand_detach = { "detach", "end what attach began", refuse };
+const struct ct_subcommand ct_subcommand_attach = { "attach", "trace running processes", refuse };
+const struct ct_subcommand ct_subcommand_detach = { "detach", "stop tracing processes that were attached to",
+                                                    refuse };

@@ -80,8 +80,9 @@ static int detach(int argc, char **argv)
     const struct ct_usage usage = {
         .options = table,
         .arguments = "PID…",
-        .about = "Ends the recording of processes that `cudatrace attach` began: the hook puts everything\n"
-                 "back. Returns when all recorded calls are in the database.\n",
+        .about =
+            "Stops recording processes that `cudatrace attach` attached to: the hook undoes all changes.\n"
+            "Returns when all recorded calls are in the database.\n",
         .is_mixed = true,
     };
     int first;
@@ -107,4 +108,5 @@ static int detach(int argc, char **argv)
     return has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-const struct ct_subcommand ct_subcommand_detach = { "detach", "end what attach began", detach };
+const struct ct_subcommand ct_subcommand_detach = { "detach", "stop tracing processes that were attached to",
+                                                    detach };

@@ -68,34 +68,35 @@ static int doctor(int argc, char **argv)
     struct ct_doctor doctor = { .uid = ct_session_uid() };
     struct doctor_options own = { .patience_ns = UINT64_C(30000000000) };
     const struct ct_option options[] = {
-        CT_OPTION_DB(
-            &doctor.where,
-            "the database that is to be written (default: ./trace.db, or what the\nsession's daemon writes)"),
+        CT_OPTION_DB(&doctor.where, "the database to be written (default: ./trace.db, or the one that the\n"
+                                    "session's daemon writes)"),
         CT_OPTION_SESSION(&doctor.where,
-                          "which daemon (default: the process's own, $CUDATRACE_SESSION, or\ndefault)"),
+                          "the session (default: the session of the process, $CUDATRACE_SESSION, or\n"
+                          "default)"),
         CT_OPTION_SHM_DIR(&doctor.where),
         { .name = "wait",
           .value = "DURATION",
-          .help = "how long COMMAND may take to its first CUDA call (default: 30s)",
+          .help = "how long to wait for the first CUDA call of COMMAND (default: 30s)",
           .to = &own.patience_ns,
           .take = ct_take_duration,
           .wrong = CT_DURATION_WRONG },
-        { "dry-run", NULL, "look at COMMAND's file, and do not start it", &own.is_dry },
+        { "dry-run", NULL, "inspect COMMAND's file, and do not start it", &own.is_dry },
         { 0 }
     };
     const struct ct_usage usage = {
         .options = options,
         .arguments = "[PID | [--] COMMAND [ARGUMENT…]]",
-        .about = "Says what would keep calls out of a trace: on this machine, in a process that runs, or\n"
-                 "in a command. COMMAND is started, with its input and output on /dev/null, and is ended\n"
-                 "by SIGTERM, with all that it has started, once a call of it is recorded. Nothing else is\n"
-                 "changed. Each line begins with\n"
-                 "\n"
-                 "  ok    it is as it should be\n"
-                 "  note  it is worth knowing\n"
-                 "  miss  something is not traced, and what to do about it\n",
-        .more = "Exit status: 0 when nothing would be missed, 1 when something would or PID or COMMAND\n"
-                "cannot be looked at, 2 for wrong usage.\n"
+        .about =
+            "Reports what prevents calls from being traced: on this machine, in a running process, or\n"
+            "in a command. COMMAND is started with its input and output on /dev/null. Once a call of it\n"
+            "is recorded, it is terminated with all processes that it started. Nothing else is changed.\n"
+            "Each line begins with\n"
+            "\n"
+            "  ok    no problem\n"
+            "  note  for information\n"
+            "  miss  something is not traced, and what to do about it\n",
+        .more = "Exit status: 0 if nothing would be missed, 1 if something would, or if PID or COMMAND\n"
+                "cannot be inspected, 2 for wrong usage.\n"
                 "\n"
                 "  cudatrace doctor\n"
                 "  cudatrace doctor 4711\n"
@@ -122,5 +123,5 @@ static int doctor(int argc, char **argv)
 }
 
 const struct ct_subcommand ct_subcommand_doctor = {
-    "doctor", "what would be missed here, in a process or of a command, and why", doctor
+    "doctor", "show what would not be traced here, in a process or by a command, and why", doctor
 };

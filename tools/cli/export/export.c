@@ -167,7 +167,9 @@ static int run_export(struct export_options *options)
 /* Formats "chrome|perfetto" and the help's paragraphs. */
 static void list_formats(char choices[128], char about[2048])
 {
-    size_t n = 0, m = (size_t)snprintf(about, 2048, "The calls of a trace, as other programs read them:\n\n");
+    size_t n = 0, m = (size_t)snprintf(about, 2048,
+                                       "Writes the calls of a trace in a format of other programs:\n"
+                                       "\n");
     for (int i = 0; i < FORMATS; i++) {
         n += (size_t)snprintf(choices + n, 128 - n, "%s%s", i ? "|" : "", formats[i]->name);
         m += (size_t)snprintf(about + m, 2048 - m, "  %-9s %s\n", formats[i]->name, formats[i]->about);
@@ -186,16 +188,16 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
           .choices = choices },
         CT_OPTIONS_OF_TRACE(&options.where),
         { "output", "FILE",
-          format ? "where to write; - is standard output (default: trace.html)"
-                 : "where to write; - is standard output (default: that)",
+          format ? "the file to write; - is standard output (default: trace.html)"
+                 : "the file to write; - is standard output (default: -)",
           &options.output, ct_take_name, "expected a file name, or - for standard output" },
-        CT_OPTIONS_OF_WINDOW(&options.scope, "what returned from T on, and"),
+        CT_OPTIONS_OF_WINDOW(&options.scope, "only calls that returned from T on, and"),
         CT_OPTION_PID(&options.scope.pid),
         CT_OPTION_LAYERS(&options.scope.only,
-                         "of these layers: driver, runtime, ioctl, nvtx, or all (default: all)"),
+                         "only these layers: driver, runtime, ioctl, nvtx, or all (default: all)"),
         CT_OPTION_CALLS(&options.scope.only,
-                        "driver and runtime functions by pattern, '!' before those to leave\n"
-                        "out, the last match deciding: 'cuMem*,!cuMemGetInfo*'"),
+                        "only driver and runtime functions that match, with '!' before those to\n"
+                        "exclude; the last match decides: 'cuMem*,!cuMemGetInfo*'"),
         { 0 }
     };
     /* The first row is --format, which a command with a fixed format does not have. */
@@ -225,5 +227,5 @@ static int export(int argc, char **argv)
 }
 
 const struct ct_subcommand ct_subcommand_export = {
-    "export", "the calls of a trace for other programs: Perfetto, scripts", export
+    "export", "write the calls of a trace in a format of other programs: Perfetto, scripts", export
 };

@@ -183,7 +183,7 @@ static bool end(struct ct_export *to)
 const struct ct_export_format ct_export_chrome = {
     .name = "chrome",
     .about = "JSON for Perfetto (ui.perfetto.dev) and Chrome's chrome://tracing: threads,\n"
-             "            from runtime calls arrows to their driver calls, memory that is held",
+             "            arrows from runtime calls to their driver calls, device memory in use",
     .state_bytes = sizeof(struct state),
     .begin = begin,
     .event = event,

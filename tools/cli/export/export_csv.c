@@ -33,5 +33,5 @@ static bool call(struct ct_export *to, const struct ct_stream_call *call)
 }
 
 const struct ct_export_format ct_export_csv = {
-    .name = "csv", .about = "a line for each call", .begin = begin, .call = call
+    .name = "csv", .about = "one line for each call", .begin = begin, .call = call
 };

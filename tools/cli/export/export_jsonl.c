@@ -36,6 +36,6 @@ static bool event(struct ct_export *to, const struct ct_event *event)
 
 const struct ct_export_format ct_export_jsonl = {
     .name = "jsonl",
-    .about = "a line of JSON when a call begins and one when it returns, in that order",
+    .about = "one line of JSON when a call begins and one when it returns, in order of time",
     .event = event,
 };

@@ -410,7 +410,7 @@ static void finish(struct ct_export *to)
 
 const struct ct_export_format ct_export_perfetto = {
     .name = "perfetto",
-    .about = "the same in Perfetto's own format, which is a third as large",
+    .about = "the same in Perfetto's own format, a third of the size",
     .state_bytes = sizeof(struct state),
     .begin = begin,
     .event = event,

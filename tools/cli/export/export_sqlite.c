@@ -29,8 +29,8 @@ static void finish(struct ct_export *to)
 
 const struct ct_export_format ct_export_sqlite = {
     .name = "sqlite",
-    .about = "the trace itself as one plain file, for read-only media and clients of SQLite\n"
-             "            that share no memory; a trace that is being written, too",
+    .about = "the whole trace as one plain file, for read-only media and SQLite clients\n"
+             "            without shared memory; also while it is being written",
     .is_file = true,
     .is_whole = true,
     .state_bytes = sizeof(sqlite3 *),

@@ -73,8 +73,7 @@ out:
 
 static int diff(int argc, char **argv)
 {
-    static const char about[] =
-        "What differs between two traces: before and after an update, a fast run and a slow one.";
+    static const char about[] = "Compares two traces: before and after an update, a fast run and a slow one.";
     int format = CT_FORMAT_TEXT, first;
     char *help = ct_sections_about(about, sections, SECTIONS);
     if (!help)
@@ -95,4 +94,4 @@ static int diff(int argc, char **argv)
     return compare(argv + first, format);
 }
 
-const struct ct_subcommand ct_subcommand_diff = { "diff", "what differs between two traces", diff };
+const struct ct_subcommand ct_subcommand_diff = { "diff", "compare two traces", diff };

@@ -170,15 +170,17 @@ static int run(int argc, char **argv, struct report *report, char *about)
     struct ct_where where = { 0 };
     const struct ct_option options[] = { CT_OPTIONS_OF_TRACE(&where),
                                          CT_OPTION_PID(&report->scope.pid),
-                                         CT_OPTIONS_OF_WINDOW(&report->scope, "what returned from T on, and"),
+                                         CT_OPTIONS_OF_WINDOW(&report->scope,
+                                                              "only calls that returned from T on, and"),
                                          CT_OPTION_FORMAT(&report->format),
                                          { 0 } };
     const struct ct_usage usage = {
         .options = options,
         .arguments = "[SECTION…]",
         .about = about,
-        .more = "Each section is a file of schema/reports, usable alone: `sqlite3 FILE < SECTION.sql`, or\n"
-                "`cudatrace sql -`. Its parameters :pid, :from_ns and :to_ns are NULL for all.\n",
+        .more =
+            "Each section is a file of schema/reports that can be used alone: `sqlite3 FILE < SECTION.sql`\n"
+            "or `cudatrace sql -`. Its parameters :pid, :from_ns and :to_ns are NULL for all.\n",
     };
     int first, status = ct_where_parse(argc, argv, &usage, &where, &first);
     if (status != CT_GO_ON)
@@ -202,7 +204,7 @@ static int run(int argc, char **argv, struct report *report, char *about)
 static int report(int argc, char **argv)
 {
     struct report report = { .scope = ct_scope_all() };
-    char *about = ct_sections_about("Where the time went.", sections, SECTIONS);
+    char *about = ct_sections_about("Shows where the time was spent.", sections, SECTIONS);
     const int status =
         about ? run(argc, argv, &report, about) : ct_fail(EXIT_FAILURE, "report: out of memory");
     free(about);
@@ -210,5 +212,5 @@ static int report(int argc, char **argv)
 }
 
 const struct ct_subcommand ct_subcommand_report = {
-    "report", "where the time went, in sections: phases, functions, kernels, copies, gaps, …", report
+    "report", "show where the time was spent: phases, functions, kernels, copies, gaps, …", report
 };

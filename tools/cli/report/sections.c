@@ -129,7 +129,11 @@ char *ct_sections_about(const char *about, const struct ct_section *sections, si
     FILE *to = open_memstream(&text, &bytes);
     if (!to)
         return NULL;
-    fprintf(to, "%s\nSections, all of them when none is named:\n\n", about);
+    fprintf(to,
+            "%s\n"
+            "Sections (default: all):\n"
+            "\n",
+            about);
     for (size_t s = 0; s < count; s++)
         fprintf(to, "  %-11s %s\n", sections[s].name, sections[s].title);
     return fclose(to) == 0 ? text : NULL;

@@ -303,43 +303,48 @@ static int run(int argc, char **argv)
 {
     struct run_options options = { .printing.command = "run" };
     const struct ct_option table[] = {
-        CT_OPTION_DB(&options.where, "the database (default: what a daemon of session default writes, the\n"
-                                     "system's, too; else ./trace.db)"),
+        CT_OPTION_DB(&options.where,
+                     "the database (default: the one that the daemon of session default writes,\n"
+                     "even the system daemon; else ./trace.db)"),
         CT_OPTION_SESSION(&options.where,
-                          "that session, and no other (default: $CUDATRACE_SESSION, or the one\n"
-                          "whose daemon writes FILE, or one of FILE's own)"),
+                          "the session (default: $CUDATRACE_SESSION, else the one whose daemon writes\n"
+                          "FILE, else a session for FILE)"),
         CT_OPTION_SHM_DIR(&options.where),
-        { "ring", "SIZE",
-          "the longest ring of a traced thread, for a daemon that is\nstarted (default: 512M)",
+        { "ring", "SIZE", "if a daemon is started: the maximum size of a thread's ring (default: 512M)",
           &options.of_daemon[CT_DAEMON_RING] },
         { "keep", "DURATION",
-          "what returned longer ago is taken away, as 90s, 10m or 24h, by a daemon\n"
-          "that is started (default: all is kept)",
+          "if a daemon is started, it deletes calls older than this: 90s, 10m, 24h\n"
+          "(default: keep all)",
           &options.of_daemon[CT_DAEMON_KEEP] },
-        { "max-db", "SIZE", "the same for what exceeds that on disk, as 500M or 20G: the oldest goes",
+        { "max-db", "SIZE",
+          "if a daemon is started, it limits the trace on disk to this size, such as 500M\n"
+          "or 20G, by deleting the oldest calls",
           &options.of_daemon[CT_DAEMON_MAX_DB] },
         CT_OPTIONS_OF_RECORDING(&options.selecting),
-        { "wait", NULL, "return when the processes that outlive COMMAND have ended, too", &options.waits },
-        { "no-follow", NULL, "do not trace processes any longer when COMMAND has ended", &options.leaves },
+        { "wait", NULL, "return only when the processes that outlive COMMAND have ended, too",
+          &options.waits },
+        { "no-follow", NULL, "stop tracing when COMMAND has ended", &options.leaves },
         CT_OPTIONS_OF_PRINTING(&options.printing),
         { 0 }
     };
     const struct ct_usage usage = {
         .options = table,
         .arguments = "[--] COMMAND [ARGUMENT…]",
-        .about = "Runs COMMAND with the hook preloaded, in it and in what it starts. When it returns,\n"
-                 "every call that it made is in the database. A database has a session of its own: runs\n"
-                 "into different ones go side by side, and runs into the same one add to it. A daemon is\n"
-                 "started when none writes it, and goes when no `cudatrace run` needs it any more.\n"
-                 "\n"
-                 "Processes that outlive COMMAND are traced until they end, or `cudatrace stop` ends it:\n"
-                 "the daemon stays for them in the background, and run names them.\n",
-        .more = "What is left out is counted, as skipped in the view totals. `cudatrace set` changes the\n"
-                "choice while the command runs.\n"
+        .about =
+            "Runs COMMAND and traces it and the processes that it starts, by preloading the hook. When\n"
+            "it returns, all of their calls are in the database. Each database has its own session: runs\n"
+            "into different databases are independent, and runs into the same one add to it. If no\n"
+            "daemon writes the database, one is started. It ends with the last `cudatrace run` that uses\n"
+            "it.\n"
+            "\n"
+            "Processes that outlive COMMAND are traced until they end, or until `cudatrace stop`. The\n"
+            "daemon stays in the background for them, and run prints their IDs.\n",
+        .more = "Calls that are not selected are counted (skipped in the view totals). `cudatrace set`\n"
+                "changes the selection while the command runs.\n"
                 "\n"
-                "Signals that run is sent reach the command, and it stops and goes on as that does.\n"
-                "Exit status: the command's own; when a signal killed it, run dies of the same.\n"
-                "1 when it could not be traced, 126 when it could not be run, 127 when it was not found.\n"
+                "Signals sent to run are passed to the command. When the command stops or continues, run\n"
+                "does, too. Exit status: that of the command; if a signal killed it, run dies of the same\n"
+                "signal. 1 if it could not be traced, 126 if it could not be executed, 127 if not found.\n"
                 "\n"
                 "  cudatrace run -- python train.py\n"
                 "  cudatrace run --db ab.db -- ./a & cudatrace run --db ab.db -- ./b    # one trace\n"

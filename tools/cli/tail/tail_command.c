@@ -109,17 +109,17 @@ static int follow_trace(struct tail_options *options)
 }
 
 static const char about[] =
-    "Prints the calls of the traced processes as they return, a line each:\n"
+    "Prints the calls of the traced processes as they return, one line each:\n"
     "\n"
     "  14:03:02.123456 1592   cuMemAlloc_v2(bytes=4096, address=0x7f…) = CUDA_SUCCESS <1.2us>\n"
     "  14:03:02.123460 1592 cudaMalloc() = cudaSuccess <6.1us>\n"
     "\n"
-    "A line has the time of return, the process (PID/TID if the thread is not its first), the\n"
-    "call with the arguments that the trace has, its status and its duration. The indentation is\n"
-    "its depth. Calls made inside a call precede it.\n";
+    "A line has the time of return, the process (PID/TID for threads other than the first), the\n"
+    "call with the recorded arguments, its status and its duration. The indentation is its\n"
+    "depth. Calls made inside a call precede it.\n";
 
 static const char more[] =
-    "It ends on Ctrl-C, when the reader closes the pipe, or when the daemon stops. Programs and\n"
+    "It ends at Ctrl-C, when the reader closes the pipe, or when the daemon stops. Programs and\n"
     "daemon never wait for it. When its output lags by more than a tenth of a second, it skips to\n"
     "the newest calls, and prints how many it skipped: '… 12345 calls not shown …'.\n"
     "\n"
@@ -145,19 +145,19 @@ static int tail(int argc, char **argv)
           &follow->scope.from },
         CT_OPTION_PID(&follow->scope.pid),
         CT_OPTION_LAYERS(&follow->scope.only,
-                         "of these layers: driver, runtime, ioctl, nvtx, or all (default: all)"),
+                         "only these layers: driver, runtime, ioctl, nvtx, or all (default: all)"),
         CT_OPTION_CALLS(&follow->scope.only,
-                        "driver and runtime functions by pattern, '!' before those to leave\n"
-                        "out, the last match deciding: 'cuMem*,!cuMemGetInfo*'"),
+                        "only driver and runtime functions that match, with '!' before those to\n"
+                        "exclude; the last match decides: 'cuMem*,!cuMemGetInfo*'"),
         { "failed", NULL, "only calls that failed", &follow->is_failed_only },
-        { "min", "SPAN", "only calls that took at least so long: 50us, 1.5ms, 2s", &follow->least_ns,
+        { "min", "SPAN", "only calls that took at least this long: 50us, 1.5ms, 2s", &follow->least_ns,
           ct_take_span, "expected a duration, such as 50us, 1.5ms or 2s" },
-        { "threads", NULL, "name the thread in every line", &plan->has_threads },
-        { "format", "F", "text, or json: an object a line (also -f F; default: text)", &options.format,
+        { "threads", NULL, "print the thread in every line", &plan->has_threads },
+        { "format", "F", "text, or json: one object per line (also -f F; default: text)", &options.format,
           ct_take_choice, .choices = "text|json", .letter = 'f' },
         { "color", "WHEN", "auto (on a terminal, without $NO_COLOR), always or never (default: auto)",
           &plan->colour, ct_take_choice, .choices = "auto|always|never" },
-        { "all", NULL, "skip no calls, however slow the reader is", &options.all },
+        { "all", NULL, "skip no calls, even if the reader is slow", &options.all },
         { 0 }
     };
     const struct ct_usage usage = { .options = table, .about = about, .more = more };
@@ -172,4 +172,4 @@ static int tail(int argc, char **argv)
     return follow_trace(&options);
 }
 
-const struct ct_subcommand ct_subcommand_tail = { "tail", "print calls as they happen, a line each", tail };
+const struct ct_subcommand ct_subcommand_tail = { "tail", "print calls as they happen, one line each", tail };

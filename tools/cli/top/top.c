@@ -143,34 +143,36 @@ static int top(int argc, char **argv)
     struct ct_top *top = &options.top;
     const struct ct_option table[] = {
         CT_OPTIONS_OF_TRACE(&top->where),
-        { "interval", "S", "seconds between two looks (default: 1)", &top->interval_s, take_interval,
+        { "interval", "S", "seconds between updates (default: 1)", &top->interval_s, take_interval,
           "expected seconds, from 0.1 to 3600" },
-        { "sort", "COLUMN", "by this column; -COLUMN turns it round (default: driver_%)", &options.sort },
-        { "all", NULL, "processes that have ended, too", &top->all },
-        { "find", "TEXT", "what has the text in its command or name, or is the pid", &options.find },
-        { "pid", "PID", "the functions of a process, or with --threads its threads", &options.pid,
+        { "sort", "COLUMN", "sort by this column; -COLUMN reverses the order (default: driver_%)",
+          &options.sort },
+        { "all", NULL, "also show processes that have ended", &top->all },
+        { "find", "TEXT", "only rows with the text in command or name, or with that process ID",
+          &options.find },
+        { "pid", "PID", "show the functions of a process, or with --threads its threads", &options.pid,
           ct_take_number, "expected a process ID", .least = 1, .most = INT32_MAX },
-        { "threads", NULL, "the threads of --pid", &options.threads },
-        { "once", NULL, "print once, and leave", &options.once },
-        { "count", "N", "print N times, and leave", &options.count, ct_take_number,
+        { "threads", NULL, "show the threads of --pid", &options.threads },
+        { "once", NULL, "print once and exit", &options.once },
+        { "count", "N", "print N times and exit", &options.count, ct_take_number,
           "expected the number of times to print", .least = 1, .most = COUNT_MAX },
-        { "json", NULL, "JSON, an object each time", &options.json },
+        { "json", NULL, "print JSON, one object per update", &options.json },
         CT_OPTION_FORMAT(&options.format),
         { 0 }
     };
     const struct ct_usage usage = {
         .options = table,
-        .about = "What the traced processes do now, again and again: calls and launches a second, the\n"
-                 "part of the time that their threads spend in the driver (in a call that has not\n"
-                 "returned, too), copies, device memory that they hold, calls that were lost, and the\n"
-                 "outermost call that is open, with for how long. Of a trace that nobody writes: the\n"
-                 "same of whole processes. While it is written, processes that have loaded the driver and\n"
-                 "are not traced are listed, too.\n"
-                 "\n"
-                 "On a terminal: arrows and Enter look into a process (its functions; Tab: its\n"
-                 "threads), Escape goes back, < and > choose the column that sorts, r turns it round,\n"
-                 "/ finds, a shows ended processes, t attaches to a process that is not traced, space\n"
-                 "pauses, q leaves. Elsewhere it prints.\n",
+        .about =
+            "Shows the activity of the traced processes, and updates it: calls and launches per second,\n"
+            "the share of time that their threads spend in the driver (including calls that have not\n"
+            "returned), copies, device memory in use, lost calls, and the outermost open call, with its\n"
+            "duration so far. If no daemon writes the trace, it shows the sums of each process. Otherwise\n"
+            "it also lists processes that have loaded the driver and are not traced.\n"
+            "\n"
+            "Keys on a terminal: the arrows and Enter select a process and show its functions (Tab: its\n"
+            "threads), Escape goes back, < and > select the sort column, r reverses the order, / finds,\n"
+            "a shows ended processes, t attaches to an untraced process, space pauses, q quits. Without\n"
+            "a terminal, it prints.\n",
     };
     int first, status = ct_where_parse(argc, argv, &usage, &top->where, &first);
     if (status != CT_GO_ON)
@@ -186,5 +188,5 @@ static int top(int argc, char **argv)
 }
 
 const struct ct_subcommand ct_subcommand_top = {
-    "top", "what the traced processes do now: calls, time, memory, open calls, losses", top
+    "top", "show the activity of the traced processes: calls, time, memory, open calls, losses", top
 };
