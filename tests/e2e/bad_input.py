@@ -60,10 +60,10 @@ with Session() as s:
     s.start_daemon()
     refuses(1, DAEMON, "--session", s.name, "--db", s.dir / "other.db", says=f"process {s.daemon.pid}")
     refuses(1, DAEMON, "--session", s.name + "x", "--db", s.db, says="written by another cudatraced")
-    refuses(1, CUDATRACE, "run", "--session", s.name, "--db", s.dir / "other.db", "--", "true", says="leave --db away")
+    refuses(1, CUDATRACE, "run", "--session", s.name, "--db", s.dir / "other.db", "--", "true", says="omit --db")
     refuses(1, CUDATRACE, "flush", "--session", s.name, "--db", s.dir / "other.db", says="not")
     for query in (f"ATTACH '{s.dir}/other.db' AS other", "CREATE TEMP TABLE other (a)", "PRAGMA journal_mode = DELETE"):
-        refuses(1, CUDATRACE, "sql", "--db", s.db, query, says="a query reads its trace, and does nothing else")
+        refuses(1, CUDATRACE, "sql", "--db", s.db, query, says="a query may only read its trace")
     check(not (s.dir / "other.db").exists(), "the other database was made")
     s.run(CUDATRACE, "run", "--session", s.name, "--", "true", preload=False)
 

@@ -78,7 +78,7 @@ class Folder:
         if done.returncode:
             check(done.returncode in (1, 2), what)
             if command[1] != "doctor":  # doctor prints a paragraph for everything
-                sessions = ("cudatrace:   session", "cudatrace: name one with --session")  # lines about sessions of other tests
+                sessions = ("cudatrace:   session", "cudatrace: select one with --session")  # lines about sessions of other tests
                 equal(len([line for line in lines if not line.startswith(sessions)]), 1, f"lines of {what}")
                 names = {path.replace("\n", "\\n"), path.replace("\n", "\\x0a"), path.removeprefix("to-")}
                 check("session" in lines[0] or any(name in lines[0] for name in names), "the path in", what)

@@ -18,7 +18,7 @@ with Session() as s:
         ran = s.dir / "ran"
         done = s.run(CUDATRACE, "run", "--session", s.name, "--db", path, "--", "touch", ran, preload=False, status=1)
         check(not ran.exists(), "the command ran")
-        check("run: nothing was started: '" in done.stderr and done.stderr.count("\n") == 1, done.stderr)
+        check("run: cannot start a daemon: '" in done.stderr and done.stderr.count("\n") == 1, done.stderr)
         equal(path.read_bytes(), before, f"the bytes of {path}")
 
     text = s.dir / "letter.db"
@@ -39,7 +39,7 @@ with Session() as s:
     connection.close()
     refused(newer, "newer cudatrace")
     check("newer cudatrace" in s.run(CUDATRACE, "sql", "--db", newer, "SELECT 1", preload=False, status=1).stderr, "sql")
-    check("no cudatrace" in s.run(CUDATRACE, "sql", "--db", foreign, "SELECT 1", preload=False, status=1).stderr, "sql")
+    check("is not a cudatrace trace" in s.run(CUDATRACE, "sql", "--db", foreign, "SELECT 1", preload=False, status=1).stderr, "sql")
 
     damaged = s.dir / "damaged.db"
     damaged.write_bytes(s.db.read_bytes()[:4096] + b"\xff" * 8192)
@@ -49,7 +49,7 @@ with Session() as s:
     with contextlib.closing(sqlite3.connect(s.db, isolation_level=None)) as locked:
         locked.execute("BEGIN EXCLUSIVE")
         done = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", "true", preload=False, status=1)
-        check("is locked by another program" in done.stderr and "run: nothing was started: " in done.stderr, done.stderr)
+        check("is locked by another program" in done.stderr and "run: cannot start a daemon: " in done.stderr, done.stderr)
 
     # After another boot, the trace is in the next numbered file, and the old file does not change.
     with sqlite3.connect(s.db) as connection:

@@ -132,7 +132,7 @@ with Session() as s:
         equal(sorted(e["args"]["call_id"] for e in found if e["ph"] == "X"), ids(s, condition), options)
 
     done = export(s, "csv", "--from", "1h")
-    equal((done.stdout.count("\n"), "export: no call there: the trace lasts 1.496 seconds" in done.stderr), (1, True), "a window without calls")
+    equal((done.stdout.count("\n"), "export: no calls in this window: the trace lasts 1.496 seconds" in done.stderr), (1, True), "a window without calls")
     for form, *more in ("csv",), ("nsys", "--output", s.dir / "none.sqlite"):
         done = export(s, form, "--pid", pid + 1, *more, status=1)
         check(f"export: the trace has no process {pid + 1}" in done.stderr and done.stdout == "", "a process that is not there", done.stderr)

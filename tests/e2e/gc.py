@@ -106,7 +106,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     for options in ((), ("--force",)):
         did = gc(s, *options)
         says(did, segment(s, held.pid), "kept", f"process {held.pid} runs")
-        says(did, control(s), "kept", "the next daemon wants it")
+        says(did, control(s), "kept", "the next daemon needs it")
         equal(control(s) + ".sock" in did, options == (), "the socket")
     s.start_daemon()  # continues with the files that were kept
     s.flush()
@@ -130,7 +130,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     end(held)
     patch(name, PID, "i", os.getpid())  # as if that number had belonged to another process before
     patch(name, PROCESS_START, "Q", 0)
-    says(told(s.cudatrace("gc", "--dry-run").stdout), name, "would remove", "has let go of it")
+    says(told(s.cudatrace("gc", "--dry-run").stdout), name, "would remove", "no longer uses it")
     patch(name, HELD, "I", 0)
     says(gc(s, "--force"), name, "kept", f"process {os.getpid()} runs")
     patch(name, PID, "i", pid)
@@ -145,7 +145,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     # A file of another version is left to that version.
     version = struct.unpack("I", (SHM / name).read_bytes()[VERSION:VERSION + 4])[0]
     patch(name, VERSION, "I", version + 1)
-    says(gc(s, "--force"), name, "kept", "another version's")
+    says(gc(s, "--force"), name, "kept", "belongs to another version")
     patch(name, VERSION, "I", version)
     # The program has ended, and all its records are stored.
     did = gc(s)
@@ -164,9 +164,9 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
         name = segment(s, held.pid)
         did = gc(s)
         says(did, name, "kept", "of records are not stored: cudatraced --session " + s.name)
-        says(did, control(s), "kept", "the next daemon wants it")
+        says(did, control(s), "kept", "the next daemon needs it")
         if forced:
-            says(gc(s, "--force"), name, "removed", "of records were not stored")
+            says(gc(s, "--force"), name, "removed", "of records were never stored")
             equal(names(s), [], "what is left")
         else:
             with promise("gc-unstored"):
@@ -188,12 +188,12 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
 
     make(f".{GONE_PID}.1a", "removed", "never completed")
     make(f".{GONE_PID}.1b", "removed", "never completed", bytes(1 << 20))
-    make(f".{GONE_PID}.1c", "kept", "is making it", age=None)
-    make(f".{os.getpid()}.1d", "kept", "is making it")
+    make(f".{GONE_PID}.1c", "kept", "is creating it", age=None)
+    make(f".{os.getpid()}.1d", "kept", "is creating it")
     os.symlink("/etc/passwd", SHM / f"{control(s)}.7.1e")
-    made[f"{control(s)}.7.1e"] = ("kept", "not what it is called")
+    made[f"{control(s)}.7.1e"] = ("kept", "not the type of file")
     os.mkdir(SHM / f"{control(s)}.sock")
-    made[f"{control(s)}.sock"] = ("kept", "not what it is called")
+    made[f"{control(s)}.sock"] = ("kept", "not the type of file")
     did = gc(s)
     for name, (word, text) in made.items():
         says(did, name, word, text)
@@ -274,9 +274,9 @@ if can("several users", "gc of the session of all users"):
             says(done, f"{control(s)}.bell", "removed", "no daemon serves")
             says(done, f"{control(s)}.sock", "removed", "no daemon serves")
             says(done, his.name, "removed", "never completed")
-            says(done, forged.name, "kept", "not this user's")
+            says(done, forged.name, "kept", "not owned by this user")
             says(done, segment(s, f"system.{held.pid}"), "kept", f"process {held.pid} runs")
-            says(done, control(s), "kept", "the next daemon wants it")
+            says(done, control(s), "kept", "the next daemon needs it")
             s.start_daemon("--system")
             s.flush()
             equal(os.stat(SHM / control(s)).st_ino, before, "what the program rings by")
@@ -297,7 +297,7 @@ with Session() as s:
         s.run(WORKLOADS / "calls", "--calls", 10)
         equal([name for name in names(s) if "sock" not in name], [control(s)], "what a program made of a tool's lock")
         did = told(s.cudatrace("gc").stdout)
-        says(did, control(s), "kept", "lock cannot be had")
+        says(did, control(s), "kept", "lock is not available")
         log = open(s.dir / "daemon.log", "ab")
         s.daemon = subprocess.Popen([DAEMON, "--foreground", "--db", s.db, "--session", s.name], stdout=log, stderr=log)
         log.close()

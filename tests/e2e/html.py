@@ -165,7 +165,7 @@ with Session() as s:
                 equal(b.run(last), [True, True], "the last thread")
 
     done = s.run(CUDATRACE, "html", "--db", s.db, "--output", s.dir / "none.html", "--from", "1h", preload=False)
-    check("html: no call there: the trace lasts 1.496 seconds" in done.stderr, done.stderr)
+    check("html: no calls in this window: the trace lasts 1.496 seconds" in done.stderr, done.stderr)
     check(parts(s.dir / "none.html")[0]["calls"] == 0, "a page of no call")
     done = s.run(CUDATRACE, "html", "--db", s.db, "--pid", 1, preload=False, status=1)
     check("html: the trace has no process 1" in done.stderr, done.stderr)
@@ -201,7 +201,7 @@ with Session() as s:
 with Session() as s:
     s.start_daemon()
     done = s.cudatrace("html", "--output", s.dir / "empty.html")
-    check("the trace holds no call yet" in done.stderr, done.stderr)
+    check("the trace has no calls yet" in done.stderr, done.stderr)
     if can("chromedriver", "the page in a browser"):
         with Browser() as b:
             b.show(s.dir / "empty.html")

@@ -151,7 +151,7 @@ def as_it_is(p):
     if p.uid is None:
         path = p.make("fifo", "fifo")
         with unchanged(path):
-            p.write("fifo", status=1, says="'fifo': it is a FIFO that nobody reads")
+            p.write("fifo", status=1, says="'fifo': it is a FIFO without a reader")
         path.unlink()
     # A reader that stops early.
     for ignore in (False, True):
@@ -305,10 +305,10 @@ def laid_by_others(p):
             for path in (victim, link, chain, around, file, fifo):
                 stack.enter_context(unchanged(path))
             for name in ("laid", "chain", f"around/{victim.name}"):
-                p.write(name, form, status=1, says="it is a link that another user has laid")
+                p.write(name, form, status=1, says="it is a link that another user made")
             for name in ("laid-file", "laid-fifo"):
-                p.write(name, form, status=1, says="another user has laid it")
-            p.write(p.make("hole", "link", str(p.folder.parent / "hole"), owner=BOB).name, form, status=1, says="another user has laid")
+                p.write(name, form, status=1, says="another user made it")
+            p.write(p.make("hole", "link", str(p.folder.parent / "hole"), owner=BOB).name, form, status=1, says="another user made")
             check(not (p.folder.parent / "hole").exists(), "a link of another user's was followed")
             (p.folder / "hole").unlink()
     # The user's own links, and links of the folder's owner.

@@ -165,4 +165,4 @@ with Session() as s:
     equal(markdown[0], "## Failed calls", "a heading")
     check(markdown[-3].startswith("| function | error |") and "OUT\\_OF\\_MEMORY" in markdown[-1], markdown)
     text = report(s, "errors", "losses", format="text")
-    check(text.startswith("Failed calls\n\nfunction") and text.endswith("\nNothing to tell: losses\n"), text)
+    check(text.startswith("Failed calls\n\nfunction") and text.endswith("\nNo data: losses\n"), text)

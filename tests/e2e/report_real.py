@@ -36,12 +36,12 @@ with Session() as s:
     for columns in by_tier((20, 80), (20, 40, 80, 200)) if can("terminals", "lines cut at a terminal's width") else ():
         text, errors = on_terminal(columns, CUDATRACE, "report", "--db", s.db)
         equal(errors, "", "errors")
-        wide = [line for line in text.splitlines() if len(line) > columns and not line.startswith(("(no room", "Nothing to tell"))
+        wide = [line for line in text.splitlines() if len(line) > columns and not line.startswith(("(no room", "No data"))
                 and line not in titles]
         equal(wide, [], f"lines of more than {columns} columns")
         check("…" in text, "nothing was cut")
         check(columns > 100 or "(no room for" in text, "no column was left out")
-        check(text.endswith("Nothing to tell: graphs, losses\n"), text[-100:])
+        check(text.endswith("No data: graphs, losses\n"), text[-100:])
     whole = s.run(CUDATRACE, "report", "--db", s.db, preload=False).stdout
     check("…" not in whole and "no room" not in whole, "a pipe got less")
     longest = s.value("SELECT kernel FROM launches ORDER BY length(kernel) DESC LIMIT 1")
@@ -90,8 +90,8 @@ with Session() as s:
 with Session() as s:
     s.start_daemon()
     done = s.run(CUDATRACE, "report", "--db", s.db, preload=False)
-    check("holds no call yet" in done.stderr, done.stderr)
-    equal(done.stdout, "Nothing to tell: " + ", ".join(SECTIONS) + "\n", "a report of nothing")
+    check("has no calls yet" in done.stderr, done.stderr)
+    equal(done.stdout, "No data: " + ", ".join(SECTIONS) + "\n", "a report of nothing")
     equal(json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False).stdout),
           {section: [] for section in SECTIONS}, "a report of nothing, as json")
     # A window without calls, an invalid window, a killed daemon.
@@ -99,7 +99,7 @@ with Session() as s:
     s.flush()
     s.daemon.kill()
     s.daemon.wait()
-    for options, status, says in ((("--from", "1h"), 1, "report: no call there: the trace lasts"),
+    for options, status, says in ((("--from", "1h"), 1, "report: no calls in this window: the trace lasts"),
                                   (("--from", "5", "--to", "4"), 2, "ends before it begins"),
                                   (("--to", "soon"), 2, "invalid value 'soon' for --to: expected seconds"),
                                   (("--pid", "1"), 1, "no process 1")):

@@ -32,11 +32,11 @@ with Session() as s:
     equal(s.trace("sh", "-c", "ls /proc/self/fd | wc -l").stdout,
           s.run("sh", "-c", "ls /proc/self/fd | wc -l", preload=False).stdout, "open descriptors")
 
-    # If calls were made and left out, `run` does not report that there were none.
+    # If calls were excluded by --layers, --calls, --sample, `run` does not report that there were none.
     calls = (WORKLOADS / "calls", "--calls", 100)
     said = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--calls", "!*", "--", *calls, preload=False).stderr
     skipped = s.value("SELECT sum(skipped) FROM totals")
-    check(f"run: no call was recorded: {skipped} were made and left out" in said, said)
+    check(f"run: no call was recorded: {skipped} were excluded by --layers, --calls, --sample" in said, said)
     check("no CUDA driver call was traced" in s.trace("true").stderr, "what is said of a command that makes none")
 
     # A signal to `run` is passed to the command.
@@ -67,7 +67,7 @@ with Session() as s:
         folder.mkdir()
         env = {"CUDATRACE_HOOK": shutil.copy(HOOK, folder), "CUDATRACE_DAEMON": DAEMON}
         said = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", "touch", s.dir / "ran", preload=False, status=1, env=env)
-        refusal = f"LD_PRELOAD cannot hold the path '{folder}/libcudatrace.so'"
+        refusal = f"LD_PRELOAD cannot contain the path '{folder}/libcudatrace.so'"
         check(said.stderr.startswith(f"cudatrace: run: {refusal}") and said.stderr.count("\n") == 1, said.stderr)
         check(f"miss  hook        {refusal}" in s.run(CUDATRACE, "doctor", "--session", s.name, preload=False, status=1, env=env).stdout,
               "what doctor reports of", name)
@@ -94,7 +94,7 @@ with Session() as s, fifo(s.dir, "hold") as hold, fifo(s.dir, "began") as began:
     arguments, env = leave_behind(s, hold, began)
     done = subprocess.run([CUDATRACE, *arguments], env=env, capture_output=True, text=True, check=True, timeout=DEADLINE_S)
     pid = int(done.stdout)
-    check(f"run: 1 process goes on and is traced ({pid}): `cudatrace stop --session {s.name}` ends that" in done.stderr, done.stderr)
+    check(f"run: still tracing 1 process that outlived the command ({pid}); stop with `cudatrace stop --session {s.name}`" in done.stderr, done.stderr)
     equal(s.status()["processes"], "1", "processes that the daemon follows")
     let_go_on(hold)
     wait_for("the daemon's end", lambda: not s.is_served())
@@ -114,7 +114,7 @@ with open({str(began)!r}, "wb") as told:
 open({str(hold)!r}, "rb").read(1)
 """)
     done = s.trace("sh", "-c", f"{sys.executable} {titled} </dev/null >/dev/null 2>&1 & echo $!; head -c 1 {began} >/dev/null")
-    check(f"is traced ({int(done.stdout)})" in done.stderr, done.stderr)
+    check(f"outlived the command ({int(done.stdout)})" in done.stderr, done.stderr)
     let_go_on(hold)
     wait_for("the daemon's end", lambda: not s.is_served())
 
@@ -142,7 +142,7 @@ open({str(hold)!r}, "rb").read(1)
     arguments, env = leave_behind(s, hold, began, "--no-follow")
     done = subprocess.run([CUDATRACE, *arguments], env=env, capture_output=True, text=True, check=True, timeout=DEADLINE_S)
     pid = int(done.stdout)
-    check(f"run: 1 process goes on untraced ({pid})" in done.stderr, done.stderr)
+    check(f"run: 1 process continues untraced ({pid})" in done.stderr, done.stderr)
     equal(s.rows(STATE, pid), [("left", "absent")], "it")
     let_go_on(hold)
     s.run(CUDATRACE, "run", "--wait", "--no-follow", "--", "true", preload=False, status=2)
@@ -191,7 +191,7 @@ subprocess.run([{str(WORKLOADS / "calls")!r}, "--calls", "5"], check=True, stdou
     equal(s.value("SELECT count(*) FROM losses", db=s.dir / "trace.2.db"), 0, "losses in the second file")
     lost = s.value("SELECT sum(calls) FROM losses")
     check(lost > 0, "nothing was lost")
-    check(f"run: {lost} calls are counted and not recorded (full" in done.stderr and "full: rings ran full" in done.stderr, done.stderr)
+    check(f"run: {lost} calls were counted but not recorded (full" in done.stderr and "full: rings ran full" in done.stderr, done.stderr)
     check("memory:" not in done.stderr, "causes that no call has", done.stderr)
     s.stop_daemon()
     del os.environ["CUDATRACE_SHM_DIR"]

@@ -162,7 +162,7 @@ with Session() as s:
     s.stop_daemon()
     (text, said), (objects, said_too) = [tail.end() for tail in tails]
     for what in said, said_too:
-        equal(what, "cudatrace: tail: the daemon has stopped: that was all that is stored\n", "the message when the daemon stops")
+        equal(what, "cudatrace: tail: the daemon has stopped; all stored calls were printed\n", "the message when the daemon stops")
     equal(sorted(json.loads(line)["call_id"] for line in objects), ids(s), "all calls")
     if s.value("SELECT count(*) FROM late_call") == 0:
         check_text(s, text)
@@ -192,7 +192,7 @@ with Session() as s:
     check(all(re.search(r"^\S+ \d+/\d+ ", line) for line in lines), "threads", lines)
 
     # Wrong usage.
-    for options, status, said in ((("--last", 3, "--from", 1), 2, "give one of them"), (("-f", "xml"), 2, "expected text or json"),
+    for options, status, said in ((("--last", 3, "--from", 1), 2, "contradict each other"), (("-f", "xml"), 2, "expected text or json"),
                                   (("--color", "sometimes"), 2, "expected auto, always or never"), (("--min", "long"), 2, "invalid value 'long' for --min: expected a duration"),
                                   (("-n",), 2, "option '-n' requires a value"), (("-x",), 2, "unknown option -x"), (("more",), 2, "unknown argument"),
                                   ((), 1, "no daemon writes")):
@@ -315,7 +315,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.daemon.wait()
     wait_for("the end of the trace", lambda: has_closed(tail.child, s.db))
     lines, said = tail.end()
-    check("the daemon has stopped: that was all that is stored\n" in said, "the message when the daemon is killed:", said)
+    check("the daemon has stopped; all stored calls were printed\n" in said, "the message when the daemon is killed:", said)
     lines = [json.loads(line) for line in lines]
     stored = ids(s, f"call_id > {first['call_id']}")
     equal(sum(line.get("not_shown", 1) for line in lines), len(stored), "shown and not shown after a kill")

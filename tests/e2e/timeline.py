@@ -81,9 +81,9 @@ with Session() as s:
     letters = rows_of(timeline(s, "--around", longest).stdout)[child.pid]
     equal(set(letters[len(letters) // 3 + 1:2 * len(letters) // 3 - 1]), {"O"}, "a call and what is around it")
     for options, status, says in ((("--around", "1"), 1, "expected the call_id"), (("--around", "x"), 2, "expected the call_id"),
-                                  (("--around", longest, "--from", "1"), 2, "--around is a window"), (("--from", "1h"), 1, "no call there: the trace lasts"),
-                                  (("--from", "1h", "--to", "2h"), 1, "no call there"), (("--width", "10"), 2, "expected 40 to"),
-                                  (("--color", "red"), 2, "invalid value 'red' for --color"), (("--pid", "1"), 1, "no call there"), (("x",), 2, "unknown argument")):
+                                  (("--around", longest, "--from", "1"), 2, "--around cannot be combined"), (("--from", "1h"), 1, "no calls in this window: the trace lasts"),
+                                  (("--from", "1h", "--to", "2h"), 1, "no calls in this window"), (("--width", "10"), 2, "expected 40 to"),
+                                  (("--color", "red"), 2, "invalid value 'red' for --color"), (("--pid", "1"), 1, "no calls in this window"), (("x",), 2, "unknown argument")):
         done = timeline(s, *options, status=status)
         check(says in done.stderr, options, done.stderr)
         equal(done.stdout, "", options)
@@ -111,4 +111,4 @@ with Session() as s:
 
 with Session() as s:
     s.start_daemon()
-    check("holds no call yet" in timeline(s).stderr, "nothing was said of an empty trace")
+    check("has no calls yet" in timeline(s).stderr, "nothing was said of an empty trace")

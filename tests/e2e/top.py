@@ -129,7 +129,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
             s.daemon.kill()
             s.daemon.wait()
             s.daemon = None
-            screen.wait_for_text("the daemon went away", "cuCtxSynchronize")
+            screen.wait_for_text("the daemon has exited", "cuCtxSynchronize")
             screen.press("q")
             wait_for("the end of top", screen.has_ended)
     else:
@@ -170,7 +170,7 @@ with Session() as s:
     s.start_daemon()
     equal(moments(s)[0]["processes"], [], "processes of an empty trace")
     done = s.cudatrace("top", "--once")
-    check("no traced process runs now" in done.stderr, done.stderr)
+    check("no traced process is running" in done.stderr, done.stderr)
     # A daemon that writes another trace does not affect this one.
     other = s.dir / "other.db"
     other.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
@@ -219,7 +219,7 @@ with Session() as s:
             screen.wait("the message to go", lambda lines: "not traced" in lines[3] and not any("attach: process" in line for line in lines))
             plain.kill()
             plain.wait()
-            screen.wait_for_text("nothing has that text")
+            screen.wait_for_text("no row with that text")
     hooked.kill()
     plain.kill()
     plain.wait()

@@ -97,7 +97,7 @@ with Deadly() as s:
             go.write("\n")
         _, said = job.communicate(timeout=DEADLINE_S)
         equal(job.returncode, 7, "the status of run")
-        check(f"(process {s.daemon.pid}) is stopped; " in said.replace(f": `kill -CONT {s.daemon.pid}` lets it go on", ""), said)
+        check(f"the daemon (process {s.daemon.pid}) is stopped; resume it with `kill -CONT {s.daemon.pid}`; " in said, said)
     s.daemon.send_signal(signal.SIGCONT)
     s.flush()
     s.check_all()

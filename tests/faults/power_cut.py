@@ -26,7 +26,7 @@ class PowerIsOff(Exception):
 def ask(s, command):
     done = s.cudatrace(command, status=None)
     if done.returncode != 0:
-        check("went away" in done.stderr or "no cudatraced" in done.stderr, command, "said", done.stderr)
+        check("closed the connection" in done.stderr or "no cudatraced" in done.stderr, command, "said", done.stderr)
         s.daemon.wait(DEADLINE_S)
         raise PowerIsOff
 

@@ -229,7 +229,7 @@ def test_losses(s):
     equal(run.stdout.readline(), "begun\n", "the command's output")
     watched.do("lose", 8, 8000, now())
     _, said = run.communicate()
-    check("run: 8 calls are counted and not recorded (probe); probe: the BPF ring" in said, "run", said)
+    check("run: 8 calls were counted but not recorded (probe); probe: the BPF ring" in said, "run", said)
     watched.kill()
     watched.do("flags", LEFT)
     watched.await_state("killed")

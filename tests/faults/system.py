@@ -225,9 +225,9 @@ def nothing_is_given_away(u):
                 check("for root alone" in attempt(BOB, lambda: ask(s, line)), line)
         with promise("nothing_given"):
             equal(attempt(BOB, lambda: ask(s, b"hold")), str([b"ok \n"]), "where the trace lies")
-            check("whose trace root can read" in u.run(BOB, u.cudatrace, "sql", "--session", s.name, "SELECT 1", status=1).stderr)
+            check("whose trace only root" in u.run(BOB, u.cudatrace, "sql", "--session", s.name, "SELECT 1", status=1).stderr)
             if can("terminals", "what run says on a terminal"):
-                check("into the trace of the system's daemon" in on_terminal(u, BOB), "where Bob's calls went")
+                check("into the trace of the system daemon" in on_terminal(u, BOB), "where Bob's calls went")
                 check(f"into {s.db}" in on_terminal(u, 0), "where root's calls went")
         with promise("nothing_given"):
             status = u.run(BOB, u.cudatrace, "status", "--session", s.name).stdout
@@ -236,7 +236,7 @@ def nothing_is_given_away(u):
             doctor = u.run(BOB, u.cudatrace, "doctor", "--session", s.name, status=None).stdout
             check("the system's, serves it for all users" in " ".join(doctor.split()), doctor)
         for command, says in ((["stop"], "for root alone"), (["set", "--sample", "2"], "for root alone"),
-                              (["flush", "--db", s.db], "leave --db away")):
+                              (["flush", "--db", s.db], "omit --db")):
             with promise("nothing_given"):
                 done = u.run(BOB, u.cudatrace, command[0], "--session", s.name, *command[1:], status=1)
                 check(says in done.stderr, command, done.stderr)

@@ -13,8 +13,8 @@ bool ct_installed_hook(char *out);
  * $LIB, $ORIGIN and $PLATFORM in it. */
 bool ct_installed_is_nameable(const char *hook);
 #define CT_INSTALLED_UNNAMEABLE                                                                              \
-    "LD_PRELOAD cannot hold the path '%s': move cudatrace to a folder without spaces, colons and dollar "    \
-    "signs in its name"
+    "LD_PRELOAD cannot contain the path '%s': move cudatrace to a directory without spaces, colons or "      \
+    "dollar signs in its path"
 /* Writes the hook's entry for LD_PRELOAD. Without a 32-bit loader on this machine that is the hook's path.
  * With one, the path holds $LIB, so that a 32-bit child's loader finds a library of its own class and prints
  * no message. */

@@ -138,14 +138,15 @@ const char *ct_program_why(enum ct_program program)
 {
     switch (program) {
     case CT_PROGRAM_STATIC:
-        return "is statically linked: it runs untraced, only what it starts is seen";
+        return "is statically linked: it runs untraced, and only the processes that it starts are traced";
     case CT_PROGRAM_MUSL:
-        return "uses musl, in which the hook does nothing: it runs untraced, only what it starts is seen";
+        return "uses musl, where the hook does nothing: it runs untraced, and only the processes that it "
+               "starts are traced";
     case CT_PROGRAM_SET_ID:
-        return "is set-user-ID, set-group-ID or has capabilities, and so ignores LD_PRELOAD: it runs "
+        return "is set-user-ID, set-group-ID or has capabilities, and therefore ignores LD_PRELOAD: it runs "
                "untraced";
     case CT_PROGRAM_FOREIGN:
-        return "is a 32-bit program or for another processor, and the hook is neither: it runs untraced";
+        return "is a 32-bit program or for another processor, unlike the hook: it runs untraced";
     case CT_PROGRAM_UNKNOWN:
         break;
     }

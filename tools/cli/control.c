@@ -38,7 +38,7 @@ static bool same_database(const struct ct_where *where, int fd)
     else if (answer == CT_ANSWER_ERROR)
         ct_fail(0, "the daemon of session '%s': %s", where->session, served);
     else
-        ct_fail(0, "session '%s' is served by the system's daemon, whose trace is root's: leave --db away",
+        ct_fail(0, "session '%s' is served by the system daemon, which writes root's trace; omit --db",
                 where->session);
     return false;
 }
@@ -130,7 +130,7 @@ static int set(int argc, char **argv)
         return status;
     if (!wishes.layers && !wishes.calls && !wishes.sample)
         return ct_fail(EXIT_USAGE,
-                       "set: nothing to set: name --layers, --calls or --sample (see cudatrace set --help)");
+                       "set: no option given: use --layers, --calls or --sample (see cudatrace set --help)");
     char line[CT_SELECTION_CALLS_BYTES + 256];
     snprintf(line, sizeof(line), "set%s%s%s%s%s%s", wishes.layers ? " layers=" : "",
              wishes.layers ? wishes.layers : "", wishes.calls ? " calls=" : "",
@@ -206,11 +206,10 @@ static int stop(int argc, char **argv)
     if (answer == CT_ANSWER_REFUSED)
         ct_fail(0, "stop: %s", text);
     else if (answer == CT_ANSWER_ERROR)
-        ct_fail(
-            0,
-            "stop: it is stopped, and what it could not store stays in shared memory for the next daemon: "
-            "%s",
-            text);
+        ct_fail(0,
+                "stop: the daemon has stopped; calls that it could not store stay in shared memory for the "
+                "next daemon: %s",
+                text);
     close(fd);
     return answer == CT_ANSWER_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

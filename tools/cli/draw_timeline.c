@@ -85,7 +85,7 @@ static int take_window(struct timeline *timeline)
     struct ct_scope *scope = &timeline->scope;
     const struct ct_extent *extent = &timeline->extent;
     if (timeline->around && (scope->from || scope->to))
-        return ct_fail(EXIT_USAGE, "timeline: --around is a window, and so are --from and --to");
+        return ct_fail(EXIT_USAGE, "timeline: --around cannot be combined with --from or --to");
     if (timeline->around)
         return take_around(timeline);
     const int status = ct_scope_settle(scope, "timeline", extent);
@@ -401,8 +401,7 @@ static void choose_width(struct timeline *timeline)
 {
     const int terminal = ct_terminal_width();
     if (timeline->width == 0 && terminal > 0 && terminal < WIDTH_MIN)
-        ct_fail(0, "timeline: the terminal has %d columns: lines of %d are longer than it", terminal,
-                WIDTH_MIN);
+        ct_fail(0, "timeline: the terminal has %d columns, fewer than the %d of a line", terminal, WIDTH_MIN);
     if (timeline->width == 0)
         timeline->width = terminal == 0 ? WIDTH_OTHERWISE : terminal < WIDTH_MIN ? WIDTH_MIN : terminal;
     timeline->label = timeline->width < 80 ? 16 : 26;
@@ -417,7 +416,7 @@ static int run(struct timeline *timeline, const struct ct_where *where)
         return EXIT_FAILURE;
     int status = EXIT_SUCCESS;
     if (!ct_trace_extent(timeline->connection, &timeline->extent)) {
-        ct_fail(0, "timeline: the trace holds no call yet");
+        ct_fail(0, "timeline: the trace has no calls yet");
     } else if ((status = take_window(timeline)) == CT_GO_ON) {
         choose_width(timeline);
         status = print_all(timeline);

@@ -117,8 +117,8 @@ static struct verdict judge_incomplete(const struct ct_session_file *file, const
     clock_gettime(CLOCK_REALTIME, &now);
     if (ct_segment_hold(segment, fd) == CT_SEGMENT_HELD || kill(file->pid, 0) == 0 || errno != ESRCH ||
         now.tv_sec - status->st_mtim.tv_sec <= MAKING_S)
-        return KEEP("process %d is making it", file->pid);
-    return REMOVE("never completed, and its maker is gone");
+        return KEEP("process %d is creating it", file->pid);
+    return REMOVE("never completed, and its creator has ended");
 }
 
 static struct verdict judge_header(const struct gc *gc, const struct ct_session_file *file, int fd,
@@ -130,7 +130,7 @@ static struct verdict judge_header(const struct gc *gc, const struct ct_session_
         pread(fd, &segment, sizeof(segment), 0) != (ssize_t)sizeof(segment) || segment.magic == 0)
         return judge_incomplete(file, &segment, fd, status);
     if (segment.magic != CT_SEGMENT_MAGIC || segment.version != CT_PROTO_VERSION)
-        return KEEP("another version's, which knows whether it is used");
+        return KEEP("belongs to another version, which knows whether it is in use");
     if (segment.ready != 1)
         return judge_incomplete(file, &segment, fd, status);
     const bool ours = segment.pid_namespace == 0 || segment.pid_namespace == ct_proc_namespace();
@@ -142,7 +142,7 @@ static struct verdict judge_header(const struct gc *gc, const struct ct_session_
         return KEEP("process %d%s may run", segment.pid, where);
     char whose[96];
     snprintf(whose, sizeof(whose), "process %d%s %s", segment.pid, where,
-             life == LET_GO ? "runs on and has let go of it" : "is gone");
+             life == LET_GO ? "continues and no longer uses it" : "is gone");
     if (!ct_segment_valid(&segment))
         return REMOVE("damaged, and %s", whose);
     const uint64_t unstored = unstored_bytes(fd, &segment);
@@ -150,7 +150,7 @@ static struct verdict judge_header(const struct gc *gc, const struct ct_session_
         return KEEP("%s of records are not stored: cudatraced --session %s --db FILE stores them, --force "
                     "removes them",
                     ct_size_text(size, unstored), file->session);
-    return unstored > 0 ? REMOVE("%s; %s of records were not stored", whose, ct_size_text(size, unstored))
+    return unstored > 0 ? REMOVE("%s; %s of records were never stored", whose, ct_size_text(size, unstored))
                         : REMOVE("%s", whose);
 }
 
@@ -175,7 +175,7 @@ static struct verdict judge(const struct gc *gc, const struct ct_session_file *f
     const bool right_owner =
         status->st_uid == ct_real_euid() || (file->system && status->st_uid == file->uid);
     if (!right_owner || !(is_socket ? S_ISSOCK(status->st_mode) : S_ISREG(status->st_mode)))
-        return KEEP("not this user's, or not what it is called");
+        return KEEP("not owned by this user, or not the type of file that its name implies");
     switch (file->kind) {
     case CT_FILE_SEGMENT:
         return judge_segment(gc, file, path, status);
@@ -185,7 +185,7 @@ static struct verdict judge(const struct gc *gc, const struct ct_session_file *f
     case CT_FILE_CONTROL:
         break;
     }
-    return kept ? KEEP("the next daemon wants it for the segments that stay")
+    return kept ? KEEP("the next daemon needs it for the remaining segments")
                 : REMOVE("no daemon serves the session");
 }
 
@@ -197,7 +197,7 @@ static void tell(struct gc *gc, const struct ct_session_file *file, const char *
     char size[32];
     ct_size_text(size, bytes);
     if (verdict.remove && !gc->dry_run && unlink(path) != 0 && errno != ENOENT) {
-        ct_fail(EXIT_FAILURE, "gc: %s cannot be removed: %s", path, strerror(errno));
+        ct_fail(EXIT_FAILURE, "gc: cannot remove %s: %s", path, strerror(errno));
         gc->failed++;
         return;
     }
@@ -250,7 +250,7 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
         if (served)
             verdict = KEEP("daemon %d serves the session", control.daemon_pid);
         else if (lock < 0 && !gc->dry_run)
-            verdict = KEEP("the session's lock cannot be had");
+            verdict = KEEP("the session's lock is not available");
         else
             verdict = judge(gc, file, path, &status, kept);
         kept += file->kind == CT_FILE_SEGMENT && !verdict.remove;
@@ -307,7 +307,7 @@ static int clear_up(struct gc *gc)
 {
     char removed[32], kept[32];
     if (!list_files(gc))
-        return ct_fail(EXIT_FAILURE, "gc: %s cannot be read: %s", gc->where.shm_dir, strerror(errno));
+        return ct_fail(EXIT_FAILURE, "gc: cannot read %s: %s", gc->where.shm_dir, strerror(errno));
     if (gc->count)
         qsort(gc->files, gc->count, sizeof(*gc->files), compare);
     for (size_t i = 0, next; i < gc->count; i = next) {

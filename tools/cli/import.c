@@ -41,7 +41,7 @@ static int import(int argc, char **argv)
     if (!ct_installed_daemon(path)) {
         free(command);
         return ct_fail(EXIT_FAILURE,
-                       "import: cudatraced is not beside cudatrace: set CUDATRACE_DAEMON to its path");
+                       "import: cudatraced not found next to cudatrace; set CUDATRACE_DAEMON to its path");
     }
     const char *const common[COMMON] = { path, "--db", where.database ? where.database : "trace.db",
                                          "--replay", "--" };

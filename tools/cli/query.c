@@ -17,7 +17,7 @@ static int run_queries(sqlite3 *connection, const char *sql, enum ct_format form
         const int prepared = sqlite3_prepare_v2(connection, sql, -1, &statement, &sql);
         if (prepared != SQLITE_OK)
             return ct_fail(EXIT_FAILURE, "sql: %s%s", sqlite3_errmsg(connection),
-                           prepared == SQLITE_AUTH ? ": a query reads its trace, and does nothing else" : "");
+                           prepared == SQLITE_AUTH ? ": a query may only read its trace" : "");
         if (!statement)
             continue; /* a comment or blanks */
         int rc = SQLITE_READONLY;
@@ -25,7 +25,7 @@ static int run_queries(sqlite3 *connection, const char *sql, enum ct_format form
             rc = ct_print_rows(statement, format, ct_terminal_width(), stdout, NULL);
         sqlite3_finalize(statement);
         if (rc == SQLITE_READONLY)
-            return ct_fail(EXIT_FAILURE, "sql: a trace can be read, not written");
+            return ct_fail(EXIT_FAILURE, "sql: a query cannot write to the trace");
         if (rc != SQLITE_OK)
             return ct_fail(EXIT_FAILURE, "sql: %s", ct_sqlite_why(connection, rc));
     }

@@ -19,8 +19,8 @@ static int probe(int argc, char **argv)
         return status;
     if (!ct_installed_probe(path))
         return ct_fail(EXIT_FAILURE,
-                       "probe: cudatrace-probe is not installed with cudatrace. A build makes it if it finds "
-                       "libbpf-dev, clang and bpftool. CUDATRACE_PROBE may contain its path");
+                       "probe: cudatrace-probe not found next to cudatrace; it is built if libbpf-dev, clang "
+                       "and bpftool are installed. CUDATRACE_PROBE may contain its path");
     argv[0] = path;
     execv(path, argv);
     return ct_fail(EXIT_FAILURE, "probe: %s: %s", path, strerror(errno));

@@ -81,8 +81,8 @@ const char *ct_client_why(int fd)
 {
     static char why[128];
     if (!ct_client_is_stopped(fd))
-        return "went away";
-    snprintf(why, sizeof(why), "(process %d) is stopped: `kill -CONT %d` lets it go on", (int)daemon_of(fd),
+        return "closed the connection";
+    snprintf(why, sizeof(why), "(process %d) is stopped; resume it with `kill -CONT %d`", (int)daemon_of(fd),
              (int)daemon_of(fd));
     return why;
 }

@@ -77,7 +77,8 @@ static int start_daemon(const char *command, const struct ct_where *where,
     said[0] = '\0';
     if (!ct_installed_daemon(path))
         return ct_fail(EXIT_FAILURE,
-                       "%s: cudatraced is not beside cudatrace: set CUDATRACE_DAEMON to its path", command);
+                       "%s: cudatraced not found next to cudatrace; set CUDATRACE_DAEMON to its path",
+                       command);
     const char *argv[COMMON + 2 * CT_DAEMON_OPTIONS + 1] = {
         path,        "--auto",       "--session", where->session,
         "--shm-dir", where->shm_dir, "--db",      where->database ? where->database : "trace.db",
@@ -180,11 +181,10 @@ int ct_daemon_hold(const char *command, struct ct_where *where, const char *cons
         *status = EXIT_FAILURE;
         if (fd >= 0 && !writes_it(where, database)) {
             close(fd);
-            ct_fail(
-                EXIT_FAILURE,
-                "%s: session '%s' is served by a daemon that writes %s: leave --db away, or --session, or "
-                "choose another --session",
-                command, where->session, database);
+            ct_fail(EXIT_FAILURE,
+                    "%s: session '%s' is served by a daemon that writes %s: omit --db or --session, or "
+                    "choose another --session",
+                    command, where->session, database);
             return -1;
         }
         if (fd >= 0 || fd == STOPPED)
@@ -205,10 +205,10 @@ int ct_daemon_hold(const char *command, struct ct_where *where, const char *cons
     static const char name[] = "cudatraced: ";
     const size_t named = sizeof(name) - 1;
     if (strncmp(said, name, named) == 0)
-        fprintf(stderr, "cudatrace: %s: nothing was started: %s", command, said + named);
+        fprintf(stderr, "cudatrace: %s: cannot start a daemon: %s", command, said + named);
     else if (*said)
         fputs(said, stderr);
     else
-        ct_fail(0, "%s: the daemon of session '%s' neither serves nor leaves", command, where->session);
+        ct_fail(0, "%s: the daemon of session '%s' neither serves nor exits", command, where->session);
     return -1;
 }

@@ -131,7 +131,7 @@ static bool take_only_one(struct ct_where *where, const char *command)
     const bool found = list.count == 1;
     if (found) {
         take(where, list.served[0].name);
-        ct_fail(0, "%s: session '%s' (process %d), the only one that there is", command, where->session,
+        ct_fail(0, "%s: using session '%s' (process %d), the only one", command, where->session,
                 list.served[0].pid);
     }
     free(list.served);
@@ -190,12 +190,12 @@ void ct_sessions_say(const struct ct_where *where)
         const bool said = is_ours && ask_database(where, served, database);
         ct_fail(0, "  session %s, process %d, %s%s", served->name, served->pid,
                 said      ? "writes "
-                : is_ours ? "does not answer"
-                          : "is the system's",
+                : is_ours ? "does not respond"
+                          : "belongs to the system",
                 said ? database : "");
     }
     if (list.count)
-        ct_fail(0, "name one with --session NAME, or with --db FILE the one that writes that");
+        ct_fail(0, "select one with --session NAME, or with --db FILE by its trace");
     free(list.served);
 }
 
@@ -207,14 +207,13 @@ static bool ask_trace(const struct ct_where *where, char path[CT_ANSWER_BYTES])
     const enum ct_answer said = daemon >= 0 ? ct_client_ask(daemon, "database", path, 0) : CT_ANSWER_NONE;
     const bool is_stopped = said != CT_ANSWER_OK && daemon >= 0 && ct_client_is_stopped(daemon);
     if (said == CT_ANSWER_REFUSED)
-        ct_fail(
-            0,
-            "session '%s' is served by the system's daemon, whose trace root can read, and a group if root "
-            "gave it one",
-            where->session);
+        ct_fail(0,
+                "session '%s' is served by the system daemon, whose trace only root, or a group chosen by "
+                "root, can read",
+                where->session);
     else if (is_stopped)
-        ct_fail(0, "the daemon of session '%s' %s; --db names a trace without asking it", where->session,
-                ct_client_why(daemon));
+        ct_fail(0, "the daemon of session '%s' %s; use --db to select a trace without the daemon",
+                where->session, ct_client_why(daemon));
     else if (said != CT_ANSWER_OK)
         strcpy(path, "trace.db");
     if (daemon >= 0)

@@ -36,6 +36,6 @@ bool ct_scope_has_process(const struct ct_scope *scope, const char *command, sql
 
 int ct_scope_say_empty(int status, const char *command, const struct ct_extent *extent)
 {
-    return ct_fail(status, "%s: no call there: the trace lasts %.3f seconds", command,
+    return ct_fail(status, "%s: no calls in this window: the trace lasts %.3f seconds", command,
                    (double)(extent->end_ns - extent->begin_ns) / 1e9);
 }

@@ -20,8 +20,9 @@ static void note_successor(const char *path, const struct ct_series *series)
         ct_fail(0, "%s is the trace of an earlier boot or of an older version; the newest one is %s", path,
                 newest);
     if (series->left_out > 0)
-        ct_fail(0, "the trace has %u files, of which the newest %u are read; name another with --db for more",
-                series->files + series->left_out, series->files);
+        ct_fail(
+            0, "the trace has %u files, of which only the newest %u are read; select earlier files with --db",
+            series->files + series->left_out, series->files);
 }
 
 /* Returns whether the file is a trace that this version can read. Returns false after reporting why not. */
@@ -29,10 +30,10 @@ static bool is_ours(const char *path, sqlite3 *connection)
 {
     const int64_t version = ct_ask_number(connection, "PRAGMA user_version", 0, -1);
     if (ct_ask_number(connection, "PRAGMA application_id", 0, -1) != CT_APPLICATION_ID)
-        return ct_fail(false, "'%s' is no cudatrace database: name one with --db", path);
+        return ct_fail(false, "'%s' is not a cudatrace trace; specify one with --db", path);
     if (version > CT_SCHEMA_VERSION)
         return ct_fail(
-            false, "'%s' was written by a newer cudatrace (schema %lld, this one knows %d): update cudatrace",
+            false, "'%s' was written by a newer cudatrace (schema %lld, this one reads %d): update cudatrace",
             path, (long long)version, CT_SCHEMA_VERSION);
     return true;
 }
@@ -43,8 +44,8 @@ sqlite3 *ct_trace_open(const char *path, struct ct_series *found)
     if (!ct_series_find(path, series)) {
         const char *why = access(path, F_OK) != 0 && errno != ENOENT ? strerror(errno) : NULL;
         ct_fail(0,
-                "no trace at '%s'%s%s: name one with --db, or with --session what its daemon writes, or make "
-                "one with `cudatrace run -- COMMAND`",
+                "no trace at '%s'%s%s: specify one with --db, or with --session the daemon that writes it, "
+                "or make one with `cudatrace run -- COMMAND`",
                 path, why ? ", " : "", why ? why : "");
         return NULL;
     }

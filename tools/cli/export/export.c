@@ -140,16 +140,15 @@ static int run_export(struct export_options *options)
     if (!to.connection)
         return EXIT_FAILURE;
     if (!ct_trace_extent(to.connection, &to.extent))
-        ct_fail(0, "%s: the trace holds no call yet", options->command);
+        ct_fail(0, "%s: the trace has no calls yet", options->command);
     int status = ct_scope_settle(&options->scope, options->command, &to.extent);
     if (status == CT_GO_ON && !ct_scope_has_process(&options->scope, options->command, to.connection))
         status = EXIT_FAILURE;
     if (status == CT_GO_ON && options->format->is_whole && ct_series_files(to.connection) > 1)
-        status =
-            ct_fail(EXIT_FAILURE,
-                    "%s: the trace has several files, and --format %s writes one: earlier files are plain "
-                    "already; name the newest with --db %s",
-                    options->command, options->format->name, series.path[0]);
+        status = ct_fail(EXIT_FAILURE,
+                         "%s: the trace has several files, and --format %s exports only one: earlier files "
+                         "are plain already; select the newest with --db %s",
+                         options->command, options->format->name, series.path[0]);
     to.scope = options->scope;
     to.trace = series.path[0];
     if (status == CT_GO_ON && !(to.stream = ct_stream_open(to.connection, &to.scope)))

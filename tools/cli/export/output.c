@@ -130,7 +130,7 @@ static int open_target(struct ct_output *output, const char **why)
         return -ENXIO;
     case S_IFIFO:
         output->fd = open_fifo(target);
-        *why = output->fd == -ENXIO ? "it is a FIFO that nobody reads" : NULL;
+        *why = output->fd == -ENXIO ? "it is a FIFO without a reader" : NULL;
         break;
     default:
         output->fd = open_existing(target, 0);
@@ -227,7 +227,7 @@ struct ct_output *ct_output_open(const char *path, bool by_name, const char **wh
     if (error == 0)
         return output;
     if (error == -ESTALE)
-        *why = "something else has come in its place";
+        *why = "it was replaced meanwhile";
     ct_output_discard(output);
     *why = *why ? *why : strerror(-error);
     return NULL;

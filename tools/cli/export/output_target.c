@@ -73,7 +73,7 @@ static int take_link(struct ct_target *target, char rest[PATH_MAX], int links, c
 {
     char text[PATH_MAX];
     if (is_laid_by_others(&target->around, &target->status)) {
-        *why = "it is a link that another user has laid in a folder for everybody";
+        *why = "it is a link that another user made in a directory writable by all";
         return -EACCES;
     }
     const ssize_t length = readlinkat(target->folder, target->name, text, sizeof(text));
@@ -143,7 +143,7 @@ int ct_target_find(const char *path, struct ct_target *target, const char **why)
     int error = fstat(start, &target->around) == 0 ? walk(target, rest, why) : -errno;
     const bool is_file = S_ISREG(target->status.st_mode) || S_ISFIFO(target->status.st_mode);
     if (error == 0 && target->exists && is_file && is_laid_by_others(&target->around, &target->status)) {
-        *why = "another user has laid it in a folder for everybody";
+        *why = "another user made it in a directory writable by all";
         error = -EACCES;
     }
     return error;

@@ -49,7 +49,7 @@ static int look(sqlite3 *connection, struct report *report)
         return EXIT_FAILURE;
     if (!ct_trace_extent(connection, &extent) ||
         !ct_ask_number(connection, "SELECT 1 FROM totals LIMIT 1", 0, 0)) {
-        ct_fail(0, "report: the trace holds no call yet");
+        ct_fail(0, "report: the trace has no calls yet");
         return CT_GO_ON;
     }
     const int status = ct_scope_settle(scope, "report", &extent);

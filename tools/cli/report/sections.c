@@ -87,7 +87,7 @@ static void print_section(const struct ct_section *section, enum ct_format forma
 
 static void name_empty(const struct ct_section *sections, size_t count, bool first)
 {
-    const char *before = first ? "Nothing to tell: " : "\nNothing to tell: ";
+    const char *before = first ? "No data: " : "\nNo data: ";
     for (size_t s = 0; s < count; s++) {
         if (!sections[s].wanted || sections[s].problem[0] || !says_nothing(&sections[s]))
             continue;

@@ -126,20 +126,17 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
     char skipped[128];
     if (nothing && ask_trace(database, sql, began_ns, skipped))
         ct_fail(0,
-                "run: no call was recorded: %s were made and left out, as --layers, --calls, --sample or "
-                "`cudatrace set` ask for; the view totals counts them as skipped",
+                "run: no call was recorded: %s were excluded by --layers, --calls, --sample or `cudatrace "
+                "set` (skipped in the view totals)",
                 skipped);
     else if (nothing)
-        ct_fail(0, "run: no CUDA driver call was traced: `cudatrace doctor -- COMMAND` starts the command "
-                   "once more and "
-                   "reports why");
+        ct_fail(0, "run: no CUDA driver call was traced: `cudatrace doctor -- COMMAND` runs the command "
+                   "again and reports why");
     else if (isatty(STDERR_FILENO))
-        ct_fail(
-            0, "traced into %s",
-            *database
-                ? database
-                : "the trace of the system's daemon, which root can read, and a group if root gave it one; "
-                  "`cudatrace run --db FILE` makes one of your own");
+        ct_fail(0, "traced into %s",
+                *database ? database
+                          : "the trace of the system daemon, which only root, or a group chosen by root, can "
+                            "read; use `cudatrace run --db FILE` for a trace of your own");
 }
 
 /* Reports how many calls since `began_ns` were counted but are not in the trace, and explains each cause.
@@ -147,7 +144,7 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
 static void tell_losses(const char *database, int64_t began_ns)
 {
     static const char sql[] =
-        "SELECT sum(calls) || ' calls are counted and not recorded (' || "
+        "SELECT sum(calls) || ' calls were counted but not recorded (' || "
         "group_concat(DISTINCT cause) || ')' FROM losses WHERE calls > 0 AND last_ns >= ?1";
     char lost[128], explained[1024] = "";
     size_t length = 0;
@@ -158,7 +155,7 @@ static void tell_losses(const char *database, int64_t began_ns)
             length += (size_t)snprintf(explained + length, sizeof(explained) - length, "; %s: %s",
                                        ct_losses[cause].name, ct_losses[cause].explanation);
     }
-    ct_fail(0, "run: %s%s; the view losses says when", lost, explained);
+    ct_fail(0, "run: %s%s; for when, see the view losses", lost, explained);
 }
 
 /* ---- processes that outlive the command ---- */
@@ -201,9 +198,11 @@ static bool keep_for_survivors(const struct traced *traced, bool daemon_leaves)
     ct_survivors_free(&survivors);
     if (count == 0)
         return false;
-    ct_fail(0, "run: %zu %s on and %s traced (%s): `cudatrace stop --session %s` ends that%s", count,
-            count == 1 ? "process goes" : "processes go", count == 1 ? "is" : "are", named,
-            options->where.session, options->waits ? "; waiting" : ", and --wait waits for it");
+    ct_fail(
+        0,
+        "run: still tracing %zu %s that outlived the command (%s); stop with `cudatrace stop --session %s`%s",
+        count, count == 1 ? "process" : "processes", named, options->where.session,
+        options->waits ? "; waiting" : ", or use --wait");
     const pid_t follower = follow(traced);
     if (options->waits) {
         ct_command_wait_as_usual();
@@ -221,15 +220,16 @@ static void tell_left(const char *left)
     for (char *at = end; count > 0 && *at == ' ' && n < sizeof(named); at += strcspn(at + 1, " ") + 1)
         n += (size_t)snprintf(named + n, sizeof(named) - n, "%s%ld", n ? ", " : "", strtol(at, NULL, 10));
     if (count > 0)
-        ct_fail(0, "run: %lu %s on untraced (%s): the view losses says since when", count,
-                count == 1 ? "process goes" : "processes go", named);
+        ct_fail(0, "run: %lu %s untraced (%s); for since when, see the view losses", count,
+                count == 1 ? "process continues" : "processes continue", named);
 }
 
 /* Finds the hook. Returns false after reporting an error. */
 static bool find_hook(char hook[PATH_MAX])
 {
     if (!ct_installed_hook(hook))
-        return ct_fail(false, "run: libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");
+        return ct_fail(false,
+                       "run: libcudatrace.so not found next to cudatrace; set CUDATRACE_HOOK to its path");
     return ct_installed_is_nameable(hook) || ct_fail(false, "run: " CT_INSTALLED_UNNAMEABLE, hook);
 }
 
@@ -270,8 +270,8 @@ static int trace_command(struct run_options *options, char **command)
         ct_fail(0, "run: the daemon %s; the last calls may be missing", ct_client_why(daemon));
     else if (flushed != CT_ANSWER_OK)
         ct_fail(0,
-                "run: the trace is incomplete, and what is missing waits in shared memory for the next "
-                "daemon of the session: %s",
+                "run: the trace is incomplete; the missing calls stay in shared memory for the session's "
+                "next daemon: %s",
                 answer);
     else {
         /* With status 126 or 127 the command most likely did not run, which has been reported. */
@@ -295,7 +295,7 @@ static bool check_way(void)
     const char *way = getenv(CT_WAY_ENV);
     if (!way || strcmp(way, CT_WAY_NAMES_TEXT) == 0 || strcmp(way, CT_WAY_SLOTS_TEXT) == 0)
         return true;
-    ct_fail(0, "run: " CT_WAY_ENV " is '%s', and should be " CT_WAY_NAMES_TEXT " or " CT_WAY_SLOTS_TEXT, way);
+    ct_fail(0, "run: " CT_WAY_ENV " is '%s': expected " CT_WAY_NAMES_TEXT " or " CT_WAY_SLOTS_TEXT, way);
     return false;
 }
 

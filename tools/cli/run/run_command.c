@@ -343,8 +343,10 @@ static enum heard listen_to_keeper(const struct front *front, int *wait_status)
 {
     struct packet packet;
     if (!hear(front->channel, &packet)) {
-        ct_fail(0, "run: process %d, which waited for the command, was killed: how that ends is not known",
-                (int)front->keeper);
+        ct_fail(
+            0,
+            "run: process %d, which waited for the command, was killed; the command's exit status is unknown",
+            (int)front->keeper);
         return LOST;
     }
     switch (packet.kind) {

@@ -116,8 +116,9 @@ bool ct_printing_start(struct ct_printing *printing, const char *database, int64
     if (!printing->is_wanted)
         return true;
     if (!*database)
-        return fail(printing, "only root can read the trace of the system's daemon; --db FILE makes one of "
-                              "your own");
+        return fail(
+            printing,
+            "only root can read the trace of the system daemon; use --db FILE for a trace of your own");
     struct ct_print_thread *thread = calloc(1, sizeof(*thread));
     if (!thread)
         return fail(printing, "out of memory");

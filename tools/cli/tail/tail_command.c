@@ -60,9 +60,9 @@ static int print_calls(struct ct_tail *tail, int daemon, const char *path)
     if (is_live || is_stopped || status != EXIT_SUCCESS)
         return status;
     if (daemon >= 0)
-        ct_fail(0, "tail: the daemon has stopped: that was all that is stored");
+        ct_fail(0, "tail: the daemon has stopped; all stored calls were printed");
     else
-        ct_fail(0, "tail: no daemon writes '%s': that was all that is stored", path);
+        ct_fail(0, "tail: no daemon writes '%s'; all stored calls were printed", path);
     return status;
 }
 
@@ -92,8 +92,9 @@ static int follow_trace(struct tail_options *options)
     int status = settle_start(options, connection);
     const int daemon = status == CT_GO_ON ? ct_session_connect_writer(&options->where, series.path[0]) : -1;
     if (status == CT_GO_ON && daemon < 0 && options->plan.follow.start == CT_FOLLOW_NOW)
-        status = ct_fail(EXIT_FAILURE, "tail: no daemon writes '%s': --last N or --from T prints what it has",
-                         series.path[0]);
+        status =
+            ct_fail(EXIT_FAILURE, "tail: no daemon writes '%s'; use --last N or --from T to print its calls",
+                    series.path[0]);
     if (status != CT_GO_ON) {
         sqlite3_close(connection);
         return status;
@@ -166,7 +167,7 @@ static int tail(int argc, char **argv)
     if (status != CT_GO_ON)
         return status;
     if (options.last >= 0 && follow->scope.from)
-        return ct_fail(EXIT_USAGE, "tail: --last and --from both set where to begin: give one of them");
+        return ct_fail(EXIT_USAGE, "tail: --last and --from contradict each other");
     plan->is_json = options.format == 1;
     plan->lag_max_ns = options.all ? 0 : CT_TAIL_LAG_MAX_NS;
     return follow_trace(&options);

@@ -191,14 +191,11 @@ bool ct_tail_wait(struct ct_tail *tail, int fd)
 static void report_not_shown(const struct ct_tail *tail)
 {
     if (tail->not_shown > 0)
-        ct_fail(0,
-                "%s: %llu of %llu calls were not shown: the lines could not be printed as fast as calls came",
+        ct_fail(0, "%s: %llu of %llu calls were not shown, because the output was slower than the calls",
                 tail->plan.command, (unsigned long long)tail->not_shown,
                 (unsigned long long)(tail->shown + tail->not_shown));
     if (tail->has_removed)
-        ct_fail(0,
-                "%s: more calls were removed before they were read, as --keep or --max-db of the daemon "
-                "ask for",
+        ct_fail(0, "%s: more calls were removed before they could be read (--keep or --max-db of the daemon)",
                 tail->plan.command);
 }
 

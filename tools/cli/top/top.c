@@ -75,8 +75,8 @@ static int print_moment(struct ct_top *top, enum ct_format format)
         ct_fail(0,
                 *top->text ? "top: no row with '%s'"
                 : top->view != CT_TOP_PROCESSES
-                    ? "top: the process has made no call yet"
-                    : "top: no traced process runs now (--all shows those that have ended)",
+                    ? "top: the process has made no calls yet"
+                    : "top: no traced process is running (--all shows those that have ended)",
                 top->text);
     return ct_flush_output() ? EXIT_SUCCESS : EXIT_FAILURE; /* main() reports the reason */
 }

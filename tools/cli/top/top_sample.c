@@ -37,7 +37,7 @@ static int64_t flush(struct ct_top *top)
     if (top->daemon < 0)
         top->daemon = ct_session_connect_writer(&top->where, top->series.path[0]);
     if (top->daemon < 0) {
-        top->why = top->was_live ? "the daemon went away: this is what it left" : NULL;
+        top->why = top->was_live ? "the daemon has exited; showing its last state" : NULL;
         return 0;
     }
     const int64_t now_ns = (int64_t)ct_monotonic_ns();
@@ -46,7 +46,8 @@ static int64_t flush(struct ct_top *top)
         top->is_live = true;
         return now_ns;
     case CT_ANSWER_NONE:
-        top->why = ct_client_is_stopped(top->daemon) ? "the daemon is stopped" : "the daemon says nothing";
+        top->why =
+            ct_client_is_stopped(top->daemon) ? "the daemon is stopped" : "the daemon does not respond";
         close(top->daemon); /* so that a late answer is not read as the next one */
         top->daemon = -1;
         return 0;

@@ -282,10 +282,10 @@ static void draw(struct screen *screen)
     attroff(A_REVERSE);
     if (grid->rows == 0)
         mvaddnstr(HEAD_LINES, 0,
-                  *screen->top->text ? "nothing has that text"
+                  *screen->top->text ? "no row with that text"
                   : screen->top->view != CT_TOP_PROCESSES
-                      ? "it has made no call yet"
-                      : "no traced process runs now: a shows those that have ended",
+                      ? "it has made no calls yet"
+                      : "no traced process is running: press a to show those that have ended",
                   COLS);
     for (size_t i = 0; i < lines && screen->first + i < grid->rows; i++) {
         const size_t row = screen->first + i;
