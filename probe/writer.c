@@ -87,6 +87,7 @@ static void make_segment(struct writer *writer)
         .session = &session,
         .wishes = &wishes,
         .pid = plan->pid,
+        .uid = plan->uid,
         .maker = CT_MAKER_PROBE,
         .program = &writer->program,
         .image_ns = plan->image_ns,

@@ -91,7 +91,7 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
     segment->lane_stride = CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES;
     segment->ring_bytes = plan->wishes->ring_bytes;
     segment->pid = plan->pid;
-    segment->uid = ct_real_euid();
+    segment->uid = plan->maker == CT_MAKER_PROBE ? plan->uid : ct_real_euid();
     segment->image_ns = plan->image_ns;
     segment->clock = ct_clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
     segment->maker = plan->maker;

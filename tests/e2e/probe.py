@@ -2,6 +2,7 @@
 a writer, the daemon or the process loses no call silently."""
 import collections
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -177,6 +178,30 @@ def probe_killed(s):
     equal(s.value("SELECT count(*) FROM processes WHERE pid = ?", p.pid), 1, "processes that it is in the trace")
     second.end()
     p.end()
+
+
+def killed_in_order(s, *order):
+    """Probe, daemon and process are killed one after another. All calls that were made while the first and the last of them lived are
+    stored by the next daemon, and nothing stays in the kernel."""
+    p = Program(s, "steps", 2)
+    before_programs, before = programs(), truth_of(s, p.pid)
+    probe = Probe(s, "--pid", p.pid)
+    expected = {}
+    kill = {
+        "probe": lambda: probe.end(None, signal.SIGKILL),  # it ends by itself after its process
+        "daemon": lambda: (s.daemon.kill(), s.daemon.wait()),
+        "process": lambda: (p.child.kill(), p.child.wait()),
+    }
+    for number, victim in enumerate(order):
+        if not {"probe", "process"} & set(order[:number]):
+            p.step(50 + number)
+            expected = dict(truth_of(s, p.pid) - before)
+        kill[victim]()
+    wait_for("the programs to leave the kernel", lambda: programs() == before_programs)
+    s.start_daemon()
+    await_stored(s, p.pid, expected)
+    s.flush_until("the process's end", lambda: s.value("SELECT state FROM processes WHERE pid = ?", p.pid) in ("killed", "detached"))
+    equal((stored_of(s, p.pid), late(s)), (expected, 0), "the stored calls in the end, and late ones")
 
 
 def writer_of(probe, pid):
@@ -356,6 +381,34 @@ def wrong(s):
         check("CAP_BPF" in said, said)
 
 
+def without_btf(s):
+    """A kernel without BTF is named as the reason, by the probe and by doctor."""
+    if not can("mount namespaces", "a kernel without BTF"):
+        return
+    hide = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh"]
+    said = s.run(*hide, PROBE, "--session", s.name, "--all", preload=False, status=1).stderr
+    check("the kernel has no BTF: /sys/kernel/btf/vmlinux does not exist" in said, said)
+    said = s.run(*hide, CUDATRACE, "doctor", "--session", s.name, preload=False, status=None).stdout
+    check("the kernel has no BTF (CONFIG_DEBUG_INFO_BTF): `cudatrace probe` cannot run" in said, said)
+
+
+def other_user(s):
+    """A process of another user, whose own daemon is not there, is recorded by the daemon of the probe's user. A probe without functions
+    to attach to reports that."""
+    if not can("several users", "a process of another user"):
+        return
+    p = Program(s, "steps", within=["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"], env={"SIMCUDA_COUNTS": ""})
+    nothing = Probe(s, "--pid", p.pid, "--calls", "cuNothing")
+    check("it exports no driver function that --calls includes" in nothing.said and "probe: 0 functions" in nothing.said, nothing.said)
+    nothing.end()
+    probe = Probe(s, "--pid", p.pid)
+    p.step(30)
+    await_stored(s, p.pid, {VERSION: 30})
+    equal(s.value("SELECT uid FROM processes WHERE pid = ?", p.pid), 65534, "its user")
+    probe.end()
+    p.end()
+
+
 def attached(s, *options):
     """A process is not attached to while it is probed. A file is not probed while a process has jumps of --inline in its code. The kernel
     would put a breakpoint into a jump, and the process would crash."""
@@ -395,8 +448,11 @@ def flood(s):
 
 
 TESTS = [*((exact, method) for method in METHODS), (whole_life,), *((nested, method) for method in by_tier(METHODS[:1], METHODS)),
-         (short_lives,), (hooked,), *((hidden, how) for how in PLACES), (open_calls,), (probe_killed,), (writer_killed,), (writer_stopped,),
-         (open_calls_adopted,), (daemon_killed,), (executes,), (executes_named,), (executes_late,), (closed_files,), (wrong,), (flood,)]
+         (short_lives,), (hooked,), *((hidden, how) for how in PLACES), (open_calls,), (probe_killed,),
+         *((killed_in_order, *order) for order in by_tier([("process", "probe", "daemon"), ("daemon", "probe", "process")],
+                                                          itertools.permutations(("probe", "daemon", "process")))),
+         (writer_killed,), (writer_stopped,), (open_calls_adopted,), (daemon_killed,), (executes,), (executes_named,), (executes_late,), (closed_files,), (wrong,),
+         (without_btf,), (other_user,), (flood,)]
 if SHAPE:
     TESTS.append((attached, *(["--inline"] if SHAPE.endswith("-unknown") else [])))
 for test in TESTS:

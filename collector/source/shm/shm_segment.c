@@ -154,7 +154,10 @@ int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **
     error = -EPROTO;
     if (*reason)
         goto fail;
-    process->facts.uid = status.st_uid; /* as reported by the kernel, not by the segment */
+    /* As reported by the kernel, not by the segment. Only a probe of the daemon's own user may write for a
+     * process of another user. */
+    if (user || process->facts.maker != CT_MAKER_PROBE)
+        process->facts.uid = status.st_uid;
     clean(process->facts.exe, sizeof(process->facts.exe));
     clean(process->facts.cmdline, sizeof(process->facts.cmdline));
 
