@@ -56,7 +56,7 @@ def run_program(s):
 
 
 def run_long_program(s):
-    """So much that the log is copied into the database behind it."""
+    """Makes enough calls for a checkpoint: the log is copied into the database afterwards."""
     s.run(WORKLOADS / "calls", "--threads", 2, "--calls", by_tier(4000, 30000), "--mix", "copy")
 
 
@@ -192,7 +192,7 @@ def reading(s):
 
 
 def life(name, seed=0):
-    """All moments of one daemon's life, and its successor's. With a seed, the fault strikes after a random number of operations."""
+    """Runs all moments of one daemon's life and of its successor's. With a seed, the fault occurs after a random number of operations."""
     some = random.Random(seed)
     with Session() as s:
         disk = Disk(s.dir)
@@ -235,7 +235,7 @@ def losses():
 
 
 def hung_call():
-    """Nothing but open calls is to be written: a flush that leaves them out does not pass for recovery."""
+    """Only open calls have to be written. A flush that omits them does not count as recovery."""
     with Session() as s, promise("disk-said-once"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -254,7 +254,7 @@ def hung_call():
 
 
 def hung_call_retried():
-    """The same for a retry that the daemon makes without being asked."""
+    """The same for a retry that the daemon makes by itself."""
     with Session() as s, promise("disk-said-once"):
         disk, aside = Disk(s.dir), s.dir / "aside.db"
         s.start_daemon(env=env(disk))
@@ -376,8 +376,8 @@ def next_file():
 
 
 def replaced(how):
-    """The database is moved or deleted under the daemon: said at once, nothing is written to what nobody finds, and the next
-    daemon has what was called meanwhile."""
+    """The database is moved or deleted while the daemon runs. The daemon reports it at once and writes nothing to a file that has
+    lost its name. The next daemon stores the calls made in between."""
     with Session() as s, contextlib.ExitStack() as stack, promise("disk-replaced"):
         disk, aside = Disk(s.dir), s.dir / "aside.db"
         s.start_daemon(env=env(disk))
@@ -475,7 +475,7 @@ def shm_cut():
 
 
 def in_turn(number, test, *arguments):
-    """A case that yields only until its turn comes."""
+    """Runs a case that yields until its turn comes."""
     for _ in range(number):
         yield
     began = time.monotonic()
