@@ -42,7 +42,7 @@ def exact(s, threads):
     p.step(1)
     a.end(number=None)
     p.step(300)
-    check("is attached to already, in session" in attach(s, p.pid, status=1), "attaching twice")
+    check("is already attached to, in session" in attach(s, p.pid, status=1), "attaching twice")
     said = detach(s, p.pid)
     both = recorded(s, p.pid)
     check(1 <= both - first - threads * 300 <= threads, "calls of the second time:", both - first)
@@ -137,7 +137,7 @@ def from_top(s):
         screen.wait_for_text(f"{p.pid}  not traced", "0 processes, 1 not traced", "t attach")
         screen.press("t")
         if INLINE:  # top does not attach with --inline
-            screen.wait_for_sentence("of no known shape")
+            screen.wait_for_sentence("has an unknown driver")
             p.end()
             s.stop_daemon()
             return
@@ -205,7 +205,7 @@ def sleep_in_calls(s):
     a.end()
     said = attach(s, "--wait", "1s", *(p.pid for p in programs), status=1)
     for p in programs:
-        check(f"process {p.pid} (attached) made no CUDA call in this time: it is as it was" in said, p.mode, said)
+        check(f"process {p.pid} (attached) made no CUDA call in this time and was not changed" in said, p.mode, said)
     for p in programs:
         if p.mode == "signal":
             p.child.send_signal(signal.SIGUSR2)
@@ -317,7 +317,7 @@ def left_after_another(s):
     folder = os.open(f"/proc/{p.pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     fcntl.flock(folder, fcntl.LOCK_EX)
     child = s.start(CUDATRACE, "detach", p.pid, preload=False, stderr=subprocess.PIPE, text=True)
-    check("waiting for another command that is at work on it" in child.stderr.readline(), "the command did not wait")
+    check("waiting for another command that is busy with it" in child.stderr.readline(), "the command did not wait")
     equal(child.poll(), None, "its status meanwhile")
     os.close(folder)
     said = child.communicate(timeout=DEADLINE_S)[1]
@@ -331,7 +331,7 @@ def vforked(s):
     p = Program(s, "vforked")
     children = wait_for("the child", pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text).split()
     said = attach(s, children[0], "--wait", "1s", status=1)
-    check(f"works in the memory of process {p.pid}" in said, said)
+    check(f"shares the memory of its parent, process {p.pid}" in said, said)
     equal(mapped(p.pid)[0], [], "what is mapped into the parent")
     write_line(p)
     equal(p.end(), "woke 0 fine\n", "its end")
@@ -435,8 +435,8 @@ def refused(s):
         done = s.run(CUDATRACE, "attach", "--session", s.name, "--db", s.dir / "none.db", pid, preload=False, status=status, **options)
         check(what in done.stderr and done.stderr.count("\n") == 1, what, "was to be said of", pid, ":", done.stderr)
 
-    says("is not there", 2**22 + 1)
-    says("is a thread of the kernel", 2) if pathlib.Path("/proc/2/comm").exists() and \
+    says("does not exist", 2**22 + 1)
+    says("is a kernel thread", 2) if pathlib.Path("/proc/2/comm").exists() and \
         pathlib.Path("/proc/2/comm").read_text() == "kthreadd\n" else print("not tried: a kernel thread: none is seen here")
     p = Program(s, "calls", 3)
     thread = next(int(name) for name in os.listdir(f"/proc/{p.pid}/task") if int(name) != p.pid)
@@ -457,7 +457,7 @@ def refused(s):
     hooked.communicate()
     if can("filters of system calls", "a program with a filter"):
         f = Program(s, "calls", preexec_fn=lambda: refuse_system_call("unshare", 1))
-        says("has a filter of system calls", f.pid)
+        says("has a system call filter", f.pid)
         f.end(signal.SIGTERM)
     if can("gdb", "a program in a debugger"):
         debugger = subprocess.Popen(["gdb", "-q", "-nx", "-p", str(p.pid)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
@@ -469,7 +469,7 @@ def refused(s):
         # User 65534 cannot read a build in root's home, so copy it: the refusal must be about the process.
         done = subprocess.run([readable(s, CUDATRACE), "attach", str(p.pid)], cwd="/", user=65534, group=65534, extra_groups=[],
                               capture_output=True, text=True, env=dict(os.environ, CUDATRACE_HOOK=readable(s, s.hook)))
-        equal((done.returncode, "is user 0's: ask as that user, or as root" in done.stderr), (1, True), done.stderr)
+        equal((done.returncode, "belongs to user 0: run as that user or as root" in done.stderr), (1, True), done.stderr)
     p.end(signal.SIGTERM)
     check(not (s.dir / "none.db").exists(), "a trace was made for nothing")
     for command in (["attach"], ["attach", "--all", "1"], ["attach", "--stay", "--new"], ["attach", "--stay", "--print", "1"], ["attach", "--for", "1"], ["detach"], ["detach", "x"]):
@@ -509,7 +509,7 @@ def daemon_gone(s):
     s.daemon.kill()
     s.daemon.wait()
     s.daemon = None
-    check("the daemon has gone" in a.end(1, number=None), a.said)
+    check("the daemon has exited" in a.end(1, number=None), a.said)
     s.start_daemon()
     s.flush()
     p.end(signal.SIGTERM)

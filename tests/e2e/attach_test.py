@@ -16,7 +16,7 @@ INLINE = ["--inline"] if SHAPE.endswith("-unknown") else []
 if INLINE:
     REFUSED = subprocess.run([CUDATRACE, "attach", *INLINE, "1"], cwd="/", env=dict(os.environ, CUDATRACE_HOOK="/nowhere"), capture_output=True,
                              text=True, check=False).stderr
-    if "has no decoder" in REFUSED:
+    if "has no instruction decoder" in REFUSED:
         skip(REFUSED.strip())
 
 

@@ -181,7 +181,7 @@ def restored(s):
     """After an attach that ends early, the code has its old bytes. Without --inline, the driver has no known shape."""
     client = Client(s, 0)
     command = [CUDATRACE, "attach", "--session", s.name, "--db", s.db, client.pid]
-    check("of no known shape" in s.run(*command, preload=False, status=1).stderr, "without --inline")
+    check("has an unknown driver" in s.run(*command, preload=False, status=1).stderr, "without --inline")
     check("made no CUDA call" in attach(s, client.pid, "--wait", "1s", status=1), "without a call")
     check(code_of(client.pid) == CODE, "the code has other bytes than the file")
     a = Attach(s, client.pid)
@@ -193,10 +193,10 @@ def restored(s):
     a.await_armed(client.pid)
     client.round()
     a.end(number=None)
-    check("is attached to already" in attach(s, client.pid, status=1), "attaching twice")
+    check("is already attached to" in attach(s, client.pid, status=1), "attaching twice")
     detach(s, client.pid)
     check(code_of(client.pid) == CODE, "the code has other bytes than the file")
-    check("of no known shape" in s.run(*command, preload=False, status=1).stderr, "without --inline, once more")
+    check("has an unknown driver" in s.run(*command, preload=False, status=1).stderr, "without --inline, once more")
     client.end()
 
 

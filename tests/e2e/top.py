@@ -210,7 +210,7 @@ with Session() as s:
             screen.press("Enter")  # there are no functions to show
             screen.press("t")
             screen.wait_for_sentence("none of its")
-            lines = screen.wait_for_sentence(f"attach: process {plain.pid} (attached) has a driver")
+            lines = screen.wait_for_sentence(f"attach: process {plain.pid} (attached) has an unknown driver")
             check(lines[0].startswith("cudatrace top") and "calls/s" in lines[2] and "not traced" in lines[3], "the rest of the screen", lines)
             screen.resize(40, 4)
             screen.wait("a small screen", lambda lines: len(lines) == 4 and lines[3].startswith("attach: process"))

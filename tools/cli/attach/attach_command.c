@@ -52,7 +52,7 @@ static void follow(struct attach *attach)
             poll(&files[0], 1, 0) > 0)
             return;
         if (poll(files, 2, armed > 0 ? ARMED_MS : LOOK_MS) > 0 && files[1].revents) {
-            ct_fail(0, "attach: the daemon has gone: what was called since is not recorded");
+            ct_fail(0, "attach: the daemon has exited: calls made since then are not recorded");
             attach->set.has_failed = true;
             return;
         }
@@ -168,16 +168,18 @@ static int check(const struct attach *attach, char **pids)
     }
     if (!*pids && !attach->all && !attach->new)
         return ct_fail(EXIT_USAGE,
-                       "attach: name a process, or --all, or --new (see cudatrace attach --help)");
+                       "attach: specify a process ID, --all or --new (see cudatrace attach --help)");
     if (*pids && (attach->all || attach->new))
-        return ct_fail(EXIT_USAGE, "attach: --all and --new choose the processes: name none");
+        return ct_fail(EXIT_USAGE, "attach: --all and --new exclude process IDs");
     if (attach->stay && (attach->new || attach->for_ns))
-        return ct_fail(EXIT_USAGE, "attach: --stay returns at once, and so excludes --new and --for");
+        return ct_fail(EXIT_USAGE, "attach: --stay returns at once, and therefore excludes --new and --for");
     if (attach->stay && (attach->printing.is_wanted || attach->printing.path))
-        return ct_fail(EXIT_USAGE, "attach: --stay returns at once, and so excludes --print and --output");
+        return ct_fail(EXIT_USAGE,
+                       "attach: --stay returns at once, and therefore excludes --print and --output");
     if (attach->set.is_inline && !ct_made_slots_possible())
-        return ct_fail(EXIT_FAILURE,
-                       "attach: --inline: this build has no decoder of instructions (libzydis-dev)");
+        return ct_fail(
+            EXIT_FAILURE,
+            "attach: --inline is not available: this build has no instruction decoder (libzydis-dev)");
     return CT_GO_ON;
 }
 

@@ -59,31 +59,31 @@ static bool fail_with(struct ct_attachment *attachment, int error)
         const char *why;
     } known[] = {
         { -ESRCH, "has ended, or executes another program now" },
-        { -EPERM, "may not be traced: a debugger has come to it, or the rights are not enough; see "
-                  "`cudatrace doctor`" },
-        { -ETIMEDOUT, "has no thread that stops: all are in the kernel for something that does not end, or "
-                      "frozen" },
-        { -ENOSYS, "has no instruction in its C library that makes a system call" },
-        { -EMFILE, "has as many files open as it may (ulimit -n): one more is needed for a moment" },
-        { -ENFILE, "cannot open a file: the machine has as many open as it may" },
+        { -EPERM, "may not be traced: a debugger has attached to it, or the permissions are insufficient; "
+                  "see `cudatrace doctor`" },
+        { -ETIMEDOUT, "has no thread that stops: all are blocked in the kernel or frozen" },
+        { -ENOSYS, "has no system call instruction in its C library" },
+        { -EMFILE, "has reached its limit of open files (ulimit -n); attach needs one more temporarily" },
+        { -ENFILE, "cannot open a file: the machine has reached its limit of open files" },
         { -ENOMEM, "has no room for 312 KiB more (ulimit -v), or too many mappings (vm.max_map_count)" },
         { -EACCES, "may not map code: a security module, or vm.memfd_noexec, forbids it" },
-        { -E2BIG, "has a driver with more functions than are known of: a newer cudatrace is needed" },
-        { -EFAULT, "has a driver whose table of functions cannot be written" },
-        { -ENOSPC, "cannot be given the library: no memory is left" },
-        { -ENOENT, "has a driver of no known shape, and none of its functions can get a jump" },
-        { -EBUSY, "had a thread in the first instructions of a function at each try: try again" },
+        { -E2BIG, "has a driver with too many functions: update cudatrace" },
+        { -EFAULT, "has a driver whose table of functions is not writable" },
+        { -ENOSPC, "cannot be given the library: out of memory" },
+        { -ENOENT, "has an unknown driver, and a jump fits into none of its functions" },
+        { -EBUSY, "had a thread in the first instructions of a function at each attempt: try again" },
         { -EMLINK, "shares its memory with another process, which cannot be stopped with it" },
-        { -EEXIST, "maps memory near the driver all the time: try again" },
-        { -EIO, "has a driver whose code cannot be written" },
-        { -ENAMETOOLONG, "has loaded dozens of other builds of the library: start it again to attach to it" },
+        { -EEXIST, "keeps mapping memory near the driver: try again" },
+        { -EIO, "has a driver whose code is not writable" },
+        { -ENAMETOOLONG,
+          "has loaded dozens of other builds of the library: restart it before you attach to it" },
     };
     char text[160];
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (known[i].error == error)
             return fail(attachment, known[i].why);
     }
-    snprintf(text, sizeof(text), "cannot be visited: %s", strerror(-error));
+    snprintf(text, sizeof(text), "cannot be attached to: %s", strerror(-error));
     return fail(attachment, text);
 }
 
@@ -160,7 +160,7 @@ bool ct_attachment_open(struct ct_attachment *attachment, const char *command, p
     if (target->kind == CT_TARGET_FINE && !ct_attachment_records(attachment)) {
         attachment->lock = ct_proc_lock(pid);
         if (attachment->lock < 0)
-            return refuse(attachment, "is being attached to by another `cudatrace attach`, or detached");
+            return refuse(attachment, "is being attached to or detached by another command");
         /* The previous command may have made an area since. */
         ct_memory_look(&target->memory);
         ct_visitor_begin(&attachment->visitor, &target->memory, library);
@@ -170,7 +170,7 @@ bool ct_attachment_open(struct ct_attachment *attachment, const char *command, p
         return target->kind == CT_TARGET_FINE;
     unlock_process(attachment);
     attachment->state = CT_ATTACHMENT_RECORDING;
-    snprintf(why, sizeof(why), "is attached to already, in session '%.*s': `cudatrace detach %d` first",
+    snprintf(why, sizeof(why), "is already attached to, in session '%.*s': run `cudatrace detach %d` first",
              CT_SESSION_MAX, attachment->visitor.area.data.visit.session, (int)pid);
     return refuse(attachment, why);
 }
@@ -214,12 +214,12 @@ static bool leave_made(struct ct_attachment *attachment)
         ct_area_set(area, offsetof(struct ct_area_data, made_in), 0);
     if (!error || !ct_memory_is_there(&attachment->target.memory))
         return true;
-    snprintf(
-        text, sizeof(text),
-        "keeps the jumps at the beginnings of functions, which do no harm; attach and detach it again: %s",
-        error == -EBUSY    ? "a thread was in one at each try"
-        : error == -EMLINK ? "another process has the same memory"
-                           : strerror(-error));
+    snprintf(text, sizeof(text),
+             "keeps the jumps at the beginnings of functions, which are harmless; to remove them, attach and "
+             "detach again: %s",
+             error == -EBUSY    ? "a thread was in one at each attempt"
+             : error == -EMLINK ? "another process shares the memory"
+                                : strerror(-error));
     return fail(attachment, text);
 }
 
@@ -312,13 +312,12 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
 static void take_answer(struct ct_attachment *attachment)
 {
     static const char *const why[] = {
-        [CT_VISIT_STRANGER] =
-            "has a hook of another version, which does not know this command: start it again",
-        [CT_VISIT_NO_DAEMON] = "finds no daemon of the session: it looks for one of its own user, and for "
-                               "the system's; or there is no memory for its records",
-        [CT_VISIT_NO_SLOTS] = "has a driver of which the hook knows no function's shape",
-        [CT_VISIT_SILENCED] = "has put on a filter of system calls, which the hook would not pass",
-        [CT_VISIT_THERE] = "records for a session already",
+        [CT_VISIT_STRANGER] = "has a hook of another version, which does not know this command: restart it",
+        [CT_VISIT_NO_DAEMON] = "found no daemon of the session, neither its own user's nor the system "
+                               "daemon; or there is no memory for its records",
+        [CT_VISIT_NO_SLOTS] = "has a driver without any function of a known form",
+        [CT_VISIT_SILENCED] = "has a system call filter, which the hook would violate",
+        [CT_VISIT_THERE] = "already records for a session",
     };
     const struct ct_area_data *data = &attachment->visitor.area.data;
     char text[CT_DATA_WHY_BYTES + 64];
@@ -350,10 +349,10 @@ static void give_up(struct ct_attachment *attachment)
     if (error)
         fail_with(attachment, error);
     else if (state == CT_AREA_IDLE && is_stopped)
-        fail(attachment, "makes no CUDA call: it is stopped by a signal (kill -CONT lets it go on). It is as "
-                         "it was");
+        fail(attachment,
+             "makes no CUDA call: it is stopped by a signal (resume it with kill -CONT). It was not changed");
     else if (state == CT_AREA_IDLE)
-        fail(attachment, "made no CUDA call in this time: it is as it was; --wait waits longer");
+        fail(attachment, "made no CUDA call in this time and was not changed; --wait waits longer");
     /* Otherwise a thread has just entered a thunk. */
 }
 
@@ -424,7 +423,7 @@ static bool has_left(struct ct_attachment *attachment)
         ct_area_set(&attachment->visitor.area, CT_DATA_STATE, CT_AREA_IDLE);
         attachment->state = CT_ATTACHMENT_OVER;
     } else if (left != CT_VISIT_BUSY) {
-        fail(attachment, "is still recorded: its hook did not know how to leave");
+        fail(attachment, "is still recorded: its hook does not support detaching");
     }
     return attachment->state != CT_ATTACHMENT_RECORDING;
 }
@@ -440,9 +439,9 @@ static bool leave(struct ct_attachment *attachment)
     for (long pause_ns = MS_NS; attachment->state == CT_ATTACHMENT_RECORDING && !has_left(attachment);) {
         if (ct_monotonic_ns() >= until_ns)
             return fail(attachment,
-                        is_stopped ? "is still recorded: a signal has stopped it in the middle of its hook's "
-                                     "work; kill -CONT it, and then `cudatrace detach`"
-                                   : "is still recorded: its hook was at work each time; detach it again");
+                        is_stopped ? "is still recorded: a signal stopped it inside the hook; resume it with "
+                                     "kill -CONT, then run `cudatrace detach`"
+                                   : "is still recorded: its hook was busy at each attempt; detach it again");
         nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL);
         pause_ns = 2 * pause_ns > PAUSE_MOST_NS ? PAUSE_MOST_NS : 2 * pause_ns;
     }
@@ -469,7 +468,7 @@ static bool await_lock(struct ct_attachment *attachment)
             return fail_with(attachment, attachment->lock);
         if (!is_said && ct_monotonic_ns() - since_ns > UINT64_C(1000) * MS_NS) {
             is_said = true;
-            print(attachment, ": waiting for another command that is at work on it");
+            print(attachment, ": waiting for another command that is busy with it");
         }
         nanosleep(&(struct timespec){ .tv_nsec = MS_NS }, NULL);
     }
@@ -499,8 +498,8 @@ bool ct_attach_flush(const char *command, int daemon)
         ct_fail(0, "%s: the daemon %s; the last calls may be missing", command, ct_client_why(daemon));
     else if (flushed != CT_ANSWER_OK)
         ct_fail(0,
-                "%s: the trace is incomplete, and what is missing waits in shared memory for the next daemon "
-                "of the session: %s",
+                "%s: the trace is incomplete; the missing calls stay in shared memory for the session's next "
+                "daemon: %s",
                 command, answer);
     return flushed == CT_ANSWER_OK;
 }

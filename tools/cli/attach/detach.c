@@ -25,8 +25,7 @@ static bool refuse(struct ct_attachment *attachment)
     struct ct_target *target = &attachment->target;
     const bool is_free = target->kind == CT_TARGET_FINE || target->kind == CT_TARGET_NO_DRIVER;
     if (is_free)
-        snprintf(target->why, sizeof(target->why), "%s",
-                 "is not attached to: nothing of cudatrace records in it");
+        snprintf(target->why, sizeof(target->why), "%s", "is not attached to: it has no active hook");
     ct_attachment_say_why(attachment);
     return false;
 }
@@ -90,7 +89,7 @@ static int detach(int argc, char **argv)
     if (status != CT_GO_ON)
         return status;
     if (first >= argc)
-        return ct_fail(EXIT_USAGE, "detach: name a process (see cudatrace detach --help)");
+        return ct_fail(EXIT_USAGE, "detach: specify a process ID (see cudatrace detach --help)");
     for (int i = first; i < argc; i++) {
         if (!ct_number_parse(argv[i], 1, INT32_MAX, &pid))
             return ct_fail(EXIT_USAGE, "detach: invalid process ID '%s'", argv[i]);

@@ -92,7 +92,8 @@ bool ct_library_read(struct ct_library *library, const char *command)
     size_t count;
     *library = (struct ct_library){ 0 };
     if (!ct_installed_hook(path))
-        return ct_fail(false, "%s: libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path",
+        return ct_fail(false,
+                       "%s: libcudatrace.so not found next to cudatrace; set CUDATRACE_HOOK to its path",
                        command);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
@@ -104,13 +105,13 @@ bool ct_library_read(struct ct_library *library, const char *command)
     if (fd >= 0)
         close(fd);
     if (!library->bytes)
-        return ct_fail(false, "%s: %s cannot be read: %s", command, path,
-                       fd < 0 ? strerror(error) : "it is no file, or has changed meanwhile");
+        return ct_fail(false, "%s: cannot read %s: %s", command, path,
+                       fd < 0 ? strerror(error) : "not a regular file, or changed meanwhile");
     if (segments_of(library, &count))
         library->visit_offset = find_symbol(library, CT_VISIT_FUNCTION);
     if (!library->visit_offset) {
         ct_library_free(library);
-        return ct_fail(false, "%s: %s is no library of this build: it has no " CT_VISIT_FUNCTION "()",
+        return ct_fail(false, "%s: %s is not a library of this build: it has no " CT_VISIT_FUNCTION "()",
                        command, path);
     }
     leave_sections_away(library);

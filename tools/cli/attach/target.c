@@ -78,28 +78,27 @@ static bool check_process(struct ct_target *target)
     if (!error)
         error = ct_proc_read((int32_t)target->pid, "status", status, sizeof(status));
     if (error == -ESRCH)
-        return refuse(target, CT_TARGET_GONE, "is not there");
+        return refuse(target, CT_TARGET_GONE, "does not exist");
     if (error)
-        return refuse(target, CT_TARGET_REFUSED, "cannot be looked at: %s", strerror(-error));
+        return refuse(target, CT_TARGET_REFUSED, "cannot be inspected: %s", strerror(-error));
     name_of(target->pid, target->name);
     target->start_ticks = life.start_ticks;
     target->uid = users.effective;
     target->inner_pid = users.inner_pid ? users.inner_pid : (int32_t)target->pid;
     const long long group = status_number(status, "\nTgid:"), tracer = status_number(status, "\nTracerPid:");
     if (group > 0 && group != target->pid)
-        return refuse(target, CT_TARGET_REFUSED, "is a thread of process %lld: name that one", group);
+        return refuse(target, CT_TARGET_REFUSED, "is a thread of process %lld: use that process ID", group);
     if (target->pid == getpid())
         return refuse(target, CT_TARGET_REFUSED, "is this command itself");
     if (is_kernels(target->pid))
-        return refuse(target, CT_TARGET_REFUSED, "is a thread of the kernel");
+        return refuse(target, CT_TARGET_REFUSED, "is a kernel thread");
     if (life.ended)
-        return refuse(target, CT_TARGET_GONE,
-                      "has ended, and its parent has not asked for its status (a zombie)");
+        return refuse(target, CT_TARGET_GONE, "is a zombie: its parent has not waited for it");
     if (tracer > 0) {
         char name[64];
         name_of((pid_t)tracer, name);
         return refuse(target, CT_TARGET_REFUSED,
-                      "is traced by process %lld (%s): one debugger can be there at a time, leave that first",
+                      "is traced by process %lld (%s), and only one debugger is possible: detach that first",
                       tracer, name);
     }
     return true;
@@ -115,8 +114,8 @@ static bool check_own_memory(struct ct_target *target)
     const long long parent = status_number(status, "\nPPid:");
     return parent <= 0 || syscall(SYS_kcmp, target->pid, (pid_t)parent, KCMP_VM, 0, 0) != 0 ||
            refuse(target, CT_TARGET_NO_DRIVER,
-                  "works in the memory of process %lld, of which it is a child, until it executes a program "
-                  "of its own (vfork): name that one",
+                  "shares the memory of its parent, process %lld, until it executes a program (vfork): "
+                  "attach to that process",
                   parent);
 }
 
@@ -138,23 +137,25 @@ static bool refuse_rights(struct ct_target *target, int error)
     if (error == -ENOENT || error == -ESRCH)
         return refuse(target, CT_TARGET_GONE, "has ended");
     if (error != -EACCES && error != -EPERM)
-        return refuse(target, CT_TARGET_REFUSED, "cannot be looked at: %s", strerror(-error));
+        return refuse(target, CT_TARGET_REFUSED, "cannot be inspected: %s", strerror(-error));
     if (own != 0 && target->uid != own)
-        return refuse(target, CT_TARGET_REFUSED, "is user %u's: ask as that user, or as root", target->uid);
+        return refuse(target, CT_TARGET_REFUSED, "belongs to user %u: run as that user or as root",
+                      target->uid);
     if (own != 0 && owner.st_uid != own)
         return refuse(target, CT_TARGET_REFUSED,
-                      "may not be looked at, not even by its user: it was started with rights that its "
-                      "starter has not, or has asked for that (PR_SET_DUMPABLE); ask as root");
+                      "cannot be inspected, even by its own user: it is set-user-ID, has capabilities, or is "
+                      "not dumpable (PR_SET_DUMPABLE); run as root");
     if (value > 0)
-        return refuse(target, CT_TARGET_REFUSED,
-                      "may not be traced: /proc/sys/kernel/yama/ptrace_scope is %d, which %s; ask as root%s",
-                      value,
-                      value == 1   ? "allows that to those alone who started it"
-                      : value == 2 ? "allows that to root alone"
-                                   : "allows that to nobody until the machine starts again",
-                      value < 3 ? ", or `sysctl kernel.yama.ptrace_scope=0`" : "");
+        return refuse(
+            target, CT_TARGET_REFUSED,
+            "may not be traced: /proc/sys/kernel/yama/ptrace_scope is %d, which permits %s; run as root%s",
+            value,
+            value == 1   ? "only ancestors of the process"
+            : value == 2 ? "only root"
+                         : "nobody until the next reboot",
+            value < 3 ? ", or `sysctl kernel.yama.ptrace_scope=0`" : "");
     return refuse(target, CT_TARGET_REFUSED,
-                  "may not be traced: the container, or a security module, allows no ptrace here (docker run "
+                  "may not be traced: the container or a security module forbids ptrace (docker run "
                   "--cap-add SYS_PTRACE)");
 }
 
@@ -167,12 +168,11 @@ static bool refuse_program(struct ct_target *target)
     struct ct_elf elf;
     snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->memory.thread);
     if (ct_elf_open(&elf, path) != 0)
-        return refuse(target, CT_TARGET_REFUSED, "has no C library of glibc mapped");
-    const char *why = !elf.native        ? "is of another architecture, or of 32 bits: the hook is for x86-64"
-                      : !elf.interpreter ? "is linked statically: it cannot load a library"
-                      : strstr(elf.interpreter, "ld-musl")
-                          ? "uses musl for its C library: the hook is for glibc"
-                          : "has no C library of glibc mapped: the hook needs that";
+        return refuse(target, CT_TARGET_REFUSED, "has not mapped glibc");
+    const char *why = !elf.native ? "is of another architecture or a 32-bit program: the hook is for x86-64"
+                      : !elf.interpreter                   ? "is statically linked: it cannot load a library"
+                      : strstr(elf.interpreter, "ld-musl") ? "uses musl: the hook requires glibc"
+                                                           : "has not mapped glibc, which the hook requires";
     ct_elf_close(&elf);
     return refuse(target, CT_TARGET_REFUSED, "%s", why);
 }
@@ -196,7 +196,7 @@ static bool check_libraries(struct ct_target *target)
     const bool has_all =
         target->find_dlopen && target->find_dlerror && target->find_cancel && target->find_errno;
     return has_all || refuse(target, CT_TARGET_REFUSED,
-                             "has a C library without dlopen() or pthread_setcancelstate(): it is not known");
+                             "has an unknown C library, without dlopen() or pthread_setcancelstate()");
 }
 
 /* A filter may end the process because of any system call of ours. */
@@ -214,8 +214,8 @@ static bool check_filters(struct ct_target *target)
     if (tasks)
         closedir(tasks);
     return mode <= 0 || refuse(target, CT_TARGET_REFUSED,
-                               "has a filter of system calls (seccomp mode %lld), which may end it for "
-                               "what a visit asks: start it with `cudatrace run`",
+                               "has a system call filter (seccomp mode %lld), which may kill it for the "
+                               "system calls of attach: start it with `cudatrace run`",
                                mode);
 }
 
@@ -241,8 +241,8 @@ static bool check_preloaded(struct ct_target *target)
         return true;
     if (*session)
         return refuse(target, CT_TARGET_HOOKED,
-                      "was started with the hook, and records for session '%s' since: `cudatrace status "
-                      "--session %s` says into which trace",
+                      "was started with the hook, and already records for session '%s': `cudatrace status "
+                      "--session %s` shows the trace",
                       session, session);
     return refuse(target, CT_TARGET_HOOKED,
                   "was started with the hook, and records once a daemon serves its session "
@@ -257,7 +257,7 @@ static bool check_proc(struct ct_target *target)
     snprintf(path, sizeof(path), "/proc/%d/root/proc", (int)target->memory.thread);
     return (statfs(path, &status) == 0 && status.f_type == PROC_SUPER_MAGIC) ||
            refuse(target, CT_TARGET_REFUSED,
-                  "sees no /proc in its mount namespace, by which the library would be loaded");
+                  "has no /proc in its mount namespace, which loading the library requires");
 }
 
 static bool check_driver(struct ct_target *target)
@@ -305,16 +305,14 @@ void ct_target_find_slots(struct ct_target *target)
     if (!ct_memory_is_there(&target->memory))
         refuse(target, CT_TARGET_GONE, "has ended, or executes another program now");
     else if (target->slots.breakpoints > 0)
-        refuse(
-            target, CT_TARGET_REFUSED,
-            "has breakpoints at %zu functions of its driver: end `cudatrace probe`, or the debugger, first",
-            target->slots.breakpoints);
+        refuse(target, CT_TARGET_REFUSED,
+               "has breakpoints at %zu functions of its driver: end `cudatrace probe` or the debugger first",
+               target->slots.breakpoints);
     else if (target->slots.count == 0 && !target->may_have_no_slots)
-        refuse(
-            target, CT_TARGET_REFUSED,
-            "has a driver (%s) of no known shape: none of its %zu functions goes by a table. Start it with "
-            "`cudatrace run`, or attach with --inline",
-            target->driver, target->slots.functions);
+        refuse(target, CT_TARGET_REFUSED,
+               "has an unknown driver (%s): none of its %zu functions uses a table. Start it with `cudatrace "
+               "run`, or attach with --inline",
+               target->driver, target->slots.functions);
 }
 
 void ct_target_close(struct ct_target *target)
@@ -336,7 +334,7 @@ void ct_target_check_folder(struct ct_target *target, const char *shm_dir)
         return;
     }
     refuse(target, CT_TARGET_REFUSED,
-           "has a %s of its own (a container?), which a daemon out here does not see: attach in its "
-           "container, or share the folder (docker run --ipc=host, or --shm-dir)",
+           "has its own %s (a container?), which a daemon outside does not see: attach inside the container, "
+           "or share the directory (docker run --ipc=host, or --shm-dir)",
            shm_dir);
 }
