@@ -33,7 +33,7 @@ def doctor(s, *arguments, status, env=None, session=True, tool=CUDATRACE, **opti
     equal(done.stderr, "", "its standard error")
     lines = re.findall(r"^  (ok|note|miss) +(\S+(?: \S+)*)  +(.*)$", done.stdout, re.M)
     equal(sum(verdict == "miss" for verdict, _, _ in lines) > 0, status == 1, done.stdout)
-    equal(done.stdout.endswith("\nNothing would be missed.\n"), status == 0, done.stdout)
+    equal(done.stdout.endswith("\nNo problems found.\n"), status == 0, done.stdout)
     return lines
 
 
@@ -77,7 +77,7 @@ with Session() as s:  # the machine, without a daemon
     says(lines, "ok", "hook", str(HOOK))
     says(lines, "ok", "driver", "CUDA 13.0, the simulated driver")
     says(lines, "note", "daemon", f"cudatraced --session {s.name} --db FILE")
-    says(lines, "ok", "database", "is not there yet")
+    says(lines, "ok", "database", "does not exist yet")
     says(lines, "ok" if free_shm() > 256 else "note", "/dev/shm", "rings of up to 512 MiB")
     says(lines, "note", "functions", "exports 1 that the hook does not know (cuSimcudaRegisters)")  # a test's own
     says(doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir}, cwd=s.dir), "note", "driver", "the loader finds none")
@@ -88,7 +88,7 @@ with Session() as s:  # the machine, without a daemon
     compiled(s, "newer/libcuda.so.1", source, "-shared", "-fPIC")
     lines = doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir / "newer"}, cwd=s.dir)
     says(lines, "note", "functions", "exports 1 that the hook does not know (cuBrandNew_v9)")
-    says(lines, "ok", "driver", "does not tell its version")
+    says(lines, "ok", "driver", "does not report its version")
     many = "".join(f"int cuMany{i}(void) {{ return 0; }}\n" for i in range(129))
     compiled(s, "many/libcuda.so.1", many, "-shared", "-fPIC")
     says(doctor(s, status=1, env={"LD_LIBRARY_PATH": s.dir / "many"}, cwd=s.dir), "miss", "functions", "exports 129")
@@ -98,7 +98,7 @@ with Session() as s:  # the machine, without a daemon
 
     # Databases.
     says(doctor(s, "--db", s.dir, status=1), "miss", "database", "it is a directory")
-    says(doctor(s, "--db", "/nowhere/trace.db", status=1), "miss", "database", "cannot be made")
+    says(doctor(s, "--db", "/nowhere/trace.db", status=1), "miss", "database", "cannot be created")
     foreign = s.dir / "foreign.db"
     with contextlib.closing(sqlite3.connect(foreign)) as connection:
         connection.execute("CREATE TABLE songs (name)")
@@ -107,9 +107,9 @@ with Session() as s:  # the machine, without a daemon
     text.write_text("Dear reader, this is no database at all.\n" * 100)
     says(doctor(s, "--db", text, status=1), "miss", "database", "cannot be the database")
     s.trace(CALLS, "--calls", 100)
-    says(doctor(s, "--db", s.db, status=0), "ok", "database", "will be added to")
+    says(doctor(s, "--db", s.db, status=0), "ok", "database", "will be continued")
     boot = s.value("SELECT value FROM meta WHERE key = 'boot_id'")
-    for value, words in (("another", "is of an earlier boot"), (boot, "will be added to")):
+    for value, words in (("another", "is of an earlier boot"), (boot, "will be continued")):
         with contextlib.closing(sqlite3.connect(s.db)) as connection, connection:
             connection.execute("UPDATE meta SET value = ? WHERE key = 'boot_id'", (value,))
         says(doctor(s, "--db", s.db, status=0), "ok", "database", words)
@@ -122,19 +122,19 @@ with Session() as s:  # the machine, without a daemon
     # Control characters in quoted text do not reach the terminal.
     nasty = s.dir / "a\x1b]0;owned\x07b\u202ec\u061c"
     lines = doctor(s, "--db", nasty, status=0)
-    says(lines, "ok", "database", r"a\x1b]0;owned\x07b\xe2\x80\xaec\xd8\x9c is not there yet")
+    says(lines, "ok", "database", r"a\x1b]0;owned\x07b\xe2\x80\xaec\xd8\x9c does not exist yet")
 
     # Wrong usage, and processes and programs that doctor cannot read.
-    refuses(s, 2, "--", text="no command behind --")
-    refuses(s, 2, "12", "13", text="one process at a time")
+    refuses(s, 2, "--", text="no command after --")
+    refuses(s, 2, "12", "13", text="specify only one process ID")
     refuses(s, 2, "0", text="invalid process ID")
     refuses(s, 2, "--frobnicate", text="unknown option")
-    refuses(s, 1, "999999999", text="no process 999999999")
-    refuses(s, 1, "--", "no-such-program", text="no such program")
-    refuses(s, 1, "--", "/etc/passwd", text="may not be run")
+    refuses(s, 1, "999999999", text="no such process: 999999999")
+    refuses(s, 1, "--", "no-such-program", text="command not found or not executable")
+    refuses(s, 1, "--", "/etc/passwd", text="command not found or not executable")
     gone = s.start("true")
     os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)
-    says(doctor(s, gone.pid, status=1), "note", "state", "it has ended")
+    says(doctor(s, gone.pid, status=1), "note", "state", "it is a zombie")
     equal({name for name in os.listdir("/dev/shm") if s.name in name}, set(), "what all that left behind")
 
 if can("several users", "a daemon's name that is another user's"):
@@ -153,7 +153,7 @@ with Session() as s:  # a trace whose first file is gone still has its name
     s.flush()
     s.db.unlink()
     says(doctor(s, "--db", s.db, status=0), "ok", "database", "is being written")
-    says(doctor(s, "--db", s.dir / "other.db", status=1), "miss", "database", "leave --db away")
+    says(doctor(s, "--db", s.dir / "other.db", status=1), "miss", "database", "omit --db")
 
 with Session() as s:  # a socket that sends data without end
     s.start_daemon()
@@ -171,7 +171,7 @@ with Session() as s:  # a socket that sends data without end
 
         talker = threading.Thread(target=babble)
         talker.start()
-        says(doctor(s, status=1, cwd=s.dir), "miss", "daemon", "does not answer")
+        says(doctor(s, status=1, cwd=s.dir), "miss", "daemon", "does not respond")
         talker.join()
     os.rename(path + ".away", path)
 
@@ -215,20 +215,20 @@ with Session() as s:
         return doctor(s, "--wait", wait, "--", *command, status=status, cwd=s.dir)
 
     lines = started(CALLS, "--calls", 1000000, "--rate", 1, status=0)
-    says(lines, "ok", "started", "was started for this, and ended when its first call was recorded")
+    says(lines, "ok", "started", "started the command, and terminated it after its first recorded call")
     says(lines, "ok", "recording", f"{CALLS}: its calls reach the daemon")
     lines = started("sh", "-c", f"touch {s.dir / 'ran'}; exit 3", status=0)
     says(lines, "note", "started", "ended with status 3")
     says(lines, "note", "driver", "none of its processes has loaded libcuda.so.1")
     check((s.dir / "ran").exists(), "the command did not run")
-    says(started("sleep", "1000", status=0, wait="1s"), "note", "started", "ended after 1 s without a call")
+    says(started("sleep", "1000", status=0, wait="1s"), "note", "started", "terminated it after 1 s without a recorded call")
     says(started("env", "-u", "LD_PRELOAD", CALLS, status=1), "miss", "hook", f"{CALLS} loads the driver and not the hook: it was started "
          "without LD_PRELOAD")
     silent = (sys.executable, "-c", "import ctypes; ctypes.CDLL('libcuda.so.1')")  # doctor checks it when it ends
     says(started(*silent, status=1), "miss", "recording", "loads driver and hook, and records nothing")
     if can("mount namespaces", "a command with a /dev/shm of its own"):
         private = (*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$0" "$@"', CALLS, "--calls", 5)
-        says(started(*private, status=1), "miss", "container", f"{CALLS} loads driver and hook, and has a /dev/shm of its own")
+        says(started(*private, status=1), "miss", "container", f"{CALLS} loads driver and hook, and has its own /dev/shm")
     # Ctrl-C ends the command, too, and leaves no files.
     with fifo(s.dir, "began") as began:
         asked = subprocess.Popen([CUDATRACE, "doctor", "--", "sh", "-c", f"echo $$ >{began}; exec sleep 1000"], cwd=s.dir,
@@ -301,7 +301,7 @@ with Session() as s, Session() as second:  # processes
     with held(s) as program:
         lines = doctor(s, program.pid, status=1)
         says(lines, "miss", "selection", "calls !cuMem*")
-        says(lines, "miss", "left out", "as was asked for by cudatrace set")
+        says(lines, "miss", "left out", "as selected by cudatrace set")
     s.cudatrace("set", "--calls", "*")
     first = compiled(s, "libfirst.so", "#define _GNU_SOURCE\n#include <dlfcn.h>\nvoid *dlsym(void *h, const char *n)\n"
                      '{ return ((void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"))(h, n); }\n', "-shared", "-fPIC")
@@ -319,7 +319,7 @@ with Session() as s, Session() as second:  # processes
         (s.dir / "new.so").rename(copy)
         says(doctor(s, program.pid, status=0), "note", "hook", "was replaced on disk since")
     with held(s, hook=False, env={"LD_PRELOAD": "/nowhere/libcudatrace.so"}, stderr=subprocess.DEVNULL) as program:
-        says(doctor(s, program.pid, status=1), "miss", "hook", "the loader did not find it there")
+        says(doctor(s, program.pid, status=1), "miss", "hook", "the loader did not find it")
 
     # The doctor is not in the trace, even with the hook loaded into it.
     s.flush()
@@ -343,7 +343,7 @@ with Session() as s:  # a daemon that does not answer, full rings, and a process
     s.start_daemon("--ring", "64K")
     s.daemon.send_signal(signal.SIGSTOP)
     with held(s, "--calls", 20000) as program:
-        says(doctor(s, status=1), "miss", "daemon", "does not answer")
+        says(doctor(s, status=1), "miss", "daemon", "does not respond")
         s.daemon.send_signal(signal.SIGCONT)
         lines = doctor(s, program.pid, status=1)
         says(lines, "miss", "lost", "rings ran full: start the daemon with a larger --ring")
@@ -352,7 +352,7 @@ with Session() as s:  # a daemon that does not answer, full rings, and a process
         own = (*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh")
         with held(s, before=own) as program:
             lines = doctor(s, program.pid, status=1)
-            says(lines, "miss", "container", "has a /dev/shm of its own")
+            says(lines, "miss", "container", "has its own /dev/shm")
 
     # As another user, without access to this user's database and processes.
     if can("several users", "what another user is told"):
@@ -364,11 +364,11 @@ with Session() as s:  # a daemon that does not answer, full rings, and a process
             shutil.copy(file, s.dir)
         his = {"SIMCUDA_COUNTS": "", "CUDATRACE_HOOK": s.dir / HOOK.name, "LD_LIBRARY_PATH": s.dir}
         lines = doctor(s, "--db", s.db, status=1, user=NOBODY, cwd="/", env=his, tool=tool)
-        says(lines, "miss", "database", "it may not be written")
+        says(lines, "miss", "database", "it is not writable")
         says(lines, "note", "daemon", f"{s.name} (user 0)")
         says(doctor(s, "--db", s.dir / "mine/x.db", status=1, user=NOBODY, cwd="/", env=his, tool=tool), "miss", "database", "Permission denied")
         with held(s) as program:
-            refuses(s, 1, program.pid, text="ask as its user, or as root", user=NOBODY, cwd="/", tool=tool)
+            refuses(s, 1, program.pid, text="run as its user, or as root", user=NOBODY, cwd="/", tool=tool)
 
 with Session() as s:  # an index that a user made: the daemon maintains it, at a cost
     s.start_daemon()

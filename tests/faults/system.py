@@ -234,7 +234,7 @@ def nothing_is_given_away(u):
             equal(sorted(line.split()[0] for line in status.splitlines() if line), ["daemon", "serves", "session", "state"], status)
         with promise("nothing_given"):
             doctor = u.run(BOB, u.cudatrace, "doctor", "--session", s.name, status=None).stdout
-            check("the system's, serves it for all users" in " ".join(doctor.split()), doctor)
+            check("the system daemon, serves it for all users" in " ".join(doctor.split()), doctor)
         for command, says in ((["stop"], "for root alone"), (["set", "--sample", "2"], "for root alone"),
                               (["flush", "--db", s.db], "omit --db")):
             with promise("nothing_given"):

@@ -31,14 +31,13 @@ static int examine(struct ct_doctor *doctor, const struct doctor_options *option
     if (!doctor->patient && argv[0] && !options->is_dry)
         ct_doctor_probe(doctor, argv, options->patience_ns);
     if (doctor->patient || argv[0])
-        NOTE("not seen",
-             "never traced, and not to be told from outside: what the constructor of a library that "
-             "is linked to the driver calls, while dlopen loads it");
+        NOTE("not seen", "calls from the constructor of a library linked with the driver, made while "
+                         "dlopen() loads it, are never traced and cannot be detected");
     if (doctor->misses)
-        ct_doctor_head("%u %s of something that is not traced.", doctor->misses,
-                       doctor->misses == 1 ? "line tells" : "lines tell");
+        ct_doctor_head("%u %s found: some calls would not be traced.", doctor->misses,
+                       doctor->misses == 1 ? "problem" : "problems");
     else
-        ct_doctor_head("Nothing would be missed.");
+        ct_doctor_head("No problems found.");
     return doctor->misses ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -48,17 +47,16 @@ static int take_arguments(struct ct_doctor *doctor, char **argument, bool is_com
     int64_t pid;
     if (!is_command && argument[0] && ct_is_digits(argument[0])) {
         if (argument[1])
-            return ct_fail(EXIT_USAGE, "doctor: one process at a time (see cudatrace doctor --help)");
+            return ct_fail(EXIT_USAGE, "doctor: specify only one process ID (see cudatrace doctor --help)");
         if (!ct_number_parse(argument[0], 1, INT_MAX, &pid))
             return ct_fail(EXIT_USAGE, "doctor: invalid process ID '%s'", argument[0]);
         doctor->patient = ct_patient_create(doctor, (pid_t)pid);
         return doctor->patient ? CT_GO_ON : EXIT_FAILURE;
     }
     if (argument[0] && !ct_program_find(argument[0], file))
-        return ct_fail(EXIT_FAILURE, "doctor: %s: there is no such program, or it may not be run",
-                       argument[0]);
+        return ct_fail(EXIT_FAILURE, "doctor: %s: command not found or not executable", argument[0]);
     if (is_command && !argument[0])
-        return ct_fail(EXIT_USAGE, "doctor: no command behind -- (see cudatrace doctor --help)");
+        return ct_fail(EXIT_USAGE, "doctor: no command after -- (see cudatrace doctor --help)");
     return CT_GO_ON;
 }
 

@@ -39,7 +39,7 @@ static void say_needed(struct ct_doctor *doctor, const char *file)
     if (driver)
         ct_doctor_say(doctor, doctor->driver_path[0] ? CT_VERDICT_OK : CT_VERDICT_NOTE, "way in",
                       "linked with libcuda.so.1%s",
-                      doctor->driver_path[0] ? "" : ", which the loader does not find: it will not start");
+                      doctor->driver_path[0] ? "" : ", which the loader does not find: it cannot start");
     else
         FINE("way in", "%s",
              runtime ? "the runtime loads the driver and asks it for its functions"
@@ -62,7 +62,7 @@ void ct_doctor_command(struct ct_doctor *doctor, char **argv, char *file)
     if (program != CT_PROGRAM_UNKNOWN)
         MISS("program", "%s %s", file, ct_program_why(program));
     else if (error)
-        NOTE("program", "%s cannot be read (%s): nothing more is known of it", file,
+        NOTE("program", "%s cannot be read (%s), so it was not inspected", file,
              error == -ENOEXEC ? "no ELF file" : strerror(-error));
     else
         FINE("program", "%s takes LD_PRELOAD, and passes it to what it starts", file);
@@ -122,16 +122,14 @@ static void say_finding(struct ct_doctor *doctor, const struct ct_probed *proces
         break;
     case FINDING_OWN_SHM:
         MISS("container",
-             "%s loads driver and hook, and has a %s of its own, so no daemon outside sees it: share %s "
-             "(bwrap "
+             "%s loads driver and hook, and has its own %s, so no daemon outside sees it: share %s (bwrap "
              "--bind %s %s, docker run --ipc=host), or a directory for --shm-dir",
              program, shm_dir, shm_dir, shm_dir, shm_dir);
         break;
     case FINDING_FILTERED:
         MISS("system calls",
-             "%s loads driver and hook, has a filter of system calls (seccomp), and records nothing: the "
-             "filter must "
-             "allow what the hook needs (SECURITY.md)",
+             "%s loads driver and hook, has a system call filter (seccomp), and records nothing: the filter "
+             "must allow what the hook needs (SECURITY.md)",
              program);
         break;
     case FINDING_SILENT:
@@ -148,19 +146,18 @@ static void say_end(struct ct_doctor *doctor, const struct ct_probe *probe, uint
 {
     const int status = probe->wait_status;
     if (probe->end == CT_PROBE_JOINED)
-        FINE("started", "the command was started for this, and ended when its first call was recorded");
+        FINE("started", "started the command, and terminated it after its first recorded call");
     else if (probe->end == CT_PROBE_LATE)
         NOTE("started",
-             "the command was started for this, and ended after %llu s without a call that was recorded: "
-             "--wait gives "
-             "it more time",
+             "started the command, and terminated it after %llu s without a recorded call: --wait gives it "
+             "more time",
              (unsigned long long)(patience_ns / 1000000000));
     else if (WIFSIGNALED(status))
-        NOTE("started", "the command was started for this, and died of signal %d (%s)", WTERMSIG(status),
+        NOTE("started", "started the command; it died of signal %d (%s)", WTERMSIG(status),
              strsignal(WTERMSIG(status)));
     else
         ct_doctor_say(doctor, WEXITSTATUS(status) ? CT_VERDICT_NOTE : CT_VERDICT_OK, "started",
-                      "the command was started for this, and ended with status %d", WEXITSTATUS(status));
+                      "started the command; it ended with status %d", WEXITSTATUS(status));
 }
 
 /* Reports each finding once per program. */
@@ -179,11 +176,11 @@ static void say_processes(struct ct_doctor *doctor, const struct ct_probe *probe
             say_finding(doctor, process, finding);
     }
     if (probe->watch_error)
-        NOTE("watching", "its processes cannot be watched (ptrace: %s), so that less is known of them",
+        NOTE("watching", "its processes cannot be watched (ptrace: %s), so less is known about them",
              strerror(probe->watch_error));
     else if (!has_driver)
         NOTE("driver",
-             "none of its processes has loaded libcuda.so.1: it makes no CUDA call, or not so soon");
+             "none of its processes has loaded libcuda.so.1: it makes no CUDA call, or makes it later");
 }
 
 static void say_probe(struct ct_doctor *doctor, const struct ct_probe *probe, const char *database,
@@ -195,7 +192,7 @@ static void say_probe(struct ct_doctor *doctor, const struct ct_probe *probe, co
         trace = NULL;
     }
     if (probe->start_error) {
-        MISS("started", "the command cannot be run: %s", strerror(probe->start_error));
+        MISS("started", "the command cannot be executed: %s", strerror(probe->start_error));
     } else {
         say_end(doctor, probe, patience_ns);
         say_processes(doctor, probe, trace);
@@ -218,7 +215,7 @@ static int probe_with(struct ct_doctor *doctor, char **argv, const char *folder,
     where.database = database;
     const int daemon = ct_daemon_hold("doctor", &where, no_wishes, written, &status);
     if (daemon < 0) {
-        NOTE("started", "the command was not started, since no daemon could be");
+        NOTE("started", "the command was not started, since no daemon could be started");
         return 0;
     }
     ct_probe_run(&probe, argv, doctor->hook_path, &where, patience_ns);
@@ -241,7 +238,8 @@ void ct_doctor_probe(struct ct_doctor *doctor, char **argv, uint64_t patience_ns
     snprintf(folder, sizeof(folder), "%s/cudatrace-doctor-XXXXXX",
              temporary && *temporary ? temporary : "/tmp");
     if (!mkdtemp(folder)) {
-        NOTE("started", "the command was not started, since %s cannot be made: %s", folder, strerror(errno));
+        NOTE("started", "the command was not started, since %s cannot be created: %s", folder,
+             strerror(errno));
         return;
     }
     const int signalled = probe_with(doctor, argv, folder, patience_ns);

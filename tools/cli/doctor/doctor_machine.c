@@ -77,7 +77,7 @@ static void check_hook(struct ct_doctor *doctor)
     struct ct_elf elf;
     if (!ct_installed_hook(doctor->hook_path)) {
         doctor->hook_path[0] = '\0';
-        MISS("hook", "libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");
+        MISS("hook", "libcudatrace.so not found next to cudatrace; set CUDATRACE_HOOK to its path");
         return;
     }
     const int error = ct_elf_open(&elf, doctor->hook_path);
@@ -97,7 +97,7 @@ static void check_hook(struct ct_doctor *doctor)
     else if (doctor->hook.proto_version != CT_PROTO_VERSION)
         MISS("hook",
              "%s is of another build than this cudatrace (shared memory of version %u, not %d; 0 is "
-             "unknown): take all three files from one build",
+             "unknown): use hook, daemon and cudatrace of one build",
              doctor->hook_path, doctor->hook.proto_version, CT_PROTO_VERSION);
     else if (!ct_installed_is_nameable(doctor->hook_path))
         MISS("hook", CT_INSTALLED_UNNAMEABLE, doctor->hook_path);
@@ -190,7 +190,7 @@ static void load_driver(struct driver_answer *answer)
         snprintf(answer->error, sizeof(answer->error), "loading it ends in signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
     else
-        snprintf(answer->error, sizeof(answer->error), "loading it does not come to an end");
+        snprintf(answer->error, sizeof(answer->error), "loading it does not end");
     munmap(shared, sizeof(*shared));
 }
 
@@ -237,7 +237,7 @@ static void check_driver(struct ct_doctor *doctor, bool *simulated)
         *simulated = ct_elf_functions(&elf, is_simulated_name, &own) == 0 && own.count > 0;
     }
     ct_elf_close(&elf);
-    char version[64] = "it does not tell its version";
+    char version[64] = "it does not report its version";
     if (answer.version > 0)
         snprintf(version, sizeof(version), "CUDA %d.%d", answer.version / 1000, answer.version % 1000 / 10);
     FINE("driver", "%s, %s%s", doctor->driver_path, version, *simulated ? ", the simulated driver" : "");
@@ -268,11 +268,11 @@ static void check_devices(struct ct_doctor *doctor)
     }
     if (*lacking)
         NOTE("devices",
-             "there is no %s: cuInit will find no GPU; load the kernel module (nvidia-modprobe -u), or give "
-             "the container its GPUs",
+             "%s does not exist: cuInit will find no GPU; load the kernel module (nvidia-modprobe -u), or "
+             "give the container its GPUs",
              lacking);
     else if (*closed)
-        NOTE("devices", "%s may not be opened by this user: cuInit will fail; ask for the group that owns it",
+        NOTE("devices", "%s cannot be opened by this user: cuInit will fail; join the group that owns it",
              closed);
     else
         FINE("devices", "/dev/nvidiactl, /dev/nvidia-uvm and %zu %s", count, count == 1 ? "GPU" : "GPUs");
@@ -296,12 +296,12 @@ static void check_kernel(struct ct_doctor *doctor)
         munmap(page, 4096);
     if (pidfd < 0)
         MISS("kernel",
-             "%s: pidfd_open is refused (%s), so the daemon cannot follow processes: it wants Linux 5.3, and "
-             "a container that allows the call",
+             "%s: pidfd_open is refused (%s), so the daemon cannot follow processes: it requires Linux 5.3, "
+             "and a container that allows the call",
              system.release, strerror(refused));
     else if (!wipes)
         NOTE("kernel",
-             "%s: has no MADV_WIPEONFORK (Linux 4.14): children made by a bare clone() may spoil their "
+             "%s: has no MADV_WIPEONFORK (Linux 4.14): children made by a bare clone() may damage their "
              "parent's records",
              system.release);
     else
@@ -339,7 +339,7 @@ static void check_probe(struct ct_doctor *doctor)
 {
     char path[PATH_MAX];
     if (!ct_installed_probe(path))
-        NOTE("probe", "cudatrace-probe is not installed with cudatrace: `cudatrace probe` cannot run");
+        NOTE("probe", "cudatrace-probe not found next to cudatrace: `cudatrace probe` cannot run");
     else if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
         NOTE("probe", "the kernel has no BTF (CONFIG_DEBUG_INFO_BTF): `cudatrace probe` cannot run");
     else if (is_confidential())

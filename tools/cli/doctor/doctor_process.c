@@ -157,9 +157,9 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
     struct ct_patient *patient = calloc(1, sizeof(*patient));
     if (!patient || kill(pid, 0) != 0) {
         if (patient && errno == ESRCH)
-            ct_fail(0, "doctor: there is no process %d", (int)pid);
+            ct_fail(0, "doctor: no such process: %d", (int)pid);
         else
-            ct_fail(0, "doctor: process %d: %s: ask as its user, or as root", (int)pid, strerror(errno));
+            ct_fail(0, "doctor: process %d: %s: run as its user, or as root", (int)pid, strerror(errno));
         free(patient);
         return NULL;
     }
@@ -185,8 +185,8 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
     if (!patient->variables && (errno == ESRCH || (errno == EACCES && life.ended)))
         patient->variables = calloc(1, 1);
     if (!patient->variables || !read_mappings(patient)) {
-        ct_fail(0, "doctor: process %d cannot be looked at: %s: ask as its user, or as root", (int)pid,
-                errno == ENOENT ? "it is gone" : strerror(errno));
+        ct_fail(0, "doctor: process %d cannot be inspected: %s: run as its user, or as root", (int)pid,
+                errno == ENOENT ? "it has ended" : strerror(errno));
         ct_patient_destroy(patient);
         return NULL;
     }
@@ -242,12 +242,11 @@ static void say_not_loaded(struct ct_doctor *doctor, const struct ct_patient *pa
     if (reason && program != CT_PROGRAM_SET_ID)
         MISS("hook", "not loaded: the program %s", reason);
     else if (patient->secure)
-        MISS("hook", "not loaded: the process was started with rights that its starter has not (set-user-ID, "
-                     "capabilities), and so ignores LD_PRELOAD");
+        MISS("hook",
+             "not loaded: the process is set-user-ID or has capabilities, and therefore ignores LD_PRELOAD");
     else if (preload && strstr(preload, "libcudatrace.so")) {
         snprintf(why, sizeof(why),
-                 "LD_PRELOAD is '%.200s', and the loader did not find it there, or could not load it",
-                 preload);
+                 "LD_PRELOAD is '%.200s', and the loader did not find it, or could not load it", preload);
         say_how_to_load(doctor, patient, why);
     } else {
         say_how_to_load(doctor, patient, "it was started without");
@@ -259,8 +258,8 @@ static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patien
 {
     const struct mapping *hook = find_mapping(patient, "libcudatrace.so");
     if (!hook && find_mapping(patient, "memfd:libcudatrace.so")) {
-        FINE("hook", "loaded by `cudatrace attach`: it records for the session that was named there "
-                     "(--session), or nothing since it was detached");
+        FINE("hook", "loaded by `cudatrace attach`: it records for the session given there (--session), or "
+                     "nothing since it was detached");
         return true;
     }
     if (!hook && is_probed) {
@@ -281,16 +280,14 @@ static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patien
         ct_elf_note(&elf, CT_HOOK_NOTE_OWNER, CT_HOOK_NOTE_TYPE, &note, sizeof(note));
     ct_elf_close(&elf);
     if (hook->deleted)
-        NOTE("hook",
-             "%s is loaded, and was replaced on disk since: the process goes on with the older build until "
-             "it is started again",
+        NOTE("hook", "%s is loaded, and was replaced on disk since: restart the process to use the new build",
              hook->path);
     else if (note.proto_version == 0)
-        NOTE("hook", "%s is loaded, and does not tell of which build it is", hook->path);
+        NOTE("hook", "%s is loaded, and does not report its build", hook->path);
     else if (note.proto_version != CT_PROTO_VERSION)
         MISS("hook",
              "%s is loaded and is of another build (shared memory of version %u, not %d), which does not "
-             "find a daemon of this one: start the process again with %s",
+             "find a daemon of this one: restart the process with %s",
              hook->path, note.proto_version, CT_PROTO_VERSION, doctor->hook_path);
     else
         FINE("hook", "%s is loaded%s", hook->path, same ? "" : ", a copy of its own");
@@ -423,11 +420,12 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
 {
     if (!ct_session_valid(own))
         MISS("session",
-             "its " CT_SESSION_ENV " is '%.100s', which is no name of a session: it records nothing", own);
+             "its " CT_SESSION_ENV " is '%.100s', which is not a valid session name: it records nothing",
+             own);
     else if (strcmp(own, doctor->session) != 0)
         MISS("session",
-             "it belongs to session %s and not to %s, and will not be in that one's trace: cudatrace doctor "
-             "--session %s %d",
+             "it belongs to session %s and not to %s, and will not be in that session's trace: cudatrace "
+             "doctor --session %s %d",
              own, doctor->session, own, (int)patient->pid);
     if (!ct_session_valid(own) || strcmp(own, doctor->session) != 0)
         return false;
@@ -436,8 +434,7 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
     const bool known =
         doctor->daemon_pid && !doctor->shm_is_its_own && ct_proc_stat(doctor->daemon_pid, &daemon) == 0;
     if (known && daemon.start_ticks > patient->start_ticks)
-        NOTE("before",
-             "the daemon came %.1f s after the process: what that called before is in no trace of it",
+        NOTE("before", "the daemon started %.1f s after the process: earlier calls are in no trace of it",
              (double)(daemon.start_ticks - patient->start_ticks) / (double)sysconf(_SC_CLK_TCK));
     return true;
 }
@@ -447,16 +444,16 @@ static void check_namespaces(struct ct_doctor *doctor, const struct ct_patient *
 {
     if (doctor->shm_is_its_own)
         ct_doctor_say(doctor, doctor->daemon_pid ? CT_VERDICT_NOTE : CT_VERDICT_MISS, "container",
-                      "it has a %s of its own, so only a daemon in its container sees it: start one there, "
-                      "or share %s (docker run --ipc=host), or a directory for --shm-dir",
+                      "it has its own %s, so only a daemon in its container sees it: start one there, or "
+                      "share %s (docker run --ipc=host), or a directory for --shm-dir",
                       doctor->where.shm_dir, doctor->where.shm_dir);
     else if (patient->own_pid != patient->pid)
-        NOTE("container", "it is process %d to itself, and the trace calls it so", patient->own_pid);
+        NOTE("container", "its own process ID is %d, and the trace uses that", patient->own_pid);
     struct rlimit files;
     if (prlimit(patient->pid, RLIMIT_FSIZE, NULL, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
         files.rlim_cur < CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES)
         MISS("limit",
-             "it may write files of %llu bytes alone (ulimit -f), too few for a ring: its calls are lost",
+             "its file size limit (ulimit -f) is %llu bytes, too small for a ring: its calls are lost",
              (unsigned long long)files.rlim_cur);
 }
 
@@ -467,11 +464,11 @@ void ct_doctor_process(struct ct_doctor *doctor)
     ct_doctor_head("Process %d: %.*s", (int)patient->pid, COMMAND_SHOWN,
                    patient->command && *patient->command ? patient->command : "(no command line)");
     if (patient->ended) {
-        NOTE("state", "it has ended, and its parent has not asked for its status");
+        NOTE("state", "it is a zombie: its parent has not waited for it");
         return;
     }
     if (patient->mapping_count == 0) {
-        NOTE("state", "it is a thread of the kernel: it makes no CUDA call");
+        NOTE("state", "it is a kernel thread: it makes no CUDA calls");
         return;
     }
     const char *session = variable(patient, CT_SESSION_ENV);

@@ -126,7 +126,7 @@ static void say_losses(struct ct_doctor *doctor, int fd, const struct sums *sums
               (off_t)(CT_DIRECTORY_OFFSET + (uint64_t)most * sizeof(function))) != (ssize_t)sizeof(function))
         return;
     function.name[CT_FUNCTION_NAME_MAX] = '\0';
-    MISS("lost", "%llu calls were counted and not recorded, %llu of them of %s: %s",
+    MISS("lost", "%llu calls were counted but not recorded, %llu of them of %s: %s",
          (unsigned long long)sums->lost_calls, (unsigned long long)sums->lost_of[most], function.name,
          ct_losses[cause_of_most(sums)].explanation);
 }
@@ -137,7 +137,7 @@ static void say_recording(struct ct_doctor *doctor, const struct ct_segment *seg
     ct_size_text(ring, segment->ring_bytes);
     const char *clock = segment->clock == CT_CLOCK_COUNTER ? "the counter" : "clock_gettime";
     if (segment->flags & CT_SEGMENT_DETACHED)
-        NOTE("recording", "its daemon has left; the process looks for another one at its next call");
+        NOTE("recording", "its daemon has ended; the process looks for another one at its next call");
     else if (segment->flags & CT_SEGMENT_EXITING)
         NOTE("recording", "it is about to exit");
     else if (!doctor->daemon_pid)
@@ -166,7 +166,7 @@ static void say_pressure(struct ct_doctor *doctor, const struct sums *sums)
 {
     const uint64_t pressed = sums->lost_by[CT_LOSS_PRESSURE];
     if (pressed > 0)
-        MISS("pressure", "%llu calls were counted and not recorded: %s", (unsigned long long)pressed,
+        MISS("pressure", "%llu calls were counted but not recorded: %s", (unsigned long long)pressed,
              ct_losses[CT_LOSS_PRESSURE].explanation);
 }
 
@@ -175,12 +175,11 @@ static void say_selection(struct ct_doctor *doctor, const struct ct_segment *seg
     const uint64_t pressed = sums->lost_by[CT_LOSS_PRESSURE];
     const uint64_t left_out = sums->skipped_calls > pressed ? sums->skipped_calls - pressed : 0;
     if (left_out > 0)
-        MISS("left out",
-             "%llu calls were counted and not recorded, as was asked for by %s; see skipped in totals",
+        MISS("left out", "%llu calls were counted but not recorded, as selected by %s; see skipped in totals",
              (unsigned long long)left_out,
              segment->selections ? "cudatrace set" : "--layers, --calls or --sample");
     if (doctor->daemon_pid && segment->selections != (doctor->selections & ~1U))
-        NOTE("selection", "it goes by an earlier one than the session's, and follows at its next call");
+        NOTE("selection", "it uses an earlier one than the session's, and follows at its next call");
 }
 
 /* Nothing was recorded. Reports whether that can change at the next call. */
@@ -190,7 +189,7 @@ static void say_dormant(struct ct_doctor *doctor, const struct ct_traced *traced
         MISS("recording", "nothing: no daemon serves session %s", traced->session);
     else if (traced->driver_loaded)
         NOTE("recording",
-             "nothing yet: it has made no CUDA call since the daemon is there, or none that the hook saw");
+             "nothing yet: it has made no CUDA call since the daemon started, or none that the hook saw");
     else
         FINE("recording", "nothing yet: it has not loaded the driver");
 }

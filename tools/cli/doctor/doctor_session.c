@@ -72,8 +72,8 @@ static void say_selection(struct ct_doctor *doctor, const char *status)
         (!*calls || strcmp(calls, "*") == 0) && (!*sample || strcmp(sample, "1") == 0);
     if (!everything)
         MISS("selection",
-             "asked to record layers %s, calls %s, one of %s: the rest is counted alone, as skipped in "
-             "totals; all of it: cudatrace set --session %s --layers all --calls '*' --sample 1",
+             "only layers %s, calls %s, 1 in %s are recorded; other calls are only counted (skipped in "
+             "totals). To record everything: cudatrace set --session %s --layers all --calls '*' --sample 1",
              layers, calls, sample, doctor->session);
 }
 
@@ -88,12 +88,13 @@ static void say_shortage(struct ct_doctor *doctor, const char *status)
     if (processes > 0 || threads > 0)
         MISS("share",
              "%lld processes and %lld threads wait for others to end, and are not recorded once their shared "
-             "memory is full: the daemon has no room for more at once (docs/operations.md, \"Shares\")",
+             "memory is full: the daemon has no room for more (docs/operations.md, \"Shares\")",
              processes, threads);
     if (made_anew > 0)
         NOTE("files",
-             "somebody removed the session's files in %s, and the daemon made them anew (%lld times): "
-             "systemd-logind does so when a user logs out, unless RemoveIPC=no or `loginctl enable-linger`",
+             "the session's files in %s were removed, and the daemon recreated them (%lld times): "
+             "systemd-logind removes them when a user logs out, unless RemoveIPC=no or `loginctl "
+             "enable-linger`",
              doctor->where.shm_dir, made_anew);
     if (functions > 0)
         NOTE("names",
@@ -108,7 +109,8 @@ static void say_unserved(struct ct_doctor *doctor, enum ct_serving serving, cons
     if (*served)
         snprintf(others, sizeof(others), " Served are: %s.", served);
     if (serving == CT_SERVED_LEFT)
-        snprintf(left, sizeof(left), " (process %d did and was killed; the next one goes on where it was)",
+        snprintf(left, sizeof(left),
+                 " (process %d did and was killed; a new daemon continues where it left off)",
                  control->daemon_pid);
     if (doctor->patient)
         MISS("daemon",
@@ -137,9 +139,8 @@ static void say_status(struct ct_doctor *doctor, const char *status, char *datab
     char processes[32], threads[32], state[512], serves[32];
     if (ct_client_status_word(status, "serves", serves, sizeof(serves))) {
         FINE("daemon",
-             "process %d, the system's, serves it for all users, and the trace is root's; for one of your "
-             "own: "
-             "cudatrace run --db FILE",
+             "process %d, the system daemon, serves it for all users, and the trace is root's; for a trace "
+             "of your own: cudatrace run --db FILE",
              doctor->daemon_pid);
         say_shortage(doctor, status);
         return;
@@ -157,7 +158,7 @@ static void say_status(struct ct_doctor *doctor, const char *status, char *datab
     char storing[512];
     if (ct_client_status_word(status, "storing", storing, sizeof(storing)) &&
         strncmp(storing, "one by one", strlen("one by one")) == 0)
-        NOTE("storing", "calls are stored %s; at high rates some are lost that would not be", storing);
+        NOTE("storing", "calls are stored %s; at high rates, more calls are lost", storing);
     say_selection(doctor, status);
     say_shortage(doctor, status);
 }
@@ -187,15 +188,15 @@ static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
         control.bytes != sizeof(control)) {
         MISS("daemon",
              "process %d serves it and is of another build (shared memory of version %u, not %d), so hooks "
-             "of this build take it for none: stop it, and start the cudatraced of this build",
+             "of this build ignore it: stop it, and start the cudatraced of this build",
              control.daemon_pid, control.version, CT_PROTO_VERSION);
         return false;
     }
     char *status = ask_status(doctor);
     if (!status) {
         MISS("daemon",
-             "process %d serves it and does not answer: it is stopped, stuck or just leaving; look at it "
-             "with ps, and kill it if it stays so: another one goes on where it was",
+             "process %d serves it but does not respond (stopped, hung or exiting); check it with ps and "
+             "kill it if this persists; a new daemon continues where it left off",
              control.daemon_pid);
         return false;
     }
@@ -278,9 +279,9 @@ static bool check_file(struct ct_doctor *doctor, const char *path, const struct 
     char problem[512] = "";
     if (!S_ISREG(status->st_mode))
         snprintf(problem, sizeof(problem), "it is %s",
-                 S_ISDIR(status->st_mode) ? "a directory" : "no regular file");
+                 S_ISDIR(status->st_mode) ? "a directory" : "not a regular file");
     else if (access(path, R_OK | W_OK) != 0)
-        snprintf(problem, sizeof(problem), "it may not be written: %s", strerror(errno));
+        snprintf(problem, sizeof(problem), "it is not writable: %s", strerror(errno));
     else if (status->st_size == 0)
         snprintf(what, bytes, "is empty and will be used");
     else if (!ct_trace_inspect(path, &facts, problem, sizeof(problem)))
@@ -288,22 +289,22 @@ static bool check_file(struct ct_doctor *doctor, const char *path, const struct 
     else if (facts.application != CT_APPLICATION_ID && facts.objects > 0)
         snprintf(problem, sizeof(problem), "it is a database of another program");
     else if (facts.schema > CT_SCHEMA_VERSION)
-        snprintf(problem, sizeof(problem), "a newer cudatrace wrote it (schema %lld, this one knows %d)",
+        snprintf(problem, sizeof(problem), "a newer cudatrace wrote it (schema %lld, this one reads %d)",
                  (long long)facts.schema, CT_SCHEMA_VERSION);
     else if (facts.schema < CT_SCHEMA_VERSION)
-        snprintf(
-            what, bytes,
-            "is an older cudatrace's (schema %lld, not %d): the next numbered file beside it will be written",
-            (long long)facts.schema, CT_SCHEMA_VERSION);
+        snprintf(what, bytes,
+                 "is an older cudatrace's (schema %lld, not %d): the next numbered file next to it will be "
+                 "written",
+                 (long long)facts.schema, CT_SCHEMA_VERSION);
     else if (!is_this_boot(facts.boot_id))
-        snprintf(what, bytes, "is of an earlier boot: the next numbered file beside it will be written");
+        snprintf(what, bytes, "is of an earlier boot: the next numbered file next to it will be written");
     else
-        snprintf(what, bytes, "is a trace and will be added to");
+        snprintf(what, bytes, "is a trace and will be continued");
     const int holder = holder_of(status);
     if (!*problem && holder)
         snprintf(problem, sizeof(problem), "process %d writes it for another session", holder);
     if (*problem)
-        MISS("database", "%s cannot be the database: %s. Name another file with --db", path, problem);
+        MISS("database", "%s cannot be the database: %s. Use another file with --db", path, problem);
     return !*problem;
 }
 
@@ -318,8 +319,8 @@ static void say_room(struct ct_doctor *doctor, const char *path, const char *wha
     const uint64_t free_bytes = known ? (uint64_t)system.f_bavail * system.f_frsize : 0;
     if (network)
         NOTE("database",
-             "%s %s; it lies on %s, where SQLite is slow and can be read on this machine alone: a local disk "
-             "is better",
+             "%s %s; it is on %s, where SQLite is slow and only this machine can read it: a local disk is "
+             "better",
              path, what, network);
     else if (known && free_bytes >> 20 < LITTLE_MIB)
         NOTE("database", "%s %s; only %s are free there, and a million calls take some 20 MiB", path, what,
@@ -340,10 +341,10 @@ static void check_database(struct ct_doctor *doctor)
         if (!check_file(doctor, path, &status, what, sizeof(what)))
             return;
     } else if (errno != ENOENT || access(folder, W_OK | X_OK) != 0) {
-        MISS("database", "%s cannot be made (%s): name another file with --db", path, strerror(errno));
+        MISS("database", "%s cannot be created (%s): use another file with --db", path, strerror(errno));
         return;
     } else {
-        snprintf(what, sizeof(what), "is not there yet and will be made");
+        snprintf(what, sizeof(what), "does not exist yet and will be created");
     }
     say_room(doctor, path, what);
 }
@@ -352,8 +353,8 @@ static void check_served_database(struct ct_doctor *doctor, const char *database
 {
     const char *wanted = doctor->where.database;
     if (wanted && !ct_series_has(wanted, database))
-        MISS("database", "the daemon writes %s and not %s: leave --db away, or choose another --session",
-             database, wanted);
+        MISS("database", "the daemon writes %s and not %s: omit --db, or choose another --session", database,
+             wanted);
     else
         say_room(doctor, database, "is being written");
 }
@@ -371,8 +372,8 @@ static void check_clock(struct ct_doctor *doctor)
              *source ? source : "unknown");
     else
         NOTE("clock",
-             "clock_gettime, for the kernel trusts no counter (its clock source is %s): times are right, "
-             "each call costs more",
+             "clock_gettime, because the kernel trusts no counter (its clock source is %s): times are "
+             "correct, but each call costs more",
              *source ? source : "unknown");
 }
 
@@ -401,18 +402,18 @@ static void check_shared_memory(struct ct_doctor *doctor)
     const uint64_t least_bytes = CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES;
     if (free_bytes < least_bytes)
         MISS(subject,
-             "only %s are free, besides the half that is left to others: no further thread can record, its "
-             "calls are counted as lost; remove what fills it, or enlarge it (docker run --shm-size=1g)",
+             "only %s free (half of the file system is reserved for others): no further thread can record, "
+             "and its calls are counted as lost; free space, or enlarge it (docker run --shm-size=1g)",
              room);
     else if (threads < FEW_THREADS)
         NOTE(subject,
-             "%s are free, besides the half that is left to others, room for %llu more threads; calls of "
-             "others would be lost and counted: enlarge it (docker run --shm-size=1g)",
+             "%s free (half of the file system is reserved for others), enough for %llu more threads; calls "
+             "of further threads are counted as lost: enlarge it (docker run --shm-size=1g)",
              room, (unsigned long long)threads);
     else
         FINE(subject, "%s free for tracing; rings of up to %s for each thread that makes calls", room, ring);
     if (kind.f_type != TMPFS_MAGIC)
-        NOTE(subject, "is no tmpfs: each record may go to a disk; mount one there");
+        NOTE(subject, "is not a tmpfs: each record may go to a disk; mount a tmpfs there");
 }
 
 void ct_doctor_session(struct ct_doctor *doctor)
