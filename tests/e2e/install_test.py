@@ -59,14 +59,14 @@ compset() { PREFIX=${PREFIX#*=} }
 words=("$@") CURRENT=$# PREFIX=$argv[-1]; _cudatrace"""
 # A command line, and the completions in zsh and in fish.
 TYPED = (
-    ("cudatrace repo", ["report:where the time went, in sections\\: phases"], ["report\twhere the time went, in sections: phases"]),
+    ("cudatrace repo", ["report:show where the time was spent\\: phases"], ["report\tshow where the time was spent: phases"]),
     ("cudatrace report bottl", ["bottleneck:What bounds the run"], ["bottleneck\tWhat bounds the run"]),
     ("cudatrace report --format=c", ["csv"], ["--format=csv"]),
     ("cudatrace report --db=here", ["files here"], ["--db=here.db"]),
     ("cudatrace report --db here", ["files here"], ["here.db"]),
     ("cudatrace run --shm-dir fold", ["files -/ fold"], ["folder/"]),
     ("cudatrace run --db=x.db -- complete-me her", ["command complete-me her"], ["here.db"]),
-    ("cudatraced --log-l", ["--log-level:error, warning"], ["--log-level\terror, warning"]),
+    ("cudatraced --log-l", ["--log-level:log error, warning"], ["--log-level\tlog error, warning"]),
 )
 
 

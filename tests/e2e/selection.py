@@ -113,4 +113,4 @@ with Session() as s:
             said = s.cudatrace(*command, status=2).stderr
             check(says in said and command[0] + ": " in said, command, "said", said)
     check("no cudatraced serves" in s.cudatrace("set", "--sample", 2, status=1).stderr, "set without a daemon")
-    check("nothing to set" in s.cudatrace("set", status=2).stderr, "set without a wish")
+    check("no option given: use --layers" in s.cudatrace("set", status=2).stderr, "set without an option")
