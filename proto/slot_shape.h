@@ -24,7 +24,7 @@ struct ct_slot_prologue {
     uint8_t prologue[12];
     uint8_t prologue_bytes;
     uint8_t through[2]; /* opcode of the instruction through the slot; the distance follows */
-    uint8_t reach;      /* the number of bytes after the branch to search for it */
+    uint8_t reach;      /* how many bytes after the branch to search for that instruction */
 };
 
 enum { CT_SLOT_COMPARE_BYTES = 10, CT_SLOT_BRANCH_MOST = 6, CT_SLOT_THROUGH_BYTES = 6 };

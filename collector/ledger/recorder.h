@@ -1,6 +1,6 @@
 /* Records everything passed to a ledger, in the format of dump.h, so that it can be stored again elsewhere.
  * Recording happens after the sources and does not copy their input. Calls are therefore in their final
- * order, with their final times, and equal for all sources.
+ * order, with their final times, and in one form for all sources.
  *
  * A batch is kept in memory until it is committed. If the file cannot be written, the recording ends after
  * its last complete batch, with a line in the log. A NULL recorder records nothing. */

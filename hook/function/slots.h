@@ -24,8 +24,7 @@ void ct_slots_add_made(uint32_t row, void **slot);
 
 /* Restores the slots of all images, with the same exceptions. Open calls return through the stubs. Takes no
  * lock, so that a visit can have a stopped thread call it anywhere. Unless `checks` is set, it makes no
- * system call. In that case a page that is not writable raises SIGSEGV, which the visitor's tracer
- * catches. */
+ * system call, and a page that is not writable raises SIGSEGV, which the visitor's tracer catches. */
 void ct_slots_put_back(bool checks);
 
 #endif

@@ -16,7 +16,7 @@ uint64_t ct_reserve_share(const struct ct_producer *producer);
  * `is_sampled`, unless there are too few records. The caller ensures that these slots can be read. */
 void ct_reserve_sample(struct ct_producer *producer);
 
-/* Counts an important call of that many slots that found no room. */
+/* Counts an important call that was lost, because the ring had no room for its slots. */
 static inline void ct_reserve_note_lost(struct ct_producer *producer, uint32_t slots)
 {
     producer->lost_slots += slots;

@@ -225,7 +225,7 @@ static uint64_t reach(struct ct_producer *self, uint64_t most)
     return may_be_touched ? upto : 0;
 }
 
-/* Extends the part of the ring in use that may be written. Returns false if there is no room for a record
+/* Extends the writable part of the ring in use. Returns false if there is no room for a record
  * that ends at `wanted`, no memory, or no gate. */
 static bool extend(struct ct_producer *self, uint64_t tail, uint64_t wanted)
 {

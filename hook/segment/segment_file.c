@@ -21,7 +21,7 @@
 
 static struct {
     /* Address of every segment's header and directory, one segment after the other; NULL before the first. A
-     * late writer, which still has an earlier segment, writes into the current one. */
+     * late writer that still uses an earlier segment therefore writes into the current one. */
     struct ct_segment *place;
     void *hold; /* the mapping that holds the lock on the segment */
     uint64_t ring_bytes;

@@ -119,7 +119,7 @@ class Client:
 
 
 def differences(seen, wanted):
-    """Returns the names with different numbers."""
+    """Returns the names whose numbers of calls differ, with both numbers."""
     return {name: (seen.get(name), wanted.get(name)) for name in seen.keys() | wanted.keys() if seen.get(name) != wanted.get(name)}
 
 

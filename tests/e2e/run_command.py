@@ -32,7 +32,7 @@ with Session() as s:
     equal(s.trace("sh", "-c", "ls /proc/self/fd | wc -l").stdout,
           s.run("sh", "-c", "ls /proc/self/fd | wc -l", preload=False).stdout, "open descriptors")
 
-    # If calls were excluded by --layers, --calls, --sample, `run` does not report that there were none.
+    # If --layers, --calls or --sample excluded all calls, `run` reports that, and not that the program made none.
     calls = (WORKLOADS / "calls", "--calls", 100)
     said = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--calls", "!*", "--", *calls, preload=False).stderr
     skipped = s.value("SELECT sum(skipped) FROM totals")

@@ -16,8 +16,8 @@ if LONG:
 
 
 def check_losses_by_function(s, programs):
-    """Checks that the calls exceed the rings, and that each function's loss has its calls and their time. Copies have their
-    bytes."""
+    """Checks that there were more calls than the rings hold, and that each function's losses give the number and the total time of its
+    lost calls. Copies also have their bytes."""
     for pid in programs:
         lost, lost_ns = s.rows("SELECT sum(unsent.lost), sum(lost_ns) FROM unsent JOIN segment USING (segment_id) JOIN process "
                                "USING (process_id) WHERE pid = ?", pid)[0]

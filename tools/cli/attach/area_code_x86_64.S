@@ -164,7 +164,7 @@ go_straight:
 
 /* Like take_out, but outside a stop, where no tracer catches a fault. The driver may have protected pages
  * since. Checks each page with the kernel, like ct_system_writable() of the hook, and skips protected ones.
- * Their thunks jump to their functions. */
+ * The thunks of skipped slots jump to the functions that the slots had before. */
 take_out_checked:
         leaq    PAIRS, %rbx
         movl    DATA(PAIR_COUNT), %r12d

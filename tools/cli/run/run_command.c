@@ -171,8 +171,8 @@ static void wake_front(const struct keeper *keeper)
 }
 
 /* The front continues after the stop at `turn`. The keeper has woken it, or another process has, alone or
- * with the whole group. With the group, the command continued as well. A command that is stopped at a later
- * turn has been stopped again, and stays so. */
+ * with the whole group. With the group, the command continued as well. If the command is stopped at a later
+ * turn, it was stopped again since, and remains stopped. */
 static void continue_as_front(struct keeper *keeper, bool by_others, int turn)
 {
     was_sent_here(SIGCONT);
