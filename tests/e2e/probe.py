@@ -284,7 +284,7 @@ def daemon_killed(s):
     s.flush_until("those behind", lambda: stored_of(s, p.pid).get(VERSION) == 350)
     s.stop_daemon()
     s.start_daemon()
-    wait_for("the probe to find it", lambda: "1" in s.status().get("processes", ""))
+    wait_for("the writers of the process and of the probe to find it", lambda: s.status().get("processes") == "2")
     p.step(10)
     s.flush_until("those of the next daemon", lambda: stored_of(s, p.pid).get(VERSION) == 370)
     probe.end()
