@@ -47,7 +47,7 @@ static const struct decoder *decoder_of(uint32_t row)
     static const struct decoder none;
     if (row < CT_ROW_COUNT)
         return &decoders[row];
-    if (RUNTIME_DECODERS && row < CT_SECOND_FIRST)
+    if (RUNTIME_DECODERS > 0 && row < CT_SECOND_FIRST)
         return &decoders[CT_ROW_COUNT + (row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS];
     const bool has_one = row < CT_NAMED_COUNT && ct_rows[row].flags & CT_ROW_DECODED;
     return has_one ? &decoders[row - CT_SECOND_FIRST] : &none;
