@@ -3,7 +3,7 @@
  * call returns, its record is written to the ring of the process's channel. */
 #include "kernel.h"
 
-#include "calls.h"
+#include "visits.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -22,14 +22,17 @@ struct frame {
     __u64 sp, start;
     __u32 function;
     __u32 links;                        /* the links whose probe added the frame */
+    struct ct_probe_lane lane;          /* of a visited process: read_lane() at the entry */
+    bool is_visited;                    /* the hook may record the call */
     __u64 argument[CT_PROBE_ARGUMENTS]; /* not set if the shape is plain */
 };
 
 struct task {
-    __u32 channel; /* of its process */
+    __u32 channel; /* of its process; CT_PROBE_PROCESSES for none, which only a visited process may have */
     __u32 thread;  /* index in the channel's map of threads, CT_PROBE_THREADS for none */
     __u32 depth;
     __u32 tid;
+    bool is_visited; /* its process had a visit that was not over when the last call began */
     struct frame frame[CT_PROBE_OPEN];
 };
 
@@ -51,6 +54,14 @@ struct {
     __type(key, __u32);
     __type(value, __u32);
 } channels SEC(".maps");
+
+/* Visits, by process id. A process whose hook was loaded at its start has none. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16 * CT_PROBE_PROCESSES);
+    __type(key, __u32);
+    __type(value, __u64); /* the address of CT_AREA_CODE */
+} visits SEC(".maps");
 
 /* Each channel has three maps: a ring, its threads, and its lost calls. */
 struct ring {
@@ -151,7 +162,7 @@ struct caller {
 
 static long look_at_caller(struct task_struct *task, struct vm_area_struct *area, struct caller *caller)
 {
-    static const char names[2][16] = { "libcudatrace.so", "memfd:cudatrace" };
+    static const char names[][16] = { "libcudatrace.so", "memfd:libcudatr" }; /* 15 bytes are compared */
     char name[16];
     const unsigned char *from = BPF_CORE_READ(area, vm_file, f_path.dentry, d_name.name);
     if (bpf_probe_read_kernel(name, sizeof(name), from) != 0)
@@ -178,6 +189,32 @@ static bool is_hooks(struct task_struct *current, struct pt_regs *registers)
     return caller.is_hook;
 }
 
+/* Returns a spare channel, CT_PROBE_PROCESSES if there is none. */
+static __u32 take_spare(__u32 tgid)
+{
+    __u32 channel;
+    if (bpf_map_pop_elem(&spare, &channel) == 0)
+        return channel;
+    __u64 now = bpf_ktime_get_ns();
+    if (bpf_map_update_elem(&missed, &tgid, &now, BPF_NOEXIST) == 0)
+        notify(CT_PROBE_FULL, tgid, 0, now);
+    return CT_PROBE_PROCESSES;
+}
+
+/* Announces that the process has taken the channel. Returns false if too many notices are unread. Without
+ * this one, the channel would have no writer. */
+static bool announce(__u32 tgid, __u32 channel)
+{
+    __u64 *since = bpf_map_lookup_elem(&missed, &tgid);
+    if (notify(CT_PROBE_FOUND, tgid, channel, since ? *since : 0)) {
+        bpf_map_delete_elem(&missed, &tgid);
+        return true;
+    }
+    __u64 now = bpf_ktime_get_ns();
+    bpf_map_update_elem(&missed, &tgid, &now, BPF_NOEXIST);
+    return false;
+}
+
 /* Takes a spare channel for the process. Two of its threads may do so at once. */
 static __u32 *find_channel(struct task_struct *current, struct pt_regs *registers, __u32 tgid)
 {
@@ -186,27 +223,32 @@ static __u32 *find_channel(struct task_struct *current, struct pt_regs *register
         bpf_map_update_elem(&channels, &tgid, &channel, BPF_NOEXIST);
         return 0;
     }
-    if (bpf_map_pop_elem(&spare, &channel) != 0) {
-        __u64 now = bpf_ktime_get_ns();
-        if (bpf_map_update_elem(&missed, &tgid, &now, BPF_NOEXIST) == 0)
-            notify(CT_PROBE_FULL, tgid, 0, now);
+    channel = take_spare(tgid);
+    if (channel >= CT_PROBE_PROCESSES)
+        return 0;
+    if (bpf_map_update_elem(&channels, &tgid, &channel, BPF_NOEXIST) != 0) {
+        bpf_map_push_elem(&spare, &channel, 0);
+    } else if (!announce(tgid, channel)) {
+        bpf_map_delete_elem(&channels, &tgid);
+        bpf_map_push_elem(&spare, &channel, 0);
         return 0;
     }
-    if (bpf_map_update_elem(&channels, &tgid, &channel, BPF_NOEXIST) == 0) {
-        __u64 *since = bpf_map_lookup_elem(&missed, &tgid);
-        if (!notify(CT_PROBE_FOUND, tgid, channel, since ? *since : 0)) {
-            /* Too many notices are unread. Without this one, the channel would have no writer. */
-            __u64 now = bpf_ktime_get_ns();
-            bpf_map_update_elem(&missed, &tgid, &now, BPF_NOEXIST);
-            bpf_map_delete_elem(&channels, &tgid);
-            bpf_map_push_elem(&spare, &channel, 0);
-            return 0;
-        }
-        bpf_map_delete_elem(&missed, &tgid);
-    } else {
-        bpf_map_push_elem(&spare, &channel, 0);
-    }
     return bpf_map_lookup_elem(&channels, &tgid);
+}
+
+/* Takes a spare channel for a process that was not recorded because of a visit. Several of its threads may do
+ * so at once. */
+static void take_over(__u32 *channel, __u32 tgid)
+{
+    __u32 taken = take_spare(tgid);
+    if (taken >= CT_PROBE_PROCESSES)
+        return;
+    if (__sync_val_compare_and_swap(channel, CT_PROBE_PROCESSES, taken) != CT_PROBE_PROCESSES) {
+        bpf_map_push_elem(&spare, &taken, 0);
+    } else if (!announce(tgid, taken)) {
+        __sync_val_compare_and_swap(channel, taken, CT_PROBE_PROCESSES);
+        bpf_map_push_elem(&spare, &taken, 0);
+    }
 }
 
 /* Takes an entry in the channel's map of threads. Tries a few places that depend on the thread id. */
@@ -259,29 +301,118 @@ static void submit(void *ring, void *record, bool is_urgent)
     bpf_ringbuf_submit(record, is_much || is_urgent ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
-static struct task *begin_task(struct task_struct *current, struct pt_regs *registers)
+/* Gives the thread its process's channel. Returns whether it has one. */
+static bool join_channel(struct task *task, struct task_struct *current, struct pt_regs *registers)
 {
-    const __u64 id = bpf_get_current_pid_tgid();
-    const __u32 tgid = id >> 32, tid = (__u32)id;
+    const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
     __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
     if (!channel)
         channel = find_channel(current, registers, tgid);
+    else if (*channel >= CT_PROBE_PROCESSES && bpf_map_lookup_elem(&visits, &tgid))
+        take_over(channel, tgid);
     if (!channel || *channel >= CT_PROBE_PROCESSES)
-        return 0;
-    struct task *task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    if (!task)
-        return 0;
+        return false;
     task->channel = *channel;
-    task->tid = tid;
-    task->thread = take_thread(task->channel, tid);
+    task->thread = take_thread(task->channel, task->tid);
     void *ring = bpf_map_lookup_elem(&rings, &task->channel);
-    struct ct_probe_record *record = ring ? reserve(ring, tid, CT_PROBE_THREAD) : 0;
+    struct ct_probe_record *record = ring ? reserve(ring, task->tid, CT_PROBE_THREAD) : 0;
     if (record) {
         record->function = (__u16)task->thread;
         bpf_get_current_comm(record->name, sizeof(record->name));
         submit(ring, record, false);
     }
+    return true;
+}
+
+/* A process that is skipped and has no visit costs two look-ups for each call. */
+static struct task *begin_task(struct task_struct *current, struct pt_regs *registers)
+{
+    const __u64 id = bpf_get_current_pid_tgid();
+    const __u32 tgid = id >> 32;
+    const __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
+    const bool is_visited = bpf_map_lookup_elem(&visits, &tgid) != 0;
+    if (channel && *channel >= CT_PROBE_PROCESSES && !is_visited)
+        return 0;
+    struct task *task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (!task)
+        return 0;
+    task->channel = CT_PROBE_PROCESSES;
+    task->thread = CT_PROBE_THREADS;
+    task->tid = (__u32)id;
+    task->is_visited = is_visited;
     return task;
+}
+
+/* ---- visits ---- */
+
+static bool read_visit(struct ct_probe_visit_state *state)
+{
+    const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+    const __u64 *area = bpf_map_lookup_elem(&visits, &tgid);
+    return area &&
+           bpf_probe_read_user(state, CT_VISIT_STATE_BYTES,
+                               (const void *)(*area + CT_AREA_DATA + CT_DATA_STATE)) == 0 &&
+           bpf_probe_read_user(&state->wish, sizeof(state->wish),
+                               (const void *)(*area + CT_AREA_DATA + CT_DATA_WISH)) == 0 &&
+           bpf_probe_read_user(&state->producer, sizeof(state->producer),
+                               (const void *)(*area + CT_AREA_DATA + CT_DATA_PRODUCER)) == 0;
+}
+
+/* Reads what the hook has recorded of this thread. Its thread id is 0 if the thread has no lane, or if the
+ * hook has left it. */
+static void read_lane(const struct ct_probe_visit_state *state, struct ct_probe_lane *lane)
+{
+    const __u64 thread = BPF_CORE_READ(bpf_get_current_task_btf(), thread.fsbase);
+    __u64 producer, address;
+    if (!state->producer ||
+        bpf_probe_read_user(&producer, sizeof(producer), (const void *)(thread + state->producer)) != 0 ||
+        bpf_probe_read_user(&address, sizeof(address), (const void *)producer) != 0 || !address ||
+        bpf_probe_read_user(lane, sizeof(*lane), (const void *)address) != 0)
+        lane->tid = 0;
+}
+
+enum whose { CT_HOOKS, CT_OURS, CT_IN_DOUBT };
+
+/* Returns who records the call that returns now. The hook writes the record of a call before the call
+ * returns, and takes a lane for that. If the hook has left since the call began, it may have written the
+ * record before. The writer decides. */
+static enum whose whose_call(const struct frame *frame)
+{
+    struct ct_probe_visit_state state;
+    struct ct_probe_lane lane;
+    if (!read_visit(&state) || ct_visit_covers(&state))
+        return CT_HOOKS;
+    read_lane(&state, &lane);
+    if (!frame->lane.tid)
+        return lane.tid ? CT_HOOKS : CT_OURS;
+    if (lane.tid != frame->lane.tid)
+        return CT_IN_DOUBT;
+    return lane.position >> 1 != frame->lane.position >> 1 ? CT_HOOKS : CT_OURS;
+}
+
+/* Announces that the thread's next record is of a call that the hook may have recorded. */
+static bool doubt(const struct task *task, const struct frame *frame)
+{
+    __u32 channel = task->channel;
+    void *ring = bpf_map_lookup_elem(&rings, &channel);
+    struct ct_probe_record *record = ring ? reserve(ring, task->tid, CT_PROBE_DOUBT) : 0;
+    if (!record)
+        return false;
+    record->position = frame->lane.position >> 1;
+    record->lane_tid = frame->lane.tid;
+    record->call_start = (__u32)frame->start;
+    submit(ring, record, false);
+    return true;
+}
+
+/* Returns whether the call of a visited process that returns now is recorded. */
+static bool is_ours(struct task *task, const struct frame *frame, struct pt_regs *registers)
+{
+    const enum whose whose = whose_call(frame);
+    return whose != CT_HOOKS &&
+           (task->channel < CT_PROBE_PROCESSES ||
+            join_channel(task, bpf_get_current_task_btf(), registers)) &&
+           (whose != CT_IN_DOUBT || doubt(task, frame));
 }
 
 /* ---- a call ---- */
@@ -339,6 +470,11 @@ static bool enter(struct pt_regs *registers)
     struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
     if (!task && !(task = begin_task(current, registers)))
         return false;
+    struct ct_probe_visit_state visit;
+    if (task->is_visited)
+        task->is_visited = read_visit(&visit) && !ct_visit_is_over(&visit);
+    if (!task->is_visited && task->channel >= CT_PROBE_PROCESSES && !join_channel(task, current, registers))
+        return false;
     const __u64 sp = PT_REGS_SP(registers);
     const __u64 cookie = bpf_get_attach_cookie(registers);
     __u32 depth = task->depth;
@@ -364,6 +500,9 @@ static bool enter(struct pt_regs *registers)
     frame->sp = sp;
     frame->function = function_of(cookie);
     frame->links = links_of(cookie);
+    frame->is_visited = task->is_visited;
+    if (task->is_visited)
+        read_lane(&visit, &frame->lane);
     const struct ct_probe_shape *shape = shape_of(frame->function);
     if (shape->kind != CT_SHAPE_PLAIN)
         keep_arguments(frame, shape, registers);
@@ -477,10 +616,12 @@ static void leave(struct pt_regs *registers, bool is_entered)
         return;
     }
     task->depth = --depth;
-    __u32 channel = task->channel;
-    void *ring = bpf_map_lookup_elem(&rings, &channel);
-    if (!ring || !write_call(ring, task, frame, depth, registers))
-        lose(task, frame->function, bpf_ktime_get_ns() - frame->start);
+    if (!frame->is_visited || is_ours(task, frame, registers)) {
+        __u32 channel = task->channel;
+        void *ring = bpf_map_lookup_elem(&rings, &channel);
+        if (!ring || !write_call(ring, task, frame, depth, registers))
+            lose(task, frame->function, bpf_ktime_get_ns() - frame->start);
+    }
     struct ct_probe_thread *thread = thread_of(task);
     if (thread)
         thread->depth = depth;
@@ -551,6 +692,7 @@ int thread_exit(void *context)
         if (channel)
             end_process(*channel, tgid, current);
         bpf_map_delete_elem(&channels, &tgid);
+        bpf_map_delete_elem(&visits, &tgid);
         bpf_map_delete_elem(&executed, &tgid);
         bpf_map_delete_elem(&missed, &tgid);
     }
@@ -574,6 +716,7 @@ int program_exec(void *context)
         notify(CT_PROBE_EXEC, tgid, *channel, 0);
         bpf_map_delete_elem(&channels, &tgid);
     }
+    bpf_map_delete_elem(&visits, &tgid);
     return 0;
 }
 

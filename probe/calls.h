@@ -27,6 +27,9 @@ enum ct_probe_kind {
     CT_PROBE_THREAD = 1, /* a thread is about to make its first call; `name` */
     CT_PROBE_EXIT = 2,   /* a thread has ended, and no call of it follows */
     CT_PROBE_END = 3,    /* the process's last thread has ended; `status` is a wait status */
+    /* The hook may have recorded the thread's next call in the lane of `lane_tid`. If so, the position of
+     * that lane is greater than `position` now. */
+    CT_PROBE_DOUBT = 4,
 };
 
 /* A record in the ring of a channel. Times are nanoseconds of CLOCK_MONOTONIC. The program reads `end` after
@@ -43,6 +46,11 @@ struct ct_probe_record {
     union {
         struct {
             uint64_t start, end;
+        };
+        struct {
+            uint64_t position;
+            uint32_t lane_tid;
+            uint32_t call_start; /* the lower half of that call's `start` */
         };
         char name[CT_PROBE_COMM];
     };

@@ -49,10 +49,15 @@ struct vm_area_struct {
     struct file *vm_file;
 } CT_KERNEL_TYPE;
 
+struct thread_struct {
+    unsigned long fsbase;
+} CT_KERNEL_TYPE;
+
 struct task_struct {
     struct mm_struct *mm;
     struct task_struct *group_leader;
     struct signal_struct *signal;
+    struct thread_struct thread;
     __u64 start_boottime; /* nanoseconds of CLOCK_BOOTTIME */
     int exit_code;        /* a wait status */
 } CT_KERNEL_TYPE;

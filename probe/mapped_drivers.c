@@ -1,15 +1,28 @@
 #include "mapped_drivers.h"
 
+#include "area.h"
 #include "proc.h"
+#include "segment.h"
+#include "visits.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
-#define DRIVER    "libcuda.so"
-#define HOOK      "libcudatrace.so"
-#define HOOK_FILE "memfd:cudatrace"
+#define DRIVER "libcuda.so"
+#define HOOK   "libcudatrace.so"
+#define AREA   "memfd:" CT_AREA_NAME
+
+static_assert(sizeof(struct ct_probe_lane) == 16 && offsetof(struct ct_lane, state) == 0 &&
+                  offsetof(struct ct_probe_lane, tid) == offsetof(struct ct_lane, tid),
+              "ct_lane");
+static_assert(CT_VISIT_STATE_BYTES == offsetof(struct ct_probe_visit_state, wish) &&
+                  CT_DATA_LEFT - CT_DATA_STATE == offsetof(struct ct_probe_visit_state, left),
+              "ct_probe_visit_state");
 
 static bool parse(struct ct_mapped_range *range, char *line)
 {
@@ -61,11 +74,62 @@ struct search {
     pid_t pid;
 };
 
+static void path_of(char *path, size_t bytes, pid_t pid, const struct ct_mapped_range *range)
+{
+    snprintf(path, bytes, "/proc/%d/map_files/%llx-%llx", ct_proc_thread(pid),
+             (unsigned long long)range->from, (unsigned long long)range->to);
+}
+
+static bool read_memory(pid_t pid, uint64_t address, void *to, size_t bytes)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/mem", ct_proc_thread(pid));
+    const int memory = open(path, O_RDONLY | O_CLOEXEC);
+    const bool is_read = memory >= 0 && pread(memory, to, bytes, (off_t)address) == (ssize_t)bytes;
+    if (memory >= 0)
+        close(memory);
+    return is_read;
+}
+
+/* There may be several areas, since an attach makes another if it does not know the last one. */
+static void note_area(struct ct_mapped_drivers *images, pid_t pid, uint64_t address)
+{
+    struct ct_area_data data;
+    enum ct_hook hook = CT_HOOK_STAYS;
+    if (read_memory(pid, address + CT_AREA_DATA, &data, sizeof(data)) && data.magic == CT_AREA_MAGIC &&
+        data.visit.version == CT_VISIT_VERSION)
+        hook = ct_visit_covers(&(struct ct_probe_visit_state){
+                   .state = data.state, .answer = data.answer, .wish = data.visit.wish })
+                   ? CT_HOOK_MAY_LEAVE
+                   : CT_HOOK_HAS_LEFT;
+    if (hook < images->hook)
+        return;
+    images->hook = hook;
+    images->visit = hook == CT_HOOK_STAYS ? 0 : address;
+    images->image_ns = hook == CT_HOOK_STAYS ? 0 : data.visit.image_ns;
+}
+
+/* The hook's segment may have no name, or another process's name. Segments of daemons that have stopped may
+ * still be mapped. */
+static void note_segment(struct ct_mapped_drivers *images, pid_t pid, const struct ct_mapped_range *range)
+{
+    struct ct_segment segment;
+    if (range->offset != 0 || range->to - range->from != CT_LANE_OFFSET ||
+        !read_memory(pid, range->from, &segment, sizeof(segment)) || segment.magic != CT_SEGMENT_MAGIC ||
+        segment.version != CT_PROTO_VERSION || atomic_load(&segment.flags) != 0)
+        return;
+    path_of(images->segment, sizeof(images->segment), pid, range);
+}
+
 static void note(const struct ct_mapped_range *range, void *data)
 {
     const struct search *search = data;
     struct ct_mapped_drivers *images = search->images;
-    images->has_hook |= is_named(range->path, HOOK) || is_named(range->path, HOOK_FILE);
+    if (is_named(range->path, HOOK))
+        images->hook = CT_HOOK_STAYS;
+    if (is_named(range->path, AREA) && range->offset == CT_AREA_CODE)
+        note_area(images, search->pid, range->from);
+    note_segment(images, search->pid, range);
     if (!is_named(range->path, DRIVER) || images->count == CT_MAPPED_DRIVERS_MAX)
         return;
     for (size_t i = 0; i < images->count; i++) {
@@ -74,8 +138,7 @@ static void note(const struct ct_mapped_range *range, void *data)
     }
     struct ct_mapped_driver *image = &images->image[images->count++];
     *image = (struct ct_mapped_driver){ .device = range->device, .inode = range->inode };
-    snprintf(image->path, sizeof(image->path), "/proc/%d/map_files/%llx-%llx", ct_proc_thread(search->pid),
-             (unsigned long long)range->from, (unsigned long long)range->to);
+    path_of(image->path, sizeof(image->path), search->pid, range);
     snprintf(image->name, sizeof(image->name), "%s", range->path);
 }
 

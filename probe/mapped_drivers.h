@@ -1,4 +1,4 @@
-/* The files of libcuda that a process has mapped. */
+/* The files of libcuda that a process has mapped, and whether the hook records it. */
 #ifndef CT_PROBE_MAPPED_DRIVERS_H
 #define CT_PROBE_MAPPED_DRIVERS_H
 
@@ -18,11 +18,26 @@ struct ct_mapped_driver {
     char name[256]; /* the path in the process's own mount namespace, cut to fit */
 };
 
+enum ct_hook {
+    CT_HOOK_NONE,
+    CT_HOOK_HAS_LEFT,  /* a visit (visit.h) is over */
+    CT_HOOK_MAY_LEAVE, /* a visit records the process, or is about to */
+    CT_HOOK_STAYS,     /* the process was started with the hook, or its visit is unknown */
+};
+
 struct ct_mapped_drivers {
     struct ct_mapped_driver image[CT_MAPPED_DRIVERS_MAX];
     size_t count;
-    bool has_hook; /* libcudatrace.so is mapped */
+    enum ct_hook hook;
+    uint64_t visit;    /* address of CT_AREA_CODE, 0 if there was no visit */
+    uint64_t image_ns; /* of the visiting hook's segments (struct ct_segment), 0 for none */
+    char segment[64];  /* path of that segment, "" for none */
 };
+
+static inline bool ct_mapped_hook_records(const struct ct_mapped_drivers *images)
+{
+    return images->hook == CT_HOOK_MAY_LEAVE || images->hook == CT_HOOK_STAYS;
+}
 
 /* A line of /proc/PID/maps that maps a file. */
 struct ct_mapped_range {
@@ -36,7 +51,7 @@ struct ct_mapped_range {
 int ct_mapped_ranges_each(pid_t pid, void (*take)(const struct ct_mapped_range *range, void *data),
                           void *data);
 
-/* Finds the files of libcuda that the process has mapped. Returns 0 or -errno. */
+/* Finds the files of libcuda, and the hook. Returns 0 or -errno. */
 int ct_mapped_drivers_find(struct ct_mapped_drivers *images, pid_t pid);
 
 #endif

@@ -36,7 +36,10 @@ struct attached {
     dev_t device;
     ino_t inode;
     pid_t pid;
-    struct ct_links *links; /* NULL: attaching has failed, and the error has been printed */
+    struct ct_links *links; /* NULL: attaching has failed */
+    bool is_due;            /* to be attached to when a process that maps it is looked at */
+    bool is_blocked; /* a process's code is being changed, or differs from the file: each scan tries again */
+    pid_t culprit;   /* the process whose code differs, if that was printed */
 };
 
 struct probe {
@@ -61,6 +64,19 @@ static struct attached *find_attached(const struct probe *probe, const struct ct
     while (attached &&
            (attached->inode != image->inode || attached->device != image->device || attached->pid != pid))
         attached = attached->next;
+    return attached;
+}
+
+/* Returns NULL without memory. */
+static struct attached *get_attached(struct probe *probe, const struct ct_mapped_driver *image, pid_t pid)
+{
+    struct attached *attached = find_attached(probe, image, pid);
+    if (attached || !(attached = calloc(1, sizeof(*attached))))
+        return attached;
+    *attached = (struct attached){
+        .next = probe->attached, .device = image->device, .inode = image->inode, .pid = pid, .is_due = true
+    };
+    probe->attached = attached;
     return attached;
 }
 
@@ -91,28 +107,22 @@ static int attach_file(struct probe *probe, const struct ct_mapped_driver *image
 
 static void attach_image(struct probe *probe, const struct ct_mapped_driver *image, pid_t pid)
 {
-    const pid_t alone = probe->options.all ? 0 : pid;
-    struct attached *attached =
-        find_attached(probe, image, alone) ? NULL : calloc(1, sizeof(struct attached));
-    if (!attached)
+    struct attached *attached = get_attached(probe, image, probe->options.all ? 0 : pid);
+    if (!attached || !attached->is_due)
         return;
-    *attached = (struct attached){
-        .next = probe->attached, .device = image->device, .inode = image->inode, .pid = alone
-    };
     pid_t culprit = 0;
     const int error = attach_file(probe, image, attached, &culprit);
-    if (error == -EBUSY) { /* the next scan tries again */
-        free(attached);
-        return;
-    }
-    probe->attached = attached;
-    if (error == -ETXTBSY)
+    attached->is_due = false;
+    attached->is_blocked = error == -EBUSY || error == -ETXTBSY;
+    if (error == -ETXTBSY && culprit != attached->culprit)
         fprintf(
             stderr,
-            "cudatrace-probe: cannot attach to %s: process %d has other code in memory than the file, from a "
-            "debugger or `cudatrace attach --inline`, and probes there would crash it\n",
+            "cudatrace-probe: cannot attach to %s yet: process %d has other code in memory than the file, "
+            "from a debugger or `cudatrace attach --inline`, and probes there would crash it\n",
             image->name, (int)culprit);
-    else if (error)
+    if (error == -ETXTBSY)
+        attached->culprit = culprit;
+    else if (error && error != -EBUSY)
         fprintf(stderr, "cudatrace-probe: process %d: cannot attach to %s: %s\n", pid, image->name,
                 error == -ENODATA ? "it exports no driver function that --calls includes" : strerror(-error));
 }
@@ -152,14 +162,24 @@ static void detach_all(struct probe *probe)
 
 /* ---- processes ---- */
 
-static void add_process(struct probe *probe, pid_t pid)
+static void add_process(struct probe *probe, pid_t pid, uint64_t image_ns)
 {
     struct ct_channel channel;
     int error = ct_channels_make(probe->programs, &channel, 1);
     if (!error)
-        error = ct_probed_add(&probe->probed, pid, &channel, NULL);
+        error = ct_probed_add(&probe->probed, pid, &channel, image_ns, NULL);
     if (error && error != -ESRCH && error != -EEXIST)
         fprintf(stderr, "cudatrace-probe: process %d is not recorded: %s\n", pid, strerror(-error));
+}
+
+static void skip_process(struct probe *probe, pid_t pid, const struct ct_mapped_drivers *images)
+{
+    if (ct_probed_skip(&probe->probed, pid, NULL) != 0)
+        return;
+    ct_probed_set_hook(ct_probed_find(&probe->probed, pid), images);
+    if (!probe->options.all)
+        fprintf(stderr, "cudatrace-probe: process %d is not recorded%s: the hook records it\n", pid,
+                images->hook == CT_HOOK_MAY_LEAVE ? " before `cudatrace detach`" : "");
 }
 
 /* Adds the process, and then attaches to its libraries, so that every call has a channel. */
@@ -168,17 +188,22 @@ static void look_at(struct probe *probe, pid_t pid)
     struct ct_mapped_drivers images;
     if (pid == getpid() || ct_mapped_drivers_find(&images, pid) != 0 || images.count == 0)
         return;
-    if (!ct_probed_find(&probe->probed, pid)) {
+    struct ct_probed *known = ct_probed_find(&probe->probed, pid);
+    if (images.visit && !known)
+        ct_programs_set_visit(probe->programs, pid, images.visit);
+    if (known && known->is_skipped)
+        ct_probed_set_hook(known, &images);
+    if (!known) {
         bool is_new = !probe->options.all;
         for (size_t i = 0; i < images.count; i++)
             is_new |= !find_attached(probe, &images.image[i], 0);
-        if (images.has_hook && ct_probed_skip(&probe->probed, pid, NULL) == 0 && !probe->options.all)
-            fprintf(stderr, "cudatrace-probe: process %d is not recorded: the hook records it\n", pid);
-        else if (!images.has_hook && is_new)
-            add_process(probe, pid);
+        if (ct_mapped_hook_records(&images))
+            skip_process(probe, pid, &images);
+        else if (is_new)
+            add_process(probe, pid, images.image_ns);
     }
     /* Probes would slow its calls without any use. */
-    if (images.has_hook && !probe->options.all)
+    if (images.hook == CT_HOOK_STAYS && !probe->options.all)
         return;
     for (size_t i = 0; i < images.count; i++)
         attach_image(probe, &images.image[i], pid);
@@ -186,14 +211,23 @@ static void look_at(struct probe *probe, pid_t pid)
 
 static void scan(struct probe *probe)
 {
+    bool is_blocked = false;
+    for (struct attached *attached = probe->attached; attached; attached = attached->next) {
+        attached->is_due |= attached->is_blocked;
+        is_blocked |= attached->is_blocked;
+    }
     for (size_t i = 0; i < probe->options.pids; i++)
         look_at(probe, probe->options.pid[i]);
     if (!probe->options.all)
         return;
     ct_processes_look(&probe->processes);
     for (size_t i = 0; i < probe->processes.count; i++) {
-        if (probe->processes.process[i].change != CT_PROCESS_SAME)
-            look_at(probe, probe->processes.process[i].pid);
+        const pid_t pid = probe->processes.process[i].pid;
+        const struct ct_probed *known = ct_probed_find(&probe->probed, pid);
+        /* The hook of a skipped process may have a new segment. */
+        if (is_blocked || probe->processes.process[i].change != CT_PROCESS_SAME ||
+            (known && known->is_skipped))
+            look_at(probe, pid);
     }
 }
 
@@ -229,9 +263,9 @@ static void take_notice(struct probe *probe, const struct ct_probe_notice *notic
     } else if (notice->kind == CT_PROBE_FOUND && notice->channel < CT_PROBE_PROCESSES) {
         struct ct_channel channel = probe->spare[notice->channel];
         probe->spares--;
-        const bool has_hook = ct_mapped_drivers_find(&images, pid) == 0 && images.has_hook;
+        const bool has_hook = ct_mapped_drivers_find(&images, pid) == 0 && ct_mapped_hook_records(&images);
         const int error = has_hook ? ct_probed_skip(&probe->probed, pid, &channel)
-                                   : ct_probed_add(&probe->probed, pid, &channel, notice);
+                                   : ct_probed_add(&probe->probed, pid, &channel, images.image_ns, notice);
         if (error)
             fprintf(stderr, "cudatrace-probe: process %d is not recorded: %s\n", pid, strerror(-error));
         if (error || has_hook)

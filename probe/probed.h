@@ -3,6 +3,7 @@
 #define CT_PROBE_PROBED_H
 
 #include "functions.h"
+#include "mapped_drivers.h"
 #include "programs.h"
 
 #include <stdbool.h>
@@ -16,6 +17,7 @@ struct ct_probed {
     struct ct_channel channel;
     bool is_skipped;  /* the hook records it, so it has no writer */
     bool is_arrivals; /* the probe itself */
+    int hook_segment; /* descriptor of the segment of the hook that visits or visited it, -1 for none */
     pid_t writer;     /* 0: it has ended */
     int to_writer;    /* a pipe (ct_writer_plan.parent) */
     unsigned writers; /* number of writers that were started for it */
@@ -34,14 +36,17 @@ struct ct_probed *ct_probed_find(const struct ct_probed_set *set, pid_t pid);
 bool ct_probed_is_empty(const struct ct_probed_set *set);
 /* Records the process from now on. With `found`, the kernel has found the process and assigned the channel,
  * and the process is recorded from that moment on. Without it, waits up to two seconds until the writer is
- * ready. Returns 0, -ESRCH if the process has ended, -EEXIST if the kernel was first and a notice will
- * follow, or another -errno. After an error, the channel has been freed, or will be when the process has
- * ended. */
-int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *channel,
+ * ready. If `image_ns` is not 0, it identifies the program (struct ct_segment). Returns 0, -ESRCH if the
+ * process has ended, -EEXIST if the kernel was first and a notice will follow, or another -errno. After an
+ * error, the channel has been freed, or will be when the process has ended. */
+int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *channel, uint64_t image_ns,
                   const struct ct_probe_notice *found);
 /* Skips a process, so that none of its calls is recorded. `channel` is the channel that the kernel has
- * assigned, or NULL. */
+ * assigned, or NULL. If the process has a visit (ct_programs_set_visit()), a notice follows when it is over.
+ */
 int ct_probed_skip(struct ct_probed_set *set, pid_t pid, const struct ct_channel *channel);
+/* Keeps the segment of the hook that visits a skipped process. */
+void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers *images);
 /* Ends the recording of a program after its process has executed another program. */
 void ct_probed_exec(struct ct_probed *probed);
 /* Removes processes that have ended, and replaces writers that were killed. A new writer continues where the

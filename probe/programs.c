@@ -261,6 +261,13 @@ void ct_channel_take_back(struct ct_programs *programs, pid_t pid, const struct 
         bpf_map__delete_elem(channels, &tgid, sizeof(tgid), 0);
 }
 
+int ct_programs_set_visit(struct ct_programs *programs, pid_t pid, uint64_t area)
+{
+    const uint32_t tgid = (uint32_t)pid;
+    return bpf_map__update_elem(programs->calls->maps.visits, &tgid, sizeof(tgid), &area, sizeof(area),
+                                BPF_ANY);
+}
+
 uint64_t ct_programs_executed_ns(const struct ct_programs *programs, pid_t pid)
 {
     const uint32_t tgid = (uint32_t)pid;

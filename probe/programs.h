@@ -68,6 +68,9 @@ void ct_channel_free(struct ct_programs *programs, struct ct_channel *channel);
 int ct_channel_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
 /* Ends that assignment. */
 void ct_channel_take_back(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
+/* Sets the visit of a process: the address of CT_AREA_CODE. If the process is not recorded, it takes a spare
+ * channel when the visit is over, and is recorded from then on. Returns 0 or -errno. */
+int ct_programs_set_visit(struct ct_programs *programs, pid_t pid, uint64_t area);
 /* Returns when the process executed its current program, in nanoseconds of CLOCK_MONOTONIC. Returns 0 if it
  * had no channel then. */
 uint64_t ct_programs_executed_ns(const struct ct_programs *programs, pid_t pid);

@@ -13,6 +13,8 @@ struct ct_thread {
     struct ct_thread_identity identity;
     uint32_t index;               /* index in the channel's map of threads, CT_PROBE_THREADS for none */
     struct ct_producer *producer; /* NULL: it has no lane */
+    bool is_hooks;                /* the hook has recorded the call that began at this moment: */
+    uint32_t hooks_start;         /* (CT_PROBE_DOUBT) */
 };
 
 enum { CT_THREAD_BUCKETS = 1024 };

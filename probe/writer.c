@@ -4,6 +4,7 @@
 #include "decoded.h"
 #include "find_daemon.h"
 #include "fork.h"
+#include "hook_segment.h"
 #include "kernel_ring.h"
 #include "long_call.h"
 #include "loss.h"
@@ -30,6 +31,7 @@ enum {
     IDLE_MS = 50,         /* and while there are none. Rows of other processes are stored that much later */
     BUSY_NS = 200000000,  /* the process counts as busy for that long after a call */
     LOOK_NS = 1000000000, /* between two searches for a daemon */
+    HOOK_NS = 1000000000, /* other processes' rows wait that long for the hook to leave this one */
 };
 
 struct writer {
@@ -143,6 +145,18 @@ static void report_ready(struct writer *writer)
     if (writer->plan->ready >= 0 && write(writer->plan->ready, "", 1) < 0) {
         /* The probe has ended: the end of the other pipe reports that. */
     }
+}
+
+/* Returns whether the hook still leaves the process. Until then, calls stay in the ring. */
+static bool waits_for_hook(struct writer *writer, uint64_t now_ns)
+{
+    if (writer->segment || writer->plan->hook_segment < 0 ||
+        !ct_hook_segment_is_held(writer->plan->hook_segment))
+        return false;
+    if (now_ns - writer->plan->since_ns > HOOK_NS)
+        report_ready(writer);
+    writer->busy_until_ns = now_ns + BUSY_NS;
+    return true;
 }
 
 static void look_after_segment(struct writer *writer, uint64_t now_ns)
@@ -261,6 +275,8 @@ static void take_call(struct writer *writer, const struct ct_probe_values *value
     uint64_t start = call->start, end = call->end;
     correct(writer->plan, &start, &end);
     struct ct_thread *thread = ct_thread_table_get(&writer->threads, call->tid);
+    if (thread && thread->is_hooks && thread->hooks_start == (uint32_t)call->start)
+        return;
     const uint16_t id = writer->segment ? id_of(writer, call->function) : 0;
     struct ct_producer *producer = thread && id ? lane_of(writer, thread) : NULL;
     if (!producer) {
@@ -342,6 +358,15 @@ static void begin_thread(struct writer *writer, const struct ct_probe_record *re
     memcpy(thread->identity.name.name, record->name, sizeof(thread->identity.name.name) - 1);
 }
 
+static void note_doubt(struct writer *writer, const struct ct_probe_record *record)
+{
+    struct ct_thread *thread = ct_thread_table_get(&writer->threads, record->tid);
+    if (!thread)
+        return;
+    thread->is_hooks = ct_hook_segment_passed(writer->plan->hook_segment, record->lane_tid, record->position);
+    thread->hooks_start = record->call_start;
+}
+
 /* Finds threads that made calls before this writer started. There are some if it replaces another writer. */
 static void adopt_threads(struct writer *writer)
 {
@@ -388,6 +413,9 @@ static void take_record(struct writer *writer, const struct ct_probe_values *val
         break;
     case CT_PROBE_EXIT:
         end_thread(writer, record->tid);
+        break;
+    case CT_PROBE_DOUBT:
+        note_doubt(writer, record);
         break;
     case CT_PROBE_END:
         writer->flags |= WIFSIGNALED(record->status) ? 0 : CT_SEGMENT_EXITING;
@@ -454,6 +482,8 @@ static void note_arrivals(struct writer *writer)
 static void look(struct writer *writer)
 {
     const uint64_t now_ns = ct_monotonic_ns();
+    if (waits_for_hook(writer, now_ns))
+        return;
     look_after_segment(writer, now_ns);
     if (is_arrivals(writer)) {
         note_arrivals(writer);

@@ -25,6 +25,7 @@ struct ct_writer_plan {
     int pidfd;               /* of the process; -1: it has ended */
     int ring, threads, lost; /* of its channel; -1 for the arrivals writer */
     int notices;             /* the map of notices, for the arrivals writer only */
+    int hook_segment;        /* of the hook that has recorded the process (hook_segment.h); -1: none */
     int parent; /* a pipe. A byte CT_WRITER_EXEC, or the end of the file: no more records will follow */
     int ready;  /* a pipe that gets a byte when the process has a segment, or there is no daemon; -1: none */
     uint8_t *arriving; /* cleared at that moment; may be NULL */

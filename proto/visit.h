@@ -16,7 +16,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-enum { CT_VISIT_VERSION = 2 };
+enum { CT_VISIT_VERSION = 3 };
 
 /* A visit loads the hook by a path with this beginning, which nothing else does. The hook's constructors then
  * do not touch the driver. */
@@ -51,6 +51,9 @@ struct ct_visit {
     uint32_t wish;    /* enum ct_visit_wish */
     uint32_t slot_count;
     uint64_t slots; /* address of struct ct_visit_slot[slot_count] */
+    /* Written by the hook. Both are 0 before a visit. */
+    uint64_t producer; /* offset of a thread-local pointer to the address of the thread's struct ct_lane */
+    uint64_t image_ns; /* as in the hook's segments */
     /* The values that these environment variables have for this process; "" if unset. */
     char session[64];
     char shm_dir[CT_NAME_BYTES];
@@ -58,11 +61,11 @@ struct ct_visit {
     char calls[1024];
     char sample[32];
 };
-static_assert(sizeof(struct ct_visit) == 24 + 64 + CT_NAME_BYTES + 128 + 1024 + 32, "ct_visit");
+static_assert(sizeof(struct ct_visit) == 40 + 64 + CT_NAME_BYTES + 128 + 1024 + 32, "ct_visit");
 static_assert(CT_SESSION_MAX < 64, "a session's name");
 
 /* Exported by the hook. Returns enum ct_visit_answer. */
 #define CT_VISIT_FUNCTION "cudatrace_visit"
-typedef uint32_t ct_visit_function(const struct ct_visit *visit);
+typedef uint32_t ct_visit_function(struct ct_visit *visit);
 
 #endif

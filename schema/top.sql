@@ -81,12 +81,13 @@ SELECT pid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, command, 'not traced
  WHERE :untraced
    AND (:text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(command), lower(:text)) > 0)
 
--- Processes of this machine that have loaded the driver. The pid is the machine's, outside of containers.
+-- Processes of this machine that have loaded the driver. The pid is the machine's, outside of containers. A process that a
+-- probe records is not among them.
 -- name: untraced_table
 CREATE TABLE untraced (pid INTEGER PRIMARY KEY, command TEXT);
 
 -- name: untraced_insert
-INSERT INTO untraced VALUES (?1, ?2);
+INSERT INTO untraced SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM b WHERE pid = ?1 AND state = 'running');
 
 -- name: untraced
 SELECT pid, command

@@ -29,6 +29,18 @@ static inline void ct_prefetch_to_write(const void *address)
 #endif
 }
 
+/* Returns the thread pointer. Offsets of thread-local variables are relative to it. */
+static inline void *ct_thread_pointer(void)
+{
+    void *pointer;
+#if defined(__x86_64__)
+    __asm__("movq %%fs:0, %0" : "=r"(pointer));
+#elif defined(__aarch64__)
+    __asm__("mrs %0, tpidr_el0" : "=r"(pointer));
+#endif
+    return pointer;
+}
+
 /* Makes a system call. Returns -error on failure. */
 static inline long ct_kernel_call(long number, long a, long b, long c, long d, long e, long f)
 {

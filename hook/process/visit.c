@@ -9,7 +9,9 @@
 #include "driver_functions.h"
 #include "fork.h"
 #include "imports.h"
+#include "machine.h"
 #include "process.h"
+#include "producer.h"
 #include "program.h"
 #include "quiet.h"
 #include "setting.h"
@@ -54,7 +56,7 @@ static uint32_t give_up(uint32_t answer)
 }
 
 /* Called in place of a call of the driver. The thread makes that call afterwards. */
-static uint32_t record(const struct ct_visit *visit)
+static uint32_t record(struct ct_visit *visit)
 {
     CT_QUIET;
     if (!ct_system_allowed())
@@ -63,15 +65,20 @@ static uint32_t record(const struct ct_visit *visit)
         return CT_VISIT_THERE;
     ct_attach_sleep();
     ct_setting_take(visit);
+    visit->producer = (uintptr_t)&ct_self - (uintptr_t)ct_thread_pointer();
     if (ct_driver_take_late(visit) == 0)
         return give_up(CT_VISIT_NO_SLOTS);
     ct_attach_wake(ct_program_start_ns(ct_program_start_ticks(ct_fork_pid())));
-    return ct_process_segment() ? CT_VISIT_DONE : give_up(CT_VISIT_NO_DAEMON);
+    const struct ct_segment *segment = ct_process_segment();
+    if (!segment)
+        return give_up(CT_VISIT_NO_DAEMON);
+    visit->image_ns = segment->image_ns;
+    return CT_VISIT_DONE;
 }
 
 __attribute__((visibility("default"))) ct_visit_function cudatrace_visit;
 
-uint32_t cudatrace_visit(const struct ct_visit *visit)
+uint32_t cudatrace_visit(struct ct_visit *visit)
 {
     if (visit->version != CT_VISIT_VERSION || visit->bytes != sizeof(*visit))
         return CT_VISIT_STRANGER;

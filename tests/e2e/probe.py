@@ -143,6 +143,22 @@ def open_calls(s):
     probe.end()
 
 
+def in_top(s):
+    """`top` counts a probed process, and does not list it as untraced."""
+    p = Program(s, "steps")
+    top = [CUDATRACE, "top", "--session", s.name, "--once", "--json"]
+    before = json.loads(s.run(*top, preload=False).stdout)
+    equal((before["probed"], p.pid in [row["pid"] for row in before["untraced"]]), (0, True), "before")
+    probe = Probe(s, "--pid", p.pid)
+    p.step(10)
+    await_stored(s, p.pid, {VERSION: 10})
+    during = json.loads(s.run(*top, preload=False).stdout)
+    equal((during["probed"], during["untraced"]), (1, []), "with a probe")
+    check(p.pid in [row["pid"] for row in during["processes"]], "the process is not listed", during)
+    probe.end()
+    p.end()
+
+
 # ---- kills ----
 
 
@@ -409,19 +425,52 @@ def other_user(s):
     p.end()
 
 
+def attach(s, p, *options):
+    return [CUDATRACE, "attach", "--session", s.name, "--db", s.db, "--stay", *options, p.pid]
+
+
+def run_while_it_steps(s, p, calls, *command):
+    """Runs the command while the program makes calls."""
+    running = s.start(*command, preload=False, stderr=subprocess.PIPE)
+    while running.poll() is None:
+        p.step(calls)
+    equal(running.returncode, 0, f"the status of {command[1]}")
+
+
+def taken_over(s, method, target, *options):
+    """A running probe takes over a process when `cudatrace detach` ends its visit. No call is recorded twice, and none is missed. If jumps of
+    --inline are in the code until then, the process is recorded soon after."""
+    p = Program(s, "steps", 4)
+    run_while_it_steps(s, p, 1, *attach(s, p, *options))
+    s.flush()
+    before, truth = stored_of(s, p.pid), truth_of(s, p.pid)
+    probe = Probe(s, *([target, p.pid] if target == "--pid" else [target]), "--library", LIBRARY, "--method", method, "--verbose")
+    p.step(100)
+    run_while_it_steps(s, p, 5000, CUDATRACE, "detach", p.pid)
+    if options:
+        if "functions of" not in probe.said:
+            probe.await_line("functions of")
+        s.flush()
+        before, truth = stored_of(s, p.pid), truth_of(s, p.pid)
+    p.step(1000)
+    await_stored(s, p.pid, dict(collections.Counter(before) + truth_of(s, p.pid) - truth))
+    probe.end()
+    p.end()
+    s.flush()
+    equal(s.rows("SELECT count(DISTINCT process_id), count(DISTINCT tid) FROM threads JOIN processes USING (process_id) WHERE pid = ?", p.pid),
+          [(1, 4)], "processes and threads")
+    equal(late(s), 0, "late rows")
+
+
 def attached(s, *options):
     """A process is not attached to while it is probed. A file is not probed while a process has jumps of --inline in its code. The kernel
     would put a breakpoint into a jump, and the process would crash."""
     p = Program(s, "steps", 2)
-    attach = [CUDATRACE, "attach", "--session", s.name, "--db", s.db, "--stay", *options, p.pid]
     probe = Probe(s, "--pid", p.pid)
-    refused_by = s.run(*attach, preload=False, status=1).stderr
+    refused_by = s.run(*attach(s, p, *options), preload=False, status=1).stderr
     check("has breakpoints at" in refused_by, refused_by)
     probe.end()
-    coming = s.start(*attach, preload=False, stderr=subprocess.PIPE)
-    while coming.poll() is None:
-        p.step(1)
-    equal(coming.returncode, 0, "the status of attach")
+    run_while_it_steps(s, p, 1, *attach(s, p, *options))
     probe = Probe(s, "--all", "--library", LIBRARY)
     p.step(10)
     check(("probes there would crash it" in probe.said) == ("--inline" in options), probe.said)
@@ -448,13 +497,14 @@ def flood(s):
 
 
 TESTS = [*((exact, method) for method in METHODS), (whole_life,), *((nested, method) for method in by_tier(METHODS[:1], METHODS)),
-         (short_lives,), (hooked,), *((hidden, how) for how in PLACES), (open_calls,), (probe_killed,),
+         (short_lives,), (hooked,), (in_top,), *((hidden, how) for how in PLACES), (open_calls,), (probe_killed,),
          *((killed_in_order, *order) for order in by_tier([("process", "probe", "daemon"), ("daemon", "probe", "process")],
                                                           itertools.permutations(("probe", "daemon", "process")))),
          (writer_killed,), (writer_stopped,), (open_calls_adopted,), (daemon_killed,), (executes,), (executes_named,), (executes_late,), (closed_files,), (wrong,),
          (without_btf,), (other_user,), (flood,)]
 if SHAPE:
-    TESTS.append((attached, *(["--inline"] if SHAPE.endswith("-unknown") else [])))
+    inline = ["--inline"] if SHAPE.endswith("-unknown") else []
+    TESTS += [(attached, *inline), (taken_over, METHODS[0], "--all", *inline), (taken_over, METHODS[1], "--pid", *inline)]
 for test in TESTS:
     if sys.argv[1:] and test[0].__name__ not in sys.argv[1:]:
         continue

@@ -341,7 +341,7 @@ class Bench:
         return [name for name in names if self.has(report, name, gpus)]
 
     def has(self, report, name, gpus):
-        wants = {"torch": "torch", "load": "torch", "nccl": "torch", "triton": "triton", "jax": "jax"}[name]
+        wants = {"torch": "torch", "load": "torch", "handover": "torch", "nccl": "torch", "triton": "triton", "jax": "jax"}[name]
         if WORKLOADS[name].processes > gpus:
             report.begin(name)
             report.warn(f"left out: it wants {WORKLOADS[name].processes} GPUs, and here are {gpus}")
@@ -399,7 +399,7 @@ def parse_arguments(description, workloads, programs):
     return options
 
 
-def main(bench_class=Bench, description="Attach to programs at work on this machine's GPU, and compare with CUPTI.", workloads=tuple(WORKLOADS),
+def main(bench_class=Bench, description="Attach to programs at work on this machine's GPU, and compare with CUPTI.", workloads=("torch", "triton", "jax", "nccl", "load"),
          programs=("tools/cudatrace", "collector/cudatraced", "hook/libcudatrace.so")):
     options = parse_arguments(description, workloads, programs)
     sys.stdout.reconfigure(errors="replace")

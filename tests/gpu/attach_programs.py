@@ -231,7 +231,7 @@ def make_triton(options):
     return attach_triton.Triton(options)
 
 
-PROGRAMS = {"torch": Torch, "load": Torch, "triton": make_triton, "jax": Jax, "nccl": Nccl}
+PROGRAMS = {"torch": Torch, "load": Torch, "handover": Torch, "triton": make_triton, "jax": Jax, "nccl": Nccl}
 
 
 # ---- the driver's slots and CUPTI's counts ----

@@ -26,6 +26,7 @@ WORKLOADS = {
     "jax": Workload(1, 200, 5),
     "nccl": Workload(2, 100, 5),
     "load": Workload(1, 0, 0),
+    "handover": Workload(1, 200, 5),
 }
 # Calls of each process up to a moment, by function, from the trace and from CUPTI.
 Moment = collections.namedtuple("Moment", "ours theirs")

@@ -2,7 +2,8 @@
 """Probes programs in the middle of their work on a real GPU, and compares the recorded calls with CUPTI. It needs root.
 
 The workloads are the same as in attach.py. Between two quiet moments of a program, each function of the driver must be called as
-often as CUPTI's callbacks count. After the probe has ended nothing is recorded. Results must be the same to the bit.
+often as CUPTI's callbacks count. After the probe has ended nothing is recorded. Results must be the same to the bit. In the workload
+"handover", the probe takes over from the hook.
 
     probe.py --build build                      0 for success, 1 for a failure, 2 for wrong usage, 77 where there is no GPU or CUPTI
     probe.py --simulated build                  the same on the simulated driver, with its own counts in place of CUPTI's
@@ -64,13 +65,53 @@ def exact(report, work):
     return figures | check_trace(report, work)
 
 
+def taken_over(report, work):
+    """The hook is attached first. A probe runs when `attach` ends and the hook leaves. No call is recorded twice, and none is missed."""
+    report.begin(f"{work.name}: taken over")
+    work.start(cupti=True)
+    work.steps(PLAIN_EPOCHS * work.epoch_steps)
+    slotless = attach.Before(work.programs[0]).slotless
+    attached = work.attach()
+    work.steps_until(lambda: attached.child.poll() is not None or
+                     all(attached.said.find(f"process {program.pid} .* is recorded$") for program in work.programs))
+    begun = work.moment()
+    pids = [word for program in work.programs for word in ("--pid", program.pid)]
+    probe = Command(work, "probe", "--session", work.session, "--verbose", *pids)
+    work.steps_until(lambda: probe.child.poll() is not None or probe.said.find("functions are probed$"))
+    both = work.moment()
+    for program in work.programs:
+        program.tell("steps", work.workload.burst)
+    attached.interrupt()
+    for program in work.programs:
+        program.hear()
+    work.steps_until(lambda: attached.child.poll() is not None)
+    attached.wait()
+    work.steps(work.workload.burst)
+    over = work.moment()
+    work.steps(work.workload.burst)
+    end = work.moment()
+    probe.interrupt()
+    probe.wait()
+    for i, program in enumerate(work.programs):
+        for what, first, second, missing in (("by the hook, next to a probe", begun, both, slotless), ("across the change", both, over, slotless),
+                                             ("by the probe", over, end, set())):
+            compare_calls(report, f"process {program.pid}, {what}", between(first.ours[i], second.ours[i]),
+                          between(first.theirs[i], second.theirs[i]), missing)
+        check_results(report, program)
+    report.check(not work.problems, "CUPTI lost nothing", sorted(work.problems))
+    for line in (attached.said.text() + probe.said.text()).splitlines():
+        report.note(line)
+    end_programs(report, work)
+    return check_trace(report, work)
+
+
 class Bench(attach.Bench):
     """The same programs, probed."""
 
     def scene(self, name):
-        return exact
+        return taken_over if name == "handover" else exact
 
 
 if __name__ == "__main__":
-    sys.exit(attach.main(Bench, "Probe programs at work on this machine's GPU, and compare with CUPTI.", ("torch", "triton", "jax", "nccl"),
-                         ("tools/cudatrace", "collector/cudatraced", "probe/cudatrace-probe")))
+    sys.exit(attach.main(Bench, "Probe programs at work on this machine's GPU, and compare with CUPTI.", ("torch", "handover", "triton", "jax", "nccl"),
+                         ("tools/cudatrace", "collector/cudatraced", "hook/libcudatrace.so", "probe/cudatrace-probe")))

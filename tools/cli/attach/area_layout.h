@@ -45,6 +45,8 @@
 #define CT_DATA_WHY           224
 #define CT_DATA_WHY_BYTES     416
 #define CT_DATA_VISIT         640
+#define CT_DATA_WISH          648 /* of the visit */
+#define CT_DATA_PRODUCER      664 /* of the visit */
 
 /* States. Thunks are active only while it is ARMED. */
 #define CT_AREA_IDLE   0
@@ -54,6 +56,10 @@
 
 /* Equals CT_VISIT_DONE of enum ct_visit_answer. */
 #define CT_AREA_ANSWER_DONE 1
+/* Equals CT_VISIT_SILENCED. */
+#define CT_AREA_ANSWER_SILENCED 6
+/* Equals CT_VISIT_RECORD of enum ct_visit_wish. */
+#define CT_AREA_WISH_RECORD 1
 /* An answer in addition to enum ct_visit_answer. */
 #define CT_AREA_NOT_LOADED 100 /* `why` has the loader's message */
 

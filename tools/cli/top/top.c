@@ -62,8 +62,8 @@ static int print_moment(struct ct_top *top, enum ct_format format)
         return ct_fail(EXIT_USAGE, "top: %s", top->problem);
     int64_t count = 0;
     if (format == CT_FORMAT_JSON)
-        printf("{\"at_ns\":%lld,\"since_ns\":%lld,\"live\":%s,\"%s\":", (long long)top->at_ns,
-               (long long)top->last_ns, top->is_live ? "true" : "false", names[top->view]);
+        printf("{\"at_ns\":%lld,\"since_ns\":%lld,\"live\":%s,\"probed\":%lld,\"%s\":", (long long)top->at_ns,
+               (long long)top->last_ns, top->is_live ? "true" : "false", top->probed, names[top->view]);
     const int rc = ct_print_rows(rows, format, ct_terminal_width(), stdout, &count);
     print_untraced(top, format);
     if (format == CT_FORMAT_JSON)

@@ -26,6 +26,22 @@ static const struct {
 
 /* ---- the daemon, if there is one ---- */
 
+static void close_daemon(struct ct_top *top)
+{
+    close(top->daemon); /* so that a late answer is not read as the next one */
+    top->daemon = -1;
+}
+
+static void ask_probed(struct ct_top *top)
+{
+    char *status = ct_client_status(top->daemon, ANSWER_S);
+    const long long probed = status ? ct_client_status_number(status, "probed") : 0;
+    top->probed = probed > 0 ? probed : 0;
+    if (!status)
+        close_daemon(top);
+    free(status);
+}
+
 /* Has the daemon store all recorded calls. Returns the time up to which calls are stored, 0 if it is not
  * known. */
 static int64_t flush(struct ct_top *top)
@@ -44,12 +60,12 @@ static int64_t flush(struct ct_top *top)
     switch (ct_client_ask(top->daemon, "flush", text, ANSWER_S)) {
     case CT_ANSWER_OK:
         top->is_live = true;
+        ask_probed(top);
         return now_ns;
     case CT_ANSWER_NONE:
         top->why =
             ct_client_is_stopped(top->daemon) ? "the daemon is stopped" : "the daemon does not respond";
-        close(top->daemon); /* so that a late answer is not read as the next one */
-        top->daemon = -1;
+        close_daemon(top);
         return 0;
     default:
         top->why = text;

@@ -25,6 +25,7 @@ struct ct_top {
 
     sqlite3 *trace, *moments;
     struct ct_untraced untraced;
+    long long probed; /* processes that a probe records, 0 if that is not known */
     struct ct_series series;
     int daemon;             /* the socket of the daemon that writes the trace, -1 if none does */
     bool is_live, was_live; /* a daemon reported that all calls are in the trace: now, ever */

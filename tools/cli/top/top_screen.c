@@ -153,7 +153,7 @@ static void take_sample(struct screen *screen)
 static void draw_head(const struct screen *screen)
 {
     const struct ct_top *top = screen->top;
-    char line[8192], day[16], others[48] = "";
+    char line[8192], day[16], others[48] = "", probed[48] = "";
     size_t untraced = 0;
     const time_t now = time(NULL);
     struct tm local;
@@ -169,10 +169,12 @@ static void draw_head(const struct screen *screen)
     const size_t traced = grid->rows - untraced;
     if (untraced)
         snprintf(others, sizeof(others), ", %zu not traced", untraced);
+    if (top->probed)
+        snprintf(probed, sizeof(probed), " (%lld probed)", top->probed);
     if (top->view == CT_TOP_PROCESSES)
-        snprintf(line, sizeof(line), "cudatrace top  %s  %zu process%s%s  %.0f calls/s  %.0f lost  %s  %s",
-                 day, traced, traced == 1 ? "" : "es", others, sum_of(grid, "calls/s"), sum_of(grid, "lost"),
-                 state, top->series.path[0]);
+        snprintf(line, sizeof(line), "cudatrace top  %s  %zu process%s%s%s  %.0f calls/s  %.0f lost  %s  %s",
+                 day, traced, traced == 1 ? "" : "es", probed, others, sum_of(grid, "calls/s"),
+                 sum_of(grid, "lost"), state, top->series.path[0]);
     else
         snprintf(line, sizeof(line), "cudatrace top  %s  process %lld  %zu %s%s  %.0f calls/s  %s", day,
                  (long long)top->pid, grid->rows, top->view == CT_TOP_FUNCTIONS ? "function" : "thread",

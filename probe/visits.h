@@ -1,0 +1,45 @@
+/* Shared by the BPF programs and the probe: visits of the hook, which `cudatrace attach` brings into a
+ * running process (visit.h) and `cudatrace detach` ends.
+ *
+ * A probe skips the calls of such a process until the visit is over. During the change, the hook's own data
+ * shows which calls it still records: for each call it writes a start time into its thread's lane (lane.h).
+ */
+#ifndef CT_PROBE_VISITS_H
+#define CT_PROBE_VISITS_H
+
+#include "calls.h"
+
+#include "area_layout.h"
+
+/* The words of struct ct_area_data from CT_DATA_STATE to CT_DATA_LEFT, and two of struct ct_visit. */
+struct ct_probe_visit_state {
+    uint32_t state, answer, reserved[3], left, wish;
+    uint64_t producer;
+};
+enum { CT_VISIT_STATE_BYTES = CT_DATA_LEFT + 4 - CT_DATA_STATE };
+
+/* The beginning of struct ct_lane. */
+struct ct_probe_lane {
+    uint64_t position; /* doubled */
+    uint32_t depth, tid;
+};
+
+/* Returns whether the hook records the process, or is about to. The command that ends a visit changes the
+ * wish before anything else. */
+static inline int ct_visit_covers(const struct ct_probe_visit_state *visit)
+{
+    return visit->wish == CT_AREA_WISH_RECORD &&
+           (visit->state == CT_AREA_ARMED || visit->state == CT_AREA_TAKING ||
+            (visit->state == CT_AREA_DONE && visit->answer == CT_AREA_ANSWER_DONE));
+}
+
+/* Returns whether the hook records no call that begins from now on. Between the visit's end in this sense and
+ * the change of the wish, the hook records some calls. */
+static inline int ct_visit_is_over(const struct ct_probe_visit_state *visit)
+{
+    const int records = visit->state == CT_AREA_DONE && visit->answer == CT_AREA_ANSWER_DONE &&
+                        visit->left != CT_AREA_ANSWER_DONE && visit->left != CT_AREA_ANSWER_SILENCED;
+    return !ct_visit_covers(visit) && !records;
+}
+
+#endif
