@@ -73,7 +73,7 @@ static void say_last_words(uintptr_t address)
         path = path_of(line, address);
     add(words, "killed by SIGBUS: ");
     add(words, path ? path : "a page of memory");
-    add(words, path ? " was cut short, or cannot be read; start the daemon again: it goes on with the trace"
+    add(words, path ? " was truncated or cannot be read; start the daemon again to continue the trace"
                     : " cannot be read");
     ct_log_last_words(words);
 }

@@ -9,7 +9,7 @@
 
 int ct_own_file_refuse(const char *path, const char *reason, char *message, size_t bytes)
 {
-    snprintf(message, bytes, "'%s' is left alone: %s", path, reason);
+    snprintf(message, bytes, "cannot use '%s': %s", path, reason);
     return -1;
 }
 
@@ -28,6 +28,6 @@ int ct_own_file_check(int fd, const char *path, char *message, size_t bytes)
     else if (status.st_uid != ct_real_euid())
         reason = "it belongs to another user, who could read and change it";
     else if (status.st_nlink > 1)
-        reason = "it has a second name (a hard link), by which somebody could read and change it";
+        reason = "it has a second name (a hard link), through which another user could read and change it";
     return reason ? ct_own_file_refuse(path, reason, message, bytes) : 0;
 }

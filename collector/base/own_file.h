@@ -8,7 +8,7 @@
 /* Returns 0, or -1 with a sentence in `message` if the file is not a regular file, is a link, belongs to
  * another user or has a second name. `path` is used only in the message. */
 int ct_own_file_check(int fd, const char *path, char *message, size_t bytes);
-/* Writes to `message` that the file is left alone, with the reason. Always returns -1. */
+/* Writes to `message` that the file cannot be used, with the reason. Always returns -1. */
 int ct_own_file_refuse(const char *path, const char *reason, char *message, size_t bytes);
 
 #endif

@@ -18,6 +18,14 @@ static int set_mode(int fd, mode_t mode)
     return chmod(path, mode);
 }
 
+static int refuse_group(const char *path, gid_t group, char *message, size_t bytes)
+{
+    char reason[128];
+    snprintf(reason, sizeof(reason), "its group cannot be changed to %u: %s", (unsigned int)group,
+             strerror(errno));
+    return ct_own_file_refuse(path, reason, message, bytes);
+}
+
 int ct_private_own_fd(int fd, const char *path, const struct ct_private_readers *readers, char *message,
                       size_t bytes)
 {
@@ -30,12 +38,12 @@ int ct_private_own_fd(int fd, const char *path, const struct ct_private_readers 
         return ct_own_file_refuse(path, strerror(errno), message, bytes);
     if (readers->group != (gid_t)CT_NO_GROUP && status.st_gid != readers->group &&
         fchownat(fd, "", (uid_t)-1, readers->group, AT_EMPTY_PATH) != 0)
-        return ct_own_file_refuse(path, "it cannot be given to the group", message, bytes);
+        return refuse_group(path, readers->group, message, bytes);
     if ((status.st_mode & 07777) != readers->mode && set_mode(fd, readers->mode) != 0)
         return ct_own_file_refuse(path, strerror(errno), message, bytes);
     if (status.st_mode & 0777 & ~readers->mode)
-        ct_log(CT_LOG_mode_tightened, "'%s' was open to others (mode %04o): it is %04o from now on", path,
-               status.st_mode & 07777, readers->mode);
+        ct_log(CT_LOG_mode_tightened, "'%s' was accessible to other users (mode %04o); its mode is now %04o",
+               path, status.st_mode & 07777, readers->mode);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,7 +30,9 @@ static const char *refuse(int fd)
 {
     uint64_t magic = 0;
     const ssize_t got = pread(fd, &magic, sizeof(magic), 0);
-    return got == 0 || (got == sizeof(magic) && magic == CT_DUMP_MAGIC) ? NULL : "it is no recording";
+    return got == 0 || (got == sizeof(magic) && magic == CT_DUMP_MAGIC)
+               ? NULL
+               : "it exists and is not a recording; name another file with --record";
 }
 
 static bool write_all(int fd, const void *data, size_t bytes)
@@ -118,7 +121,7 @@ static void stop(struct ct_recorder *recorder, const char *reason)
     close(recorder->fd);
     recorder->fd = -1;
     ct_dump_buffer_finish(&recorder->batch);
-    ct_log(CT_LOG_recording_stopped, "the recording %s ends here: %s; the trace goes on",
+    ct_log(CT_LOG_recording_stopped, "cannot continue the recording %s: %s; the trace continues without it",
            ct_log_quote(name, recorder->path), reason);
 }
 
@@ -138,7 +141,10 @@ void ct_recorder_commit(struct ct_recorder *recorder, uint64_t until_ns)
     const size_t bytes = sizeof(*frame) + frame->bytes;
     errno = 0;
     if (frame->bytes > CT_DUMP_FRAME_MAX) {
-        stop(recorder, "a batch is too large");
+        char reason[96];
+        snprintf(reason, sizeof(reason), "a batch of %llu bytes is larger than the maximum of %llu bytes",
+                 (unsigned long long)frame->bytes, (unsigned long long)CT_DUMP_FRAME_MAX);
+        stop(recorder, reason);
     } else if (!write_all(recorder->fd, frame, bytes)) {
         stop(recorder, strerror(errno));
     } else {

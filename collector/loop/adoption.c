@@ -13,14 +13,14 @@ static const char *on_process(struct ct_shm_process *process, void *data)
 {
     struct ct_adoption *adoption = data;
     if (process->who.seen_pid == getpid())
-        return "it names the daemon";
+        return "it names the daemon as its process";
     /* No process holds a segment that the hook has left, and its process may have made the next one already.
      * No process ever holds a probe's segment, and it must not claim an image that the hook records. */
     if ((ct_shm_is_probed(process) || !ct_shm_is_left(process)) &&
         ct_followed_disproves(&adoption->followed, &process->who))
-        return "the process that it names has another one";
+        return "the process that it names already has another segment";
     if (ct_followed_has_many(&adoption->followed, &process->who))
-        return "the process that it names has as many as one may have";
+        return "the process that it names already has 64 segments, the maximum";
     char name[CT_LOG_NAME_BYTES];
     ct_log(CT_LOG_process_found, "process %d is traced: %s", process->who.pid,
            ct_log_quote(name, process->facts.exe));
@@ -41,8 +41,8 @@ static void close_process(struct ct_adoption *adoption, struct ct_shm_process *p
     if (process->broken && process->who.user)
         ct_user_complain(process->who.user, process->broken, process->path);
     else if (process->broken)
-        ct_log(CT_LOG_process_let_go, "process %d is let go, with its segment %s, since %s: %s",
-               process->who.pid, process->path, process->broken, name);
+        ct_log(CT_LOG_process_let_go, "stopped tracing process %d (%s): segment %s: %s", process->who.pid,
+               name, process->path, process->broken);
     else
         ct_log(CT_LOG_process_ended, "process %d is no longer traced: %s", process->who.pid, name);
     char path[CT_NAME_BYTES];

@@ -141,7 +141,7 @@ static void expire(struct ct_collection *collection, const struct ct_batch *batc
 
 static void note_removed(const char *path)
 {
-    ct_log(CT_LOG_file_removed, "%s is removed: the trace is bounded by --max-db or --keep", path);
+    ct_log(CT_LOG_file_removed, "removed %s, because the trace is limited by --max-db or --keep", path);
 }
 
 static void prune(struct ct_collection *collection, uint64_t now_ns)
@@ -162,12 +162,14 @@ static const char *why_go_on(struct ct_collection *collection, uint64_t now_ns)
     const uint64_t log_bytes = (uint64_t)ct_store_log_pages(collection->ledger.store) * CT_STORE_PAGE_BYTES;
     const uint64_t log_max = share && share < LOG_BYTES_MAX ? share : LOG_BYTES_MAX;
     if (collection->next_file)
-        return "asked for";
+        return "requested by SIGHUP";
     if (now_ns < collection->go_on_after_ns)
         return NULL;
     if (log_bytes >= log_max && ct_store_log_is_held(collection->ledger.store))
-        return "a reader holds the write-ahead log of the last one";
-    return share && ct_store_bytes(collection->ledger.store) >= share ? "--max-db" : NULL;
+        return "a reader holds the write-ahead log of the previous file";
+    return share && ct_store_bytes(collection->ledger.store) >= share
+               ? "the previous file has reached its share of --max-db"
+               : NULL;
 }
 
 void ct_batch_go_on(struct ct_collection *collection, const struct ct_report *report)
@@ -176,12 +178,12 @@ void ct_batch_go_on(struct ct_collection *collection, const struct ct_report *re
     collection->next_file = false;
     if (ct_store_go_on(collection->ledger.store) != 0) {
         collection->go_on_after_ns = now_ns + GO_ON_RETRY_NS;
-        ct_log(CT_LOG_file_refused, "the trace cannot go on in its next file (%s): %s; it goes on in %s",
+        ct_log(CT_LOG_file_refused, "cannot continue the trace in its next file (%s): %s; it continues in %s",
                report->go_on, ct_store_error(collection->ledger.store),
                ct_store_path(collection->ledger.store));
         return;
     }
-    ct_log(CT_LOG_file_begun, "the trace goes on in %s: %s", ct_store_path(collection->ledger.store),
+    ct_log(CT_LOG_file_begun, "the trace continues in %s: %s", ct_store_path(collection->ledger.store),
            report->go_on);
     revert(collection);
     prune(collection, now_ns);

@@ -136,7 +136,7 @@ static void do_hold(struct client *client)
 {
     char text[ANSWER_BYTES];
     if (!client->commands->handler.may_hold(client->commands->handler.data)) {
-        answer(client, "error the daemon is leaving\n");
+        answer(client, "error the daemon is exiting\n");
         return;
     }
     /* Do not reveal the path of the trace to users who may not read it. */
@@ -197,7 +197,7 @@ static void run_line(struct client *client)
             (client->line[length] == '\0' || client->line[length] == ' ')) {
             const enum right right = commands_known[i].right;
             if ((right == OWNER && !is_owner(client)) || (right == READER && !client->is_reader))
-                answer(client, "refused the system's daemon does this for root alone\n");
+                answer(client, "refused the system daemon accepts this command only from root\n");
             else
                 commands_known[i].run(client);
             return;

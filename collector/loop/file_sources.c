@@ -19,10 +19,10 @@ static int check_database(const char *database, char *message)
 {
     struct stat status;
     if (lstat(database, &status) == 0 && !(S_ISREG(status.st_mode) && status.st_size == 0)) {
-        snprintf(message, CT_MESSAGE_BYTES,
-                 "'%s' is there already, and a recording wants a database of its own: name another file with "
-                 "--db",
-                 database);
+        snprintf(
+            message, CT_MESSAGE_BYTES,
+            "'%s' already exists, and files are stored only in a new database: name another file with --db",
+            database);
         return -1;
     }
     const char *name = strrchr(database, '/');
@@ -30,7 +30,7 @@ static int check_database(const char *database, char *message)
     snprintf(folder, sizeof(folder), "%.*s", name ? (int)(name - database + 1) : 1, name ? database : ".");
     if (lstat(database, &status) == 0 || (errno == ENOENT && access(folder, W_OK | X_OK) == 0))
         return 0;
-    snprintf(message, CT_MESSAGE_BYTES, "cannot open database '%s': %s", database, strerror(errno));
+    snprintf(message, CT_MESSAGE_BYTES, "cannot create database '%s': %s", database, strerror(errno));
     return -1;
 }
 
@@ -42,7 +42,8 @@ static int refuse_twin(const struct ct_file_source *kind, char *const *paths, si
     for (size_t i = count; earlier; earlier = earlier->next) {
         i--;
         if (kind->is_same(source, earlier))
-            return ct_message(message, "'%s' begins with the same calls as '%s': name one of them",
+            return ct_message(message,
+                              "'%s' begins with the same calls as '%s': specify only one of the two files",
                               paths[count], paths[i]);
     }
     return 0;
@@ -59,8 +60,10 @@ static int open_all(const struct ct_file_source *kind, char *const *paths, size_
         source->next = *sources;
         *sources = source;
         if (last && strcmp(kind->origin(source)->boot_id, kind->origin(last)->boot_id) != 0) {
-            snprintf(message, CT_MESSAGE_BYTES, "'%s' is of another boot or machine than '%s'", paths[i],
-                     paths[i - 1]);
+            snprintf(message, CT_MESSAGE_BYTES,
+                     "'%s' was recorded on another machine, or after another boot, than '%s': store each "
+                     "file in a database of its own",
+                     paths[i], paths[i - 1]);
             return -1;
         }
         if (refuse_twin(kind, paths, i, source, message) != 0)

@@ -44,31 +44,31 @@ static const char help[] =
     "  --ring SIZE       the maximum size of a traced thread's ring, a power of two from 64K to\n"
     "                    1G. A ring grows if calls wait to be stored and there is room, and\n"
     "                    shrinks again (default: 512M)\n"
-    "  --keep DURATION   delete calls that returned longer ago: 90s, 10m, 24h or 7d. Sums keep\n"
-    "                    them (default: keep all)\n"
+    "  --keep DURATION   delete calls that returned longer ago than this: 90s, 10m, 24h or 7d.\n"
+    "                    Sums still contain these calls (default: keep all)\n"
     "  --max-db SIZE     limit the trace on disk to this size, such as 500M or 20G. It continues\n"
     "                    in numbered files next to FILE, which `cudatrace sql` reads as one,\n"
-    "                    and the oldest are deleted (default: one file without limit)\n"
+    "                    and the oldest files are deleted (default: one file without limit)\n"
     "  --workers N       the number of threads that store, 1 or 2 (default: 2 if there are eight\n"
     "                    processors or more)\n"
     "  --clock NAME      the clock for times of calls: counter (the processor's) or monotonic\n"
     "                    (the kernel's; default: counter if the kernel trusts it)\n"
     "  --log-level LEVEL log error, warning, notice, info or debug, and all more severe levels\n"
     "                    (default: notice)\n"
-    "  --auto            exit when the last `cudatrace run` that uses it has ended\n"
+    "  --auto            exit when the last `cudatrace run` that uses the daemon has ended\n"
     "  --group NAME      allow members of this group to read the database (default: only its\n"
     "                    owner)\n"
     "  --system          collect for all users whose processes find no daemon of their own in\n"
-    "                    this session; only root may\n"
-    "  --record FILE     also record all that is stored to FILE, so that it can be stored again\n"
-    "                    elsewhere\n";
+    "                    this session; requires root\n"
+    "  --record FILE     also write all that is stored to FILE, for --replay on any machine\n";
 
 static const char help_end[] =
     "  --help, --version\n"
     "\n"
-    "Without --foreground it returns when it serves the session, and logs to FILE.log.\n"
-    "Stop it with `cudatrace stop` or SIGTERM: it stores all recorded calls, then exits.\n"
-    "In the foreground it reports its state to a service manager (see sd_notify(3)).\n"
+    "Without --foreground, the command returns when the daemon serves the session, and the\n"
+    "daemon logs to FILE.log. In the foreground, it reports its state to a service manager\n"
+    "(see sd_notify(3)). `cudatrace stop` or SIGTERM stops the daemon, after it has stored all\n"
+    "recorded calls.\n"
     "Exit status: 0, 1 for a failure, 2 for wrong usage.\n";
 
 /* Prints one line on standard error. A path on the command line may contain newlines. */
@@ -185,7 +185,8 @@ static void on_ready(void *data)
         return;
     const char ready = 0;
     if (write(readiness->fd, &ready, 1) != 1)
-        ct_log(CT_LOG_nobody_waited, "nobody waited for the start");
+        ct_log(CT_LOG_nobody_waited,
+               "the process that started the daemon exited before the daemon served its session");
     close(readiness->fd);
     /* Redirect the log first, since the worker may log at any time. */
     ct_log_to(readiness->log_path);
@@ -211,19 +212,19 @@ static int run_in_background(const struct ct_daemon_options *options, struct rea
     syscall(SYS_close_range, 3U, ~0U, 0U);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        perror("cudatraced: pipe");
+        fprintf(stderr, "cudatraced: cannot create a pipe: %s\n", strerror(errno));
         return EXIT_FAILURE;
     }
     const pid_t child = fork();
     if (child < 0) {
-        perror("cudatraced: fork");
+        fprintf(stderr, "cudatraced: cannot fork: %s\n", strerror(errno));
         return EXIT_FAILURE;
     }
     if (child == 0) {
         close(ends[0]);
         setsid();
         if (chdir("/") != 0)
-            perror("cudatraced: chdir /");
+            fprintf(stderr, "cudatraced: cannot change to the directory '/': %s\n", strerror(errno));
         readiness->fd = ends[1];
         exit(run(options, readiness));
     }
@@ -387,7 +388,7 @@ int main(int argc, char **argv)
     if (!ct_session_valid(options.session))
         return wrong("invalid session name '%s': use 1 to 48 letters, digits, '-' or '_'", options.session);
     if (options.system && options.leave_when_unused)
-        return wrong("--system and --auto contradict each other%s", "");
+        return wrong("--system cannot be combined with --auto%s", "");
     if (options.system && ct_real_euid() != 0) {
         fputs("cudatraced: --system requires root\n", stderr);
         return EXIT_FAILURE;
@@ -424,7 +425,7 @@ int main(int argc, char **argv)
     snprintf(log_path, sizeof(log_path), "%s.log", path);
     if (!options.foreground && ct_private_own(log_path, &CT_PRIVATE, message, sizeof(message)) != 0) {
         char text[sizeof(message) + 64];
-        snprintf(text, sizeof(text), "the log %s: choose another --db, or remove it", message);
+        snprintf(text, sizeof(text), "%s; remove this log file, or name another database with --db", message);
         say(text);
         return EXIT_FAILURE;
     }

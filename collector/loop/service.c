@@ -124,10 +124,10 @@ static void note_failing(struct daemon *daemon, const struct ct_report *report)
 {
     if (!daemon->failing)
         ct_log(CT_LOG_database_failed,
-               "%s; calls stay in shared memory, and are counted once it is full; trying again every second",
+               "%s; calls stay in shared memory, and are only counted once it is full; retrying every second",
                report->error);
     else
-        ct_log(CT_LOG_database_back, "the database can be written again; it could not since %s (%s)",
+        ct_log(CT_LOG_database_back, "the database can be written again, for the first time since %s (%s)",
                daemon->stamp, daemon->last.error);
     daemon->failing = !daemon->failing;
     ct_log_stamp(daemon->stamp);
@@ -138,10 +138,10 @@ static void note_checkpoint(const struct daemon *daemon, const struct ct_report 
     const bool before = daemon->last.checkpoint_error[0], now = report->checkpoint_error[0];
     if (now && !before)
         ct_log(CT_LOG_checkpoint_failed,
-               "the write-ahead log of the database cannot be copied into it (%s): it grows until it can",
+               "cannot copy the write-ahead log into the database: %s; the log grows until it can be copied",
                report->checkpoint_error);
     else if (before && !now)
-        ct_log(CT_LOG_checkpoint_back, "the write-ahead log is copied into the database again");
+        ct_log(CT_LOG_checkpoint_back, "the write-ahead log can be copied into the database again");
 }
 
 static bool holds(uint32_t uid, const void *data)
@@ -164,7 +164,8 @@ static void go_on_stopping(struct daemon *daemon, const struct ct_report *report
     daemon->cut_short = report->backlog && daemon->batch_ms - daemon->progress_ms > STOP_PATIENCE_MS;
     if (daemon->cut_short)
         ct_log(CT_LOG_stop_cut_short,
-               "calls wait and cannot be stored: they stay in shared memory for the next daemon");
+               "no calls stored for %d seconds: stopping; the rest stays in shared memory for a later daemon",
+               STOP_PATIENCE_MS / 1000);
     if (daemon->failing || daemon->cut_short || (!report->backlog && !ct_worker_busy(daemon->worker)))
         stop_loop(daemon);
     else
@@ -253,9 +254,8 @@ static void check_clock(struct daemon *daemon)
         return; /* it cannot be read now */
     if (doubted && !daemon->clock_doubted)
         ct_log(CT_LOG_clock_doubted,
-               "the kernel does not trust the processor's counter any more (its clock is %s): times go on to "
-               "be taken "
-               "by it, and may be off between processors; a new session has the kernel's clock",
+               "the kernel no longer trusts the processor's counter (the clock source is now %s): times may "
+               "differ between processors; a new session uses the kernel's clock",
                source);
     daemon->clock_doubted = doubted;
 }
@@ -273,9 +273,10 @@ static void check_files(struct daemon *daemon)
         return;
     const enum ct_session_renewal renewal = session ? CT_RENEWED : ct_session_renew(&daemon->session);
     if (renewal == CT_TAKEN) {
-        ct_log(CT_LOG_session_taken, "the session's files were removed, and another cudatraced has taken its "
-                                     "name: what was recorded here is "
-                                     "stored, and this one stops");
+        ct_log(CT_LOG_session_taken,
+               "the session's files were removed, and another cudatraced now serves session '%s': storing "
+               "the recorded calls, then stopping",
+               daemon->session.name);
         daemon->is_taken = true;
         begin_stop(daemon);
         return;
@@ -283,12 +284,12 @@ static void check_files(struct daemon *daemon)
     const bool whole = renewal == CT_RENEWED && (socket || ct_commands_renew(daemon->commands));
     if (whole || !daemon->files_gone)
         ct_log(CT_LOG_files_gone,
-               "the session's %s removed by somebody: %s; who removes a user's files when he logs out is "
-               "systemd-logind (RemoveIPC=)",
+               "the session's %s removed by another program, and %s; systemd-logind removes a user's files "
+               "at the last logout (RemoveIPC=)",
                session  ? "socket was"
                : socket ? "control segment was"
                         : "files were",
-               whole ? "made anew" : "they cannot be made anew, and are tried again every second");
+               whole ? "recreated by this daemon" : "cannot be recreated; retrying every second");
     daemon->files_gone = !whole;
     daemon->made_anew += whole;
     if (!session && renewal == CT_RENEWED)
@@ -372,8 +373,8 @@ static void on_status(char *text, size_t bytes, void *data)
              (unsigned long long)ct_watch_refused(daemon->adoption.watch),
              (unsigned long long)daemon->adoption.detached, (unsigned long long)last->batches_total,
              daemon->session.control->clock != CT_CLOCK_COUNTER ? "clock_gettime"
-             : daemon->clock_doubted ? "counter, which the kernel does not trust any more"
-                                     : "counter",
+             : daemon->clock_doubted                            ? "counter, which the kernel no longer trusts"
+                                                                : "counter",
              layers, *selection.calls ? selection.calls : "*", selection.sample,
              *last->by_row ? "one by one: " : "a page at a time", last->by_row,
              *last->checkpoint_error ? last->checkpoint_error : "ok", (unsigned long long)last->waiting,
@@ -404,7 +405,7 @@ static void begin_stop(struct daemon *daemon)
     daemon->progress_ms = uv_now(&daemon->loop);
     ct_notify_say(&daemon->notify, "STOPPING=1");
     tell_status(daemon);
-    ct_log(CT_LOG_stopping, "stopping: what was recorded is stored first");
+    ct_log(CT_LOG_stopping, "stopping: storing all recorded calls");
     ct_session_hide(&daemon->session);
     ct_adoption_look(&daemon->adoption);
     ct_worker_request(daemon->worker, (struct ct_request){ .detach = true, .flush_ns = ct_monotonic_ns() });
@@ -425,7 +426,7 @@ static void rotate(struct daemon *daemon)
 {
     daemon->rotating = true;
     ct_notify_reloading(&daemon->notify);
-    ct_log(CT_LOG_rotated, "asked for new files: the log goes on in a new one if it was moved away");
+    ct_log(CT_LOG_rotated, "received SIGHUP: beginning the trace's next file, and a new log if it was moved");
     ct_worker_request(daemon->worker, (struct ct_request){ .next_file = true });
 }
 
@@ -511,7 +512,7 @@ static int start(struct daemon *daemon, char *message)
     daemon->last.file = ct_store_file(daemon->collection.ledger.store);
     if (daemon->last.file > 1)
         ct_log(CT_LOG_file_begun,
-               "the trace is written to %s: %s is of an earlier boot or version, or is followed by it",
+               "writing to %s: the earlier files, from %s on, are complete, or of another boot or version",
                daemon->database, options->database);
     ct_log_stamp(daemon->stamp);
     uv_loop_init(&daemon->loop);

@@ -56,9 +56,8 @@ static void mend_selection(struct ct_control *control)
         return;
     control->selection = ct_selection_everything();
     atomic_store_explicit(&control->selections, selections + 1, memory_order_release);
-    ct_log(CT_LOG_wishes_mended,
-           "what is to be recorded was being changed when the last daemon was killed: everything is, until "
-           "`cudatrace set` says otherwise");
+    ct_log(CT_LOG_wishes_mended, "the last daemon was killed while it changed the selection of calls: all "
+                                 "calls are recorded until the next `cudatrace set`");
 }
 
 /* Returns the selection last published by an earlier daemon, or everything if it is invalid. */
@@ -126,11 +125,10 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
     ct_session_control_path(session->path, dir, session->uid, name);
     ct_session_bell_path(session->bell_path, dir, session->uid, name);
     if (!ct_session_socket_fits(dir, session->uid, name)) {
-        snprintf(
-            message, CT_MESSAGE_BYTES,
-            "the path of the directory %s is too long: with the session's name it leaves no address for a "
-            "socket, which has 107 bytes at most; choose a shorter --shm-dir",
-            dir);
+        snprintf(message, CT_MESSAGE_BYTES,
+                 "the path of the directory %s is too long: with the session name, a socket's address "
+                 "exceeds 107 bytes; choose a shorter --shm-dir",
+                 dir);
         goto fail;
     }
     for (;;) {
@@ -138,22 +136,22 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
         if (session->fd < 0) {
             const int error = errno;
             const bool is_there = faccessat(AT_FDCWD, session->path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-            snprintf(message, CT_MESSAGE_BYTES, "cannot make the session's control segment %s: %s%s",
+            snprintf(message, CT_MESSAGE_BYTES, "cannot create the session's control segment '%s': %s%s",
                      session->path, strerror(error),
                      is_there && (error == EACCES || error == ELOOP)
-                         ? ": it may be another user's: remove it, or choose another --session"
+                         ? "; it may belong to another user: remove it, or choose another --session"
                          : "");
             goto fail;
         }
         char reason[CT_MESSAGE_BYTES / 2];
         if (ct_private_own_fd(session->fd, session->path, system ? &all : &CT_PRIVATE, reason,
                               sizeof(reason)) != 0) {
-            snprintf(message, CT_MESSAGE_BYTES, "%s: remove it, or choose another --session", reason);
+            snprintf(message, CT_MESSAGE_BYTES, "%s; remove it, or choose another --session", reason);
             goto fail;
         }
         const bool is_locked = lock(session->fd) == 0;
         if (!is_locked && system && is_held_by_readers(session->fd)) {
-            ct_log(CT_LOG_session_made_anew, "%s was locked by a user who can read it: it is made anew",
+            ct_log(CT_LOG_session_made_anew, "recreated %s, because a user with read access had locked it",
                    session->path);
             unlink(session->path);
             close(session->fd);
@@ -177,7 +175,7 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
     }
     void *map = map_control(session->fd);
     if (map == MAP_FAILED) {
-        snprintf(message, CT_MESSAGE_BYTES, "no shared memory for the session in %s: %s", dir,
+        snprintf(message, CT_MESSAGE_BYTES, "cannot allocate shared memory for the session in '%s': %s", dir,
                  strerror(errno));
         unlink(session->path);
         goto fail;
@@ -190,9 +188,8 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
     }
     ct_guard_remove(session->guard);
     snprintf(message, CT_MESSAGE_BYTES,
-             "the processes of session '%s' have another clock or belong to another kind of daemon, one that "
-             "was killed: "
-             "leave --clock out, give --system as then, or choose another --session",
+             "session '%s' was served with another --clock or without the same --system, by a daemon that "
+             "was killed: repeat the options of that daemon, or choose another --session",
              name);
     munmap(map, sizeof(struct ct_control));
 
@@ -457,7 +454,7 @@ bool ct_session_select(struct ct_session *session, const char *wishes, char *pro
     char *rest = text;
     for (char *wish; (wish = strsep(&rest, " ")) != NULL;) {
         if (*wish && !change(&selection, wish)) {
-            snprintf(problem, bytes, "'%s' is no selection", wish);
+            snprintf(problem, bytes, "invalid selection '%s'", wish);
             return false;
         }
     }

@@ -27,9 +27,8 @@ bool ct_shortage_say(const struct ct_shortage *is_short, char *text, size_t byte
     if ((is_short->segments | is_short->lanes) == 0)
         return false;
     snprintf(text, bytes,
-             "calls of %u processes and %u threads wait and are not stored, since there is no room for more "
-             "at once: "
-             "they stay in shared memory, and are counted when that is full",
+             "calls of %u processes and %u threads wait, because the daemon has no room for more at once: "
+             "these calls stay in shared memory, and are only counted once it is full",
              is_short->segments, is_short->lanes);
     return true;
 }
@@ -38,9 +37,8 @@ static void note(const struct ct_shortage *now, const struct ct_shortage *before
 {
     const bool is_short = now->lanes > 0, was_short = before && before->lanes > 0;
     if (is_short && !was_short)
-        ct_log(CT_LOG_share_short,
-               "%u threads%s wait until others have ended: there is no room for more at once", now->lanes,
-               whose);
+        ct_log(CT_LOG_share_short, "%u threads%s wait for others to end: there is no room for more at once",
+               now->lanes, whose);
     if (now->functions > 0 && !(before && before->functions > 0))
         ct_log(CT_LOG_share_short,
                "%u functions%s are counted as one, \"(other functions)\": there is no room for more names",
@@ -57,5 +55,5 @@ void ct_shortage_note(const struct ct_report *report, const struct ct_report *la
         note(&report->short_users[i].is_short, find(last, report->short_users[i].uid), whose);
     }
     if (last->is_short.lanes > 0 && report->is_short.lanes == 0)
-        ct_log(CT_LOG_share_back, "no thread waits for room any more");
+        ct_log(CT_LOG_share_back, "no threads wait for room any more");
 }

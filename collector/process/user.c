@@ -100,10 +100,11 @@ void ct_user_complain(struct ct_user *user, const char *what, const char *path)
         return;
     }
     if (user->unsaid)
-        ct_log(CT_LOG_segment_refused, "segment %s of user %u is left alone: %s (and %llu others of his)",
+        ct_log(CT_LOG_segment_refused,
+               "segment %s of user %u is not read: %s (%llu similar messages about this user suppressed)",
                path, user->uid, what, (unsigned long long)user->unsaid);
     else
-        ct_log(CT_LOG_segment_refused, "segment %s of user %u is left alone: %s", path, user->uid, what);
+        ct_log(CT_LOG_segment_refused, "segment %s of user %u is not read: %s", path, user->uid, what);
     user->said_ns = now_ns;
     user->unsaid = 0;
 }

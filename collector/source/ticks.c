@@ -157,9 +157,8 @@ void ct_timeline_anchor(struct ct_timeline *timeline)
     if (verdict == TAKEN)
         return;
     ct_log(CT_LOG_clock_stepped,
-           "the counter has stepped by %lld us against CLOCK_MONOTONIC (suspended, or moved to another "
-           "machine?); "
-           "calls that returned since the anchor before, a second ago at most, may be off by as much",
+           "the processor's counter stepped by %lld us against CLOCK_MONOTONIC (a suspend, or a move to "
+           "another machine?); times of calls in the previous second may be wrong by as much",
            (long long)(off_ns / 1000));
     timeline->clocks->pause(FIRST_SLOPE_NS);
     anchor = timeline->clocks->read(ANCHOR_TRIES);

@@ -60,7 +60,7 @@ static int own(const char *path, const struct ct_private_readers *who, char *mes
         char file[PART_BYTES], reason[PART_BYTES + 256];
         name_part(file, path, i);
         if (ct_private_own(file, who, reason, sizeof(reason)) != 0)
-            return ct_message(message, "%s: remove it, or name another file with --db", reason);
+            return ct_message(message, "%s; remove it, or name another file with --db", reason);
     }
     return 0;
 }
@@ -103,7 +103,8 @@ static int follow_link(char path[4096], char *message)
     if (ct_real_lstat(path, &status) != 0 || !S_ISLNK(status.st_mode))
         return 0;
     if (status.st_uid != ct_real_euid() && status.st_uid != 0)
-        return ct_message(message, "'%s' is a link that another user made: name another file with --db",
+        return ct_message(message,
+                          "'%s' is a symbolic link that belongs to another user: name another file with --db",
                           path);
     if (!realpath(path, target) || strlen(target) + 16 > 4096)
         return ct_message(message, "cannot open database '%s': %s", path, strerror(errno));
@@ -180,7 +181,8 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     if (S_ISDIR(status.st_mode))
         return (enum verdict)ct_message(message, "'%s' is a directory: name a file with --db", path);
     if (!S_ISREG(status.st_mode))
-        return (enum verdict)ct_message(message, "'%s' is not a regular file: name another with --db", path);
+        return (enum verdict)ct_message(message, "'%s' is not a regular file: name another file with --db",
+                                        path);
     if (access(path, R_OK | W_OK) != 0)
         return (enum verdict)ct_message(message, "cannot write database '%s': %s", path, strerror(errno));
     if (status.st_size == 0)
@@ -198,15 +200,14 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
         rc = count_objects(path, SQLITE_OPEN_READWRITE, &connection, objects, sizeof(objects));
     enum verdict verdict = OURS;
     if (rc == SQLITE_BUSY) {
-        verdict =
-            (enum verdict)ct_message(message,
-                                     "database '%s' is locked by another program: end what writes it, or "
-                                     "name another file with --db",
-                                     path);
+        verdict = (enum verdict)ct_message(
+            message,
+            "database '%s' is locked by another program: end that program, or name another file with --db",
+            path);
     } else if (rc != SQLITE_OK) {
-        verdict = (enum verdict)ct_message(message,
-                                           "'%s' is no readable database (%s): name another file with --db",
-                                           path, ct_database_problem(connection));
+        verdict = (enum verdict)ct_message(
+            message, "'%s' is not a readable database (%s): name another file with --db", path,
+            ct_database_problem(connection));
     } else if (query_text(connection, "PRAGMA application_id", NULL, application, sizeof(application)) != 0 ||
                query_text(connection, "PRAGMA user_version", NULL, version, sizeof(version)) != 0) {
         verdict =
@@ -218,11 +219,10 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
                 : (enum verdict)ct_message(
                       message, "'%s' is a database of another program: name another file with --db", path);
     } else if (strtol(version, NULL, 10) > CT_SCHEMA_VERSION) {
-        verdict =
-            (enum verdict)ct_message(message,
-                                     "'%s' was written by a newer cudatrace (schema %s, this one knows %d): "
-                                     "update cudatrace, or name another file with --db",
-                                     path, version, CT_SCHEMA_VERSION);
+        verdict = (enum verdict)ct_message(message,
+                                           "'%s' was written by a newer cudatrace (schema %s, this one reads "
+                                           "%d): update cudatrace, or name another file with --db",
+                                           path, version, CT_SCHEMA_VERSION);
     } else if (query_meta(connection, "boot_id", boot, sizeof(boot)) != 0) {
         verdict = (enum verdict)ct_message(message, "'%s' is damaged (%s): name another file with --db", path,
                                            ct_database_problem(connection));
@@ -245,9 +245,10 @@ static int lock(struct ct_database *database, bool *created, char *message)
         *created = fd >= 0;
     }
     if (fd < 0)
-        return ct_message(
-            message, "cannot open database '%s': %s%s", path, strerror(errno),
-            errno == ENOENT ? ": its folder is not there; make it, or name another file with --db" : "");
+        return ct_message(message, "cannot open database '%s': %s%s", path, strerror(errno),
+                          errno == ENOENT
+                              ? ": its directory does not exist; create it, or name another file with --db"
+                              : "");
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         const int error = errno;
         close(fd);
@@ -388,7 +389,7 @@ static enum verdict name_file(struct ct_database *database, uint32_t number, cha
 {
     database->number = number;
     if (!ct_trace_file(database->path, sizeof(database->path), database->trace, number))
-        return (enum verdict)ct_message(message, "the path of the database is too long");
+        return (enum verdict)ct_message(message, "the path of database '%s' is too long", database->trace);
     return follow_link(database->path, message) == 0 ? EMPTY : REFUSED;
 }
 
@@ -440,7 +441,7 @@ int ct_database_open(struct ct_database *database, const char *path, const struc
 {
     *database = (struct ct_database){ .lock_fd = -1, .origin = *origin };
     if (strlen(path) + 16 > sizeof(database->path))
-        return ct_message(message, "the path of the database is too long");
+        return ct_message(message, "the path of database '%s' is too long", path);
     snprintf(database->trace, sizeof(database->trace), "%s", path);
     const enum verdict verdict = find(database, message);
     if (verdict == REFUSED)
@@ -503,7 +504,7 @@ int ct_database_follow(const struct ct_database *past, struct ct_database *next,
     if (verdict == REFUSED)
         return -1;
     if (verdict != EMPTY)
-        return ct_message(message, "'%s' is another trace's: the trace cannot go on in it", next->path);
+        return ct_message(message, "'%s' is a file of another trace", next->path);
     return take(next, EMPTY, past->path, message);
 }
 

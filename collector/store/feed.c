@@ -76,7 +76,7 @@ void ct_feed_connect(struct ct_store *store)
         sqlite3_exec(connection, "PRAGMA cache_spill = OFF", NULL, NULL, NULL) == SQLITE_OK &&
         sqlite3_file_control(connection, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved) == SQLITE_OK &&
         reserved == 0;
-    say_why(store, store->feed.is_possible ? "" : "this SQLite does not let them go a page at a time");
+    say_why(store, store->feed.is_possible ? "" : "this build of SQLite cannot store them a page at a time");
 }
 
 /* A user may have given a table an index, which would lack the fed rows, or a column. */
@@ -95,10 +95,10 @@ static int check_schema(struct ct_store *store)
                          CT_TEXTS(fed_tables[i]->name, fed_tables[i]->columns), &is_plain) != 0)
             return -1;
         if (!is_plain)
-            snprintf(
-                why, sizeof(why),
-                "somebody has given the table %s an index or a column; without it they go a page at a time",
-                fed_tables[i]->name);
+            snprintf(why, sizeof(why),
+                     "another program has added an index or a column to the table %s; drop it to store a "
+                     "page at a time again",
+                     fed_tables[i]->name);
     }
     feed->schema = schema;
     say_why(store, why);
@@ -143,7 +143,7 @@ static int make_place(struct ct_store *store, const struct ct_fed_table *table, 
 static void give_up(struct ct_store *store)
 {
     store->feed.is_possible = false;
-    say_why(store, "this SQLite keeps its pages otherwise than others");
+    say_why(store, "this build of SQLite does not keep its pages at the expected places");
 }
 
 static int feed_leaves(struct ct_store *store, const struct ct_fed_table *table, size_t *fed)
@@ -213,7 +213,7 @@ int ct_feed_replace(struct ct_store *store)
         const struct ct_leaf *leaf = &feed->leaves.leaf[i];
         if (ct_leaf_rows(feed->places.page[i], &last_key) != 1 || last_key != leaf->last_key) {
             give_up(store);
-            return ct_message(store->error, "a page of database '%s' is not where it was put",
+            return ct_message(store->error, "a page of database '%s' has moved in SQLite's cache",
                               store->database.path);
         }
         memcpy(feed->places.page[i], leaf->page, CT_LEAF_BYTES);

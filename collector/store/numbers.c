@@ -37,10 +37,10 @@ static int64_t first_free(struct ct_store *store, const char *sql)
     sqlite3_finalize(statement);
     /* The file may contain any number. */
     if (number == INT64_MAX)
-        number = ct_message(
-            store->error,
-            "database '%s' has a row of the highest number that there is: name another file with --db",
-            store->database.path);
+        number = ct_message(store->error,
+                            "database '%s' contains the highest possible row number, so no rows can be "
+                            "added: name another file with --db",
+                            store->database.path);
     store->numbers_unknown |= number < 0;
     return number + 1;
 }

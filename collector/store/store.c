@@ -37,11 +37,10 @@ int ct_store_begin(struct ct_store *store)
     /* Otherwise, SQLite would keep writing a file that no longer has a path. */
     if (!ct_database_in_place(&store->database)) {
         ct_store_commit_wait(store);
-        return ct_message(
-            store->error,
-            "database '%s' was moved, deleted or replaced: put it back, or stop this daemon and "
-            "start another one, which goes on in a new file",
-            store->database.path);
+        return ct_message(store->error,
+                          "database '%s' was moved, deleted or replaced: put it back, or restart the daemon "
+                          "to begin a new file",
+                          store->database.path);
     }
     store->broken_off = false;
     if (store->numbers_unknown)
@@ -226,8 +225,10 @@ int ct_store_open(const char *path, const char *session, struct ct_store **resul
 {
     struct ct_origin origin;
     const int error = ct_origin_here(&origin, session);
-    return error ? ct_message(message, "cannot tell this boot from others: %s", strerror(-error))
-                 : ct_store_open_of(path, &origin, result, message);
+    return error
+               ? ct_message(message, "cannot read the kernel's boot ID (/proc/sys/kernel/random/boot_id): %s",
+                            strerror(-error))
+               : ct_store_open_of(path, &origin, result, message);
 }
 
 int ct_store_open_of(const char *path, const struct ct_origin *origin, struct ct_store **result,
@@ -249,8 +250,10 @@ int ct_store_open_of(const char *path, const struct ct_origin *origin, struct ct
         ct_message(message, "cannot read '%s': %s", store->database.path,
                    ct_database_problem(store->database.connection));
     else if (rc != SQLITE_OK)
-        ct_message(message, "'%s' lacks what this cudatrace writes (%s): name another file with --db",
-                   store->database.path, sqlite3_errmsg(store->database.connection));
+        ct_message(
+            message,
+            "'%s' lacks a table or column that this cudatrace writes (%s): name another file with --db",
+            store->database.path, sqlite3_errmsg(store->database.connection));
     if (rc != SQLITE_OK) {
         ct_store_close(store);
         return -1;

@@ -20,7 +20,8 @@ void ct_written_check(struct ct_database *database)
         return;
     char name[CT_LOG_NAME_BYTES];
     ct_log(CT_LOG_file_overwritten,
-           "another program has written the database %s: rows may be damaged; the next file begins by SIGHUP",
+           "another program has written the database %s: rows may be damaged; send SIGHUP to the daemon to "
+           "begin the next file",
            ct_log_quote(name, database->path));
     database->written = status.st_mtim;
 }

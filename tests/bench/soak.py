@@ -158,5 +158,5 @@ def run(_build, options):
     emit("soak", "looks_that_failed", [len(looks.complaints)], "looks", ("<=", 0))
     for line in looks.complaints[:20]:
         print(f"soak: a look that failed: {line}", file=sys.stderr)
-    for line in [line for line in log.splitlines() if "is removed" not in line and "goes on in" not in line][-20:]:
+    for line in [line for line in log.splitlines() if "removed " not in line and "continues in" not in line][-20:]:
         print(f"soak: the daemon's log: {line}", file=sys.stderr)

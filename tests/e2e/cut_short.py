@@ -16,7 +16,7 @@ with Session() as s:
         s.run(WORKLOADS / "calls", "--calls", 5000, "--threads", 2)
         s.flush()
         equal(s.daemon.poll(), None, "the daemon's status")
-        check("is let go" in (s.dir / "daemon.log").read_text(), "the log", (s.dir / "daemon.log").read_text())
+        check("stopped tracing process" in (s.dir / "daemon.log").read_text(), "the log", (s.dir / "daemon.log").read_text())
         check(not os.path.exists(segment), "the segment is still there")
         s.check_identity()
         check(s.value("SELECT count(*) FROM calls") >= before + 10000, "the bystander's calls")

@@ -23,7 +23,7 @@ with Session() as s:
 
     text = s.dir / "letter.db"
     text.write_text("Dear reader, this is no database at all.\n" * 100)
-    refused(text, "no readable database")
+    refused(text, "not a readable database")
 
     foreign = s.dir / "foreign.db"
     with sqlite3.connect(foreign) as connection:

@@ -378,7 +378,7 @@ with Session() as s:  # an index that a user made: the daemon maintains it, at a
         s.run(CALLS, "--calls", 100000)
         s.flush()
         storing = re.search(r"^storing (.*)$", s.cudatrace("status").stdout, re.M).group(1)
-        equal(storing.startswith("one by one: somebody has given the table call an index"), verdict, storing)
+        equal(storing.startswith("one by one: another program has added an index or a column to the table call"), verdict, storing)
         equal(any(subject == "storing" for _, subject, _ in doctor(s, status=0)), verdict, "whether the doctor speaks of it")
         equal(s.value("SELECT integrity_check FROM pragma_integrity_check"), "ok", "the database")
     s.check_identity(lost=None)

@@ -85,7 +85,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     check_truth(s)  # sums include the removed calls
     check(value(s, "SELECT sum(expired) FROM totals") > 100000, "hardly a call has gone")
     log = (s.dir / "daemon.log").read_text()
-    equal(log.count("is removed: the trace is bounded"), files(s)[0] - 1, log)
+    equal(log.count(", because the trace is limited"), files(s)[0] - 1, log)
     s.stop_daemon()
     s.start_daemon("--max-db", "16M")
     equal(workload(s, 1000).wait(), 0, "a program's status")
@@ -128,7 +128,7 @@ with Session() as s:
     s.db.with_name("trace.4.db").rename(s.dir / "away")
     s.cudatrace("flush", status=1)
     s.daemon.send_signal(signal.SIGHUP)
-    wait_for("the log's word of new files", lambda: "asked for new files" in s.log().rpartition("moved, deleted or replaced")[2])
+    wait_for("the log's word of new files", lambda: "received SIGHUP" in s.log().rpartition("moved, deleted or replaced")[2])
     s.cudatrace("flush", status=1)
     (s.dir / "away").rename(s.db.with_name("trace.4.db"))
     wait_for("the next file", lambda: s.cudatrace("flush", status=None) and files(s)[-1] > 4)

@@ -77,7 +77,7 @@ def check_sameness(s, recording, again):
     for command in (["report"], ["report", "--format", "markdown"], ["export", "--format", "jsonl"], ["export", "--format", "csv"],
                     ["export", "--format", "chrome"]):
         check(said(again, *command) == said(s.db, *command), "what", *command, "says differs")
-    equal(replay("--replay", recording, "--db", again, status=1).count("is there already"), 1, "sentences")
+    equal(replay("--replay", recording, "--db", again, status=1).count("already exists"), 1, "sentences")
     imported = s.dir / "imported.db"
     s.run(CUDATRACE, "import", "--db", imported, recording, preload=False)
     check_same(tables(imported), tables(s.db), "the import")
@@ -127,7 +127,7 @@ def check_outputs(s):
     precious.write_text("mine\n")
     link = s.dir / "link.rec"
     link.symlink_to(precious)
-    for path, sentence in ((precious, "it is no recording"), (link, "cannot record"), (s.dir, "cannot record"),
+    for path, sentence in ((precious, "is not a recording"), (link, "cannot record"), (s.dir, "cannot record"),
                            (s.dir / "nowhere" / "a.rec", "cannot record")):
         problem = replay("--foreground", "--session", s.name, "--db", s.dir / "other.db", "--record", path, status=1)
         check(sentence in problem, path, "says", problem)

@@ -120,7 +120,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon("--clock", "monotonic", env=s.env(preload=False, LD_PRELOAD=str(births),
                                                           ASAN_OPTIONS="verify_asan_link_order=0"))
     s.flush()
-    check(" is let go" not in s.log(), s.log())
+    check("stopped tracing" not in s.log(), s.log())
     s.check_identity(lost=0)
     s.check_truth()
 
@@ -130,7 +130,7 @@ with Session() as s:
     s.daemon.kill()
     s.daemon.wait()
     refused = s.run(DAEMON, "--foreground", "--db", s.db, "--session", s.name, "--clock", "counter", preload=False, status=1)
-    check("another clock" in refused.stderr, "said", refused.stderr)
+    check("another --clock" in refused.stderr, "said", refused.stderr)
     s.start_daemon()
     s.stop_daemon()
     s.start_daemon("--clock", "counter")

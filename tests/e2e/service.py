@@ -145,10 +145,10 @@ with Session() as s:
     for moved in ("log.1", "log.2"):
         os.kill(pid, signal.SIGHUP)
         # The message about the trace's next file comes later, and may already be in the next log.
-        wait_for("a log", lambda: (log.exists() and "asked for new files" in log.read_text()) or not s.is_served())
+        wait_for("a log", lambda: (log.exists() and "received SIGHUP" in log.read_text()) or not s.is_served())
         log.rename(s.dir / moved)
     for moved in ("log.1", "log.2"):
-        equal((s.dir / moved).read_text().count("asked for new files"), 1, moved)
+        equal((s.dir / moved).read_text().count("received SIGHUP"), 1, moved)
     s.cudatrace("stop")
 
 # For the journal, lines begin with its numbers instead of time and level. The number of lines of each kind is limited.
@@ -171,7 +171,7 @@ with promise("log-flood"), Session() as s:
     start(s, env={"JOURNAL_STREAM": "1:2"})
     s.wait_until_served()
     s.daemon.send_signal(signal.SIGHUP)
-    wait_for("the log's word of new files", lambda: "asked for new files" in s.log())
+    wait_for("the log's word of new files", lambda: "received SIGHUP" in s.log())
     s.stop_daemon()
     check(LINE.fullmatch((s.dir / "daemon.log").read_text().splitlines()[-1]), "not the journal, and written for it")
     log.close()

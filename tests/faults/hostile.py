@@ -309,7 +309,7 @@ def test_let_go(s):
                 segment.poke(at, value, form)
             s.flush()
             equal(status(s, "detached"), before + 1, ("detached after", what))
-            check(re.search(rf'process {child.pid} is let go, .*: "/bin/hostile\\x0a\\x1b\[2J\?"', s.log()), what, "is not named:",
+            check(re.search(rf'stopped tracing process {child.pid} \("/bin/hostile\\x0a\\x1b\[2J\?"\): segment ', s.log()), what, "is not named:",
                   s.log()[-1000:])
             check(not segment.there(), "the segment is still there")
             equal(s.value("SELECT count(*) FROM calls WHERE pid = ?", child.pid), 5, ("rows after", what))
@@ -466,7 +466,7 @@ def test_mutations(s, honest):
     print("detached by mutations:", detached)
     check(detached > 0, "no mutation was noticed")
     # The log has up to fifty of these messages a minute, and the number of the others.
-    check(min(status(s, "detached"), 50) <= s.log().count("is let go") <= status(s, "detached"), "detached and not named")
+    check(min(status(s, "detached"), 50) <= s.log().count("stopped tracing process") <= status(s, "detached"), "detached and not named")
 
 
 def test_control_segment():

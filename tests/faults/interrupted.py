@@ -68,7 +68,7 @@ with cudatrace_test.Session() as s:  # the hook without test points, as their in
             check(lost > 0, "calls that interrupted a record are counted as lost")
         elif "late" in trap:
             equal(lost, 0, "calls lost")
-            check("is let go" not in (s.dir / "daemon.log").read_text(), (s.dir / "daemon.log").read_text())
+            check("stopped tracing" not in (s.dir / "daemon.log").read_text(), (s.dir / "daemon.log").read_text())
             # Two calls in each round, and twenty after them. A child has its own row if the call had not begun.
             parent, *childrens = [calls for (calls,) in s.rows(
                 "SELECT calls FROM totals WHERE name = 'cuLaunchKernel' ORDER BY process_id")]

@@ -87,7 +87,7 @@ def taken():
         first.send_signal(18)
         equal(first.wait(), 1, "the first one's status")
         s.daemon = None
-        check("another cudatraced has taken its name" in log.read_text(), log.read_text())
+        check(f"another cudatraced now serves session '{s.name}'" in log.read_text(), log.read_text())
         check(s.is_served(), "the second serves still")
         equal(s.value("SELECT sum(calls) > 100 FROM totals"), 1, "calls of the first")
         s.run(WORKLOADS / "calls", "--calls", 100)
@@ -97,8 +97,8 @@ def taken():
         equal(second.wait(), 0, "the second one's status")
 
 
-removed("all", "files were removed by somebody: made anew")
-removed("control", "control segment was removed by somebody: made anew")
-removed("socket", "socket was removed by somebody: made anew")
-removed("segments", "was removed: what process")
+removed("all", "files were removed by another program, and recreated")
+removed("control", "control segment was removed by another program, and recreated")
+removed("socket", "socket was removed by another program, and recreated")
+removed("segments", "was removed: calls already in it are stored, and process")
 taken()

@@ -57,9 +57,9 @@ with Session() as s:
         check("waiting_" not in said(u, ALICE, "status", 0), "what her status says")
         status = said(u, 0, "status", 0)
         check(number(status, "waiting_threads") > 0, status)
-        check(f"threads of user {BOB} wait until others have ended" in s.log(), s.log())
+        check(f"threads of user {BOB} wait for others to end" in s.log(), s.log())
         check(f"functions of user {BOB} are counted as one" in s.log(), s.log())
-        check("wait and are not stored" in said(u, 0, "flush", 1 if not status else 0), "what root's flush said")
+        check("wait, because the daemon has no room" in said(u, 0, "flush", 1 if not status else 0), "what root's flush said")
     # Functions that were never called have no row.
     with promise("every_table"):
         equal(s.value("SELECT count(*) FROM totals WHERE calls = 0"), 0, "functions without a call in totals")
@@ -78,5 +78,5 @@ with Session() as s:
     with promise("every_table"):
         wait_for("his flush to be well again", lambda: u.run(BOB, u.cudatrace, "flush", "--session", s.name,
                                                              status=None).returncode == 0)
-        check("no thread waits for room any more" in s.log(), s.log())
+        check("no threads wait for room any more" in s.log(), s.log())
     equal(s.daemon.poll(), None, "the daemon")

@@ -201,7 +201,7 @@ def nobody_else_suffers(u):
         equal(s.value("SELECT ifnull(sum(lost), 0) FROM totals JOIN processes USING (process_id) WHERE uid = ?", ALICE), 0, "lost")
         s.check_identity(lost=None)
     log = s.log()
-    check(log.count(f"user {BOB}") < 60 and "is left alone" in log, "the log has", log.count(f"user {BOB}"), "lines about him")
+    check(log.count(f"user {BOB}") < 60 and "is not read" in log, "the log has", log.count(f"user {BOB}"), "lines about him")
 
 
 def nothing_is_given_away(u):
@@ -222,7 +222,7 @@ def nothing_is_given_away(u):
             equal(attempt(BOB, lambda: os.kill(s.daemon.pid, signal.SIGTERM)), "EPERM", "Bob kills the daemon")
         for line in (b"stop", b"set layers=driver", b"database"):
             with promise("nothing_given"):
-                check("for root alone" in attempt(BOB, lambda: ask(s, line)), line)
+                check("only from root" in attempt(BOB, lambda: ask(s, line)), line)
         with promise("nothing_given"):
             equal(attempt(BOB, lambda: ask(s, b"hold")), str([b"ok \n"]), "where the trace lies")
             check("whose trace only root" in u.run(BOB, u.cudatrace, "sql", "--session", s.name, "SELECT 1", status=1).stderr)
@@ -235,7 +235,7 @@ def nothing_is_given_away(u):
         with promise("nothing_given"):
             doctor = u.run(BOB, u.cudatrace, "doctor", "--session", s.name, status=None).stdout
             check("the system daemon, serves it for all users" in " ".join(doctor.split()), doctor)
-        for command, says in ((["stop"], "for root alone"), (["set", "--sample", "2"], "for root alone"),
+        for command, says in ((["stop"], "only from root"), (["set", "--sample", "2"], "only from root"),
                               (["flush", "--db", s.db], "omit --db")):
             with promise("nothing_given"):
                 done = u.run(BOB, u.cudatrace, command[0], "--session", s.name, *command[1:], status=1)

@@ -72,7 +72,7 @@ def run(s, program, name, facts, how):
 def examine(s, name, facts, program, before):
     s.flush()
     s.check_identity(lost=None, killed=facts["unrecorded"])
-    check("is let go" not in (s.dir / "daemon.log").read_text(), "the daemon let a process go")
+    check("stopped tracing" not in (s.dir / "daemon.log").read_text(), "the daemon let a process go")
     lost = s.rows("SELECT cause, sum(calls) FROM losses WHERE process_id > ? GROUP BY cause", before)
     # When a ring fills up, low-priority calls are dropped first.
     gives_way = {"pressure"} if facts["loses"] & {"full", "memory"} else set()

@@ -72,7 +72,7 @@ static void is_logged(int steps)
     int lines = 0, of_steps = 0;
     FILE *log = fopen(log_path, "r");
     for (; log && fgets(line, sizeof(line), log); lines++)
-        of_steps += strstr(line, "warning: the counter has stepped by ") != NULL;
+        of_steps += strstr(line, "warning: the processor's counter stepped by ") != NULL;
     if (log)
         fclose(log);
     if (log && lines == steps && of_steps == steps && truncate(log_path, 0) == 0)

@@ -25,7 +25,7 @@ static int sync_lanes(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
     const uint32_t published = atomic_load_explicit(&process->shared->lanes, memory_order_acquire);
     if (published > process->facts.lane_slots) {
-        process->broken = "it has more lanes than it has room for";
+        process->broken = "it has more lanes than fit into it";
         return 0;
     }
     struct ct_holding *all = &process->shm->held, *his = ct_shm_holding(process);
@@ -46,7 +46,7 @@ static int sync_lanes(struct ct_shm_process *process, struct ct_ledger *ledger)
         if (!error)
             error = ct_lane_source_create(process, process->lane_count, &lane);
         if (error == -EPROTO)
-            process->broken = "its file ends before its lanes";
+            process->broken = "its file is too short for its lanes";
         else if (error)
             process->lanes_wait = published - process->lane_count; /* the next batch tries again */
         if (error)
@@ -114,7 +114,8 @@ static int make_rows(struct ct_shm_process *process, struct ct_batch *batch)
     CT_TEST_POINT("process.registered");
     ct_shm_revert_functions(process);
     if (process->account.segment_id == 0)
-        process->broken = "it has the name of another process's segment, or names a process that had ended";
+        process->broken =
+            "it has the name of another process's segment, or names a process that had already ended";
     return 0;
 }
 
@@ -237,7 +238,7 @@ static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger
     if (calls == process->unlaned_saved)
         return 0;
     if (calls < process->unlaned_saved || calls > CT_UNSENT_CALLS_MAX) {
-        process->broken = "its threads have lost fewer calls than before, or more than there can be";
+        process->broken = "its number of lost calls has decreased, or is impossibly high";
         return 0;
     }
     size_t hint = 0;
@@ -381,7 +382,7 @@ void ct_shm_publish(struct ct_shm_process *process, const struct ct_batch *batch
         CT_TEST_POINT("process.lane_published");
     }
     if (atomic_load(&process->guard->poisoned) || ct_segment_map_is_poisoned(&process->map, &process->facts))
-        process->broken = "its file was cut short";
+        process->broken = "its file was truncated";
 }
 
 void ct_shm_revert(struct ct_shm_process *process)
@@ -443,7 +444,7 @@ int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger)
     /* Do not wait for the unread lanes. Otherwise each of the user's ended processes would keep a part of the
      * share. */
     if (!process->broken && has_unread_lanes(process))
-        process->broken = "it had more threads than are read of one user at once";
+        process->broken = "it had more threads than are read at once for one user";
     /* Use the current time, after all its calls: it may have ended since the batch began. */
     return ct_ledger_end_process(ledger, process->account.process_id, ct_monotonic_ns(), state);
 }

@@ -27,7 +27,7 @@ void ct_shm_read_directory(struct ct_shm_process *process)
 {
     const uint32_t published = atomic_load_explicit(&process->shared->functions, memory_order_acquire);
     if (published > process->facts.function_slots)
-        process->broken = "its directory is longer than it has room for";
+        process->broken = "it has more functions than fit into its directory";
     else if (published > process->published)
         process->published = published;
 }

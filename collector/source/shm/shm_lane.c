@@ -69,7 +69,7 @@ int ct_lane_source_begin(struct ct_lane_source *source, struct ct_ledger *ledger
     const uint64_t tail = ct_lane_tail(source->shared);
     source->read = tail;
     if (tail > CT_POSITION_MAX)
-        source->process->broken = "a lane's position is out of its ring";
+        source->process->broken = "the position of a lane is outside its ring";
     else if (ct_ledger_find_lane(ledger, &source->process->account, &source->caller, source->index,
                                  &source->read) != 0)
         return -1;
@@ -99,13 +99,13 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
     ct_lane_rings_look(&source->rings);
     if (state.position < source->read ||
         state.position - source->read > ct_ring_slots_all(source->index, source->rings.most)) {
-        break_rule(source, "a lane's position is out of its ring");
+        break_rule(source, "the position of a lane is outside its ring");
         return;
     }
     /* Otherwise a thread that never stops writing would be waited for forever. */
     if ((process->detached && state.position > source->last_position) ||
         (source->ended && state.position != source->head)) {
-        break_rule(source, "a lane is written after its process had ended or was told to let go");
+        break_rule(source, "a lane was written after its process had ended or been detached");
         return;
     }
     source->head = source->stop_at = state.position;
@@ -174,17 +174,17 @@ static const uint8_t *slot_at(const struct ct_lane_source *source, uint64_t posi
 static const char *check(const struct ct_lane_source *source, const struct ct_record *record)
 {
     if (record->slots == 0)
-        return "a record has no length";
+        return "the length of a record is 0";
     if (record->kind >= CT_KIND_COUNT)
-        return "a record is of no known kind";
+        return "the kind of a record is unknown";
     if (record->slots < CT_HEAD_SLOTS && record->kind != CT_KIND_CALL && record->kind != CT_KIND_PAD)
-        return "a record is shorter than its kind is";
+        return "a record is too short for its kind";
     if (record->slots > CT_SLOTS_MAX)
-        return "a record is longer than any";
+        return "a record is longer than the maximum";
     if (record->slots > source->head - source->read)
-        return "a record is longer than what was published";
+        return "a record is longer than the published data";
     if (record->function >= source->process->published)
-        return "a record names a function that is not in the directory";
+        return "a record refers to a function that is not in the directory";
     return NULL;
 }
 
@@ -240,7 +240,7 @@ static enum filled fill_in(struct ct_lane_source *source, const struct ct_record
         return FILLED;
     }
     if (!tell_times(source, record, call)) {
-        break_rule(source, "a record says that it will return in the future");
+        break_rule(source, "the return time of a record is in the future");
         return BROKEN;
     }
     if (call->end_ns > until_ns)
@@ -355,7 +355,7 @@ static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
         if (calls == source->loss_saved[cause])
             continue;
         if (calls < source->loss_saved[cause] || calls > CT_UNSENT_CALLS_MAX) {
-            source->process->broken = "a lane has lost fewer calls than before, or more than there can be";
+            source->process->broken = "a lane's number of lost calls has decreased, or is impossibly high";
             return 0;
         }
         if (!ct_user_may_write(process->who.user)) {

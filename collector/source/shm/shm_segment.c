@@ -22,9 +22,10 @@
 static const char *check_facts(const struct ct_segment *facts)
 {
     if (facts->magic != CT_SEGMENT_MAGIC)
-        return "not a segment";
+        return "it is not a segment";
     if (facts->version != CT_PROTO_VERSION || facts->header_bytes != sizeof(*facts))
-        return "written by another version of the hook";
+        return "it was written by another version of the hook: restart its program with the hook of this "
+               "build";
     if (!ct_ring_bytes_valid(facts->ring_bytes))
         return "its ring size is out of range";
     if (facts->clock >= CT_CLOCK_COUNT)
@@ -32,9 +33,9 @@ static const char *check_facts(const struct ct_segment *facts)
     if (facts->maker >= CT_MAKER_COUNT)
         return "its maker is unknown";
     if (!ct_segment_valid(facts))
-        return "its geometry is not ours";
+        return "its sizes and offsets are inconsistent";
     if (facts->pid <= 0 || facts->process_start > INT64_MAX || facts->image_ns > INT64_MAX)
-        return "it names no process";
+        return "its process ID or start time is invalid";
     return NULL;
 }
 
@@ -130,7 +131,7 @@ int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **
     if (ct_real_fstat(process->fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1 ||
         status.st_uid != (user ? user->uid : ct_real_euid())) {
         error = -EPERM;
-        *reason = "it is not a file of the user in its name, or has a second name";
+        *reason = "it is not a regular file of the user in its name, or has a second name (a hard link)";
         goto fail;
     }
     process->who.device = status.st_dev;
@@ -178,7 +179,7 @@ int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **
         user->loop_has.has[CT_SHARED_LOOKS] += CT_USER_LOOKS_NAMESPACE;
     process->who.seen_pid = process->facts.pid;
     error = is_ours ? 0 : ct_namespace_find(namespace, process->facts.pid, &process->who.seen_pid);
-    *reason = "/proc does not tell whose process it names";
+    *reason = "/proc does not show the owner of the process that it names";
     learn_ahead(process);
     process->who.pid = process->facts.pid;
     process->who.uid = process->facts.uid;

@@ -114,7 +114,7 @@ static int save(struct ct_shm_process *process, struct ct_ledger *ledger, uint32
         return SAVED;
     if ((is_own && (lost < function->lost || skipped < function->skipped)) || is_too_much(lost) ||
         is_too_much(skipped)) {
-        process->broken = "it has lost or skipped fewer calls than before, or more than there can be";
+        process->broken = "a function's number of lost or skipped calls has decreased, or is impossibly high";
         return SAVED;
     }
     if ((lost | skipped) == 0)

@@ -138,14 +138,15 @@ static bool may_take(struct ct_watch *watch, struct ct_user *user, const char *p
         watch->waiting++;
         if (user) {
             user->segments_wait++;
-            ct_user_complain(user, "he has as many as there are for him at once: it waits", path);
+            ct_user_complain(user, "it waits, because the user already has the maximum number of segments",
+                             path);
         }
         return false;
     }
     if (!user)
         return true;
     if (!ct_share_has_room(&watch->held, his, CT_SHARED_REFUSED, 0)) {
-        ct_user_complain(user, "too many of his files are no segments", path);
+        ct_user_complain(user, "too many files of this user are not segments", path);
         return false;
     }
     return ct_share_take(&watch->held, his, CT_SHARED_LOOKS, 0); /* retried in the next scan */
@@ -160,7 +161,7 @@ static void refuse(struct ct_watch *watch, struct seen *seen, struct ct_user *us
         ct_share_take(&watch->held, &user->loop_has, CT_SHARED_REFUSED, 0);
         ct_user_complain(user, reason, seen->path);
     } else {
-        ct_log(CT_LOG_segment_refused, "segment %s is left alone: %s", seen->path, reason);
+        ct_log(CT_LOG_segment_refused, "segment %s is not read: %s", seen->path, reason);
     }
 }
 
@@ -188,7 +189,7 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
     seen = remember(watch, path);
     if (seen && !error) {
         reason = process->who.pid == pid ? watch->on_process(process, watch->data)
-                                         : "it names another process than its name does";
+                                         : "its file name and its contents name different processes";
         if (!reason) {
             seen->process = process;
             ct_share_take(&watch->held, user ? &user->loop_has : NULL, CT_SHARED_SEGMENTS, watch->open_max);
@@ -211,7 +212,7 @@ static struct ct_user *owner_of(struct ct_watch *watch, uint32_t named, const ch
     /* Charge the owner's share, whatever the name. */
     struct ct_user *user = ct_users_find(&watch->users, status.st_uid);
     if (user && status.st_uid != named) {
-        ct_user_complain(user, "its name is another user's", path);
+        ct_user_complain(user, "its file name contains the ID of another user", path);
         return NULL;
     }
     return user;
@@ -240,8 +241,7 @@ static void note_gone(struct seen *seen)
         return;
     atomic_store(&process->unnamed, true);
     ct_log(CT_LOG_segment_gone,
-           "segment %s was removed: what process %d has written to it is stored, and it is told to make "
-           "another one",
+           "segment %s was removed: calls already in it are stored, and process %d will make a new segment",
            seen->path, process->who.pid);
 }
 
@@ -270,12 +270,11 @@ static void note_waiting(struct ct_watch *watch)
 {
     if (watch->waiting > 0 && !watch->is_short)
         ct_log(CT_LOG_descriptors_short,
-               "%u processes wait for one of the %u that are collected from to end: there are no "
-               "descriptors or mappings for more; raise the daemon's limit (ulimit -Hn, LimitNOFILE=, "
-               "vm.max_map_count)",
+               "%u processes wait: there are descriptors and mappings for only %u processes at once; raise "
+               "the daemon's limits (ulimit -Hn, LimitNOFILE=, vm.max_map_count)",
                watch->waiting, watch->open_max);
     else if (watch->waiting == 0 && watch->is_short)
-        ct_log(CT_LOG_descriptors_back, "no process waits for descriptors any more");
+        ct_log(CT_LOG_descriptors_back, "no processes wait for descriptors or mappings any more");
     watch->is_short = watch->waiting > 0;
 }
 
@@ -342,8 +341,10 @@ int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *
     snprintf(watch->session, sizeof(watch->session), "%s", session);
     watch->event.data = watch;
     int error = uv_fs_event_init(loop, &watch->event);
-    if (!error && uv_fs_event_start(&watch->event, on_event, dir, 0) != 0)
-        ct_log(CT_LOG_folder_unwatched, "%s cannot be watched: it is read once a second instead", dir);
+    const int unwatched = error ? 0 : uv_fs_event_start(&watch->event, on_event, dir, 0);
+    if (unwatched)
+        ct_log(CT_LOG_folder_unwatched, "cannot watch the directory %s: %s; it is read once a second instead",
+               dir, uv_strerror(unwatched));
     *result = watch;
     return error;
 }
