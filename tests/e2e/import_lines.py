@@ -81,7 +81,7 @@ def check_sameness(s):
 
     # Cut short in a line: the calls before the cut are stored, and those that had begun.
     end = whole.index(b"\n", len(whole) // 2)
-    cut = Imported(s, whole[:end - 1], sentence="it is no JSON, or cut short: what was recorded before is stored")
+    cut = Imported(s, whole[:end - 1], sentence=": the line is not JSON, or is truncated: ")
     calls = cut.rows(SAME[0])
     equal(calls, s.rows(SAME[0])[:len(calls)], "what was before the cut")
     check(len(calls) > 100, "calls before the cut:", len(calls))
@@ -117,28 +117,28 @@ def check_other_programs(s):
 def check_bad_lines(s):
     good = [own("B", 1000, 0), own("E", 1000, 1e-7, duration_ns=100, status=0)]
     for bad, sentence in (
-            (b"[1]\n", "line 3: it has no ts, op_id, phase and name of a call"),
-            (b'"text"\n', "line 3: it has no ts"),
-            (b"{\n", "line 3: it is no JSON"),
-            (b"\0\n", "line 3: it is no JSON"),
-            (b"\xff\n", "line 3: it is no JSON"),
-            (b"[" * 200000 + b"\n", "line 3: it is no JSON"),
-            (b'{"name":"' + b"x" * 300000 + b'"}\n', "line 3: it is longer than 256 KiB"),
-            (own("X", 1, 0), "line 3: its phase is neither B nor E"),
-            ({**own("B", 1, 0), "op_id": "1"}, "line 3: it has no ts"),
-            ({**own("B", 1, 0), "name": ""}, "line 3: it has no ts"),
-            (own("B", 1, -1), "line 3: its ts is no time of a trace"),
-            (own("B", 1, 1e300), "line 3: its ts is no time of a trace"),
-            ({**own("B", 1, 0), "pid": -1}, "line 3: its pid or tid is none"),
-            ({**own("B", 1, 0), "tid": 1 << 40}, "line 3: its pid or tid is none"),
-            (own("E", -5, 0, duration_ns=0), "line 3: its op_id is no moment"),
-            (own("E", 5, 0, duration_ns=6), "line 3: its op_id is no moment")):
+            (b"[1]\n", "line 3: expected an object with ts, op_id, phase and name"),
+            (b'"text"\n', "line 3: expected an object"),
+            (b"{\n", "line 3: the line is not JSON, or is truncated: "),
+            (b"\0\n", "line 3: the line is not JSON, or is truncated: "),
+            (b"\xff\n", "line 3: the line is not JSON, or is truncated: "),
+            (b"[" * 200000 + b"\n", "line 3: the line is not JSON, or is truncated: "),
+            (b'{"name":"' + b"x" * 300000 + b'"}\n', "line 3: the line is longer than 256 KiB"),
+            (own("X", 1, 0), 'line 3: phase is "X": expected "B" or "E"'),
+            ({**own("B", 1, 0), "op_id": "1"}, 'line 3: op_id is "1": expected an integer'),
+            ({**own("B", 1, 0), "name": ""}, 'line 3: name is "": expected the name of a function'),
+            (own("B", 1, -1), "line 3: ts is -1: expected seconds since"),
+            (own("B", 1, 1e300), "line 3: ts is 1.0000000000000001e300: expected seconds since"),
+            ({**own("B", 1, 0), "pid": -1}, "line 3: pid is -1: expected a process ID"),
+            ({**own("B", 1, 0), "tid": 1 << 40}, "line 3: tid is 1099511627776: expected a thread ID"),
+            (own("E", -5, 0, duration_ns=0), "line 3: op_id is -5 and duration_ns is 0: expected the time"),
+            (own("E", 5, 0, duration_ns=6), "line 3: op_id is 5 and duration_ns is 6: expected the time")):
         head = "".join(json.dumps(line) + "\n" for line in good).encode()
         lines = head + (bad if isinstance(bad, bytes) else json.dumps(bad).encode() + b"\n") + json.dumps(own("B", 2000, 1)).encode() + b"\n"
         equal(Imported(s, lines, sentence=sentence).rows("SELECT call_id, duration_ns FROM calls"), [(1000, 100)], f"calls before {bad!r:.60}")
     before = [event("B", 1, 2.0), event("E", 1, 1.0)]
-    equal(Imported(s, before, sentence="line 2: it returns before it began").rows("SELECT name FROM calls"), [], "calls")
-    many = Imported(s, [event("B", n, 0) for n in range(16400)], sentence="line 16385: its thread has begun 16,384 calls")
+    equal(Imported(s, before, sentence="line 2: the call with op_id 1 returns 1000000000 ns before it began").rows("SELECT name FROM calls"), [], "calls")
+    many = Imported(s, [event("B", n, 0) for n in range(16400)], sentence="line 16385: thread 1 of process 1 begins more than 16384 calls")
     equal(many.rows("SELECT count(*) > 0 FROM open_calls"), [(1,)], "open calls")
 
     # A detail that is out of range is left out. Texts are cut to the length of a record.
@@ -206,24 +206,24 @@ def check_forms(s):
         equal(again_by_chrome.rows(ranges), s.rows(ranges), "ranges of Chrome's form")
     equal(len(Imported(s, b"[" + chrome.split(b"[", 1)[1].rpartition(b"]")[0]).rows(plain)), len(s.rows(plain)),
           "calls of an array without an end")
-    cut = Imported(s, chrome[:len(chrome) // 2], sentence="is cut short, or no JSON from there on: what was recorded before is stored")
+    cut = Imported(s, chrome[:len(chrome) // 2], sentence=f"is truncated or is not JSON at byte {len(chrome) // 2}; all calls before that point are stored")
     check(0 < len(cut.rows(plain)) < len(s.rows(plain)), "calls of a document that is cut short")
     for content in (b"[]", b'{"traceEvents":[]}', b'[{"ph":"M","name":"process_name","pid":1,"args":{"name":"x"}}]'):
-        refused(content, sentence="has no event of a thread that can be stored")
+        refused(content, sentence="contains no events of threads that can be stored")
     table = subprocess.run([CUDATRACE, "export", "--db", s.db, "--format", "csv"], capture_output=True, check=True, timeout=DEADLINE_S).stdout
     refused(table, sentence="is a table of `cudatrace export --format csv`")
     for content, sentence in (
-            (again.db.read_bytes(), "is a database"), ("{}".encode("utf-16"), "is text in UTF-16"), (b"\xfd7zXZ\0", "is packed by xz"),
-            (b"", "is empty"), (b"Dear reader", "has no form that is known"), (gzip.compress(b""), "is empty"),
-            (gzip.compress(lines)[:-9], "gzip cannot unpack it"), (recording.read_bytes()[:500], "is cut short: nothing of it is stored"),
-            (b"{}\n", "line 1: it has no ts, op_id, phase and name of a call: nothing of it is stored"),
-            (lines[:20], "line 1: it is no JSON, or cut short: nothing of it is stored")):
+            (again.db.read_bytes(), "is an SQLite database"), ("{}".encode("utf-16"), "is text in UTF-16"), (b"\xfd7zXZ\0", "is compressed by xz"),
+            (b"", "is empty"), (b"Dear reader", "has an unknown format (first bytes: 44 65 61 72)"), (gzip.compress(b""), "is empty"),
+            (gzip.compress(lines)[:-9], "is damaged or truncated: its decompression stops after"), (recording.read_bytes()[:500], "; no calls are stored"),
+            (b"{}\n", "line 1: ts is missing: expected a number of seconds; no calls are stored"),
+            (lines[:20], "line 1: the line is not JSON, or is truncated: ")):
         refused(content, sentence=sentence)
 
     # The same lines twice are refused, in any format.
     refused(lines, lines, sentence="begins with the same calls as")
     refused(lines, gzip.compress(lines), sentence="begins with the same calls as")
-    twice = Imported(s, lines + lines, sentence="its call returned in an earlier line already: the file has its lines twice")
+    twice = Imported(s, lines + lines, sentence="returned in an earlier line already: the file contains its lines twice")
     check(twice.rows(SAME[0]) == wanted, "calls of lines that are there twice")
 
 

@@ -88,7 +88,8 @@ def check_cut_short(s, data):
     part, db = s.dir / "part.rec", s.dir / "part.db"
     starts = list(frames(data))
     check(len(starts) > 6, "a recording of", len(starts), "batches")
-    cuts = {starts[1]: "", starts[2] + 5: "cut short", starts[3] - 1: "cut short", starts[3] + FRAME_BYTES + 1: "cut short"}
+    third, fourth = (f"is truncated in the batch at byte {starts[n]};" for n in (2, 3))
+    cuts = {starts[1]: "", starts[2] + 5: third, starts[3] - 1: third, starts[3] + FRAME_BYTES + 1: fourth}
     last = 0
     for cut, sentence in sorted(cuts.items()):
         part.write_bytes(data[:cut])
@@ -107,9 +108,10 @@ def check_bad_input(s, data):
     middle = starts[2] + FRAME_BYTES + 40
     version = bytearray(data[:HEADER_BYTES])
     version[8] ^= 0x40
-    for bad, sentence in ((b"", "is empty"), (b"SQLite format 3\0", "is a database"), (data[:20], "cut short"),
-                          (bytes(version), "another version"), (data[:middle] + b"\xff" + data[middle + 1:], "is damaged"),
-                          (data[:starts[2]] + bytes(4) + data[starts[2] + 4:], "is damaged")):
+    for bad, sentence in ((b"", "is empty"), (b"SQLite format 3\0", "is an SQLite database"), (data[:20], "is truncated after 20 of the"),
+                          (bytes(version), "another version"),
+                          (data[:middle] + b"\xff" + data[middle + 1:], f"the batch at byte {starts[2]} does not match its checksum"),
+                          (data[:starts[2]] + bytes(4) + data[starts[2] + 4:], f"expected the beginning of a batch at byte {starts[2]}")):
         part.write_bytes(bad)
         problem = replay("--replay", part, "--db", db, status=1)
         check(sentence in problem and problem.count("\n") == 1, repr(bad[:8]), "says", problem)

@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
     const int fd = memfd_create("lines", MFD_CLOEXEC);
     if (fd < 0 || write(fd, input, size) != (ssize_t)size || lseek(fd, 0, SEEK_SET) != 0)
         fail("a file in memory cannot be written", (long long)size);
-    struct ct_dump_file file = { .lines = ct_json_lines_open(fd, 0) };
+    struct ct_dump_file file = { .lines = ct_json_lines_open(fd, 0, false) };
     struct ct_known known;
     char problem[192] = "";
     const struct ct_dump_frame *frame;

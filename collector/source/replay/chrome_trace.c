@@ -5,7 +5,9 @@
 #include "room.h"
 #include "unpack.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +15,8 @@
 #define FIRST_NS   INT64_C(1000000000) /* start of a clock whose origin is unknown */
 #define EPOCH_US   1e14                /* no other clock in microseconds is that large */
 #define MOMENT_MAX 4e18                /* nanoseconds */
+
+static const char no_memory[] = "cannot be read: out of memory";
 
 struct event {
     double start_us, end_us; /* NAN: not ended */
@@ -39,7 +43,7 @@ struct chrome {
     size_t kernels, kernel_room;
     json_t *open;    /* {thread, or identity of an asynchronous event: index of its event} */
     int64_t base_ns; /* of the clock of ts; 0: unknown */
-    bool is_own, is_cut;
+    bool is_own;
     bool is_short; /* out of memory */
 };
 
@@ -403,39 +407,51 @@ static bool write_lines(struct chrome *chrome, int fd, FILE *to)
 
 /* ---- a file ---- */
 
-static int convert(struct chrome *chrome, int fd, const char **why)
+/* Writes the lines, or the reason for failing to `why`. */
+static bool write_all(struct chrome *chrome, int fd, FILE *to, char *why, size_t bytes)
+{
+    errno = 0;
+    if (chrome->is_short)
+        snprintf(why, bytes, "%s", no_memory);
+    else if (chrome->events == 0)
+        snprintf(why, bytes, "is a Chrome trace, but contains no events of threads that can be stored");
+    else if (!find_depths(chrome))
+        snprintf(why, bytes, "%s", no_memory);
+    else if (!to || !write_lines(chrome, fd, to))
+        snprintf(why, bytes, "cannot be converted: cannot write a temporary file in '%.200s'%s%s",
+                 ct_nameless_folder(), errno ? ": " : "", errno ? strerror(errno) : "");
+    return !*why;
+}
+
+static int convert(struct chrome *chrome, int fd, char *why, size_t bytes)
 {
     const int own = ct_nameless_file();
     FILE *to = own >= 0 ? fdopen(dup(own), "w") : NULL;
-    chrome->is_cut = !read_document(chrome);
-    *why = chrome->is_short ? "cannot be read: out of memory"
-           : chrome->events == 0
-               ? "is a trace of Chrome's form, and has no event of a thread that can be stored"
-           : !find_depths(chrome) ? "cannot be read: out of memory"
-           : !to || !write_lines(chrome, fd, to)
-               ? "cannot be read: no file can be written in $TMPDIR, or /var/tmp"
-               : NULL;
+    const bool is_whole = read_document(chrome);
+    const bool good = write_all(chrome, fd, to, why, bytes);
     if (to)
         fclose(to);
-    if (!*why) {
-        *why = chrome->is_cut ? "is cut short, or no JSON from there on" : NULL;
+    if (good && !is_whole)
+        snprintf(why, bytes, "is truncated or is not JSON at byte %lld", (long long)chrome->from.at);
+    if (good)
         return own;
-    }
     if (own >= 0)
         close(own);
     return -1;
 }
 
-int ct_chrome_lines(int fd, int64_t from, const char **why)
+int ct_chrome_lines(int fd, int64_t from, char *why, size_t bytes)
 {
     struct chrome *chrome = calloc(1, sizeof(*chrome));
     const int own = chrome ? dup(fd) : -1;
     int lines = -1;
-    *why = "cannot be read: out of memory";
+    *why = '\0';
     if (own >= 0 && lseek(own, from, SEEK_SET) == from && (chrome->from.file = fdopen(own, "r")) != NULL &&
         (chrome->open = json_object()) != NULL) {
         chrome->from.at = from;
-        lines = convert(chrome, fd, why);
+        lines = convert(chrome, fd, why, bytes);
+    } else {
+        snprintf(why, bytes, "%s", no_memory);
     }
     if (chrome && chrome->from.file)
         fclose(chrome->from.file);

@@ -7,10 +7,11 @@
 #ifndef CT_CHROME_TRACE_H
 #define CT_CHROME_TRACE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-/* Returns a descriptor of the lines, or -1 with the rest of a sentence in *why. If it returns a descriptor
- * and *why is set, the trace ends early. `fd` stays the caller's, and is read from byte `from` on. */
-int ct_chrome_lines(int fd, int64_t from, const char **why);
+/* Returns a descriptor of the lines, or -1 with the rest of a sentence in `why`. If it returns a descriptor
+ * and `why` is not empty, the trace ends early. `fd` stays the caller's, and is read from byte `from` on. */
+int ct_chrome_lines(int fd, int64_t from, char *why, size_t bytes);
 
 #endif

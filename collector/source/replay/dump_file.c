@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,33 +36,54 @@ static ssize_t read_at(const struct ct_dump_file *file, void *to, size_t bytes)
     return (ssize_t)got;
 }
 
-static const char *check_header(const struct ct_dump_header *header, ssize_t got)
+static int fail_form(struct ct_dump_file *file, ssize_t got)
 {
+    const unsigned char *byte = (const unsigned char *)&file->header;
+    char text[512], hex[16] = "";
+    for (int i = 0; i < 4 && i < got; i++)
+        snprintf(hex + strlen(hex), sizeof(hex) - strlen(hex), " %02x", byte[i]);
+    snprintf(text, sizeof(text),
+             "has an unknown format (first bytes:%s): expected a recording (cudatraced --record), JSON lines "
+             "(cudatrace export --format jsonl) or a Chrome trace; each may be compressed by gzip",
+             hex);
+    return fail(file, text);
+}
+
+static int check_header(struct ct_dump_file *file, ssize_t got)
+{
+    const struct ct_dump_header *header = &file->header;
+    char text[192];
     if (got < 0)
-        return strerror(errno);
+        return ct_message(file->problem, "cannot read '%s': %s", file->path, strerror(errno));
     if (got == 0)
-        return "is empty: there is nothing to store";
+        return fail(file, "is empty: there is nothing to store");
     if ((size_t)got < sizeof(header->magic) || header->magic != CT_DUMP_MAGIC)
-        return "has no form that is known: neither a recording, which cudatraced --record makes, nor JSON "
-               "lines, "
-               "which cudatrace export --format jsonl makes, nor a trace of Chrome's form, nor one of these "
-               "packed by gzip";
-    if ((size_t)got < sizeof(*header))
-        return "is cut short within its header: there is nothing to store";
-    if (header->version != CT_DUMP_VERSION || header->record_version != CT_PROTO_VERSION)
-        return "is a recording of another version of cudatrace: store it with that one";
+        return fail_form(file, got);
+    if ((size_t)got < sizeof(*header)) {
+        snprintf(text, sizeof(text),
+                 "is truncated after %zd of the %zu bytes of its header: there is nothing to store", got,
+                 sizeof(*header));
+        return fail(file, text);
+    }
+    if (header->version != CT_DUMP_VERSION || header->record_version != CT_PROTO_VERSION) {
+        snprintf(text, sizeof(text),
+                 "is a recording of another version of cudatrace (format %llu.%llu, expected %llu.%llu): "
+                 "store it with that version",
+                 (unsigned long long)header->version, (unsigned long long)header->record_version,
+                 (unsigned long long)CT_DUMP_VERSION, (unsigned long long)CT_PROTO_VERSION);
+        return fail(file, text);
+    }
     const struct ct_origin *origin = &header->origin;
-    return memchr(origin->session, '\0', sizeof(origin->session)) &&
-                   memchr(origin->boot_id, '\0', sizeof(origin->boot_id)) &&
-                   memchr(origin->host, '\0', sizeof(origin->host))
-               ? NULL
-               : "is damaged in its header";
+    const bool good = memchr(origin->session, '\0', sizeof(origin->session)) &&
+                      memchr(origin->boot_id, '\0', sizeof(origin->boot_id)) &&
+                      memchr(origin->host, '\0', sizeof(origin->host));
+    return good ? 0 : fail(file, "is damaged: a name in its header has no end");
 }
 
 static int open_unpacked(struct ct_dump_file *file)
 {
-    const char *why;
-    const int fd = ct_unpack(file->fd, &why);
+    char why[512];
+    const int fd = ct_unpack(file->fd, why, sizeof(why));
     if (fd < 0)
         return fail(file, why);
     close(file->fd);
@@ -69,28 +91,28 @@ static int open_unpacked(struct ct_dump_file *file)
     return 0;
 }
 
-static int open_lines(struct ct_dump_file *file, int64_t from)
+static int open_lines(struct ct_dump_file *file, int64_t from, bool is_converted)
 {
-    file->lines = ct_json_lines_open(file->fd, from);
+    file->lines = ct_json_lines_open(file->fd, from, is_converted);
     file->fd = file->lines ? -1 : file->fd;
     return file->lines ? 0 : fail(file, "cannot be read: out of memory");
 }
 
 static int open_chrome(struct ct_dump_file *file, int64_t from)
 {
-    const int fd = ct_chrome_lines(file->fd, from, &file->cut);
+    const int fd = ct_chrome_lines(file->fd, from, file->cut, sizeof(file->cut));
     if (fd < 0)
         return fail(file, file->cut);
     close(file->fd);
     file->fd = fd;
-    return open_lines(file, 0);
+    return open_lines(file, 0, true);
 }
 
 static int open_recording(struct ct_dump_file *file)
 {
-    const char *reason = check_header(&file->header, read_at(file, &file->header, sizeof(file->header)));
+    const ssize_t got = read_at(file, &file->header, sizeof(file->header));
     file->at = sizeof(file->header);
-    return reason ? fail(file, reason) : 0;
+    return check_header(file, got);
 }
 
 int ct_dump_open(struct ct_dump_file *file, const char *path)
@@ -111,7 +133,7 @@ int ct_dump_open(struct ct_dump_file *file, const char *path)
     const char *name = "cannot be read: out of memory";
     switch (ct_file_form(file->fd, &from, &name)) {
     case CT_FORM_LINES:
-        return open_lines(file, from);
+        return open_lines(file, from, false);
     case CT_FORM_CHROME:
         return open_chrome(file, from);
     case CT_FORM_UNKNOWN:
@@ -121,28 +143,39 @@ int ct_dump_open(struct ct_dump_file *file, const char *path)
     }
 }
 
-/* Records why there is no further frame. */
-static void end(struct ct_dump_file *file, const char *reason)
+static bool end(struct ct_dump_file *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Records why there is no further frame. Always returns false. */
+static bool end(struct ct_dump_file *file, const char *format, ...)
 {
-    char text[192];
-    snprintf(text, sizeof(text), "%s: %s", reason,
-             file->frames > 0 ? "what was recorded before is stored" : "nothing of it is stored");
+    char reason[512], text[600];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof(reason), format, arguments);
+    va_end(arguments);
+    snprintf(text, sizeof(text), "%s; %s", reason,
+             file->frames > 0 ? "all calls before that point are stored" : "no calls are stored");
     fail(file, text);
+    return false;
 }
 
-void ct_dump_doubt(struct ct_dump_file *file, const char *reason)
+void ct_dump_doubt(struct ct_dump_file *file)
 {
     file->frames--;
-    end(file, reason);
+    if (file->lines)
+        end(file, "contains an invalid call");
+    else
+        end(file, "is damaged: the batch at byte %llu contains an invalid event",
+            (unsigned long long)file->frame_at);
 }
 
 static bool next_lines(struct ct_dump_file *file)
 {
-    char problem[128] = "";
+    char problem[400] = "";
     const struct ct_dump_frame *frame = ct_json_lines_next(file->lines, problem, sizeof(problem));
     file->frames += frame != NULL;
-    if (*problem || (!frame && file->cut))
-        end(file, *problem ? problem : file->cut);
+    if (*problem || (!frame && *file->cut))
+        end(file, "%s", *problem ? problem : file->cut);
     if (!frame)
         return false;
     file->head = *frame;
@@ -157,35 +190,29 @@ bool ct_dump_next(struct ct_dump_file *file)
     if (file->lines)
         return next_lines(file);
     const ssize_t got = read_at(file, &file->head, sizeof(file->head));
+    const unsigned long long frame_at = file->frame_at = file->at;
     if (got == 0)
         return false;
     const struct ct_dump_frame *head = &file->head;
     const bool whole = got == sizeof(*head);
     if (whole &&
-        (head->magic != CT_DUMP_FRAME_MAGIC || head->bytes % 8 != 0 || head->bytes > CT_DUMP_FRAME_MAX)) {
-        end(file, "is damaged");
-        return false;
-    }
+        (head->magic != CT_DUMP_FRAME_MAGIC || head->bytes % 8 != 0 || head->bytes > CT_DUMP_FRAME_MAX))
+        return end(file, "is damaged: expected the beginning of a batch at byte %llu", frame_at);
     struct stat status;
     file->at += sizeof(*head);
-    if (!whole || fstat(file->fd, &status) != 0 || (uint64_t)status.st_size < file->at + head->bytes) {
-        end(file, "is cut short");
-        return false;
-    }
+    if (!whole || fstat(file->fd, &status) != 0 || (uint64_t)status.st_size < file->at + head->bytes)
+        return end(file, "is truncated in the batch at byte %llu", frame_at);
     if (head->bytes > file->capacity) {
         uint8_t *frame = realloc(file->frame, head->bytes);
-        if (!frame) {
-            end(file, "has a batch for which there is no memory");
-            return false;
-        }
+        if (!frame)
+            return end(file, "cannot be read: out of memory for the batch of %llu bytes at byte %llu",
+                       (unsigned long long)head->bytes, frame_at);
         file->frame = frame;
         file->capacity = head->bytes;
     }
     if (read_at(file, file->frame, head->bytes) != (ssize_t)head->bytes ||
-        ct_dump_hash(file->frame, head->bytes) != head->hash) {
-        end(file, "is damaged");
-        return false;
-    }
+        ct_dump_hash(file->frame, head->bytes) != head->hash)
+        return end(file, "is damaged: the batch at byte %llu does not match its checksum", frame_at);
     file->at += head->bytes;
     file->frames++;
     file->events = file->frame;

@@ -11,14 +11,15 @@
 struct ct_dump_file {
     char *path;
     int fd;
-    uint64_t at; /* offset after the frame */
+    uint64_t at;       /* offset after the frame */
+    uint64_t frame_at; /* offset of the frame */
     struct ct_dump_header header;
     struct ct_dump_frame head;
     const uint8_t *events; /* of the current frame */
     uint8_t *frame;        /* buffer for them */
     size_t capacity;
     uint64_t frames;                /* number of frames returned */
-    const char *cut;                /* why the lines end early, or NULL */
+    char cut[CT_MESSAGE_BYTES];     /* why the lines end early; empty if they do not */
     struct ct_json_lines *lines;    /* the source of the frames; NULL: the file itself */
     char problem[CT_MESSAGE_BYTES]; /* why there is no further frame; empty at the regular end of the file */
 };
@@ -27,8 +28,8 @@ struct ct_dump_file {
 int ct_dump_open(struct ct_dump_file *file, const char *path);
 /* Reads the next frame. Returns false if there is none. */
 bool ct_dump_next(struct ct_dump_file *file);
-/* Rejects the current frame and all following ones. */
-void ct_dump_doubt(struct ct_dump_file *file, const char *reason);
+/* Rejects the current frame, which contains an invalid event, and all following ones. */
+void ct_dump_doubt(struct ct_dump_file *file);
 void ct_dump_close(struct ct_dump_file *file);
 
 /* An event in its frame. Its body has the size of its type, and its texts end within it. */

@@ -15,18 +15,20 @@ static const struct {
     size_t bytes;
     const char *name;
 } others[] = {
-    { BEGIN("SQLite format 3"), "is a database: read it with --db, and import what it was made from" },
-    { BEGIN("\n"), "is no text, perhaps a trace of Perfetto: export it with --format jsonl instead" },
+    { BEGIN("SQLite format 3"),
+      "is an SQLite database: read it with `cudatrace sql --db`, or import the files that it was made from" },
+    { BEGIN("\n"), "is a binary file, perhaps a Perfetto trace: import JSON lines (cudatrace export --format "
+                   "jsonl) instead" },
     { BEGIN("call_id,"),
-      "is a table of `cudatrace export --format csv`: export it with --format jsonl instead" },
+      "is a table of `cudatrace export --format csv`: import JSON lines (--format jsonl) instead" },
     { BEGIN("\xff\xfe"), "is text in UTF-16: save it as UTF-8" },
     { BEGIN("\xfe\xff"), "is text in UTF-16: save it as UTF-8" },
-    { BEGIN("\x28\xb5\x2f\xfd"), "is packed by zstd: unpack it first" },
+    { BEGIN("\x28\xb5\x2f\xfd"), "is compressed by zstd: decompress it first" },
     { BEGIN("\xfd"
             "7zXZ"),
-      "is packed by xz: unpack it first" },
-    { BEGIN("BZh"), "is packed by bzip2: unpack it first" },
-    { BEGIN("PK\x03\x04"), "is a zip archive: unpack it first" },
+      "is compressed by xz: decompress it first" },
+    { BEGIN("BZh"), "is compressed by bzip2: decompress it first" },
+    { BEGIN("PK\x03\x04"), "is a zip archive: extract the file first" },
 };
 
 static const char events[] = "\"traceEvents\"";

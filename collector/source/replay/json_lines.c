@@ -3,6 +3,8 @@
 #include "json_call.h"
 #include "room.h"
 
+#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,7 @@ enum {
     OFFSET_LINES = 16384,  /* lines at the beginning that are searched for a return */
     BEGUN_MAX = 16384,     /* calls of a thread that have begun */
     FIRST_NS = 1000000000, /* start of the clock for lines of other programs */
+    PROBLEM_BYTES = 256,
 };
 
 struct thread {
@@ -29,7 +32,8 @@ struct ct_json_lines {
     FILE *file;
     char *text; /* the current line */
     uint64_t number;
-    const char *problem;
+    char problem[PROBLEM_BYTES]; /* empty: none */
+    bool is_converted;
     struct ct_json_frame frame;
     struct ct_intern processes, threads;
     struct thread *thread; /* by number less 1 */
@@ -42,15 +46,21 @@ struct ct_json_lines {
     bool ended;          /* the events after the last line were added */
 };
 
-static bool fail(struct ct_json_lines *lines, const char *problem)
+static bool fail(struct ct_json_lines *lines, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Always returns false. */
+static bool fail(struct ct_json_lines *lines, const char *format, ...)
 {
-    lines->problem = problem;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(lines->problem, sizeof(lines->problem), format, arguments);
+    va_end(arguments);
     return false;
 }
 
 static bool fail_memory(struct ct_json_lines *lines)
 {
-    return fail(lines, "there is no memory for it");
+    return fail(lines, "out of memory");
 }
 
 /* ---- processes and threads ---- */
@@ -129,7 +139,8 @@ static bool begin(struct ct_json_lines *lines, const struct ct_json_line *line)
     struct ct_json_call call = { 0 };
     struct thread *thread = thread_of(lines, line, &call.body);
     if (thread && thread->count == BEGUN_MAX)
-        return fail(lines, "its thread has begun 16,384 calls that did not return");
+        return fail(lines, "thread %lld of process %lld begins more than %d calls that do not return",
+                    (long long)line->tid, (long long)line->pid, BEGUN_MAX);
     if (!thread || !fill(lines, line, &call))
         return fail_memory(lines);
     if (push(thread, &call))
@@ -158,9 +169,15 @@ static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *li
     const int64_t duration_ns = ct_json_integer(line->details, "duration_ns", -1);
     if (duration_ns >= 0) {
         if (line->op_id <= 0 || line->op_id > (int64_t)CT_DUMP_MOMENT_MAX || duration_ns > line->op_id)
-            return fail(lines, "its op_id is no moment at which it can have returned");
+            return fail(lines,
+                        "op_id is %lld and duration_ns is %lld: expected the time of the return, which is "
+                        "not less than the duration",
+                        (long long)line->op_id, (long long)duration_ns);
         if (line->op_id == lines->first_op_id)
-            return fail(lines, "its call returned in an earlier line already: the file has its lines twice");
+            return fail(lines,
+                        "the call with op_id %lld returned in an earlier line already: the file contains its "
+                        "lines twice",
+                        (long long)line->op_id);
         lines->first_op_id = lines->first_op_id ? lines->first_op_id : line->op_id;
         call->body.end_ns = (uint64_t)line->op_id;
         call->body.duration_ns = (uint64_t)duration_ns;
@@ -169,7 +186,8 @@ static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *li
     const int64_t end_ns = lines->offset_ns + line->at_ns;
     const int64_t start_ns = has_begun ? (int64_t)call->body.end_ns : end_ns;
     if (end_ns < start_ns)
-        return fail(lines, "it returns before it began");
+        return fail(lines, "the call with op_id %lld returns %lld ns before it began", (long long)line->op_id,
+                    (long long)(start_ns - end_ns));
     call->body.end_ns = (uint64_t)end_ns;
     call->body.duration_ns = (uint64_t)(end_ns - start_ns);
     return true;
@@ -213,26 +231,45 @@ static const char *layer_of(const char *name)
     return strncmp(name, "nvtx", 4) == 0 ? "nvtx" : "driver";
 }
 
+/* Reports the value of a member and the expected value. Always returns false. */
+static bool fail_member(struct ct_json_lines *lines, const json_t *object, const char *key,
+                        const char *expected)
+{
+    const json_t *value = json_object_get(object, key);
+    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    fail(lines, "%s is %.60s: expected %s", key, text ? text : value ? "too large" : "missing", expected);
+    free(text);
+    return false;
+}
+
 static bool read_line(struct ct_json_lines *lines, const json_t *object)
 {
     const char *phase = ct_json_text(object, "phase", "");
     const json_t *ts = json_object_get(object, "ts"), *op_id = json_object_get(object, "op_id");
     struct ct_json_line line = { .name = ct_json_text(object, "name", ""),
                                  .details = json_object_get(object, "details") };
-    if (!json_is_object(object) || !json_is_number(ts) || !json_is_integer(op_id) || !*line.name)
-        return fail(lines, "it has no ts, op_id, phase and name of a call");
+    if (!json_is_object(object))
+        return fail(lines, "expected an object with ts, op_id, phase and name");
+    if (!json_is_number(ts))
+        return fail_member(lines, object, "ts", "a number of seconds");
+    if (!json_is_integer(op_id))
+        return fail_member(lines, object, "op_id", "an integer");
+    if (!*line.name)
+        return fail_member(lines, object, "name", "the name of a function");
     line.is_begin = strcmp(phase, "B") == 0;
     if (!line.is_begin && strcmp(phase, "E") != 0)
-        return fail(lines, "its phase is neither B nor E");
+        return fail_member(lines, object, "phase", "\"B\" or \"E\"");
     const double ns = json_number_value(ts) * 1e9;
     line.layer = ct_json_text(object, "layer", layer_of(line.name));
     line.op_id = json_integer_value(op_id);
     line.pid = ct_json_integer(object, "pid", 1);
     line.tid = ct_json_integer(object, "tid", line.pid);
-    if (line.pid < 0 || line.pid > INT32_MAX || line.tid < 0 || line.tid > UINT32_MAX)
-        return fail(lines, "its pid or tid is none");
+    if (line.pid < 0 || line.pid > INT32_MAX)
+        return fail_member(lines, object, "pid", "a process ID from 0 to 2147483647");
+    if (line.tid < 0 || line.tid > UINT32_MAX)
+        return fail_member(lines, object, "tid", "a thread ID from 0 to 4294967295");
     if (!(ns >= 0 && ns < (double)((int64_t)CT_DUMP_MOMENT_MAX - lines->offset_ns)))
-        return fail(lines, "its ts is no time of a trace");
+        return fail_member(lines, object, "ts", "seconds since the beginning of the trace");
     line.at_ns = (int64_t)(ns + 0.5);
     return line.is_begin ? begin(lines, &line) : end(lines, &line);
 }
@@ -266,15 +303,17 @@ static bool tell_end(struct ct_json_lines *lines)
 static bool next_line(struct ct_json_lines *lines)
 {
     if (!fgets(lines->text, CT_JSON_LINE_BYTES, lines->file))
-        return ferror(lines->file) ? fail(lines, "it cannot be read") : false;
+        return ferror(lines->file) ? fail(lines, "%s", strerror(errno)) : false;
     lines->number++;
     const size_t bytes = strlen(lines->text);
     if (bytes + 1 == CT_JSON_LINE_BYTES && lines->text[bytes - 1] != '\n')
-        return fail(lines, "it is longer than 256 KiB");
+        return fail(lines, "the line is longer than %d KiB", CT_JSON_LINE_BYTES / 1024);
     if (strspn(lines->text, " \t\r\n") == bytes && bytes > 0)
         return true;
-    json_t *object = json_loadb(lines->text, bytes, JSON_DECODE_ANY, NULL);
-    const bool good = object ? read_line(lines, object) : fail(lines, "it is no JSON, or cut short");
+    json_error_t error;
+    json_t *object = json_loadb(lines->text, bytes, JSON_DECODE_ANY, &error);
+    const bool good = object ? read_line(lines, object)
+                             : fail(lines, "the line is not JSON, or is truncated: %s", error.text);
     json_decref(object);
     return good;
 }
@@ -308,12 +347,15 @@ const struct ct_dump_frame *ct_json_lines_next(struct ct_json_lines *lines, char
         lines->ended = true;
         tell_end(lines);
     }
-    if (lines->problem)
-        snprintf(problem, bytes, "ends at line %llu: %s", (unsigned long long)lines->number, lines->problem);
+    if (*lines->problem && lines->is_converted)
+        snprintf(problem, bytes, "contains an event that cannot be stored: %s", lines->problem);
+    else if (*lines->problem)
+        snprintf(problem, bytes, "cannot be read at line %llu: %s", (unsigned long long)lines->number,
+                 lines->problem);
     return lines->frame.events.used ? ct_dump_seal(&lines->frame.events, (uint64_t)lines->last_ns) : NULL;
 }
 
-struct ct_json_lines *ct_json_lines_open(int fd, int64_t from)
+struct ct_json_lines *ct_json_lines_open(int fd, int64_t from, bool is_converted)
 {
     struct ct_json_lines *lines = calloc(1, sizeof(*lines));
     if (!lines || !(lines->text = malloc(CT_JSON_LINE_BYTES)) || !(lines->file = fdopen(fd, "re"))) {
@@ -321,6 +363,7 @@ struct ct_json_lines *ct_json_lines_open(int fd, int64_t from)
         free(lines);
         return NULL;
     }
+    lines->is_converted = is_converted;
     fseeko(lines->file, from, SEEK_SET);
     find_offset(lines, from);
     ct_intern_init(&lines->processes, sizeof(int64_t), SIZE_MAX, 1);

@@ -14,12 +14,13 @@ enum { CT_JSON_LINE_BYTES = 256 * 1024 }; /* the longest line */
 struct ct_json_lines;
 
 /* Reads `fd` from byte `from` on, and takes ownership of it. Returns NULL if out of memory; `fd` then stays
- * the caller's. */
-struct ct_json_lines *ct_json_lines_open(int fd, int64_t from);
+ * the caller's. If the lines were made from another format, the user does not know their numbers. */
+struct ct_json_lines *ct_json_lines_open(int fd, int64_t from, bool is_converted);
 void ct_json_lines_close(struct ct_json_lines *lines);
 
 /* Reads some thousand lines. Returns their frame, valid until the next call, or NULL at the end of the file
- * or if out of memory. An invalid line ends the file. `problem` then has its number and the reason. */
+ * or if out of memory. An invalid line ends the file. `problem` then contains the rest of a sentence, with
+ * the number of the line and the reason. */
 const struct ct_dump_frame *ct_json_lines_next(struct ct_json_lines *lines, char *problem, size_t bytes);
 
 #endif

@@ -53,7 +53,7 @@ static void load(struct ct_replay *replay)
     replay->told = false;
     replay->loaded = ct_dump_next(&replay->file);
     if (replay->loaded && !check_frame(replay)) {
-        ct_dump_doubt(&replay->file, "is damaged");
+        ct_dump_doubt(&replay->file);
         replay->loaded = false;
     }
     replay->finished = !replay->loaded;
@@ -257,8 +257,8 @@ static const char *problem_of(const struct ct_source *source)
 
 const struct ct_file_source ct_replay_files = {
     .name = "replay",
-    .help = "  --replay FILE     store FILE and the files after it, recordings or JSON lines, in a new\n"
-            "                    database, as if it happened, and exit\n",
+    .help = "  --replay FILE     store FILE and the files after it (recordings, JSON lines or Chrome\n"
+            "                    traces) in a new database, and exit\n",
     .open = open_replay,
     .origin = origin_of,
     .is_same = is_same,

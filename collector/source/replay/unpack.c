@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,40 +30,66 @@ static bool write_all(int fd, const char *from, size_t bytes)
     return true;
 }
 
-/* Returns NULL, or why the copy is incomplete. */
-static const char *copy(gzFile from, int to)
+static int fail(char *why, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int fail(char *why, size_t bytes, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, bytes, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+static int fail_temporary(char *why, size_t bytes)
+{
+    return fail(why, bytes, "cannot be decompressed: cannot write a temporary file in '%.200s': %s",
+                ct_nameless_folder(), strerror(errno));
+}
+
+/* Returns 0, or -1 with the rest of a sentence in `why`. */
+static int copy(gzFile from, int to, char *why, size_t bytes)
 {
     char *piece = malloc(PIECE_BYTES);
-    const char *why = piece ? NULL : "cannot be unpacked: out of memory";
-    for (int n = 1; !why && n > 0;) {
+    int error = piece ? 0 : fail(why, bytes, "cannot be decompressed: out of memory");
+    long long copied = 0;
+    for (int n = 1; !error && n > 0; copied += n > 0 ? n : 0) {
         n = gzread(from, piece, PIECE_BYTES);
         if (n > 0 && !write_all(to, piece, (size_t)n))
-            why = "cannot be unpacked: the file system of $TMPDIR, or of /var/tmp, is full";
+            error = fail_temporary(why, bytes);
         else if (n < 0)
-            why = "is damaged or cut short, so that gzip cannot unpack it";
+            error = -1;
     }
     free(piece);
     /* For some truncated files, only this fails. */
-    if (gzclose(from) != Z_OK && !why)
-        why = "is damaged or cut short, so that gzip cannot unpack it";
-    return why;
+    if (gzclose(from) != Z_OK)
+        error = -1;
+    return error && !why[0]
+               ? fail(why, bytes, "is damaged or truncated: its decompression stops after %lld bytes", copied)
+               : error;
+}
+
+const char *ct_nameless_folder(void)
+{
+    const char *folder = getenv("TMPDIR");
+    return folder && *folder ? folder : "/var/tmp";
 }
 
 int ct_nameless_file(void)
 {
-    const char *folder = getenv("TMPDIR");
-    return open(folder && *folder ? folder : "/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    return open(ct_nameless_folder(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 }
 
-int ct_unpack(int fd, const char **why)
+int ct_unpack(int fd, char *why, size_t bytes)
 {
+    why[0] = '\0';
     const int to = ct_nameless_file();
-    const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    gzFile from = to >= 0 && own >= 0 && lseek(own, 0, SEEK_SET) == 0 ? gzdopen(own, "rb") : NULL;
-    *why = from ? copy(from, to) : "cannot be unpacked: no file can be made in $TMPDIR, or /var/tmp";
+    const int own = to >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
+    gzFile from = own >= 0 && lseek(own, 0, SEEK_SET) == 0 ? gzdopen(own, "rb") : NULL;
+    const int error = from ? copy(from, to, why, bytes) : fail_temporary(why, bytes);
     if (!from && own >= 0)
         close(own);
-    if (!*why)
+    if (!error)
         return to;
     if (to >= 0)
         close(to);

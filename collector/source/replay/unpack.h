@@ -3,13 +3,16 @@
 #define CT_UNPACK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Returns whether the file begins like a gzip file. */
 bool ct_is_packed(int fd);
-/* Makes an empty file without a name, in $TMPDIR or /var/tmp. Returns -1 on failure. */
+/* Returns the folder of files without a name: $TMPDIR or /var/tmp. */
+const char *ct_nameless_folder(void);
+/* Makes an empty file without a name. Returns -1, with errno set, on failure. */
 int ct_nameless_file(void);
-/* Returns a descriptor of the unpacked contents, in $TMPDIR or /var/tmp, or -1 with the rest of a sentence in
- * *why. `fd` stays the caller's. */
-int ct_unpack(int fd, const char **why);
+/* Returns a descriptor of the unpacked contents, a file without a name, or -1 with the rest of a sentence in
+ * `why`. `fd` stays the caller's. */
+int ct_unpack(int fd, char *why, size_t bytes);
 
 #endif
