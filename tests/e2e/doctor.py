@@ -79,7 +79,7 @@ with Session() as s:  # the machine, without a daemon
     says(lines, "note", "daemon", f"cudatraced --session {s.name} --db FILE")
     says(lines, "ok", "database", "does not exist yet")
     says(lines, "ok" if free_shm() > 256 else "note", "/dev/shm", "rings of up to 512 MiB")
-    says(lines, "note", "functions", "exports 1 that the hook does not know (cuSimcudaRegisters)")  # a test's own
+    says(lines, "note", "functions", "does not know 1 of the driver's functions (cuSimcudaRegisters)")  # a test's own
     says(doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir}, cwd=s.dir), "note", "driver", "the loader finds none")
     says(doctor(s, status=1, env={"CUDATRACE_HOOK": "/nowhere"}, cwd=s.dir), "miss", "hook", "set CUDATRACE_HOOK")
 
@@ -87,11 +87,11 @@ with Session() as s:  # the machine, without a daemon
     source = "int cuInit(unsigned f) { return f; } int cuBrandNew_v9(void) { return 0; } int cublasX(void) { return 0; }\n"
     compiled(s, "newer/libcuda.so.1", source, "-shared", "-fPIC")
     lines = doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir / "newer"}, cwd=s.dir)
-    says(lines, "note", "functions", "exports 1 that the hook does not know (cuBrandNew_v9)")
+    says(lines, "note", "functions", "does not know 1 of the driver's functions (cuBrandNew_v9)")
     says(lines, "ok", "driver", "does not report its version")
     many = "".join(f"int cuMany{i}(void) {{ return 0; }}\n" for i in range(129))
     compiled(s, "many/libcuda.so.1", many, "-shared", "-fPIC")
-    says(doctor(s, status=1, env={"LD_LIBRARY_PATH": s.dir / "many"}, cwd=s.dir), "miss", "functions", "exports 129")
+    says(doctor(s, status=1, env={"LD_LIBRARY_PATH": s.dir / "many"}, cwd=s.dir), "miss", "functions", "does not know 129 of")
     broken = "#include <stdlib.h>\n__attribute__((constructor)) static void fall(void) { abort(); }\n"
     compiled(s, "broken/libcuda.so.1", broken, "-shared", "-fPIC")
     says(doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir / "broken"}, cwd=s.dir), "note", "driver", "signal 6")
@@ -192,12 +192,12 @@ with Session() as s:  # files of commands; doctor does not run them
     script.chmod(0o755)
     os.symlink(alone, s.dir / "reader")
     lines = doctor(s, "--dry-run", "--", "script", status=1, cwd=s.dir, env={"PATH": f"{s.dir}:{os.environ['PATH']}"})
-    says(lines, "ok", "script", "is read by " + str(s.dir / "reader"))
+    says(lines, "ok", "script", "is run by " + str(s.dir / "reader"))
     says(lines, "miss", "program", "reader is statically linked")
     script.write_text(f"touch {ran}\n")
-    says(doctor(s, "--dry-run", "--", script, status=0, cwd=s.dir), "ok", "script", "is read by /bin/sh")
+    says(doctor(s, "--dry-run", "--", script, status=0, cwd=s.dir), "ok", "script", "is run by /bin/sh")
     says(doctor(s, "--dry-run", CALLS, "--calls", 5, status=0, cwd=s.dir), "ok", "way in", "linked with libcuda.so.1")
-    says(doctor(s, "--dry-run", "--", "touch", ran, status=0, cwd=s.dir), "ok", "way in", "loads CUDA when it runs")
+    says(doctor(s, "--dry-run", "--", "touch", ran, status=0, cwd=s.dir), "ok", "way in", "loads CUDA while it runs")
     check(not ran.exists(), "the command ran")
     if can("several users", "set-user-ID programs"):
         other = compiled(s, "other", "int main(void) { return 0; }\n")
@@ -206,7 +206,7 @@ with Session() as s:  # files of commands; doctor does not run them
         says(doctor(s, "--dry-run", "--", other, status=1, cwd=s.dir), "miss", "program", "is set-user-ID")
         os.chown(other, 0, 0)
         other.chmod(0o4755)  # gives root no right that it does not have
-        says(doctor(s, "--dry-run", "--", other, status=0, cwd=s.dir), "ok", "program", "takes LD_PRELOAD")
+        says(doctor(s, "--dry-run", "--", other, status=0, cwd=s.dir), "ok", "program", "accepts LD_PRELOAD")
 
 # Commands that doctor starts.
 with Session() as s:
@@ -218,17 +218,17 @@ with Session() as s:
     says(lines, "ok", "started", "started the command, and terminated it after its first recorded call")
     says(lines, "ok", "recording", f"{CALLS}: its calls reach the daemon")
     lines = started("sh", "-c", f"touch {s.dir / 'ran'}; exit 3", status=0)
-    says(lines, "note", "started", "ended with status 3")
-    says(lines, "note", "driver", "none of its processes has loaded libcuda.so.1")
+    says(lines, "note", "started", "exited with status 3")
+    says(lines, "note", "driver", "no process of the command has loaded libcuda.so.1")
     check((s.dir / "ran").exists(), "the command did not run")
     says(started("sleep", "1000", status=0, wait="1s"), "note", "started", "terminated it after 1 s without a recorded call")
-    says(started("env", "-u", "LD_PRELOAD", CALLS, status=1), "miss", "hook", f"{CALLS} loads the driver and not the hook: it was started "
+    says(started("env", "-u", "LD_PRELOAD", CALLS, status=1), "miss", "hook", f"{CALLS} loads the driver but not the hook: it was started "
          "without LD_PRELOAD")
     silent = (sys.executable, "-c", "import ctypes; ctypes.CDLL('libcuda.so.1')")  # doctor checks it when it ends
-    says(started(*silent, status=1), "miss", "recording", "loads driver and hook, and records nothing")
+    says(started(*silent, status=1), "miss", "recording", "loads the driver and the hook, but records nothing")
     if can("mount namespaces", "a command with a /dev/shm of its own"):
         private = (*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$0" "$@"', CALLS, "--calls", 5)
-        says(started(*private, status=1), "miss", "container", f"{CALLS} loads driver and hook, and has its own /dev/shm")
+        says(started(*private, status=1), "miss", "container", f"{CALLS} loads the driver and the hook, and has its own /dev/shm")
     # Ctrl-C ends the command, too, and leaves no files.
     with fifo(s.dir, "began") as began:
         asked = subprocess.Popen([CUDATRACE, "doctor", "--", "sh", "-c", f"echo $$ >{began}; exec sleep 1000"], cwd=s.dir,
@@ -252,9 +252,9 @@ with Session() as s, Session() as second:  # processes
         says(lines, "miss", "recording", f"no daemon serves session {s.name}")
         s.start_daemon()
         lines = doctor(s, program.pid, status=0)
-        says(lines, "note", "recording", "no CUDA call since")
+        says(lines, "note", "recording", "no CUDA calls since")
         says(lines, "ok", "daemon", f"process {s.daemon.pid} serves it")
-    for via, words in (("procaddress", "it asks cuGetProcAddress_v2"), ("linked", "linked: " + str(CALLS))):
+    for via, words in (("procaddress", "it looks up functions by cuGetProcAddress_v2"), ("linked", "linked: " + str(CALLS))):
         with held(s, "--via", via, "--threads", 3) as program:
             # The session is the process's own.
             for lines in (doctor(s, program.pid, status=0, session=None, env={"CUDATRACE_SESSION": second.name}),
@@ -277,7 +277,7 @@ with Session() as s, Session() as second:  # processes
                 says(doctor(s, program.pid, status=0), "ok", "ways", words)
     # Two and three drivers, each a file of its own. The hook supports two.
     copies = [shutil.copy(SIMCUDA / "libcuda.so.1", s.dir / f"libcuda.so.{number}") for number in (1, 2, 3)]
-    for count, verdict, words in ((2, "note", "without their details"), (3, "miss", "only the first 2 to be loaded are traced")):
+    for count, verdict, words in ((2, "note", "without their details"), (3, "miss", "only the first 2 that were loaded are traced")):
         program = s.start(sys.executable, "-c", DRIVERS, *copies[:count], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         equal(program.stdout.readline(), "called\n", "the program with several drivers")
         lines = doctor(s, program.pid, status=int(verdict == "miss"))
@@ -306,7 +306,7 @@ with Session() as s, Session() as second:  # processes
     first = compiled(s, "libfirst.so", "#define _GNU_SOURCE\n#include <dlfcn.h>\nvoid *dlsym(void *h, const char *n)\n"
                      '{ return ((void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"))(h, n); }\n', "-shared", "-fPIC")
     with held(s, hook=False, env={"LD_PRELOAD": f"{first}:{HOOK}"}) as program:
-        says(doctor(s, program.pid, status=1), "miss", "LD_PRELOAD", f"{first} comes before the hook and answers dlsym")
+        says(doctor(s, program.pid, status=1), "miss", "LD_PRELOAD", f"{first} comes before the hook and implements dlsym")
     with held(s, hook=False, env={"LD_PRELOAD": f"{HOOK}:{first}"}) as program:
         doctor(s, program.pid, status=0)
 

@@ -36,8 +36,8 @@ with Session() as s:
     calls = (WORKLOADS / "calls", "--calls", 100)
     said = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--calls", "!*", "--", *calls, preload=False).stderr
     skipped = s.value("SELECT sum(skipped) FROM totals")
-    check(f"run: no call was recorded: {skipped} were excluded by --layers, --calls, --sample" in said, said)
-    check("no CUDA driver call was traced" in s.trace("true").stderr, "what is said of a command that makes none")
+    check(f"run: no calls were recorded: {skipped} were excluded by --layers, --calls, --sample" in said, said)
+    check("no CUDA driver calls were traced" in s.trace("true").stderr, "what is said of a command that makes none")
 
     # A signal to `run` is passed to the command.
     held = subprocess.Popen([str(CUDATRACE), "run", "--session", s.name, "--db", str(s.db), "--", "sh", "-c",

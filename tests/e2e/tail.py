@@ -192,7 +192,7 @@ with Session() as s:
     check(all(re.search(r"^\S+ \d+/\d+ ", line) for line in lines), "threads", lines)
 
     # Wrong usage.
-    for options, status, said in ((("--last", 3, "--from", 1), 2, "contradict each other"), (("-f", "xml"), 2, "expected text or json"),
+    for options, status, said in ((("--last", 3, "--from", 1), 2, "cannot be combined"), (("-f", "xml"), 2, "expected text or json"),
                                   (("--color", "sometimes"), 2, "expected auto, always or never"), (("--min", "long"), 2, "invalid value 'long' for --min: expected a duration"),
                                   (("-n",), 2, "option '-n' requires a value"), (("-x",), 2, "unknown option -x"), (("more",), 2, "unknown argument"),
                                   ((), 1, "no daemon writes")):

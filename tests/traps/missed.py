@@ -30,7 +30,7 @@ def says_nothing_was_traced(s, *command, status=0, before=""):
     s.stop_daemon() if s.daemon else None
     said = s.trace(*command, status=status)
     lines = said.stderr.splitlines()
-    check(lines and lines[-1].startswith("cudatrace: run: no CUDA driver call was traced"), "run said", said.stderr)
+    check(lines and lines[-1].startswith("cudatrace: run: no CUDA driver calls were traced"), "run said", said.stderr)
     if before:
         equal(len(lines), 2, f"lines in {lines}")
         check(before in lines[0], "run warned", lines)

@@ -22,5 +22,5 @@ with Session() as s:
     done = s.trace(program, "plain", driver, env={"SIMCUDA_COUNTS": ""})
     equal(done.stdout, said, "its output")
     lines = [line for line in done.stderr.splitlines() if line.startswith("cudatrace:")]
-    check("is set-user-ID" in lines[0] and "no CUDA driver call was traced" in lines[1], done.stderr)
+    check("is set-user-ID" in lines[0] and "no CUDA driver calls were traced" in lines[1], done.stderr)
     equal(recorded(s), {}, "the trace")

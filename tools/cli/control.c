@@ -117,10 +117,10 @@ static int set(int argc, char **argv)
     const struct ct_usage usage = {
         .options = options,
         .about =
-            "Selects the calls that a running session records. New processes use it at once, running\n"
-            "ones within a second, at their next call. Options not given keep their last value;\n"
-            "initially everything is recorded. Calls that are not selected are only counted, with their\n"
-            "time and bytes (skipped in the view totals).\n",
+            "Selects the calls that a running session records. New processes use the selection at once,\n"
+            "running processes within a second, at their next call. An option that is not given keeps its\n"
+            "last value; initially, all calls are recorded. Calls that are not selected are only counted,\n"
+            "with their time and bytes (skipped in the view totals).\n",
         .more = "  cudatrace set --calls '!cuCtxGet*,!cuDevicePrimaryCtxGetState'\n"
                 "  cudatrace set --layers all --calls '*' --sample 1\n",
     };
@@ -142,23 +142,24 @@ static int set(int argc, char **argv)
 static int print_status(int argc, char **argv)
 {
     static const char about[] =
-        "Prints the state of the session's daemon, a word and its value on each line:\n"
+        "Prints the state of the session's daemon, a name and its value on each line:\n"
         "\n"
-        "  session, database, file    its name, its trace, the file of it that is being written\n"
+        "  session, database, file    the session's name, the trace, and the file of the trace that is\n"
+        "                             being written\n"
         "  log                        the size of the write-ahead log\n"
-        "  daemon                     its process ID\n"
-        "  processes, probed, threads those that it follows; the processes that a probe records\n"
-        "  stored, late, expired      calls stored since it started; those that were stored late;\n"
-        "                             those that were deleted again\n"
-        "  refused, detached          files that look like segments and are not; processes whose\n"
-        "                             data was invalid\n"
-        "  batches, clock             batches stored; the clock that calls are timed with\n"
+        "  daemon                     the daemon's process ID\n"
+        "  processes, probed, threads the traced processes, those that a probe records, and the threads\n"
+        "  stored, late, expired      the calls stored since the daemon started, those stored late, and\n"
+        "                             those deleted again\n"
+        "  refused, detached          files that are named like segments but are not, and processes no\n"
+        "                             longer traced because their data was invalid\n"
+        "  batches, clock             the batches stored, and the clock for the times of calls\n"
         "  layers, calls, sample      the selection (see set)\n"
         "  storing                    a page at a time, or one by one, and why\n"
         "  checkpoints                ok, or why the log cannot be copied into the database\n"
         "  waiting                    calls in shared memory while the database cannot be written\n"
-        "  stays                      until it is stopped, or while a run or attach uses it\n"
-        "  since, state               the state (ok, or the problem), and since when\n"
+        "  stays                      until the daemon is stopped, or while a run or attach uses it\n"
+        "  since, state               when the present state began, and the state: ok, or the problem\n"
         "\n"
         "The system daemon shows users other than root only session, daemon and state.\n";
     struct ct_where where = { 0 };

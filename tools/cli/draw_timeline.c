@@ -340,7 +340,8 @@ static void print_legend(const struct timeline *timeline, bool colours)
                letters[i].category);
         at += length;
     }
-    puts("\n. no call; a small letter: calls took less than half of that time");
+    puts("\n"
+         ". no calls; a small letter: calls took less than half of that time");
 }
 
 static void print_row(struct timeline *timeline, const struct row *row, bool colours)
@@ -437,7 +438,7 @@ static int timeline(int argc, char **argv)
     const struct ct_option options[] = {
         CT_OPTIONS_OF_TRACE(&where),
         CT_OPTION_PID(&timeline.scope.pid),
-        CT_OPTIONS_OF_WINDOW(&timeline.scope, "from T on, and"),
+        CT_OPTIONS_OF_WINDOW(&timeline.scope, "from T on"),
         { "around", "CALL", "around this call, by its call_id", &timeline.around },
         CT_OPTION_LAYERS(&timeline.scope.only,
                          "only these layers: driver, runtime, ioctl, nvtx, or all (default: driver)"),

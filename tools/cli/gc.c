@@ -130,7 +130,8 @@ static struct verdict judge_header(const struct gc *gc, const struct ct_session_
         pread(fd, &segment, sizeof(segment), 0) != (ssize_t)sizeof(segment) || segment.magic == 0)
         return judge_incomplete(file, &segment, fd, status);
     if (segment.magic != CT_SEGMENT_MAGIC || segment.version != CT_PROTO_VERSION)
-        return KEEP("belongs to another version, which knows whether it is in use");
+        return KEEP(
+            "belongs to another version of cudatrace: only that version can find out whether it is in use");
     if (segment.ready != 1)
         return judge_incomplete(file, &segment, fd, status);
     const bool ours = segment.pid_namespace == 0 || segment.pid_namespace == ct_proc_namespace();
@@ -142,7 +143,7 @@ static struct verdict judge_header(const struct gc *gc, const struct ct_session_
         return KEEP("process %d%s may run", segment.pid, where);
     char whose[96];
     snprintf(whose, sizeof(whose), "process %d%s %s", segment.pid, where,
-             life == LET_GO ? "continues and no longer uses it" : "is gone");
+             life == LET_GO ? "still runs, but no longer uses it" : "is gone");
     if (!ct_segment_valid(&segment))
         return REMOVE("damaged, and %s", whose);
     const uint64_t unstored = unstored_bytes(fd, &segment);

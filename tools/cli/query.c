@@ -40,11 +40,12 @@ static int sql(int argc, char **argv)
     const struct ct_usage usage = {
         .options = options,
         .arguments = "'QUERY'",
-        .about = "Runs a query on the trace, even while it is being written. QUERY `-` is read from\n"
-                 "standard input. A query cannot change the trace.\n"
-                 "\n" CT_VIEWS_LISTED ";\n"
-                 "the table meta. `sqlite3 FILE .schema` shows them with comments, and docs/sql.md has\n"
-                 "example queries. Times are CLOCK_MONOTONIC nanoseconds.\n",
+        .about =
+            "Runs a query on the trace, even while the trace is being written. If QUERY is `-`, the query\n"
+            "is read from standard input. A query cannot change the trace.\n"
+            "\n" CT_VIEWS_LISTED ".\n"
+            "The table: meta. `sqlite3 FILE .schema` shows all of these with comments, and docs/sql.md\n"
+            "contains example queries. Times are CLOCK_MONOTONIC nanoseconds.\n",
     };
     int status = ct_where_parse(argc, argv, &usage, &where, &first);
     if (status != CT_GO_ON)

@@ -27,7 +27,8 @@ struct ct_where {
     }
 #define CT_OPTION_SHM_DIR(where_)                                                                            \
     {                                                                                                        \
-        "shm-dir", "DIR", "the directory of its shared memory (default: $CUDATRACE_SHM_DIR, or /dev/shm)",   \
+        "shm-dir", "DIR",                                                                                    \
+            "the directory of the session's shared memory (default: $CUDATRACE_SHM_DIR, or\n/dev/shm)",      \
             &(where_)->shm_dir_option, ct_take_name, "expected a directory"                                  \
     }
 /* The options of a command that reads a trace. */

@@ -22,8 +22,8 @@ bool ct_scope_is_all(const struct ct_scope *scope);
     { .name = "from", .value = "T", .help = help_, .to = &(scope_)->from },                                  \
     {                                                                                                        \
         .name = "to", .value = "T", .to = &(scope_)->to,                                                     \
-        .help = "up to T: seconds since the trace began (12.5, 350ms), before its end\n"                     \
-                "(-10s), of the day (14:03:02), or as in the database (@NANOSECONDS)"                        \
+        .help = "up to T. Times are seconds since the trace began (12.5, 350ms) or before its end\n"         \
+                "(-10s), times of day (14:03:02), or @NANOSECONDS as in the database"                        \
     }
 /* Converts --from and --to into times. Returns CT_GO_ON, or the exit status after reporting an error. */
 int ct_scope_settle(struct ct_scope *scope, const char *command, const struct ct_extent *extent);

@@ -86,8 +86,8 @@ static int doctor(int argc, char **argv)
         .arguments = "[PID | [--] COMMAND [ARGUMENT…]]",
         .about =
             "Reports what prevents calls from being traced: on this machine, in a running process, or\n"
-            "in a command. COMMAND is started with its input and output on /dev/null. Once a call of it\n"
-            "is recorded, it is terminated with all processes that it started. Nothing else is changed.\n"
+            "in a command. COMMAND is started with its input and output on /dev/null. Once a call is\n"
+            "recorded, COMMAND and all processes that it started are terminated. Nothing else is changed.\n"
             "Each line begins with\n"
             "\n"
             "  ok    no problem\n"
@@ -121,5 +121,5 @@ static int doctor(int argc, char **argv)
 }
 
 const struct ct_subcommand ct_subcommand_doctor = {
-    "doctor", "show what would not be traced here, in a process or by a command, and why", doctor
+    "doctor", "report what would not be traced here, in a process or by a command, and why", doctor
 };

@@ -39,11 +39,13 @@ static void say_needed(struct ct_doctor *doctor, const char *file)
     if (driver)
         ct_doctor_say(doctor, doctor->driver_path[0] ? CT_VERDICT_OK : CT_VERDICT_NOTE, "way in",
                       "linked with libcuda.so.1%s",
-                      doctor->driver_path[0] ? "" : ", which the loader does not find: it cannot start");
+                      doctor->driver_path[0] ? ""
+                                             : ", which the loader does not find: the program cannot start");
     else
         FINE("way in", "%s",
-             runtime ? "the runtime loads the driver and asks it for its functions"
-                     : "loads CUDA when it runs, if at all: dlsym and cuGetProcAddress are seen");
+             runtime
+                 ? "the runtime loads the driver and looks up its functions"
+                 : "loads CUDA while it runs, if at all: look-ups by dlsym and cuGetProcAddress are traced");
     ct_elf_close(&elf);
 }
 
@@ -55,7 +57,7 @@ void ct_doctor_command(struct ct_doctor *doctor, char **argv, char *file)
     const bool script = ct_program_follow(file);
     const enum ct_program program = ct_program_judge(file);
     if (script)
-        FINE("script", "%s is read by %s", named, file);
+        FINE("script", "%s is run by %s", named, file);
     struct ct_elf elf;
     const int error = ct_elf_open(&elf, file);
     ct_elf_close(&elf);
@@ -63,14 +65,14 @@ void ct_doctor_command(struct ct_doctor *doctor, char **argv, char *file)
         MISS("program", "%s %s", file, ct_program_why(program));
     else if (error)
         NOTE("program", "%s cannot be read (%s), so it was not inspected", file,
-             error == -ENOEXEC ? "no ELF file" : strerror(-error));
+             error == -ENOEXEC ? "not an ELF file" : strerror(-error));
     else
-        FINE("program", "%s takes LD_PRELOAD, and passes it to what it starts", file);
+        FINE("program", "%s accepts LD_PRELOAD, and passes it to the programs that it starts", file);
     if (program == CT_PROGRAM_UNKNOWN && !error)
         say_needed(doctor, file);
     const char *preload = getenv("LD_PRELOAD");
     if (preload && *preload && !strstr(preload, "libcudatrace.so"))
-        FINE("LD_PRELOAD", "%s: run puts the hook before it", preload);
+        FINE("LD_PRELOAD", "%s: run inserts the hook before this value", preload);
 }
 
 /* ---- what happens ---- */
@@ -116,28 +118,27 @@ static void say_finding(struct ct_doctor *doctor, const struct ct_probed *proces
         FINE("recording", "%s: its calls reach the daemon", program);
         break;
     case FINDING_NO_HOOK:
-        MISS("hook", "%s loads the driver and not the hook: %s", program,
-             process->is_asked ? "the loader did not load what LD_PRELOAD names"
-                               : "it was started without LD_PRELOAD, which something before it has cleared");
+        MISS("hook", "%s loads the driver but not the hook: %s", program,
+             process->is_asked ? "the loader did not load the hook from LD_PRELOAD"
+                               : "it was started without LD_PRELOAD, which an earlier program has removed");
         break;
     case FINDING_OWN_SHM:
         MISS("container",
-             "%s loads driver and hook, and has its own %s, so no daemon outside sees it: share %s (bwrap "
-             "--bind %s %s, docker run --ipc=host), or a directory for --shm-dir",
+             "%s loads the driver and the hook, and has its own %s, so no daemon outside finds it: share %s "
+             "(bwrap --bind %s %s, docker run --ipc=host), or a directory for --shm-dir",
              program, shm_dir, shm_dir, shm_dir, shm_dir);
         break;
     case FINDING_FILTERED:
         MISS("system calls",
-             "%s loads driver and hook, has a system call filter (seccomp), and records nothing: the filter "
-             "must allow what the hook needs (SECURITY.md)",
+             "%s loads the driver and the hook, but records nothing, because of its system call filter "
+             "(seccomp): the filter must allow the system calls of the hook (SECURITY.md)",
              program);
         break;
     case FINDING_SILENT:
-        MISS(
-            "recording",
-            "%s loads driver and hook, and records nothing: it makes no call, or reaches the driver in a way "
-            "that the hook does not see",
-            program);
+        MISS("recording",
+             "%s loads the driver and the hook, but records nothing: it makes no calls, or calls the driver "
+             "in a way that the hook cannot intercept",
+             program);
         break;
     }
 }
@@ -153,11 +154,11 @@ static void say_end(struct ct_doctor *doctor, const struct ct_probe *probe, uint
              "more time",
              (unsigned long long)(patience_ns / 1000000000));
     else if (WIFSIGNALED(status))
-        NOTE("started", "started the command; it died of signal %d (%s)", WTERMSIG(status),
+        NOTE("started", "started the command; signal %d (%s) killed it", WTERMSIG(status),
              strsignal(WTERMSIG(status)));
     else
         ct_doctor_say(doctor, WEXITSTATUS(status) ? CT_VERDICT_NOTE : CT_VERDICT_OK, "started",
-                      "started the command; it ended with status %d", WEXITSTATUS(status));
+                      "started the command; it exited with status %d", WEXITSTATUS(status));
 }
 
 /* Reports each finding once per program. */
@@ -176,11 +177,14 @@ static void say_processes(struct ct_doctor *doctor, const struct ct_probe *probe
             say_finding(doctor, process, finding);
     }
     if (probe->watch_error)
-        NOTE("watching", "its processes cannot be watched (ptrace: %s), so less is known about them",
+        NOTE("watching",
+             "the processes of the command cannot be watched (ptrace: %s), so some problems may not be "
+             "reported",
              strerror(probe->watch_error));
     else if (!has_driver)
-        NOTE("driver",
-             "none of its processes has loaded libcuda.so.1: it makes no CUDA call, or makes it later");
+        NOTE(
+            "driver",
+            "no process of the command has loaded libcuda.so.1: it makes no CUDA calls, or makes them later");
 }
 
 static void say_probe(struct ct_doctor *doctor, const struct ct_probe *probe, const char *database,

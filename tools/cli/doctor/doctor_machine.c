@@ -109,13 +109,13 @@ static void check_hook(struct ct_doctor *doctor)
 void ct_doctor_runtime(struct ct_doctor *doctor, const char *file, const char *version)
 {
     if (doctor->runtime_functions.count == 0)
-        FINE("runtime", "%s (%s): its calls are seen as the driver calls they make", file, version);
+        FINE("runtime", "%s (%s): of its calls, only the driver calls inside them are traced", file, version);
     else if (ct_elf_names_have(&doctor->runtime_versions, version))
         FINE("runtime", "%s (%s): its calls are traced, too", file, version);
     else
         MISS("runtime",
-             "%s (%s): the hook does not know this version, so its calls are seen only as the driver calls "
-             "they make: update cudatrace",
+             "%s (%s): the hook does not know this version, so of its calls, only the driver calls inside "
+             "them are traced: update cudatrace",
              file, version);
 }
 
@@ -184,13 +184,13 @@ static void load_driver(struct driver_answer *answer)
     if (shared->is_whole)
         *answer = *shared;
     else if (WIFEXITED(status))
-        snprintf(answer->error, sizeof(answer->error), "loading it ends the program with status %d",
+        snprintf(answer->error, sizeof(answer->error), "loading it makes the program exit with status %d",
                  WEXITSTATUS(status));
     else if (WTERMSIG(status) != SIGALRM)
-        snprintf(answer->error, sizeof(answer->error), "loading it ends in signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
+        snprintf(answer->error, sizeof(answer->error), "loading it kills the program with signal %d (%s)",
+                 WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
-        snprintf(answer->error, sizeof(answer->error), "loading it does not end");
+        snprintf(answer->error, sizeof(answer->error), "loading it does not return");
     munmap(shared, sizeof(*shared));
 }
 
@@ -211,8 +211,8 @@ void ct_doctor_compare(struct ct_doctor *doctor, const struct ct_elf_names *driv
     const bool many = count > doctor->hook.spare_stubs;
     ct_doctor_say(
         doctor, many ? CT_VERDICT_MISS : CT_VERDICT_NOTE, "functions",
-        "the driver exports %zu that the hook does not know (%s): traced when looked up by dlsym or "
-        "cuGetProcAddress, as libcudart does, %u in a process at most, and not when linked: update cudatrace",
+        "the hook does not know %zu of the driver's functions (%s): they are traced if looked up by dlsym or "
+        "cuGetProcAddress, as libcudart does (at most %u in a process), but not if linked: update cudatrace",
         count, names, doctor->hook.spare_stubs);
 }
 
@@ -227,8 +227,8 @@ static void check_driver(struct ct_doctor *doctor, bool *simulated)
         doctor->driver_path[0] = '\0';
         NOTE("driver", "the loader finds none from here (%s)%s",
              answer.error[0] ? answer.error : "it has no path",
-             doctor->patient ? "; for what the process has loaded see below"
-                             : ": no program can call CUDA. The source has a simulated one: "
+             doctor->patient ? "; the libraries of the process are listed below"
+                             : ": no program can call CUDA. The source tree contains a simulated driver: "
                                "LD_LIBRARY_PATH=build/tests/simcuda");
         return;
     }
@@ -296,12 +296,12 @@ static void check_kernel(struct ct_doctor *doctor)
         munmap(page, 4096);
     if (pidfd < 0)
         MISS("kernel",
-             "%s: pidfd_open is refused (%s), so the daemon cannot follow processes: it requires Linux 5.3, "
-             "and a container that allows the call",
+             "%s: pidfd_open is refused (%s), so the daemon cannot follow processes: the call requires Linux "
+             "5.3, and a container that allows it",
              system.release, strerror(refused));
     else if (!wipes)
         NOTE("kernel",
-             "%s: has no MADV_WIPEONFORK (Linux 4.14): children made by a bare clone() may damage their "
+             "%s: MADV_WIPEONFORK (Linux 4.14) is missing: children made by a bare clone() may damage their "
              "parent's records",
              system.release);
     else

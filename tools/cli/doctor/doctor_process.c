@@ -226,8 +226,8 @@ void ct_patient_destroy(struct ct_patient *patient)
 static void say_how_to_load(struct ct_doctor *doctor, const struct ct_patient *patient, const char *why)
 {
     MISS("hook",
-         "not loaded: %s. `cudatrace attach %d` loads it now; the next time start the program with "
-         "`cudatrace run`, or with LD_PRELOAD=%s",
+         "not loaded: %s. `cudatrace attach %d` loads it now; next time, start the program with `cudatrace "
+         "run`, or with LD_PRELOAD=%s",
          why, (int)patient->pid, doctor->hook_path[0] ? doctor->hook_path : "libcudatrace.so");
 }
 
@@ -246,10 +246,10 @@ static void say_not_loaded(struct ct_doctor *doctor, const struct ct_patient *pa
              "not loaded: the process is set-user-ID or has capabilities, and therefore ignores LD_PRELOAD");
     else if (preload && strstr(preload, "libcudatrace.so")) {
         snprintf(why, sizeof(why),
-                 "LD_PRELOAD is '%.200s', and the loader did not find it, or could not load it", preload);
+                 "LD_PRELOAD is '%.200s', but the loader did not find it, or could not load it", preload);
         say_how_to_load(doctor, patient, why);
     } else {
-        say_how_to_load(doctor, patient, "it was started without");
+        say_how_to_load(doctor, patient, "it was started without the hook");
     }
 }
 
@@ -258,8 +258,8 @@ static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patien
 {
     const struct mapping *hook = find_mapping(patient, "libcudatrace.so");
     if (!hook && find_mapping(patient, "memfd:libcudatrace.so")) {
-        FINE("hook", "loaded by `cudatrace attach`: it records for the session given there (--session), or "
-                     "nothing since it was detached");
+        FINE("hook", "loaded by `cudatrace attach`: it records for the session of that command, or nothing "
+                     "if it was detached since");
         return true;
     }
     if (!hook && is_probed) {
@@ -280,14 +280,14 @@ static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patien
         ct_elf_note(&elf, CT_HOOK_NOTE_OWNER, CT_HOOK_NOTE_TYPE, &note, sizeof(note));
     ct_elf_close(&elf);
     if (hook->deleted)
-        NOTE("hook", "%s is loaded, and was replaced on disk since: restart the process to use the new build",
+        NOTE("hook", "%s is loaded, but was replaced on disk since: restart the process to use the new build",
              hook->path);
     else if (note.proto_version == 0)
-        NOTE("hook", "%s is loaded, and does not report its build", hook->path);
+        NOTE("hook", "%s is loaded, but does not report its build", hook->path);
     else if (note.proto_version != CT_PROTO_VERSION)
         MISS("hook",
-             "%s is loaded and is of another build (shared memory of version %u, not %d), which does not "
-             "find a daemon of this one: restart the process with %s",
+             "%s is loaded, but is of another build (shared memory of version %u, not %d), which does not "
+             "find a daemon of this build: restart the process with %s",
              hook->path, note.proto_version, CT_PROTO_VERSION, doctor->hook_path);
     else
         FINE("hook", "%s is loaded%s", hook->path, same ? "" : ", a copy of its own");
@@ -312,7 +312,7 @@ static void check_preloaded(struct ct_doctor *doctor, const struct ct_patient *p
             ct_elf_close(&elf);
         }
         if (names.count > 0)
-            MISS("LD_PRELOAD", "%s comes before the hook and answers %s itself: put the hook first",
+            MISS("LD_PRELOAD", "%s comes before the hook and implements %s itself: put the hook first",
                  mapping->path, names.name[0]);
         ct_elf_names_free(&names);
     }
@@ -358,11 +358,11 @@ static void check_other_drivers(struct ct_doctor *doctor, const struct ct_patien
         if (other == driver || !is_driver(other))
             continue;
         if (count > recorded)
-            MISS("drivers", "%s is loaded besides %s: only the first %u to be loaded are traced", other->path,
-                 driver->path, recorded);
+            MISS("drivers", "%s is loaded in addition to %s: only the first %u that were loaded are traced",
+                 other->path, driver->path, recorded);
         else
             NOTE("drivers",
-                 "%s is loaded besides %s: calls of the later one are traced without their details",
+                 "%s is loaded in addition to %s: calls to the later one are traced without their details",
                  other->path, driver->path);
     }
 }
@@ -402,12 +402,12 @@ static void say_way_in(struct ct_doctor *doctor, const struct ct_patient *patien
 {
     const char *linked = find_linked(patient);
     if (asks)
-        FINE("way in", "it asks %s for functions, as libcudart does%s%s", asks,
+        FINE("way in", "it looks up functions by %s, as libcudart does%s%s", asks,
              linked ? "; linked with the driver as well: " : "", linked ? linked : "");
     else if (linked)
         FINE("way in", "linked: %s needs libcuda.so.1", linked);
     else if (find_mapping(patient, "libcudart.so."))
-        FINE("way in", "by libcudart, which asks cuGetProcAddress for functions");
+        FINE("way in", "by libcudart, which looks up functions by cuGetProcAddress");
     else
         FINE("way in", "by dlopen and dlsym: nothing in it is linked with libcuda.so.1");
 }
@@ -424,7 +424,7 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
              own);
     else if (strcmp(own, doctor->session) != 0)
         MISS("session",
-             "it belongs to session %s and not to %s, and will not be in that session's trace: cudatrace "
+             "it belongs to session %s and not to %s, so it will not be in the latter's trace: cudatrace "
              "doctor --session %s %d",
              own, doctor->session, own, (int)patient->pid);
     if (!ct_session_valid(own) || strcmp(own, doctor->session) != 0)
@@ -434,7 +434,7 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
     const bool known =
         doctor->daemon_pid && !doctor->shm_is_its_own && ct_proc_stat(doctor->daemon_pid, &daemon) == 0;
     if (known && daemon.start_ticks > patient->start_ticks)
-        NOTE("before", "the daemon started %.1f s after the process: earlier calls are in no trace of it",
+        NOTE("before", "the daemon started %.1f s after the process: earlier calls are not in its trace",
              (double)(daemon.start_ticks - patient->start_ticks) / (double)sysconf(_SC_CLK_TCK));
     return true;
 }
@@ -444,7 +444,7 @@ static void check_namespaces(struct ct_doctor *doctor, const struct ct_patient *
 {
     if (doctor->shm_is_its_own)
         ct_doctor_say(doctor, doctor->daemon_pid ? CT_VERDICT_NOTE : CT_VERDICT_MISS, "container",
-                      "it has its own %s, so only a daemon in its container sees it: start one there, or "
+                      "it has its own %s, so only a daemon in its container finds it: start one there, or "
                       "share %s (docker run --ipc=host), or a directory for --shm-dir",
                       doctor->where.shm_dir, doctor->where.shm_dir);
     else if (patient->own_pid != patient->pid)

@@ -143,7 +143,7 @@ static void say_recording(struct ct_doctor *doctor, const struct ct_segment *seg
     else if (!doctor->daemon_pid)
         MISS("recording",
              "into shared memory that no daemon reads: calls are lost when the rings of %s are full; a "
-             "cudatraced for this session stores what is in them",
+             "cudatraced for this session stores the calls in them",
              ring);
     else
         FINE("recording", "functions so far: %u; threads with rings of up to %s: %u; times by %s",
@@ -179,7 +179,7 @@ static void say_selection(struct ct_doctor *doctor, const struct ct_segment *seg
              (unsigned long long)left_out,
              segment->selections ? "cudatrace set" : "--layers, --calls or --sample");
     if (doctor->daemon_pid && segment->selections != (doctor->selections & ~1U))
-        NOTE("selection", "it uses an earlier one than the session's, and follows at its next call");
+        NOTE("selection", "it uses an earlier selection than the session, until its next call");
 }
 
 /* Nothing was recorded. Reports whether that can change at the next call. */
@@ -188,8 +188,8 @@ static void say_dormant(struct ct_doctor *doctor, const struct ct_traced *traced
     if (!doctor->daemon_pid)
         MISS("recording", "nothing: no daemon serves session %s", traced->session);
     else if (traced->driver_loaded)
-        NOTE("recording",
-             "nothing yet: it has made no CUDA call since the daemon started, or none that the hook saw");
+        NOTE("recording", "nothing yet: it has made no CUDA calls since the daemon started, or none that the "
+                          "hook can intercept");
     else
         FINE("recording", "nothing yet: it has not loaded the driver");
 }

@@ -91,7 +91,7 @@ static int fail_writing(const struct export_options *options, const char *stage,
     if (!options->output || strcmp(options->output, "-") == 0)
         return ct_fail(EXIT_FAILURE, "%s: cannot write standard output: %s", options->command, why);
     return ct_fail(EXIT_FAILURE, "%s: cannot write '%s'%s%s: %s", options->command, options->output,
-                   stage ? ", which is made in " : "", stage ? stage : "", why);
+                   stage ? ", which is written in " : "", stage ? stage : "", why);
 }
 
 /* Gives the file its name if all of it was written, and removes it otherwise. */
@@ -146,8 +146,8 @@ static int run_export(struct export_options *options)
         status = EXIT_FAILURE;
     if (status == CT_GO_ON && options->format->is_whole && ct_series_files(to.connection) > 1)
         status = ct_fail(EXIT_FAILURE,
-                         "%s: the trace has several files, and --format %s exports only one: earlier files "
-                         "are plain already; select the newest with --db %s",
+                         "%s: the trace consists of several files, and --format %s exports only one: the "
+                         "earlier files are plain already; select the newest with --db %s",
                          options->command, options->format->name, series.path[0]);
     to.scope = options->scope;
     to.trace = series.path[0];
@@ -166,9 +166,10 @@ static int run_export(struct export_options *options)
 /* Formats "chrome|perfetto" and the help's paragraphs. */
 static void list_formats(char choices[128], char about[2048])
 {
-    size_t n = 0, m = (size_t)snprintf(about, 2048,
-                                       "Writes the calls of a trace in a format of other programs:\n"
-                                       "\n");
+    size_t n = 0, m = (size_t)snprintf(
+                      about, 2048,
+                      "Writes the calls of a trace in a format of other programs. The formats are:\n"
+                      "\n");
     for (int i = 0; i < FORMATS; i++) {
         n += (size_t)snprintf(choices + n, 128 - n, "%s%s", i ? "|" : "", formats[i]->name);
         m += (size_t)snprintf(about + m, 2048 - m, "  %-9s %s\n", formats[i]->name, formats[i]->about);
@@ -183,14 +184,14 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
     };
     list_formats(choices, about);
     const struct ct_option table[] = {
-        { "format", "F", "one of these (default: chrome)", &options.number, ct_take_choice,
+        { "format", "F", "one of these formats (default: chrome)", &options.number, ct_take_choice,
           .choices = choices },
         CT_OPTIONS_OF_TRACE(&options.where),
         { "output", "FILE",
           format ? "the file to write; - is standard output (default: trace.html)"
                  : "the file to write; - is standard output (default: -)",
           &options.output, ct_take_name, "expected a file name, or - for standard output" },
-        CT_OPTIONS_OF_WINDOW(&options.scope, "only calls that returned from T on, and"),
+        CT_OPTIONS_OF_WINDOW(&options.scope, "only calls that returned at T or later"),
         CT_OPTION_PID(&options.scope.pid),
         CT_OPTION_LAYERS(&options.scope.only,
                          "only these layers: driver, runtime, ioctl, nvtx, or all (default: all)"),

@@ -227,7 +227,7 @@ struct ct_output *ct_output_open(const char *path, bool by_name, const char **wh
     if (error == 0)
         return output;
     if (error == -ESTALE)
-        *why = "it was replaced meanwhile";
+        *why = "another program has replaced it";
     ct_output_discard(output);
     *why = *why ? *why : strerror(-error);
     return NULL;

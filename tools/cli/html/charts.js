@@ -12,7 +12,7 @@ const yAxisWidth = (box) => (box.clientWidth > 4 * LABEL ? LABEL : 80) - 2 * TIC
 // Explains why there is no chart. Returns true if so.
 function noChart(target) {
   if (typeof Dygraph !== "undefined") return false;
-  target.append(element("p", "No chart: this cudatrace was built without dygraphs (Debian's libjs-dygraphs, meson's option charts). The tables have sums and percentiles.", { className: "empty" }));
+  target.append(element("p", "No chart: this cudatrace was built without dygraphs (Debian's libjs-dygraphs, meson's option charts). The tables contain sums and percentiles.", { className: "empty" }));
   return true;
 }
 
@@ -89,7 +89,7 @@ function drawMemory(trace, timeline) {
     return;
   }
   if (noChart(target)) return;
-  target.append(element("p", "Of the time in the timeline: dragging over a part of it zooms both, a double click shows all again. A click on a process hides it.", { className: "hint" }));
+  target.append(element("p", "The chart shows the same time as the timeline. Drag over a part of it to zoom both. Double-click to show all again. Click a process to hide it.", { className: "hint" }));
   const hues = Object.values(COLOURS), pids = new Map(trace.processes.map((p) => [p.id, p.pid]));
   const box = chartBox(target, "device memory held by process over time");
   const say = makeLegend(target, shown.map(({ process }, i) => ({ name: `process ${pids.get(process)}`, colour: hues[i], toggle: (on) => chart.setVisibility(i, on) })));
@@ -175,7 +175,7 @@ function drawDurations(trace) {
   select.addEventListener("change", facts);
   facts();
   if (noChart(target) || names.length === 0) return;
-  const box = chartBox(target, "calls by how long they took"), at = element("output", null, { className: "series" });
+  const box = chartBox(target, "calls by duration"), at = element("output", null, { className: "series" });
   target.append(at);
   const rows = () => {
     const buckets = trace.durations[select.value], keys = Object.keys(buckets).map(Number);

@@ -115,7 +115,7 @@ static void print_sites(struct ct_export *to)
         fputc(',', to->to);
         ct_export_string(to, site->key.status == 0 ? ""
                              : site->status_name   ? site->status_name
-                                                   : "a code that is not known");
+                                                   : "an unknown code");
         fputc(']', to->to);
     }
     fputs("],\n\"names\":[\"\"", to->to);
@@ -438,13 +438,13 @@ static void finish(struct ct_export *to)
 
 static const struct ct_export_format page = {
     .name = "html",
-    .about = "The trace as one file for a browser, which asks no network: what bounds the run, a\n"
-             "timeline to zoom into, the device memory that is held, how long calls took, and the\n"
-             "tables of the report, to be sorted and filtered. --layers and --calls are about the\n"
-             "timeline alone.\n"
+    .about = "Writes the trace as one page for a browser. The page needs no network. It shows what bounds\n"
+             "the run, a timeline to zoom into, the device memory in use, the durations of calls, and the\n"
+             "tables of the report, which can be sorted and filtered. --layers and --calls affect only the\n"
+             "timeline.\n"
              "\n"
-             "Of more than a million calls in the timeline, short ones beside each other are drawn\n"
-             "as one; --from, --to and --pid show fewer in full.\n",
+             "If the timeline contains more than a million calls, adjacent short calls are drawn as one.\n"
+             "Select fewer calls with --from, --to or --pid to see each of them.\n",
     .state_bytes = sizeof(struct state),
     .begin = begin,
     .event = event,
@@ -458,5 +458,5 @@ static int html(int argc, char **argv)
 }
 
 const struct ct_subcommand ct_subcommand_html = {
-    "html", "the trace as one page for a browser: timeline, charts, tables", html
+    "html", "write the trace as one page for a browser: timeline, charts, tables", html
 };

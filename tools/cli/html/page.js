@@ -395,7 +395,7 @@ function drawTables(trace) {
     box.append(element("summary", `${title} (${problem ? "left out" : count(rows.length)})`));
     if (about) box.append(element("p", about, { className: "hint" }));
     if (problem || rows.length === 0) {
-      box.append(element("p", problem || "Nothing to tell.", { className: "empty" }));
+      box.append(element("p", problem || "No rows.", { className: "empty" }));
     } else {
       const { table, lines } = makeTable(rows), wide = element("div", null, { className: "wide" });
       wide.append(table);
@@ -444,7 +444,7 @@ function drawSummary(trace) {
     byId("tiles").append(tile);
   }
   byId("made").textContent = `Made by cudatrace ${trace.version}. ` + (trace.resolution_ns > 0
-    ? `Calls of less than ${time(trace.resolution_ns)} are drawn together in the timeline: --from, --to and --pid make it finer.` : "") +
+    ? `Adjacent calls of less than ${time(trace.resolution_ns)} are drawn as one in the timeline. Select fewer calls with --from, --to or --pid to see each of them.` : "") +
     (typeof Dygraph === "undefined" ? "" : ` Charts by dygraphs ${Dygraph.VERSION} (MIT).`);
 }
 

@@ -82,7 +82,8 @@ static int diff(int argc, char **argv)
     const struct ct_usage usage = { .options = options,
                                     .arguments = "A.db B.db [SECTION…]",
                                     .about = help,
-                                    .more = "Each section is a file of schema/diffs.\n" };
+                                    .more =
+                                        "Each section is an SQL file in schema/diffs of the source tree.\n" };
     const int status = ct_options_parse(argc, argv, &usage, &first);
     free(help);
     if (status != CT_GO_ON)

@@ -171,7 +171,7 @@ static int run(int argc, char **argv, struct report *report, char *about)
     const struct ct_option options[] = { CT_OPTIONS_OF_TRACE(&where),
                                          CT_OPTION_PID(&report->scope.pid),
                                          CT_OPTIONS_OF_WINDOW(&report->scope,
-                                                              "only calls that returned from T on, and"),
+                                                              "only calls that returned at T or later"),
                                          CT_OPTION_FORMAT(&report->format),
                                          { 0 } };
     const struct ct_usage usage = {
@@ -179,8 +179,9 @@ static int run(int argc, char **argv, struct report *report, char *about)
         .arguments = "[SECTION…]",
         .about = about,
         .more =
-            "Each section is a file of schema/reports that can be used alone: `sqlite3 FILE < SECTION.sql`\n"
-            "or `cudatrace sql -`. Its parameters :pid, :from_ns and :to_ns are NULL for all.\n",
+            "Each section is an SQL file in schema/reports of the source tree. To run one alone, use\n"
+            "`sqlite3 FILE < SECTION.sql` or `cudatrace sql -`. Its parameters :pid, :from_ns and :to_ns\n"
+            "may be NULL, which selects all calls.\n",
     };
     int first, status = ct_where_parse(argc, argv, &usage, &where, &first);
     if (status != CT_GO_ON)

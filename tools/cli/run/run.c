@@ -126,11 +126,11 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
     char skipped[128];
     if (nothing && ask_trace(database, sql, began_ns, skipped))
         ct_fail(0,
-                "run: no call was recorded: %s were excluded by --layers, --calls, --sample or `cudatrace "
+                "run: no calls were recorded: %s were excluded by --layers, --calls, --sample or `cudatrace "
                 "set` (skipped in the view totals)",
                 skipped);
     else if (nothing)
-        ct_fail(0, "run: no CUDA driver call was traced: `cudatrace doctor -- COMMAND` runs the command "
+        ct_fail(0, "run: no CUDA driver calls were traced: `cudatrace doctor -- COMMAND` runs the command "
                    "again and reports why");
     else if (isatty(STDERR_FILENO))
         ct_fail(0, "traced into %s",
@@ -332,23 +332,24 @@ static int run(int argc, char **argv)
         .arguments = "[--] COMMAND [ARGUMENT…]",
         .about =
             "Runs COMMAND and traces it and the processes that it starts, by preloading the hook. When\n"
-            "it returns, all of their calls are in the database. Each database has its own session: runs\n"
-            "into different databases are independent, and runs into the same one add to it. If no\n"
-            "daemon writes the database, one is started. It ends with the last `cudatrace run` that uses\n"
-            "it.\n"
+            "run returns, all of their calls are in the database. Each database has its own session: runs\n"
+            "into different databases are independent, and runs into the same database add to it. If no\n"
+            "daemon writes the database, run starts one. This daemon exits with the last `cudatrace run`\n"
+            "that uses it.\n"
             "\n"
             "Processes that outlive COMMAND are traced until they end, or until `cudatrace stop`. The\n"
             "daemon stays in the background for them, and run prints their IDs.\n",
-        .more = "Calls that are not selected are counted (skipped in the view totals). `cudatrace set`\n"
-                "changes the selection while the command runs.\n"
-                "\n"
-                "Signals sent to run are passed to the command. When the command stops or continues, run\n"
-                "does, too. Exit status: that of the command; if a signal killed it, run dies of the same\n"
-                "signal. 1 if it could not be traced, 126 if it could not be executed, 127 if not found.\n"
-                "\n"
-                "  cudatrace run -- python train.py\n"
-                "  cudatrace run --db ab.db -- ./a & cudatrace run --db ab.db -- ./b    # one trace\n"
-                "  cudatrace run --db a.db -- ./a & cudatrace run --db b.db -- ./b      # two\n",
+        .more =
+            "Calls that are not selected are counted (skipped in the view totals). `cudatrace set`\n"
+            "changes the selection while COMMAND runs.\n"
+            "\n"
+            "Signals sent to run are passed to COMMAND. When COMMAND stops or continues, run does, too.\n"
+            "Exit status: that of COMMAND, 1 if it could not be traced, 126 if it could not be executed,\n"
+            "127 if it was not found. If a signal killed COMMAND, the same signal kills run.\n"
+            "\n"
+            "  cudatrace run -- python train.py\n"
+            "  cudatrace run --db ab.db -- ./a & cudatrace run --db ab.db -- ./b    # one trace\n"
+            "  cudatrace run --db a.db -- ./a & cudatrace run --db b.db -- ./b      # two\n",
     };
     int first;
     const int status = ct_where_parse(argc, argv, &usage, &options.where, &first);
@@ -358,7 +359,7 @@ static int run(int argc, char **argv)
         return ct_fail(EXIT_USAGE, "run: no command to run (see cudatrace run --help)");
     if (options.waits && options.leaves)
         return ct_fail(EXIT_USAGE,
-                       "run: --wait and --no-follow contradict each other (see cudatrace run --help)");
+                       "run: --wait cannot be combined with --no-follow (see cudatrace run --help)");
     if (!check_way())
         return EXIT_USAGE;
     return trace_command(&options, argv + first);

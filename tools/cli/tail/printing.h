@@ -17,7 +17,8 @@ struct ct_printing {
     { "print", NULL, "print the calls as they return, like `cudatrace tail`, on standard error",             \
       &(printing_)->is_wanted },                                                                             \
     {                                                                                                        \
-        "output", "FILE", "print them to FILE", &(printing_)->path, ct_take_name, "expected a file name"     \
+        "output", "FILE", "print the calls to FILE as they return", &(printing_)->path, ct_take_name,        \
+            "expected a file name"                                                                           \
     }
 
 /* Opens the file, if there is one. Returns false after reporting an error. */

@@ -115,14 +115,14 @@ static const char about[] =
     "  14:03:02.123456 1592   cuMemAlloc_v2(bytes=4096, address=0x7f…) = CUDA_SUCCESS <1.2us>\n"
     "  14:03:02.123460 1592 cudaMalloc() = cudaSuccess <6.1us>\n"
     "\n"
-    "A line has the time of return, the process (PID/TID for threads other than the first), the\n"
-    "call with the recorded arguments, its status and its duration. The indentation is its\n"
+    "A line shows the time of return, the process (PID/TID for threads other than the first), the\n"
+    "call with the recorded arguments, its status and its duration. The indentation shows its\n"
     "depth. Calls made inside a call precede it.\n";
 
 static const char more[] =
-    "It ends at Ctrl-C, when the reader closes the pipe, or when the daemon stops. Programs and\n"
-    "daemon never wait for it. When its output lags by more than a tenth of a second, it skips to\n"
-    "the newest calls, and prints how many it skipped: '… 12345 calls not shown …'.\n"
+    "It ends at Ctrl-C, when the reader closes the pipe, or when the daemon stops. The programs\n"
+    "and the daemon never wait for it. When its output lags by more than a tenth of a second, it\n"
+    "skips to the newest calls, and prints the number of skipped calls: '… 12345 calls not shown …'.\n"
     "\n"
     "  cudatrace tail --calls 'cuMem*' --min 1ms\n"
     "  cudatrace tail -n 20 --failed\n"
@@ -167,7 +167,7 @@ static int tail(int argc, char **argv)
     if (status != CT_GO_ON)
         return status;
     if (options.last >= 0 && follow->scope.from)
-        return ct_fail(EXIT_USAGE, "tail: --last and --from contradict each other");
+        return ct_fail(EXIT_USAGE, "tail: --last cannot be combined with --from");
     plan->is_json = options.format == 1;
     plan->lag_max_ns = options.all ? 0 : CT_TAIL_LAG_MAX_NS;
     return follow_trace(&options);
