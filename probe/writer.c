@@ -244,11 +244,6 @@ static bool is_minor(const struct writer *writer, const struct ct_probe_record *
            !ct_status_is_failure(call->status) && ns < writer->long_ticks;
 }
 
-static uint64_t bytes_of(const struct ct_decoded *decoded)
-{
-    return decoded->status == 0 && ct_kind_has_bytes(decoded->kind, decoded->flags) ? decoded->value : 0;
-}
-
 static void write_record(struct writer *writer, struct ct_producer *producer,
                          const struct ct_probe_record *call, const struct ct_decoded *decoded,
                          struct ct_record *record, uint64_t start)
@@ -261,7 +256,7 @@ static void write_record(struct writer *writer, struct ct_producer *producer,
         ct_record_write(producer, record, &decoded->payload, decoded->payload_bytes);
     } else {
         ct_record_lose_held(producer, reserve ? CT_LOSS_PRESSURE : (enum ct_loss_cause)producer->full_cause,
-                            (uint16_t)record->function, start, record->end, bytes_of(decoded));
+                            (uint16_t)record->function, start, record->end, ct_decoded_bytes(decoded));
         if (!minor)
             ct_reserve_note_lost(producer, record->slots);
     }

@@ -98,12 +98,6 @@ static struct ct_decoded decoded_call(const struct ct_frame *frame, ct_decoder *
     return decoded;
 }
 
-/* Returns the bytes as the table `totals` counts them: only of calls that succeeded. */
-static uint64_t bytes_of(const struct ct_decoded *decoded)
-{
-    return decoded->status == 0 && ct_kind_has_bytes(decoded->kind, decoded->flags) ? decoded->value : 0;
-}
-
 /* Ends a call without a record: nothing is recorded, or the lane is gone. */
 static void leave_unrecorded(const struct ct_frame *frame)
 {
@@ -132,7 +126,7 @@ static bool leave_left_out(struct ct_frame *frame, uint16_t id, ct_decoder *deco
     frame->producer = NULL; /* sends no names for it */
     CT_TEST_POINT("slow.skipping");
     const struct ct_decoded decoded = decoded_call(frame, decode);
-    const uint64_t bytes = bytes_of(&decoded);
+    const uint64_t bytes = ct_decoded_bytes(&decoded);
     if (idle) {
         self->idle = 0;
         atomic_signal_fence(memory_order_seq_cst);
@@ -178,7 +172,7 @@ static void lose_full(const struct ct_frame *frame, enum ct_loss_cause cause, ui
                       const struct ct_decoded *decoded)
 {
     struct ct_producer *self = frame->producer;
-    ct_record_lose_held(self, cause, id, frame->start, end, bytes_of(decoded));
+    ct_record_lose_held(self, cause, id, frame->start, end, ct_decoded_bytes(decoded));
     ct_lane_publish(self->lane, self->position); /* withdraws the announcement */
 }
 

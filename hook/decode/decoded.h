@@ -17,6 +17,12 @@ struct ct_decoded {
     union ct_payload payload;
 };
 
+/* Returns the bytes as the table `totals` counts them: only of calls that succeeded. */
+static inline uint64_t ct_decoded_bytes(const struct ct_decoded *decoded)
+{
+    return decoded->status == 0 && ct_kind_has_bytes(decoded->kind, decoded->flags) ? decoded->value : 0;
+}
+
 /* CUlaunchConfig, as far as it is read. */
 struct ct_launch_config {
     uint32_t grid[3], block[3], shared_bytes;

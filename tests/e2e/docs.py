@@ -31,6 +31,9 @@ for document in documents:
         check(not anchor or anchor in anchors(path), document.relative_to(SOURCE), "points at", target, "which has no such heading")
         links += 1
 check(links > 40, "links", links)
+decisions = SOURCE / "docs" / "decisions"
+equal(dict(re.findall(r"^- \[(.+?)\]\((\d{4}-[^)]+)\)", (decisions / "README.md").read_text(), re.M)),
+      {path.read_text().partition("\n")[0].removeprefix("# "): path.name for path in decisions.glob("[0-9]*.md")}, "the list of decisions")
 
 help_text = subprocess.run([CUDATRACE, "--help"], capture_output=True, text=True, check=True).stdout
 commands = set(re.findall(r"^  ([a-z]+) +[a-z]", help_text, re.M)) - {"cudatrace"}
