@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 
-from cudatrace_test import (CUDATRACE, SHAPE, WORKLOADS, DEADLINE_S, HungCall, Session, by_tier, can, check, equal, first_thread_has_ended,
+from cudatrace_test import (CUDATRACE, SHAPE, WORKLOADS, DEADLINE_S, HungCall, Session, by_tier, can, check, counts, equal, first_thread_has_ended,
     wait_for)
 from probing import LIBRARY, PROBE, Probe, await_stored, stored_of, truth_of
 from untraced import VERSION, Program
@@ -141,6 +141,29 @@ def open_calls(s):
     equal(s.rows("SELECT name FROM open_calls JOIN processes USING (process_id) WHERE pid = ?", hung.pid), [("cuCtxSynchronize",)],
           "what it was in")
     probe.end()
+
+
+def whole(s, *options, within=()):
+    """Runs a program of one process under the probe of all processes. All calls are stored."""
+    probe = Probe(s, "--all", "--library", LIBRARY)
+    done = s.start(*within, WORKLOADS / "calls", *options, preload=False, stdout=subprocess.DEVNULL)
+    equal(done.wait(DEADLINE_S), 0, "the program's status")
+    [counted] = [pid for pid, _, _ in counts.read_counts(s.counts)]
+    ended = "SELECT pid FROM processes WHERE state = 'exited' AND cmdline LIKE ?", f"{WORKLOADS}/calls%"
+    s.flush_until("its end", lambda: s.value(*ended))
+    equal(stored_of(s, s.value(*ended)), dict(truth_of(s, counted)), "the calls")
+    equal(late(s), 0, "late rows")
+    probe.end()
+
+
+def other_namespace(s):
+    if can("pid namespaces", "a process of another pid namespace"):
+        whole(s, "--threads", "3", "--calls", "500", within=["unshare", "--pid", "--fork"])
+
+
+def many_threads(s):
+    """Tests more threads than the kernel's map has room for."""
+    whole(s, "--threads", "1500", "--calls", "50")
 
 
 def in_top(s):
@@ -497,7 +520,7 @@ def flood(s):
 
 
 TESTS = [*((exact, method) for method in METHODS), (whole_life,), *((nested, method) for method in by_tier(METHODS[:1], METHODS)),
-         (short_lives,), (hooked,), (in_top,), *((hidden, how) for how in PLACES), (open_calls,), (probe_killed,),
+         (short_lives,), (hooked,), (in_top,), (other_namespace,), *by_tier([], [(many_threads,)]), *((hidden, how) for how in PLACES), (open_calls,), (probe_killed,),
          *((killed_in_order, *order) for order in by_tier([("process", "probe", "daemon"), ("daemon", "probe", "process")],
                                                           itertools.permutations(("probe", "daemon", "process")))),
          (writer_killed,), (writer_stopped,), (open_calls_adopted,), (daemon_killed,), (executes,), (executes_named,), (executes_late,), (closed_files,), (wrong,),
