@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -127,6 +128,11 @@ static void attach_image(struct probe *probe, const struct ct_mapped_driver *ima
                 error == -ENODATA ? "it exports no driver function that --calls includes" : strerror(-error));
 }
 
+static bool is_wanted(const struct probe *probe, const struct ct_mapped_driver *image)
+{
+    return !probe->options.only || fnmatch(probe->options.only, image->name, 0) == 0;
+}
+
 /* Attaches to files that processes may map later, so that their first calls are seen. These are the files of
  * --library, and libcuda at its usual paths on common systems. */
 static void attach_ahead(struct probe *probe, pid_t pid)
@@ -146,7 +152,8 @@ static void attach_ahead(struct probe *probe, pid_t pid)
         image.inode = status.st_ino;
         strcpy(image.path, path);
         snprintf(image.name, sizeof(image.name), "%s", path);
-        attach_image(probe, &image, pid);
+        if (is_wanted(probe, &image))
+            attach_image(probe, &image, pid);
     }
 }
 
@@ -186,7 +193,15 @@ static void skip_process(struct probe *probe, pid_t pid, const struct ct_mapped_
 static void look_at(struct probe *probe, pid_t pid)
 {
     struct ct_mapped_drivers images;
-    if (pid == getpid() || ct_mapped_drivers_find(&images, pid) != 0 || images.count == 0)
+    if (pid == getpid() || ct_mapped_drivers_find(&images, pid) != 0)
+        return;
+    size_t wanted = 0;
+    for (size_t i = 0; i < images.count; i++) {
+        if (is_wanted(probe, &images.image[i]))
+            images.image[wanted++] = images.image[i];
+    }
+    images.count = wanted;
+    if (wanted == 0)
         return;
     struct ct_probed *known = ct_probed_find(&probe->probed, pid);
     if (images.visit && !known)

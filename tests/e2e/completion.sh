@@ -133,7 +133,7 @@ for command in run flush status stop; do
     has "cudatrace $command --session" "$session" "$(offered cudatrace "$command" --session '')"
 done
 same 'a session once' "$session" "$(offered cudatrace stop --session "$session")"
-views=$(cudatrace sql --help | sed -n '/^The views:/,/;$/p' | grep -oE '[a-z_]+' | grep -vxE 'he|views' | sorted)
+views=$(cudatrace sql --help | sed -n '/^The views:/,/\.$/p' | grep -oE '[a-z_]+' | grep -vxE 'he|views' | sorted)
 same 'cudatrace sql --help' "$(cudatrace sql --db 'a trace.db' --format csv \
     "SELECT name FROM sqlite_master WHERE type = 'view'" | tail -n +2 | sorted)" "$views"
 has 'cudatrace stop --session=' "$session" "$(offered cudatrace stop --session = completion)"

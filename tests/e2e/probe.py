@@ -13,7 +13,7 @@ import sys
 
 from cudatrace_test import (CUDATRACE, SHAPE, WORKLOADS, DEADLINE_S, HungCall, Session, by_tier, can, check, counts, equal, first_thread_has_ended,
     wait_for)
-from probing import LIBRARY, PROBE, Probe, await_stored, stored_of, truth_of
+from probing import EVERY, LIBRARY, PROBE, Probe, await_stored, stored_of, truth_of
 from untraced import VERSION, Program
 
 METHODS = "session", "multi", "event"
@@ -48,7 +48,7 @@ def exact(s, method):
 
 def whole_life(s):
     """A process that starts later is recorded from its first call to its last."""
-    probe = Probe(s, "--all", "--library", LIBRARY)
+    probe = Probe(s, *EVERY)
     done = s.start(WORKLOADS / "calls", "--mix", "training", "--threads", "3", "--calls", "3000", "--seed", "5", preload=False,
                    stdout=subprocess.PIPE, text=True)
     done.communicate(timeout=DEADLINE_S)
@@ -61,7 +61,7 @@ def whole_life(s):
 
 def nested(s, method):
     """Tests nested calls, and calls left by longjmp. Calls that are too deep are counted as lost."""
-    probe = Probe(s, "--all", "--library", LIBRARY, "--method", method, "--calls", "cuOccupancy*")
+    probe = Probe(s, *EVERY, "--method", method, "--calls", "cuOccupancy*")
     done = s.start(WORKLOADS / "nested", "--times", "10", "--depth", "20", preload=False)
     equal(done.wait(DEADLINE_S), 0, "the program's status")
     name = "cuOccupancyMaxPotentialBlockSize"
@@ -74,7 +74,7 @@ def nested(s, method):
 
 def short_lives(s):
     """Tests processes that end before the probe reads the notice of their start."""
-    probe = Probe(s, "--all", "--library", LIBRARY)
+    probe = Probe(s, *EVERY)
     children = [s.start(WORKLOADS / "calls", "--calls", "5", preload=False, stdout=subprocess.DEVNULL) for _ in range(12)]
     for child in children:
         equal(child.wait(DEADLINE_S), 0, "a program's status")
@@ -88,7 +88,7 @@ def short_lives(s):
 
 def hooked(s):
     """Processes that the hook records, and that end before the probe looks at them, are recorded once."""
-    probe = Probe(s, "--all", "--library", LIBRARY)
+    probe = Probe(s, *EVERY)
     os.kill(probe.child.pid, signal.SIGSTOP)
     children = [s.start(WORKLOADS / "calls", "--calls", "5", stdout=subprocess.DEVNULL) for _ in range(3)]
     for child in children:
@@ -132,7 +132,7 @@ def hidden(s, how):
 
 def open_calls(s):
     """A call that hangs is an open call, even after its process was killed in it."""
-    probe = Probe(s, "--all", "--library", LIBRARY)
+    probe = Probe(s, *EVERY)
     with HungCall(s, start=lambda *command, **options: s.start(*command, preload=False, **options)) as hung:
         s.flush_until("the call that hangs", lambda: s.value(
             "SELECT count(*) FROM open_calls JOIN processes USING (process_id) WHERE pid = ? AND name = 'cuCtxSynchronize'", hung.pid))
@@ -145,7 +145,7 @@ def open_calls(s):
 
 def whole(s, *options, within=()):
     """Runs a program of one process under the probe of all processes. All calls are stored."""
-    probe = Probe(s, "--all", "--library", LIBRARY)
+    probe = Probe(s, *EVERY)
     done = s.start(*within, WORKLOADS / "calls", *options, preload=False, stdout=subprocess.DEVNULL)
     equal(done.wait(DEADLINE_S), 0, "the program's status")
     [counted] = [pid for pid, _, _ in counts.read_counts(s.counts)]
@@ -294,7 +294,7 @@ def writer_stopped(s):
 
 def open_calls_adopted(s):
     """A call that was open when a writer was killed ends in the lane of the next writer, which knows the thread."""
-    probe = Probe(s, "--all", "--library", LIBRARY)
+    probe = Probe(s, *EVERY)
     with HungCall(s, start=lambda *command, **options: s.start(*command, preload=False, **options)) as hung:
         kill_writer(probe, hung.pid)
         s.flush_until("the call that hangs", lambda: s.value(
@@ -333,7 +333,7 @@ def daemon_killed(s):
 def executes(s):
     """A process that executes another program is two processes in the trace."""
     p = Program(s, "exec")
-    probe = Probe(s, "--all", "--library", LIBRARY)
+    probe = Probe(s, *EVERY)
     p.child.send_signal(signal.SIGUSR1)
     s.flush_until("two programs", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", p.pid) >= 2)
     p.end(signal.SIGTERM)
@@ -372,7 +372,7 @@ def executes_named(s):
 def executes_late(s):
     """The probe survives if a writer ends before it gets a message. Its process executes another program and ends at once."""
     p = Program(s, "exec")
-    probe = Probe(s, "--all", "--library", LIBRARY)
+    probe = Probe(s, *EVERY)
     writer = wait_for("a writer", lambda: writer_of(probe, p.pid))
     os.kill(probe.child.pid, signal.SIGSTOP)
     p.child.send_signal(signal.SIGUSR1)
@@ -467,7 +467,7 @@ def taken_over(s, method, target, *options):
     run_while_it_steps(s, p, 1, *attach(s, p, *options))
     s.flush()
     before, truth = stored_of(s, p.pid), truth_of(s, p.pid)
-    probe = Probe(s, *([target, p.pid] if target == "--pid" else [target]), "--library", LIBRARY, "--method", method, "--verbose")
+    probe = Probe(s, *(EVERY if target == "every" else ["--pid", p.pid]), "--method", method, "--verbose")
     p.step(100)
     run_while_it_steps(s, p, 5000, CUDATRACE, "detach", p.pid)
     if options:
@@ -494,7 +494,7 @@ def attached(s, *options):
     check("has breakpoints at" in refused_by, refused_by)
     probe.end()
     run_while_it_steps(s, p, 1, *attach(s, p, *options))
-    probe = Probe(s, "--all", "--library", LIBRARY)
+    probe = Probe(s, *EVERY)
     p.step(10)
     check(("probes there would crash it" in probe.said) == ("--inline" in options), probe.said)
     probe.end()
@@ -504,7 +504,7 @@ def attached(s, *options):
 
 def flood(s):
     """Eight processes of four threads at full speed: for each function, stored and lost calls add up to the driver's count."""
-    probe = Probe(s, "--all", "--library", LIBRARY)
+    probe = Probe(s, *EVERY)
     children = [s.start(WORKLOADS / "calls", "--mix", mix, "--threads", "4", "--calls", by_tier("2000", "20000"), "--seed", str(i), preload=False,
                         stdout=subprocess.DEVNULL) for i, mix in enumerate(["training", "launch", "getctx", "alloc"] * 2)]
     for child in children:
@@ -527,7 +527,7 @@ TESTS = [*((exact, method) for method in METHODS), (whole_life,), *((nested, met
          (without_btf,), (other_user,), (flood,)]
 if SHAPE:
     inline = ["--inline"] if SHAPE.endswith("-unknown") else []
-    TESTS += [(attached, *inline), (taken_over, METHODS[0], "--all", *inline), (taken_over, METHODS[1], "--pid", *inline)]
+    TESTS += [(attached, *inline), (taken_over, METHODS[0], "every", *inline), (taken_over, METHODS[1], "one", *inline)]
 for test in TESTS:
     if sys.argv[1:] and test[0].__name__ not in sys.argv[1:]:
         continue

@@ -9,6 +9,8 @@ if not PROBE.exists():
     skip("this build has no probe: libbpf-dev, clang, bpftool")
 needs("eBPF")
 LIBRARY = SIMCUDA / "libcuda.so.1"
+# Every process with a library of this build. Breakpoints in another build's libraries would disturb the tests there.
+EVERY = "--all", "--library", LIBRARY, "--only", f"{BUILD}/*"
 
 
 class Probe(Background):

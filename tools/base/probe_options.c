@@ -113,6 +113,8 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
           "a copy of libcuda.so in an unusual place, which processes may load later;\n"
           "may be repeated",
           options, .take = take_library, .wrong = "at most 16 libraries are possible" },
+        { "only", "PATTERN", "only libraries whose path matches, such as '/opt/cuda/*' (default: all)",
+          &options->only, ct_take_name, "expected a pattern" },
         CT_OPTION_CALLS(&options->selecting,
                         "probe these functions, by pattern, with '!' before those to exclude; the last\n"
                         "match decides: 'cuMem*,!cuMemGetInfo*' (default: every function of the driver)"),

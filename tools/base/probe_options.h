@@ -17,6 +17,7 @@ struct ct_probe_options {
     pid_t pid[CT_PROBE_PIDS_MAX];
     const char *named_file[CT_PROBE_FILES_MAX]; /* of --library */
     size_t pids, named_files;
+    const char *only; /* a pattern for the paths of libraries; NULL: all */
     struct ct_selecting selecting;
     int64_t for_ns; /* 0: without end */
     int method;     /* the first to try: 0 session, 1 multi, 2 event */
