@@ -21,6 +21,7 @@ SKIPS = {
     "e2e/probing.py": ["this build has no probe: libbpf-dev, clang, bpftool"],
     "e2e/release.py": ["only a portable build makes a tarball: tools/check --full has one"],
     "faults/interrupted.py": ["steps through x86-64 instructions", "this C library has no _Fork()"],
+    "kernel/kernels.py": ["only tools/check --long boots other kernels, and CUDATRACE_TIER=long"],
     "traps/old_glibc.py": ["CUDATRACE_OLD_ROOT names no container root with an old glibc; --make-root makes one"],
     "traps/preload_order.py": ["{FILES[name]} is not installed"],
     "traps/sandboxed.py": ["the kernel has no Landlock"],
@@ -114,7 +115,7 @@ with tempfile.TemporaryDirectory() as folder:
         check("not put to the test: full-tmpfs" in tool("promises", account, log, status=1).stderr, result)
 
 # No test skips by other means: not for permissions, by a check of its own, or silently.
-scripts = sorted(path for path in (SOURCE / "tests").glob("*/*.py") if path.parent.name in ("e2e", "faults", "hook", "model", "traps"))
+scripts = sorted(path for path in (SOURCE / "tests").glob("*/*.py") if path.parent.name in ("e2e", "faults", "hook", "kernel", "model", "traps"))
 for path in scripts:
     if path.name in ("needs.py", "left_out.py"):
         continue

@@ -2,6 +2,7 @@
 a writer, the daemon or the process loses no call silently."""
 import collections
 import contextlib
+import fnmatch
 import itertools
 import json
 import os
@@ -46,14 +47,14 @@ def exact(s, method):
     equal(late(s), 0, "late rows")
 
 
-def whole_life(s):
-    """A process that starts later is recorded from its first call to its last."""
-    probe = Probe(s, *EVERY)
+def whole_life(s, calls="*"):
+    """A process that starts later is recorded from its first call to its last. Calls that --calls excludes are not."""
+    probe = Probe(s, *EVERY, "--calls", calls)
     done = s.start(WORKLOADS / "calls", "--mix", "training", "--threads", "3", "--calls", "3000", "--seed", "5", preload=False,
                    stdout=subprocess.PIPE, text=True)
     done.communicate(timeout=DEADLINE_S)
     equal(done.returncode, 0, "the program's status")
-    await_stored(s, done.pid, dict(truth_of(s, done.pid)))
+    await_stored(s, done.pid, {name: made for name, made in truth_of(s, done.pid).items() if fnmatch.fnmatchcase(name, calls)})
     probe.end()
     failed = s.value("SELECT sum(failed) FROM totals JOIN processes USING (process_id) WHERE pid = ?", done.pid)
     check(failed > 0, "no failed call was recorded of a program that makes some")
@@ -519,7 +520,7 @@ def flood(s):
     s.check_identity(lost=None)
 
 
-TESTS = [*((exact, method) for method in METHODS), (whole_life,), *((nested, method) for method in by_tier(METHODS[:1], METHODS)),
+TESTS = [*((exact, method) for method in METHODS), (whole_life,), (whole_life, "cuMem*"), *((nested, method) for method in by_tier(METHODS[:1], METHODS)),
          (short_lives,), (hooked,), (in_top,), (other_namespace,), *by_tier([], [(many_threads,)]), *((hidden, how) for how in PLACES), (open_calls,), (probe_killed,),
          *((killed_in_order, *order) for order in by_tier([("process", "probe", "daemon"), ("daemon", "probe", "process")],
                                                           itertools.permutations(("probe", "daemon", "process")))),
@@ -528,10 +529,14 @@ TESTS = [*((exact, method) for method in METHODS), (whole_life,), *((nested, met
 if SHAPE:
     inline = ["--inline"] if SHAPE.endswith("-unknown") else []
     TESTS += [(attached, *inline), (taken_over, METHODS[0], "every", *inline), (taken_over, METHODS[1], "one", *inline)]
-for test in TESTS:
-    if sys.argv[1:] and test[0].__name__ not in sys.argv[1:]:
+# A test is chosen by its name, with or without its parameters: "exact", "exact multi".
+names = {" ".join(getattr(part, "__name__", part) for part in test): test for test in TESTS}
+for unknown in set(sys.argv[1:]) - {name for long in names for name in (long, long.split()[0])}:
+    sys.exit(f"no test is called '{unknown}'")
+for name, test in names.items():
+    if sys.argv[1:] and not {name, test[0].__name__} & set(sys.argv[1:]):
         continue
-    print(*(getattr(part, "__name__", part) for part in test), flush=True)
+    print(name, flush=True)
     with Session() as s:
         s.start_daemon()
         test[0](s, *test[1:])
