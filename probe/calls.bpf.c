@@ -9,8 +9,6 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-extern bool bpf_session_is_return(void) __ksym __weak;
-
 /* A call instruction pushes the return address, and the return pops it. */
 #if defined(__TARGET_ARCH_x86)
 enum { RETURN_BYTES = 8 };
@@ -627,10 +625,17 @@ static void leave(struct pt_regs *registers, bool is_entered)
         thread->depth = depth;
 }
 
+/* At a return, the thread is where its caller continues. The kernel's own function for this has another
+ * prototype in later kernels, and libbpf then loads no program. */
+static bool is_at_entry(struct pt_regs *registers)
+{
+    return PT_REGS_IP(registers) == bpf_get_func_ip(registers);
+}
+
 SEC("uprobe")
 int call_session(struct pt_regs *registers)
 {
-    if (!bpf_session_is_return())
+    if (is_at_entry(registers))
         return enter(registers) ? 0 : 1; /* 1: do not probe the return */
     leave(registers, true);
     return 0;

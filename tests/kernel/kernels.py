@@ -46,7 +46,12 @@ def trixie(boot):
         records(machine, "links to many functions", "exact multi", *BY_LINKS)
 
 
-RELEASES = {test.__name__: test for test in (bookworm, trixie)}
+def forky(boot):
+    with boot() as machine:
+        records(machine, "sessions", "exact session", *BY_LINKS)
+
+
+RELEASES = {test.__name__: test for test in (bookworm, trixie, forky)}
 
 if not LONG:
     skip("only tools/check --long boots other kernels, and CUDATRACE_TIER=long")
