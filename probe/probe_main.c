@@ -2,6 +2,7 @@
  * and starts a writer for each process. */
 #include "clock.h"
 #include "code_check.h"
+#include "kernel_needs.h"
 #include "kernel_ring.h"
 #include "mapped_drivers.h"
 #include "probe_options.h"
@@ -362,18 +363,15 @@ static int lock_session(const struct probe *probe)
 
 static int refuse(int error, const char *why)
 {
+    char lack[CT_LACK_BYTES];
+    if (ct_kernel_lacks(lack))
+        return ct_fail(EXIT_FAILURE, "probe: %s", lack);
     /* The verifier, too, answers -EACCES. */
     if (error == -EPERM || (error == -EACCES && geteuid() != 0))
         return ct_fail(
             EXIT_FAILURE,
-            "probe: the kernel refuses the BPF programs: run as root, or with CAP_BPF and CAP_PERFMON; a "
-            "kernel in lockdown permits none (%s)",
+            "probe: the kernel refuses the BPF programs: run as root, or with CAP_BPF and CAP_PERFMON (%s)",
             why);
-    if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
-        return ct_fail(
-            EXIT_FAILURE,
-            "probe: the kernel has no BTF: /sys/kernel/btf/vmlinux does not exist. It needs Linux 5.13 or "
-            "later with CONFIG_DEBUG_INFO_BTF");
     return ct_fail(EXIT_FAILURE, "probe: the kernel does not load the BPF programs: %s", why);
 }
 

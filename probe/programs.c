@@ -414,15 +414,35 @@ static int measure(struct ct_programs *programs)
 
 /* ---- loading ---- */
 
-static char last_warning[CT_WHY_BYTES];
+static char first_warning[CT_WHY_BYTES];
 
-/* Keeps libbpf's last warning, which has the reason for a failure. */
+/* Returns the last line of the verifier's log before its costs: why it refuses the program. */
+static const char *refusal_in(char *log)
+{
+    static const char *const after[] = { "\nprocessed ", "\n-- END PROG LOAD LOG" };
+    for (int i = 0; i < 2; i++) {
+        char *end = strstr(log, after[i]);
+        if (end)
+            *end = '\0';
+    }
+    const char *line = strrchr(log, '\n');
+    return line ? line + 1 : log;
+}
+
+/* Keeps libbpf's first warning, and the verifier's refusal, which comes next. Later warnings repeat that the
+ * programs are not loaded. */
 __attribute__((format(printf, 2, 0))) static int keep_warning(enum libbpf_print_level level,
                                                               const char *format, va_list arguments)
 {
-    if (level == LIBBPF_WARN && !strstr(format, "BEGIN PROG LOAD LOG"))
-        vsnprintf(last_warning, sizeof(last_warning), format, arguments);
-    last_warning[strcspn(last_warning, "\n")] = '\0';
+    char *text;
+    if (level != LIBBPF_WARN || vasprintf(&text, format, arguments) < 0)
+        return 0;
+    const size_t length = strlen(first_warning);
+    if (strstr(format, "BEGIN PROG LOAD LOG"))
+        snprintf(first_warning + length, sizeof(first_warning) - length, ": %s", refusal_in(text));
+    else if (length == 0)
+        snprintf(first_warning, sizeof(first_warning), "%.*s", (int)strcspn(text, "\n"), text);
+    free(text);
     return 0;
 }
 
@@ -472,7 +492,7 @@ int ct_programs_load(enum ct_method best, struct ct_programs **result, char why[
     int error = programs ? -EINVAL : -ENOMEM;
     libbpf_set_print(keep_warning);
     for (enum ct_method method = best; programs && method < CT_METHOD_COUNT; method++) {
-        last_warning[0] = '\0';
+        first_warning[0] = '\0';
         error = load(programs, method);
         if (!error) {
             *result = programs;
@@ -480,7 +500,7 @@ int ct_programs_load(enum ct_method best, struct ct_programs **result, char why[
         }
         close_all(programs);
     }
-    snprintf(why, CT_WHY_BYTES, "%s", last_warning[0] ? last_warning : strerror(-error));
+    snprintf(why, CT_WHY_BYTES, "%s", first_warning[0] ? first_warning : strerror(-error));
     free(programs);
     return error;
 }

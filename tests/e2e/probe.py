@@ -421,15 +421,17 @@ def wrong(s):
         check("CAP_BPF" in said, said)
 
 
-def without_btf(s):
-    """A kernel without BTF is named as the reason, by the probe and by doctor."""
+def unfit_kernel(s):
+    """The probe and the doctor report that the kernel has no BTF, or is too old."""
     if not can("mount namespaces", "a kernel without BTF"):
         return
-    hide = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh"]
-    said = s.run(*hide, PROBE, "--session", s.name, "--all", preload=False, status=1).stderr
-    check("the kernel has no BTF: /sys/kernel/btf/vmlinux does not exist" in said, said)
-    said = s.run(*hide, CUDATRACE, "doctor", "--session", s.name, preload=False, status=None).stdout
-    check("the kernel has no BTF (CONFIG_DEBUG_INFO_BTF): `cudatrace probe` cannot run" in said, said)
+    for change, why in (("true", "the kernel has no BTF: /sys/kernel/btf/vmlinux cannot be read"),
+                        ("echo >/sys/kernel/btf/vmlinux", f"Linux {os.uname().release} is too old: the probe needs Linux 5.15 or later\n")):
+        within = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs none /sys/kernel/btf && {change} && exec "$@"', "sh"]
+        said = s.run(*within, PROBE, "--session", s.name, "--all", preload=False, status=1).stderr
+        check(f"cudatrace: probe: {why}" in said, said)
+        said = s.run(*within, CUDATRACE, "doctor", "--session", s.name, preload=False, status=None).stdout
+        check(f"`cudatrace probe` cannot run: {why}" in said, said)
 
 
 def other_user(s):
@@ -525,7 +527,7 @@ TESTS = [*((exact, method) for method in METHODS), (whole_life,), (whole_life, "
          *((killed_in_order, *order) for order in by_tier([("process", "probe", "daemon"), ("daemon", "probe", "process")],
                                                           itertools.permutations(("probe", "daemon", "process")))),
          (writer_killed,), (writer_stopped,), (open_calls_adopted,), (daemon_killed,), (executes,), (executes_named,), (executes_late,), (closed_files,), (wrong,),
-         (without_btf,), (other_user,), (flood,)]
+         (unfit_kernel,), (other_user,), (flood,)]
 if SHAPE:
     inline = ["--inline"] if SHAPE.endswith("-unknown") else []
     TESTS += [(attached, *inline), (taken_over, METHODS[0], "every", *inline), (taken_over, METHODS[1], "one", *inline)]

@@ -1,5 +1,5 @@
 """Tests `cudatrace probe` on the kernel of a Debian release, in a virtual machine. The probe uses the best method of that kernel, and
-records every call.
+records every call. If the kernel cannot run it, the probe and the doctor report the reason.
 
     kernels.py RELEASE
 """
@@ -9,7 +9,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
-from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, LONG, SOURCE, check, needs, refused, skip  # noqa: E402: it is in tests/e2e
+from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, LONG, SOURCE, check, equal, needs, refused, skip  # noqa: E402: it is in tests/e2e
 from debian_kernel import Unavailable, kernel_of  # noqa: E402
 from machine import PYTHON, Machine, why_no_kvm, write_archive  # noqa: E402
 
@@ -29,9 +29,22 @@ def records(machine, method, *tests):
         machine.run(PYTHON, SOURCE / "tests/e2e/probe.py", test, env=IN_MACHINE)
 
 
+def refuses(machine, why):
+    equal(machine.run(*PROBE, status=1).errors, f"cudatrace: probe: {why}\n", "the probe's reason")
+    said = machine.run(*DOCTOR, status=None).output
+    check(f"`cudatrace probe` cannot run: {why}\n" in said, said)
+
+
 # Perf events take long to attach and to detach, so these tests attach to few functions.
 BY_EVENTS = "exact event", "nested event", "whole_life cuMem*"
 BY_LINKS = "whole_life", "nested", "short_lives", "hidden deleted", "open_calls", "probe_killed", "executes"
+
+
+def bullseye(boot):
+    with boot() as machine:
+        release = machine.run("uname", "-r").output.strip()
+        check(release.startswith("5.10."), release)
+        refuses(machine, f"Linux {release} is too old: the probe needs Linux 5.15 or later")
 
 
 def bookworm(boot):
@@ -39,6 +52,8 @@ def bookworm(boot):
         records(machine, "perf events", *BY_EVENTS)
     with boot("lockdown=integrity") as machine:
         records(machine, "perf events", "whole_life cuMem*")
+    with boot("lockdown=confidentiality") as machine:
+        refuses(machine, "the kernel is in lockdown (confidentiality), and lets no BPF program read its memory: boot it with lockdown=integrity")
 
 
 def trixie(boot):
@@ -51,7 +66,7 @@ def forky(boot):
         records(machine, "sessions", "exact session", *BY_LINKS)
 
 
-RELEASES = {test.__name__: test for test in (bookworm, trixie, forky)}
+RELEASES = {test.__name__: test for test in (bullseye, bookworm, trixie, forky)}
 
 if not LONG:
     skip("only tools/check --long boots other kernels, and CUDATRACE_TIER=long")

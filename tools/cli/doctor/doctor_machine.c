@@ -1,6 +1,7 @@
 #include "doctor_machine.h"
 
 #include "installed.h"
+#include "kernel_needs.h"
 #include "proc.h"
 #include "segment.h"
 
@@ -322,28 +323,14 @@ static bool may_load_programs(void)
     return (effective & bpf) == bpf || effective & admin;
 }
 
-/* Lockdown of this kind forbids BPF programs to read the kernel's memory. */
-static bool is_confidential(void)
-{
-    char text[128] = "";
-    FILE *lockdown = fopen("/sys/kernel/security/lockdown", "re");
-    if (!lockdown)
-        return false;
-    const bool locked = fgets(text, sizeof(text), lockdown) && strstr(text, "[confidentiality]");
-    fclose(lockdown);
-    return locked;
-}
-
 /* The hook does not need it, so nothing of this is a miss. */
 static void check_probe(struct ct_doctor *doctor)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], lack[CT_LACK_BYTES];
     if (!ct_installed_probe(path))
         NOTE("probe", "cudatrace-probe not found next to cudatrace: `cudatrace probe` cannot run");
-    else if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
-        NOTE("probe", "the kernel has no BTF (CONFIG_DEBUG_INFO_BTF): `cudatrace probe` cannot run");
-    else if (is_confidential())
-        NOTE("probe", "the kernel is in lockdown (confidentiality): `cudatrace probe` cannot run");
+    else if (ct_kernel_lacks(lack))
+        NOTE("probe", "`cudatrace probe` cannot run: %s", lack);
     else
         FINE("probe", "%s can record driver calls of all processes by eBPF%s", path,
              may_load_programs() ? "" : ", as root or with CAP_BPF and CAP_PERFMON");

@@ -1,0 +1,58 @@
+#include "kernel_needs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+/* Returns whether the kernel's types have that name. BTF ends with all names, each with a NUL. */
+static bool has_name(FILE *btf, const char *name)
+{
+    char *text = NULL;
+    size_t room = 0;
+    bool has = false;
+    while (!has && getdelim(&text, &room, '\0', btf) > 0)
+        has = strcmp(text, name) == 0;
+    free(text);
+    return has;
+}
+
+/* The file can be read only where securityfs is mounted. */
+static bool is_confidential(void)
+{
+    char text[128] = "";
+    FILE *lockdown = fopen("/sys/kernel/security/lockdown", "re");
+    if (!lockdown)
+        return false;
+    const bool locked = fgets(text, sizeof(text), lockdown) && strstr(text, "[confidentiality]");
+    fclose(lockdown);
+    return locked;
+}
+
+bool ct_kernel_lacks(char lack[CT_LACK_BYTES])
+{
+    FILE *btf = fopen("/sys/kernel/btf/vmlinux", "re");
+    if (!btf) {
+        snprintf(
+            lack, CT_LACK_BYTES,
+            "the kernel has no BTF: /sys/kernel/btf/vmlinux cannot be read. The probe needs Linux 5.15 or "
+            "later with CONFIG_DEBUG_INFO_BTF");
+        return true;
+    }
+    /* The version does not decide: distributions add functions of later kernels to theirs. */
+    const bool is_new = has_name(btf, "BPF_FUNC_get_attach_cookie");
+    fclose(btf);
+    struct utsname system = { .release = "" };
+    uname(&system);
+    if (!is_new)
+        snprintf(lack, CT_LACK_BYTES, "Linux %s is too old: the probe needs Linux 5.15 or later",
+                 system.release);
+    else if (is_confidential())
+        snprintf(
+            lack, CT_LACK_BYTES,
+            "the kernel is in lockdown (confidentiality), and lets no BPF program read its memory: boot it "
+            "with lockdown=integrity");
+    else
+        return false;
+    return true;
+}
