@@ -85,6 +85,7 @@ for flags, result, said in (({}, 77, "skipped: no mount namespaces here: unshare
     done = in_script('needs("mount namespaces")\nprint("went on")', refuse="unshare", **{"CUDATRACE_REQUIRE": "", **flags})
     equal(done.returncode, result, done.stderr)
     check(done.stdout.startswith(said) and "went on" not in done.stdout, done.stdout)
+equal([in_script('refused("no such kernel")', CUDATRACE_REQUIRE=required).returncode for required in ("", "ptrace", "all")], [77, 77, 1], "a refusal")
 part = 'print(can("pid namespaces", "a child", promises=["pids"]), have_shm(1 << 40, "too much"))'
 done = in_script(part, refuse="unshare", CUDATRACE_REQUIRE="")
 why = "no pid namespaces here: unshare: unshare failed: Operation not permitted"

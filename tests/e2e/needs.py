@@ -264,7 +264,7 @@ def causes(*expected):
 def left_out(why, need):
     """Fails if CUDATRACE_REQUIRE names the need, or all needs. Otherwise the caller leaves its part out."""
     required = os.environ.get("CUDATRACE_REQUIRE", "")
-    if required == "all" or need in required.split(","):
+    if required == "all" or need and need in required.split(","):
         raise AssertionError(f"{why}, and CUDATRACE_REQUIRE={required}")
 
 
