@@ -299,6 +299,24 @@ static void submit(void *ring, void *record, bool is_urgent)
     bpf_ringbuf_submit(record, is_much || is_urgent ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
+/* The lower half of a probe's cookie is the number of the function, the upper half the number of the links
+ * (programs.c). */
+static __u32 function_of(__u64 cookie)
+{
+    return (__u32)cookie;
+}
+
+/* Counts a call that has no record. */
+static void lose(__u32 channel, __u32 function, __u64 ns)
+{
+    void *of_process = bpf_map_lookup_elem(&lost, &channel);
+    struct ct_probe_lost *calls = of_process ? bpf_map_lookup_elem(of_process, &function) : 0;
+    if (!calls)
+        return;
+    __sync_fetch_and_add(&calls->ns, ns);
+    __sync_fetch_and_add(&calls->calls, 1);
+}
+
 /* Gives the thread its process's channel. Returns whether it has one. */
 static bool join_channel(struct task *task, struct task_struct *current, struct pt_regs *registers)
 {
@@ -332,8 +350,15 @@ static struct task *begin_task(struct task_struct *current, struct pt_regs *regi
     if (channel && *channel >= CT_PROBE_PROCESSES && !is_visited)
         return 0;
     struct task *task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    if (!task)
+    if (!task) {
+        /* The thread was interrupted while the kernel changed a storage, or there is no memory. */
+        __u64 now = bpf_ktime_get_ns();
+        if (channel && *channel < CT_PROBE_PROCESSES)
+            lose(*channel, function_of(bpf_get_attach_cookie(registers)), 0);
+        else if (!is_visited)
+            bpf_map_update_elem(&missed, &tgid, &now, BPF_NOEXIST);
         return 0;
+    }
     task->channel = CT_PROBE_PROCESSES;
     task->thread = CT_PROBE_THREADS;
     task->tid = (__u32)id;
@@ -414,13 +439,6 @@ static bool is_ours(struct task *task, const struct frame *frame, struct pt_regs
 }
 
 /* ---- a call ---- */
-
-/* The lower half of a probe's cookie is the number of the function, the upper half the number of the links
- * (programs.c). */
-static __u32 function_of(__u64 cookie)
-{
-    return (__u32)cookie;
-}
 
 static __u32 links_of(__u64 cookie)
 {
@@ -514,17 +532,6 @@ static bool enter(struct pt_regs *registers)
     return true;
 }
 
-static void lose(const struct task *task, __u32 function, __u64 ns)
-{
-    __u32 channel = task->channel;
-    void *of_process = bpf_map_lookup_elem(&lost, &channel);
-    struct ct_probe_lost *calls = of_process ? bpf_map_lookup_elem(of_process, &function) : 0;
-    if (!calls)
-        return;
-    __sync_fetch_and_add(&calls->ns, ns);
-    __sync_fetch_and_add(&calls->calls, 1);
-}
-
 /* Reads memory that the arguments point to. Two bounds are for the verifier: `place` is a mask for the place
  * of a read, and `most` is the greatest length. */
 static __always_inline void read_memory(struct ct_probe_values *values, const struct ct_probe_shape *shape,
@@ -610,7 +617,7 @@ static void leave(struct pt_regs *registers, bool is_entered)
         /* The thread had too many open calls, the entry was not seen, or the return was already handled. Or a
          * call on a higher stack, such as a signal handler's, dropped the frame as left. */
         if (is_entered || depth == CT_PROBE_OPEN)
-            lose(task, function_of(bpf_get_attach_cookie(registers)), 0);
+            lose(task->channel, function_of(bpf_get_attach_cookie(registers)), 0);
         return;
     }
     task->depth = --depth;
@@ -618,7 +625,7 @@ static void leave(struct pt_regs *registers, bool is_entered)
         __u32 channel = task->channel;
         void *ring = bpf_map_lookup_elem(&rings, &channel);
         if (!ring || !write_call(ring, task, frame, depth, registers))
-            lose(task, frame->function, bpf_ktime_get_ns() - frame->start);
+            lose(task->channel, frame->function, bpf_ktime_get_ns() - frame->start);
     }
     struct ct_probe_thread *thread = thread_of(task);
     if (thread)

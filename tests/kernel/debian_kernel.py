@@ -7,7 +7,6 @@ import tarfile
 from cudatrace_test import BUILD
 
 CACHE = BUILD / "kernels"
-MIRROR = "http://deb.debian.org/debian"
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 META_PACKAGE = "linux-image-cloud-amd64"  # this flavour has few drivers, and boots faster
 
@@ -23,6 +22,14 @@ def output_of(*command, **options):
     return done.stdout
 
 
+def mirror():
+    """Returns the address of the Debian archive that this machine uses."""
+    used = output_of("apt-get", "indextargets", "--format", "$(REPO_URI)", "Identifier: Packages", "Origin: Debian", "Label: Debian").split()
+    if not used:
+        raise Unavailable("apt has no index of a Debian archive")
+    return used[0]
+
+
 class Apt:
     """apt with that release as its only source, and with a folder of its own."""
 
@@ -31,7 +38,7 @@ class Apt:
         for name in "lists/partial", "archives/partial":
             (folder / name).mkdir(parents=True, exist_ok=True)
         (folder / "status").touch()
-        (folder / "sources.list").write_text(f"deb [signed-by={KEYS}] {MIRROR} {release} main\n")
+        (folder / "sources.list").write_text(f"deb [signed-by={KEYS}] {mirror()} {release} main\n")
         places = {"Etc::SourceList": "sources.list", "Etc::SourceParts": "none", "State": ".", "State::Lists": "lists", "State::Status": "status",
                   "Cache": ".", "Cache::Archives": "archives"}
         self.options = [f"-oDir::{key}={folder / place}" for key, place in places.items()]
