@@ -14,6 +14,7 @@
 #include <getopt.h>
 #include <grp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,10 +80,13 @@ static void say(const char *text)
     fprintf(stderr, "cudatraced: %s\n", line);
 }
 
-static int wrong(const char *format, const char *what)
+__attribute__((format(printf, 1, 2))) static int wrong(const char *format, ...)
 {
     char text[CT_MESSAGE_BYTES];
-    int length = snprintf(text, sizeof(text), format, what);
+    va_list values;
+    va_start(values, format);
+    int length = vsnprintf(text, sizeof(text), format, values);
+    va_end(values);
     length = (size_t)length < sizeof(text) ? length : (int)sizeof(text) - 1;
     snprintf(text + length, sizeof(text) - (size_t)length, " (see cudatraced --help)");
     say(text);
@@ -158,6 +162,299 @@ static bool parse_group(const char *text, struct ct_private_readers *readers)
     *readers = (struct ct_private_readers){ .mode = 0640, .group = group ? group->gr_gid : (gid_t)number };
     return true;
 }
+
+/* ---- the command line ---- */
+
+/* Everything that the command line and the environment decide. The options point to the paths below. */
+struct command_line {
+    const char *database, *record, *shm_dir; /* as given; `record` and `shm_dir` may be NULL */
+    struct ct_private_readers readers;
+    const struct ct_file_source *source; /* of the files to store; NULL to serve a session */
+    char **files;
+    size_t file_count;
+    struct ct_daemon_options options;
+    char database_path[4096], log_path[4200], record_path[4096], shm_path[CT_SHM_DIR_BYTES];
+};
+
+static bool set_database(struct command_line *line, const char *value)
+{
+    line->database = value;
+    return true;
+}
+
+static bool set_session(struct command_line *line, const char *value)
+{
+    line->options.session = value;
+    return true;
+}
+
+static bool set_shm_dir(struct command_line *line, const char *value)
+{
+    line->shm_dir = value;
+    return *value;
+}
+
+static bool set_foreground(struct command_line *line, const char *value)
+{
+    (void)value;
+    line->options.foreground = true;
+    return true;
+}
+
+static bool set_ring(struct command_line *line, const char *value)
+{
+    line->options.ring_bytes = parse_size(value);
+    return ct_ring_bytes_valid(line->options.ring_bytes);
+}
+
+static bool set_keep(struct command_line *line, const char *value)
+{
+    line->options.bounds.keep_ns = parse_duration(value);
+    return line->options.bounds.keep_ns != 0;
+}
+
+static bool set_max_db(struct command_line *line, const char *value)
+{
+    line->options.bounds.max_bytes = parse_size(value);
+    return line->options.bounds.max_bytes >= MAX_DB_BYTES_MIN;
+}
+
+static bool set_clock(struct command_line *line, const char *value)
+{
+    const bool is_counter = strcmp(value, "counter") == 0;
+    line->options.clock = is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
+    return is_counter || strcmp(value, "monotonic") == 0;
+}
+
+static bool set_log_level(struct command_line *line, const char *value)
+{
+    (void)line;
+    enum ct_log_level level;
+    if (!ct_log_parse_level(value, &level))
+        return false;
+    ct_log_set_level(level);
+    return true;
+}
+
+static bool set_auto(struct command_line *line, const char *value)
+{
+    (void)value;
+    line->options.leave_when_unused = true;
+    return true;
+}
+
+static bool set_group(struct command_line *line, const char *value)
+{
+    return parse_group(value, &line->readers);
+}
+
+static bool set_system(struct command_line *line, const char *value)
+{
+    (void)value;
+    line->options.system = true;
+    return true;
+}
+
+static bool set_record(struct command_line *line, const char *value)
+{
+    line->record = value;
+    return true;
+}
+
+static bool set_workers(struct command_line *line, const char *value)
+{
+    line->options.workers = parse_workers(value);
+    return line->options.workers != 0;
+}
+
+static bool print_help(struct command_line *line, const char *value)
+{
+    (void)line, (void)value;
+    fputs(help, stdout);
+    for (size_t i = 0; ct_file_sources[i]; i++)
+        fputs(ct_file_sources[i]->help, stdout);
+    fputs(help_end, stdout);
+    exit(EXIT_SUCCESS);
+}
+
+static bool print_version(struct command_line *line, const char *value)
+{
+    (void)line, (void)value;
+    puts("cudatraced " CUDATRACE_VERSION);
+    exit(EXIT_SUCCESS);
+}
+
+/* The options. Each file source adds one. */
+static const struct option_row {
+    const char *name;
+    int has_value;                                             /* as in struct option */
+    bool (*set)(struct command_line *line, const char *value); /* returns false if the value is invalid */
+    const char *problem; /* the error for an invalid value; NULL if all are valid */
+} option_rows[] = {
+    { "db", required_argument, set_database, NULL },
+    { "session", required_argument, set_session, NULL },
+    { "shm-dir", required_argument, set_shm_dir, "expected a directory" },
+    { "foreground", no_argument, set_foreground, NULL },
+    { "ring", required_argument, set_ring, "expected a power of two from 64K to 1G" },
+    { "keep", required_argument, set_keep,
+      "expected a duration from 1s to 3653d, such as 90s, 10m, 24h or 7d" },
+    { "max-db", required_argument, set_max_db, "expected a size of 16M or more, such as 500M or 20G" },
+    { "clock", required_argument, set_clock, "expected counter or monotonic" },
+    { "log-level", required_argument, set_log_level, "expected error, warning, notice, info or debug" },
+    { "auto", no_argument, set_auto, NULL },
+    { "group", required_argument, set_group, "no such group" },
+    { "system", no_argument, set_system, NULL },
+    { "record", required_argument, set_record, NULL },
+    { "workers", required_argument, set_workers, "expected 1 or 2" },
+    { "help", no_argument, print_help, NULL },
+    { "version", no_argument, print_version, NULL },
+};
+
+enum {
+    OPTION_ROWS = sizeof(option_rows) / sizeof(option_rows[0]),
+    /* getopt_long() returns these plus an index in `option_rows` or `ct_file_sources`. All are above the
+     * characters that it returns otherwise. */
+    FIRST_ROW = 256,
+    FIRST_SOURCE = FIRST_ROW + OPTION_ROWS,
+    KNOWN_MAX = 32,
+};
+
+static void list_options(struct option known[KNOWN_MAX])
+{
+    for (int i = 0; i < OPTION_ROWS; i++)
+        *known++ = (struct option){ option_rows[i].name, option_rows[i].has_value, NULL, FIRST_ROW + i };
+    for (int i = 0; ct_file_sources[i]; i++)
+        *known++ = (struct option){ ct_file_sources[i]->name, no_argument, NULL, FIRST_SOURCE + i };
+}
+
+static void set_defaults(struct command_line *line)
+{
+    const char *session = getenv(CT_SESSION_ENV);
+    *line = (struct command_line){ .database = "trace.db",
+                                   .shm_dir = getenv(CT_SHM_DIR_ENV),
+                                   .readers = CT_PRIVATE,
+                                   .options = { .session = session && *session ? session : CT_SESSION_DEFAULT,
+                                                .ring_bytes = CT_RING_BYTES_DEFAULT,
+                                                .workers = usual_workers(),
+                                                .clock = CT_CLOCK_CHOSEN } };
+}
+
+/* Each of the next steps returns 0, or the exit status after printing the error. */
+
+static int read_options(struct command_line *line, int argc, char **argv)
+{
+    struct option known[KNOWN_MAX] = { 0 };
+    list_options(known);
+    for (int option; (option = getopt_long(argc, argv, ":h", known, NULL)) != -1;) {
+        if (option == ':')
+            return wrong("option '%s' requires a value", argv[optind - 1]);
+        if (option == '?')
+            return wrong("unknown option %s", argv[optind - 1]);
+        if (option == 'h')
+            print_help(line, NULL);
+        if (option >= FIRST_SOURCE) {
+            line->source = ct_file_sources[option - FIRST_SOURCE];
+            continue;
+        }
+        const struct option_row *row = &option_rows[option - FIRST_ROW];
+        if (!row->set(line, optarg))
+            return wrong("invalid value '%s' for --%s: %s", optarg, row->name, row->problem);
+    }
+    line->files = argv + optind;
+    line->file_count = (size_t)(argc - optind);
+    return 0;
+}
+
+/* Checks how the options and the files combine. */
+static int check_combination(const struct command_line *line)
+{
+    const struct ct_daemon_options *options = &line->options;
+    if (line->source && line->file_count == 0)
+        return wrong("--%s requires a file", line->source->name);
+    if (!line->source && line->file_count > 0)
+        return wrong("unexpected argument '%s'", line->files[0]);
+    if (!ct_session_valid(options->session))
+        return wrong("invalid session name '%s': use 1 to 48 letters, digits, '-' or '_'", options->session);
+    if (options->system && options->leave_when_unused)
+        return wrong("--system cannot be combined with --auto");
+    if (options->system && ct_real_euid() != 0) {
+        fputs("cudatraced: --system requires root\n", stderr);
+        return EXIT_FAILURE;
+    }
+    return 0;
+}
+
+/* Makes the path absolute, since the daemon changes its directory. The file need not exist. Returns NULL, or
+ * the reason for failing. */
+static const char *absolute(const char *path, char *out, size_t bytes)
+{
+    char cwd[4096] = "";
+    if (path[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+        return errno == ENOENT
+                   ? "the current directory was deleted: change to another one, or use an absolute path"
+                   : strerror(errno);
+    const int n = snprintf(out, bytes, "%s%s%s", cwd, path[0] == '/' ? "" : "/", path);
+    return n > 0 && (size_t)n < bytes ? NULL : "the path is too long";
+}
+
+static int refuse(const char *option, const char *path, const char *why)
+{
+    char text[CT_MESSAGE_BYTES];
+    snprintf(text, sizeof(text), "%s %s: %s", option, path, why);
+    say(text);
+    return EXIT_USAGE;
+}
+
+static int place_database(struct command_line *line)
+{
+    if (!*line->database)
+        return wrong("invalid value '%s' for --db: expected a file name", line->database);
+    const char *why = absolute(line->database, line->database_path, sizeof(line->database_path));
+    if (why)
+        return refuse("--db", line->database, why);
+    line->options.database = line->database_path;
+    ct_database_share(&line->readers);
+    line->options.readers = line->readers.group;
+    return 0;
+}
+
+static int place_recording(struct command_line *line)
+{
+    if (!line->record)
+        return 0;
+    if (!*line->record)
+        return wrong("invalid value '%s' for --record: expected a file name", line->record);
+    const char *why = absolute(line->record, line->record_path, sizeof(line->record_path));
+    if (why)
+        return refuse("--record", line->record, why);
+    line->options.record = line->record_path;
+    return 0;
+}
+
+static int place_session(struct command_line *line)
+{
+    const char *dir = line->shm_dir && *line->shm_dir ? line->shm_dir : CT_SHM_DIR;
+    const char *why = absolute(dir, line->shm_path, sizeof(line->shm_path));
+    if (why)
+        return refuse("--shm-dir", dir, why);
+    line->options.shm_dir = line->shm_path;
+    return 0;
+}
+
+/* In the background, the daemon logs to a file next to the database. */
+static int place_log(struct command_line *line)
+{
+    char message[CT_MESSAGE_BYTES] = "", text[sizeof(message) + 64];
+    snprintf(line->log_path, sizeof(line->log_path), "%s.log", line->database_path);
+    if (line->options.foreground ||
+        ct_private_own(line->log_path, &CT_PRIVATE, message, sizeof(message)) == 0)
+        return 0;
+    snprintf(text, sizeof(text), "%s; remove this log file, or name another database with --db", message);
+    say(text);
+    return EXIT_FAILURE;
+}
+
+/* ---- the process ---- */
 
 /* Opens /dev/null for closed standard descriptors. Otherwise the database's lock, for example, could be
  * opened as standard error, and log lines would be written to it. */
@@ -237,199 +534,44 @@ static int run_in_background(const struct ct_daemon_options *options, struct rea
     return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
 }
 
-/* Makes the path absolute, since the daemon changes its directory. The file need not exist. Returns NULL, or
- * the reason for failing. */
-static const char *absolute(const char *path, char *out, size_t bytes)
+static int store_files(const struct command_line *line)
 {
-    char cwd[4096] = "";
-    if (path[0] != '/' && !getcwd(cwd, sizeof(cwd)))
-        return errno == ENOENT
-                   ? "the current directory was deleted: change to another one, or use an absolute path"
-                   : strerror(errno);
-    const int n = snprintf(out, bytes, "%s%s%s", cwd, path[0] == '/' ? "" : "/", path);
-    return n > 0 && (size_t)n < bytes ? NULL : "the path is too long";
+    char message[CT_MESSAGE_BYTES] = "";
+    const int status = ct_file_sources_store(line->source, line->files, line->file_count, line->database_path,
+                                             &line->options.bounds, message);
+    if (message[0])
+        say(message);
+    return status;
 }
 
-static int refuse(const char *option, const char *path, const char *why)
+static int serve(struct command_line *line)
 {
-    char text[CT_MESSAGE_BYTES];
-    snprintf(text, sizeof(text), "%s %s: %s", option, path, why);
-    say(text);
-    return EXIT_USAGE;
+    struct ct_daemon_options *options = &line->options;
+    int status = place_recording(line);
+    if (!status)
+        status = place_session(line);
+    if (!status)
+        status = place_log(line);
+    if (status)
+        return status;
+    struct readiness readiness = { .fd = -1, .log_path = line->log_path };
+    options->on_terminal = options->foreground && isatty(STDERR_FILENO);
+    return options->foreground ? run(options, &readiness) : run_in_background(options, &readiness);
 }
 
 int main(int argc, char **argv)
 {
-    enum { FILE_SOURCES = 256 }; /* above all characters */
-    enum { KNOWN_MAX = 32 };
-    int foreground = 0, leaves = 0, system = 0;
-    struct option known[KNOWN_MAX] = {
-        { "db", required_argument, NULL, 'd' },
-        { "session", required_argument, NULL, 's' },
-        { "shm-dir", required_argument, NULL, 'm' },
-        { "foreground", no_argument, &foreground, 1 },
-        { "ring", required_argument, NULL, 'r' },
-        { "keep", required_argument, NULL, 'k' },
-        { "max-db", required_argument, NULL, 'x' },
-        { "clock", required_argument, NULL, 'c' },
-        { "log-level", required_argument, NULL, 'l' },
-        { "auto", no_argument, &leaves, 1 },
-        { "group", required_argument, NULL, 'g' },
-        { "system", no_argument, &system, 1 },
-        { "record", required_argument, NULL, 'e' },
-        { "workers", required_argument, NULL, 'w' },
-        { "help", no_argument, NULL, 'h' },
-        { "version", no_argument, NULL, 'v' },
-        { 0 },
-    };
-    const struct ct_file_source *files = NULL;
-    size_t options_known = 0;
-    while (known[options_known].name)
-        options_known++;
-    for (int i = 0; ct_file_sources[i]; i++)
-        known[options_known++] =
-            (struct option){ ct_file_sources[i]->name, no_argument, NULL, FILE_SOURCES + i };
+    struct command_line line;
     open_standard_files();
     ct_page_cache_install();
-    const char *database = "trace.db", *record = NULL;
-    struct ct_daemon_options options = { .session = CT_SESSION_DEFAULT,
-                                         .ring_bytes = CT_RING_BYTES_DEFAULT,
-                                         .workers = usual_workers(),
-                                         .clock = CT_CLOCK_CHOSEN };
-    const char *session = getenv(CT_SESSION_ENV);
-    if (session && *session)
-        options.session = session;
-    struct ct_private_readers readers = CT_PRIVATE;
-    const char *shm_dir = getenv(CT_SHM_DIR_ENV);
-    for (int option; (option = getopt_long(argc, argv, ":h", known, NULL)) != -1;) {
-        switch (option) {
-        case 0:
-            break; /* a flag */
-        case 'd':
-            database = optarg;
-            break;
-        case 's':
-            options.session = optarg;
-            break;
-        case 'm':
-            shm_dir = optarg;
-            if (!*shm_dir)
-                return wrong("invalid value '%s' for --shm-dir: expected a directory", shm_dir);
-            break;
-        case 'r':
-            options.ring_bytes = parse_size(optarg);
-            if (!ct_ring_bytes_valid(options.ring_bytes))
-                return wrong("invalid value '%s' for --ring: expected a power of two from 64K to 1G", optarg);
-            break;
-        case 'k':
-            options.bounds.keep_ns = parse_duration(optarg);
-            if (options.bounds.keep_ns == 0)
-                return wrong("invalid value '%s' for --keep: expected a duration from 1s to 3653d, such as "
-                             "90s, 10m, 24h or 7d",
-                             optarg);
-            break;
-        case 'x':
-            options.bounds.max_bytes = parse_size(optarg);
-            if (options.bounds.max_bytes < MAX_DB_BYTES_MIN)
-                return wrong(
-                    "invalid value '%s' for --max-db: expected a size of 16M or more, such as 500M or 20G",
-                    optarg);
-            break;
-        case 'w':
-            options.workers = parse_workers(optarg);
-            if (options.workers == 0)
-                return wrong("invalid value '%s' for --workers: expected 1 or 2", optarg);
-            break;
-        case 'c':
-            if (strcmp(optarg, "counter") != 0 && strcmp(optarg, "monotonic") != 0)
-                return wrong("invalid value '%s' for --clock: expected counter or monotonic", optarg);
-            options.clock = optarg[0] == 'c' ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
-            break;
-        case 'l': {
-            enum ct_log_level level;
-            if (!ct_log_parse_level(optarg, &level))
-                return wrong(
-                    "invalid value '%s' for --log-level: expected error, warning, notice, info or debug",
-                    optarg);
-            ct_log_set_level(level);
-            break;
-        }
-        case 'g':
-            if (!parse_group(optarg, &readers))
-                return wrong("invalid value '%s' for --group: no such group", optarg);
-            break;
-        case 'e':
-            record = optarg;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            for (size_t i = 0; ct_file_sources[i]; i++)
-                fputs(ct_file_sources[i]->help, stdout);
-            fputs(help_end, stdout);
-            return EXIT_SUCCESS;
-        case 'v':
-            puts("cudatraced " CUDATRACE_VERSION);
-            return EXIT_SUCCESS;
-        case ':':
-            return wrong("option '%s' requires a value", argv[optind - 1]);
-        case '?':
-            return wrong("unknown option %s", argv[optind - 1]);
-        default:
-            files = ct_file_sources[option - FILE_SOURCES];
-        }
-    }
-    options.foreground = foreground;
-    options.leave_when_unused = leaves;
-    options.system = system;
-    if (files && optind == argc)
-        return wrong("--%s requires a file", files->name);
-    if (!files && optind < argc)
-        return wrong("unexpected argument '%s'", argv[optind]);
-    if (!ct_session_valid(options.session))
-        return wrong("invalid session name '%s': use 1 to 48 letters, digits, '-' or '_'", options.session);
-    if (options.system && options.leave_when_unused)
-        return wrong("--system cannot be combined with --auto%s", "");
-    if (options.system && ct_real_euid() != 0) {
-        fputs("cudatraced: --system requires root\n", stderr);
-        return EXIT_FAILURE;
-    }
-    if (!*database)
-        return wrong("invalid value '%s' for --db: expected a file name", database);
-
-    ct_database_share(&readers);
-    options.readers = readers.group;
-    char path[4096], log_path[4200];
-    const char *why = absolute(database, path, sizeof(path));
-    if (why)
-        return refuse("--db", database, why);
-    options.database = path;
-    char message[CT_MESSAGE_BYTES] = "";
-    signal(SIGXFSZ, SIG_IGN); /* makes a write beyond the file size limit fail like one on a full disk */
-    if (files) {
-        const int status = ct_file_sources_store(files, argv + optind, (size_t)(argc - optind), path,
-                                                 &options.bounds, message);
-        if (message[0])
-            say(message);
+    set_defaults(&line);
+    int status = read_options(&line, argc, argv);
+    if (!status)
+        status = check_combination(&line);
+    if (!status)
+        status = place_database(&line);
+    if (status)
         return status;
-    }
-    char record_path[4096];
-    if (record && !*record)
-        return wrong("invalid value '%s' for --record: expected a file name", record);
-    if (record && (why = absolute(record, record_path, sizeof(record_path))) != NULL)
-        return refuse("--record", record, why);
-    options.record = record ? record_path : NULL;
-    char dir[CT_SHM_DIR_BYTES];
-    if ((why = absolute(shm_dir && *shm_dir ? shm_dir : CT_SHM_DIR, dir, sizeof(dir))) != NULL)
-        return refuse("--shm-dir", shm_dir, why);
-    options.shm_dir = dir;
-    snprintf(log_path, sizeof(log_path), "%s.log", path);
-    if (!options.foreground && ct_private_own(log_path, &CT_PRIVATE, message, sizeof(message)) != 0) {
-        char text[sizeof(message) + 64];
-        snprintf(text, sizeof(text), "%s; remove this log file, or name another database with --db", message);
-        say(text);
-        return EXIT_FAILURE;
-    }
-    struct readiness readiness = { .fd = -1, .log_path = log_path };
-    options.on_terminal = options.foreground && isatty(STDERR_FILENO);
-    return options.foreground ? run(&options, &readiness) : run_in_background(&options, &readiness);
+    signal(SIGXFSZ, SIG_IGN); /* makes a write beyond the file size limit fail like one on a full disk */
+    return line.source ? store_files(&line) : serve(&line);
 }
