@@ -111,97 +111,170 @@ bool ct_shm_is_at(const struct ct_shm_process *process, const char *path)
            status.st_ino == process->who.inode;
 }
 
-int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **result, const char **reason)
+/* A segment file that is being opened. Each step returns 0, or -errno with a reason. */
+struct opening {
+    struct ct_shm_process *process; /* owns everything that a step acquires */
+    struct ct_user *user;           /* NULL: the daemon's own */
+    struct stat status;
+    const char *reason;
+};
+
+static const char not_shown[] = "/proc does not show the owner of the process that it names";
+
+static int fail(struct opening *opening, int error, const char *reason)
 {
-    struct ct_shm_process *process = calloc(1, sizeof(*process));
-    if (!process)
-        return -ENOMEM;
-    *reason = "out of memory";
-    process->who.pidfd = -1;
-    int error = -ENOMEM;
-    process->who.user = user;
+    opening->reason = reason;
+    return error;
+}
+
+static int open_file(struct opening *opening, const char *path)
+{
+    struct ct_shm_process *process = opening->process;
+    snprintf(process->path, sizeof(process->path), "%s", path);
     /* Do not block on a FIFO, or on a lease of the file's owner. */
     process->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (process->fd < 0) {
-        error = errno == EWOULDBLOCK ? -EBUSY : -errno;
-        *reason = "it cannot be opened";
-        goto fail;
-    }
-    struct stat status;
-    if (ct_real_fstat(process->fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1 ||
-        status.st_uid != (user ? user->uid : ct_real_euid())) {
-        error = -EPERM;
-        *reason = "it is not a regular file of the user in its name, or has a second name (a hard link)";
-        goto fail;
-    }
-    process->who.device = status.st_dev;
-    process->who.inode = status.st_ino;
+    if (process->fd < 0)
+        return fail(opening, errno == EWOULDBLOCK ? -EBUSY : -errno, "it cannot be opened");
+    return 0;
+}
+
+static int identify_file(struct opening *opening)
+{
+    struct ct_shm_process *process = opening->process;
+    struct stat *status = &opening->status;
+    if (ct_real_fstat(process->fd, status) != 0 || !S_ISREG(status->st_mode) || status->st_nlink != 1 ||
+        status->st_uid != (opening->user ? opening->user->uid : ct_real_euid()))
+        return fail(opening, -EPERM,
+                    "it is not a regular file of the user in its name, or has a second name (a hard link)");
+    process->who.device = status->st_dev;
+    process->who.inode = status->st_ino;
     struct statx birth;
-    process->changed_ns = since_ns(status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
+    process->changed_ns = since_ns(status->st_ctim.tv_sec, status->st_ctim.tv_nsec);
     if (statx(process->fd, "", AT_EMPTY_PATH, STATX_BTIME, &birth) == 0 && birth.stx_mask & STATX_BTIME)
         process->made_ns = since_ns(birth.stx_btime.tv_sec, birth.stx_btime.tv_nsec);
-    error = -EAGAIN; /* not allocated yet, or not filled in yet */
-    if ((uint64_t)status.st_size < CT_SEGMENT_BYTES_MIN)
-        goto fail;
-    /* Use read() for the header, since the pages of a sparse file may be impossible to allocate. */
-    const ssize_t got = pread(process->fd, &process->facts, sizeof(process->facts), 0);
-    if (got != (ssize_t)sizeof(process->facts) ||
-        atomic_load_explicit(&process->facts.ready, memory_order_relaxed) != 1)
-        goto fail;
-    atomic_thread_fence(memory_order_acquire); /* Pairs with the hook's release of `ready`. */
-    if (pread(process->fd, &process->facts, sizeof(process->facts), 0) != (ssize_t)sizeof(process->facts))
-        goto fail;
-    *reason = check_facts(&process->facts);
-    error = -EPROTO;
-    if (*reason)
-        goto fail;
-    /* As reported by the kernel, not by the segment. Only a probe of the daemon's own user may write for a
-     * process of another user. */
-    if (user || process->facts.maker != CT_MAKER_PROBE)
-        process->facts.uid = status.st_uid;
-    clean(process->facts.exe, sizeof(process->facts.exe));
-    clean(process->facts.cmdline, sizeof(process->facts.cmdline));
+    return 0;
+}
 
-    error = -ENOMEM;
+/* Uses read() for the header, since the pages of a sparse file may be impossible to allocate. */
+static bool read_header(int fd, struct ct_segment *facts)
+{
+    return pread(fd, facts, sizeof(*facts), 0) == (ssize_t)sizeof(*facts);
+}
+
+static int read_facts(struct opening *opening)
+{
+    const int fd = opening->process->fd;
+    struct ct_segment *facts = &opening->process->facts;
+    bool is_complete = (uint64_t)opening->status.st_size >= CT_SEGMENT_BYTES_MIN && read_header(fd, facts) &&
+                       atomic_load_explicit(&facts->ready, memory_order_relaxed) == 1;
+    if (is_complete) {
+        atomic_thread_fence(memory_order_acquire); /* Pairs with the hook's release of `ready`. */
+        is_complete = read_header(fd, facts);
+    }
+    if (!is_complete)
+        return fail(opening, -EAGAIN, "it is not allocated yet, or not filled in yet");
+    const char *reason = check_facts(facts);
+    return reason ? fail(opening, -EPROTO, reason) : 0;
+}
+
+/* Uses the user that the kernel reports, not the segment. Only a probe of the daemon's own user may write for
+ * a process of another user. */
+static void correct_facts(struct opening *opening)
+{
+    struct ct_segment *facts = &opening->process->facts;
+    if (opening->user || facts->maker != CT_MAKER_PROBE)
+        facts->uid = opening->status.st_uid;
+    clean(facts->exe, sizeof(facts->exe));
+    clean(facts->cmdline, sizeof(facts->cmdline));
+}
+
+static int map_header(struct opening *opening)
+{
+    struct ct_shm_process *process = opening->process;
     void *map = mmap(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, process->fd, 0);
     if (map != MAP_FAILED) {
         process->shared = map;
         process->guard = ct_guard_add(map, CT_LANE_OFFSET);
     }
-    if (map == MAP_FAILED || !process->guard)
-        goto fail;
-    snprintf(process->path, sizeof(process->path), "%s", path);
-    /* A process that is not visible is in a namespace outside ours, or ended before the look-up.
-     * ct_segment_hold() later finds out which. */
+    return process->guard ? 0 : fail(opening, -ENOMEM, "out of memory");
+}
+
+/* A process that is not visible is in a namespace outside ours, or ended before the look-up.
+ * ct_segment_hold() later finds out which. */
+static int find_process(struct opening *opening)
+{
+    struct ct_shm_process *process = opening->process;
     const uint64_t namespace = process->facts.pid_namespace;
-    const bool is_ours = namespace == 0 || namespace == ct_namespace_of(0);
-    if (user && !is_ours)
-        user->loop_has.has[CT_SHARED_LOOKS] += CT_USER_LOOKS_NAMESPACE;
     process->who.seen_pid = process->facts.pid;
-    error = is_ours ? 0 : ct_namespace_find(namespace, process->facts.pid, &process->who.seen_pid);
-    *reason = "/proc does not show the owner of the process that it names";
+    if (namespace == 0 || namespace == ct_namespace_of(0))
+        return 0;
+    if (opening->user)
+        opening->user->loop_has.has[CT_SHARED_LOOKS] += CT_USER_LOOKS_NAMESPACE;
+    const int error = ct_namespace_find(namespace, process->facts.pid, &process->who.seen_pid);
+    return error ? fail(opening, error, not_shown) : 0;
+}
+
+static void identify_process(struct opening *opening)
+{
+    struct ct_shm_process *process = opening->process;
     learn_ahead(process);
     process->who.pid = process->facts.pid;
     process->who.uid = process->facts.uid;
     process->who.start_ticks = process->facts.process_start;
     process->who.image_ns = process->facts.image_ns;
-    process->account.budget = user ? &user->budget : NULL;
-    if (!error && process->who.seen_pid > 0)
-        error = ct_process_follow(&process->who);
-    /* Check once a descriptor holds the process. */
-    if (!error && user && process->who.seen_pid > 0 && !process->who.dead) {
-        error = ct_process_check_owner(&process->who);
-        if (error == -EPERM)
-            *reason = "it names a process of another user";
-    }
-    if (error)
-        goto fail;
-    *result = process;
-    return 0;
+    process->account.budget = opening->user ? &opening->user->budget : NULL;
+}
 
-fail:
-    ct_shm_close(process, false);
-    return error;
+static int follow_process(struct opening *opening)
+{
+    struct ct_process *who = &opening->process->who;
+    if (who->seen_pid <= 0)
+        return 0;
+    int error = ct_process_follow(who);
+    if (error)
+        return fail(opening, error, not_shown);
+    /* Check once a descriptor holds the process. */
+    if (opening->user && !who->dead)
+        error = ct_process_check_owner(who);
+    if (error)
+        return fail(opening, error, error == -EPERM ? "it names a process of another user" : not_shown);
+    return 0;
+}
+
+static int open_segment(struct opening *opening, const char *path)
+{
+    int error = open_file(opening, path);
+    if (!error)
+        error = identify_file(opening);
+    if (!error)
+        error = read_facts(opening);
+    if (error)
+        return error;
+    correct_facts(opening);
+    error = map_header(opening);
+    if (!error)
+        error = find_process(opening);
+    if (error)
+        return error;
+    identify_process(opening);
+    return follow_process(opening);
+}
+
+int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **result, const char **reason)
+{
+    struct opening opening = { .process = calloc(1, sizeof(struct ct_shm_process)), .user = user };
+    if (!opening.process)
+        return -ENOMEM;
+    opening.process->fd = opening.process->who.pidfd = -1;
+    opening.process->who.user = user;
+    const int error = open_segment(&opening, path);
+    if (error) {
+        *reason = opening.reason;
+        ct_shm_close(opening.process, false);
+        return error;
+    }
+    *result = opening.process;
+    return 0;
 }
 
 void ct_shm_close(struct ct_shm_process *process, bool remove)
