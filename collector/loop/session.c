@@ -115,88 +115,150 @@ static void *map_control(int fd)
                  : mmap(NULL, sizeof(struct ct_control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 }
 
-int ct_session_open(struct ct_session *session, const char *dir, const char *name, bool system,
-                    uint64_t trace, uint64_t ring_bytes, int clock, char message[CT_MESSAGE_BYTES])
+static bool name_files(struct ct_session *session, const char *name, char message[CT_MESSAGE_BYTES])
+{
+    snprintf(session->name, sizeof(session->name), "%s", name);
+    ct_session_control_path(session->path, session->dir, session->uid, name);
+    ct_session_bell_path(session->bell_path, session->dir, session->uid, name);
+    if (ct_session_socket_fits(session->dir, session->uid, name))
+        return true;
+    snprintf(message, CT_MESSAGE_BYTES,
+             "the path of the directory %s is too long: with the session name, a socket's address "
+             "exceeds 107 bytes; choose a shorter --shm-dir",
+             session->dir);
+    return false;
+}
+
+static bool open_file(struct ct_session *session, char message[CT_MESSAGE_BYTES])
+{
+    session->fd = open(session->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (session->fd >= 0)
+        return true;
+    const int error = errno;
+    const bool is_there = faccessat(AT_FDCWD, session->path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    snprintf(message, CT_MESSAGE_BYTES, "cannot create the session's control segment '%s': %s%s",
+             session->path, strerror(error),
+             is_there && (error == EACCES || error == ELOOP)
+                 ? "; it may belong to another user: remove it, or choose another --session"
+                 : "");
+    return false;
+}
+
+static bool own_file(const struct ct_session *session, char message[CT_MESSAGE_BYTES])
 {
     const struct ct_private_readers all = { .mode = 0644, .group = (gid_t)CT_NO_GROUP };
-    *session =
-        (struct ct_session){ .fd = -1, .dir = dir, .uid = ct_session_uid(), .system = system, .bell = -1 };
-    snprintf(session->name, sizeof(session->name), "%s", name);
-    ct_session_control_path(session->path, dir, session->uid, name);
-    ct_session_bell_path(session->bell_path, dir, session->uid, name);
-    if (!ct_session_socket_fits(dir, session->uid, name)) {
-        snprintf(message, CT_MESSAGE_BYTES,
-                 "the path of the directory %s is too long: with the session name, a socket's address "
-                 "exceeds 107 bytes; choose a shorter --shm-dir",
-                 dir);
-        goto fail;
-    }
-    for (;;) {
-        session->fd = open(session->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (session->fd < 0) {
-            const int error = errno;
-            const bool is_there = faccessat(AT_FDCWD, session->path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-            snprintf(message, CT_MESSAGE_BYTES, "cannot create the session's control segment '%s': %s%s",
-                     session->path, strerror(error),
-                     is_there && (error == EACCES || error == ELOOP)
-                         ? "; it may belong to another user: remove it, or choose another --session"
-                         : "");
-            goto fail;
-        }
-        char reason[CT_MESSAGE_BYTES / 2];
-        if (ct_private_own_fd(session->fd, session->path, system ? &all : &CT_PRIVATE, reason,
-                              sizeof(reason)) != 0) {
-            snprintf(message, CT_MESSAGE_BYTES, "%s; remove it, or choose another --session", reason);
-            goto fail;
-        }
-        const bool is_locked = lock(session->fd) == 0;
-        if (!is_locked && system && is_held_by_readers(session->fd)) {
-            ct_log(CT_LOG_session_made_anew, "recreated %s, because a user with read access had locked it",
-                   session->path);
-            unlink(session->path);
-            close(session->fd);
-            continue;
-        }
-        if (!is_locked) {
-            struct ct_control held = { 0 };
-            if (pread(session->fd, &held, offsetof(struct ct_control, pad0), 0) < 0)
-                held.daemon_pid = 0;
-            snprintf(message, CT_MESSAGE_BYTES,
-                     "session '%s' is served by another cudatraced (process %d): stop it with `cudatrace "
-                     "stop`, or choose "
-                     "another --session",
-                     name, held.daemon_pid);
-            goto fail;
-        }
-        CT_TEST_POINT("session.locked");
-        if (still_named(session))
-            break;
-        close(session->fd); /* a stopping daemon has just removed it */
-    }
-    void *map = map_control(session->fd);
-    if (map == MAP_FAILED) {
-        snprintf(message, CT_MESSAGE_BYTES, "cannot allocate shared memory for the session in '%s': %s", dir,
-                 strerror(errno));
-        unlink(session->path);
-        goto fail;
-    }
-    session->control = map;
-    session->guard = ct_guard_add(map, sizeof(struct ct_control));
-    if (session->guard && initialise(session->control, system, trace, ring_bytes, clock)) {
-        session->selection = take_over_selection(session->control);
-        return 0;
-    }
-    ct_guard_remove(session->guard);
-    snprintf(message, CT_MESSAGE_BYTES,
-             "session '%s' was served with another --clock or without the same --system, by a daemon that "
-             "was killed: repeat the options of that daemon, or choose another --session",
-             name);
-    munmap(map, sizeof(struct ct_control));
+    char reason[CT_MESSAGE_BYTES / 2];
+    if (ct_private_own_fd(session->fd, session->path, session->system ? &all : &CT_PRIVATE, reason,
+                          sizeof(reason)) == 0)
+        return true;
+    snprintf(message, CT_MESSAGE_BYTES, "%s; remove it, or choose another --session", reason);
+    return false;
+}
 
-fail:
+static void report_holder(const struct ct_session *session, char message[CT_MESSAGE_BYTES])
+{
+    struct ct_control held = { 0 };
+    if (pread(session->fd, &held, offsetof(struct ct_control, pad0), 0) < 0)
+        held.daemon_pid = 0;
+    snprintf(message, CT_MESSAGE_BYTES,
+             "session '%s' is served by another cudatraced (process %d): stop it with `cudatrace "
+             "stop`, or choose "
+             "another --session",
+             session->name, held.daemon_pid);
+}
+
+enum locking { LOCKED, LOCK_AGAIN, LOCK_FAILED };
+
+/* Returns LOCK_AGAIN if the path no longer names the file. */
+static enum locking lock_file(struct ct_session *session, char message[CT_MESSAGE_BYTES])
+{
+    if (lock(session->fd) == 0) {
+        CT_TEST_POINT("session.locked");
+        return still_named(session) ? LOCKED : LOCK_AGAIN; /* a stopping daemon may have removed it */
+    }
+    if (session->system && is_held_by_readers(session->fd)) {
+        ct_log(CT_LOG_session_made_anew, "recreated %s, because a user with read access had locked it",
+               session->path);
+        unlink(session->path);
+        return LOCK_AGAIN;
+    }
+    report_holder(session, message);
+    return LOCK_FAILED;
+}
+
+static void close_file(struct ct_session *session)
+{
     if (session->fd >= 0)
         close(session->fd);
     session->fd = -1;
+}
+
+/* Opens and locks the file that the path names. */
+static bool take_file(struct ct_session *session, char message[CT_MESSAGE_BYTES])
+{
+    enum locking locking;
+    do {
+        locking = LOCK_FAILED;
+        if (open_file(session, message) && own_file(session, message))
+            locking = lock_file(session, message);
+        if (locking != LOCKED)
+            close_file(session);
+    } while (locking == LOCK_AGAIN);
+    return locking == LOCKED;
+}
+
+static bool map_file(struct ct_session *session, char message[CT_MESSAGE_BYTES])
+{
+    void *map = map_control(session->fd);
+    if (map == MAP_FAILED) {
+        snprintf(message, CT_MESSAGE_BYTES, "cannot allocate shared memory for the session in '%s': %s",
+                 session->dir, strerror(errno));
+        unlink(session->path);
+        return false;
+    }
+    session->control = map;
+    session->guard = ct_guard_add(map, sizeof(struct ct_control));
+    return true;
+}
+
+static void unmap_file(struct ct_session *session)
+{
+    ct_guard_remove(session->guard);
+    munmap(session->control, sizeof(*session->control));
+}
+
+/* Fails if a killed daemon left a segment that the options do not fit. */
+static bool take_control(struct ct_session *session, uint64_t trace, uint64_t ring_bytes, int clock,
+                         char message[CT_MESSAGE_BYTES])
+{
+    if (session->guard && initialise(session->control, session->system, trace, ring_bytes, clock)) {
+        session->selection = take_over_selection(session->control);
+        return true;
+    }
+    snprintf(message, CT_MESSAGE_BYTES,
+             "session '%s' was served with another --clock or without the same --system, by a daemon that "
+             "was killed: repeat the options of that daemon, or choose another --session",
+             session->name);
+    return false;
+}
+
+int ct_session_open(struct ct_session *session, const char *dir, const char *name, bool system,
+                    uint64_t trace, uint64_t ring_bytes, int clock, char message[CT_MESSAGE_BYTES])
+{
+    *session =
+        (struct ct_session){ .fd = -1, .dir = dir, .uid = ct_session_uid(), .system = system, .bell = -1 };
+    if (!name_files(session, name, message) || !take_file(session, message))
+        return -1;
+    if (!map_file(session, message))
+        goto fail_file;
+    if (!take_control(session, trace, ring_bytes, clock, message))
+        goto fail_map;
+    return 0;
+
+fail_map:
+    unmap_file(session);
+fail_file:
+    close_file(session);
     return -1;
 }
 
@@ -490,8 +552,6 @@ void ct_session_close(struct ct_session *session)
     if (still_named(session))
         unlink(session->path);
     CT_TEST_POINT("session.removed");
-    ct_guard_remove(session->guard);
-    munmap(session->control, sizeof(*session->control));
-    close(session->fd);
-    session->fd = -1;
+    unmap_file(session);
+    close_file(session);
 }
