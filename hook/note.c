@@ -36,7 +36,7 @@ static const struct {
     .owner = CT_HOOK_NOTE_OWNER,
     .note = {
         .proto_version = CT_PROTO_VERSION,
-        .spare_stubs = CT_SPARE_COUNT,
+        .fallback_stubs = CT_FALLBACK_COUNT,
         .names_bytes = sizeof(ct_hook_names.names),
         .version = CUDATRACE_VERSION,
     },

@@ -375,8 +375,8 @@ static bool read_visit(struct ct_probe_visit_state *state)
     return area &&
            bpf_probe_read_user(state, CT_VISIT_STATE_BYTES,
                                (const void *)(*area + CT_AREA_DATA + CT_DATA_STATE)) == 0 &&
-           bpf_probe_read_user(&state->wish, sizeof(state->wish),
-                               (const void *)(*area + CT_AREA_DATA + CT_DATA_WISH)) == 0 &&
+           bpf_probe_read_user(&state->request, sizeof(state->request),
+                               (const void *)(*area + CT_AREA_DATA + CT_DATA_REQUEST)) == 0 &&
            bpf_probe_read_user(&state->producer, sizeof(state->producer),
                                (const void *)(*area + CT_AREA_DATA + CT_DATA_PRODUCER)) == 0;
 }

@@ -20,7 +20,7 @@
 static_assert(sizeof(struct ct_probe_lane) == 16 && offsetof(struct ct_lane, state) == 0 &&
                   offsetof(struct ct_probe_lane, tid) == offsetof(struct ct_lane, tid),
               "ct_lane");
-static_assert(CT_VISIT_STATE_BYTES == offsetof(struct ct_probe_visit_state, wish) &&
+static_assert(CT_VISIT_STATE_BYTES == offsetof(struct ct_probe_visit_state, request) &&
                   CT_DATA_LEFT - CT_DATA_STATE == offsetof(struct ct_probe_visit_state, left),
               "ct_probe_visit_state");
 
@@ -99,14 +99,14 @@ static void note_area(struct ct_mapped_drivers *images, pid_t pid, uint64_t addr
     if (read_memory(pid, address + CT_AREA_DATA, &data, sizeof(data)) && data.magic == CT_AREA_MAGIC &&
         data.visit.version == CT_VISIT_VERSION)
         hook = ct_visit_covers(&(struct ct_probe_visit_state){
-                   .state = data.state, .answer = data.answer, .wish = data.visit.wish })
+                   .state = data.state, .answer = data.answer, .request = data.visit.request })
                    ? CT_HOOK_MAY_LEAVE
                    : CT_HOOK_HAS_LEFT;
     if (hook < images->hook)
         return;
     images->hook = hook;
     images->visit = hook == CT_HOOK_STAYS ? 0 : address;
-    images->image_ns = hook == CT_HOOK_STAYS ? 0 : data.visit.image_ns;
+    images->exec_ns = hook == CT_HOOK_STAYS ? 0 : data.visit.exec_ns;
 }
 
 /* The hook's segment may have no name, or another process's name. Segments of daemons that have stopped may

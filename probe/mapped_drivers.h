@@ -29,9 +29,9 @@ struct ct_mapped_drivers {
     struct ct_mapped_driver image[CT_MAPPED_DRIVERS_MAX];
     size_t count;
     enum ct_hook hook;
-    uint64_t visit;    /* address of CT_AREA_CODE, 0 if there was no visit */
-    uint64_t image_ns; /* of the visiting hook's segments (struct ct_segment), 0 for none */
-    char segment[64];  /* path of that segment, "" for none */
+    uint64_t visit;   /* address of CT_AREA_CODE, 0 if there was no visit */
+    uint64_t exec_ns; /* of the visiting hook's segments (struct ct_segment), 0 for none */
+    char segment[64]; /* path of that segment, "" for none */
 };
 
 static inline bool ct_mapped_hook_records(const struct ct_mapped_drivers *images)

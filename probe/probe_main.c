@@ -170,12 +170,12 @@ static void detach_all(struct probe *probe)
 
 /* ---- processes ---- */
 
-static void add_process(struct probe *probe, pid_t pid, uint64_t image_ns)
+static void add_process(struct probe *probe, pid_t pid, uint64_t exec_ns)
 {
     struct ct_channel channel;
     int error = ct_channels_make(probe->programs, &channel, 1);
     if (!error)
-        error = ct_probed_add(&probe->probed, pid, &channel, image_ns, NULL);
+        error = ct_probed_add(&probe->probed, pid, &channel, exec_ns, NULL);
     if (error && error != -ESRCH && error != -EEXIST)
         fprintf(stderr, "cudatrace-probe: process %d is not recorded: %s\n", pid, strerror(-error));
 }
@@ -216,7 +216,7 @@ static void look_at(struct probe *probe, pid_t pid)
         if (ct_mapped_hook_records(&images))
             skip_process(probe, pid, &images);
         else if (is_new)
-            add_process(probe, pid, images.image_ns);
+            add_process(probe, pid, images.exec_ns);
     }
     /* Probes would slow its calls without any use. */
     if (images.hook == CT_HOOK_STAYS && !probe->options.all)
@@ -281,7 +281,7 @@ static void take_notice(struct probe *probe, const struct ct_probe_notice *notic
         probe->spares--;
         const bool has_hook = ct_mapped_drivers_find(&images, pid) == 0 && ct_mapped_hook_records(&images);
         const int error = has_hook ? ct_probed_skip(&probe->probed, pid, &channel)
-                                   : ct_probed_add(&probe->probed, pid, &channel, images.image_ns, notice);
+                                   : ct_probed_add(&probe->probed, pid, &channel, images.exec_ns, notice);
         if (error)
             fprintf(stderr, "cudatrace-probe: process %d is not recorded: %s\n", pid, strerror(-error));
         if (error || has_hook)

@@ -90,7 +90,7 @@ static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uin
     struct ct_writer_plan plan = {
         .pid = probed->pid,
         .start_ticks = probed->start_ticks,
-        .image_ns = probed->image_ns,
+        .exec_ns = probed->exec_ns,
         .name = found ? found->name : NULL,
         .since_ns = since_ns,
         .absent_ns = found ? found->missed_ns : 0,
@@ -192,7 +192,7 @@ static void forget(struct ct_probed_set *set, struct ct_probed *probed)
     free(probed);
 }
 
-int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *channel, uint64_t image_ns,
+int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *channel, uint64_t exec_ns,
                   const struct ct_probe_notice *found)
 {
     const int hook_segment = take_skipped(set, pid);
@@ -205,9 +205,9 @@ int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *chann
     }
     probed->hook_segment = hook_segment;
     const uint64_t executed_ns = found ? found->executed_ns : ct_programs_executed_ns(set->programs, pid);
-    probed->image_ns = image_ns      ? image_ns
-                       : executed_ns ? executed_ns
-                                     : ct_program_start_ns(probed->start_ticks);
+    probed->exec_ns = exec_ns       ? exec_ns
+                      : executed_ns ? executed_ns
+                                    : ct_program_start_ns(probed->start_ticks);
     probed->channel = *channel;
     const uint64_t now_ns = ct_monotonic_ns();
     /* A library may be probed already, so calls may be made from now on. For a process that the kernel has
@@ -233,7 +233,7 @@ int ct_probed_begin(struct ct_probed_set *set)
     if (!probed)
         return -ENOMEM;
     probed->is_arrivals = true;
-    probed->image_ns = ct_program_start_ns(probed->start_ticks);
+    probed->exec_ns = ct_program_start_ns(probed->start_ticks);
     return start_writer(set, probed, ct_monotonic_ns(), NULL);
 }
 

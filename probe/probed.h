@@ -13,7 +13,7 @@
 struct ct_probed {
     struct ct_probed *next;
     pid_t pid;
-    uint64_t start_ticks, image_ns;
+    uint64_t start_ticks, exec_ns;
     struct ct_channel channel;
     bool is_skipped;  /* the hook records it, so it has no writer */
     bool is_arrivals; /* the probe itself */
@@ -36,10 +36,10 @@ struct ct_probed *ct_probed_find(const struct ct_probed_set *set, pid_t pid);
 bool ct_probed_is_empty(const struct ct_probed_set *set);
 /* Records the process from now on. With `found`, the kernel has found the process and assigned the channel,
  * and the process is recorded from that moment on. Without it, waits up to two seconds until the writer is
- * ready. If `image_ns` is not 0, it identifies the program (struct ct_segment). Returns 0, -ESRCH if the
+ * ready. If `exec_ns` is not 0, it identifies the program (struct ct_segment). Returns 0, -ESRCH if the
  * process has ended, -EEXIST if the kernel was first and a notice will follow, or another -errno. After an
  * error, the channel has been freed, or will be when the process has ended. */
-int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *channel, uint64_t image_ns,
+int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *channel, uint64_t exec_ns,
                   const struct ct_probe_notice *found);
 /* Skips a process, so that none of its calls is recorded. `channel` is the channel that the kernel has
  * assigned, or NULL. If the process has a visit (ct_programs_set_visit()), a notice follows when it is over.

@@ -13,7 +13,7 @@
 
 /* The words of struct ct_area_data from CT_DATA_STATE to CT_DATA_LEFT, and two of struct ct_visit. */
 struct ct_probe_visit_state {
-    uint32_t state, answer, reserved[3], left, wish;
+    uint32_t state, answer, reserved[3], left, request;
     uint64_t producer;
 };
 enum { CT_VISIT_STATE_BYTES = CT_DATA_LEFT + 4 - CT_DATA_STATE };
@@ -25,16 +25,16 @@ struct ct_probe_lane {
 };
 
 /* Returns whether the hook records the process, or is about to. The command that ends a visit changes the
- * wish before anything else. */
+ * request before anything else. */
 static inline int ct_visit_covers(const struct ct_probe_visit_state *visit)
 {
-    return visit->wish == CT_AREA_WISH_RECORD &&
+    return visit->request == CT_AREA_REQUEST_RECORD &&
            (visit->state == CT_AREA_ARMED || visit->state == CT_AREA_TAKING ||
             (visit->state == CT_AREA_DONE && visit->answer == CT_AREA_ANSWER_DONE));
 }
 
 /* Returns whether the hook records no call that begins from now on. Between the visit's end in this sense and
- * the change of the wish, the hook records some calls. */
+ * the change of the request, the hook records some calls. */
 static inline int ct_visit_is_over(const struct ct_probe_visit_state *visit)
 {
     const int records = visit->state == CT_AREA_DONE && visit->answer == CT_AREA_ANSWER_DONE &&

@@ -8,11 +8,11 @@
 #include "kernel_ring.h"
 #include "long_call.h"
 #include "loss.h"
+#include "producer_pool.h"
 #include "reserve.h"
 #include "rights.h"
 #include "ring.h"
 #include "segment_file.h"
-#include "slot.h"
 #include "target_memory.h"
 #include "thread.h"
 #include "thread_table.h"
@@ -58,13 +58,13 @@ static bool is_arrivals(const struct writer *writer)
 
 /* Finds the daemon of the process's user, or the system's daemon, or else the daemon of the probe's user. */
 static struct ct_control *find_daemon(const struct ct_writer_plan *plan, struct ct_session *session,
-                                      struct ct_wishes *wishes)
+                                      struct ct_requested *requested)
 {
     const uid_t own = geteuid();
     for (int i = 0; i < 2; i++) {
         if (ct_rights_try_user(i == 0 ? plan->uid : own) != 0)
             continue;
-        struct ct_control *control = ct_daemon_session(session) ? ct_daemon_find(session, wishes) : NULL;
+        struct ct_control *control = ct_daemon_session(session) ? ct_daemon_find(session, requested) : NULL;
         if (control)
             return control;
         ct_rights_try_user(own);
@@ -78,8 +78,8 @@ static void make_segment(struct writer *writer)
 {
     const struct ct_writer_plan *plan = writer->plan;
     struct ct_session session;
-    struct ct_wishes wishes;
-    struct ct_control *control = find_daemon(plan, &session, &wishes);
+    struct ct_requested requested;
+    struct ct_control *control = find_daemon(plan, &session, &requested);
     if (!control)
         return;
     ct_rights_drop(plan->gid); /* to the rights of the user whose daemon was found */
@@ -87,24 +87,24 @@ static void make_segment(struct writer *writer)
     ct_long_begin();
     struct ct_segment *segment = ct_segment_create(&(struct ct_segment_plan){
         .session = &session,
-        .wishes = &wishes,
+        .requested = &requested,
         .pid = plan->pid,
         .uid = plan->uid,
         .maker = CT_MAKER_PROBE,
         .program = &writer->program,
-        .image_ns = plan->image_ns,
+        .exec_ns = plan->exec_ns,
         .absent_ns = writer->absent_ns,
         .complete = writer->complete,
     });
     ct_process_count_epoch();
-    if (!segment || !ct_daemon_take(control, &wishes)) {
+    if (!segment || !ct_daemon_take(control, &requested)) {
         ct_daemon_drop(control);
         return;
     }
     writer->long_ticks = ct_long_ticks();
     memset(writer->ids, 0, sizeof(writer->ids));
     ct_process_set_current(segment);
-    if (!wishes.system)
+    if (!requested.system)
         atomic_fetch_add_explicit(&ct_control->segments, 1, memory_order_release);
     writer->absent_ns = 0;
     writer->segment = segment;
@@ -126,7 +126,7 @@ static void leave_segment(struct writer *writer, uint32_t flags)
     if (!segment)
         return;
     ct_process_set_current(NULL);
-    ct_slots_abandon();
+    ct_producers_abandon();
     ct_process_count_epoch();
     atomic_fetch_or_explicit(&segment->flags, flags, memory_order_release);
     ct_daemon_ring();

@@ -17,7 +17,7 @@ struct ct_writer_plan {
     uid_t uid;            /* its user */
     gid_t gid;            /* and its group */
     uint64_t start_ticks; /* field 22 of its /proc/PID/stat */
-    uint64_t image_ns;    /* when its program began */
+    uint64_t exec_ns;     /* when its program began */
     const char *name;     /* replaces the command line of a process that has ended; may be NULL */
     uint64_t since_ns;    /* recorded calls returned after this moment */
     uint64_t absent_ns;   /* calls from this moment on were not recorded; 0: there were none */

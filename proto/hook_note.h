@@ -13,9 +13,9 @@ enum {
 };
 
 struct ct_hook_note {
-    uint32_t proto_version; /* CT_PROTO_VERSION */
-    uint32_t spare_stubs;   /* number of stubs for functions missing from the hook's table */
-    uint32_t names_bytes;   /* size of the note of names */
+    uint32_t proto_version;  /* CT_PROTO_VERSION */
+    uint32_t fallback_stubs; /* number of stubs for functions missing from the hook's table */
+    uint32_t names_bytes;    /* size of the note of names */
     uint32_t reserved;
     char version[24]; /* cudatrace's version */
 };

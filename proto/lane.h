@@ -15,10 +15,10 @@
  * Memory of the longer rings is allocated when needed. The collector gives it back by removing it from the
  * file. A producer that touches removed memory may be killed. It therefore publishes the part that it may
  * write without a check, the slots of the ring `level` before `upto`. It changes that part only while it
- * holds that ring's `gate`. The collector never removes memory of that part, or of slots not given back. It
- * removes memory of a ring only while it holds the ring's gate. It increments the count in `ask` first, so
- * that the producer knows that it must allocate its rings' memory again. The shortest ring is never removed
- * and has no gate.
+ * holds that ring's `ring_lock`. The collector never removes memory of that part, or of slots not given back.
+ * It removes memory of a ring only while it holds the ring's lock. It increments the count in `request`
+ * first, so that the producer knows that it must allocate its rings' memory again. The shortest ring is never
+ * removed and has no lock.
  *
  * Memory order:
  *
@@ -53,12 +53,12 @@
 #ifndef CT_PROTO_LANE_H
 #define CT_PROTO_LANE_H
 
+#include "drop_count.h"
 #include "names.h"
 #include "open_call.h"
 #include "record.h"
 #include "rings.h"
 #include "test_point.h"
-#include "unsent.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -92,25 +92,25 @@ struct ct_lane {
     /* The consumer's line. */
     _Atomic uint64_t tail;      /* slots before this one may be written again */
     _Atomic uint64_t loss_seen; /* sum of loss[].calls stored in the database */
-    _Atomic uint32_t ask;       /* number of removals << 3 | number of the ring that suffices */
+    _Atomic uint32_t request;   /* number of removals << 3 | number of the ring that suffices */
     uint8_t pad2[44];
 
     /* The producer's line for words that a recorded call does not touch. */
     _Atomic uint32_t owner;   /* enum ct_lane_owner, taken by compare-and-swap */
     _Atomic uint32_t tenancy; /* counts owners */
-    _Atomic uint64_t skipped; /* calls counted in `unsent` and in no `loss`; written after `unsent` */
+    _Atomic uint64_t skipped; /* calls counted in `drops` and in no `loss`; written after `drops` */
     struct ct_loss loss[CT_LANE_LOSS_COUNT];
 
     /* The part that the producer may write without a check; see above. */
-    _Atomic uint8_t gate[CT_RINGS]; /* enum ct_lane_gate; the shortest ring has none */
-    _Atomic uint16_t level;         /* number of the ring in use, and CT_LEVEL_REFUSED */
-    _Atomic uint64_t upto;          /* position; not meaningful while the shortest ring is in use */
-    struct ct_unsent unsent[CT_LANE_UNSENT];
+    _Atomic uint8_t ring_lock[CT_RINGS]; /* enum ct_ring_lock; the shortest ring has none */
+    _Atomic uint16_t level;              /* number of the ring in use, and CT_LEVEL_REFUSED */
+    _Atomic uint64_t upto;               /* position; not meaningful while the shortest ring is in use */
+    struct ct_drop_count drops[CT_LANE_DROPS];
 };
 static_assert(offsetof(struct ct_lane, open) == 32, "open calls share the producer's line");
 static_assert(offsetof(struct ct_lane, tail) % 64 == 0, "consumer's line");
 static_assert(offsetof(struct ct_lane, owner) % 64 == 0, "cold line");
-static_assert(offsetof(struct ct_lane, unsent) % 64 == 0, "two counters a line");
+static_assert(offsetof(struct ct_lane, drops) % 64 == 0, "two counters a line");
 static_assert(sizeof(struct ct_lane) <= CT_LANE_HEADER_BYTES, "ct_lane");
 
 /* ---- producer ---- */
@@ -135,12 +135,12 @@ static inline void ct_lane_publish(struct ct_lane *lane, uint64_t position)
 
 /* From `position` on, slots are in that ring, which must have no unread slots. No other ring was begun there.
  * Pairs with the acquire in ct_lane_since(), and with the acquire of the first later position. */
-static inline void ct_lane_turn(struct ct_lane *lane, uint32_t level, uint64_t position)
+static inline void ct_lane_switch(struct ct_lane *lane, uint32_t level, uint64_t position)
 {
     atomic_store_explicit(&lane->since[level], position, memory_order_release);
 }
 
-/* Publishes the ring `level` and the part of it that may be written. Requires its gate, unless it is the
+/* Publishes the ring `level` and the part of it that may be written. Requires its lock, unless it is the
  * shortest ring. Pairs with the acquire in ct_lane_window(): `since` is visible by then. */
 static inline void ct_lane_show(struct ct_lane *lane, uint32_t level, uint64_t upto)
 {
@@ -214,7 +214,7 @@ struct ct_lane_window {
     uint32_t level, refused;
 };
 
-/* Pairs with the release in ct_lane_show(). While the caller holds a ring's gate, the values for that ring
+/* Pairs with the release in ct_lane_show(). While the caller holds a ring's lock, the values for that ring
  * are consistent, as long as the producer does not switch to another ring. */
 static inline struct ct_lane_window ct_lane_window(struct ct_lane *lane)
 {

@@ -1,4 +1,4 @@
-/* The rings of a lane, and the gates for allocating and removing their memory. lane.h describes their use. */
+/* The rings of a lane, and the locks for allocating and removing their memory. lane.h describes their use. */
 #ifndef CT_PROTO_RINGS_H
 #define CT_PROTO_RINGS_H
 
@@ -55,22 +55,22 @@ static inline uint32_t ct_ring_at(const uint64_t since[CT_RINGS], uint32_t count
 }
 
 /* The side that may change a ring's memory. */
-enum ct_lane_gate { CT_GATE_OPEN = 0, CT_GATE_PRODUCER = 1, CT_GATE_COLLECTOR = 2 };
+enum ct_ring_lock { CT_RING_LOCK_FREE = 0, CT_RING_LOCK_PRODUCER = 1, CT_RING_LOCK_COLLECTOR = 2 };
 
 /* Set in `level` if the producer found no memory for a longer ring. */
 enum { CT_LEVEL_REFUSED = 256 };
 
-/* Returns false if the other side holds the gate. Pairs with the release in ct_gate_give(). */
-static inline bool ct_gate_take(_Atomic uint8_t *gate, enum ct_lane_gate who)
+/* Returns false if the other side holds the lock. Pairs with the release in ct_ring_lock_release(). */
+static inline bool ct_ring_lock_take(_Atomic uint8_t *lock, enum ct_ring_lock who)
 {
-    uint8_t open = CT_GATE_OPEN;
-    return atomic_compare_exchange_strong_explicit(gate, &open, (uint8_t)who, memory_order_acquire,
+    uint8_t open = CT_RING_LOCK_FREE;
+    return atomic_compare_exchange_strong_explicit(lock, &open, (uint8_t)who, memory_order_acquire,
                                                    memory_order_relaxed);
 }
-/* Pairs with the acquire in ct_gate_take(). */
-static inline void ct_gate_give(_Atomic uint8_t *gate)
+/* Pairs with the acquire in ct_ring_lock_take(). */
+static inline void ct_ring_lock_release(_Atomic uint8_t *lock)
 {
-    atomic_store_explicit(gate, CT_GATE_OPEN, memory_order_release);
+    atomic_store_explicit(lock, CT_RING_LOCK_FREE, memory_order_release);
 }
 
 #endif

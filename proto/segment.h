@@ -38,7 +38,7 @@ enum {
 };
 
 /* A directory entry. The hook writes it before the first record that contains its index. Only `lost_*` and
- * `skipped_*` change afterwards, by atomic addition. They count calls that no lane counts (`unsent` of struct
+ * `skipped_*` change afterwards, by atomic addition. They count calls that no lane counts (`drops` of struct
  * ct_lane), because their thread has no lane or does not hold it, or their function has no place there. Entry
  * 0 means "no more room". */
 struct ct_function {
@@ -69,15 +69,15 @@ enum ct_segment_flags {
     CT_SEGMENT_LEFT = 4,
 };
 
-/* How calls of a driver function reach its stub. CT_WAY_ENV requests one. */
-#define CT_WAY_ENV "CUDATRACE_WAY"
-enum ct_way {
-    CT_WAY_NAMES, /* look-ups of the function, and objects linked to it, get the stub */
-    CT_WAY_SLOTS, /* the driver itself calls the stub, by its table of entry points */
-    CT_WAY_COUNT
+/* How calls of a driver function reach its stub. CT_INTERCEPT_ENV requests one. */
+#define CT_INTERCEPT_ENV "CUDATRACE_WAY"
+enum ct_intercept {
+    CT_INTERCEPT_NAMES, /* look-ups of the function, and objects linked to it, get the stub */
+    CT_INTERCEPT_SLOTS, /* the driver itself calls the stub, by its table of entry points */
+    CT_INTERCEPT_COUNT
 };
-#define CT_WAY_NAMES_TEXT "names"
-#define CT_WAY_SLOTS_TEXT "slots"
+#define CT_INTERCEPT_NAMES_TEXT "names"
+#define CT_INTERCEPT_SLOTS_TEXT "slots"
 
 struct ct_segment {
     uint64_t magic;
@@ -95,7 +95,7 @@ struct ct_segment {
     int32_t pid; /* in the hook's pid namespace */
     uint32_t uid;
     uint64_t process_start; /* field 22 of /proc/self/stat; identifies the process, with the pid */
-    uint64_t image_ns;      /* CLOCK_MONOTONIC when this program image loaded the hook: differs after exec */
+    uint64_t exec_ns;       /* CLOCK_MONOTONIC when this program image loaded the hook: differs after exec */
     uint32_t clock;         /* enum ct_clock_kind of every tick in the segment */
     /* 1: the program image that writes the segment holds a write lock on the file (an open-file-description
      * lock) for as long as it has its memory. The kernel drops the lock with that memory. */
@@ -119,9 +119,9 @@ struct ct_segment {
     /* Calls of threads without memory for a lane. In a probe's segment: calls of cause CT_LOSS_PROBE. */
     struct ct_loss unlaned;
     /* Hook: 1, counters of functions have changed. Collector: 0, before it reads them. */
-    _Atomic uint32_t unsent;
-    /* Hook: the number of driver functions for each way. Zeros: unknown. */
-    _Atomic uint16_t ways[CT_WAY_COUNT];
+    _Atomic uint32_t has_drops;
+    /* Hook: the number of driver functions for each of these. Zeros: unknown. */
+    _Atomic uint16_t intercepts[CT_INTERCEPT_COUNT];
     _Atomic uint16_t drivers; /* hook: driver images whose functions are recorded */
     uint16_t reserved0;
     uint32_t reserved1;
@@ -137,13 +137,13 @@ static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
  * not read the directory. The word is written once per reading. Both sides write before they read: either the
  * caller sees the collector's 0, or the collector's next reading sees the count. On x86-64 the additions are
  * fences, as is the collector's exchange. */
-static inline void ct_segment_note_unsent(struct ct_segment *segment)
+static inline void ct_segment_note_drop(struct ct_segment *segment)
 {
 #if !defined(__x86_64__)
     atomic_thread_fence(memory_order_seq_cst);
 #endif
-    if (!atomic_load_explicit(&segment->unsent, memory_order_relaxed))
-        atomic_store_explicit(&segment->unsent, 1, memory_order_relaxed);
+    if (!atomic_load_explicit(&segment->has_drops, memory_order_relaxed))
+        atomic_store_explicit(&segment->has_drops, 1, memory_order_relaxed);
 }
 
 /* Returns the number of bytes that all segments together leave free in a file system of `bytes` bytes, when

@@ -22,7 +22,7 @@ enum { CT_VISIT_VERSION = 3 };
  * do not touch the driver. */
 #define CT_VISIT_PATH "/proc/self/fd/"
 
-enum ct_visit_wish {
+enum ct_visit_request {
     CT_VISIT_RECORD = 1, /* take the driver's functions, and record for the session */
     CT_VISIT_LEAVE = 2,  /* restore everything; waits for no lock, and is safe in a signal handler */
 };
@@ -48,12 +48,12 @@ static_assert(sizeof(struct ct_visit_slot) == 16, "ct_visit_slot");
 struct ct_visit {
     uint32_t version; /* CT_VISIT_VERSION */
     uint32_t bytes;   /* sizeof(struct ct_visit) */
-    uint32_t wish;    /* enum ct_visit_wish */
+    uint32_t request; /* enum ct_visit_request */
     uint32_t slot_count;
     uint64_t slots; /* address of struct ct_visit_slot[slot_count] */
     /* Written by the hook. Both are 0 before a visit. */
     uint64_t producer; /* offset of a thread-local pointer to the address of the thread's struct ct_lane */
-    uint64_t image_ns; /* as in the hook's segments */
+    uint64_t exec_ns;  /* as in the hook's segments */
     /* The values that these environment variables have for this process; "" if unset. */
     char session[64];
     char shm_dir[CT_NAME_BYTES];

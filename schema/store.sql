@@ -23,7 +23,7 @@ INSERT INTO call (end_ns, duration_ns, site_id, bytes)
 SELECT c1, c2, c3, c4 FROM new_calls;
 
 -- A placeholder row that fills a page by its blob ?2, in place of the rows that the page will have
--- (collector/store/feed.h). Its key is the key of the last of them.
+-- (collector/store/page_loader.h). Its key is the key of the last of them.
 -- name: fill_call
 INSERT INTO call (end_ns, duration_ns, site_id) VALUES (?1, ?2, 0);
 
@@ -133,7 +133,7 @@ UPDATE process
  WHERE process_id = ?1;
 
 -- The same for images whose end was written before the next image was found.
--- name: forgive_earlier_images
+-- name: forgive_earlier_execs
 UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND uid = ?4 AND state = 'killed';
 
 -- Returns whether a segment does not belong to the process that it names. Either another process's segment has its

@@ -68,7 +68,7 @@ def forget_failures(account, name):
                                not keeps(kept_by.get(entry["name"], ""), name.removeprefix("faults-"))))
 
 
-def left_out(ran):
+def skipped(ran):
     """Returns [(test, part or None for all of it, why)] in the order of the logs. A test of several builds is listed once."""
     found = {}
     for test in ran:

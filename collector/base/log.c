@@ -45,7 +45,7 @@ static struct {
     char stamp[CT_LOG_STAMP_BYTES];  /* set by ct_log_catch_up() */
     struct {
         uint64_t since_ns; /* time of the first line of this minute */
-        uint32_t said, left_out;
+        uint32_t said, suppressed;
     } minute[CT_LOG_KINDS];
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER, .level = CT_LOG_NOTICE };
 
@@ -151,13 +151,13 @@ static void write_line(enum ct_log_level level, const char *text)
 
 static void end_minute(size_t kind)
 {
-    if (state.minute[kind].left_out) {
+    if (state.minute[kind].suppressed) {
         char text[128];
-        snprintf(text, sizeof(text), "%u similar messages suppressed (%s)", state.minute[kind].left_out,
+        snprintf(text, sizeof(text), "%u similar messages suppressed (%s)", state.minute[kind].suppressed,
                  kinds[kind].name);
         write_line(kinds[kind].level, text);
     }
-    state.minute[kind].said = state.minute[kind].left_out = 0;
+    state.minute[kind].said = state.minute[kind].suppressed = 0;
 }
 
 static size_t append(char *line, size_t used, const char *text)
@@ -234,7 +234,7 @@ void ct_log(enum ct_log_kind kind, const char *format, ...)
         state.minute[kind].said++;
         write_line(kinds[kind].level, line);
     } else {
-        state.minute[kind].left_out++;
+        state.minute[kind].suppressed++;
     }
     pthread_mutex_unlock(&state.lock);
     errno = error;

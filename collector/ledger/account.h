@@ -12,7 +12,7 @@ struct ct_account {
     int64_t process_id, segment_id; /* segment_id is 0 for a refused segment */
     struct ct_budget *budget;       /* charged for taking its calls; NULL: not charged */
     uint32_t generation;            /* the store's generation at its registration */
-    struct ct_tally tally;          /* counts this batch's rows by function, with durations and failures */
+    struct ct_histogram histogram;  /* counts this batch's rows by function, with durations and failures */
     struct ct_account_total *totals;
     uint32_t total_count;
     size_t total_room;

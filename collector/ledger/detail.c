@@ -1,10 +1,10 @@
 #include "detail.h"
 
 #include "deferred.h"
+#include "interner.h"
 #include "names.h"
 #include "numbers.h"
 #include "stored_calls.h"
-#include "text_numbers.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,6 +2,7 @@
 
 #include "deferred.h"
 #include "detail.h"
+#include "interner.h"
 #include "numbers.h"
 #include "recorder.h"
 #include "room.h"
@@ -9,7 +10,6 @@
 #include "statements.h"
 #include "stored_calls.h"
 #include "test_point.h"
-#include "text_numbers.h"
 
 #include <string.h>
 
@@ -71,12 +71,12 @@ void ct_account_revert(struct ct_account *account)
     for (uint32_t i = 0; i < account->total_count; i++)
         account->totals[i].callee->total = 0;
     account->total_count = 0;
-    ct_tally_clear(&account->tally);
+    ct_histogram_clear(&account->histogram);
 }
 
 void ct_account_finish(struct ct_account *account)
 {
-    ct_tally_finish(&account->tally);
+    ct_histogram_finish(&account->histogram);
     free(account->totals);
     account->totals = NULL;
 }
@@ -158,7 +158,7 @@ static struct total_facts *total_of(struct ct_ledger *ledger, struct ct_account 
 }
 
 /* The key has the function, a bit for a status, and the status or the duration's bucket. */
-static uint64_t tally_key(const struct ct_callee *callee, bool is_status, uint32_t value)
+static uint64_t histogram_key(const struct ct_callee *callee, bool is_status, uint32_t value)
 {
     return (uint64_t)callee->function_id << 33 | (uint64_t)is_status << 32 | value;
 }
@@ -166,13 +166,14 @@ static uint64_t tally_key(const struct ct_callee *callee, bool is_status, uint32
 /* Counts a call by its function's durations, and a failed one also by its status. */
 static void count(struct ct_ledger *ledger, struct ct_account *account, const struct ct_call *call)
 {
-    const size_t before = account->tally.count;
-    bool counted = ct_tally_add(
-        &account->tally, tally_key(call->callee, false, ct_duration_bucket(call->duration_ns)), call->end_ns);
+    const size_t before = account->histogram.count;
+    bool counted = ct_histogram_add(&account->histogram,
+                                    histogram_key(call->callee, false, ct_duration_bucket(call->duration_ns)),
+                                    call->end_ns);
     if (ct_status_is_failure(call->status))
-        counted &= ct_tally_add(&account->tally, tally_key(call->callee, true, (uint32_t)call->status),
-                                call->end_ns);
-    charge(account, KEY_EFFORT * (account->tally.count - before));
+        counted &= ct_histogram_add(&account->histogram,
+                                    histogram_key(call->callee, true, (uint32_t)call->status), call->end_ns);
+    charge(account, KEY_EFFORT * (account->histogram.count - before));
     if (!counted)
         ct_store_short_of_memory(ledger->store);
 }
@@ -183,7 +184,7 @@ static uint64_t add(uint64_t sum, uint64_t more)
     return more < INT64_MAX - sum ? sum + more : INT64_MAX;
 }
 
-static void sum(struct ct_ledger *ledger, const struct ct_call *call, const struct ct_row *row)
+static void sum(struct ct_ledger *ledger, const struct ct_call *call, const struct ct_call_row *row)
 {
     struct ct_caller *caller = call->caller;
     struct total_facts *total = total_of(ledger, caller->account, call->callee);
@@ -210,7 +211,7 @@ static void take_call(struct ct_ledger *ledger, const struct ct_call *call)
         make_thread(ledger, caller, caller->tid, "");
     if (ledger->recorder)
         ct_recorder_call(ledger->recorder, call);
-    const struct ct_row row = {
+    const struct ct_call_row row = {
         .end_ns = call->end_ns,
         .duration_ns = call->duration_ns,
         .site_id = site_of(ledger, call),
@@ -329,7 +330,7 @@ struct saving {
     int64_t process_id;
 };
 
-static int save_count(const struct ct_tally_count *count, void *data)
+static int save_count(const struct ct_histogram_count *count, void *data)
 {
     const struct saving *to = data;
     const int64_t function_id = (int64_t)(count->key >> 33);
@@ -353,7 +354,8 @@ int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account)
             0)
             return -1;
     }
-    if (ct_tally_each(&account->tally, save_count, &(struct saving){ ledger, account->process_id }) != 0)
+    if (ct_histogram_each(&account->histogram, save_count, &(struct saving){ ledger, account->process_id }) !=
+        0)
         return -1;
     if (account->total_count == 0) {
         free(account->totals);

@@ -3,8 +3,8 @@
 #include "checkpoint.h"
 #include "clock.h"
 #include "expire.h"
-#include "feed.h"
 #include "log.h"
+#include "page_loader.h"
 #include "statements.h"
 #include "stored_calls.h"
 #include "test_point.h"
@@ -60,7 +60,7 @@ void ct_batch_describe(struct ct_collection *collection, struct ct_report *repor
     report->late_total = ct_store_late_rows(store);
     report->file = ct_store_file(store);
     report->log_bytes = (uint64_t)ct_store_log_pages(store) * CT_STORE_PAGE_BYTES;
-    snprintf(report->by_row, sizeof(report->by_row), "%s", ct_feed_why_not(store));
+    snprintf(report->by_row, sizeof(report->by_row), "%s", ct_page_loader_why_not(store));
     snprintf(report->checkpoint_error, sizeof(report->checkpoint_error), "%s", problem ? problem : "");
 }
 

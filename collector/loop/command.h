@@ -28,8 +28,8 @@ struct ct_command_handler {
     /* Requests a flush; ct_commands_flushed() answers it. */
     void (*flush)(uint64_t flush_ns, void *data);
     void (*stop)(void *data);
-    /* Changes the selection. Returns false with a sentence in `problem` if `wishes` is invalid. */
-    bool (*set)(const char *wishes, char *problem, size_t bytes, void *data);
+    /* Changes the selection. Returns false with a sentence in `problem` if `settings` is invalid. */
+    bool (*set)(const char *settings, char *problem, size_t bytes, void *data);
     /* Writes the answer to `status`. */
     void (*status)(char *text, size_t bytes, void *data);
     /* Returns whether clients may still hold the daemon. */

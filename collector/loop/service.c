@@ -1,14 +1,14 @@
 #include "service.h"
 
-#include "adoption.h"
 #include "clock_source.h"
 #include "command.h"
 #include "cut_guard.h"
 #include "log.h"
 #include "notify.h"
+#include "process_tracking.h"
+#include "quota_report.h"
 #include "recorder.h"
 #include "session.h"
-#include "shortage.h"
 #include "test_point.h"
 #include "trace_files.h"
 #include "worker_thread.h"
@@ -37,7 +37,7 @@ struct daemon {
     uv_loop_t loop;
     struct ct_session session;
     struct ct_collection collection;
-    struct ct_adoption adoption;
+    struct ct_tracking tracking;
     struct ct_worker *worker;
     struct ct_commands *commands;
     uv_timer_t pace, housekeeping, unused, flush_due;
@@ -152,8 +152,8 @@ static bool holds(uint32_t uid, const void *data)
 static bool misses(uint32_t uid, bool all, char *text, size_t bytes, const void *data)
 {
     const struct daemon *daemon = data;
-    const struct ct_shortage is_short = ct_shortage_of(&daemon->last, daemon->adoption.watch, uid, all);
-    return ct_shortage_say(&is_short, text, bytes);
+    const struct ct_quota_report quota = ct_quota_report_of(&daemon->last, daemon->tracking.watch, uid, all);
+    return ct_quota_report_say(&quota, text, bytes);
 }
 
 /* Continues a stop until no calls wait, or no more can be stored. */
@@ -197,7 +197,7 @@ static void plan_next(struct daemon *daemon, const struct ct_report *report, uin
 static void on_batch(const struct ct_report *report, void *data)
 {
     struct daemon *daemon = data;
-    const bool any_gone = ct_adoption_close_gone(&daemon->adoption);
+    const bool any_gone = ct_tracking_close_gone(&daemon->tracking);
     /* The memory freed for a thousand processes is fragmented, so malloc does not return it by itself. */
     if (any_gone && report->processes == 0)
         malloc_trim(0);
@@ -205,13 +205,13 @@ static void on_batch(const struct ct_report *report, void *data)
         daemon->rotating = false;
         ct_notify_say(&daemon->notify, "READY=1");
     }
-    ct_adoption_look_for_counted(&daemon->adoption);
+    ct_tracking_look_for_counted(&daemon->tracking);
     const bool failed = report->error[0] != '\0';
     if (failed != daemon->failing)
         note_failing(daemon, report);
     note_checkpoint(daemon, report);
     if (!failed)
-        ct_shortage_note(report, &daemon->last, daemon->options->system);
+        ct_quota_report_note(report, &daemon->last, daemon->options->system);
     const bool changed = failed != (daemon->last.error[0] != 0);
     daemon->last = *report;
     if (changed)
@@ -235,7 +235,7 @@ static void on_batch(const struct ct_report *report, void *data)
 static void on_doorbell(void *data)
 {
     struct daemon *daemon = data;
-    ct_adoption_look_for_counted(&daemon->adoption);
+    ct_tracking_look_for_counted(&daemon->tracking);
     if (daemon->failing)
         return;
     daemon->empty_batches = 0;
@@ -300,7 +300,7 @@ static void on_housekeeping(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
     check_files(daemon);
-    ct_adoption_look_around(&daemon->adoption);
+    ct_tracking_look_around(&daemon->tracking);
     check_clock(daemon);
     tell_status(daemon);
     ct_log_catch_up(ct_monotonic_ns());
@@ -313,7 +313,7 @@ static void on_housekeeping(uv_timer_t *timer)
 static void on_flush_due(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
-    ct_adoption_look_around(&daemon->adoption);
+    ct_tracking_look_around(&daemon->tracking);
     ct_worker_request(daemon->worker,
                       (struct ct_request){ .flush_ns = ct_commands_waiting(daemon->commands) });
 }
@@ -328,16 +328,16 @@ static void on_flush(uint64_t flush_ns, void *data)
             uv_timer_start(&daemon->flush_due, on_flush_due, GATHER_MS, 0);
         return;
     }
-    ct_adoption_look_around(&daemon->adoption);
+    ct_tracking_look_around(&daemon->tracking);
     ct_worker_request(daemon->worker, (struct ct_request){ .flush_ns = flush_ns });
 }
 
 /* Appends the counts of the shortage. */
-static void add_shortage(char *text, size_t bytes, const struct ct_shortage *is_short)
+static void add_quota(char *text, size_t bytes, const struct ct_quota_report *quota)
 {
     const size_t length = strlen(text);
     snprintf(text + length, bytes - length, "waiting_processes %u\nwaiting_threads %u\nmerged_functions %u\n",
-             is_short->segments, is_short->lanes, is_short->functions);
+             quota->segments, quota->lanes, quota->functions);
 }
 
 static void on_status_for_others(char *text, size_t bytes, uint32_t uid, void *data)
@@ -345,9 +345,9 @@ static void on_status_for_others(char *text, size_t bytes, uint32_t uid, void *d
     const struct daemon *daemon = data;
     snprintf(text, bytes, "session %s\ndaemon %d\nserves all users\nstate %s\n", daemon->session.name,
              (int)getpid(), daemon->failing ? "the trace cannot be written" : "ok");
-    const struct ct_shortage his = ct_shortage_of(&daemon->last, daemon->adoption.watch, uid, false);
+    const struct ct_quota_report his = ct_quota_report_of(&daemon->last, daemon->tracking.watch, uid, false);
     if ((his.segments | his.lanes | his.functions) > 0)
-        add_shortage(text, bytes, &his);
+        add_quota(text, bytes, &his);
 }
 
 static void on_status(char *text, size_t bytes, void *data)
@@ -370,8 +370,8 @@ static void on_status(char *text, size_t bytes, void *data)
              daemon->session.name, daemon->database, file, (unsigned long long)last->log_bytes, (int)getpid(),
              last->processes, last->probed, last->lanes, (unsigned long long)last->rows_total,
              (unsigned long long)last->late_total, (unsigned long long)last->expired_total,
-             (unsigned long long)ct_watch_refused(daemon->adoption.watch),
-             (unsigned long long)daemon->adoption.detached, (unsigned long long)last->batches_total,
+             (unsigned long long)ct_watch_refused(daemon->tracking.watch),
+             (unsigned long long)daemon->tracking.detached, (unsigned long long)last->batches_total,
              daemon->session.control->clock != CT_CLOCK_COUNTER ? "clock_gettime"
              : daemon->clock_doubted                            ? "counter, which the kernel no longer trusts"
                                                                 : "counter",
@@ -380,17 +380,17 @@ static void on_status(char *text, size_t bytes, void *data)
              *last->checkpoint_error ? last->checkpoint_error : "ok", (unsigned long long)last->waiting,
              daemon->options->leave_when_unused ? CT_STAYS_WHILE_USED : CT_STAYS_UNTIL_STOPPED, daemon->stamp,
              daemon->failing ? last->error : "ok");
-    const struct ct_shortage all = ct_shortage_of(last, daemon->adoption.watch, 0, true);
-    add_shortage(text, bytes, &all);
+    const struct ct_quota_report all = ct_quota_report_of(last, daemon->tracking.watch, 0, true);
+    add_quota(text, bytes, &all);
     const size_t length = strlen(text);
     snprintf(text + length, bytes - length, "made_anew %u\n", daemon->made_anew);
 }
 
 /* The next batch notifies the hooks. */
-static bool on_set(const char *wishes, char *problem, size_t bytes, void *data)
+static bool on_set(const char *settings, char *problem, size_t bytes, void *data)
 {
     struct daemon *daemon = data;
-    if (!ct_session_select(&daemon->session, wishes, problem, bytes))
+    if (!ct_session_select(&daemon->session, settings, problem, bytes))
         return false;
     batch_in(daemon, 0);
     return true;
@@ -407,7 +407,7 @@ static void begin_stop(struct daemon *daemon)
     tell_status(daemon);
     ct_log(CT_LOG_stopping, "stopping: storing all recorded calls");
     ct_session_hide(&daemon->session);
-    ct_adoption_look(&daemon->adoption);
+    ct_tracking_look(&daemon->tracking);
     ct_worker_request(daemon->worker, (struct ct_request){ .detach = true, .flush_ns = ct_monotonic_ns() });
 }
 
@@ -476,15 +476,15 @@ static void stop_loop(struct daemon *daemon)
         uv_close(handles[i], NULL);
     ct_worker_destroy(daemon->worker);
     struct ct_ledger *ledger = &daemon->collection.ledger;
-    ct_adoption_end(&daemon->adoption, daemon->failing ? NULL : ledger, daemon->cut_short);
+    ct_tracking_end(&daemon->tracking, daemon->failing ? NULL : ledger, daemon->cut_short);
     CT_TEST_POINT("daemon.let_go");
     ct_ledger_finish(ledger);
     ct_store_close(ledger->store);
     CT_TEST_POINT("daemon.store_closed");
     ledger->store = NULL;
     ct_session_close(&daemon->session);
-    ct_adoption_finish(&daemon->adoption);
-    ct_commands_destroy(daemon->commands, daemon->adoption.left, daemon->failing ? daemon->last.error : NULL);
+    ct_tracking_finish(&daemon->tracking);
+    ct_commands_destroy(daemon->commands, daemon->tracking.left, daemon->failing ? daemon->last.error : NULL);
     ct_notify_finish(&daemon->notify);
     ct_log_catch_up(UINT64_MAX);
 }
@@ -516,7 +516,7 @@ static int start(struct daemon *daemon, char *message)
                daemon->database, options->database);
     ct_log_stamp(daemon->stamp);
     uv_loop_init(&daemon->loop);
-    ct_adoption_init(&daemon->adoption, &daemon->loop, options->shm_dir, daemon->session.control, on_found,
+    ct_tracking_init(&daemon->tracking, &daemon->loop, options->shm_dir, daemon->session.control, on_found,
                      on_end, daemon);
     uv_timer_init(&daemon->loop, &daemon->pace);
     uv_timer_init(&daemon->loop, &daemon->housekeeping);
@@ -543,13 +543,13 @@ static int start(struct daemon *daemon, char *message)
                                                 .data = daemon };
     char socket_path[CT_NAME_BYTES];
     ct_session_socket_path(socket_path, options->shm_dir, daemon->session.uid, daemon->session.name);
-    daemon->collection.sources = &daemon->adoption.shm.source;
+    daemon->collection.sources = &daemon->tracking.shm.source;
     daemon->collection.bounds = options->bounds;
     if (options->workers > 1)
         ct_store_commit_by_thread(daemon->collection.ledger.store);
     int error = ct_worker_create(&daemon->loop, &daemon->collection, on_batch, daemon, &daemon->worker);
     if (!error)
-        error = ct_adoption_start(&daemon->adoption, &daemon->session, options->system);
+        error = ct_tracking_start(&daemon->tracking, &daemon->session, options->system);
     const char *what = "";
     if (!error && (error = ct_commands_create(&daemon->loop, socket_path, &handler, &daemon->commands)) != 0)
         what = socket_path; /* for example, another user's socket exists there */
@@ -566,7 +566,7 @@ static int start(struct daemon *daemon, char *message)
     uv_timer_start(&daemon->housekeeping, on_housekeeping, HOUSEKEEPING_MS, HOUSEKEEPING_MS);
     if (options->leave_when_unused)
         uv_timer_start(&daemon->unused, on_unused, FIRST_HOLDER_MS, 0);
-    ct_adoption_look(&daemon->adoption);
+    ct_tracking_look(&daemon->tracking);
     batch_in(daemon, 0);
     return 0;
 }

@@ -489,7 +489,7 @@ struct ct_selection ct_session_selection(const struct ct_session *session)
     return session->selection;
 }
 
-static bool change(struct ct_selection *selection, char *wish)
+static bool change(struct ct_selection *selection, char *setting)
 {
     static const struct {
         const char *key;
@@ -501,26 +501,26 @@ static bool change(struct ct_selection *selection, char *wish)
     };
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         const size_t length = strlen(keys[i].key);
-        if (strncmp(wish, keys[i].key, length) == 0)
-            return keys[i].set(selection, wish + length);
+        if (strncmp(setting, keys[i].key, length) == 0)
+            return keys[i].set(selection, setting + length);
     }
     return false;
 }
 
-bool ct_session_select(struct ct_session *session, const char *wishes, char *problem, size_t bytes)
+bool ct_session_select(struct ct_session *session, const char *settings, char *problem, size_t bytes)
 {
     struct ct_control *control = session->control;
     struct ct_selection selection = session->selection;
     char text[CT_SELECTION_CALLS_BYTES + 256];
-    snprintf(text, sizeof(text), "%s", wishes);
+    snprintf(text, sizeof(text), "%s", settings);
     char *rest = text;
-    for (char *wish; (wish = strsep(&rest, " ")) != NULL;) {
-        if (*wish && !change(&selection, wish)) {
-            snprintf(problem, bytes, "invalid selection '%s'", wish);
+    for (char *setting; (setting = strsep(&rest, " ")) != NULL;) {
+        if (*setting && !change(&selection, setting)) {
+            snprintf(problem, bytes, "invalid selection '%s'", setting);
             return false;
         }
     }
-    /* Odd while it is being written. Pairs with the acquires in read_wishes() in
+    /* Odd while it is being written. Pairs with the acquires in read_requested() in
      * hook/function/row_selection.c. */
     const uint32_t selections = atomic_load_explicit(&control->selections, memory_order_relaxed) & ~1U;
     atomic_store_explicit(&control->selections, selections + 1, memory_order_relaxed);

@@ -46,9 +46,9 @@ int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doo
                       void *data);
 /* Returns the last published selection of calls to record; everything at first. */
 struct ct_selection ct_session_selection(const struct ct_session *session);
-/* Changes and publishes it. `wishes` is "layers=L calls=P sample=N" or a part of it; the rest stays
+/* Changes and publishes it. `settings` is "layers=L calls=P sample=N" or a part of it; the rest stays
  * unchanged. If any part is invalid, returns false with a sentence in `problem` and changes nothing. */
-bool ct_session_select(struct ct_session *session, const char *wishes, char *problem, size_t bytes);
+bool ct_session_select(struct ct_session *session, const char *settings, char *problem, size_t bytes);
 /* Returns whether the session's files still have their names. systemd-logind, for example, removes all files
  * of a user at the last logout (RemoveIPC=yes). */
 bool ct_session_is_named(const struct ct_session *session);

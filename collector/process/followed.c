@@ -94,18 +94,18 @@ static bool is_same_process(const struct ct_process *one, const struct ct_proces
 bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_process *process)
 {
     for (const struct ct_follower *f = followed->first; f; f = f->next) {
-        if (is_same_process(f->process, process) && f->process->image_ns == process->image_ns)
+        if (is_same_process(f->process, process) && f->process->exec_ns == process->exec_ns)
             return ct_process_hold(process) == CT_HOLD_NO && ct_process_hold(f->process) == CT_HOLD_YES;
     }
     return false;
 }
 
 /* Charges the user for the look-ups. A process's list of mappings may be long, and images can be forged. */
-void ct_followed_end_earlier_images(struct ct_followed *followed, const struct ct_process *process)
+void ct_followed_end_earlier_execs(struct ct_followed *followed, const struct ct_process *process)
 {
     int looked_at = 0;
     for (struct ct_follower *f = followed->first; f && looked_at < IMAGES_LOOKED_AT; f = f->next) {
-        if (f->ended || !is_same_process(f->process, process) || f->process->image_ns >= process->image_ns)
+        if (f->ended || !is_same_process(f->process, process) || f->process->exec_ns >= process->exec_ns)
             continue;
         looked_at++;
         if (process->user)

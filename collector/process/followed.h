@@ -31,6 +31,6 @@ bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_p
 bool ct_followed_has_many(const struct ct_followed *followed, const struct ct_process *process);
 /* Call when a process has executed another program. Ends its earlier images after checking that they are
  * unmapped. */
-void ct_followed_end_earlier_images(struct ct_followed *followed, const struct ct_process *process);
+void ct_followed_end_earlier_execs(struct ct_followed *followed, const struct ct_process *process);
 
 #endif

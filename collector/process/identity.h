@@ -16,7 +16,7 @@ struct ct_process {
     uint32_t uid;         /* reported by the kernel */
     uint64_t start_ticks; /* field 22 of its /proc/PID/stat, 0 if unknown; identifies the process together
                              with the pid */
-    uint64_t image_ns;    /* time when its program was loaded; distinguishes execs */
+    uint64_t exec_ns;     /* time when its program was loaded; distinguishes execs */
     int pidfd;            /* -1 if the process had ended, or there is no pidfd */
     int32_t looked_up;    /* the pid to look up in /proc if there is no pidfd; otherwise 0 */
     _Atomic bool dead;    /* set by the first thread that finds the process dead */

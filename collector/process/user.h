@@ -61,7 +61,7 @@ enum {
 
 /* Counts the processes, threads and functions of a user that have no room. Their calls are not recorded, or
  * not by their function. */
-struct ct_shortage {
+struct ct_quota_report {
     uint32_t segments;  /* waiting processes */
     uint32_t lanes;     /* waiting threads */
     uint32_t functions; /* functions counted together as one */
@@ -81,7 +81,7 @@ struct ct_user {
                                        until then */
     struct ct_budget budget;        /* in this batch */
     uint32_t starts, writes, scans; /* in this batch */
-    struct ct_shortage is_short;    /* as found by this batch */
+    struct ct_quota_report quota;   /* as found by this batch */
     struct ct_user *next;
 };
 

@@ -12,10 +12,10 @@ struct ct_report {
     uint32_t held[CT_HELD_MAX];
     uint32_t held_count; /* if above CT_HELD_MAX, any user may be held */
     /* Counts everything that had no room, of all users together and of the first few of them. */
-    struct ct_shortage is_short;
+    struct ct_quota_report quota;
     struct {
         uint32_t uid;
-        struct ct_shortage is_short;
+        struct ct_quota_report quota;
     } short_users[CT_HELD_MAX];
     uint32_t short_count;
     uint64_t rows;                /* stored */

@@ -1,6 +1,6 @@
 #include "bulk.h"
 
-#include "feed.h"
+#include "page_loader.h"
 #include "room.h"
 #include "statements.h"
 #include "store_state.h"
@@ -10,17 +10,18 @@
 #include <string.h>
 
 /* The name of each as a table of rows, and the statement that reads it. Only tables without an index can be
- * fed. */
+ * loaded. */
 static const struct {
     const char *name;
     unsigned columns;
     enum ct_statement insert;
-    const struct ct_fed_table *fed; /* NULL: insert rows one by one */
+    const struct ct_loaded_table *loaded; /* NULL: insert rows one by one */
 } tables[CT_BULK_COUNT] = {
-    [CT_BULK_CALL] = { "new_calls", 4, CT_SQL_insert_calls, &ct_feed_calls },
-    [CT_BULK_LAUNCH] = { "new_launches", 3, CT_SQL_insert_launches, &ct_feed_launches },
-    [CT_BULK_TRANSFER] = { "new_transfers", 4, CT_SQL_insert_transfers, &ct_feed_transfers },
-    [CT_BULK_CALL_SUBJECT] = { "new_call_subjects", 2, CT_SQL_insert_call_subjects, &ct_feed_call_subjects },
+    [CT_BULK_CALL] = { "new_calls", 4, CT_SQL_insert_calls, &ct_loaded_calls },
+    [CT_BULK_LAUNCH] = { "new_launches", 3, CT_SQL_insert_launches, &ct_loaded_launches },
+    [CT_BULK_TRANSFER] = { "new_transfers", 4, CT_SQL_insert_transfers, &ct_loaded_transfers },
+    [CT_BULK_CALL_SUBJECT] = { "new_call_subjects", 2, CT_SQL_insert_call_subjects,
+                               &ct_loaded_call_subjects },
     [CT_BULK_LONG_CALL] = { "new_long_calls", 2, CT_SQL_insert_long_calls, NULL },
 };
 
@@ -131,12 +132,12 @@ static int write_table(struct ct_store *store, enum ct_bulk table)
     if (gather(store, bulk, &twins) != 0 || insert(store, table, stray, 0, stray->count) != 0)
         return -1;
     for (size_t at = 0; at < rows->count;) {
-        size_t fed = 0, by_row = rows->count - at;
-        if (tables[table].fed && !twins &&
-            ct_feed_rows(store, tables[table].fed, rows->value + at * bulk->columns, bulk->columns,
-                         rows->count - at, &fed, &by_row) != 0)
+        size_t loaded = 0, by_row = rows->count - at;
+        if (tables[table].loaded && !twins &&
+            ct_page_loader_add(store, tables[table].loaded, rows->value + at * bulk->columns, bulk->columns,
+                               rows->count - at, &loaded, &by_row) != 0)
             return -1;
-        at += fed + by_row;
+        at += loaded + by_row;
         if (insert(store, table, rows, at - by_row, at) != 0)
             return -1;
     }
@@ -150,7 +151,7 @@ int ct_bulk_write(struct ct_store *store)
             return -1;
     }
     CT_TEST_POINT("store.bulk");
-    return ct_feed_replace(store);
+    return ct_page_loader_replace(store);
 }
 
 int ct_bulk_register(struct ct_store *store, sqlite3 *connection)

@@ -1,7 +1,7 @@
 #include "checkpoint.h"
 
+#include "background_task.h"
 #include "clock.h"
-#include "errand.h"
 #include "test_point.h"
 
 #include <sqlite3.h>
@@ -17,7 +17,7 @@ struct ct_checkpointer {
     uint32_t grown_from; /* pages left by the last copy because of a reader; used by the worker */
     uint64_t copied_ns;  /* start of the last copy; used by the worker */
     bool is_copying;     /* the thread was started to copy the commits so far; used by the worker */
-    struct ct_errand *errand;
+    struct ct_task *task;
 };
 
 /* Copies until little is left for the worker, because all rings wait for the worker. An error, such as a full
@@ -51,7 +51,7 @@ struct ct_checkpointer *ct_checkpointer_create(struct ct_store *store, uint32_t 
     if (sqlite3_open_v2(ct_store_path(store), &checkpointer->connection, flags, NULL) == SQLITE_OK &&
         sqlite3_exec(checkpointer->connection, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0",
                      NULL, NULL, NULL) == SQLITE_OK &&
-        (checkpointer->errand = ct_errand_create("ct-checkpoint", copy_bulk, checkpointer)) != NULL) {
+        (checkpointer->task = ct_task_create("ct-checkpoint", copy_bulk, checkpointer)) != NULL) {
         ct_store_leave_checkpoints(store);
         return checkpointer;
     }
@@ -76,8 +76,8 @@ void ct_checkpointer_tend(struct ct_checkpointer *checkpointer)
         checkpointer->copied_ns = ct_monotonic_ns();
         checkpointer->is_copying = true;
         ct_store_check_written(checkpointer->store);
-        ct_errand_start(checkpointer->errand);
-    } else if (checkpointer->is_copying && ct_errand_is_done(checkpointer->errand)) {
+        ct_task_start(checkpointer->task);
+    } else if (checkpointer->is_copying && ct_task_is_done(checkpointer->task)) {
         /* Copy the rest, so that the next commit restarts the log. If a reader holds the log, the next
          * attempt follows when it has grown by the same amount again. */
         CT_TEST_POINT("checkpoint.rest");
@@ -92,7 +92,7 @@ void ct_checkpointer_destroy(struct ct_checkpointer *checkpointer)
 {
     if (!checkpointer)
         return;
-    ct_errand_destroy(checkpointer->errand);
+    ct_task_destroy(checkpointer->task);
     if (!checkpointer->is_copying)
         ct_store_check_written(checkpointer->store);
     sqlite3_close(checkpointer->connection);

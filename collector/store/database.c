@@ -286,8 +286,8 @@ static const char role_rows[] =
 
 static const char new_series[] = "INSERT INTO meta VALUES ('series', lower(hex(randomblob(16))))";
 
-/* `carry` is the script that copies from an earlier file, or NULL. */
-static int create(sqlite3 *connection, const struct ct_origin *origin, const char *carry)
+/* `rollover` is the script that copies from an earlier file, or NULL. */
+static int create(sqlite3 *connection, const struct ct_origin *origin, const char *rollover)
 {
     char pragmas[128], now[32];
     snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %d",
@@ -309,8 +309,8 @@ static int create(sqlite3 *connection, const struct ct_origin *origin, const cha
     };
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof(meta) / sizeof(meta[0]); i++)
         rc = set_meta_text(connection, meta[i][0], meta[i][1]);
-    if (rc == SQLITE_OK && carry)
-        rc = sqlite3_exec(connection, carry, NULL, NULL, NULL);
+    if (rc == SQLITE_OK && rollover)
+        rc = sqlite3_exec(connection, rollover, NULL, NULL, NULL);
     CT_TEST_POINT("database.filled");
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(connection, "COMMIT", NULL, NULL, NULL);
@@ -367,7 +367,7 @@ static int fill(struct ct_database *database, const char *past, char *message)
     char *attach = past ? sqlite3_mprintf("ATTACH %Q AS past", past) : NULL;
     int rc = attach ? sqlite3_exec(connection, attach, NULL, NULL, NULL) : SQLITE_OK;
     if (rc == SQLITE_OK)
-        rc = create(connection, &database->origin, past ? ct_sql_carry : NULL);
+        rc = create(connection, &database->origin, past ? ct_sql_rollover : NULL);
     if (rc == SQLITE_OK && attach)
         rc = sqlite3_exec(connection, "DETACH past", NULL, NULL, NULL);
     sqlite3_free(attach);

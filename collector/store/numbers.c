@@ -21,7 +21,7 @@ static const struct {
     [CT_NUMBER_ROUTE] = { "SELECT max(route_id) FROM route", CT_SQL_insert_route, CT_ROUTE_VALUES, 1 << 14 },
     [CT_NUMBER_SUBJECT] = { "SELECT max(subject_id) FROM subject", CT_SQL_insert_subject, CT_SUBJECT_VALUES,
                             1 << 15 },
-    [CT_NUMBER_TEXT] = { "SELECT max(text_id) FROM text", CT_SQL_insert_text, 0, CT_TEXTS_MAX },
+    [CT_NUMBER_TEXT] = { "SELECT max(text_id) FROM text", CT_SQL_insert_text, 0, CT_INTERNER_TEXTS_MAX },
 };
 
 /* Returns 0, and sets numbers_unknown, if the number cannot be read. */
@@ -49,7 +49,7 @@ static void restart(struct ct_store *store, int kind, int64_t first)
 {
     store->numbers_from[kind] = first;
     if (kind == CT_NUMBER_TEXT)
-        ct_texts_reset(&store->texts, first);
+        ct_interner_reset(&store->texts, first);
     else
         ct_intern_reset(&store->numbers[kind], first);
 }
@@ -79,7 +79,7 @@ void ct_store_forget_numbers(struct ct_store *store)
     store->calls.last_id = free_id > 0 ? (uint64_t)free_id - 1 : 0;
     store->calls.ordered_ns = store->calls.last_id;
     const int64_t behind = first_free(store, ct_sql_store_earlier_until);
-    ct_earlier_begin(&store->earlier, behind > 0 ? (uint64_t)behind - 1 : 0);
+    ct_earlier_files_begin(&store->earlier, behind > 0 ? (uint64_t)behind - 1 : 0);
     mark_numbers(store);
     store->generation++;
 }
@@ -94,7 +94,7 @@ void ct_store_numbers_finish(struct ct_store *store)
 {
     for (int i = 0; i < CT_NUMBER_TEXT; i++)
         ct_intern_finish(&store->numbers[i]);
-    ct_texts_finish(&store->texts);
+    ct_interner_finish(&store->texts);
 }
 
 int64_t ct_store_site(struct ct_store *store, int64_t thread_id, int64_t function_id, uint32_t depth,
@@ -134,7 +134,7 @@ int64_t ct_store_number(struct ct_store *store, enum ct_number kind, const int64
 int64_t ct_store_text(struct ct_store *store, const char *text)
 {
     bool is_new;
-    const int64_t number = ct_texts_get(&store->texts, text, &is_new);
+    const int64_t number = ct_interner_get(&store->texts, text, &is_new);
     if (is_new)
         ct_store_defer(store, CT_SQL_insert_text, CT_VALUES(number), text);
     store->out_of_memory |= number == 0;

@@ -15,7 +15,7 @@ static const char *const loss_causes[CT_LOSS_COUNT] = {
 int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
                      int64_t *segment_id)
 {
-    const int64_t identity[] = { facts->is.pid, (int64_t)facts->is.start_ticks, (int64_t)facts->is.image_ns,
+    const int64_t identity[] = { facts->is.pid, (int64_t)facts->is.start_ticks, (int64_t)facts->is.exec_ns,
                                  facts->is.uid };
     int64_t doubt = 0;
     *process_id = *segment_id = 0;
@@ -32,7 +32,7 @@ int ct_store_process(struct ct_store *store, const struct ct_process_facts *fact
          ct_store_ask(store, CT_SQL_insert_process,
                       CT_VALUES(identity[0], identity[1], identity[2], identity[3], started_ns),
                       CT_TEXTS(facts->exe, facts->cmdline), process_id) != 0) ||
-        ct_store_do(store, CT_SQL_forgive_earlier_images, 4, identity) != 0)
+        ct_store_do(store, CT_SQL_forgive_earlier_execs, 4, identity) != 0)
         return -1;
     return ct_store_ask(store, CT_SQL_insert_segment, CT_VALUES(*process_id, started_ns, absent_ns),
                         CT_TEXTS(facts->segment), segment_id);

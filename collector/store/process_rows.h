@@ -3,7 +3,7 @@
 #ifndef CT_PROCESS_ROWS_H
 #define CT_PROCESS_ROWS_H
 
-#include "tally.h"
+#include "histogram.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@ struct ct_store;
 /* Recordings contain this and the facts of losses in this layout. A process starts with its first segment, at
  * started_ns. */
 struct ct_process_numbers {
-    uint64_t start_ticks, image_ns, started_ns; /* started_ns: of the segment */
+    uint64_t start_ticks, exec_ns, started_ns; /* started_ns: of the segment */
     uint64_t absent_ns; /* start of a gap before it, when calls may be missing; 0: no gap */
     int64_t changed_ns; /* creation or later change of the segment's file */
     int32_t pid;

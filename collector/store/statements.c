@@ -78,14 +78,14 @@ static int run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result)
 int ct_store_commit_wait(struct ct_store *store)
 {
     if (store->is_committing)
-        store->has_failed = ct_errand_wait(store->committer) != 0;
+        store->has_failed = ct_task_wait(store->committer) != 0;
     store->is_committing = false;
     return store->has_failed ? -1 : 0;
 }
 
 int ct_store_need_transaction(struct ct_store *store)
 {
-    if (ct_errand_is_own(store->committer) || !store->begin_is_due)
+    if (ct_task_is_own(store->committer) || !store->begin_is_due)
         return 0;
     const bool was_committing = store->is_committing;
     if (store->broken_off || ct_store_commit_wait(store) != 0)

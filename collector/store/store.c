@@ -3,8 +3,8 @@
 #include "bulk.h"
 #include "deferred.h"
 #include "demangle.h"
-#include "feed.h"
 #include "numbers.h"
+#include "page_loader.h"
 #include "statements.h"
 #include "store_state.h"
 #include "stored_calls.h"
@@ -55,7 +55,7 @@ static void roll_back(struct ct_store *store)
 {
     if (!sqlite3_get_autocommit(store->database.connection))
         sqlite3_exec(store->database.connection, "ROLLBACK", NULL, NULL, NULL);
-    ct_feed_end(store);
+    ct_page_loader_end(store);
 }
 
 /* Writes and commits the batch that was passed on. */
@@ -67,7 +67,7 @@ static int write_batch(void *data)
         roll_back(store);
         return -1;
     }
-    ct_feed_end(store);
+    ct_page_loader_end(store);
     return 0;
 }
 
@@ -99,7 +99,7 @@ void ct_store_on_committed(struct ct_store *store, void (*on_committed)(void *da
 
 void ct_store_commit_by_thread(struct ct_store *store)
 {
-    store->committer = ct_errand_create("ct-commit", write_batch, store);
+    store->committer = ct_task_create("ct-commit", write_batch, store);
 }
 
 bool ct_store_may_commit_start(const struct ct_store *store)
@@ -113,13 +113,13 @@ int ct_store_commit_start(struct ct_store *store)
         return -1;
     store->is_committing = true;
     CT_TEST_POINT("store.commit_started");
-    ct_errand_start(store->committer);
+    ct_task_start(store->committer);
     return 0;
 }
 
 bool ct_store_commit_is_done(const struct ct_store *store)
 {
-    return !store->is_committing || ct_errand_is_done(store->committer);
+    return !store->is_committing || ct_task_is_done(store->committer);
 }
 
 void ct_store_rollback(struct ct_store *store)
@@ -258,7 +258,7 @@ int ct_store_open_of(const char *path, const struct ct_origin *origin, struct ct
         ct_store_close(store);
         return -1;
     }
-    ct_feed_connect(store);
+    ct_page_loader_connect(store);
     ct_store_numbers_init(store);
     begin_anew(store);
     *result = store;
@@ -279,12 +279,12 @@ int ct_store_go_on(struct ct_store *store)
     }
     CT_TEST_POINT("store.going_on");
     ct_statements_finalize(store->statement);
-    ct_earlier_begin(&store->earlier, 0);
+    ct_earlier_files_begin(&store->earlier, 0);
     ct_database_close(&store->database);
     CT_TEST_POINT("store.went_on");
     store->database = next;
     memcpy(store->statement, statement, sizeof(statement));
-    ct_feed_connect(store);
+    ct_page_loader_connect(store);
     store->log_pages = 0;
     store->log_is_held = store->checkpoint_failed = false; /* these referred to the previous file's log */
     begin_anew(store);
@@ -295,7 +295,7 @@ void ct_store_prune(struct ct_store *store, uint64_t bytes, uint64_t keep_from_n
                     void (*on_removed)(const char *path))
 {
     /* Open files would keep their disk space. */
-    ct_earlier_begin(&store->earlier, store->earlier.until_ns);
+    ct_earlier_files_begin(&store->earlier, store->earlier.until_ns);
     ct_database_prune(&store->database, bytes, keep_from_ns, on_removed);
 }
 
@@ -310,16 +310,16 @@ void ct_store_close(struct ct_store *store)
 {
     if (!store)
         return;
-    ct_errand_destroy(store->committer);
+    ct_task_destroy(store->committer);
     ct_statements_finalize(store->statement);
     sqlite3_wal_checkpoint_v2(store->database.connection, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    ct_earlier_begin(&store->earlier, 0);
+    ct_earlier_files_begin(&store->earlier, 0);
     ct_database_close(&store->database);
     ct_store_numbers_finish(store);
     ct_stored_calls_finish(store);
     ct_deferred_finish(store);
     ct_bulk_finish(store);
-    ct_feed_finish(store);
+    ct_page_loader_finish(store);
     free(store->demangled);
     free(store);
 }

@@ -2,16 +2,16 @@
 #ifndef CT_STORE_STATE_H
 #define CT_STORE_STATE_H
 
+#include "background_task.h"
 #include "database.h"
-#include "earlier.h"
-#include "errand.h"
+#include "earlier_files.h"
 #include "intern.h"
-#include "leaf.h"
+#include "interner.h"
 #include "message.h"
+#include "page_builder.h"
 #include "page_cache.h"
 #include "row_table.h"
 #include "store_names.h"
-#include "text_numbers.h"
 
 /* A call that freed memory without a known allocation, with the values of CT_FREE_VALUES. */
 struct ct_unmatched_free {
@@ -37,30 +37,30 @@ struct ct_deferred {
     size_t used, room;
 };
 
-/* The feed (feed.c). */
-struct ct_feed {
-    bool is_possible;           /* on this connection */
-    int64_t schema;             /* version of the schema last checked */
-    char why[160];              /* why rows are stored one by one; "" if they are not */
-    struct ct_leaves leaves;    /* of this transaction */
-    struct ct_page_list places; /* addresses of their pages in SQLite's cache */
+/* The page loader (page_loader.c). */
+struct ct_page_loader {
+    bool is_possible;               /* on this connection */
+    int64_t schema;                 /* version of the schema last checked */
+    char why[160];                  /* why rows are stored one by one; "" if they are not */
+    struct ct_page_builder builder; /* of this transaction */
+    struct ct_page_list places;     /* addresses of their pages in SQLite's cache */
     struct ct_page_list watched;
-    uint64_t rows; /* rows fed since the store was opened, including batches rolled back */
+    uint64_t rows; /* rows loaded since the store was opened, including batches rolled back */
 };
 
 /* Owned by the thread that makes batches. During a commit by the committer, the committer owns the
- * connection, its statements, the feed, everything named committing, `unmatched` and `error`. */
+ * connection, its statements, the page loader, everything named committing, `unmatched` and `error`. */
 struct ct_store {
-    struct ct_errand *committer; /* NULL: no committer */
-    bool is_committing;          /* it has, or had, a batch, and was not waited for */
-    bool has_failed;             /* that batch could not be committed */
-    bool begin_is_due;           /* the batch being made has no transaction yet */
+    struct ct_task *committer; /* NULL: no committer */
+    bool is_committing;        /* it has, or had, a batch, and was not waited for */
+    bool has_failed;           /* that batch could not be committed */
+    bool begin_is_due;         /* the batch being made has no transaction yet */
     void (*on_committed)(void *data);
     void *on_committed_data;
     struct ct_bulk_table bulk[CT_BULK_COUNT];
-    struct ct_feed feed;
+    struct ct_page_loader loader;
     struct ct_database database;
-    struct ct_earlier earlier;
+    struct ct_earlier_files earlier;
     uint32_t log_pages; /* length of the write-ahead log, if checkpoints are left to the caller */
     bool log_is_held;
     bool checkpoint_failed;
@@ -69,7 +69,7 @@ struct ct_store {
     uint32_t generation;
 
     struct ct_intern numbers[CT_NUMBER_TEXT];
-    struct ct_texts texts;
+    struct ct_interner texts;
     int64_t next_thread_id;
     int64_t numbers_from[CT_NUMBERS]; /* first numbers since `numbered_ns`; calls stored later refer to none
                                          below */

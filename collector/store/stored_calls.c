@@ -39,7 +39,7 @@ static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
         bool stored = sqlite3_step(statement) == SQLITE_ROW;
         sqlite3_reset(statement);
         stored |= ct_bulk_has(store, CT_BULK_CALL, (int64_t)wanted);
-        stored |= ct_earlier_has(&store->earlier, &store->database, wanted);
+        stored |= ct_earlier_files_has(&store->earlier, &store->database, wanted);
         bool is_new = false;
         if (!stored && ct_intern_get(&store->calls.late, &wanted, &is_new) == 0)
             store->out_of_memory = true;
@@ -75,7 +75,7 @@ bool ct_store_takes_calls(const struct ct_store *store)
            !ct_store_is_full(store);
 }
 
-void ct_store_call(struct ct_store *store, const struct ct_row *row)
+void ct_store_call(struct ct_store *store, const struct ct_call_row *row)
 {
     const struct ct_stored_calls *calls = &store->calls;
     const int64_t call_id = (int64_t)calls->call_id;

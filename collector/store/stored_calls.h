@@ -13,7 +13,7 @@ bool ct_store_takes_calls(const struct ct_store *store);
 /* For each call, once its return time is known: sets its place. */
 void ct_store_place(struct ct_store *store, uint64_t end_ns);
 /* Adds the row of the placed call, with the same return time. */
-void ct_store_call(struct ct_store *store, const struct ct_row *row);
+void ct_store_call(struct ct_store *store, const struct ct_call_row *row);
 /* Adds a row of details. The caller sets the values after the call_id. */
 int64_t *ct_store_add(struct ct_store *store, enum ct_bulk table);
 /* Returns the call_id of the placed call. */

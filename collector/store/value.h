@@ -18,7 +18,7 @@ static inline int64_t ct_stored(uint64_t word)
 /* clang-format on */
 
 /* A call in the form of the table `call`. */
-struct ct_row {
+struct ct_call_row {
     uint64_t end_ns;
     uint64_t duration_ns;
     int64_t site_id;

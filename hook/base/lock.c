@@ -140,7 +140,7 @@ static bool take(struct ct_lock *lock, uint32_t number)
 
 bool ct_lock_take(struct ct_lock *lock)
 {
-    const struct quiet quiet = quiet_begin();
+    const struct error_guard guard = error_guard_begin();
     const uint32_t number = ct_thread_number();
     const bool masked = lock->signals_wait && ct_system_begin();
     const uint64_t signals = masked ? ct_system_mask_signals(UINT64_MAX) : 0;
@@ -149,13 +149,13 @@ bool ct_lock_take(struct ct_lock *lock)
             ct_system_mask_signals(signals);
             ct_system_end();
         }
-        quiet_end(&quiet);
+        error_guard_end(&guard);
         return false;
     }
     atomic_store_explicit(&lock->stuck, 0, memory_order_relaxed);
     lock->masked = masked;
     lock->signals = signals;
-    lock->quiet = quiet;
+    lock->guard = guard;
     lock->frame = (uintptr_t)__builtin_frame_address(0);
     return true;
 }
@@ -191,7 +191,7 @@ void ct_lock_give(struct ct_lock *lock)
 {
     const bool masked = lock->masked && !lock->is_bare;
     const uint64_t signals = lock->signals;
-    const struct quiet quiet = lock->quiet;
+    const struct error_guard guard = lock->guard;
     const bool is_bare = lock->is_bare;
     lock->is_bare = false;
     lock->frame = 0;
@@ -204,7 +204,7 @@ void ct_lock_give(struct ct_lock *lock)
         ct_system_end();
     }
     if (!is_bare)
-        quiet_end(&quiet);
+        error_guard_end(&guard);
 }
 
 void ct_lock_forget(struct ct_lock *lock)

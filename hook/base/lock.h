@@ -10,7 +10,7 @@
 #define CT_LOCK_H
 
 #include "compiler.h"
-#include "quiet.h"
+#include "error_guard.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@ struct ct_lock {
     bool is_bare;     /* taken by ct_lock_try() */
     uintptr_t frame;  /* an address on the holder's stack */
     uint64_t signals; /* the holder's signal mask before it took the lock */
-    struct quiet quiet;
+    struct error_guard guard;
 };
 
 /* Takes the lock. Returns false if the caller already holds it, or cannot get it. Cancellation is disabled

@@ -473,7 +473,7 @@ void *ct_symbol_in_libc(const char *name)
     return found ? found : ct_symbol_of_library(name);
 }
 
-void ct_scope_collect(const struct ct_object *object, struct ct_scope *scope)
+void ct_scope_collect(const struct ct_object *object, struct ct_link_scope *scope)
 {
     struct ct_object *const all = scope->objects;
     scope->count = 1;
@@ -492,7 +492,7 @@ void ct_scope_collect(const struct ct_object *object, struct ct_scope *scope)
     }
 }
 
-void *ct_scope_find(const struct ct_scope *scope, const char *name, const char *version,
+void *ct_scope_find(const struct ct_link_scope *scope, const char *name, const char *version,
                     struct ct_object *object)
 {
     for (uint32_t i = 0; i < scope->count; i++) {

@@ -92,12 +92,12 @@ void *ct_symbol_in_libc(const char *name);
 
 /* An object and its dependencies, breadth first, in the order in which dlsym() searches its handle. */
 enum { CT_SCOPE_MAX = 48 };
-struct ct_scope {
+struct ct_link_scope {
     uint32_t count;
     struct ct_object objects[CT_SCOPE_MAX];
 };
-void ct_scope_collect(const struct ct_object *object, struct ct_scope *scope);
-void *ct_scope_find(const struct ct_scope *scope, const char *name, const char *version,
+void ct_scope_collect(const struct ct_object *object, struct ct_link_scope *scope);
+void *ct_scope_find(const struct ct_link_scope *scope, const char *name, const char *version,
                     struct ct_object *object);
 
 #endif

@@ -31,7 +31,7 @@ struct ct_target ct_enter(struct ct_frame *frame)
 void ct_leave(struct ct_frame *frame)
 {
     const uint16_t id = atomic_load_explicit(&ct_rows[frame->row].leave_id, memory_order_relaxed);
-    const struct open_call call = { frame->start, frame->depth };
+    const struct entered_call call = { frame->start, frame->depth };
     CT_TEST_POINT("entry.returned");
     if (CT_LIKELY(write_plain(frame->producer, id, &call, frame->result)))
         return;

@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) void finish_counted(struct ct_produ
 
 /* Counts a call left out by the selection. Returns false if nothing was done. */
 static inline __attribute__((always_inline)) bool
-count_left_out(const struct ct_row *row, struct ct_producer *self, struct open_call call)
+count_skipped(const struct ct_row *row, struct ct_producer *self, struct entered_call call)
 {
     const uint16_t id = atomic_load_explicit(&row->skip_id, memory_order_relaxed);
     if (CT_UNLIKELY(!id || !hold_to_count(self)))
@@ -45,7 +45,7 @@ count_left_out(const struct ct_row *row, struct ct_producer *self, struct open_c
     self->trees += ct_outermost(self, call.depth);
     finish_counted(self, call.depth);
     if (CT_UNLIKELY(ct_wants_attention(self->lane)))
-        ct_attach_heed(self);
+        ct_attach_apply(self);
     return true;
 }
 
@@ -53,7 +53,7 @@ count_left_out(const struct ct_row *row, struct ct_producer *self, struct open_c
  * function number, `slots` the length of its record. A low-priority call is skipped if only the reserve has
  * room. All other calls are lost. Returns false if nothing was done. */
 static inline __attribute__((always_inline)) bool
-count_full(struct ct_producer *self, uint16_t id, struct open_call call, uint32_t slots, bool says_little)
+count_full(struct ct_producer *self, uint16_t id, struct entered_call call, uint32_t slots, bool says_little)
 {
     if (CT_UNLIKELY(!hold_to_count(self)))
         return false;
@@ -74,10 +74,10 @@ count_full(struct ct_producer *self, uint16_t id, struct open_call call, uint32_
  * leaves the call out. Returns false if nothing was done. */
 static inline __attribute__((always_inline)) bool count_plain(const struct ct_row *row,
                                                               struct ct_producer *self, uint16_t id,
-                                                              struct open_call call, uint64_t result)
+                                                              struct entered_call call, uint64_t result)
 {
     if (!id)
-        return count_left_out(row, self, call);
+        return count_skipped(row, self, call);
     return count_full(self, id, call, 1, (int32_t)result == 0 && ct_row_says_little(row));
 }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* A call about to return. */
-struct open_call {
+struct entered_call {
     uint64_t start;
     uint32_t depth;
 };
@@ -76,13 +76,13 @@ finish_record(struct ct_producer *self, const struct record_place *place, uint32
     self->idle = 1;
     CT_TEST_POINT("hot_record.released");
     if (CT_UNLIKELY(ct_wants_doorbell(lane, position)))
-        ct_attach_heed(self);
+        ct_attach_apply(self);
 }
 
 /* Writes the record of a call without a decoder. Returns false if nothing was written. A struct ct_short has
  * no room for a long duration or an unusual status. */
-static inline __attribute__((always_inline)) bool write_plain(struct ct_producer *self, uint16_t id,
-                                                              const struct open_call *call, uint64_t result)
+static inline __attribute__((always_inline)) bool
+write_plain(struct ct_producer *self, uint16_t id, const struct entered_call *call, uint64_t result)
 {
     if (CT_UNLIKELY(!id || !hold(self, 1)))
         return false;

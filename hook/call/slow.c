@@ -3,9 +3,9 @@
 #include "attach.h"
 #include "current.h"
 #include "decoded.h"
+#include "error_guard.h"
 #include "loss.h"
 #include "process.h"
-#include "quiet.h"
 #include "reserve.h"
 #include "ring.h"
 #include "row_selection.h"
@@ -77,14 +77,14 @@ static struct ct_target enter(struct ct_frame *frame, const struct ct_row *row, 
 
 struct ct_target ct_enter_slow(struct ct_frame *frame)
 {
-    CT_QUIET;
+    CT_ERROR_GUARD;
     const struct ct_row *row = &ct_rows[frame->row];
     return enter(frame, row, row->real);
 }
 
 struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller)
 {
-    CT_QUIET;
+    CT_ERROR_GUARD;
     return enter(frame, &ct_rows[frame->row], ct_runtime_real(frame->row, caller));
 }
 
@@ -109,7 +109,7 @@ static void leave_unrecorded(const struct ct_frame *frame)
 static void leave_unlaned(const struct ct_frame *frame, uint16_t id)
 {
     struct ct_segment *segment = ct_process_current();
-    if (segment && atomic_load_explicit(&ct_rows[frame->row].left_out, memory_order_relaxed))
+    if (segment && atomic_load_explicit(&ct_rows[frame->row].skipped, memory_order_relaxed))
         ct_record_skip(segment, id, ct_now() - frame->start, 0);
     else if (segment)
         ct_record_lose_unlaned(segment, id, frame->start, ct_now());
@@ -117,10 +117,10 @@ static void leave_unlaned(const struct ct_frame *frame, uint16_t id)
 
 /* Counts a call that is left out, even in a signal handler that interrupted a record. Returns false if the
  * call is not left out. */
-static bool leave_left_out(struct ct_frame *frame, uint16_t id, ct_decoder *decode, bool idle)
+static bool leave_skipped(struct ct_frame *frame, uint16_t id, ct_decoder *decode, bool idle)
 {
     struct ct_producer *self = frame->producer;
-    if (!id || !ct_selection_leaves_out(self, frame->row))
+    if (!id || !ct_selection_skips(self, frame->row))
         return false;
     const uint64_t end = ct_now();
     frame->producer = NULL; /* sends no names for it */
@@ -190,18 +190,18 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
     /* Another thread has given the segment up since the call began, so no segment records the call. */
     if (self->epoch != ct_process_epoch()) {
         leave_unrecorded(frame);
-        ct_attach_heed(self);
+        ct_attach_apply(self);
         return;
     }
     struct ct_lane *lane = self->lane;
     const bool idle = ct_record_recover(self, frame->depth, self->frames[frame->depth % CT_OPEN_MAX]);
-    const bool is_left_out = leave_left_out(frame, id, decode, idle);
-    if (is_left_out || !idle || !id) {
-        if (!is_left_out)
+    const bool is_skipped = leave_skipped(frame, id, decode, idle);
+    if (is_skipped || !idle || !id) {
+        if (!is_skipped)
             leave_lost(frame, id);
         /* In a segment that was given up, no function has a number. */
         if (idle && ct_wants_attention(lane))
-            ct_attach_heed(self);
+            ct_attach_apply(self);
         return;
     }
     self->idle = 0;
@@ -240,7 +240,7 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
     if (!room || ct_wants_doorbell(lane, self->position))
-        ct_attach_heed(self);
+        ct_attach_apply(self);
 }
 
 void ct_leave_slow(struct ct_frame *frame)
@@ -250,7 +250,7 @@ void ct_leave_slow(struct ct_frame *frame)
 
 void ct_call_begin(struct ct_frame *frame)
 {
-    CT_QUIET;
+    CT_ERROR_GUARD;
     frame->producer = NULL;
     frame->stack_args = (const uint64_t *)(const void *)(frame + 1);
     begin(frame, &ct_rows[frame->row]);
@@ -258,6 +258,6 @@ void ct_call_begin(struct ct_frame *frame)
 
 void ct_call_end(struct ct_frame *frame, ct_decoder *decode)
 {
-    CT_QUIET;
+    CT_ERROR_GUARD;
     leave(frame, decode);
 }

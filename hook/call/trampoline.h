@@ -25,7 +25,7 @@ void ct_leave_slow(struct ct_frame *frame);
  * ct_runtime_callers. */
 struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller);
 /* Replaces both enters for a function of which only the name is known. */
-struct ct_target ct_enter_spare(struct ct_frame *frame);
+struct ct_target ct_enter_fallback(struct ct_frame *frame);
 
 /* The same for a call of a row without a stub. The code that makes the call fills in row, args and result,
  * and makes it between these two. The frame is on the stack, below the frames of the calls around it.

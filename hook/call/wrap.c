@@ -14,8 +14,8 @@
 #include "kernel_names.h"
 #include "wrapper.h"
 
-static inline __attribute__((always_inline)) struct open_call enter(const struct ct_row *row,
-                                                                    struct ct_producer *self, uintptr_t place)
+static inline __attribute__((always_inline)) struct entered_call
+enter(const struct ct_row *row, struct ct_producer *self, uintptr_t place)
 {
     CT_TEST_POINT("wrap.begun");
     uint32_t depth = ct_depth_around(self, place);
@@ -28,13 +28,13 @@ static inline __attribute__((always_inline)) struct open_call enter(const struct
     CT_TEST_POINT("wrap.clock_read");
     ct_lane_enter(self->lane, depth, atomic_load_explicit(&row->enter_id, memory_order_acquire), start);
     CT_TEST_POINT("wrap.entered");
-    return (struct open_call){ start, depth };
+    return (struct entered_call){ start, depth };
 }
 
 /* Builds the frame that the trampoline would have built. */
 static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row, struct ct_producer *self,
-                                                       struct open_call call, word result, const word *args,
-                                                       const word *stack_args)
+                                                       struct entered_call call, word result,
+                                                       const word *args, const word *stack_args)
 {
     struct ct_frame frame = {
         .stack_args = stack_args,
@@ -53,7 +53,7 @@ static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row,
 
 /* Counts a call without a decoder that is not recorded, for whatever reason. */
 static __attribute__((noinline)) word leave_counted(const struct ct_row *row, struct ct_producer *self,
-                                                    struct open_call call, word result, uint16_t id)
+                                                    struct entered_call call, word result, uint16_t id)
 {
     if (CT_LIKELY(count_plain(row, self, id, call, result)))
         return result;
@@ -62,7 +62,7 @@ static __attribute__((noinline)) word leave_counted(const struct ct_row *row, st
 
 /* Ends a call without a decoder. */
 static inline __attribute__((always_inline)) word
-leave_plain(const struct ct_row *row, struct ct_producer *self, const struct open_call *call, word result)
+leave_plain(const struct ct_row *row, struct ct_producer *self, const struct entered_call *call, word result)
 {
     const uint16_t id = atomic_load_explicit(&row->leave_id, memory_order_relaxed);
     CT_TEST_POINT("wrap.returned");
@@ -74,7 +74,7 @@ leave_plain(const struct ct_row *row, struct ct_producer *self, const struct ope
 word ct_wrap_plain(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
-    const struct open_call call = enter(row, self, place);
+    const struct entered_call call = enter(row, self, place);
     typedef word function(word, word, word, word, word, word);
     const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f);
     return leave_plain(row, self, &call, result);
@@ -85,7 +85,7 @@ word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
     const word *const stack = stack_words(place);
-    const struct open_call call = enter(row, self, place);
+    const struct entered_call call = enter(row, self, place);
     typedef word function(word, word, word, word, word, word, word, word);
     const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f, stack[0], stack[1]);
     return leave_plain(row, self, &call, result);
@@ -111,7 +111,7 @@ static inline word pair(word lower, word upper)
 /* Writes the record of a launch that succeeded, was not captured, and was of a kernel that this lane has
  * launched before. Counts the call if the ring is full. Returns false if nothing was done. */
 static inline __attribute__((always_inline)) bool
-leave_launch(const struct ct_row *row, struct ct_producer *self, const struct open_call *call, word result,
+leave_launch(const struct ct_row *row, struct ct_producer *self, const struct entered_call *call, word result,
              word function, word stream, const struct launch_words *launch)
 {
     const uint16_t id = atomic_load_explicit(&row->wrap_id, memory_order_relaxed);
@@ -153,7 +153,7 @@ word ct_wrap_launch(word a, word b, word c, word d, word e, word f)
     FOUND_BY_TRAMPOLINE(row, self, place);
     const word *const stack = stack_words(place);
     const word g = stack[0], h = stack[1], i = stack[2], j = stack[3], k = stack[4];
-    const struct open_call call = enter(row, self, place);
+    const struct entered_call call = enter(row, self, place);
     typedef word function(word, word, word, word, word, word, word, word, word, word, word);
     const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f, g, h, i, j, k);
     const struct launch_words launch = { pair(0, b), pair(c, d), pair(e, f), pair(g, h) };
@@ -167,7 +167,7 @@ word ct_wrap_launch(word a, word b, word c, word d, word e, word f)
 word ct_wrap_launch_ex(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
-    const struct open_call call = enter(row, self, place);
+    const struct entered_call call = enter(row, self, place);
     typedef word function(word, word, word, word, word, word);
     const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f);
     const struct ct_launch_config *config = (const struct ct_launch_config *)a;

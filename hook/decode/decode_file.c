@@ -1,5 +1,5 @@
 /* Sizes of files whose paths the program passes to the driver. */
-#include "quiet.h"
+#include "error_guard.h"
 #include "system.h"
 #include "target_access.h"
 
@@ -11,7 +11,7 @@
 /* Makes the system call directly, because glibc exports stat() and fstatat() only since 2.33. */
 bool ct_target_file_bytes(uint64_t path, uint64_t *bytes)
 {
-    CT_QUIET;
+    CT_ERROR_GUARD;
     struct stat status;
     if (!ct_system_begin())
         return false;

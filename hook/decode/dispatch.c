@@ -1,7 +1,7 @@
 #include "decoded.h"
 
+#include "error_guard.h"
 #include "graphs.h"
-#include "quiet.h"
 
 enum {
     ALWAYS_none = false,
@@ -60,16 +60,16 @@ bool ct_decode_always(uint32_t row)
     return decoder->always || (decoder->decode && ct_capturing());
 }
 
-/* Decoders that learn facts or replace functions may do anything, so they run with CT_QUIET. The others
- * mostly read; anything else they do is under the table lock or sets CT_QUIET itself. They decode the most
- * frequent calls, and CT_QUIET would slow these down. Switching cancellation off and on takes two locked
- * instructions, which wait until the stores of a launch reach the device. */
+/* Decoders that learn facts or replace functions may do anything, so they run with CT_ERROR_GUARD. The others
+ * mostly read; anything else they do is under the table lock or sets CT_ERROR_GUARD itself. They decode the
+ * most frequent calls, and CT_ERROR_GUARD would slow these down. Switching cancellation off and on takes two
+ * locked instructions, which wait until the stores of a launch reach the device. */
 struct ct_decoded ct_decode(const struct ct_frame *frame)
 {
     struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };
     const struct decoder *decoder = decoder_of(frame->row);
     if (decoder->always) {
-        CT_QUIET;
+        CT_ERROR_GUARD;
         decoder->decode(frame, &decoded);
     } else if (decoder->decode) {
         decoder->decode(frame, &decoded);

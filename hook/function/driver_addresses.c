@@ -67,7 +67,7 @@ bool ct_driver_has(const void *real)
 void *ct_driver_stub(const void *real)
 {
     const uint32_t row = ct_driver_row(real);
-    return row != CT_ROWS_ALL && ct_rows[row].way == CT_WAY_NAMES ? ct_row_stub(row) : NULL;
+    return row != CT_ROWS_ALL && ct_rows[row].intercept == CT_INTERCEPT_NAMES ? ct_row_stub(row) : NULL;
 }
 
 void *ct_driver_instead(void *real, const char *name)
@@ -78,6 +78,6 @@ void *ct_driver_instead(void *real, const char *name)
     }
     if (!name || ct_loader_is_own(real))
         return real;
-    const uint32_t row = ct_row_spare(real, name);
+    const uint32_t row = ct_row_fallback(real, name);
     return row == CT_ROWS_ALL ? real : ct_row_stub(row);
 }

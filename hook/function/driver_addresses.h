@@ -10,7 +10,7 @@
 /* Records the address at which the driver exports a row's function. The row must be filled. Requires the
  * process lock. */
 void ct_driver_remember(const void *real, uint32_t row);
-/* Lets all threads read the recorded addresses, and the rows' `real` and `way`. */
+/* Lets all threads read the recorded addresses, and the rows' `real` and `intercept`. */
 void ct_driver_publish(void);
 /* In a fork's child: the next look-up finds the driver again. */
 void ct_driver_forget(void);
@@ -24,7 +24,7 @@ bool ct_driver_has(const void *real);
  * its slot. */
 void *ct_driver_stub(const void *real);
 /* Returns the address for a program that would have got `real`: its stub, or `real` itself. If `name` is set,
- * an unknown function gets a spare stub, while there are any. */
+ * an unknown function gets a fallback stub, while there are any. */
 void *ct_driver_instead(void *real, const char *name);
 
 #endif

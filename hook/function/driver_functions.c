@@ -17,7 +17,7 @@
 
 /* Images of libcuda in the order in which they were found. */
 static struct driver {
-    struct ct_scope scope;             /* the image and its dependencies */
+    struct ct_link_scope scope;        /* the image and its dependencies */
     _Atomic bool is_claimed, is_found; /* the scope is being written; is complete */
     _Atomic bool is_known;             /* its rows are filled and published */
     uint32_t exported, slots,
@@ -74,7 +74,7 @@ static bool find_driver(struct driver *driver, void *handle, bool is_asked)
     }
     if ((!search.object.at_start && !ct_loader_ready()) || !ct_loader_pin(&search.object))
         return false;
-    struct ct_scope found;
+    struct ct_link_scope found;
     ct_scope_collect(&search.object, &found);
     if (!atomic_exchange(&driver->is_claimed, true)) {
         driver->scope = found;
@@ -113,20 +113,21 @@ static bool wants_names;
 
 static void read_way(char **environment)
 {
-    static const char variable[] = CT_WAY_ENV "=";
+    static const char variable[] = CT_INTERCEPT_ENV "=";
     for (char **at = environment; at && *at; at++) {
         if (strncmp(*at, variable, sizeof(variable) - 1) == 0)
-            wants_names = strcmp(*at + sizeof(variable) - 1, CT_WAY_NAMES_TEXT) == 0;
+            wants_names = strcmp(*at + sizeof(variable) - 1, CT_INTERCEPT_NAMES_TEXT) == 0;
     }
 }
 
-static _Atomic uint16_t ways[CT_WAY_COUNT]; /* of the first image */
+static _Atomic uint16_t intercepts[CT_INTERCEPT_COUNT]; /* of the first image */
 static _Atomic uint16_t images;
 
 void ct_driver_tell(struct ct_segment *segment)
 {
-    for (int way = 0; segment && way < CT_WAY_COUNT; way++)
-        atomic_store_explicit(&segment->ways[way], atomic_load_explicit(&ways[way], memory_order_relaxed),
+    for (int i = 0; segment && i < CT_INTERCEPT_COUNT; i++)
+        atomic_store_explicit(&segment->intercepts[i],
+                              atomic_load_explicit(&intercepts[i], memory_order_relaxed),
                               memory_order_relaxed);
     if (segment)
         atomic_store_explicit(&segment->drivers, atomic_load_explicit(&images, memory_order_relaxed),
@@ -148,8 +149,8 @@ bool ct_driver_second_by_names(void)
 static void note_ways(void)
 {
     atomic_store_explicit(&ct_dlsym_looks, wants_looks(first) || wants_looks(second), memory_order_relaxed);
-    atomic_store_explicit(&ways[CT_WAY_SLOTS], (uint16_t)first->slots, memory_order_relaxed);
-    atomic_store_explicit(&ways[CT_WAY_NAMES], (uint16_t)(first->exported - first->slots),
+    atomic_store_explicit(&intercepts[CT_INTERCEPT_SLOTS], (uint16_t)first->slots, memory_order_relaxed);
+    atomic_store_explicit(&intercepts[CT_INTERCEPT_NAMES], (uint16_t)(first->exported - first->slots),
                           memory_order_relaxed);
     atomic_store_explicit(&images, atomic_load(&first->is_known) + atomic_load(&second->is_known),
                           memory_order_relaxed);
@@ -165,7 +166,7 @@ static void fill_rows(struct driver *driver, void *_Atomic *exports)
         struct ct_row *row = &ct_rows[CT_DRIVER_ROW(number, function)];
         row->real = atomic_load_explicit(&exports[function], memory_order_relaxed);
         row->flags |= ct_row_form(ct_row_symbol(function));
-        row->way = CT_WAY_NAMES;
+        row->intercept = CT_INTERCEPT_NAMES;
         driver->exported += row->real != NULL;
     }
     if (!wants_names)
@@ -294,7 +295,7 @@ uint32_t ct_driver_take_late(const struct ct_visit *visit)
     ct_process_unlock();
     ct_imports_take();
     atomic_store_explicit(&ct_dlsym_looks, 1, memory_order_relaxed);
-    return atomic_load_explicit(&ways[CT_WAY_SLOTS], memory_order_relaxed);
+    return atomic_load_explicit(&intercepts[CT_INTERCEPT_SLOTS], memory_order_relaxed);
 }
 
 extern const char *gnu_get_libc_version(void) __attribute__((weak));

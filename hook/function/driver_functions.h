@@ -27,7 +27,7 @@ void ct_driver_fork_child(void);
 /* Returns the address of the real driver's `name`, NULL if libcuda is not loaded or lacks it. Never loads
  * libcuda. */
 void *ct_driver_symbol(const char *name);
-/* Writes the number of functions by each way, and of known images, into a segment. */
+/* Writes the number of functions intercepted in each way, and of known images, into a segment. */
 struct ct_segment;
 void ct_driver_tell(struct ct_segment *segment);
 

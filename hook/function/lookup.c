@@ -83,7 +83,7 @@ static bool is_behind(const struct ct_object *object, void *data)
 /* Searches the caller's own dependencies, as for an object loaded with RTLD_LOCAL. */
 static void *find_in_scope(const struct ct_object *caller, const char *name, bool is_next)
 {
-    struct ct_scope scope;
+    struct ct_link_scope scope;
     ct_scope_collect(caller, &scope);
     for (uint32_t i = is_next; i < scope.count; i++) {
         void *found = ct_symbol_in(&scope.objects[i], name, NULL);

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Replaces the driver's answer for `name` with a stub: the stub of the function's row, or a spare one unless
- * `name` is NULL. */
+/* Replaces the driver's answer for `name` with a stub: the stub of the function's row, or a fallback one
+ * unless `name` is NULL. */
 void ct_lookup_replace(void **answer, const char *name);
 
 #endif

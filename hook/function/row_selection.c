@@ -24,7 +24,7 @@ static void apply(uint32_t index)
     struct ct_row *row = &ct_rows[index];
     const bool takes = ct_selection_takes(&selection, (enum ct_layer)row->layer, ct_row_name(index));
     const uint16_t id = atomic_load_explicit(&row->id, memory_order_relaxed);
-    atomic_store_explicit(&row->left_out, !takes, memory_order_relaxed);
+    atomic_store_explicit(&row->skipped, !takes, memory_order_relaxed);
     if (id == 0 || !ct_clock_is_counter)
         return;
     const bool every = takes && atomic_load_explicit(&sample, memory_order_relaxed) == 1;
@@ -46,15 +46,15 @@ static void apply_to_all(void)
 
 /* Reads the daemon's request, unless the daemon is just writing it. In that case the daemon notifies
  * again. */
-static void read_wishes(struct ct_segment *segment)
+static void read_requested(struct ct_segment *segment)
 {
-    const uint32_t wished = atomic_load_explicit(&ct_control->selections, memory_order_acquire);
-    if (wished == 0 || wished & 1)
+    const uint32_t requested = atomic_load_explicit(&ct_control->selections, memory_order_acquire);
+    if (requested == 0 || requested & 1)
         return;
     struct ct_selection copy;
     memcpy(&copy, &ct_control->selection, sizeof(copy));
     atomic_thread_fence(memory_order_acquire);
-    if (atomic_load_explicit(&ct_control->selections, memory_order_relaxed) != wished)
+    if (atomic_load_explicit(&ct_control->selections, memory_order_relaxed) != requested)
         return;
     copy.calls[sizeof(copy.calls) - 1] = '\0';
     if (copy.sample == 0)
@@ -63,8 +63,8 @@ static void read_wishes(struct ct_segment *segment)
     CT_TEST_POINT("row_selection.read");
     apply_to_all();
     CT_TEST_POINT("row_selection.applied");
-    atomic_store_explicit(&followed, wished, memory_order_relaxed);
-    atomic_store_explicit(&segment->selections, wished, memory_order_release);
+    atomic_store_explicit(&followed, requested, memory_order_relaxed);
+    atomic_store_explicit(&segment->selections, requested, memory_order_release);
     CT_TEST_POINT("row_selection.followed");
 }
 
@@ -82,16 +82,16 @@ void ct_selection_begin(struct ct_segment *segment)
         ct_selection_set_sample(&selection, rate);
     apply_to_all();
     atomic_store_explicit(&followed, 0, memory_order_relaxed);
-    read_wishes(segment);
+    read_requested(segment);
 }
 
 void ct_selection_follow(struct ct_segment *segment)
 {
-    const uint32_t wished = atomic_load_explicit(&ct_control->selections, memory_order_relaxed);
-    if (wished == atomic_load_explicit(&followed, memory_order_relaxed) || !ct_process_lock())
+    const uint32_t requested = atomic_load_explicit(&ct_control->selections, memory_order_relaxed);
+    if (requested == atomic_load_explicit(&followed, memory_order_relaxed) || !ct_process_lock())
         return;
     if (segment == ct_process_current())
-        read_wishes(segment);
+        read_requested(segment);
     ct_process_unlock();
 }
 
@@ -105,9 +105,9 @@ static bool in_sample(const struct ct_producer *self, uint32_t one_of)
     return ((mixed ^ mixed >> 29) * UINT64_C(0xbf58476d1ce4e5b9) >> 32) * one_of >> 32 == 0;
 }
 
-bool ct_selection_leaves_out(const struct ct_producer *self, uint32_t row)
+bool ct_selection_skips(const struct ct_producer *self, uint32_t row)
 {
-    if (atomic_load_explicit(&ct_rows[row].left_out, memory_order_relaxed))
+    if (atomic_load_explicit(&ct_rows[row].skipped, memory_order_relaxed))
         return true;
     const uint32_t one_of = atomic_load_explicit(&sample, memory_order_relaxed);
     return CT_UNLIKELY(one_of > 1) && !in_sample(self, one_of);

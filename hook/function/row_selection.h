@@ -12,7 +12,7 @@ void ct_selection_begin(struct ct_segment *segment);
 /* Applies the daemon's current request if it has changed. */
 void ct_selection_follow(struct ct_segment *segment);
 /* True if this call of the row, which has returned, must be counted but not recorded. */
-bool ct_selection_leaves_out(const struct ct_producer *self, uint32_t row);
+bool ct_selection_skips(const struct ct_producer *self, uint32_t row);
 
 /* Returns the row's number, assigning one if needed. 0 if the directory is full or cannot grow. */
 uint16_t ct_row_define(uint32_t row);

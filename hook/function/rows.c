@@ -64,9 +64,9 @@ static const char *const runtime_names[CT_RUNTIME_FUNCTIONS] = {
 #undef ROW
 };
 
-/* Names of the rows that are in no table: spares, then extras. */
+/* Names of the rows that are in no table: fallbacks, then extras. */
 static char made_names[CT_ROWS_ALL - CT_NAMED_COUNT][CT_FUNCTION_NAME_MAX + 1];
-static _Atomic uint32_t spares, extras; /* in use; a row's fields are written before these */
+static _Atomic uint32_t fallbacks, extras; /* in use; a row's fields are written before these */
 
 const char *ct_row_symbol(uint32_t row)
 {
@@ -115,9 +115,9 @@ uint32_t ct_row_of_runtime(const char *name)
 
 /* ---- rows made at run time ---- */
 
-static uint32_t find_spare(const void *real)
+static uint32_t find_fallback(const void *real)
 {
-    const uint32_t used = atomic_load_explicit(&spares, memory_order_acquire);
+    const uint32_t used = atomic_load_explicit(&fallbacks, memory_order_acquire);
     for (uint32_t row = CT_NAMED_COUNT; row < CT_NAMED_COUNT + used; row++) {
         if (ct_rows[row].real == real)
             return row;
@@ -125,22 +125,22 @@ static uint32_t find_spare(const void *real)
     return CT_ROWS_ALL;
 }
 
-uint32_t ct_row_spare(void *real, const char *name)
+uint32_t ct_row_fallback(void *real, const char *name)
 {
-    uint32_t found = find_spare(real);
+    uint32_t found = find_fallback(real);
     if (found != CT_ROWS_ALL || !ct_process_lock())
         return found;
-    found = find_spare(real);
-    const uint32_t used = atomic_load_explicit(&spares, memory_order_relaxed);
-    if (found == CT_ROWS_ALL && used < CT_SPARE_COUNT) {
+    found = find_fallback(real);
+    const uint32_t used = atomic_load_explicit(&fallbacks, memory_order_relaxed);
+    if (found == CT_ROWS_ALL && used < CT_FALLBACK_COUNT) {
         found = CT_NAMED_COUNT + used;
         struct ct_row *row = &ct_rows[found];
         strncpy(made_names[used], name, CT_FUNCTION_NAME_MAX);
-        row->stack_words = CT_SPARE_STACK_WORDS;
+        row->stack_words = CT_FALLBACK_STACK_WORDS;
         row->category = CT_CATEGORY_other;
         row->real = real;
-        /* Pairs with the acquire in find_spare(). */
-        atomic_store_explicit(&spares, used + 1, memory_order_release);
+        /* Pairs with the acquire in find_fallback(). */
+        atomic_store_explicit(&fallbacks, used + 1, memory_order_release);
     }
     ct_process_unlock();
     return found;

@@ -27,7 +27,7 @@ enum {
 enum { CT_DRIVERS = 2 };
 
 /* Row numbers: the driver's functions in order, the runtime's in order for each version, the driver's again
- * for a second image, and then the spare stubs. */
+ * for a second image, and then the fallback stubs. */
 enum {
 #define ROW(name, category, stack_words, decoder) CT_ROW_##name,
 #include "driver_api.def"
@@ -35,8 +35,8 @@ enum {
     CT_ROW_COUNT, /* the driver's rows */
     CT_SECOND_FIRST = CT_ROW_COUNT + CT_RUNTIME_VERSIONS * CT_RUNTIME_FUNCTIONS,
     CT_NAMED_COUNT = CT_SECOND_FIRST + CT_ROW_COUNT,
-    CT_SPARE_COUNT = 128,
-    CT_STUB_COUNT = CT_NAMED_COUNT + CT_SPARE_COUNT,
+    CT_FALLBACK_COUNT = 128,
+    CT_STUB_COUNT = CT_NAMED_COUNT + CT_FALLBACK_COUNT,
     CT_LIBRARY_DLSYM = CT_STUB_COUNT, /* not a row: returned by look-ups of the C library's dlsym */
     /* Rows without a stub, for calls traced by other means than the trampoline. */
     CT_EXTRA_COUNT = 768,
@@ -47,7 +47,7 @@ enum {
 #define CT_RUNTIME_ROW(version, function) (CT_ROW_COUNT + (version)*CT_RUNTIME_FUNCTIONS + (function))
 
 /* Stack words passed on for a function with an unknown signature, as far as the caller has them. */
-enum { CT_SPARE_STACK_WORDS = 16 };
+enum { CT_FALLBACK_STACK_WORDS = 16 };
 
 enum ct_row_flags {
     CT_ROW_DECODED = 1,    /* it has a decoder */
@@ -69,8 +69,8 @@ struct ct_row {
     uint8_t flags; /* enum ct_row_flags */
     uint8_t category;
     uint8_t layer;            /* enum ct_layer */
-    _Atomic uint8_t left_out; /* 1: counted and not recorded */
-    uint8_t way;              /* enum ct_way; for a slot, `real` is the slot's original content */
+    _Atomic uint8_t skipped;  /* 1: counted and not recorded */
+    uint8_t intercept;        /* enum ct_intercept; for a slot, `real` is the slot's original content */
     _Atomic uint16_t wrap_id; /* as leave_id, but ignores decoders: for wrappers that read arguments */
     _Atomic uint16_t skip_id; /* 0 unless the counter is the clock, no decoder, each call left out */
 };
@@ -99,9 +99,9 @@ uint32_t ct_row_of_runtime(const char *name);
 /* Returns the row with that layer and name among those without a stub, creating it if needed. CT_ROWS_ALL if
  * they are used up. The search is linear, so the caller keeps the result. `name` is copied. */
 uint32_t ct_row_extra(enum ct_layer layer, uint8_t category, const char *name);
-/* Returns the row of a spare stub for `real`, named `name`, and the same row for the same pointer.
+/* Returns the row of a fallback stub for `real`, named `name`, and the same row for the same pointer.
  * CT_ROWS_ALL if they are used up. */
-uint32_t ct_row_spare(void *real, const char *name);
+uint32_t ct_row_fallback(void *real, const char *name);
 
 /* The places of the stubs. The trampoline's file writes them in row order into a section of its own: each
  * stub's distance from its entry, 0 for no stub. The linker defines the section's start. */

@@ -124,7 +124,7 @@ static struct library *read_library(uint32_t version, const struct ct_object *ob
     struct library *library = ct_loader_pin(object) ? ct_pages_map(sizeof(*library)) : NULL;
     if (!library)
         return NULL;
-    struct ct_scope scope;
+    struct ct_link_scope scope;
     ct_scope_collect(object, &scope);
     library->version = version;
     library->base = object->base;
@@ -183,7 +183,7 @@ static struct library *bound_library(uint32_t version, uint32_t function, const 
     void *real = ct_loader_versioned(RTLD_NEXT, ct_row_symbol(CT_ROW_COUNT + function), versions[version]);
     if (real)
         ct_symbol_object_at(real, &object);
-    struct ct_scope scope;
+    struct ct_link_scope scope;
     if (!real && ct_symbol_object_at(caller, &object)) {
         ct_scope_collect(&object, &scope);
         real = ct_scope_find(&scope, ct_row_symbol(CT_ROW_COUNT + function), versions[version], &object);

@@ -88,7 +88,7 @@ static uint32_t read_slots(uint32_t driver, const struct ct_object *image)
         refused += !may_write;
         if (may_write && *slot != ct_rows[row].real && ct_symbol_use(image, *slot, 1) == CT_SEGMENT_TEXT) {
             ct_rows[row].real = *slot;
-            ct_rows[row].way = CT_WAY_SLOTS;
+            ct_rows[row].intercept = CT_INTERCEPT_SLOTS;
         } else {
             table->functions[place] = 0;
         }
@@ -115,12 +115,12 @@ uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image)
  * otherwise the stub would call the function, and so itself. */
 void ct_slots_add_made(uint32_t row, void **slot)
 {
-    if (row >= CT_ROW_COUNT || !ct_row_stub(row) || ct_rows[row].way == CT_WAY_SLOTS)
+    if (row >= CT_ROW_COUNT || !ct_row_stub(row) || ct_rows[row].intercept == CT_INTERCEPT_SLOTS)
         return;
     made[row] = slot;
     if (*slot != ct_row_stub(row)) /* equal in a fork's child whose parent was restoring it */
         ct_rows[row].real = *slot;
-    ct_rows[row].way = CT_WAY_SLOTS;
+    ct_rows[row].intercept = CT_INTERCEPT_SLOTS;
 }
 
 /* ---- taking and restoring ---- */
@@ -162,7 +162,7 @@ static void forget_made(void)
 {
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
         if (made[row])
-            ct_rows[row].way = CT_WAY_NAMES;
+            ct_rows[row].intercept = CT_INTERCEPT_NAMES;
         made[row] = NULL;
     }
 }

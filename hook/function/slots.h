@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /* Finds the slots of an image's rows (CT_DRIVER_ROW() of its number) whose `real` has a known shape. Sets
- * `way` in each of these rows, and `real` to the slot's content. Returns the number of other slots that are
- * on pages not writable now. Requires the process lock. No stub has been handed out yet. */
+ * `intercept` in each of these rows, and `real` to the slot's content. Returns the number of other slots that
+ * are on pages not writable now. Requires the process lock. No stub has been handed out yet. */
 uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image);
 /* Exchanges the slots found, except those that another library has written since or whose pages are not
  * writable now. Returns the number of slots that lead to stubs. May be called again after

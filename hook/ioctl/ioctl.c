@@ -11,10 +11,10 @@
  * For tests without a GPU, $CUDATRACE_DEVICES names a directory to use instead of /dev. */
 #include "compiler.h"
 #include "current.h"
+#include "error_guard.h"
 #include "ioctl_layout.h"
 #include "names.h"
 #include "process.h"
-#include "quiet.h"
 #include "real_user.h"
 #include "symbol.h"
 #include "system.h"
@@ -197,7 +197,7 @@ __attribute__((constructor)) static void find_next(void)
  * tracing; libcuda sends it only once. In nv_ioctl_rm_api_version_t the text follows two words. */
 static void learn_release(uint64_t argument)
 {
-    CT_QUIET;
+    CT_ERROR_GUARD;
     char version[8];
     if (ct_ioctl_peek(argument + 8, version, sizeof(version))) {
         const uint32_t release = ct_ioctl_release(version, sizeof(version));
@@ -212,7 +212,7 @@ __attribute__((noinline)) static int call_candidate(int fd, unsigned long reques
 {
     static struct ct_ioctl (*const parse[LANGUAGES])(
         uint32_t, uint64_t, uint32_t) = { ct_ioctl_parse_escape, ct_ioctl_parse_uvm, ct_ioctl_parse_modeset };
-    const struct quiet quiet = quiet_begin();
+    const struct error_guard guard = error_guard_begin();
     const bool driver = is_driver(fd, language);
     struct traced traced = { .frame.row = CT_ROWS_ALL };
     if (driver && ct_process_attach(0) != CT_ATTACHED_NOT) {
@@ -220,7 +220,7 @@ __attribute__((noinline)) static int call_candidate(int fd, unsigned long reques
         traced.ioctl = parse[language]((uint32_t)request, (uintptr_t)argument, release);
         traced.frame.row = row_of(&traced.ioctl, language);
     }
-    quiet_end(&quiet);
+    error_guard_end(&guard);
 
     const bool recorded = traced.frame.row != CT_ROWS_ALL;
     if (recorded)

@@ -12,7 +12,7 @@ static void lose_shared(struct ct_segment *segment, uint16_t function, uint64_t 
     CT_TEST_POINT("loss.function_ticks");
     atomic_fetch_add_explicit(&entry->lost_calls, calls, memory_order_release);
     CT_TEST_POINT("loss.function_calls");
-    ct_segment_note_unsent(segment);
+    ct_segment_note_drop(segment);
     CT_TEST_POINT("loss.noted");
 }
 
@@ -61,34 +61,34 @@ void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t tick
     CT_TEST_POINT("loss.skipped_bytes");
     atomic_fetch_add_explicit(&entry->skipped_calls, 1, memory_order_release);
     CT_TEST_POINT("loss.skipped_calls");
-    ct_segment_note_unsent(segment);
+    ct_segment_note_drop(segment);
     CT_TEST_POINT("loss.skipped_noted");
 }
 
 /* ---- by the holder of a lane ---- */
 
-struct ct_unsent *ct_loss_find(struct ct_lane *lane, uint32_t key)
+struct ct_drop_count *ct_loss_find(struct ct_lane *lane, uint32_t key)
 {
-    for (uint32_t i = 0; i < CT_UNSENT_PROBES; i++) {
-        struct ct_unsent *unsent = &lane->unsent[ct_unsent_place(key, i)];
-        const uint32_t found = atomic_load_explicit(&unsent->key, memory_order_relaxed);
+    for (uint32_t i = 0; i < CT_DROP_PROBES; i++) {
+        struct ct_drop_count *drop = &lane->drops[ct_drop_place(key, i)];
+        const uint32_t found = atomic_load_explicit(&drop->key, memory_order_relaxed);
         if (found == key)
-            return unsent;
+            return drop;
         if (found != 0)
             continue;
-        atomic_store_explicit(&unsent->key, key, memory_order_relaxed);
+        atomic_store_explicit(&drop->key, key, memory_order_relaxed);
         CT_TEST_POINT("loss.place_taken");
-        return unsent;
+        return drop;
     }
     return NULL;
 }
 
-void ct_loss_count_shared(struct ct_producer *producer, uint16_t function, enum ct_unsent_kind kind,
+void ct_loss_count_shared(struct ct_producer *producer, uint16_t function, enum ct_drop_kind kind,
                           uint64_t ticks, uint64_t bytes)
 {
     if (producer->epoch != ct_process_epoch())
         return;
-    if (kind == CT_UNSENT_SKIPPED) {
+    if (kind == CT_DROP_SKIPPED) {
         ct_record_skip(producer->segment, function, ticks, bytes);
         return;
     }

@@ -25,9 +25,9 @@ void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t tick
 
 /* Returns the lane's counters of that key, taking a place if they have none. NULL if the key's places are all
  * taken. */
-struct ct_unsent *ct_loss_find(struct ct_lane *lane, uint32_t key);
+struct ct_drop_count *ct_loss_find(struct ct_lane *lane, uint32_t key);
 /* Counts in the directory a call that has no place in the lane. */
-void ct_loss_count_shared(struct ct_producer *producer, uint16_t function, enum ct_unsent_kind kind,
+void ct_loss_count_shared(struct ct_producer *producer, uint16_t function, enum ct_drop_kind kind,
                           uint64_t ticks, uint64_t bytes);
 
 static inline void ct_loss_add(_Atomic uint64_t *counter, uint64_t value, memory_order order)
@@ -35,24 +35,24 @@ static inline void ct_loss_add(_Atomic uint64_t *counter, uint64_t value, memory
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + value, order);
 }
 
-static inline void ct_loss_count(struct ct_producer *producer, uint16_t function, enum ct_unsent_kind kind,
+static inline void ct_loss_count(struct ct_producer *producer, uint16_t function, enum ct_drop_kind kind,
                                  uint64_t ticks, uint64_t bytes)
 {
     struct ct_lane *lane = producer->lane;
-    const uint32_t key = ct_unsent_key(function, kind);
-    struct ct_unsent *unsent = &lane->unsent[ct_unsent_place(key, 0)];
-    if (CT_UNLIKELY(atomic_load_explicit(&unsent->key, memory_order_relaxed) != key))
-        unsent = ct_loss_find(lane, key);
-    if (CT_UNLIKELY(!unsent)) {
+    const uint32_t key = ct_drop_key(function, kind);
+    struct ct_drop_count *drop = &lane->drops[ct_drop_place(key, 0)];
+    if (CT_UNLIKELY(atomic_load_explicit(&drop->key, memory_order_relaxed) != key))
+        drop = ct_loss_find(lane, key);
+    if (CT_UNLIKELY(!drop)) {
         ct_loss_count_shared(producer, function, kind, ticks, bytes);
         return;
     }
-    ct_loss_add(&unsent->ticks, ticks, memory_order_relaxed);
+    ct_loss_add(&drop->ticks, ticks, memory_order_relaxed);
     CT_TEST_POINT("loss.held_ticks");
     if (CT_UNLIKELY(bytes))
-        ct_loss_add(&unsent->bytes, bytes, memory_order_relaxed);
+        ct_loss_add(&drop->bytes, bytes, memory_order_relaxed);
     CT_TEST_POINT("loss.held_bytes");
-    ct_loss_add(&unsent->calls, 1, memory_order_release);
+    ct_loss_add(&drop->calls, 1, memory_order_release);
     CT_TEST_POINT("loss.held_calls");
 }
 
@@ -61,7 +61,7 @@ static inline void ct_loss_count(struct ct_producer *producer, uint16_t function
 static inline void ct_record_lose_held(struct ct_producer *producer, enum ct_loss_cause cause,
                                        uint16_t function, uint64_t start, uint64_t end, uint64_t bytes)
 {
-    const enum ct_unsent_kind kind = cause == CT_LOSS_PRESSURE ? CT_UNSENT_SKIPPED : CT_UNSENT_LOST;
+    const enum ct_drop_kind kind = cause == CT_LOSS_PRESSURE ? CT_DROP_SKIPPED : CT_DROP_LOST;
     ct_loss_count(producer, function, kind, end - start, bytes);
     struct ct_loss *loss = &producer->lane->loss[cause];
     if (CT_UNLIKELY(atomic_load_explicit(&loss->first, memory_order_relaxed) == 0))
@@ -69,7 +69,7 @@ static inline void ct_record_lose_held(struct ct_producer *producer, enum ct_los
     CT_TEST_POINT("loss.held_first");
     atomic_store_explicit(&loss->last, end, memory_order_relaxed);
     CT_TEST_POINT("loss.held_last");
-    /* Pairs with the acquire in the collector's read_unsent(). */
+    /* Pairs with the acquire in the collector's read_drops(). */
     ct_loss_add(&loss->calls, 1, memory_order_release);
     CT_TEST_POINT("loss.held_cause");
 }
@@ -78,7 +78,7 @@ static inline void ct_record_lose_held(struct ct_producer *producer, enum ct_los
 static inline void ct_record_skip_held(struct ct_producer *producer, uint16_t function, uint64_t ticks,
                                        uint64_t bytes)
 {
-    ct_loss_count(producer, function, CT_UNSENT_SKIPPED, ticks, bytes);
+    ct_loss_count(producer, function, CT_DROP_SKIPPED, ticks, bytes);
     ct_loss_add(&producer->lane->skipped, 1, memory_order_release); /* as above */
     CT_TEST_POINT("loss.held_skip");
 }

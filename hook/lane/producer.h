@@ -44,9 +44,9 @@ struct ct_producer {
     uint32_t full_cause; /* enum ct_loss_cause of the calls lost since then */
     uint32_t full_calls; /* lost calls counted on the fast path */
     uint64_t long_ticks; /* a call that takes at least this long may use the reserve */
-    uintptr_t act;       /* stack address of the act being recorded (ct_record_hold()), 0 for none */
+    uintptr_t event;     /* stack address of the event being recorded (ct_record_hold()), 0 for none */
 
-    /* Owned by turn.c. */
+    /* Owned by ring_resize.c. */
     uint64_t reserve; /* slots before it may be written; high-priority calls may use those from `limit` on */
     uint64_t begun[CT_RINGS]; /* for each ring: where it was last begun */
     uint64_t ended[CT_RINGS]; /* for each ring: where it was left */
@@ -54,10 +54,10 @@ struct ct_producer {
     uint64_t taken;           /* bytes allocated for the ring in use since it was begun */
     uint32_t level;           /* number of the ring in use */
     uint32_t sound;           /* bit N set: all of ring N may be touched */
-    uint32_t asked;           /* the last value seen of the lane's `ask` */
+    uint32_t applied;         /* the last value seen of the lane's `request` */
     bool refused;             /* no memory for a longer ring, or for the rest of this one */
-    bool held;                /* the collector held a gate that this thread needed */
-    bool impatient;           /* waiting for the last gate needed has timed out */
+    bool held;                /* the collector held a lock that this thread needed */
+    bool impatient;           /* waiting for the last lock needed has timed out */
     bool stuck;               /* the last attempt to get a longer ring failed */
 
     /* Owned by reserve.c. */
@@ -66,9 +66,9 @@ struct ct_producer {
     uint8_t pressure;    /* number of times that the share of low-priority calls was halved */
     bool is_sampled;     /* the first records in the ring in use have been examined */
 
-    /* Owned by slot.c and thread.c. */
+    /* Owned by producer_pool.c and thread.c. */
     _Atomic uint32_t owner;        /* enum slot_owner */
-    uint32_t slot;                 /* number of this slot */
+    uint32_t number;               /* of this producer in the pool */
     uintptr_t around;              /* if left: the outermost call open at that time, 0 for none */
     struct ct_producer *next_left; /* the previous producer left by the same thread */
 };
@@ -92,8 +92,8 @@ extern CT_LOCAL struct ct_producer ct_dormant;
 /* A frame's producer if the process records but the thread has no lane. */
 extern CT_LOCAL struct ct_producer ct_unlaned;
 
-/* True if every call of the lane must run ct_attach_heed(), even a call that is not recorded. The segment has
- * been given up, or the daemon has a request. */
+/* True if every call of the lane must run ct_attach_apply(), even a call that is not recorded. The segment
+ * has been given up, or the daemon has a request. */
 static inline bool ct_wants_attention(struct ct_lane *lane)
 {
     return ct_lane_wake(lane) == 0;

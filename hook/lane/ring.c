@@ -2,29 +2,29 @@
 
 #include "loss.h"
 #include "reserve.h"
+#include "ring_resize.h"
 #include "stack.h"
 #include "test_point.h"
-#include "turn.h"
 
 #include <string.h>
 
 void ct_record_begin_lane(struct ct_producer *producer)
 {
-    producer->limit = producer->reserve = 0; /* the first record calls ct_turn_make_room() */
+    producer->limit = producer->reserve = 0; /* the first record calls ct_ring_make_room() */
     producer->full_tail = UINT64_MAX;
     ct_reserve_begin(producer);
 }
 
 bool ct_record_room_for_all(struct ct_producer *producer, uint32_t slots)
 {
-    const uint64_t wanted = ct_turn_end_of(producer, slots);
+    const uint64_t wanted = ct_ring_record_end(producer, slots);
     return wanted <= producer->limit ||
-           (!ct_record_is_still_full(producer, wanted) && ct_turn_make_room(producer, slots));
+           (!ct_record_is_still_full(producer, wanted) && ct_ring_make_room(producer, slots));
 }
 
 bool ct_record_reserve(struct ct_producer *producer, uint32_t slots)
 {
-    return ct_turn_end_of(producer, slots) <= producer->reserve || ct_turn_use_reserve(producer, slots);
+    return ct_ring_record_end(producer, slots) <= producer->reserve || ct_ring_use_reserve(producer, slots);
 }
 
 bool ct_record_room(struct ct_producer *producer, uint32_t slots)
@@ -60,7 +60,7 @@ void ct_record_write(struct ct_producer *producer, const struct ct_record *recor
 
 void ct_record_hold(struct ct_producer *self, uintptr_t frame)
 {
-    self->act = frame;
+    self->event = frame;
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 0;
     atomic_signal_fence(memory_order_seq_cst);
@@ -73,13 +73,13 @@ void ct_record_release(struct ct_producer *self)
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
     atomic_signal_fence(memory_order_seq_cst);
-    self->act = 0;
+    self->event = 0;
 }
 
 /* True if the record that holds the lane will never be finished: a signal handler left it by siglongjmp, or
  * its thread was cancelled there. A call at `frame`, with `depth` open calls and ranges around it, finds out.
- * A writer of a record stays an open call, or an act, until only `idle` remains to be written. So the lane
- * may be taken over if there is neither. If another call around the abandoned record is still open, the
+ * A writer of a record stays an open call, or a manual event, until only `idle` remains to be written. So the
+ * lane may be taken over if there is neither. If another call around the abandoned record is still open, the
  * record is found when that call returns. */
 bool ct_record_is_left(const struct ct_producer *self, uint32_t depth, uintptr_t frame)
 {
@@ -89,7 +89,7 @@ bool ct_record_is_left(const struct ct_producer *self, uint32_t depth, uintptr_t
         if ((intptr_t)self->frames[i] > 0) /* not a range */
             return false;
     }
-    return ct_stack_left(self->act, frame);
+    return ct_stack_left(self->event, frame);
 }
 
 uint64_t ct_record_published(const struct ct_producer *self)
@@ -106,7 +106,7 @@ void ct_record_take_over(struct ct_producer *self)
     self->position = ct_record_published(self);
     ct_lane_publish(self->lane, self->position);
     memset(self->kernels, 0, sizeof(self->kernels));
-    self->act = 0;
+    self->event = 0;
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
 }

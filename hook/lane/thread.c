@@ -2,8 +2,8 @@
 
 #include "current.h"
 #include "lock.h"
+#include "producer_pool.h"
 #include "ring.h"
-#include "slot.h"
 #include "stack.h"
 #include "system.h"
 #include "test_point.h"
@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 
 /* The map and the lane of ct_self, in memory that is not wiped in a fork's child. */
-static __thread struct ct_slot_map *own_map;
+static __thread struct ct_ring_map *own_map;
 static __thread struct ct_lane *own_lane;
 static __thread struct ct_producer *left; /* producers that this thread has let go of */
 
@@ -46,7 +46,7 @@ static void give_back(void *unused)
     /* The calls that were open in them are no longer open. */
     for (struct ct_producer *next; left; left = next) {
         next = left->next_left;
-        ct_slot_set_owner(left, CT_SLOT_SPARE);
+        ct_producer_set_owner(left, CT_PRODUCER_SPARE);
     }
     if (!self->lane)
         return;
@@ -54,7 +54,7 @@ static void give_back(void *unused)
     self->depth = 0;
     self->limit = 0;
     if (self->epoch != ct_process_epoch()) {
-        ct_slot_set_owner(self, CT_SLOT_SPARE);
+        ct_producer_set_owner(self, CT_PRODUCER_SPARE);
         return;
     }
     /* Asynchronous cancellation may have hit before or after the publishing of a record. */
@@ -62,7 +62,7 @@ static void give_back(void *unused)
     ct_lane_publish(self->lane, self->position);
     ct_lane_leave(self->lane, 0);
     CT_TEST_POINT("thread.emptied");
-    ct_slot_give_back(self);
+    ct_producer_give_back(self);
     CT_TEST_POINT("thread.given_back");
 }
 
@@ -110,15 +110,15 @@ void ct_thread_let_go(void)
     if (!self->lane)
         return;
     leave();
-    ct_slot_drop_rings(ct_slot_map(self));
+    ct_ring_map_drop(ct_ring_map(self));
     self->around = outermost(self);
     self->next_left = left;
     left = self;
-    ct_slot_set_owner(self, CT_SLOT_LEFT);
+    ct_producer_set_owner(self, CT_PRODUCER_LEFT);
 }
 
-/* Marks slots that this thread has let go of as spare. A slot is spare once the calls that were open at that
- * time have been left, judging from a call at `frame`. */
+/* Marks producers that this thread has let go of as spare. A producer is spare once the calls that were open
+ * at that time have been left, judging from a call at `frame`. */
 static void release_left(uintptr_t frame)
 {
     for (struct ct_producer **link = &left; *link;) {
@@ -128,13 +128,13 @@ static void release_left(uintptr_t frame)
             continue;
         }
         *link = producer->next_left;
-        ct_slot_set_owner(producer, CT_SLOT_SPARE);
+        ct_producer_set_owner(producer, CT_PRODUCER_SPARE);
     }
 }
 
 void ct_thread_redirect(void)
 {
-    ct_slots_redirect(ct_self, ct_self == &ct_dormant ? NULL : own_map, own_lane);
+    ct_producers_redirect(ct_self, ct_self == &ct_dormant ? NULL : own_map, own_lane);
 }
 
 /* ---- taking ---- */
@@ -155,14 +155,14 @@ static void put_off(void)
 
 static struct ct_producer *take(struct ct_segment *segment, uintptr_t frame)
 {
-    if (is_too_soon() || !ct_slot_may_take() || !ct_process_lock())
+    if (is_too_soon() || !ct_producer_may_take() || !ct_process_lock())
         return NULL;
     struct ct_producer *producer = NULL;
     if (segment == ct_process_current()) {
         release_left(frame);
-        producer = ct_slot_take_free();
+        producer = ct_producer_take_free();
         if (!producer && ct_system_begin()) {
-            producer = ct_slot_take_new(segment);
+            producer = ct_producer_take_new(segment);
             ct_system_end();
         }
         if (!producer)
@@ -223,14 +223,14 @@ static struct ct_producer *take_for(struct ct_segment *segment, uintptr_t frame,
     if (!self)
         return NULL;
     self->depth = 0;
-    self->act = 0;
+    self->event = 0;
     if (!self->idle) /* the last owner ended in the middle of a record */
         ct_record_take_over(self);
     ct_record_begin_lane(self);
     const struct ct_thread_identity identity = owner ? *owner : own_identity();
     if (introduce(self, &identity))
         return self;
-    ct_slot_give_back(self);
+    ct_producer_give_back(self);
     return NULL;
 }
 
@@ -242,7 +242,7 @@ bool ct_thread_take(struct ct_segment *segment, uintptr_t frame)
     CT_TEST_POINT("thread.introduced");
     watch_exit();
     own_lane = self->lane;
-    own_map = ct_slot_map(self);
+    own_map = ct_ring_map(self);
     ct_self = self;
     CT_TEST_POINT("thread.attached");
     return true;
@@ -258,5 +258,5 @@ void ct_thread_give_back_for(struct ct_producer *producer)
     producer->depth = 0;
     producer->limit = 0;
     ct_lane_leave(producer->lane, 0);
-    ct_slot_give_back(producer);
+    ct_producer_give_back(producer);
 }

@@ -7,11 +7,11 @@
  * user-defined synchronisation), the client makes calls that do nothing. */
 #include "attach.h"
 #include "compiler.h"
+#include "error_guard.h"
 #include "kernel_names.h"
 #include "nvtx_abi.h"
 #include "object_names.h"
 #include "process.h"
-#include "quiet.h"
 #include "range.h"
 #include "range_process.h"
 #include "ring.h"
@@ -159,14 +159,14 @@ static void end_thread(void)
 {
     ct_named_end_thread();
     if (ct_self->lane && ct_wants_doorbell(ct_self->lane, ct_self->position))
-        ct_attach_heed(ct_self);
+        ct_attach_apply(ct_self);
 }
 
 /* Sends a name at once if there is a daemon. In a signal handler that interrupted a record, it is sent when
  * the next lane is taken. */
 static void set_name(enum ct_role role, uint64_t handle, const char *name)
 {
-    CT_QUIET;
+    CT_ERROR_GUARD;
     const bool kept = ct_named_keep(role, handle, name);
     if (role == CT_ROLE_thread)
         ct_thread_watch_end(CT_THREAD_NAME, end_thread);
@@ -176,7 +176,7 @@ static void set_name(enum ct_role role, uint64_t handle, const char *name)
         ct_named_tell(self, role, handle, name, kept);
         ct_record_release(self);
         if (ct_wants_doorbell(self->lane, self->position))
-            ct_attach_heed(self);
+            ct_attach_apply(self);
     }
 }
 

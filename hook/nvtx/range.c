@@ -17,9 +17,9 @@
  *    belongs to the parent. */
 #include "range.h"
 
-#include "act.h"
 #include "bound.h"
 #include "current.h"
+#include "manual_event.h"
 #include "names.h"
 #include "nvtx_abi.h"
 #include "rows.h"
@@ -234,7 +234,7 @@ static bool keep(struct ct_range_thread *thread, struct level *level, const stru
     CT_TEST_POINT("range.kept");
 
     uint16_t function;
-    struct ct_producer *producer = ct_act_begin(row_push, &function);
+    struct ct_producer *producer = ct_manual_event_begin(row_push, &function);
     if (!producer)
         return true;
     range->kept.start = ct_now();
@@ -249,14 +249,14 @@ int ct_range_push(const struct ct_said *said)
     enum ct_loss_cause cause;
     struct ct_range_thread *thread = ct_range_hold(said->frame, &cause);
     if (!thread) {
-        ct_act_lose(row_push, cause);
+        ct_manual_event_lose(row_push, cause);
         return CT_NVTX_NO_PUSH_POP_TRACKING;
     }
     struct level *level = &thread->levels[said->domain];
     const uint32_t number = level->kept + level->unkept;
     if (!keep(thread, level, said)) {
         level->unkept++;
-        ct_act_lose(row_push, CT_LOSS_MEMORY);
+        ct_manual_event_lose(row_push, CT_LOSS_MEMORY);
     }
     ct_range_release(thread);
     return (int)number;
@@ -265,7 +265,7 @@ int ct_range_push(const struct ct_said *said)
 static void record_pushed(struct ct_range_thread *thread, const struct pushed *range, const void *frame)
 {
     uint16_t function;
-    struct ct_producer *producer = range->kept.epoch ? ct_act_begin(row_push, &function) : NULL;
+    struct ct_producer *producer = range->kept.epoch ? ct_manual_event_begin(row_push, &function) : NULL;
     if (!ct_range_lasts(&range->kept, producer))
         return;
     ct_range_record(thread, producer, row_push, &range->kept, range->depth, 0);
@@ -304,11 +304,11 @@ void ct_range_mark(const struct ct_said *said)
     enum ct_loss_cause cause;
     struct ct_range_thread *thread = ct_range_hold(said->frame, &cause);
     if (!thread) {
-        ct_act_lose(row_mark, cause);
+        ct_manual_event_lose(row_mark, cause);
         return;
     }
     uint16_t function;
-    struct ct_producer *producer = ct_act_begin(row_mark, &function);
+    struct ct_producer *producer = ct_manual_event_begin(row_mark, &function);
     if (producer) {
         struct ct_range_kept mark;
         ct_range_keep(&mark, said, ct_range_room(thread));

@@ -4,9 +4,9 @@
  * compare-and-swap, and the thread that removes the identifier from a cell owns the cell. */
 #include "range_process.h"
 
-#include "act.h"
 #include "bound.h"
 #include "current.h"
+#include "manual_event.h"
 #include "names.h"
 #include "range.h"
 #include "rows.h"
@@ -140,18 +140,18 @@ uint64_t ct_range_start(const struct ct_said *said)
     uint32_t number = 0;
     if (thread) {
         uint16_t function;
-        struct ct_producer *producer = ct_act_begin(row_start, &function);
+        struct ct_producer *producer = ct_manual_event_begin(row_start, &function);
         if (producer) {
             struct ct_range_kept kept;
             const uint32_t own_bytes = ct_range_keep(&kept, said, ct_range_room(thread));
             kept.epoch = ct_range_epoch(producer);
             number = store(&kept, own_bytes, serial);
             if (!number)
-                ct_act_lose(row_start, CT_LOSS_MEMORY);
+                ct_manual_event_lose(row_start, CT_LOSS_MEMORY);
         }
         ct_range_release(thread);
     } else {
-        ct_act_lose(row_start, cause);
+        ct_manual_event_lose(row_start, cause);
     }
     return serial << CELL_BITS | number;
 }
@@ -159,13 +159,13 @@ uint64_t ct_range_start(const struct ct_said *said)
 static void record(const struct cell *cell, uint64_t id, const void *frame)
 {
     uint16_t function;
-    struct ct_producer *producer = ct_act_begin(row_start, &function);
+    struct ct_producer *producer = ct_manual_event_begin(row_start, &function);
     if (!ct_range_lasts(&cell->kept, producer))
         return;
     enum ct_loss_cause cause;
     struct ct_range_thread *thread = ct_range_hold(frame, &cause);
     if (!thread) {
-        ct_act_lose(row_start, cause);
+        ct_manual_event_lose(row_start, cause);
         return;
     }
     ct_range_record(thread, producer, row_start, &cell->kept, ct_range_depth(producer, frame), id);

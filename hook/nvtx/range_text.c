@@ -2,8 +2,8 @@
  * Messages are unlimited ("step 123456"): they are copied when the range starts and dropped when it ends. */
 #include "range_text.h"
 
-#include "act.h"
 #include "kernel_names.h"
+#include "manual_event.h"
 #include "table.h"
 
 #include <string.h>
@@ -168,14 +168,14 @@ void ct_range_write(struct ct_producer *producer, uint32_t row, const struct ct_
         .payload_type = kept->payload_type,
         .id = id,
     };
-    ct_act_record(producer, &(struct ct_act){
-                                .frame = frame,
-                                .start = kept->start,
-                                .row = row,
-                                .depth = depth,
-                                .kind = CT_KIND_RANGE,
-                                .value = kept->payload,
-                                .payload = scratch,
-                                .payload_bytes = sizeof(*range) + (size_t)(end - texts),
-                            });
+    ct_manual_event_record(producer, &(struct ct_manual_event){
+                                         .frame = frame,
+                                         .start = kept->start,
+                                         .row = row,
+                                         .depth = depth,
+                                         .kind = CT_KIND_RANGE,
+                                         .value = kept->payload,
+                                         .payload = scratch,
+                                         .payload_bytes = sizeof(*range) + (size_t)(end - texts),
+                                     });
 }

@@ -2,13 +2,13 @@
 
 #include "current.h"
 #include "driver_functions.h"
+#include "error_guard.h"
 #include "find_daemon.h"
 #include "fork.h"
 #include "long_call.h"
-#include "quiet.h"
+#include "producer_pool.h"
 #include "row_selection.h"
 #include "segment_file.h"
-#include "slot.h"
 #include "system.h"
 #include "test_point.h"
 #include "thread.h"
@@ -28,25 +28,25 @@ bool ct_attach_is_due(void)
 }
 
 /* Creates a segment for the running daemon, if there is one. Requires the process lock. */
-static struct ct_segment *make_segment(uint64_t image_ns)
+static struct ct_segment *make_segment(uint64_t exec_ns)
 {
     struct ct_session session;
-    struct ct_wishes wishes;
-    struct ct_control *control = ct_daemon_session(&session) ? ct_daemon_find(&session, &wishes) : NULL;
+    struct ct_requested requested;
+    struct ct_control *control = ct_daemon_session(&session) ? ct_daemon_find(&session, &requested) : NULL;
     CT_TEST_POINT("attach.looked");
     if (!control)
         return NULL;
-    ct_clock_is_counter = wishes.clock_is_counter;
+    ct_clock_is_counter = requested.clock_is_counter;
     ct_long_begin();
     struct ct_segment *segment = ct_segment_create(&(struct ct_segment_plan){
         .session = &session,
-        .wishes = &wishes,
+        .requested = &requested,
         .pid = ct_fork_pid(),
-        .image_ns = image_ns,
+        .exec_ns = exec_ns,
         .absent_ns = absent_ns,
     });
     ct_process_count_epoch();
-    if (!segment || !ct_daemon_take(control, &wishes)) {
+    if (!segment || !ct_daemon_take(control, &requested)) {
         ct_daemon_drop(control);
         return NULL;
     }
@@ -58,20 +58,20 @@ static struct ct_segment *make_segment(uint64_t image_ns)
     CT_TEST_POINT("attach.selected");
     ct_process_set_current(segment);
     CT_TEST_POINT("attach.current");
-    if (!wishes.system)
+    if (!requested.system)
         atomic_fetch_add_explicit(&ct_control->segments, 1, memory_order_release);
     CT_TEST_POINT("attach.counted");
     ct_daemon_ring();
     return segment;
 }
 
-struct ct_segment *ct_attach(uint64_t image_ns)
+struct ct_segment *ct_attach(uint64_t exec_ns)
 {
     if (!ct_process_lock())
         return NULL;
     struct ct_segment *segment = ct_process_current();
     if (!segment && ct_attach_is_due()) {
-        segment = make_segment(image_ns);
+        segment = make_segment(exec_ns);
         if (!segment) {
             if (absent_ns == 0)
                 absent_ns = ct_monotonic_ns();
@@ -89,7 +89,7 @@ static void abandon(void)
     ct_process_set_current(NULL);
     absent_ns = ct_monotonic_ns();
     if (ct_system_begin()) {
-        ct_slots_abandon();
+        ct_producers_abandon();
         ct_system_end();
     }
     ct_process_count_epoch();
@@ -97,7 +97,7 @@ static void abandon(void)
 
 void ct_detach(void)
 {
-    CT_QUIET;
+    CT_ERROR_GUARD;
     CT_TEST_POINT("attach.detaching");
     /* The lock is needed, since otherwise another thread could create a segment for the next daemon between
      * the two steps, and its lanes would be abandoned. Or it could add a lane to this one after they were. */
@@ -112,7 +112,7 @@ void ct_detach(void)
     CT_TEST_POINT("attach.detached");
 }
 
-void ct_attach_heed(struct ct_producer *producer)
+void ct_attach_apply(struct ct_producer *producer)
 {
     CT_TEST_POINT("attach.waking");
     const uint64_t wake = ct_lane_wake(producer->lane);

@@ -5,9 +5,9 @@
 #include "producer.h"
 
 /* Looks for a daemon, unless one was looked for within the last second, and creates a segment for it. Returns
- * the process's current segment, NULL if there is none. `image_ns` is the time at which the program began.
+ * the process's current segment, NULL if there is none. `exec_ns` is the time at which the program began.
  * Requires permission for system calls. */
-struct ct_segment *ct_attach(uint64_t image_ns);
+struct ct_segment *ct_attach(uint64_t exec_ns);
 /* True if ct_attach() would look for a daemon. Makes no system call. */
 bool ct_attach_is_due(void);
 /* For visits (visit.c): ct_attach_sleep() stops looking for a daemon. ct_attach_wake() starts again, and
@@ -21,7 +21,7 @@ void ct_attach_leave(void);
 void ct_detach(void);
 /* Called after the calling thread's producer, whose lane is not held, has written. Rings the doorbell or does
  * whatever else the collector requests. */
-void ct_attach_heed(struct ct_producer *producer);
+void ct_attach_apply(struct ct_producer *producer);
 /* In a fork's child: forgets the parent's segment. */
 void ct_attach_forget(void);
 

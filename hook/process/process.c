@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static uint64_t image_ns; /* when the program began, 0 until known */
+static uint64_t exec_ns; /* when the program began, 0 until known */
 
 /* ---- forks and exits ---- */
 
@@ -83,9 +83,9 @@ static void mark_exiting_quickly(void *unused)
 /* Also called directly if a call precedes the constructors. */
 __attribute__((constructor)) static void begin(void)
 {
-    if (image_ns)
+    if (exec_ns)
         return;
-    image_ns = ct_monotonic_ns();
+    exec_ns = ct_monotonic_ns();
     ct_fork_begin();
     next_exit = (void (*)(int))(uintptr_t)ct_symbol_of_library("_exit");
     next_fork = (pid_t(*)(void))(uintptr_t)ct_symbol_of_library("_Fork");
@@ -153,7 +153,7 @@ static struct ct_segment *look(void)
     if (!ct_fork_is_borrower()) {
         if (ct_fork_pid() != (int32_t)syscall(SYS_getpid))
             start_anew();
-        segment = ct_attach(image_ns);
+        segment = ct_attach(exec_ns);
     }
     ct_system_end();
     return segment;
@@ -195,6 +195,6 @@ enum ct_attached ct_process_attach(uintptr_t frame)
     /* Read once, since a signal handler may fork here. The child has no lane. */
     struct ct_producer *const self = *(struct ct_producer *volatile *)&ct_self;
     if (self->lane && ct_wants_doorbell(self->lane, self->position))
-        ct_attach_heed(self);
+        ct_attach_apply(self);
     return ct_self->lane ? CT_ATTACHED : CT_ATTACHED_NOT;
 }

@@ -3,9 +3,9 @@
  * installed by inline assembly is not noticed. */
 #include "bound.h"
 #include "current.h"
+#include "error_guard.h"
 #include "filter.h"
 #include "fork.h"
-#include "quiet.h"
 #include "row_selection.h"
 #include "rows.h"
 #include "symbol.h"
@@ -59,7 +59,7 @@ static void drain(void)
  * to its parent. */
 static bool hush(void)
 {
-    CT_QUIET;
+    CT_ERROR_GUARD;
     bool hushed = true, first = false;
     if (ct_system_begin()) {
         first = hushed = !ct_fork_is_borrower();

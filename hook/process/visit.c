@@ -7,13 +7,13 @@
 #include "attach.h"
 #include "current.h"
 #include "driver_functions.h"
+#include "error_guard.h"
 #include "fork.h"
 #include "imports.h"
 #include "machine.h"
 #include "process.h"
 #include "producer.h"
 #include "program.h"
-#include "quiet.h"
 #include "setting.h"
 #include "system.h"
 
@@ -58,7 +58,7 @@ static uint32_t give_up(uint32_t answer)
 /* Called in place of a call of the driver. The thread makes that call afterwards. */
 static uint32_t record(struct ct_visit *visit)
 {
-    CT_QUIET;
+    CT_ERROR_GUARD;
     if (!ct_system_allowed())
         return CT_VISIT_SILENCED;
     if (ct_process_current())
@@ -72,7 +72,7 @@ static uint32_t record(struct ct_visit *visit)
     const struct ct_segment *segment = ct_process_segment();
     if (!segment)
         return give_up(CT_VISIT_NO_DAEMON);
-    visit->image_ns = segment->image_ns;
+    visit->exec_ns = segment->exec_ns;
     return CT_VISIT_DONE;
 }
 
@@ -82,7 +82,7 @@ uint32_t cudatrace_visit(struct ct_visit *visit)
 {
     if (visit->version != CT_VISIT_VERSION || visit->bytes != sizeof(*visit))
         return CT_VISIT_STRANGER;
-    switch (visit->wish) {
+    switch (visit->request) {
     case CT_VISIT_RECORD:
         return record(visit);
     case CT_VISIT_LEAVE:

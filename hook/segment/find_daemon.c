@@ -2,7 +2,7 @@
 
 #include "bound.h"
 #include "descriptor.h"
-#include "quiet.h"
+#include "error_guard.h"
 #include "segment.h"
 #include "session_names.h"
 #include "setting.h"
@@ -47,22 +47,22 @@ bool ct_daemon_session(struct ct_session *session)
 
 /* Reads the control segment's words once and checks them. Returns false if a hook of this version cannot use
  * them. */
-static bool read_wishes(const struct ct_control *control, bool own, struct ct_wishes *wishes)
+static bool read_requested(const struct ct_control *control, bool own, struct ct_requested *requested)
 {
     const uint32_t clock = control->clock;
-    wishes->system = control->system != 0;
-    wishes->ring_bytes = control->ring_bytes;
-    wishes->clock_is_counter = clock == CT_CLOCK_COUNTER;
+    requested->system = control->system != 0;
+    requested->ring_bytes = control->ring_bytes;
+    requested->clock_is_counter = clock == CT_CLOCK_COUNTER;
     return !atomic_load(&control->closing) && control->magic == CT_CONTROL_MAGIC &&
            control->version == CT_PROTO_VERSION && control->bytes == sizeof(*control) &&
-           (own || wishes->system) && clock < CT_CLOCK_COUNT && ct_ring_bytes_valid(wishes->ring_bytes);
+           (own || requested->system) && clock < CT_CLOCK_COUNT && ct_ring_bytes_valid(requested->ring_bytes);
 }
 
 /* Maps a control segment if a daemon holds its lock: our own daemon's, or the system's, which belongs to root
  * and is read-only. `named` is the user in its name, `owner` the required owner. A lock that shows its
  * process belongs to a tool. */
 static struct ct_control *map_control(const struct ct_session *session, uint32_t named, uint32_t owner,
-                                      struct ct_wishes *wishes)
+                                      struct ct_requested *requested)
 {
     const bool own = owner == ct_real_euid();
     char path[CT_NAME_BYTES];
@@ -79,7 +79,7 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
         fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid <= 0)
         control = ct_bound_map(NULL, sizeof(*control), own ? PROT_READ | PROT_WRITE : PROT_READ, fd, 0);
     close(fd);
-    if (control && !read_wishes(control, own, wishes)) {
+    if (control && !read_requested(control, own, requested)) {
         ct_bound_unmap(control, sizeof(*control));
         return NULL;
     }
@@ -96,12 +96,12 @@ static void find_bell(const struct ct_session *session)
         strcpy(bell.address.sun_path, path);
 }
 
-struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_wishes *wishes)
+struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_requested *requested)
 {
-    struct ct_control *control = map_control(session, session->uid, ct_real_euid(), wishes);
+    struct ct_control *control = map_control(session, session->uid, ct_real_euid(), requested);
     if (!control && ct_real_euid() != 0)
-        control = map_control(session, 0, 0, wishes);
-    if (control && wishes->system)
+        control = map_control(session, 0, 0, requested);
+    if (control && requested->system)
         find_bell(session);
     return control;
 }
@@ -111,9 +111,9 @@ void ct_daemon_drop(struct ct_control *control)
     ct_bound_unmap(control, sizeof(*control));
 }
 
-bool ct_daemon_take(struct ct_control *control, const struct ct_wishes *wishes)
+bool ct_daemon_take(struct ct_control *control, const struct ct_requested *requested)
 {
-    struct ct_control **place = &places[wishes->system];
+    struct ct_control **place = &places[requested->system];
     if (!*place)
         *place = control;
     else if (!ct_bound_move(control, sizeof(*control), *place))
@@ -135,7 +135,7 @@ static bool ring_system(const struct ct_control *control)
     const uint32_t sleep = atomic_load_explicit(&control->sleeping, memory_order_relaxed);
     if (!sleep || atomic_exchange_explicit(&bell.rung, sleep, memory_order_relaxed) == sleep)
         return false;
-    CT_QUIET;
+    CT_ERROR_GUARD;
     const int fd = ct_descriptor_socket(AF_UNIX, SOCK_DGRAM);
     if (fd >= 0) {
         sendto(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&bell.address,
@@ -152,7 +152,7 @@ static bool ring(struct ct_control *control)
     if (!atomic_load_explicit(&control->sleeping, memory_order_relaxed) ||
         !atomic_exchange_explicit(&control->sleeping, 0, memory_order_acq_rel))
         return false;
-    CT_QUIET;
+    CT_ERROR_GUARD;
     CT_TEST_POINT("find_daemon.ringing");
     ct_doorbell_ring(&control->doorbell);
     CT_TEST_POINT("find_daemon.rung");

@@ -11,7 +11,7 @@
 extern CT_LOCAL struct ct_control *ct_control; /* the session's segment; NULL before the first attachment */
 
 /* The words of a control segment, read once. */
-struct ct_wishes {
+struct ct_requested {
     uint64_t ring_bytes;
     bool clock_is_counter, system;
 };
@@ -25,9 +25,9 @@ struct ct_session {
 bool ct_daemon_session(struct ct_session *session);
 /* Maps the control segment of the session's daemon, preferring a user's own daemon to the system's. Returns
  * NULL if there is none. */
-struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_wishes *wishes);
+struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_requested *requested);
 /* Uses that control segment from now on. Returns false if it cannot be moved to its address. */
-bool ct_daemon_take(struct ct_control *control, const struct ct_wishes *wishes);
+bool ct_daemon_take(struct ct_control *control, const struct ct_requested *requested);
 void ct_daemon_drop(struct ct_control *control);
 /* Wakes the collector if it sleeps. Returns true if the collector was asleep. */
 bool ct_daemon_ring(void);

@@ -89,10 +89,10 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
     segment->lane_slots = CT_LANES_MAX;
     segment->lane_offset = CT_LANE_OFFSET;
     segment->lane_stride = CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES;
-    segment->ring_bytes = plan->wishes->ring_bytes;
+    segment->ring_bytes = plan->requested->ring_bytes;
     segment->pid = plan->pid;
     segment->uid = plan->maker == CT_MAKER_PROBE ? plan->uid : ct_real_euid();
-    segment->image_ns = plan->image_ns;
+    segment->exec_ns = plan->exec_ns;
     segment->clock = ct_clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
     segment->maker = plan->maker;
     CT_TEST_POINT("segment_file.half_described");
@@ -229,9 +229,9 @@ static struct ct_segment *make(const struct ct_segment_plan *plan, const char *d
 struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan)
 {
     const struct ct_session *session = plan->session;
-    ct_session_segment_path(own.path, session->dir, session->uid, session->name, plan->wishes->system,
+    ct_session_segment_path(own.path, session->dir, session->uid, session->name, plan->requested->system,
                             plan->pid, ct_monotonic_ns());
-    own.ring_bytes = plan->wishes->ring_bytes;
+    own.ring_bytes = plan->requested->ring_bytes;
     own.functions = 1;
     own.lanes = 0;
     /* The last segment may have been refused memory because its daemon had removed the file. */

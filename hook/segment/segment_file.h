@@ -13,12 +13,12 @@
 /* A description of a segment to be created. */
 struct ct_segment_plan {
     const struct ct_session *session;
-    const struct ct_wishes *wishes;
+    const struct ct_requested *requested;
     int32_t pid;  /* the process whose calls are recorded */
     uint32_t uid; /* its user; read only for probes */
     enum ct_maker maker;
     const struct ct_program *program; /* the program of `pid`; NULL: describe the calling process */
-    uint64_t image_ns, absent_ns;
+    uint64_t exec_ns, absent_ns;
     uint64_t complete; /* initial value of the segment's `complete`, for probes */
 };
 

@@ -46,7 +46,7 @@ HOOK_PATHS(DECLARE_PATH)
 #undef DECLARE_PATH
 
 int parts_bare(void **context);
-/* At an offset from the page's beginning, as in a segment (hook/lane/slot.c). */
+/* At an offset from the page's beginning, as in a segment (hook/lane/producer_pool.c). */
 extern struct parts_page {
     _Alignas(4096) uint8_t apart[192];
     struct ct_producer producer;

@@ -194,7 +194,7 @@ uint64_t training_write(const char *path, const struct training_segment *wanted)
     static uint64_t segments; /* distinguishes processes of the same pid */
     struct ct_segment *segment = (struct ct_segment *)(void *)map;
     *segment = geometry;
-    segment->image_ns = wanted->first_ns + segments++;
+    segment->exec_ns = wanted->first_ns + segments++;
     segment->anchor = (struct ct_anchor){ wanted->first_ns, wanted->first_ns, 0 };
     strcpy(segment->exe, "/usr/bin/python3");
     strcpy(segment->cmdline, "python3 train.py");
@@ -224,7 +224,7 @@ uint64_t training_write(const char *path, const struct training_segment *wanted)
         /* The longest ring holds all of it, from its second lap on: the shortest one is for position 0. */
         const uint64_t first = ring_bytes / CT_SLOT_BYTES;
         const uint32_t longest = ct_ring_count(l, first) - 1;
-        ct_lane_turn(lane, longest, first);
+        ct_lane_switch(lane, longest, first);
         ct_lane_show(lane, longest, first + position);
         lane->tail = first;
         lane->state = (first + position) << 1;

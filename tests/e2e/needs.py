@@ -261,7 +261,7 @@ def causes(*expected):
     return {*expected} if free_shm() > 256 else {*expected, "memory"}
 
 
-def left_out(why, need):
+def fail_if_required(why, need):
     """Fails if CUDATRACE_REQUIRE names the need, or all needs. Otherwise the caller leaves its part out."""
     required = os.environ.get("CUDATRACE_REQUIRE", "")
     if required == "all" or need and need in required.split(","):
@@ -275,7 +275,7 @@ def skip(why):
 
 def refused(why):
     """Ends the script because of a refusal that only the attempt itself showed."""
-    left_out(why, "")
+    fail_if_required(why, "")
     skip(why)
 
 
@@ -283,10 +283,10 @@ def needs(*wanted, shm_mib=0):
     """Ends the script unless all needs are met."""
     for need in wanted:
         if why := why_not(need):
-            left_out(f"no {need} here: {why}", need)
+            fail_if_required(f"no {need} here: {why}", need)
             skip(f"no {need} here: {why}")
     if free_shm() < shm_mib:
-        left_out(f"/dev/shm has no {shm_mib} MiB free", "shared memory")
+        fail_if_required(f"/dev/shm has no {shm_mib} MiB free", "shared memory")
         skip(f"/dev/shm has no {shm_mib} MiB free")
 
 
@@ -295,9 +295,9 @@ def can(need, what, promises=()):
     why = why_not(need)
     if why is None:
         return True
-    left_out(f"{what}: no {need} here: {why}", need)
-    for untried in (what, *(f"promise {name}" for name in promises)):
-        print(f"not tried: {untried}: no {need} here: {why}")
+    fail_if_required(f"{what}: no {need} here: {why}", need)
+    for part in (what, *(f"promise {name}" for name in promises)):
+        print(f"not tried: {part}: no {need} here: {why}")
     return False
 
 
@@ -306,6 +306,6 @@ def have_shm(mib, what):
     if free_shm() >= mib:
         return True
     why = f"/dev/shm has no {mib} MiB free"
-    left_out(f"{what}: {why}", "shared memory")
+    fail_if_required(f"{what}: {why}", "shared memory")
     print(f"not tried: {what}: {why}")
     return False

@@ -13,8 +13,8 @@ DONE, BUSY, STRANGER, NO_DAEMON, NO_SLOTS, THERE = 1, 2, 3, 4, 5, 7
 
 
 class Visit(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_uint32), ("bytes", ctypes.c_uint32), ("wish", ctypes.c_uint32), ("slot_count", ctypes.c_uint32),
-                ("slots", ctypes.c_uint64), ("producer", ctypes.c_uint64), ("image_ns", ctypes.c_uint64),
+    _fields_ = [("version", ctypes.c_uint32), ("bytes", ctypes.c_uint32), ("request", ctypes.c_uint32), ("slot_count", ctypes.c_uint32),
+                ("slots", ctypes.c_uint64), ("producer", ctypes.c_uint64), ("exec_ns", ctypes.c_uint64),
                 ("session", ctypes.c_char * 64), ("shm_dir", ctypes.c_char * 256),
                 ("layers", ctypes.c_char * 128), ("calls", ctypes.c_char * 1024), ("sample", ctypes.c_char * 32)]
 
@@ -26,8 +26,8 @@ def load(path):
     hook = ctypes.CDLL(f"/proc/self/fd/{descriptor}")
     os.close(descriptor)
 
-    def visit(wish, session, version=3):
-        asked = Visit(version=version, bytes=ctypes.sizeof(Visit), wish=wish, session=session.encode())
+    def visit(request, session, version=3):
+        asked = Visit(version=version, bytes=ctypes.sizeof(Visit), request=request, session=session.encode())
         while (answer := hook.cudatrace_visit(ctypes.byref(asked))) == BUSY:
             pass
         return answer

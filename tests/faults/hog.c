@@ -112,13 +112,13 @@ static void losses(struct hog *hog)
     struct ct_function *functions = ct_segment_directory(hog->segment);
     for (int i = 0; i < CT_FUNCTIONS_MAX; i++)
         atomic_fetch_add(&functions[i].lost_calls, 1);
-    ct_segment_note_unsent(hog->segment);
+    ct_segment_note_drop(hog->segment);
     for (uint32_t i = 0; i < atomic_load(&hog->segment->lanes); i++) {
         struct ct_lane *lane = lane_of(hog, i);
         atomic_fetch_add(&lane->loss[CT_LOSS_FULL].calls, 1);
-        for (uint32_t k = 0; k < CT_LANE_UNSENT; k++) {
-            lane->unsent[k].key = ct_unsent_key(k, CT_UNSENT_LOST);
-            atomic_fetch_add(&lane->unsent[k].calls, 1);
+        for (uint32_t k = 0; k < CT_LANE_DROPS; k++) {
+            lane->drops[k].key = ct_drop_key(k, CT_DROP_LOST);
+            atomic_fetch_add(&lane->drops[k].calls, 1);
         }
     }
 }
@@ -186,7 +186,7 @@ static void make(struct hog *hog, const char *dir, const char *session, const st
     *hog->segment = made_segment(CT_RING_BYTES_MIN);
     hog->segment->uid = geteuid();
     hog->segment->process_start = start_ticks();
-    hog->segment->image_ns = now_ns;
+    hog->segment->exec_ns = now_ns;
     hog->segment->anchor = ct_anchor_read(1);
     strcpy(hog->segment->exe, "/hog");
     hog->segment->lanes = kind->lanes;

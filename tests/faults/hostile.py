@@ -27,12 +27,12 @@ RING, DIRECTORY, LANES_AT, LANE_HEADER = 65536, 4096, 4096 + 2048 * 128, 4096
 # Offsets in the header (proto/segment.h) and in a lane.
 FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "function_slots": (16, "I"), "lane_slots": (20, "I"),
           "lane_offset": (24, "Q"), "lane_stride": (32, "Q"), "ring_bytes": (40, "Q"), "pid": (48, "i"), "uid": (52, "I"),
-          "process_start": (56, "Q"), "image_ns": (64, "Q"), "clock": (72, "I"), "anchor_ticks": (96, "Q"),
+          "process_start": (56, "Q"), "exec_ns": (64, "Q"), "clock": (72, "I"), "anchor_ticks": (96, "Q"),
           "anchor_ns": (104, "Q"), "exe": (120, "256s"), "cmdline": (376, "1024s"), "ready": (1400, "I"), "flags": (1404, "I"),
           "lanes": (1408, "I"), "functions": (1412, "I"), "maker": (1420, "I"), "complete": (1464, "Q")}
 HEADER_BYTES = 1472
 STATE, TAIL = 0, 384  # offsets in a lane
-UNSENT, LOST_CALLS = 1448, DIRECTORY + 128 + 80
+HAS_DROPS, LOST_CALLS = 1448, DIRECTORY + 128 + 80
 LAUNCH, NAME = 2, 11
 PROBE, LEFT = 1, 4  # enum ct_maker, enum ct_segment_flags
 IOCTL, CALL = 2, 1  # made-up segments contain ioctls: the simulated driver does not count them
@@ -54,7 +54,7 @@ class Segment:
         self.path = path or f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}." + (name or f"{pid}.{Segment.count:x}")
         values = {"magic": MAGIC, "version": VERSION, "header_bytes": HEADER_BYTES, "function_slots": 2048, "lane_slots": 4096,
                   "lane_offset": LANES_AT, "lane_stride": LANE_HEADER + RING, "ring_bytes": RING, "pid": pid,
-                  "process_start": 1, "image_ns": Segment.count, "clock": 0, "anchor_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
+                  "process_start": 1, "exec_ns": Segment.count, "clock": 0, "anchor_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
                   "exe": b"/bin/hostile", "ready": 1,
                   "lanes": 1, "functions": 2}
         with contextlib.suppress(OSError):
@@ -84,7 +84,7 @@ class Segment:
         with open(self.path, "r+b") as file:
             self.put(file, at, struct.pack("<" + form, value))
             if LOST_CALLS <= at < LOST_CALLS + 48:  # the daemon reads these only when this is set
-                self.put(file, UNSENT, struct.pack("<I", 1))
+                self.put(file, HAS_DROPS, struct.pack("<I", 1))
 
     def there(self):
         return os.path.lexists(self.path)
@@ -137,7 +137,7 @@ def lies():
         "functions without number": {"function_slots": 2**32 - 1}, "an offset that wraps": {"lane_offset": 2**64 - 4096},
         "a stride that wraps": {"lane_stride": 2**64 - 4096}, "a clock of its own": {"clock": 7}, "a maker of its own": {"maker": 7},
         "pid 0": {"claimed_pid": 0}, "pid -1": {"claimed_pid": -1}, "another pid than its name": {"claimed_pid": os.getppid()},
-        "a negative start": {"process_start": 2**63}, "a negative image": {"image_ns": 2**63},
+        "a negative start": {"process_start": 2**63}, "a negative image": {"exec_ns": 2**63},
     }
 
 
@@ -378,7 +378,7 @@ def test_names_of_the_living(s, honest):
         genuine, = glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{child.pid}.*")
         facts = header_of(genuine)
         honest_id = s.value("SELECT process_id FROM processes WHERE pid = ?", child.pid)
-        claims = {"process_start": facts["process_start"], "image_ns": facts["image_ns"]}
+        claims = {"process_start": facts["process_start"], "exec_ns": facts["exec_ns"]}
         with promise("another-process-name"):
             path = genuine.rpartition(".")[0] + ".1"
             for what, fields in (("a segment", {}), ("a probe's segment", {"maker": PROBE}),
@@ -389,8 +389,8 @@ def test_names_of_the_living(s, honest):
                 s.flush()
         with promise("another-process-name"):
             # As if the process had executed another program since.
-            Segment(s, pid=child.pid, calls=9, **dict(claims, image_ns=facts["image_ns"] + 1))
-            Segment(s, pid=child.pid, calls=9, maker=PROBE, flags=LEFT, **dict(claims, image_ns=facts["image_ns"] + 2))
+            Segment(s, pid=child.pid, calls=9, **dict(claims, exec_ns=facts["exec_ns"] + 1))
+            Segment(s, pid=child.pid, calls=9, maker=PROBE, flags=LEFT, **dict(claims, exec_ns=facts["exec_ns"] + 2))
             s.flush()
             equal(s.value("SELECT state FROM processes WHERE process_id = ?", honest_id), "running", "the honest one's state")
             check(os.path.exists(genuine), "the honest one's segment is gone")

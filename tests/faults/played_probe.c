@@ -69,7 +69,7 @@ static void lose(const uint64_t numbers[3])
     struct ct_function *function = ct_segment_directory(segment) + FUNCTION;
     atomic_store(&function->lost_ticks, numbers[1]);
     atomic_store(&function->lost_calls, numbers[0]);
-    ct_segment_note_unsent(segment);
+    ct_segment_note_drop(segment);
     atomic_store(&segment->unlaned.first, numbers[2]);
     atomic_store(&segment->unlaned.last, numbers[2]);
     atomic_store(&segment->unlaned.calls, numbers[0]);
@@ -116,7 +116,7 @@ static void describe(char **arguments)
     segment->pid = atoi(arguments[3]);
     segment->uid = geteuid();
     segment->process_start = strtoull(arguments[4], NULL, 10);
-    segment->image_ns = strtoull(arguments[5], NULL, 10);
+    segment->exec_ns = strtoull(arguments[5], NULL, 10);
     segment->anchor = ct_anchor_read(1);
     segment->complete = segment->anchor.monotonic_ns;
     strcpy(segment->exe, "/watched");

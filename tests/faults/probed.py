@@ -23,9 +23,9 @@ def now():
 class Probe:
     """A player that writes the segment of a process."""
 
-    def __init__(self, s, pid, image_ns):
+    def __init__(self, s, pid, exec_ns):
         start = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-        self.player = s.start(PLAYER, "/dev/shm", s.name, pid, start, image_ns, preload=False, stdin=subprocess.PIPE,
+        self.player = s.start(PLAYER, "/dev/shm", s.name, pid, start, exec_ns, preload=False, stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True)
         self.done()
 
@@ -46,10 +46,10 @@ class Watched:
     returns."""
 
     def __init__(self, s):
-        self.s, self.image_ns = s, now()
+        self.s, self.exec_ns = s, now()
         self.process = s.start("cat", preload=False, stdin=subprocess.PIPE)
         self.pid = self.process.pid
-        self.probe = Probe(s, self.pid, self.image_ns)
+        self.probe = Probe(s, self.pid, self.exec_ns)
         self.do = self.probe.do
         wait_for("the watched process's row", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", self.pid))
 
@@ -183,7 +183,7 @@ def test_probe_ends_first(s):
         equal(watched.process.poll(), None, "its status")
     with promise("probe-killed"):
         # Two probes: the end of one does not end the process.
-        first, second = (Probe(s, watched.pid, watched.image_ns) for _ in range(2))
+        first, second = (Probe(s, watched.pid, watched.exec_ns) for _ in range(2))
         for probe in (first, second):
             probe.do("complete", FOREVER)
         s.flush_until("both segments", lambda: s.value(

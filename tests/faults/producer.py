@@ -43,7 +43,7 @@ FORKS = [WORKLOADS / "forks", "--children", 2, "--calls", 20]
 # Slow enough not to fill a ring of the usual size: a running process's counts of lost calls cannot be read at one moment.
 ENDLESS = [WORKLOADS / "calls", "--mix", "getctx", "--calls", 1 << 40, "--rate", 20000, "--burst", 100]
 
-ELSEWHERE = ("lock.waiting", "turn.waiting", "slots.exchanged", "driver_functions.fork_begun")  # points that other tests reach
+ELSEWHERE = ("lock.waiting", "ring_resize.waiting", "slots.exchanged", "driver_functions.fork_begun")  # points that other tests reach
 
 # family: (promise, machine, workload, {point: outcome, or the outcomes of the first passing and of a later one}). A machine runs
 # the daemon and the process in a certain way, see below.
@@ -65,7 +65,7 @@ FAMILIES = [
     ("call", "plain", LAUNCHES, {
         "wrap.launch_returned": RETURNED, "wrap.slow": RETURNED, "wrap.remembered": RETURNED, "wrap.half_written": RETURNED,
     }),
-    ("call", "stopped", MANY, {"turn.growing": RETURNED, "turn.turned": RETURNED, "turn.grown": RETURNED, "segment_file.piece_allocated": RETURNED}),
+    ("call", "stopped", MANY, {"ring_resize.growing": RETURNED, "ring_resize.switched": RETURNED, "ring_resize.grown": RETURNED, "segment_file.piece_allocated": RETURNED}),
     ("call", "paced", STEPS, {"ring.padded": OUT}),
     ("loss", "stopped", MANY, {
         "loss.place_taken": RETURNED, "loss.held_ticks": RETURNED, "loss.held_bytes": RETURNED, "loss.held_calls": COUNTED,
@@ -83,12 +83,12 @@ FAMILIES = [
         "row_selection.read": OUT, "row_selection.applied": OUT, "row_selection.followed": OUT,
     }),
     ("lane", "plain", THREADS, {
-        "slot.block_made": OUT, "slot.mapped": OUT, "slot.owned": OUT, "slot.lane_published": OUT,
+        "producer_pool.block_made": OUT, "producer_pool.mapped": OUT, "producer_pool.owned": OUT, "producer_pool.lane_published": OUT,
         "thread.tenancy_counted": OUT, "thread.announced": OUT, "thread.introduced": OUT, "thread.attached": OUT,
-        "thread.leaving": KEPT, "thread.emptied": KEPT, "thread.given_back": KEPT, "slot.found_free": OUT,
-        "slot.retaken": OUT, "segment_file.lane_opened": OUT,
+        "thread.leaving": KEPT, "thread.emptied": KEPT, "thread.given_back": KEPT, "producer_pool.found_free": OUT,
+        "producer_pool.retaken": OUT, "segment_file.lane_opened": OUT,
     }),
-    ("lane", "stopped", LONG_THREADS, {"slot.refused": OUT}),
+    ("lane", "stopped", LONG_THREADS, {"producer_pool.refused": OUT}),
     ("segment", "plain", CALLS, {
         "attach.looked": UNSEEN, "segment_file.file_made": UNSEEN, "segment_file.allocated": UNSEEN, "segment_file.mapped": UNSEEN,
         "segment_file.half_described": UNSEEN, "segment_file.described": UNSEEN, "segment_file.ready": UNSEEN,
@@ -106,7 +106,7 @@ FAMILIES = [
     }),
     ("string", "plain", NAMED, {"object_names.sending": OUT, "object_names.sent": OUT}),
     ("range", "plain", RANGES, {
-        "range.held": OUT, "range.kept": OUT, "range.placed": OUT, "act.begun": OUT, "act.written": OUT,
+        "range.held": OUT, "range.kept": OUT, "range.placed": OUT, "manual_event.begun": OUT, "manual_event.written": OUT,
         "range.leaving": OUT, "range.left": OUT, "range.recorded": OUT,
     }),
     ("range", "plain", DOMAINS, {"range.hidden": OUT}),
@@ -116,7 +116,7 @@ FAMILIES = [
         "process.child_ready": UNSEEN,
     }),
     ("detach", "leaving", ENDLESS, {
-        "attach.detaching": None, "slot.abandoned": None, "attach.detached": None,
+        "attach.detaching": None, "producer_pool.abandoned": None, "attach.detached": None,
     }),
 ]
 # Passed when the daemon sleeps. It may not sleep if other processes keep it busy.
@@ -354,7 +354,7 @@ def rows_of(family_points, command):
 
 
 listed = [point for _, _, _, of_family in FAMILIES for point in of_family]
-# Reached only where two threads need a lock at one moment, or the collector holds a gate: unit-lock and gate.py test these.
+# Reached only where two threads need a lock at one moment, or the collector holds a lock: unit-lock and ring_lock.py test these.
 equal(sorted(listed), [point for point in points(FAULT_HOOK) if point not in ELSEWHERE], "the points of FAMILIES, and those of the hook")
 for name, machine, command, of_family in FAMILIES:
     rows = rows_of(of_family, command)

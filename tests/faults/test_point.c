@@ -41,7 +41,7 @@ static const char *skip(const char *text, const char *prefix)
     return *prefix ? NULL : text;
 }
 
-static const char *wish(void)
+static const char *requested(void)
 {
     for (char **variable = environ; variable && *variable; variable++) {
         const char *value = skip(*variable, "CUDATRACE_TEST_POINT=");
@@ -54,7 +54,7 @@ static const char *wish(void)
 void ct_test_point(const char *name)
 {
     static _Atomic uint32_t passed;
-    const char *at = wish();
+    const char *at = requested();
     const char *rest = at ? skip(at, "*") : NULL;
     if (at && !rest)
         rest = skip(at, name);
@@ -68,7 +68,7 @@ void ct_test_point(const char *name)
         return;
     if (skip(at, ":wait")) {
         const struct timespec pause = { .tv_nsec = 1000000 };
-        while (wish())
+        while (requested())
             raw_call(SYS_nanosleep, (long)&pause, 0);
         return;
     }

@@ -114,7 +114,7 @@ static void make_segment(struct producer *producer, const char *name, int32_t pi
     struct ct_segment *segment = segment_of(producer);
     *segment = made_segment(LONGER);
     segment->pid = pid;
-    segment->image_ns = 1;
+    segment->exec_ns = 1;
     segment->anchor = (struct ct_anchor){ producer->end_ns, producer->end_ns, 0 };
     strcpy(segment->exe, "/bin/program");
     strcpy(segment->cmdline, "program --option");
@@ -163,7 +163,7 @@ static void poke(struct producer *producer, const struct step *step)
     struct ct_function *function = function_of(producer, step->lane);
     struct ct_loss *loss = &lane->loss[step->kind % CT_LANE_LOSS_COUNT];
     struct ct_open *open = &lane->open[step->kind % CT_OPEN_MAX];
-    struct ct_unsent *unsent = &lane->unsent[step->kind % CT_LANE_UNSENT];
+    struct ct_drop_count *drop = &lane->drops[step->kind % CT_LANE_DROPS];
 #define WORD(of)                                                                                             \
     {                                                                                                        \
         (void *)(uintptr_t) & (of), sizeof(of)                                                               \
@@ -199,14 +199,14 @@ static void poke(struct producer *producer, const struct step *step)
         WORD(control.segments),
         WORD(lane->since[0]),
         WORD(lane->skipped),
-        WORD(unsent->key),
-        WORD(unsent->calls),
-        WORD(unsent->ticks),
-        WORD(unsent->bytes),
+        WORD(drop->key),
+        WORD(drop->calls),
+        WORD(drop->ticks),
+        WORD(drop->bytes),
         WORD(lane->since[1]),
         WORD(lane->level),
         WORD(lane->upto),
-        WORD(lane->gate[1]),
+        WORD(lane->ring_lock[1]),
         WORD(segment->complete),
     };
 #undef WORD

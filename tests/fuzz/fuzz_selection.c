@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
     static struct ct_control control;
     static const char *const names[] = { "cuLaunchKernel", "cudaMalloc", "" };
-    char *text = malloc(size + 1), problem[128], wishes[2 * CT_SELECTION_CALLS_BYTES];
+    char *text = malloc(size + 1), problem[128], settings[2 * CT_SELECTION_CALLS_BYTES];
     if (!text)
         abort();
     memcpy(text, input, size);
@@ -57,8 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
         if (!memchr(taken.calls, '\0', sizeof(taken.calls)) || taken.sample < 1 ||
             taken.layers >= 1U << CT_LAYER_COUNT || control.selections % 2 != 0)
             fail("what was taken is no selection", text);
-        snprintf(wishes, sizeof(wishes), "calls=%s sample=%u", taken.calls, taken.sample);
-        if (!ct_session_select(&session, wishes, problem, sizeof(problem)) ||
+        snprintf(settings, sizeof(settings), "calls=%s sample=%u", taken.calls, taken.sample);
+        if (!ct_session_select(&session, settings, problem, sizeof(problem)) ||
             memcmp(&taken, &session.selection, sizeof(taken)) != 0)
             fail("what was taken is not taken again", text);
         for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

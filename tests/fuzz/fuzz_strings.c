@@ -1,11 +1,11 @@
 /* Fuzzes the collector's handling of a process's text: cleaning, demangling on a stack as large as the
  * worker's, numbering, and lookup as an ioctl. */
 #include "demangle.h"
+#include "interner.h"
 #include "ioctl_names.h"
 #include "record.h"
 #include "segment.h"
 #include "test_point.h"
-#include "text_numbers.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -59,12 +59,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
         abort();
     pthread_attr_destroy(&attributes);
 
-    struct ct_texts texts = { .next = 1 };
+    struct ct_interner texts = { .next = 1 };
     bool is_new;
-    const int64_t number = ct_texts_get(&texts, clean, &is_new);
-    if (number != 1 || !is_new || ct_texts_get(&texts, clean, &is_new) != number || is_new)
+    const int64_t number = ct_interner_get(&texts, clean, &is_new);
+    if (number != 1 || !is_new || ct_interner_get(&texts, clean, &is_new) != number || is_new)
         fail("a text has not one number", clean);
-    ct_texts_finish(&texts);
+    ct_interner_finish(&texts);
 
     char name[CT_IOCTL_NAME_MAX + 1];
     uint32_t category;

@@ -16,8 +16,8 @@ NUMBERS = ["RECORD", "PUBLISH", "FUNCTION", "BATCH", "POKE", "RAW", "CUT", "DIE"
 WORDS = ["state", "tail", "depth", "tid", "tenancy", "loss_calls", "loss_first", "loss_last", "open_start", "open_function",
          "wake", "loss_seen", "lost_calls", "lost_ticks", "lost_bytes", "skipped_calls", "skipped_ticks", "skipped_bytes",
          "functions", "lanes", "flags", "unlaned_calls", "unlaned_first", "selections", "segments",
-         "since", "skipped", "unsent_key", "unsent_calls", "unsent_ticks", "unsent_bytes",
-         "since_longer", "level", "upto", "gate", "complete"]
+         "since", "skipped", "drop_key", "drop_calls", "drop_ticks", "drop_bytes",
+         "since_longer", "level", "upto", "ring_lock", "complete"]
 KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES", "NAME"]
 SLOT, HEAD = 16, 2  # bytes of a slot; slots of a record before its payload
 START_AT, ANCHOR_AT, EXE_AT, READY_AT, MAKER_AT, RING_AT = 56, 96, 120, 1400, 1420, 0x42000  # in a segment; RING_AT is in the first lane
@@ -94,13 +94,13 @@ LIES = {  # name: script
         poke(word, MAX64, lane=1) for word in ("lost_ticks", "lost_bytes", "skipped_ticks", "skipped_bytes")) +
     poke("lost_calls", 1, lane=1) + poke("skipped_calls", 1, lane=1) + BATCH,
     "counters-of-a-lane": HONEST + b"".join(
-        poke("unsent_key", 1 << 2 | n, kind=n) + poke("unsent_calls", n + 1, kind=n) + poke("unsent_ticks", MAX64, kind=n) +
-        poke("unsent_bytes", MAX64, kind=n) for n in range(4)) + poke("skipped", 1) + BATCH,
-    "counters-of-a-lane-shrink": HONEST + poke("unsent_key", 1 << 2 | 2) + poke("unsent_calls", 9) + poke("skipped", 1) + BATCH +
-    poke("unsent_calls", 3) + poke("skipped", 2) + BATCH,
+        poke("drop_key", 1 << 2 | n, kind=n) + poke("drop_calls", n + 1, kind=n) + poke("drop_ticks", MAX64, kind=n) +
+        poke("drop_bytes", MAX64, kind=n) for n in range(4)) + poke("skipped", 1) + BATCH,
+    "counters-of-a-lane-shrink": HONEST + poke("drop_key", 1 << 2 | 2) + poke("drop_calls", 9) + poke("skipped", 1) + BATCH +
+    poke("drop_calls", 3) + poke("skipped", 2) + BATCH,
     "counters-of-a-lane-overflow": HONEST + b"".join(
-        poke("unsent_key", 1 << 2 | 1, kind=n) + poke("unsent_calls", MAX64, kind=n) for n in range(4)) + poke("loss_calls", 1) + BATCH,
-    "counters-of-no-function": HONEST + poke("unsent_key", MAX64) + poke("unsent_calls", 1) + poke("skipped", MAX64) + BATCH,
+        poke("drop_key", 1 << 2 | 1, kind=n) + poke("drop_calls", MAX64, kind=n) for n in range(4)) + poke("loss_calls", 1) + BATCH,
+    "counters-of-no-function": HONEST + poke("drop_key", MAX64) + poke("drop_calls", 1) + poke("skipped", MAX64) + BATCH,
     "losses-of-many-owners": HONEST + b"".join(
         poke("tenancy", n) + poke("loss_calls", 2**48 - 1) + BATCH for n in range(1, 5)),
     "losses-in-the-future": HONEST + poke("loss_calls", 1) + poke("loss_first", MAX64) + poke("loss_last", MIN64) +
@@ -119,7 +119,7 @@ LIES = {  # name: script
     "position-goes-back": HONEST + poke("state", 0) + BATCH,
     "tail-beyond-all": poke("tail", MIN64) + BATCH,
     **{f"{word.replace('_', '-')}-{name}": HONEST + record("CALL") * 20 + PUBLISH + poke(word, position) + BATCH * 3
-       for word in ("since", "since_longer", "level", "upto", "gate")
+       for word in ("since", "since_longer", "level", "upto", "ring_lock")
        for name, position in {"nothing": 0, "within": 10, "behind": 4096, "all-there-is": MAX64}.items()},
     "functions-without-number": HONEST + poke("functions", 2**32 - 1) + BATCH,
     # Without a check, the daemon would read past its copy of the ring.

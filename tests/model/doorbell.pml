@@ -1,7 +1,7 @@
 /* The doorbell. A sleeping collector is woken, or has already seen all records. Each producer has a store buffer like x86-64
  * processors. Its stores become visible later and in order. Its loads do not wait for that, but an atomic exchange does.
  *
- *   producer   ct_lane_publish() and ct_lane_rung() of proto/lane.h, ct_wants_doorbell() of hook/lane/producer.h, ct_attach_heed() of
+ *   producer   ct_lane_publish() and ct_lane_rung() of proto/lane.h, ct_wants_doorbell() of hook/lane/producer.h, ct_attach_apply() of
  *              hook/process/attach.c, ct_daemon_ring() of hook/segment/find_daemon.c
  *   collector  wake() and rest() of collector/source/shm/shm_source.c, ct_lane_source_publish() of shm_lane.c (`wake`), on_batch() of service.c:
  *              another batch follows while rows arrived or wait, one follows an empty batch, and then it sleeps

@@ -1,7 +1,8 @@
 /* A lane changes hands. Threads take a free lane, write and lose calls, and give it back. The collector assigns each record and
  * loss to the thread that made it.
  *
- *   producer   ct_slot_take_free() of hook/lane/slot.c, introduce() and give_back() of hook/lane/thread.c; a record that finds no room, ct_record_lose() of
+ *   producer   ct_producer_take_free() of hook/lane/producer_pool.c,
+ *              introduce() and give_back() of hook/lane/thread.c; a record that finds no room, ct_record_lose() of
  *              hook/lane/loss.c
  *   collector  save_losses() and ct_lane_source_publish() of collector/source/shm/shm_lane.c, take_note() of ledger.c; after a kill, the
  *              next collector begins with a tenancy for which it must query the database (ct_store_find_losses())

@@ -1,13 +1,13 @@
 /* A lane's rings. Slots are published, read, stored and given back. Records are 1 to 3 slots long and do not wrap. A pad fills
  * the end of a ring, and records without room are counted. There are a short ring and a longer one. A producer switches to the
  * longer one when its ring is full, and back when the collector permits it. It only switches to a ring of which all slots were
- * given back. While the collector holds the gate, it removes the longer ring's memory from the file. It removes either all of it,
+ * given back. While the collector holds the lock, it removes the longer ring's memory from the file. It removes either all of it,
  * or the part that is not shown as about to be written. The processor may make a producer's stores visible one by one in any
  * order, except where a release orders them. So the slots of a record are written one at a time, in any order, and `state` after
  * them.
  *
  *   producer   hold() and begin_record() of hook/call/hot_record.h, ct_record_room() and ct_record_write() of hook/lane/ring.c,
- *              ct_turn_make_room() of hook/lane/turn.c
+ *              ct_ring_make_room() of hook/lane/ring_resize.c
  *   collector  ct_lane_source_watermark(), make_readable() and fill() of collector/source/shm/shm_lane.c, ct_batch_make() of batch.c,
  *              ct_lane_source_publish(): the position is committed with the rows and only then given back;
  *              ct_lane_rings_tidy() of shm_rings.c
@@ -16,7 +16,7 @@
  *
  * Properties: each call is stored once, whole and in order, or counted as lost. No slot is written while the collector may
  * still need it, and none without memory. Twins: TWIN_PUBLISH_EARLY, TWIN_ROOM_WITHOUT_PAD, TWIN_GIVE_BACK_UNREAD,
- * TWIN_TURN_ANYWHERE, TWIN_SINCE_READ_FIRST, TWIN_SINCE_SHOWN_LATE, TWIN_TAKE_WITHOUT_GATE, TWIN_WISH_UNHEEDED. */
+ * TWIN_SWITCH_ANYWHERE, TWIN_SINCE_READ_FIRST, TWIN_SINCE_SHOWN_LATE, TWIN_TAKE_WITHOUT_LOCK, TWIN_REQUEST_IGNORED. */
 #define SHORT 4
 #define LONG 8
 #define PLACES 12 /* of the short ring, then of the longer one */
@@ -41,10 +41,10 @@
 byte position = START; /* lane->state, without its announcement */
 byte tail = START;
 byte since0 = 0, since1 = 0;
-bool gate;             /* held, by the producer or the collector */
+bool lock;             /* held, by the producer or the collector */
 byte level;            /* shown by the producer: the ring in use, and in `upto` how far it may be written */
 byte upto;
-byte ask;              /* counts removals of memory */
+byte request;              /* counts removals of memory */
 byte slot_record[PLACES]; /* of each slot: the record's number, or PAD in a pad */
 byte slot_length[PLACES]; /* the length of its record */
 byte slot_part[PLACES];   /* the number of the slot in its record */
@@ -80,12 +80,12 @@ inline reckon_pad()
     fi
 }
 
-/* Makes memory for the next step of the longer ring, then shows that step. The gate is held. */
+/* Makes memory for the next step of the longer ring, then shows that step. The lock is held. */
 inline extend_long()
 {
-#ifndef TWIN_WISH_UNHEEDED
+#ifndef TWIN_REQUEST_IGNORED
     if
-    :: ask != asked -> asked = ask; made = mine + LONG
+    :: request != applied -> applied = request; made = mine + LONG
     :: else
     fi;
 #endif
@@ -116,18 +116,18 @@ inline whole()
     i = 0
 }
 
-inline take_gate()
+inline take_lock()
 {
-#ifdef TWIN_TAKE_WITHOUT_GATE
+#ifdef TWIN_TAKE_WITHOUT_LOCK
     skip
 #else
-    atomic { !gate -> gate = true }
+    atomic { !lock -> lock = true }
 #endif
 }
 
 active proctype producer()
 {
-    byte number = 1, length, pad, mine = START, limit = START + SHORT, mine_level, begun, left = 0, made, asked, seen, i;
+    byte number = 1, length, pad, mine = START, limit = START + SHORT, mine_level, begun, left = 0, made, applied, seen, i;
     limit = SHORT + START;
     do
     :: number <= RECORDS ->
@@ -139,8 +139,8 @@ active proctype producer()
             seen = tail;
             if
             /* The collector's request: back to the short ring. */
-            :: mine_level == 1 && ask != asked && seen >= left && mine > begun ->
-                asked = ask;
+            :: mine_level == 1 && request != applied && seen >= left && mine > begun ->
+                applied = request;
                 left = mine; begun = mine; mine_level = 0;
                 since0 = mine;
                 level = 0
@@ -155,26 +155,26 @@ active proctype producer()
                 limit = LATER(seen, begun) + SHORT
 #endif
             :: mine_level == 1 && mine + pad + length <= LATER(seen, begun) + LONG ->
-                take_gate();
+                take_lock();
                 extend_long();
-                gate = false
+                lock = false
             :: else
             fi;
             if
             :: mine + pad + length > limit && mine_level == 0 && mine > begun &&
-#ifdef TWIN_TURN_ANYWHERE
+#ifdef TWIN_SWITCH_ANYWHERE
                true ->
 #else
                seen >= left ->
 #endif
                 if
-                :: take_gate();
-                    d_step { asked = ask; left = mine; begun = mine; mine_level = 1; made = 0; whole(); reckon_pad() }
+                :: take_lock();
+                    d_step { applied = request; left = mine; begun = mine; mine_level = 1; made = 0; whole(); reckon_pad() }
 #ifndef TWIN_SINCE_SHOWN_LATE
                     since1 = mine;
 #endif
                     extend_long();
-                    gate = false
+                    lock = false
                 :: true /* out of memory */
                 fi
             :: else
@@ -248,17 +248,17 @@ inline give_back(upto_here)
 inline take_away()
 {
     if
-#ifdef TWIN_TAKE_WITHOUT_GATE
+#ifdef TWIN_TAKE_WITHOUT_LOCK
     :: true ->
 #else
-    :: atomic { !gate -> gate = true };
+    :: atomic { !lock -> lock = true };
 #endif
         shown = level;
         part = (shown == 1 -> upto : 0);
         first = (shown == 1 -> LATER(tail, since1) + LONG : LONG);
         if
         :: shown == 1 || (since1 > 0 && since0 > since1 && tail >= since0) ->
-            ask++;
+            request++;
             do
             :: part < first -> atomic { there[PLACE(1, part)] = false; part++ }
             :: else -> break
@@ -266,8 +266,8 @@ inline take_away()
         :: else
         fi;
         part = 0; first = 0; shown = 0;
-        gate = false
-    :: gate
+        lock = false
+    :: lock
     fi
 }
 

@@ -102,7 +102,7 @@ uint16_t ct_row_define(uint32_t row)
     (void)row;
     return 1;
 }
-void ct_attach_heed(struct ct_producer *producer)
+void ct_attach_apply(struct ct_producer *producer)
 {
     (void)producer;
 }
@@ -110,7 +110,7 @@ void ct_selection_follow(struct ct_segment *of)
 {
     (void)of;
 }
-bool ct_selection_leaves_out(const struct ct_producer *producer, uint32_t row)
+bool ct_selection_skips(const struct ct_producer *producer, uint32_t row)
 {
     (void)producer, (void)row;
     return false;

@@ -68,9 +68,9 @@ static void store_batch(uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         const bool is_late = calls > 10 && draw(10) == 0;
         now_ns += is_late ? 0 : 1000;
-        const struct ct_row row = { .end_ns = is_late ? now_ns - draw(2000000) : now_ns,
-                                    .duration_ns = 5,
-                                    .site_id = site_id };
+        const struct ct_call_row row = { .end_ns = is_late ? now_ns - draw(2000000) : now_ns,
+                                         .duration_ns = 5,
+                                         .site_id = site_id };
         ct_store_place(store, row.end_ns);
         late += ct_store_is_late(store);
         ct_store_call(store, &row);

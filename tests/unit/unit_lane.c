@@ -34,11 +34,11 @@ static struct ct_record made(uint64_t i)
 }
 
 /* The producer's own state: the ring in use, and the position at which each ring was left. */
-static uint32_t level, turns;
+static uint32_t level, switches;
 static uint64_t begun = (UINT64_C(1) << 32) - 3, ended[RINGS];
 
 /* Switches to another ring now and then, longer or shorter, if the collector has emptied it. */
-static void turn(uint64_t record, uint64_t position)
+static void switch_ring(uint64_t record, uint64_t position)
 {
     const uint32_t other = (level + 1 + (uint32_t)(record / 700 % 2)) % RINGS;
     if (record % 700 != 0 || position == begun || ct_lane_tail(&lane) < ended[other])
@@ -46,15 +46,15 @@ static void turn(uint64_t record, uint64_t position)
     ended[level] = position;
     begun = position;
     level = other;
-    turns++;
-    ct_lane_turn(&lane, level, position);
+    switches++;
+    ct_lane_switch(&lane, level, position);
 }
 
 static void *produce(void *unused)
 {
     uint64_t position = first_position;
     for (uint64_t i = 0; i < RECORDS; i++) {
-        turn(i, position);
+        switch_ring(i, position);
         const uint64_t capacity = ct_ring_slots(0, level, RING_SLOTS), slots = made(i).slots;
         const uint64_t place = position & (capacity - 1);
         const uint64_t pad = place + slots > capacity ? capacity - place : 0;
@@ -113,7 +113,7 @@ int main(void)
 {
     atomic_store(&lane.state, first_position << 1);
     atomic_store(&lane.tail, first_position);
-    ct_lane_turn(&lane, 0, first_position);
+    ct_lane_switch(&lane, 0, first_position);
     pthread_t producer;
     if (pthread_create(&producer, NULL, produce, NULL) != 0)
         return EXIT_FAILURE;
@@ -131,7 +131,7 @@ int main(void)
     const struct ct_lane_state end = ct_lane_state(&lane);
     if (end.announcing || end.position != position)
         fail("something is left", next);
-    if (turns < RINGS)
+    if (switches < RINGS)
         fail("it has hardly turned to another ring", next);
     return EXIT_SUCCESS;
 }

@@ -52,7 +52,9 @@ static int64_t store_calls(const uint64_t call[][2], size_t count)
     equal("begin", ct_store_begin(store), 0);
     const int64_t site_id = ct_store_site(store, thread_id, function_id, 0, 0);
     for (size_t i = 0; i < count; i++) {
-        const struct ct_row row = { .end_ns = call[i][0], .duration_ns = call[i][1], .site_id = site_id };
+        const struct ct_call_row row = { .end_ns = call[i][0],
+                                         .duration_ns = call[i][1],
+                                         .site_id = site_id };
         equal("a batch takes calls", ct_store_takes_calls(store), true);
         ct_store_place(store, row.end_ns);
         ct_store_call(store, &row);

@@ -1,6 +1,6 @@
 /* Equal texts have equal numbers, different texts different ones. A full table is emptied, and numbers
  * continue. Invalid UTF-8 is made valid. */
-#include "text_numbers.h"
+#include "interner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,24 +24,24 @@ static void check_clean(const char *from, const char *wanted)
 
 int main(void)
 {
-    enum { TEXTS = CT_TEXTS_MAX };
-    struct ct_texts texts = { .next = 1 };
+    enum { TEXTS = CT_INTERNER_TEXTS_MAX };
+    struct ct_interner texts = { .next = 1 };
     static int64_t number[TEXTS];
     char text[32];
     bool is_new;
     for (int i = 0; i < TEXTS; i++) {
         snprintf(text, sizeof(text), "text %d", i);
-        number[i] = ct_texts_get(&texts, text, &is_new);
+        number[i] = ct_interner_get(&texts, text, &is_new);
         if (!is_new || number[i] != i + 1)
             fail("a new text has no new number");
     }
     for (int i = 0; i < TEXTS; i++) {
         snprintf(text, sizeof(text), "text %d", i);
-        if (ct_texts_get(&texts, text, &is_new) != number[i] || is_new)
+        if (ct_interner_get(&texts, text, &is_new) != number[i] || is_new)
             fail("a known text has another number");
     }
     /* One text more than there is room for, by count and then by bytes. */
-    if (ct_texts_get(&texts, "", &is_new) != TEXTS + 1 || !is_new || texts.count != 1)
+    if (ct_interner_get(&texts, "", &is_new) != TEXTS + 1 || !is_new || texts.count != 1)
         fail("a full table does not start anew");
     char *page = malloc(8193);
     if (!page)
@@ -50,13 +50,13 @@ int main(void)
     page[8192] = '\0';
     for (int i = 0; i < 3000; i++) {
         memcpy(page, &i, sizeof(i)), page[0] |= 1, page[1] |= 1, page[2] = 1, page[3] = 1;
-        if (ct_texts_get(&texts, page, &is_new) == 0 || texts.bytes > CT_TEXTS_BYTES_MAX)
+        if (ct_interner_get(&texts, page, &is_new) == 0 || texts.bytes > CT_INTERNER_BYTES_MAX)
             fail("long texts exceed the limit");
     }
     free(page);
-    if (ct_texts_get(&texts, "text 0", &is_new) == number[0] || !is_new)
+    if (ct_interner_get(&texts, "text 0", &is_new) == number[0] || !is_new)
         fail("a forgotten text has its old number");
-    ct_texts_finish(&texts);
+    ct_interner_finish(&texts);
 
     check_clean("", "");
     check_clean("gr\xc3\xbc\xc3\x9f \xe4\xb8\x96 \xf0\x9f\x9a\x80",

@@ -64,7 +64,7 @@ static void put_call(uint64_t end_ns)
 {
     equal("begin", ct_store_begin(store), 0);
     ct_store_place(store, end_ns);
-    ct_store_call(store, &(struct ct_row){ .end_ns = end_ns, .duration_ns = 1, .site_id = 1 });
+    ct_store_call(store, &(struct ct_call_row){ .end_ns = end_ns, .duration_ns = 1, .site_id = 1 });
 }
 
 static void check_late_rows(void)

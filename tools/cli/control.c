@@ -9,110 +9,110 @@
 #include <unistd.h>
 
 /* --session or --db selects the daemon. Commands other than stop also accept the only daemon there is. */
-#define OPTION_SESSION(where)                                                                                \
-    CT_OPTION_SESSION(where, "the session (default: $CUDATRACE_SESSION, else as selected by --db)")
-#define OPTION_DB(where, more)                                                                               \
-    CT_OPTION_DB(where, "the session whose daemon writes this database (default: session default,\n"         \
-                        "else the one that writes ./trace.db" more ")")
+#define OPTION_SESSION(choice)                                                                               \
+    CT_OPTION_SESSION(choice, "the session (default: $CUDATRACE_SESSION, else as selected by --db)")
+#define OPTION_DB(choice, more)                                                                              \
+    CT_OPTION_DB(choice, "the session whose daemon writes this database (default: session default,\n"        \
+                         "else the one that writes ./trace.db" more ")")
 #define ONLY_ONE ", else the only session"
 
-static void say_silent(const struct ct_where *where, int fd)
+static void say_silent(const struct ct_session_choice *choice, int fd)
 {
-    ct_fail(EXIT_FAILURE, "the daemon of session '%s' %s", where->session, ct_client_why(fd));
+    ct_fail(EXIT_FAILURE, "the daemon of session '%s' %s", choice->session, ct_client_why(fd));
 }
 
 /* With --db, the daemon must be the one writing that database. */
-static bool same_database(const struct ct_where *where, int fd)
+static bool same_database(const struct ct_session_choice *choice, int fd)
 {
     char served[CT_ANSWER_BYTES];
-    if (!where->database)
+    if (!choice->database)
         return true;
     const enum ct_answer answer = ct_client_ask(fd, "database", served, 0);
-    if (answer == CT_ANSWER_OK && ct_series_has(where->database, served))
+    if (answer == CT_ANSWER_OK && ct_series_has(choice->database, served))
         return true;
     if (answer == CT_ANSWER_NONE)
-        say_silent(where, fd);
+        say_silent(choice, fd);
     else if (answer == CT_ANSWER_OK)
-        ct_fail(0, "session '%s' is served by a daemon that writes %s, not %s", where->session, served,
-                where->database);
+        ct_fail(0, "session '%s' is served by a daemon that writes %s, not %s", choice->session, served,
+                choice->database);
     else if (answer == CT_ANSWER_ERROR)
-        ct_fail(0, "the daemon of session '%s': %s", where->session, served);
+        ct_fail(0, "the daemon of session '%s': %s", choice->session, served);
     else
         ct_fail(0, "session '%s' is served by the system daemon, which writes root's trace; omit --db",
-                where->session);
+                choice->session);
     return false;
 }
 
-static void say_unserved(const struct ct_where *where, bool chosen)
+static void say_unserved(const struct ct_session_choice *choice, bool chosen)
 {
     static const char how[] = "start one with `cudatraced --db FILE`";
-    if (chosen && where->session_named)
-        ct_fail(0, "no cudatraced serves session '%s': %s", where->session, how);
-    else if (where->database)
-        ct_fail(0, "no cudatraced writes '%s': %s", where->database, how);
+    if (chosen && choice->session_named)
+        ct_fail(0, "no cudatraced serves session '%s': %s", choice->session, how);
+    else if (choice->database)
+        ct_fail(0, "no cudatraced writes '%s': %s", choice->database, how);
     else
-        ct_fail(0, "no cudatraced serves session '%s' or writes ./trace.db: %s", where->session, how);
-    if (!chosen || !where->session_named)
-        ct_sessions_say(where);
+        ct_fail(0, "no cudatraced serves session '%s' or writes ./trace.db: %s", choice->session, how);
+    if (!chosen || !choice->session_named)
+        ct_sessions_say(choice);
 }
 
 /* Connects to the selected daemon. Returns -1 after reporting an error. */
-static int reach(struct ct_where *where, const char *command, enum ct_guess guess)
+static int reach(struct ct_session_choice *choice, const char *command, enum ct_guess guess)
 {
-    const bool chosen = ct_session_choose(where, command, guess);
-    const int fd = chosen ? ct_client_connect(where) : -1;
+    const bool chosen = ct_session_choose(choice, command, guess);
+    const int fd = chosen ? ct_client_connect(choice) : -1;
     if (fd < 0) {
-        say_unserved(where, chosen);
+        say_unserved(choice, chosen);
         return -1;
     }
-    if (same_database(where, fd))
+    if (same_database(choice, fd))
         return fd;
     close(fd);
     return -1;
 }
 
 /* Sends `line` to the selected daemon, and reports failures. */
-static int ask(struct ct_where *where, const char *command, const char *line)
+static int ask(struct ct_session_choice *choice, const char *command, const char *line)
 {
     char text[CT_ANSWER_BYTES];
-    const int fd = reach(where, command, CT_GUESS_ONLY_ONE);
+    const int fd = reach(choice, command, CT_GUESS_ONLY_ONE);
     if (fd < 0)
         return EXIT_FAILURE;
     const enum ct_answer answer = ct_client_ask(fd, line, text, 0);
     if (answer == CT_ANSWER_NONE)
-        say_silent(where, fd);
+        say_silent(choice, fd);
     else if (answer != CT_ANSWER_OK || *text)
         ct_fail(EXIT_FAILURE, "%s: %s", command, text);
     close(fd);
     return answer == CT_ANSWER_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int parse(int argc, char **argv, struct ct_where *where, const char *about)
+static int parse(int argc, char **argv, struct ct_session_choice *choice, const char *about)
 {
     int first;
     const struct ct_option options[] = {
-        OPTION_SESSION(where), CT_OPTION_SHM_DIR(where), OPTION_DB(where, ONLY_ONE), { 0 }
+        OPTION_SESSION(choice), CT_OPTION_SHM_DIR(choice), OPTION_DB(choice, ONLY_ONE), { 0 }
     };
     const struct ct_usage usage = { .options = options, .about = about };
-    return ct_where_parse(argc, argv, &usage, where, &first);
+    return ct_session_choice_parse(argc, argv, &usage, choice, &first);
 }
 
 static int flush(int argc, char **argv)
 {
-    struct ct_where where = { 0 };
+    struct ct_session_choice choice = { 0 };
     const int status =
-        parse(argc, argv, &where, "Returns when all calls made so far are stored and visible to SQL.\n");
-    return status == CT_GO_ON ? ask(&where, "flush", "flush") : status;
+        parse(argc, argv, &choice, "Returns when all calls made so far are stored and visible to SQL.\n");
+    return status == CT_GO_ON ? ask(&choice, "flush", "flush") : status;
 }
 
 static int set(int argc, char **argv)
 {
-    struct ct_where where = { 0 };
-    struct ct_selecting wishes = { 0 };
-    const struct ct_option options[] = { CT_OPTIONS_OF_RECORDING(&wishes),
-                                         OPTION_SESSION(&where),
-                                         CT_OPTION_SHM_DIR(&where),
-                                         OPTION_DB(&where, ONLY_ONE),
+    struct ct_session_choice choice = { 0 };
+    struct ct_selecting selecting = { 0 };
+    const struct ct_option options[] = { CT_OPTIONS_OF_RECORDING(&selecting),
+                                         OPTION_SESSION(&choice),
+                                         CT_OPTION_SHM_DIR(&choice),
+                                         OPTION_DB(&choice, ONLY_ONE),
                                          { 0 } };
     const struct ct_usage usage = {
         .options = options,
@@ -125,18 +125,18 @@ static int set(int argc, char **argv)
                 "  cudatrace set --layers all --calls '*' --sample 1\n",
     };
     int first;
-    const int status = ct_where_parse(argc, argv, &usage, &where, &first);
+    const int status = ct_session_choice_parse(argc, argv, &usage, &choice, &first);
     if (status != CT_GO_ON)
         return status;
-    if (!wishes.layers && !wishes.calls && !wishes.sample)
+    if (!selecting.layers && !selecting.calls && !selecting.sample)
         return ct_fail(EXIT_USAGE,
                        "set: no option given: use --layers, --calls or --sample (see cudatrace set --help)");
     char line[CT_SELECTION_CALLS_BYTES + 256];
-    snprintf(line, sizeof(line), "set%s%s%s%s%s%s", wishes.layers ? " layers=" : "",
-             wishes.layers ? wishes.layers : "", wishes.calls ? " calls=" : "",
-             wishes.calls ? wishes.calls : "", wishes.sample ? " sample=" : "",
-             wishes.sample ? wishes.sample : "");
-    return ask(&where, "set", line);
+    snprintf(line, sizeof(line), "set%s%s%s%s%s%s", selecting.layers ? " layers=" : "",
+             selecting.layers ? selecting.layers : "", selecting.calls ? " calls=" : "",
+             selecting.calls ? selecting.calls : "", selecting.sample ? " sample=" : "",
+             selecting.sample ? selecting.sample : "");
+    return ask(&choice, "set", line);
 }
 
 static int print_status(int argc, char **argv)
@@ -162,18 +162,18 @@ static int print_status(int argc, char **argv)
         "  since, state               when the present state began, and the state: ok, or the problem\n"
         "\n"
         "The system daemon shows users other than root only session, daemon and state.\n";
-    struct ct_where where = { 0 };
-    const int status = parse(argc, argv, &where, about);
+    struct ct_session_choice choice = { 0 };
+    const int status = parse(argc, argv, &choice, about);
     if (status != CT_GO_ON)
         return status;
-    const int fd = reach(&where, "status", CT_GUESS_ONLY_ONE);
+    const int fd = reach(&choice, "status", CT_GUESS_ONLY_ONE);
     if (fd < 0)
         return EXIT_FAILURE;
     char *text = ct_client_status(fd, 0);
     if (text)
         fputs(text, stdout);
     else
-        say_silent(&where, fd);
+        say_silent(&choice, fd);
     free(text);
     close(fd);
     return text ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -181,9 +181,9 @@ static int print_status(int argc, char **argv)
 
 static int stop(int argc, char **argv)
 {
-    struct ct_where where = { 0 };
+    struct ct_session_choice choice = { 0 };
     const struct ct_option options[] = {
-        OPTION_SESSION(&where), CT_OPTION_SHM_DIR(&where), OPTION_DB(&where, ""), { 0 }
+        OPTION_SESSION(&choice), CT_OPTION_SHM_DIR(&choice), OPTION_DB(&choice, ""), { 0 }
     };
     const struct ct_usage usage = {
         .options = options,
@@ -191,17 +191,17 @@ static int stop(int argc, char **argv)
                  "continue untraced. Returns when the daemon has ended.\n",
     };
     int first;
-    const int status = ct_where_parse(argc, argv, &usage, &where, &first);
+    const int status = ct_session_choice_parse(argc, argv, &usage, &choice, &first);
     if (status != CT_GO_ON)
         return status;
-    const int fd = reach(&where, "stop", CT_GUESS_NEAR);
+    const int fd = reach(&choice, "stop", CT_GUESS_NEAR);
     if (fd < 0)
         return EXIT_FAILURE;
     char text[CT_ANSWER_BYTES];
     const enum ct_answer answer = ct_client_ask(fd, "stop", text, 0);
     shutdown(fd, SHUT_WR); /* so that a daemon that does not stop can close the connection */
     if (answer == CT_ANSWER_NONE)
-        say_silent(&where, fd);
+        say_silent(&choice, fd);
     else
         ct_client_await_end(fd);
     if (answer == CT_ANSWER_REFUSED)

@@ -409,10 +409,10 @@ static void choose_width(struct timeline *timeline)
     timeline->columns = (int)timeline->width - timeline->label;
 }
 
-static int run(struct timeline *timeline, const struct ct_where *where)
+static int run(struct timeline *timeline, const struct ct_session_choice *choice)
 {
     struct ct_series series;
-    timeline->connection = ct_meant_trace_open(where, &series);
+    timeline->connection = ct_meant_trace_open(choice, &series);
     if (!timeline->connection)
         return EXIT_FAILURE;
     int status = EXIT_SUCCESS;
@@ -434,9 +434,9 @@ static int run(struct timeline *timeline, const struct ct_where *where)
 static int timeline(int argc, char **argv)
 {
     struct timeline timeline = { .scope = ct_scope_all() };
-    struct ct_where where = { 0 };
+    struct ct_session_choice choice = { 0 };
     const struct ct_option options[] = {
-        CT_OPTIONS_OF_TRACE(&where),
+        CT_OPTIONS_OF_TRACE(&choice),
         CT_OPTION_PID(&timeline.scope.pid),
         CT_OPTIONS_OF_WINDOW(&timeline.scope, "from T on"),
         { "around", "CALL", "around this call, by its call_id", &timeline.around },
@@ -455,8 +455,8 @@ static int timeline(int argc, char **argv)
     };
     int first;
     ct_selection_set_layers(&timeline.scope.only.selection, "driver");
-    const int status = ct_where_parse(argc, argv, &usage, &where, &first);
-    return status == CT_GO_ON ? run(&timeline, &where) : status;
+    const int status = ct_session_choice_parse(argc, argv, &usage, &choice, &first);
+    return status == CT_GO_ON ? run(&timeline, &choice) : status;
 }
 
 const struct ct_subcommand ct_subcommand_timeline = {

@@ -5,9 +5,9 @@
 #include "printable.h"
 #include "proc.h"
 #include "room.h"
+#include "session_choice.h"
 #include "session_files.h"
 #include "subcommand.h"
-#include "where.h"
 
 #include "real_user.h"
 
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 struct gc {
-    struct ct_where where;
+    struct ct_session_choice choice;
     bool dry_run, force;
     struct ct_session_file *files; /* sorted by session, a session's control segment last */
     size_t count, room;
@@ -240,11 +240,11 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
     struct stat status;
     unsigned kept = 0;
     bool made = false;
-    ct_session_control_path(path, gc->where.shm_dir, ct_session_uid(), first->session);
+    ct_session_control_path(path, gc->choice.shm_dir, ct_session_uid(), first->session);
     const bool served = ct_control_read(path, ct_session_uid(), &control) == CT_SERVED;
     const int lock = served || gc->dry_run ? -1 : take_lock(path, &made);
     for (const struct ct_session_file *file = first; file < first + count; file++) {
-        snprintf(path, sizeof(path), "%s/%s", gc->where.shm_dir, file->name);
+        snprintf(path, sizeof(path), "%s/%s", gc->choice.shm_dir, file->name);
         if (ct_real_lstat(path, &status) != 0)
             continue;
         struct verdict verdict;
@@ -260,7 +260,7 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
         tell(gc, file, path, (uint64_t)status.st_blocks * 512, verdict);
     }
     if (lock >= 0 && made) {
-        ct_session_control_path(path, gc->where.shm_dir, ct_session_uid(), first->session);
+        ct_session_control_path(path, gc->choice.shm_dir, ct_session_uid(), first->session);
         unlink(path);
     }
     if (lock >= 0)
@@ -284,7 +284,7 @@ static int compare(const void *left, const void *right)
  * the segments of all users. Other users do not touch even their own segments in it. */
 static bool is_ours(const struct gc *gc, const struct ct_session_file *file)
 {
-    if (gc->where.session_option && strcmp(file->session, gc->where.session) != 0)
+    if (gc->choice.session_option && strcmp(file->session, gc->choice.session) != 0)
         return false;
     return file->system ? ct_real_euid() == 0 : file->uid == ct_session_uid();
 }
@@ -292,7 +292,7 @@ static bool is_ours(const struct gc *gc, const struct ct_session_file *file)
 static bool list_files(struct gc *gc)
 {
     struct ct_session_file file;
-    DIR *folder = opendir(gc->where.shm_dir);
+    DIR *folder = opendir(gc->choice.shm_dir);
     bool complete = folder != NULL;
     while (ct_session_files_next(folder, &file)) {
         if (!is_ours(gc, &file))
@@ -308,7 +308,7 @@ static int clear_up(struct gc *gc)
 {
     char removed[32], kept[32];
     if (!list_files(gc))
-        return ct_fail(EXIT_FAILURE, "gc: cannot read %s: %s", gc->where.shm_dir, strerror(errno));
+        return ct_fail(EXIT_FAILURE, "gc: cannot read %s: %s", gc->choice.shm_dir, strerror(errno));
     if (gc->count)
         qsort(gc->files, gc->count, sizeof(*gc->files), compare);
     for (size_t i = 0, next; i < gc->count; i = next) {
@@ -326,8 +326,8 @@ static int gc(int argc, char **argv)
 {
     struct gc gc = { 0 };
     const struct ct_option options[] = {
-        CT_OPTION_SESSION(&gc.where, "only this session (default: all sessions of this user)"),
-        CT_OPTION_SHM_DIR(&gc.where),
+        CT_OPTION_SESSION(&gc.choice, "only this session (default: all sessions of this user)"),
+        CT_OPTION_SHM_DIR(&gc.choice),
         { "dry-run", NULL, "print what would be removed, and remove nothing", &gc.dry_run },
         { "force", NULL, "also remove records of processes that have ended, even if not stored", &gc.force },
         { 0 }
@@ -341,7 +341,7 @@ static int gc(int argc, char **argv)
         .more = "Exit status: 0, 1 if a file could not be removed, 2 for wrong usage.\n",
     };
     int first;
-    const int status = ct_where_parse(argc, argv, &usage, &gc.where, &first);
+    const int status = ct_session_choice_parse(argc, argv, &usage, &gc.choice, &first);
     return status == CT_GO_ON ? clear_up(&gc) : status;
 }
 

@@ -1,7 +1,7 @@
 /* cudatrace import: reads recordings and JSON lines into a new trace, by the daemon's --replay. */
 #include "installed.h"
+#include "session_choice.h"
 #include "subcommand.h"
-#include "where.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,9 +12,10 @@
 
 static int import(int argc, char **argv)
 {
-    struct ct_where where = { 0 };
+    struct ct_session_choice choice = { 0 };
     int first;
-    const struct ct_option options[] = { CT_OPTION_DB(&where, "the new trace (default: ./trace.db)"), { 0 } };
+    const struct ct_option options[] = { CT_OPTION_DB(&choice, "the new trace (default: ./trace.db)"),
+                                         { 0 } };
     const struct ct_usage usage = {
         .options = options,
         .arguments = "FILE…",
@@ -43,7 +44,7 @@ static int import(int argc, char **argv)
         return ct_fail(EXIT_FAILURE,
                        "import: cudatraced not found next to cudatrace; set CUDATRACE_DAEMON to its path");
     }
-    const char *const common[COMMON] = { path, "--db", where.database ? where.database : "trace.db",
+    const char *const common[COMMON] = { path, "--db", choice.database ? choice.database : "trace.db",
                                          "--replay", "--" };
     memcpy(command, common, sizeof(common));
     memcpy(command + COMMON, argv + first, (size_t)(argc - first) * sizeof(*command));

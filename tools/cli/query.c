@@ -34,9 +34,9 @@ static int run_queries(sqlite3 *connection, const char *sql, enum ct_format form
 
 static int sql(int argc, char **argv)
 {
-    struct ct_where where = { 0 };
+    struct ct_session_choice choice = { 0 };
     int format = CT_FORMAT_TEXT, first;
-    const struct ct_option options[] = { CT_OPTIONS_OF_TRACE(&where), CT_OPTION_FORMAT(&format), { 0 } };
+    const struct ct_option options[] = { CT_OPTIONS_OF_TRACE(&choice), CT_OPTION_FORMAT(&format), { 0 } };
     const struct ct_usage usage = {
         .options = options,
         .arguments = "'QUERY'",
@@ -47,12 +47,12 @@ static int sql(int argc, char **argv)
             "The table: meta. `sqlite3 FILE .schema` shows all of these with comments, and docs/sql.md\n"
             "contains example queries. Times are CLOCK_MONOTONIC nanoseconds.\n",
     };
-    int status = ct_where_parse(argc, argv, &usage, &where, &first);
+    int status = ct_session_choice_parse(argc, argv, &usage, &choice, &first);
     if (status != CT_GO_ON)
         return status;
     if (first + 1 != argc)
         return ct_fail(EXIT_USAGE, "sql: specify one query (see cudatrace sql --help)");
-    sqlite3 *connection = ct_meant_trace_open(&where, NULL);
+    sqlite3 *connection = ct_meant_trace_open(&choice, NULL);
     if (!connection)
         return EXIT_FAILURE;
     char *read = NULL;

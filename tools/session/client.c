@@ -18,22 +18,22 @@ enum {
     STATUS_BYTES_MAX = 65536, /* any process may own the socket and send without end */
 };
 
-static int connect_as(const struct ct_where *where, uint32_t uid)
+static int connect_as(const struct ct_session_choice *choice, uint32_t uid)
 {
     char path[CT_NAME_BYTES];
-    ct_session_socket_path(path, where->shm_dir, uid, where->session);
+    ct_session_socket_path(path, choice->shm_dir, uid, choice->session);
     return ct_client_connect_path(path, uid);
 }
 
-int ct_client_connect_own(const struct ct_where *where)
+int ct_client_connect_own(const struct ct_session_choice *choice)
 {
-    return connect_as(where, ct_session_uid());
+    return connect_as(choice, ct_session_uid());
 }
 
-int ct_client_connect(const struct ct_where *where)
+int ct_client_connect(const struct ct_session_choice *choice)
 {
-    const int fd = ct_client_connect_own(where);
-    return fd >= 0 || ct_real_euid() == 0 ? fd : connect_as(where, 0);
+    const int fd = ct_client_connect_own(choice);
+    return fd >= 0 || ct_real_euid() == 0 ? fd : connect_as(choice, 0);
 }
 
 /* Gets the process and user at the other end of the socket. Returns false if the kernel does not report

@@ -2,15 +2,15 @@
 #ifndef CT_CLIENT_H
 #define CT_CLIENT_H
 
-#include "where.h"
+#include "session_choice.h"
 
 enum { CT_ANSWER_BYTES = 4800 }; /* room for the longest line of an answer: a path and a sentence */
 
 /* Connects to the session's daemon. Like the hook, it tries this user's own first, then the system's. Returns
  * -1 if none serves the session. */
-int ct_client_connect(const struct ct_where *where);
+int ct_client_connect(const struct ct_session_choice *choice);
 /* Connects only to the user's own daemon. */
-int ct_client_connect_own(const struct ct_where *where);
+int ct_client_connect_own(const struct ct_session_choice *choice);
 /* Connects to the socket at that path. Returns -1 also if a different user listens there. */
 int ct_client_connect_path(const char *path, uint32_t uid);
 

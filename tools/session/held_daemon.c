@@ -68,8 +68,8 @@ static void read_said(int fd, char said[SAID_BYTES])
 }
 
 /* Starts a daemon and waits until it serves. Its messages go to `said`. */
-static int start_daemon(const char *command, const struct ct_where *where,
-                        const char *const wishes[CT_DAEMON_OPTIONS], char said[SAID_BYTES])
+static int start_daemon(const char *command, const struct ct_session_choice *choice,
+                        const char *const values[CT_DAEMON_OPTIONS], char said[SAID_BYTES])
 {
     enum { COMMON = 8 };
     char path[PATH_MAX];
@@ -80,13 +80,13 @@ static int start_daemon(const char *command, const struct ct_where *where,
                        "%s: cudatraced not found next to cudatrace; set CUDATRACE_DAEMON to its path",
                        command);
     const char *argv[COMMON + 2 * CT_DAEMON_OPTIONS + 1] = {
-        path,        "--auto",       "--session", where->session,
-        "--shm-dir", where->shm_dir, "--db",      where->database ? where->database : "trace.db",
+        path,        "--auto",        "--session", choice->session,
+        "--shm-dir", choice->shm_dir, "--db",      choice->database ? choice->database : "trace.db",
     };
     for (size_t i = 0, n = COMMON; i < CT_DAEMON_OPTIONS; i++) {
-        if (wishes[i]) {
+        if (values[i]) {
             argv[n++] = daemon_option[i];
-            argv[n++] = wishes[i];
+            argv[n++] = values[i];
         }
     }
     /* While SIGCHLD is ignored, waitpid() does not report how a child ended. */
@@ -113,17 +113,18 @@ enum { STOPPED = -2 };
 
 /* Returns a connection that keeps the daemon, -1 if there is no daemon to keep, or STOPPED after reporting an
  * error. */
-static int try_hold(const char *command, const struct ct_where *where, char database[CT_ANSWER_BYTES])
+static int try_hold(const char *command, const struct ct_session_choice *choice,
+                    char database[CT_ANSWER_BYTES])
 {
     /* A user who names a database wants a trace of their own, which the system's daemon does not write. */
-    const int fd = where->database ? ct_client_connect_own(where) : ct_client_connect(where);
+    const int fd = choice->database ? ct_client_connect_own(choice) : ct_client_connect(choice);
     if (fd < 0)
         return -1;
     if (ct_client_ask(fd, "hold", database, 0) == CT_ANSWER_OK)
         return fd;
     const bool stopped = ct_client_is_stopped(fd);
     if (stopped)
-        ct_fail(EXIT_FAILURE, "%s: the daemon of session '%s' %s", command, where->session,
+        ct_fail(EXIT_FAILURE, "%s: the daemon of session '%s' %s", command, choice->session,
                 ct_client_why(fd));
     close(fd); /* a daemon that is not stopped is about to leave */
     return stopped ? STOPPED : -1;
@@ -135,67 +136,67 @@ static int try_hold(const char *command, const struct ct_where *where, char data
  * - the session whose daemon writes the database (--db, or ./trace.db);
  * - the session that $CUDATRACE_SESSION names, if no daemon serves it;
  * - a session named after the database. */
-static void choose_session(struct ct_where *where)
+static void choose_session(struct ct_session_choice *choice)
 {
     uint64_t trace;
-    if (where->session_option || (where->session_named && !where->database))
+    if (choice->session_option || (choice->session_named && !choice->database))
         return;
-    if (!where->database) {
-        const int fd = ct_client_connect(where);
+    if (!choice->database) {
+        const int fd = ct_client_connect(choice);
         if (fd >= 0) {
             close(fd);
             return;
         }
-        where->database = "trace.db";
+        choice->database = "trace.db";
     }
-    if (!ct_session_find_writer(where, where->database) &&
-        (!where->session_named || ct_session_is_served(where, &trace)))
-        ct_session_derive(where, where->database);
+    if (!ct_session_find_writer(choice, choice->database) &&
+        (!choice->session_named || ct_session_is_served(choice, &trace)))
+        ct_session_derive(choice, choice->database);
 }
 
 /* Returns whether the held daemon writes the database that the user named. */
-static bool writes_it(const struct ct_where *where, const char *database)
+static bool writes_it(const struct ct_session_choice *choice, const char *database)
 {
     uint64_t trace;
-    return !*database || !where->database || ct_series_has(where->database, database) ||
-           (ct_session_is_served(where, &trace) && trace == ct_trace_identity(where->database));
+    return !*database || !choice->database || ct_series_has(choice->database, database) ||
+           (ct_session_is_served(choice, &trace) && trace == ct_trace_identity(choice->database));
 }
 
 /* Two runs that start at the same time race for the session and its database. One starts the daemon, and the
  * other finds it, now or a moment later. A daemon that is starting or leaving holds the session and answers
  * no request. */
-int ct_daemon_hold(const char *command, struct ct_where *where, const char *const wishes[CT_DAEMON_OPTIONS],
-                   char database[CT_ANSWER_BYTES], int *status)
+int ct_daemon_hold(const char *command, struct ct_session_choice *choice,
+                   const char *const values[CT_DAEMON_OPTIONS], char database[CT_ANSWER_BYTES], int *status)
 {
     enum { PATIENCE_S = 60, PAUSE_NS = 20000000 };
-    const struct ct_where wanted = *where;
+    const struct ct_session_choice wanted = *choice;
     const uint64_t until_ns = ct_monotonic_ns() + PATIENCE_S * UINT64_C(1000000000);
     char said[SAID_BYTES] = "";
     uint64_t trace;
     bool is_started = false; /* in the last round: connects at once, however long the start took */
     for (int refusals = 0; is_started || ct_monotonic_ns() < until_ns;) {
-        *where = wanted;
+        *choice = wanted;
         is_started = false;
-        choose_session(where);
-        const int fd = try_hold(command, where, database);
+        choose_session(choice);
+        const int fd = try_hold(command, choice, database);
         *status = EXIT_FAILURE;
-        if (fd >= 0 && !writes_it(where, database)) {
+        if (fd >= 0 && !writes_it(choice, database)) {
             close(fd);
             ct_fail(EXIT_FAILURE,
                     "%s: session '%s' is served by a daemon that writes %s: omit --db or --session, or "
                     "choose another --session",
-                    command, where->session, database);
+                    command, choice->session, database);
             return -1;
         }
         if (fd >= 0 || fd == STOPPED)
             return fd;
-        if (!ct_session_is_served(where, &trace)) {
-            *status = start_daemon(command, where, wishes, said);
+        if (!ct_session_is_served(choice, &trace)) {
+            *status = start_daemon(command, choice, values, said);
             is_started = *status == EXIT_SUCCESS;
             if (is_started)
                 continue;
             /* The first refusal may be temporary, while another daemon starts or leaves. */
-            if (*status == EXIT_USAGE || (!ct_session_is_served(where, &trace) &&
+            if (*status == EXIT_USAGE || (!ct_session_is_served(choice, &trace) &&
                                           !strstr(said, "another cudatraced") && ++refusals > 1))
                 break;
         }
@@ -209,6 +210,6 @@ int ct_daemon_hold(const char *command, struct ct_where *where, const char *cons
     else if (*said)
         fputs(said, stderr);
     else
-        ct_fail(0, "%s: the daemon of session '%s' neither serves nor exits", command, where->session);
+        ct_fail(0, "%s: the daemon of session '%s' neither serves nor exits", command, choice->session);
     return -1;
 }

@@ -8,10 +8,10 @@
 /* Options that are passed to a daemon when it is started. */
 enum ct_daemon_option { CT_DAEMON_RING, CT_DAEMON_KEEP, CT_DAEMON_MAX_DB, CT_DAEMON_OPTIONS };
 
-/* Returns a connection that keeps the daemon. `where` names its session afterwards, and `database` gets the
- * trace that it writes. `wishes` are the values of options, NULL for those not given. Returns -1, with
+/* Returns a connection that keeps the daemon. `choice` names its session afterwards, and `database` gets the
+ * trace that it writes. `values` are the values of options, NULL for those not given. Returns -1, with
  * *status set, after reporting an error in the name of `command`. */
-int ct_daemon_hold(const char *command, struct ct_where *where, const char *const wishes[CT_DAEMON_OPTIONS],
-                   char database[CT_ANSWER_BYTES], int *status);
+int ct_daemon_hold(const char *command, struct ct_session_choice *choice,
+                   const char *const values[CT_DAEMON_OPTIONS], char database[CT_ANSWER_BYTES], int *status);
 
 #endif

@@ -61,18 +61,18 @@ static struct list list_served(const char *dir)
     return list;
 }
 
-static void take(struct ct_where *where, const char *name)
+static void take(struct ct_session_choice *choice, const char *name)
 {
-    snprintf(where->session_found, sizeof(where->session_found), "%s", name);
-    where->session = where->session_found;
+    snprintf(choice->session_found, sizeof(choice->session_found), "%s", name);
+    choice->session = choice->session_found;
 }
 
 /* Queries the daemon for the file that it writes. */
-static bool ask_database(const struct ct_where *where, const struct served *served,
+static bool ask_database(const struct ct_session_choice *choice, const struct served *served,
                          char database[CT_ANSWER_BYTES])
 {
     char path[CT_NAME_BYTES];
-    ct_session_socket_path(path, where->shm_dir, served->uid, served->name);
+    ct_session_socket_path(path, choice->shm_dir, served->uid, served->name);
     const int fd = ct_client_connect_path(path, served->uid);
     const bool said = fd >= 0 && ct_client_ask(fd, "database", database, ANSWER_S) == CT_ANSWER_OK;
     if (fd >= 0)
@@ -90,10 +90,10 @@ static bool may_have_other_name(const char *path)
            (stat(path, &status) == 0 && status.st_nlink > 1);
 }
 
-bool ct_session_find_writer(struct ct_where *where, const char *path)
+bool ct_session_find_writer(struct ct_session_choice *choice, const char *path)
 {
     const uint64_t trace = ct_trace_identity(path);
-    const struct list list = list_served(where->shm_dir);
+    const struct list list = list_served(choice->shm_dir);
     const bool ask = may_have_other_name(path);
     bool found = false;
     for (size_t i = 0; i < list.count && !found; i++) {
@@ -101,67 +101,67 @@ bool ct_session_find_writer(struct ct_where *where, const char *path)
         const struct served *served = &list.served[i];
         found = served->uid == ct_session_uid() &&
                 ((trace && served->trace == trace) ||
-                 (ask && ask_database(where, served, database) && ct_series_has(path, database)));
+                 (ask && ask_database(choice, served, database) && ct_series_has(path, database)));
         if (found)
-            take(where, served->name);
+            take(choice, served->name);
     }
     free(list.served);
     return found;
 }
 
-void ct_session_derive(struct ct_where *where, const char *path)
+void ct_session_derive(struct ct_session_choice *choice, const char *path)
 {
     char name[CT_SESSION_MAX + 1];
     snprintf(name, sizeof(name), "db-%016" PRIx64, ct_trace_identity(path));
-    take(where, name);
+    take(choice, name);
 }
 
-bool ct_session_is_served(const struct ct_where *where, uint64_t *trace)
+bool ct_session_is_served(const struct ct_session_choice *choice, uint64_t *trace)
 {
     struct served served;
-    if (!read_served(where->shm_dir, ct_session_uid(), where->session, &served))
+    if (!read_served(choice->shm_dir, ct_session_uid(), choice->session, &served))
         return false;
     *trace = served.trace;
     return true;
 }
 
-static bool take_only_one(struct ct_where *where, const char *command)
+static bool take_only_one(struct ct_session_choice *choice, const char *command)
 {
-    const struct list list = list_served(where->shm_dir);
+    const struct list list = list_served(choice->shm_dir);
     const bool found = list.count == 1;
     if (found) {
-        take(where, list.served[0].name);
-        ct_fail(0, "%s: using session '%s' (process %d), the only one", command, where->session,
+        take(choice, list.served[0].name);
+        ct_fail(0, "%s: using session '%s' (process %d), the only one", command, choice->session,
                 list.served[0].pid);
     }
     free(list.served);
     return found;
 }
 
-bool ct_session_choose(struct ct_where *where, const char *command, enum ct_guess guess)
+bool ct_session_choose(struct ct_session_choice *choice, const char *command, enum ct_guess guess)
 {
     uint64_t trace;
     struct served served;
-    if (where->session_option || (where->session_named && !where->database))
+    if (choice->session_option || (choice->session_named && !choice->database))
         return true;
-    if (where->database)
-        return ct_session_find_writer(where, where->database);
-    return ct_session_is_served(where, &trace) || ct_session_find_writer(where, "trace.db") ||
-           read_served(where->shm_dir, 0, where->session, &served) ||
-           (guess == CT_GUESS_ONLY_ONE && take_only_one(where, command));
+    if (choice->database)
+        return ct_session_find_writer(choice, choice->database);
+    return ct_session_is_served(choice, &trace) || ct_session_find_writer(choice, "trace.db") ||
+           read_served(choice->shm_dir, 0, choice->session, &served) ||
+           (guess == CT_GUESS_ONLY_ONE && take_only_one(choice, command));
 }
 
-void ct_session_prefer_live(struct ct_where *where, const char *command)
+void ct_session_prefer_live(struct ct_session_choice *choice, const char *command)
 {
-    if (!where->database && access("trace.db", F_OK) != 0 &&
-        ct_session_choose(where, command, CT_GUESS_ONLY_ONE))
-        where->session_option = where->session;
+    if (!choice->database && access("trace.db", F_OK) != 0 &&
+        ct_session_choose(choice, command, CT_GUESS_ONLY_ONE))
+        choice->session_option = choice->session;
 }
 
 /* A daemon reports the file that it began with, which may be any file of the trace. */
-int ct_session_connect_writer(const struct ct_where *where, const char *path)
+int ct_session_connect_writer(const struct ct_session_choice *choice, const char *path)
 {
-    struct ct_where whose = *where;
+    struct ct_session_choice whose = *choice;
     char served[CT_ANSWER_BYTES], first[PATH_MAX];
     uint32_t number;
     const bool is_numbered = ct_trace_split(path, first, sizeof(first), &number);
@@ -173,21 +173,21 @@ int ct_session_connect_writer(const struct ct_where *where, const char *path)
     if (answer == CT_ANSWER_OK &&
         (ct_series_has(path, served) || (is_numbered && ct_series_has(first, served))))
         return daemon;
-    if (answer == CT_ANSWER_REFUSED && where->session_option)
+    if (answer == CT_ANSWER_REFUSED && choice->session_option)
         return daemon;
     if (daemon >= 0)
         close(daemon);
     return -1;
 }
 
-void ct_sessions_say(const struct ct_where *where)
+void ct_sessions_say(const struct ct_session_choice *choice)
 {
-    const struct list list = list_served(where->shm_dir);
+    const struct list list = list_served(choice->shm_dir);
     for (size_t i = 0; i < list.count; i++) {
         char database[CT_ANSWER_BYTES];
         const struct served *served = &list.served[i];
         const bool is_ours = served->uid == ct_session_uid();
-        const bool said = is_ours && ask_database(where, served, database);
+        const bool said = is_ours && ask_database(choice, served, database);
         ct_fail(0, "  session %s, process %d, %s%s", served->name, served->pid,
                 said      ? "writes "
                 : is_ours ? "does not respond"
@@ -201,19 +201,19 @@ void ct_sessions_say(const struct ct_where *where)
 
 /* Queries the session's daemon for the trace that it writes. The path is ./trace.db if none answers. Returns
  * false after reporting an error. */
-static bool ask_trace(const struct ct_where *where, char path[CT_ANSWER_BYTES])
+static bool ask_trace(const struct ct_session_choice *choice, char path[CT_ANSWER_BYTES])
 {
-    const int daemon = ct_client_connect(where);
+    const int daemon = ct_client_connect(choice);
     const enum ct_answer said = daemon >= 0 ? ct_client_ask(daemon, "database", path, 0) : CT_ANSWER_NONE;
     const bool is_stopped = said != CT_ANSWER_OK && daemon >= 0 && ct_client_is_stopped(daemon);
     if (said == CT_ANSWER_REFUSED)
         ct_fail(0,
                 "session '%s' is served by the system daemon, whose trace only root, or a group chosen by "
                 "root, can read",
-                where->session);
+                choice->session);
     else if (is_stopped)
         ct_fail(0, "the daemon of session '%s' %s; use --db to select a trace without the daemon",
-                where->session, ct_client_why(daemon));
+                choice->session, ct_client_why(daemon));
     else if (said != CT_ANSWER_OK)
         strcpy(path, "trace.db");
     if (daemon >= 0)
@@ -221,10 +221,10 @@ static bool ask_trace(const struct ct_where *where, char path[CT_ANSWER_BYTES])
     return said != CT_ANSWER_REFUSED && !is_stopped;
 }
 
-sqlite3 *ct_meant_trace_open(const struct ct_where *where, struct ct_series *found)
+sqlite3 *ct_meant_trace_open(const struct ct_session_choice *choice, struct ct_series *found)
 {
     char path[CT_ANSWER_BYTES];
-    if (!where->database && where->session_option)
-        return ask_trace(where, path) ? ct_trace_open(path, found) : NULL;
-    return ct_trace_open(where->database ? where->database : "trace.db", found);
+    if (!choice->database && choice->session_option)
+        return ask_trace(choice, path) ? ct_trace_open(path, found) : NULL;
+    return ct_trace_open(choice->database ? choice->database : "trace.db", found);
 }

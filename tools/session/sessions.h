@@ -4,41 +4,41 @@
 #ifndef CT_SESSIONS_H
 #define CT_SESSIONS_H
 
-#include "where.h"
+#include "session_choice.h"
 
 #include "series.h"
 
-/* Finds this user's session whose daemon writes the trace at `path`, and sets it in `where`. Returns false,
- * with `where` unchanged, if there is none. */
-bool ct_session_find_writer(struct ct_where *where, const char *path);
-/* Sets the session in `where` to the trace's own session, for a trace that no daemon writes. All names of the
- * trace at `path` give the same session. */
-void ct_session_derive(struct ct_where *where, const char *path);
-/* Returns whether a daemon of this user serves the session in `where`. `trace` gets the identity of the trace
- * that it writes. */
-bool ct_session_is_served(const struct ct_where *where, uint64_t *trace);
+/* Finds this user's session whose daemon writes the trace at `path`, and sets it in `choice`. Returns false,
+ * with `choice` unchanged, if there is none. */
+bool ct_session_find_writer(struct ct_session_choice *choice, const char *path);
+/* Sets the session in `choice` to the trace's own session, for a trace that no daemon writes. All names of
+ * the trace at `path` give the same session. */
+void ct_session_derive(struct ct_session_choice *choice, const char *path);
+/* Returns whether a daemon of this user serves the session in `choice`. `trace` gets the identity of the
+ * trace that it writes. */
+bool ct_session_is_served(const struct ct_session_choice *choice, uint64_t *trace);
 
 enum ct_guess {
     CT_GUESS_NEAR,    /* default, or the session of ./trace.db */
     CT_GUESS_ONLY_ONE /* or the only one there is */
 };
-/* Sets the session in `where`. A session named by the user is kept. With --db, it is the session of that
+/* Sets the session in `choice`. A session named by the user is kept. With --db, it is the session of that
  * file's daemon. Otherwise it is the first served session among these: this user's default session, the
  * session of ./trace.db, the system's default session, and the only session there is, which is reported.
  * Returns false if none is served. */
-bool ct_session_choose(struct ct_where *where, const char *command, enum ct_guess guess);
+bool ct_session_choose(struct ct_session_choice *choice, const char *command, enum ct_guess guess);
 /* Lists the sessions, a line each, and explains how to name one. */
-void ct_sessions_say(const struct ct_where *where);
+void ct_sessions_say(const struct ct_session_choice *choice);
 
 /* For commands that show current activity. Without --db, --session and ./trace.db, sets the session from
  * ct_session_choose(), as if by --session. */
-void ct_session_prefer_live(struct ct_where *where, const char *command);
+void ct_session_prefer_live(struct ct_session_choice *choice, const char *command);
 /* Returns a connection to the daemon that writes the trace whose newest file is at `path`, -1 if none does.
  * The system's daemon names its trace only to root. Other users must have named its session. */
-int ct_session_connect_writer(const struct ct_where *where, const char *path);
+int ct_session_connect_writer(const struct ct_session_choice *choice, const char *path);
 
 /* Opens a trace read-only, as ct_trace_open() does: the file of --db, the trace of the daemon of --session,
  * or ./trace.db. */
-sqlite3 *ct_meant_trace_open(const struct ct_where *where, struct ct_series *found);
+sqlite3 *ct_meant_trace_open(const struct ct_session_choice *choice, struct ct_series *found);
 
 #endif

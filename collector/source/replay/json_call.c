@@ -21,9 +21,9 @@ void ct_json_frame_init(struct ct_json_frame *frame)
 void ct_json_frame_finish(struct ct_json_frame *frame)
 {
     ct_intern_finish(&frame->streams);
-    ct_texts_finish(&frame->functions);
-    ct_texts_finish(&frame->kernels);
-    ct_texts_finish(&frame->stream_names);
+    ct_interner_finish(&frame->functions);
+    ct_interner_finish(&frame->kernels);
+    ct_interner_finish(&frame->stream_names);
     ct_dump_buffer_finish(&frame->events);
     free(frame->stream_name);
 }
@@ -43,12 +43,12 @@ static bool is_one(const json_t *object, const char *name)
 
 /* Returns the number of a text in two parts, or 0 if out of memory. The byte between them occurs in no first
  * part. */
-static int64_t number_of(struct ct_texts *texts, const char *first, const char *second, bool *is_new)
+static int64_t number_of(struct ct_interner *texts, const char *first, const char *second, bool *is_new)
 {
     char *whole;
     if (asprintf(&whole, "%s\x1f%s", first, second) < 0)
         return 0;
-    const int64_t number = ct_texts_get(texts, whole, is_new);
+    const int64_t number = ct_interner_get(texts, whole, is_new);
     free(whole);
     return number;
 }
@@ -103,7 +103,7 @@ static bool name_stream(struct ct_json_frame *frame, const struct ct_json_line *
             return false;
         frame->stream_name[frame->stream_count++] = 0;
     }
-    const int64_t name_number = *name ? ct_texts_get(&frame->stream_names, name, &is_new) : 0;
+    const int64_t name_number = *name ? ct_interner_get(&frame->stream_names, name, &is_new) : 0;
     if (frame->stream_name[number - 1] == name_number)
         return true;
     const struct ct_object_name head = { .role = CT_ROLE_stream,

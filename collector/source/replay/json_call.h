@@ -5,7 +5,7 @@
 
 #include "dump_buffer.h"
 #include "intern.h"
-#include "text_numbers.h"
+#include "interner.h"
 
 #include <jansson.h>
 
@@ -30,7 +30,7 @@ struct ct_json_call {
 struct ct_json_frame {
     struct ct_dump_buffer events;
     struct ct_intern streams;
-    struct ct_texts functions, kernels, stream_names;
+    struct ct_interner functions, kernels, stream_names;
     int64_t *stream_name; /* by stream number less 1: the number of its name; 0: none */
     size_t stream_count, stream_room;
 };

@@ -1,8 +1,8 @@
 #include "known.h"
 
+#include "interner.h"
 #include "names.h"
 #include "room.h"
-#include "text_numbers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +132,7 @@ static bool learn_process(struct ct_known *known, const struct ct_dump_view *vie
     struct segment *segment = add(&known->segments, &body->segment_id, sizeof(*segment));
     struct process *process = add(&known->processes, &body->process_id, sizeof(*process));
     if (!segment || !process || !copy_texts(segment->text, view) ||
-        !AT_MOST(CT_DUMP_MOMENT_MAX, is->start_ticks, is->image_ns, is->started_ns, is->absent_ns) ||
+        !AT_MOST(CT_DUMP_MOMENT_MAX, is->start_ticks, is->exec_ns, is->started_ns, is->absent_ns) ||
         is->changed_ns > (int64_t)CT_DUMP_MOMENT_MAX || is->changed_ns < -(int64_t)CT_DUMP_MOMENT_MAX)
         return false;
     segment->nobody.account = &segment->account;

@@ -1,9 +1,9 @@
 #include "replay_source.h"
 
 #include "dump_file.h"
+#include "interner.h"
 #include "known.h"
 #include "payload.h"
-#include "text_numbers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 #include "shm_drain.h"
 
 #include "room.h"
+#include "shm_drops.h"
 #include "shm_functions.h"
 #include "shm_lane.h"
 #include "shm_segment.h"
-#include "shm_unsent.h"
 #include "test_point.h"
 
 #include <errno.h>
@@ -80,10 +80,10 @@ static void learn_ahead(struct ct_shm_process *process)
     const int64_t ahead_ns = (int64_t)(facts->anchor.monotonic_ns - made_ns);
     if (ahead_ns < differs_ns && ahead_ns > -differs_ns)
         return;
-    process->who.image_ns = process->who.image_ns - (uint64_t)ahead_ns;
+    process->who.exec_ns = process->who.exec_ns - (uint64_t)ahead_ns;
     facts->absent_ns -= facts->absent_ns ? (uint64_t)ahead_ns : 0;
-    if (process->who.image_ns > INT64_MAX || facts->absent_ns > INT64_MAX)
-        process->who.image_ns = facts->absent_ns = 0;
+    if (process->who.exec_ns > INT64_MAX || facts->absent_ns > INT64_MAX)
+        process->who.exec_ns = facts->absent_ns = 0;
     process->is_ahead_known = true;
 }
 
@@ -99,7 +99,7 @@ static int make_rows(struct ct_shm_process *process, struct ct_batch *batch)
     const uint64_t started_ns = ct_shm_at_most(created_ns, batch->now_ns);
     const struct ct_process_facts facts = {
         .is.start_ticks = process->who.start_ticks,
-        .is.image_ns = process->who.image_ns,
+        .is.exec_ns = process->who.exec_ns,
         .is.started_ns = started_ns,
         .is.absent_ns = ct_shm_at_most(segment->absent_ns, started_ns),
         .is.changed_ns = process->changed_ns,
@@ -359,7 +359,7 @@ int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
     /* The trace refused it, so it has no segment there. */
     if (process->account.segment_id == 0)
         return 0;
-    if (ct_ledger_save_sums(ledger, &process->account) != 0 || ct_shm_save_unsent(process, ledger) != 0)
+    if (ct_ledger_save_sums(ledger, &process->account) != 0 || ct_shm_save_drops(process, ledger) != 0)
         return -1;
     CT_TEST_POINT("process.counted");
     for (uint32_t i = 0; i < process->lane_count; i++) {

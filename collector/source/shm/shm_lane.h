@@ -48,7 +48,7 @@ struct ct_lane_source {
     uint32_t tenancy;
     uint64_t loss_base[CT_LOSS_COUNT]; /* losses of earlier owners */
     uint64_t loss_saved[CT_LANE_LOSS_COUNT];
-    uint64_t unsent; /* calls not sent by the hook, as last found by shm_unsent.c */
+    uint64_t drops; /* calls not sent by the hook, as last found by shm_drops.c */
 };
 
 /* Maps lane `index` of the process. Returns 0 or -errno. Destroy it before the process's map. */

@@ -51,7 +51,7 @@ struct ct_shm_process {
     struct ct_guard *guard;
     struct ct_segment_map map;
 
-    /* Owned by shm_functions.c; the members for scans by shm_unsent.c. */
+    /* Owned by shm_functions.c; the members for scans by shm_drops.c. */
     uint32_t published; /* entries of the directory, as found by the batch */
     uint16_t *places;   /* indexes in `functions`, from 1; 0: not called yet. NULL: none was called */
     struct ct_shm_function **functions;

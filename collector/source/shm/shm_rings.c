@@ -28,10 +28,10 @@ void ct_lane_rings_init(struct ct_lane_rings *rings, const struct ct_shm_process
                                      .index = index,
                                      .count = ct_ring_count(index, most),
                                      .most = most };
-    /* A collector that was killed may have left the gate shut. */
+    /* A collector that was killed may have left the lock shut. */
     for (int level = 0; level < CT_RINGS; level++) {
-        uint8_t shut = CT_GATE_COLLECTOR;
-        atomic_compare_exchange_strong(&shared->gate[level], &shut, CT_GATE_OPEN);
+        uint8_t shut = CT_RING_LOCK_COLLECTOR;
+        atomic_compare_exchange_strong(&shared->ring_lock[level], &shut, CT_RING_LOCK_FREE);
     }
 }
 
@@ -104,7 +104,7 @@ struct part {
     uint64_t since, upto; /* see ct_lane_rings.given */
 };
 
-/* Finds the part of a ring that can be freed. The caller holds its gate. For the ring in use, it is the part
+/* Finds the part of a ring that can be freed. The caller holds its lock. For the ring in use, it is the part
  * that the producer may not write before its next look. For another one, it is all of it, once read. */
 static struct part find_part(const struct ct_lane_rings *rings, uint32_t level, uint64_t tail)
 {
@@ -143,34 +143,34 @@ static bool has_data(const struct ct_lane_rings *rings, uint32_t level, uint64_t
 
 /* Notifies the producer which ring is sufficient. Also keeps it from touching the ring's memory before it
  * looks at the ring again. */
-static void ask(struct ct_lane *lane, uint32_t suffices)
+static void send_request(struct ct_lane *lane, uint32_t suffices)
 {
-    const uint32_t before = atomic_load_explicit(&lane->ask, memory_order_relaxed) >> CT_RING_STEP;
-    atomic_store_explicit(&lane->ask, (before + 1) << CT_RING_STEP | suffices, memory_order_relaxed);
-    CT_TEST_POINT("rings.asked");
+    const uint32_t before = atomic_load_explicit(&lane->request, memory_order_relaxed) >> CT_RING_STEP;
+    atomic_store_explicit(&lane->request, (before + 1) << CT_RING_STEP | suffices, memory_order_relaxed);
+    CT_TEST_POINT("rings.requested");
 }
 
 /* Frees a piece while no producer requests it. Returns false if it is needed now. The producer may have
  * followed the previous notice and treat memory as its own. The new notice is therefore written while the
- * gate is held, where the producer will find it. */
+ * lock is held, where the producer will find it. */
 static bool give_piece(struct ct_lane_rings *rings, uint32_t level, uint64_t tail, const struct part *part,
                        uint64_t from, uint64_t to)
 {
     const uint64_t slots = slots_of(rings, level), place = from & (slots - 1);
-    const uint32_t wish = atomic_load_explicit(&rings->shared->ask, memory_order_relaxed);
-    _Atomic uint8_t *gate = &rings->shared->gate[level];
-    if (!ct_gate_take(gate, CT_GATE_COLLECTOR))
+    const uint32_t request = atomic_load_explicit(&rings->shared->request, memory_order_relaxed);
+    _Atomic uint8_t *lock = &rings->shared->ring_lock[level];
+    if (!ct_ring_lock_take(lock, CT_RING_LOCK_COLLECTOR))
         return false;
     const struct part now = find_part(rings, level, tail);
     const bool is_same =
         now.from == part->from && now.to == part->to && now.since == part->since && now.upto == part->upto;
     if (is_same)
-        ask(rings->shared, wish & ((1 << CT_RING_STEP) - 1));
+        send_request(rings->shared, request & ((1 << CT_RING_STEP) - 1));
     CT_TEST_POINT("rings.giving");
     const bool given = is_same && fallocate(rings->process->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                             place_of(rings, level) + (off_t)(place * CT_SLOT_BYTES),
                                             (off_t)((to - from) * CT_SLOT_BYTES)) == 0;
-    ct_gate_give(gate);
+    ct_ring_lock_release(lock);
     CT_TEST_POINT("rings.given");
     return given;
 }
@@ -198,7 +198,7 @@ static void give_back(struct ct_lane_rings *rings, uint32_t level, uint64_t tail
     }
 }
 
-/* Returns whether a ring seems to have unneeded memory. Does not take its gate. */
+/* Returns whether a ring seems to have unneeded memory. Does not take its lock. */
 static bool has_part(const struct ct_lane_rings *rings, uint32_t level, uint64_t tail)
 {
     const struct part part = find_part(rings, level, tail);
@@ -224,7 +224,7 @@ void ct_lane_rings_tidy(struct ct_lane_rings *rings, uint64_t tail, uint64_t use
         if (!has_part(rings, level, tail))
             continue;
         if (!is_asked)
-            ask(rings->shared, suffices);
+            send_request(rings->shared, suffices);
         is_asked = true;
         give_back(rings, level, tail, budget);
     }

@@ -1,12 +1,12 @@
 #include "shm_segment.h"
 
+#include "interner.h"
 #include "namespace.h"
 #include "proc_file.h"
 #include "real_user.h"
 #include "shm_functions.h"
 #include "shm_lane.h"
 #include "test_point.h"
-#include "text_numbers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static const char *check_facts(const struct ct_segment *facts)
         return "its maker is unknown";
     if (!ct_segment_valid(facts))
         return "its sizes and offsets are inconsistent";
-    if (facts->pid <= 0 || facts->process_start > INT64_MAX || facts->image_ns > INT64_MAX)
+    if (facts->pid <= 0 || facts->process_start > INT64_MAX || facts->exec_ns > INT64_MAX)
         return "its process ID or start time is invalid";
     return NULL;
 }
@@ -79,7 +79,7 @@ static void learn_ahead(struct ct_shm_process *process)
         return;
     process->is_ahead_known = true;
     if (ahead.monotonic_ns != 0) {
-        facts->image_ns -= (uint64_t)ahead.monotonic_ns;
+        facts->exec_ns -= (uint64_t)ahead.monotonic_ns;
         facts->absent_ns -= facts->absent_ns ? (uint64_t)ahead.monotonic_ns : 0;
         facts->anchor.monotonic_ns -= (uint64_t)ahead.monotonic_ns;
         process->ahead_ticks = facts->clock == CT_CLOCK_MONOTONIC ? (uint64_t)ahead.monotonic_ns : 0;
@@ -91,8 +91,8 @@ static void learn_ahead(struct ct_shm_process *process)
             facts->process_start = stat.start_ticks;
     }
     /* Discard all times if they are implausible. */
-    if (facts->image_ns > INT64_MAX || facts->absent_ns > INT64_MAX || facts->process_start > INT64_MAX)
-        facts->image_ns = facts->absent_ns = facts->process_start = 0;
+    if (facts->exec_ns > INT64_MAX || facts->absent_ns > INT64_MAX || facts->process_start > INT64_MAX)
+        facts->exec_ns = facts->absent_ns = facts->process_start = 0;
 }
 
 /* Terminates a text, and replaces bytes that readers of the database reject. */
@@ -221,7 +221,7 @@ static void identify_process(struct opening *opening)
     process->who.pid = process->facts.pid;
     process->who.uid = process->facts.uid;
     process->who.start_ticks = process->facts.process_start;
-    process->who.image_ns = process->facts.image_ns;
+    process->who.exec_ns = process->facts.exec_ns;
     process->account.budget = opening->user ? &opening->user->budget : NULL;
 }
 

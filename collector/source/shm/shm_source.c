@@ -165,7 +165,7 @@ static void begin_accounts(struct ct_shm *shm)
         user->waiting = user->budget.spent = 0;
         user->starts = user->writes = user->scans = 0;
         user->budget.is_held = false;
-        user->is_short = (struct ct_shortage){ 0 };
+        user->quota = (struct ct_quota_report){ 0 };
     }
 }
 
@@ -197,7 +197,7 @@ static void share_out(struct ct_shm *shm, uint64_t rows_max)
     }
 }
 
-static void add_shortage(struct ct_shortage *to, const struct ct_shm_process *p)
+static void add_quota(struct ct_quota_report *to, const struct ct_shm_process *p)
 {
     to->lanes += p->lanes_wait;
     to->functions += p->merged;
@@ -209,24 +209,24 @@ static void close_accounts(struct ct_shm *shm, struct ct_report *report)
     EACH_PROCESS(p)
     {
         struct ct_user *user = p->who.user;
-        add_shortage(&report->is_short, p);
+        add_quota(&report->quota, p);
         if (!user)
             continue;
-        add_shortage(&user->is_short, p);
+        add_quota(&user->quota, p);
         if (user->budget.is_held)
             ct_report_hold(report, user->uid);
     }
     EACH_PROCESS(p)
     {
         struct ct_user *user = p->who.user;
-        if (!user || (user->is_short.lanes | user->is_short.functions) == 0)
+        if (!user || (user->quota.lanes | user->quota.functions) == 0)
             continue;
         if (report->short_count < CT_HELD_MAX) {
             report->short_users[report->short_count].uid = user->uid;
-            report->short_users[report->short_count].is_short = user->is_short;
+            report->short_users[report->short_count].quota = user->quota;
         }
         report->short_count++;
-        user->is_short = (struct ct_shortage){ 0 }; /* report each user once */
+        user->quota = (struct ct_quota_report){ 0 }; /* report each user once */
     }
 }
 

@@ -137,15 +137,15 @@
         br      x16
         END     ct_trampoline
 
-/* The entry of spare stubs. The number of stack words is unknown. */
-        FUNCTION ct_trampoline_spare, 6
+/* The entry of fallback stubs. The number of stack words is unknown. */
+        FUNCTION ct_trampoline_fallback, 6
         ENTER
         SAVE_VECTORS
         sub     x0, x29, #FRAME_BYTES
-        bl      ct_enter_spare
+        bl      ct_enter_fallback
         RESTORE_VECTORS
         b       .Lchosen
-        END     ct_trampoline_spare
+        END     ct_trampoline_fallback
 
 /* The stubs, three instructions each, and their places in the order of the rows (ct_row_stub()). */
         .set    ct_stub_row, 0
@@ -192,14 +192,14 @@
 #undef ROW
 
         .altmacro
-        .macro SPARE_STUB number
+        .macro FALLBACK_STUB number
         .p2align 4
-        STUB    .Lspare_\number, ct_trampoline_spare
+        STUB    .Lfallback_\number, ct_trampoline_fallback
         .endm
-        .set    ct_spare, 0
+        .set    ct_fallback, 0
         .rept   128
-        SPARE_STUB %ct_spare
-        .set    ct_spare, ct_spare + 1
+        FALLBACK_STUB %ct_fallback
+        .set    ct_fallback, ct_fallback + 1
         .endr
         .noaltmacro
 

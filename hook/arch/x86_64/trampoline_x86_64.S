@@ -167,14 +167,14 @@
         jmp     .Lchosen
         END     ct_trampoline_careful
 
-/* The entry of spare stubs. The number of stack words is unknown. */
-        FUNCTION ct_trampoline_spare, 6
+/* The entry of fallback stubs. The number of stack words is unknown. */
+        FUNCTION ct_trampoline_fallback, 6
         ENTER
         SAVE_VECTORS
-        call    ct_enter_spare
+        call    ct_enter_fallback
         RESTORE_VECTORS
         jmp     .Lchosen
-        END     ct_trampoline_spare
+        END     ct_trampoline_fallback
 
         .macro RUNTIME_TRAMPOLINE version, wrapper
         FUNCTION ct_runtime_\version\()_\wrapper, 6
@@ -286,14 +286,14 @@ ct_runtime_\version\()_\name:
 #undef ROW
 
         .altmacro
-        .macro SPARE_STUB number
+        .macro FALLBACK_STUB number
         .p2align 4
-        STUB    .Lspare_\number, spare
+        STUB    .Lfallback_\number, fallback
         .endm
-        .set    ct_spare, 0
+        .set    ct_fallback, 0
         .rept   128
-        SPARE_STUB %ct_spare
-        .set    ct_spare, ct_spare + 1
+        FALLBACK_STUB %ct_fallback
+        .set    ct_fallback, ct_fallback + 1
         .endr
         .noaltmacro
 

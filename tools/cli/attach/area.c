@@ -37,11 +37,11 @@ AT(ran, RAN)
 AT(path, PATH)
 AT(why, WHY)
 AT(visit, VISIT)
-AT(visit.wish, WISH)
+AT(visit.request, REQUEST)
 AT(visit.producer, PRODUCER)
 #undef AT
 static_assert(CT_AREA_ANSWER_DONE == CT_VISIT_DONE && CT_AREA_ANSWER_SILENCED == CT_VISIT_SILENCED &&
-                  CT_AREA_WISH_RECORD == CT_VISIT_RECORD,
+                  CT_AREA_REQUEST_RECORD == CT_VISIT_RECORD,
               "ct_visit");
 static_assert(sizeof(struct ct_area_data) <= CT_AREA_PAIRS - CT_AREA_DATA, "data");
 static_assert(CT_AREA_PAIRS_MOST * CT_PAIR_BYTES <= CT_AREA_GUARD - CT_AREA_PAIRS, "pairs");

@@ -45,7 +45,7 @@
 #define CT_DATA_WHY           224
 #define CT_DATA_WHY_BYTES     416
 #define CT_DATA_VISIT         640
-#define CT_DATA_WISH          648 /* of the visit */
+#define CT_DATA_REQUEST       648 /* of the visit */
 #define CT_DATA_PRODUCER      664 /* of the visit */
 
 /* States. Thunks are active only while it is ARMED. */
@@ -58,8 +58,8 @@
 #define CT_AREA_ANSWER_DONE 1
 /* Equals CT_VISIT_SILENCED. */
 #define CT_AREA_ANSWER_SILENCED 6
-/* Equals CT_VISIT_RECORD of enum ct_visit_wish. */
-#define CT_AREA_WISH_RECORD 1
+/* Equals CT_VISIT_RECORD of enum ct_visit_request. */
+#define CT_AREA_REQUEST_RECORD 1
 /* An answer in addition to enum ct_visit_answer. */
 #define CT_AREA_NOT_LOADED 100 /* `why` has the loader's message */
 

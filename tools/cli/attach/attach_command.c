@@ -18,7 +18,7 @@
 enum { ARMED_MS = 1, SCAN_MS = 250, LOOK_MS = 50 };
 
 struct attach {
-    struct ct_where where;
+    struct ct_session_choice choice;
     const char *of_daemon[CT_DAEMON_OPTIONS]; /* values, NULL for those not given */
     struct ct_selecting selecting;
     uint64_t for_ns, wait_ns; /* 0: not given */
@@ -104,12 +104,12 @@ static int record(struct attach *attach)
 {
     char database[CT_ANSWER_BYTES], answer[CT_ANSWER_BYTES];
     int status;
-    attach->daemon = ct_daemon_hold("attach", &attach->where, attach->of_daemon, database, &status);
+    attach->daemon = ct_daemon_hold("attach", &attach->choice, attach->of_daemon, database, &status);
     if (attach->daemon < 0)
         return status;
     if (!ct_printing_start(&attach->printing, database, (int64_t)ct_monotonic_ns()))
         attach->set.has_failed = true;
-    ct_attach_set_wish(&attach->set, &attach->where, &attach->selecting);
+    ct_attach_set_request(&attach->set, &attach->choice, &attach->selecting);
     ct_attach_set_arm(&attach->set);
     follow(attach);
     if (attach->stay && ct_attach_set_in(&attach->set, CT_ATTACHMENT_RECORDING) > 0) {
@@ -202,13 +202,13 @@ static int attach(int argc, char **argv)
           "wait this long for the next CUDA call of a process (default: 10s; no limit\n"
           "with --all and --new)",
           &attach.wait_ns, ct_take_duration, CT_DURATION_WRONG },
-        CT_OPTION_DB(&attach.where,
+        CT_OPTION_DB(&attach.choice,
                      "the database (default: the one that the daemon of session default writes,\n"
                      "even the system daemon; else ./trace.db)"),
-        CT_OPTION_SESSION(&attach.where,
+        CT_OPTION_SESSION(&attach.choice,
                           "the session (default: $CUDATRACE_SESSION, else the one whose daemon writes\n"
                           "FILE, else a session for FILE)"),
-        CT_OPTION_SHM_DIR(&attach.where),
+        CT_OPTION_SHM_DIR(&attach.choice),
         { "ring", "SIZE", "if a daemon is started: the maximum size of a thread's ring (default: 512M)",
           &attach.of_daemon[CT_DAEMON_RING] },
         { "keep", "DURATION",
@@ -244,7 +244,7 @@ static int attach(int argc, char **argv)
         .is_mixed = true,
     };
     int first;
-    int status = ct_where_parse(argc, argv, &usage, &attach.where, &first);
+    int status = ct_session_choice_parse(argc, argv, &usage, &attach.choice, &first);
     if (status == CT_GO_ON)
         status = check(&attach, argv + first);
     return status == CT_GO_ON ? attach_to(&attach, argv + first) : status;

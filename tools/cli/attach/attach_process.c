@@ -240,11 +240,11 @@ static void print_made(const struct ct_attachment *attachment)
 
 /* ---- the visit ---- */
 
-static int visit(struct ct_attachment *attachment, const struct ct_visit *wish)
+static int visit(struct ct_attachment *attachment, const struct ct_visit *request)
 {
     struct ct_target *target = &attachment->target;
     struct ct_made_slots *made = &attachment->made;
-    struct ct_visit own = *wish;
+    struct ct_visit own = *request;
     int error = prepare_made(attachment);
     if (attachment->is_inline) {
         own.slots = made->list;
@@ -268,11 +268,11 @@ static int visit(struct ct_attachment *attachment, const struct ct_visit *wish)
     return error;
 }
 
-bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *wish)
+bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *request)
 {
     struct ct_target *target = &attachment->target;
     const uint32_t left = attachment->visitor.area.data.state;
-    ct_target_check_folder(target, *wish->shm_dir ? wish->shm_dir : CT_SHM_DIR);
+    ct_target_check_folder(target, *request->shm_dir ? request->shm_dir : CT_SHM_DIR);
     /* Another command was killed while it waited, or the process is a child of a process in that state. */
     if (target->kind == CT_TARGET_FINE && left == CT_AREA_ARMED)
         ct_visitor_disarm(&attachment->visitor);
@@ -292,7 +292,7 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
     }
     /* The list of mappings has been read again. */
     ct_visitor_begin(&attachment->visitor, &target->memory, attachment->visitor.hook);
-    const int error = visit(attachment, wish);
+    const int error = visit(attachment, request);
     if (error && !ct_memory_is_there(&target->memory)) {
         end(attachment);
         return false;

@@ -10,15 +10,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-void ct_attach_set_wish(struct ct_attach_set *set, const struct ct_where *where,
-                        const struct ct_selecting *selecting)
+void ct_attach_set_request(struct ct_attach_set *set, const struct ct_session_choice *choice,
+                           const struct ct_selecting *selecting)
 {
     struct ct_visit *visit = &set->visit;
-    const bool usual = strcmp(where->shm_dir, CT_SHM_DIR) == 0;
+    const bool usual = strcmp(choice->shm_dir, CT_SHM_DIR) == 0;
     *visit =
-        (struct ct_visit){ .version = CT_VISIT_VERSION, .bytes = sizeof(*visit), .wish = CT_VISIT_RECORD };
-    snprintf(visit->session, sizeof(visit->session), "%s", where->session);
-    snprintf(visit->shm_dir, sizeof(visit->shm_dir), "%s", usual ? "" : where->shm_dir);
+        (struct ct_visit){ .version = CT_VISIT_VERSION, .bytes = sizeof(*visit), .request = CT_VISIT_RECORD };
+    snprintf(visit->session, sizeof(visit->session), "%s", choice->session);
+    snprintf(visit->shm_dir, sizeof(visit->shm_dir), "%s", usual ? "" : choice->shm_dir);
     snprintf(visit->layers, sizeof(visit->layers), "%s", selecting->layers ? selecting->layers : "");
     snprintf(visit->calls, sizeof(visit->calls), "%s", selecting->calls ? selecting->calls : "");
     snprintf(visit->sample, sizeof(visit->sample), "%s", selecting->sample ? selecting->sample : "");
@@ -141,11 +141,11 @@ static void look_at(struct ct_attach_set *set, struct ct_process *seen, bool may
     drop(attachment);
 }
 
-void ct_attach_set_scan(struct ct_attach_set *set, enum ct_attach_wish wish)
+void ct_attach_set_scan(struct ct_attach_set *set, enum ct_attach_which which)
 {
     const bool is_first = set->processes.count == 0;
     ct_processes_look(&set->processes);
-    for (size_t i = 0; wish == CT_ATTACH_ALL && i < set->processes.count; i++) {
+    for (size_t i = 0; which == CT_ATTACH_ALL && i < set->processes.count; i++) {
         struct ct_process *seen = &set->processes.process[i];
         const bool was_doubted = seen->note & DOUBTED;
         if (seen->change != CT_PROCESS_SAME || was_doubted)

@@ -6,7 +6,7 @@
 
 #include "processes.h"
 #include "selecting.h"
-#include "where.h"
+#include "session_choice.h"
 
 struct ct_attach_set {
     const char *command; /* in whose name messages are printed */
@@ -23,17 +23,17 @@ struct ct_attach_set {
 };
 
 /* Sets the session for which the processes record, and their selection of calls. */
-void ct_attach_set_wish(struct ct_attach_set *set, const struct ct_where *where,
-                        const struct ct_selecting *selecting);
+void ct_attach_set_request(struct ct_attach_set *set, const struct ct_session_choice *choice,
+                           const struct ct_selecting *selecting);
 /* Adds a process that the user named. Reports why not. */
 bool ct_attach_set_add(struct ct_attach_set *set, pid_t pid);
 /* Which of the machine's processes are added. */
-enum ct_attach_wish {
+enum ct_attach_which {
     CT_ATTACH_NONE, /* they are only noted as seen */
     CT_ATTACH_ALL,  /* all with the driver; reports why some cannot be attached to */
 };
 /* Examines processes that are new or whose memory has changed since the last time. */
-void ct_attach_set_scan(struct ct_attach_set *set, enum ct_attach_wish wish);
+void ct_attach_set_scan(struct ct_attach_set *set, enum ct_attach_which which);
 
 /* Begins with processes that were added since the last time. */
 void ct_attach_set_arm(struct ct_attach_set *set);

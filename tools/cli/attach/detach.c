@@ -2,8 +2,8 @@
 #include "attach_process.h"
 #include "client.h"
 #include "number.h"
+#include "session_choice.h"
 #include "subcommand.h"
-#include "where.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -34,10 +34,10 @@ static bool refuse(struct ct_attachment *attachment)
  * command may release now. Returns -1 without a daemon. */
 static int hold_daemon(const struct ct_visit *visit, char database[CT_ANSWER_BYTES])
 {
-    struct ct_where where = { .session = visit->session };
-    snprintf(where.shm_dir, sizeof(where.shm_dir), "%.*s", (int)sizeof(where.shm_dir) - 1,
+    struct ct_session_choice choice = { .session = visit->session };
+    snprintf(choice.shm_dir, sizeof(choice.shm_dir), "%.*s", (int)sizeof(choice.shm_dir) - 1,
              *visit->shm_dir ? visit->shm_dir : CT_SHM_DIR);
-    const int daemon = ct_session_valid(visit->session) ? ct_client_connect(&where) : -1;
+    const int daemon = ct_session_valid(visit->session) ? ct_client_connect(&choice) : -1;
     if (daemon < 0 || ct_client_ask(daemon, "hold", database, 0) == CT_ANSWER_OK)
         return daemon;
     close(daemon);

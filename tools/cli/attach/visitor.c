@@ -237,7 +237,7 @@ static int leave_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struc
 int ct_visitor_leave(struct ct_visitor *visitor)
 {
     struct act act = { .in = leave_in_stop, .what_for = CT_STOP_FOR_FUNCTION };
-    visitor->area.data.visit.wish = CT_VISIT_LEAVE;
+    visitor->area.data.visit.request = CT_VISIT_LEAVE;
     visitor->area.data.left = CT_VISIT_OPEN;
     if (!ct_area_write(&visitor->area))
         return -ESRCH;

@@ -66,12 +66,12 @@ static int doctor(int argc, char **argv)
     struct ct_doctor doctor = { .uid = ct_session_uid() };
     struct doctor_options own = { .patience_ns = UINT64_C(30000000000) };
     const struct ct_option options[] = {
-        CT_OPTION_DB(&doctor.where, "the database to be written (default: ./trace.db, or the one that the\n"
-                                    "session's daemon writes)"),
-        CT_OPTION_SESSION(&doctor.where,
+        CT_OPTION_DB(&doctor.choice, "the database to be written (default: ./trace.db, or the one that the\n"
+                                     "session's daemon writes)"),
+        CT_OPTION_SESSION(&doctor.choice,
                           "the session (default: the session of the process, $CUDATRACE_SESSION, or\n"
                           "default)"),
-        CT_OPTION_SHM_DIR(&doctor.where),
+        CT_OPTION_SHM_DIR(&doctor.choice),
         { .name = "wait",
           .value = "DURATION",
           .help = "how long to wait for the first CUDA call of COMMAND (default: 30s)",
@@ -101,12 +101,12 @@ static int doctor(int argc, char **argv)
                 "  cudatrace doctor -- python train.py\n",
     };
     char file[PATH_MAX] = "";
-    int first, status = ct_where_parse(argc, argv, &usage, &doctor.where, &first);
+    int first, status = ct_session_choice_parse(argc, argv, &usage, &doctor.choice, &first);
     if (status != CT_GO_ON)
         return status;
-    ct_session_choose(&doctor.where, argv[0], CT_GUESS_NEAR);
-    doctor.session = doctor.where.session;
-    strcpy(doctor.shm_folder, doctor.where.shm_dir);
+    ct_session_choose(&doctor.choice, argv[0], CT_GUESS_NEAR);
+    doctor.session = doctor.choice.session;
+    strcpy(doctor.shm_folder, doctor.choice.shm_dir);
     doctor.columns = ct_terminal_width() < COLUMNS_MIN ? 0 : ct_terminal_width();
     const bool is_command = first > 1 && strcmp(argv[first - 1], "--") == 0;
     status = take_arguments(&doctor, argv + first, is_command, file);

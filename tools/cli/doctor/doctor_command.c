@@ -110,7 +110,7 @@ static enum finding find(const struct ct_probe *probe, const struct ct_probed *p
 
 static void say_finding(struct ct_doctor *doctor, const struct ct_probed *process, enum finding finding)
 {
-    const char *program = process->program, *shm_dir = doctor->where.shm_dir;
+    const char *program = process->program, *shm_dir = doctor->choice.shm_dir;
     switch (finding) {
     case FINDING_NONE:
         break;
@@ -207,22 +207,22 @@ static void say_probe(struct ct_doctor *doctor, const struct ct_probe *probe, co
 /* Returns the signal that must end this process, or 0. */
 static int probe_with(struct ct_doctor *doctor, char **argv, const char *folder, uint64_t patience_ns)
 {
-    static const char *const no_wishes[CT_DAEMON_OPTIONS];
+    static const char *const no_values[CT_DAEMON_OPTIONS];
     char session[CT_SESSION_MAX + 1], database[PATH_MAX + 16], written[CT_ANSWER_BYTES];
-    struct ct_where where = doctor->where;
+    struct ct_session_choice choice = doctor->choice;
     struct ct_probe probe;
     int status;
     snprintf(session, sizeof(session), "doctor-%d", (int)getpid());
     snprintf(database, sizeof(database), "%s/trace.db", folder);
-    where.session = where.session_option = session;
-    where.session_named = true;
-    where.database = database;
-    const int daemon = ct_daemon_hold("doctor", &where, no_wishes, written, &status);
+    choice.session = choice.session_option = session;
+    choice.session_named = true;
+    choice.database = database;
+    const int daemon = ct_daemon_hold("doctor", &choice, no_values, written, &status);
     if (daemon < 0) {
         NOTE("started", "the command was not started, since no daemon could be started");
         return 0;
     }
-    ct_probe_run(&probe, argv, doctor->hook_path, &where, patience_ns);
+    ct_probe_run(&probe, argv, doctor->hook_path, &choice, patience_ns);
     if (ct_client_ask(daemon, "flush", written, 0) != CT_ANSWER_NONE)
         ct_client_ask(daemon, "release", written, 0);
     close(daemon);

@@ -209,12 +209,12 @@ void ct_doctor_compare(struct ct_doctor *doctor, const struct ct_elf_names *driv
     free(lacking);
     if (count == 0 || doctor->driver_functions.count == 0)
         return;
-    const bool many = count > doctor->hook.spare_stubs;
+    const bool many = count > doctor->hook.fallback_stubs;
     ct_doctor_say(
         doctor, many ? CT_VERDICT_MISS : CT_VERDICT_NOTE, "functions",
         "the hook does not know %zu of the driver's functions (%s): they are traced if looked up by dlsym or "
         "cuGetProcAddress, as libcudart does (at most %u in a process), but not if linked: update cudatrace",
-        count, names, doctor->hook.spare_stubs);
+        count, names, doctor->hook.fallback_stubs);
 }
 
 /* The name of its file shows the driver's release: libcuda.so.580.159.04. */

@@ -194,18 +194,19 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
 
     doctor->uid = ct_session_uid_of(status.effective);
     const char *session = variable(patient, CT_SESSION_ENV);
-    if (!doctor->where.session_option)
+    if (!doctor->choice.session_option)
         doctor->session = session && ct_session_valid(session) ? session : CT_SESSION_DEFAULT;
     const char *dir = variable(patient, CT_SHM_DIR_ENV);
-    if (!doctor->where.shm_dir_option && dir && dir[0] == '/' && strlen(dir) < sizeof(doctor->where.shm_dir))
-        strcpy(doctor->where.shm_dir, dir);
+    if (!doctor->choice.shm_dir_option && dir && dir[0] == '/' &&
+        strlen(dir) < sizeof(doctor->choice.shm_dir))
+        strcpy(doctor->choice.shm_dir, dir);
     /* A container may have shared memory of its own. */
     struct stat ours, theirs;
-    snprintf(doctor->shm_folder, sizeof(doctor->shm_folder), "%s%s", patient->root, doctor->where.shm_dir);
+    snprintf(doctor->shm_folder, sizeof(doctor->shm_folder), "%s%s", patient->root, doctor->choice.shm_dir);
     doctor->shm_is_its_own = stat(doctor->shm_folder, &theirs) == 0 &&
-                             (stat(doctor->where.shm_dir, &ours) != 0 || ours.st_dev != theirs.st_dev);
+                             (stat(doctor->choice.shm_dir, &ours) != 0 || ours.st_dev != theirs.st_dev);
     if (!doctor->shm_is_its_own)
-        strcpy(doctor->shm_folder, doctor->where.shm_dir);
+        strcpy(doctor->shm_folder, doctor->choice.shm_dir);
     return patient;
 }
 
@@ -446,7 +447,7 @@ static void check_namespaces(struct ct_doctor *doctor, const struct ct_patient *
         ct_doctor_say(doctor, doctor->daemon_pid ? CT_VERDICT_NOTE : CT_VERDICT_MISS, "container",
                       "it has its own %s, so only a daemon in its container finds it: start one there, or "
                       "share %s (docker run --ipc=host), or a directory for --shm-dir",
-                      doctor->where.shm_dir, doctor->where.shm_dir);
+                      doctor->choice.shm_dir, doctor->choice.shm_dir);
     else if (patient->own_pid != patient->pid)
         NOTE("container", "its own process ID is %d, and the trace uses that", patient->own_pid);
     struct rlimit files;

@@ -5,7 +5,7 @@
 #define CT_DOCTOR_SAY_H
 
 #include "elf_reader.h"
-#include "where.h"
+#include "session_choice.h"
 
 #include "hook_note.h"
 
@@ -24,7 +24,7 @@ enum { CT_DOCTOR_ROOT_BYTES = 32 };
 struct ct_patient;
 
 struct ct_doctor {
-    struct ct_where where;
+    struct ct_session_choice choice;
     struct ct_patient *patient; /* NULL: none */
     int columns;                /* width of the terminal; 0: lines are not broken */
     unsigned misses;

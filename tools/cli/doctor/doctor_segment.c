@@ -74,16 +74,16 @@ static void add_functions(int fd, const struct ct_segment *segment, struct sums 
     sums->functions -= sums->functions > 0;
 }
 
-static void add_unsent(const struct ct_lane *lane, struct sums *sums)
+static void add_drops(const struct ct_lane *lane, struct sums *sums)
 {
-    for (uint32_t i = 0; i < CT_LANE_UNSENT; i++) {
-        const struct ct_unsent *unsent = &lane->unsent[i];
-        const uint32_t function = unsent->key >> 2;
-        if (unsent->key == ct_unsent_key(function, CT_UNSENT_SKIPPED)) {
-            sums->skipped_calls += unsent->calls;
-        } else if (unsent->key == ct_unsent_key(function, CT_UNSENT_LOST) && function < CT_FUNCTIONS_MAX) {
-            sums->lost_of[function] += unsent->calls;
-            sums->lost_calls += unsent->calls;
+    for (uint32_t i = 0; i < CT_LANE_DROPS; i++) {
+        const struct ct_drop_count *drop = &lane->drops[i];
+        const uint32_t function = drop->key >> 2;
+        if (drop->key == ct_drop_key(function, CT_DROP_SKIPPED)) {
+            sums->skipped_calls += drop->calls;
+        } else if (drop->key == ct_drop_key(function, CT_DROP_LOST) && function < CT_FUNCTIONS_MAX) {
+            sums->lost_of[function] += drop->calls;
+            sums->lost_calls += drop->calls;
         }
     }
 }
@@ -99,7 +99,7 @@ static void add_lanes(int fd, const struct ct_segment *segment, struct sums *sum
         sums->lanes += lane.owner == CT_LANE_OWNED;
         for (int cause = 0; cause < CT_LANE_LOSS_COUNT; cause++)
             sums->lost_by[cause] += lane.loss[cause].calls;
-        add_unsent(&lane, sums);
+        add_drops(&lane, sums);
     }
     sums->lost_by[segment->maker == CT_MAKER_PROBE ? CT_LOSS_PROBE : CT_LOSS_MEMORY] +=
         segment->unlaned.calls;
@@ -153,7 +153,8 @@ static void say_recording(struct ct_doctor *doctor, const struct ct_segment *seg
 /* Reports how the hook reaches the driver's functions. */
 static void say_ways(struct ct_doctor *doctor, const struct ct_segment *segment)
 {
-    const unsigned names = segment->ways[CT_WAY_NAMES], slots = segment->ways[CT_WAY_SLOTS];
+    const unsigned names = segment->intercepts[CT_INTERCEPT_NAMES],
+                   slots = segment->intercepts[CT_INTERCEPT_SLOTS];
     if (slots > 0)
         FINE("ways", "%u functions of the driver by its table of entry points, %u by their names", slots,
              names);

@@ -95,7 +95,7 @@ static void say_shortage(struct ct_doctor *doctor, const char *status)
              "the session's files in %s were removed, and the daemon recreated them (%lld times): "
              "systemd-logind removes them when a user logs out, unless RemoveIPC=no or `loginctl "
              "enable-linger`",
-             doctor->where.shm_dir, made_anew);
+             doctor->choice.shm_dir, made_anew);
     if (functions > 0)
         NOTE("names",
              "%lld functions are counted as one, \"(other functions)\": there is no room for more names",
@@ -333,7 +333,7 @@ static void say_room(struct ct_doctor *doctor, const char *path, const char *wha
 /* Checks the database that the next daemon would write. */
 static void check_database(struct ct_doctor *doctor)
 {
-    const char *path = doctor->where.database ? doctor->where.database : "trace.db";
+    const char *path = doctor->choice.database ? doctor->choice.database : "trace.db";
     char folder[PATH_MAX], what[256];
     struct stat status;
     ct_trace_folder(path, folder);
@@ -351,7 +351,7 @@ static void check_database(struct ct_doctor *doctor)
 
 static void check_served_database(struct ct_doctor *doctor, const char *database)
 {
-    const char *wanted = doctor->where.database;
+    const char *wanted = doctor->choice.database;
     if (wanted && !ct_series_has(wanted, database))
         MISS("database", "the daemon writes %s and not %s: omit --db, or choose another --session", database,
              wanted);
@@ -380,7 +380,7 @@ static void check_clock(struct ct_doctor *doctor)
 static void check_shared_memory(struct ct_doctor *doctor)
 {
     enum { FEW_THREADS = 64 };
-    const char *subject = doctor->where.shm_dir;
+    const char *subject = doctor->choice.shm_dir;
     const char *folder = doctor->shm_folder;
     char room[32], ring[32];
     struct statfs kind;
@@ -427,7 +427,7 @@ void ct_doctor_session(struct ct_doctor *doctor)
     const bool served = check_daemon(doctor, database, sizeof(database));
     if (served && *database)
         check_served_database(doctor, database);
-    else if (!doctor->daemon_pid && (!doctor->patient || doctor->where.database))
+    else if (!doctor->daemon_pid && (!doctor->patient || doctor->choice.database))
         check_database(doctor);
     if (!ct_ring_bytes_valid(doctor->ring_bytes))
         doctor->ring_bytes = CT_RING_BYTES_DEFAULT;

@@ -84,7 +84,7 @@ static struct ct_probed *process_of(struct ct_probe *probe, pid_t pid)
 
 struct watch {
     struct ct_probe *probe;
-    const struct ct_where *where;
+    const struct ct_session_choice *choice;
     pid_t command;
     bool is_ending;
 };
@@ -95,7 +95,7 @@ static void note_stop(struct watch *watch, pid_t pid, int status)
     struct ct_probed *process = process_of(watch->probe, pid);
     const bool is_group_stop = event == PTRACE_EVENT_STOP && number != SIGTRAP;
     if (event == PTRACE_EVENT_EXIT && process)
-        examine(process, watch->where->shm_dir);
+        examine(process, watch->choice->shm_dir);
     ptrace(is_group_stop ? PTRACE_LISTEN : PTRACE_CONT, pid, NULL, (void *)(uintptr_t)(event ? 0 : number));
 }
 
@@ -122,12 +122,12 @@ static bool take_changes(struct watch *watch)
 }
 
 /* Returns whether a process has made a segment in the session. */
-static bool has_joined(const struct ct_where *where)
+static bool has_joined(const struct ct_session_choice *choice)
 {
     struct ct_session_file file;
     bool found = false;
-    for (DIR *files = opendir(where->shm_dir); ct_session_files_next(files, &file);)
-        found |= file.kind == CT_FILE_SEGMENT && strcmp(file.session, where->session) == 0;
+    for (DIR *files = opendir(choice->shm_dir); ct_session_files_next(files, &file);)
+        found |= file.kind == CT_FILE_SEGMENT && strcmp(file.session, choice->session) == 0;
     return found;
 }
 
@@ -158,7 +158,7 @@ static void end_all(struct watch *watch)
     struct ct_probe *probe = watch->probe;
     watch->is_ending = true;
     for (size_t i = 0; i < probe->count; i++)
-        examine(&probe->process[i], watch->where->shm_dir);
+        examine(&probe->process[i], watch->choice->shm_dir);
     kill(-watch->command, SIGTERM);
     while (take_changes(watch)) {
         const bool is_late = ct_monotonic_ns() >= until_ns;
@@ -179,7 +179,7 @@ struct starting {
 };
 
 static void become_command(struct starting *starting, char **argv, const char *hook,
-                           const struct ct_where *where, const sigset_t *mask)
+                           const struct ct_session_choice *choice, const sigset_t *mask)
 {
     char byte;
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -188,7 +188,7 @@ static void become_command(struct starting *starting, char **argv, const char *h
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         dup2(null, fd);
     sigprocmask(SIG_SETMASK, mask, NULL);
-    if (read(starting->go[0], &byte, 1) == 1 && ct_traced_environment_set(hook, where))
+    if (read(starting->go[0], &byte, 1) == 1 && ct_traced_environment_set(hook, choice))
         execvp(argv[0], argv);
     const int error = errno;
     if (write(starting->failed[1], &error, sizeof(error)) != sizeof(error))
@@ -210,11 +210,11 @@ static void begin(struct watch *watch, struct starting *starting)
     close(starting->go[1]);
 }
 
-void ct_probe_run(struct ct_probe *probe, char **argv, const char *hook, const struct ct_where *where,
-                  uint64_t patience_ns)
+void ct_probe_run(struct ct_probe *probe, char **argv, const char *hook,
+                  const struct ct_session_choice *choice, uint64_t patience_ns)
 {
     struct starting starting;
-    struct watch watch = { .probe = probe, .where = where };
+    struct watch watch = { .probe = probe, .choice = choice };
     const sigset_t set = awaited();
     sigset_t mask;
     *probe = (struct ct_probe){ .end = CT_PROBE_ENDED };
@@ -226,11 +226,11 @@ void ct_probe_run(struct ct_probe *probe, char **argv, const char *hook, const s
         return;
     }
     if (watch.command == 0)
-        become_command(&starting, argv, hook, where, &mask);
+        become_command(&starting, argv, hook, choice, &mask);
     begin(&watch, &starting);
     const uint64_t until_ns = ct_monotonic_ns() + patience_ns;
     while (take_changes(&watch)) {
-        if (has_joined(where))
+        if (has_joined(choice))
             probe->end = CT_PROBE_JOINED;
         else if (ct_monotonic_ns() >= until_ns || probe->signalled)
             probe->end = CT_PROBE_LATE;

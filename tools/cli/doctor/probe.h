@@ -4,7 +4,7 @@
 #ifndef CT_PROBE_H
 #define CT_PROBE_H
 
-#include "where.h"
+#include "session_choice.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -31,9 +31,9 @@ struct ct_probe {
     enum ct_probe_end end;
 };
 
-/* `where` is a session that a daemon serves. Ends the command after `patience_ns`. */
-void ct_probe_run(struct ct_probe *probe, char **argv, const char *hook, const struct ct_where *where,
-                  uint64_t patience_ns);
+/* `choice` is a session that a daemon serves. Ends the command after `patience_ns`. */
+void ct_probe_run(struct ct_probe *probe, char **argv, const char *hook,
+                  const struct ct_session_choice *choice, uint64_t patience_ns);
 void ct_probe_free(struct ct_probe *probe);
 
 #endif

@@ -24,7 +24,7 @@ static const struct ct_export_format *const formats[] = {
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]), BUFFER_BYTES = 1 << 20 };
 
 struct export_options {
-    struct ct_where where;
+    struct ct_session_choice choice;
     struct ct_scope scope;
     const char *command;
     int number; /* index in `formats`, set by --format */
@@ -136,7 +136,7 @@ static int write_all(struct ct_export *to, const struct export_options *options)
 static int run_export(struct export_options *options)
 {
     struct ct_series series;
-    struct ct_export to = { .connection = ct_meant_trace_open(&options->where, &series) };
+    struct ct_export to = { .connection = ct_meant_trace_open(&options->choice, &series) };
     if (!to.connection)
         return EXIT_FAILURE;
     if (!ct_trace_extent(to.connection, &to.extent))
@@ -186,7 +186,7 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
     const struct ct_option table[] = {
         { "format", "F", "one of these formats (default: chrome)", &options.number, ct_take_choice,
           .choices = choices },
-        CT_OPTIONS_OF_TRACE(&options.where),
+        CT_OPTIONS_OF_TRACE(&options.choice),
         { "output", "FILE",
           format ? "the file to write; - is standard output (default: trace.html)"
                  : "the file to write; - is standard output (default: -)",
@@ -204,7 +204,7 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
     const struct ct_usage usage = { .options = table + (format != NULL),
                                     .about = format ? format->about : about };
     int first;
-    const int status = ct_where_parse(argc, argv, &usage, &options.where, &first);
+    const int status = ct_session_choice_parse(argc, argv, &usage, &options.choice, &first);
     if (status != CT_GO_ON)
         return status;
     if (!format)

@@ -167,8 +167,8 @@ struct ct_section *ct_report_sections(sqlite3 *connection, const struct ct_scope
 
 static int run(int argc, char **argv, struct report *report, char *about)
 {
-    struct ct_where where = { 0 };
-    const struct ct_option options[] = { CT_OPTIONS_OF_TRACE(&where),
+    struct ct_session_choice choice = { 0 };
+    const struct ct_option options[] = { CT_OPTIONS_OF_TRACE(&choice),
                                          CT_OPTION_PID(&report->scope.pid),
                                          CT_OPTIONS_OF_WINDOW(&report->scope,
                                                               "only calls that returned at T or later"),
@@ -183,12 +183,12 @@ static int run(int argc, char **argv, struct report *report, char *about)
             "`sqlite3 FILE < SECTION.sql` or `cudatrace sql -`. Its parameters :pid, :from_ns and :to_ns\n"
             "may be NULL, which selects all calls.\n",
     };
-    int first, status = ct_where_parse(argc, argv, &usage, &where, &first);
+    int first, status = ct_session_choice_parse(argc, argv, &usage, &choice, &first);
     if (status != CT_GO_ON)
         return status;
     if (!ct_sections_choose("report", sections, SECTIONS, argc - first, argv + first))
         return EXIT_USAGE;
-    sqlite3 *connection = ct_meant_trace_open(&where, &report->series);
+    sqlite3 *connection = ct_meant_trace_open(&choice, &report->series);
     if (!connection)
         return EXIT_FAILURE;
     status = look(connection, report);

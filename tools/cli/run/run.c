@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 struct run_options {
-    struct ct_where where;
+    struct ct_session_choice choice;
     const char *of_daemon[CT_DAEMON_OPTIONS]; /* values, NULL for those not given */
     struct ct_selecting selecting;
     bool waits, leaves; /* --wait, --no-follow */
@@ -57,7 +57,7 @@ static bool prepare(const void *data)
     const struct traced *traced = data;
     const struct run_options *options = traced->options;
     const struct ct_selecting *selecting = &options->selecting;
-    if (!ct_traced_environment_set(traced->hook, &options->where) ||
+    if (!ct_traced_environment_set(traced->hook, &options->choice) ||
         setenv(CT_RUN_ENV, strchr(traced->mark.text, '=') + 1, 1) != 0 ||
         !pass_on(CT_LAYERS_ENV, selecting->layers) || !pass_on(CT_CALLS_ENV, selecting->calls) ||
         !pass_on(CT_SAMPLE_ENV, selecting->sample))
@@ -201,7 +201,7 @@ static bool keep_for_survivors(const struct traced *traced, bool daemon_leaves)
     ct_fail(
         0,
         "run: still tracing %zu %s that outlived the command (%s); stop with `cudatrace stop --session %s`%s",
-        count, count == 1 ? "process" : "processes", named, options->where.session,
+        count, count == 1 ? "process" : "processes", named, options->choice.session,
         options->waits ? "; waiting" : ", or use --wait");
     const pid_t follower = follow(traced);
     if (options->waits) {
@@ -240,7 +240,7 @@ static int trace_command(struct run_options *options, char **command)
     if (!find_hook(traced.hook) || !ct_printing_open(&options->printing))
         return EXIT_FAILURE;
     char database[CT_ANSWER_BYTES];
-    const int daemon = ct_daemon_hold("run", &options->where, options->of_daemon, database, &status);
+    const int daemon = ct_daemon_hold("run", &options->choice, options->of_daemon, database, &status);
     if (daemon < 0)
         return status;
     warn_about(command[0]);
@@ -249,7 +249,7 @@ static int trace_command(struct run_options *options, char **command)
     traced.began_ns = (int64_t)ct_monotonic_ns();
     traced.database = database;
     traced.daemon = daemon;
-    ct_mark_make(&traced.mark, &options->where);
+    ct_mark_make(&traced.mark, &options->choice);
     const struct ct_command_plan plan = { .argv = command,
                                           .prepare = prepare,
                                           .on_orphaned = on_orphaned,
@@ -292,10 +292,13 @@ static int trace_command(struct run_options *options, char **command)
 /* Rejects an invalid CUDATRACE_WAY here, since the hook uses it but cannot report an error. */
 static bool check_way(void)
 {
-    const char *way = getenv(CT_WAY_ENV);
-    if (!way || strcmp(way, CT_WAY_NAMES_TEXT) == 0 || strcmp(way, CT_WAY_SLOTS_TEXT) == 0)
+    const char *way = getenv(CT_INTERCEPT_ENV);
+    if (!way || strcmp(way, CT_INTERCEPT_NAMES_TEXT) == 0 || strcmp(way, CT_INTERCEPT_SLOTS_TEXT) == 0)
         return true;
-    ct_fail(0, "run: " CT_WAY_ENV " is '%s': expected " CT_WAY_NAMES_TEXT " or " CT_WAY_SLOTS_TEXT, way);
+    ct_fail(0,
+            "run: " CT_INTERCEPT_ENV " is '%s': expected " CT_INTERCEPT_NAMES_TEXT
+            " or " CT_INTERCEPT_SLOTS_TEXT,
+            way);
     return false;
 }
 
@@ -303,13 +306,13 @@ static int run(int argc, char **argv)
 {
     struct run_options options = { .printing.command = "run" };
     const struct ct_option table[] = {
-        CT_OPTION_DB(&options.where,
+        CT_OPTION_DB(&options.choice,
                      "the database (default: the one that the daemon of session default writes,\n"
                      "even the system daemon; else ./trace.db)"),
-        CT_OPTION_SESSION(&options.where,
+        CT_OPTION_SESSION(&options.choice,
                           "the session (default: $CUDATRACE_SESSION, else the one whose daemon writes\n"
                           "FILE, else a session for FILE)"),
-        CT_OPTION_SHM_DIR(&options.where),
+        CT_OPTION_SHM_DIR(&options.choice),
         { "ring", "SIZE", "if a daemon is started: the maximum size of a thread's ring (default: 512M)",
           &options.of_daemon[CT_DAEMON_RING] },
         { "keep", "DURATION",
@@ -352,7 +355,7 @@ static int run(int argc, char **argv)
             "  cudatrace run --db a.db -- ./a & cudatrace run --db b.db -- ./b      # two\n",
     };
     int first;
-    const int status = ct_where_parse(argc, argv, &usage, &options.where, &first);
+    const int status = ct_session_choice_parse(argc, argv, &usage, &options.choice, &first);
     if (status != CT_GO_ON)
         return status;
     if (first >= argc)

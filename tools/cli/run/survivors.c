@@ -19,9 +19,9 @@
  * between looks at a process without a pidfd. */
 enum { MOMENT_MS = 500, LOOK_MS = 1000 };
 
-void ct_mark_make(struct ct_mark *mark, const struct ct_where *where)
+void ct_mark_make(struct ct_mark *mark, const struct ct_session_choice *choice)
 {
-    mark->where = where;
+    mark->choice = choice;
     struct ct_proc_stat self = { 0 };
     ct_proc_stat(getpid(), &self);
     mark->start_ticks = self.start_ticks;
@@ -32,15 +32,15 @@ void ct_mark_make(struct ct_mark *mark, const struct ct_where *where)
 /* ---- looking ---- */
 
 /* Returns whether the session has shared memory of that process. */
-static bool is_traced(pid_t pid, const struct ct_where *where)
+static bool is_traced(pid_t pid, const struct ct_session_choice *choice)
 {
     struct ct_session_file file;
     struct ct_proc_status status = { 0 };
     bool found = false;
     ct_proc_status(pid, &status);
-    for (DIR *files = opendir(where->shm_dir); ct_session_files_next(files, &file);)
+    for (DIR *files = opendir(choice->shm_dir); ct_session_files_next(files, &file);)
         found |= file.kind == CT_FILE_SEGMENT && file.pid == (status.inner_pid ? status.inner_pid : pid) &&
-                 strcmp(file.session, where->session) == 0;
+                 strcmp(file.session, choice->session) == 0;
     return found;
 }
 
@@ -54,7 +54,7 @@ static bool has_mark(pid_t pid, const struct ct_mark *mark)
     for (const char *at = text; text && !found && at < text + bytes; at += strlen(at) + 1)
         found = strcmp(at, mark->text) == 0;
     if (text && !found && !memchr(text, '=', bytes))
-        found = is_traced(pid, mark->where);
+        found = is_traced(pid, mark->choice);
     free(text);
     return found;
 }

@@ -4,7 +4,7 @@
 #ifndef CT_SURVIVORS_H
 #define CT_SURVIVORS_H
 
-#include "where.h"
+#include "session_choice.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #define CT_RUN_ENV "CUDATRACE_RUN" /* the mark, different for each run */
 
 struct ct_mark {
-    const struct ct_where *where; /* the session */
+    const struct ct_session_choice *choice; /* the session */
     char text[48];
     uint64_t start_ticks; /* of this process, so not later than that of any process with the mark */
 };
@@ -29,8 +29,8 @@ struct ct_survivors {
     size_t count;
 };
 
-/* The caller keeps `where`. */
-void ct_mark_make(struct ct_mark *mark, const struct ct_where *where);
+/* The caller keeps `choice`. */
+void ct_mark_make(struct ct_mark *mark, const struct ct_session_choice *choice);
 /* Finds the survivors. A process that ends within a moment after the command is not counted. */
 void ct_survivors_find(struct ct_survivors *survivors, const struct ct_mark *mark);
 void ct_survivors_free(struct ct_survivors *survivors);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct tail_options {
-    struct ct_where where;
+    struct ct_session_choice choice;
     struct ct_tail_plan plan;
     int format;   /* index in "text|json" */
     int64_t last; /* -1: not given */
@@ -85,12 +85,12 @@ static int follow_trace(struct tail_options *options)
 {
     struct ct_series series;
     sigset_t while_waiting;
-    ct_session_prefer_live(&options->where, "tail");
-    sqlite3 *connection = ct_meant_trace_open(&options->where, &series);
+    ct_session_prefer_live(&options->choice, "tail");
+    sqlite3 *connection = ct_meant_trace_open(&options->choice, &series);
     if (!connection)
         return EXIT_FAILURE;
     int status = settle_start(options, connection);
-    const int daemon = status == CT_GO_ON ? ct_session_connect_writer(&options->where, series.path[0]) : -1;
+    const int daemon = status == CT_GO_ON ? ct_session_connect_writer(&options->choice, series.path[0]) : -1;
     if (status == CT_GO_ON && daemon < 0 && options->plan.follow.start == CT_FOLLOW_NOW)
         status =
             ct_fail(EXIT_FAILURE, "tail: no daemon writes '%s'; use --last N or --from T to print its calls",
@@ -137,7 +137,7 @@ static int tail(int argc, char **argv)
     struct ct_tail_plan *plan = &options.plan;
     struct ct_follow_plan *follow = &plan->follow;
     const struct ct_option table[] = {
-        CT_OPTIONS_OF_TRACE(&options.where),
+        CT_OPTIONS_OF_TRACE(&options.choice),
         { "last", "N", "begin with the last N calls (also -n N; default: with the next call)", &options.last,
           ct_take_number, "expected a number of calls", .most = INT32_MAX, .letter = 'n' },
         { "from", "T",
@@ -163,7 +163,7 @@ static int tail(int argc, char **argv)
     };
     const struct ct_usage usage = { .options = table, .about = about, .more = more };
     int first;
-    const int status = ct_where_parse(argc, argv, &usage, &options.where, &first);
+    const int status = ct_session_choice_parse(argc, argv, &usage, &options.choice, &first);
     if (status != CT_GO_ON)
         return status;
     if (options.last >= 0 && follow->scope.from)

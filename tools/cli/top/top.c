@@ -117,7 +117,7 @@ static int print_moments(struct top_options *options)
 static int show(struct top_options *options)
 {
     struct ct_top *top = &options->top;
-    ct_session_prefer_live(&top->where, "top");
+    ct_session_prefer_live(&top->choice, "top");
     if (!ct_top_open(top))
         return EXIT_FAILURE;
     if (options->pid) {
@@ -142,7 +142,7 @@ static int top(int argc, char **argv)
     struct top_options options = { .top = { .interval_s = 1, .daemon = -1 }, .format = FORMAT_NONE };
     struct ct_top *top = &options.top;
     const struct ct_option table[] = {
-        CT_OPTIONS_OF_TRACE(&top->where),
+        CT_OPTIONS_OF_TRACE(&top->choice),
         { "interval", "S", "seconds between updates (default: 1)", &top->interval_s, take_interval,
           "expected seconds, from 0.1 to 3600" },
         { "sort", "COLUMN", "sort by this column; -COLUMN reverses the order (default: driver_%)",
@@ -174,7 +174,7 @@ static int top(int argc, char **argv)
             "a shows ended processes, t attaches to an untraced process, space pauses, q quits. Without\n"
             "a terminal, it prints.\n",
     };
-    int first, status = ct_where_parse(argc, argv, &usage, &top->where, &first);
+    int first, status = ct_session_choice_parse(argc, argv, &usage, &top->choice, &first);
     if (status != CT_GO_ON)
         return status;
     if (options.threads && !options.pid)

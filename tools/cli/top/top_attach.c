@@ -25,16 +25,16 @@ static void set_text(struct ct_top_attach *attach, const char *text)
 static void become_attach(const struct ct_top *top, pid_t pid, int output)
 {
     char number[16];
-    const bool is_named = top->where.session_option != NULL;
+    const bool is_named = top->choice.session_option != NULL;
     snprintf(number, sizeof(number), "%d", (int)pid);
     /* A user may not know which trace the daemon of a named session writes, if it is the system's. */
     const char *argv[] = { "cudatrace",
                            "attach",
                            "--stay",
                            "--shm-dir",
-                           top->where.shm_dir,
+                           top->choice.shm_dir,
                            is_named ? "--session" : "--db",
-                           is_named ? top->where.session : top->series.path[0],
+                           is_named ? top->choice.session : top->series.path[0],
                            number,
                            NULL };
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);

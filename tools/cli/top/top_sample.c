@@ -51,7 +51,7 @@ static int64_t flush(struct ct_top *top)
     top->is_live = false;
     top->why = NULL;
     if (top->daemon < 0)
-        top->daemon = ct_session_connect_writer(&top->where, top->series.path[0]);
+        top->daemon = ct_session_connect_writer(&top->choice, top->series.path[0]);
     if (top->daemon < 0) {
         top->why = top->was_live ? "the daemon has exited; showing its last state" : NULL;
         return 0;
@@ -86,7 +86,7 @@ static bool fail(struct ct_top *top, sqlite3 *connection)
 
 bool ct_top_open(struct ct_top *top)
 {
-    top->trace = ct_meant_trace_open(&top->where, &top->series);
+    top->trace = ct_meant_trace_open(&top->choice, &top->series);
     if (!top->trace)
         return false;
     if (!top->moments &&

@@ -3,7 +3,7 @@
 #ifndef CT_TOP_SAMPLE_H
 #define CT_TOP_SAMPLE_H
 
-#include "where.h"
+#include "session_choice.h"
 
 #include "series.h"
 #include "untraced.h"
@@ -11,7 +11,7 @@
 enum ct_top_view { CT_TOP_PROCESSES, CT_TOP_FUNCTIONS, CT_TOP_THREADS, CT_TOP_VIEWS };
 
 struct ct_top {
-    struct ct_where where;
+    struct ct_session_choice choice;
     double interval_s;
     enum ct_top_view view;
     int64_t process_id; /* for all views except CT_TOP_PROCESSES */

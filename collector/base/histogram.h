@@ -1,0 +1,41 @@
+/* Counts occurrences per key since the last clear, with the times of the first and the last. Open addressing.
+ * A process's batch has about a hundred keys. Most of them stay in the cache. Used by a single thread. */
+#ifndef CT_HISTOGRAM_H
+#define CT_HISTOGRAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ct_histogram_count {
+    uint64_t key;
+    uint64_t count; /* 0: an empty slot */
+    uint64_t first_ns, last_ns;
+};
+
+/* A zeroed struct is an empty histogram. */
+struct ct_histogram {
+    struct ct_histogram_count *slots;
+    size_t count, mask;
+};
+
+/* Counts one occurrence. Returns false, and counts nothing, if out of memory. */
+_Bool ct_histogram_add(struct ct_histogram *histogram, uint64_t key, uint64_t at_ns);
+/* Calls `each` for every key until a call returns nonzero. Returns that value, or 0. */
+int ct_histogram_each(const struct ct_histogram *histogram,
+                      int (*each)(const struct ct_histogram_count *count, void *data), void *data);
+/* Resets the counts. Frees the memory of a histogram that has grown large. */
+void ct_histogram_clear(struct ct_histogram *histogram);
+void ct_histogram_finish(struct ct_histogram *histogram);
+
+/* ---- durations ---- */
+
+/* Durations are counted in buckets, sixteen per power of two, so the middle of a bucket is off by at most one
+ * thirty-second. Below 32 ns, a bucket is one nanosecond. The view `durations` has the bounds. */
+enum { CT_DURATION_BUCKETS = 60 * 16 };
+static inline uint32_t ct_duration_bucket(uint64_t ns)
+{
+    const uint32_t shift = ns < 16 ? 0 : 59 - (uint32_t)__builtin_clzll(ns);
+    return shift * 16 + (uint32_t)(ns >> shift);
+}
+
+#endif

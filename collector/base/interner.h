@@ -1,0 +1,34 @@
+/* Numbers texts that applications choose. Equal texts get equal numbers. The table is bounded: when full, it
+ * starts over, which only costs duplicate rows in the database. */
+#ifndef CT_INTERNER_H
+#define CT_INTERNER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CT_INTERNER_TEXTS_MAX = 1 << 16, CT_INTERNER_BYTES_MAX = 8 << 20 };
+
+struct ct_interned;
+
+/* An empty interner has every field zero except `next`, which is at least 1. */
+struct ct_interner {
+    struct ct_interned *slots;
+    char *text; /* texts one after another, each with a NUL */
+    size_t count, bytes;
+    int64_t next;
+    uint64_t seed;
+};
+
+/* Returns the number of a NUL-terminated text, or 0 if out of memory. Sets *is_new if the number was assigned
+ * by this call. */
+int64_t ct_interner_get(struct ct_interner *interner, const char *text, bool *is_new);
+/* Forgets all texts. Further numbers start at `first`. */
+void ct_interner_reset(struct ct_interner *interner, int64_t first);
+void ct_interner_finish(struct ct_interner *interner);
+
+/* Copies `bytes` bytes and adds a NUL. Replaces bytes that are not UTF-8 by '?', because readers of the
+ * database reject invalid text. */
+void ct_text_clean(char *to, const char *from, size_t bytes);
+
+#endif

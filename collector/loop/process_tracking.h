@@ -1,0 +1,46 @@
+/* The loop's side of the session's processes. Finds them, follows them to their end, passes them to the
+ * worker, and closes them when the worker returns them. Loop thread. */
+#ifndef CT_PROCESS_TRACKING_H
+#define CT_PROCESS_TRACKING_H
+
+#include "followed.h"
+#include "shm_source.h"
+#include "watch.h"
+
+struct ct_session;
+
+enum { CT_LEFT_NAMED_MAX = 64, CT_LEFT_BYTES = 16 + 12 * CT_LEFT_NAMED_MAX };
+
+struct ct_tracking {
+    struct ct_shm shm; /* a source for the worker */
+    struct ct_watch *watch;
+    struct ct_followed followed;
+    uint32_t segments_seen;
+    uint64_t detached;        /* processes that violated the protocol */
+    char left[CT_LEFT_BYTES]; /* set at the end: "COUNT PID …" of the processes that keep running, with the
+                                 first CT_LEFT_NAMED_MAX pids */
+    void (*on_found)(void *data);
+    void *data;
+};
+
+/* `dir`, the folder of the segments, and `control` stay the caller's. Calls `on_found` for each new process,
+ * and `on_end` for each process whose end the loop detects. */
+void ct_tracking_init(struct ct_tracking *tracking, uv_loop_t *loop, const char *dir,
+                      struct ct_control *control, void (*on_found)(void *data), void (*on_end)(void *data),
+                      void *data);
+/* Returns 0 or a libuv error. */
+int ct_tracking_start(struct ct_tracking *tracking, const struct ct_session *session, bool system);
+/* Looks for new segments. Finds every segment that a hook has counted before the call. */
+void ct_tracking_look(struct ct_tracking *tracking);
+/* The same, but only if a hook has counted a new segment. */
+void ct_tracking_look_for_counted(struct ct_tracking *tracking);
+/* Finds everything that a flush must include: segments just made and processes just ended. */
+void ct_tracking_look_around(struct ct_tracking *tracking);
+/* Closes the processes that the worker has returned. Returns whether there were any. */
+bool ct_tracking_close_gone(struct ct_tracking *tracking);
+/* Call after the worker has ended. Writes the remaining processes to `ledger`, or nowhere if it is NULL, and
+ * closes them. Unread calls, such as after `cut_short`, stay in shared memory for the next daemon. */
+void ct_tracking_end(struct ct_tracking *tracking, struct ct_ledger *ledger, bool cut_short);
+void ct_tracking_finish(struct ct_tracking *tracking);
+
+#endif

@@ -1,0 +1,43 @@
+/* Loads rows into a table as whole pages. SQLite takes ten times as long to find each row's place.
+ *
+ * A page of rows is laid out here (page_builder.h). SQLite gets one placeholder row for it, with the key of
+ * the page's last row, and long enough to need a page of its own. SQLite thus allocates, links and writes the
+ * page, in the same transaction as everything else. Before the commit, the page in SQLite's cache is
+ * overwritten with the rows (page_cache.h), and SQLite re-reads it afterwards. Readers of the file see an
+ * ordinary table. */
+#ifndef CT_PAGE_LOADER_H
+#define CT_PAGE_LOADER_H
+
+#include "store_names.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ct_store;
+
+/* A table that can be loaded. It has no index, and its last column is its INTEGER PRIMARY KEY. Its statements
+ * are in schema/store.sql. */
+struct ct_loaded_table {
+    const char *name, *columns;
+    enum ct_statement fill, unfill, newest;
+};
+extern const struct ct_loaded_table ct_loaded_calls, ct_loaded_launches, ct_loaded_transfers,
+    ct_loaded_call_subjects;
+
+/* Checks whether a newly opened connection can be loaded. */
+void ct_page_loader_connect(struct ct_store *store);
+/* Loads the first *loaded of the rows, whose keys must ascend. *loaded is 0 if there are too few, or the
+ * table cannot be loaded. Sets *by_row to the number of following rows to insert one by one before the next
+ * call. Returns 0 or -1. */
+int ct_page_loader_add(struct ct_store *store, const struct ct_loaded_table *table, const int64_t *value,
+                       unsigned columns, size_t rows, size_t *loaded, size_t *by_row);
+/* Fills the pages with the rows. Until the commit or rollback, these tables must not be read or written.
+ * Returns 0 or -1. */
+int ct_page_loader_replace(struct ct_store *store);
+/* Call after the commit or rollback. */
+void ct_page_loader_end(struct ct_store *store);
+/* Returns the reason for storing rows one by one, as a sentence without its end, or "" if they are not. */
+const char *ct_page_loader_why_not(const struct ct_store *store);
+void ct_page_loader_finish(struct ct_store *store);
+
+#endif

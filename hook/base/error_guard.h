@@ -1,0 +1,31 @@
+/* On its slow paths the hook opens files and makes system calls. That must not turn the application's calls
+ * into cancellation points, cancel a holder of the process lock, or change errno. */
+#ifndef CT_ERROR_GUARD_H
+#define CT_ERROR_GUARD_H
+
+#include <errno.h>
+#include <pthread.h>
+
+struct error_guard {
+    int saved_errno, cancel_state;
+};
+
+static inline struct error_guard error_guard_begin(void)
+{
+    struct error_guard guard = { .saved_errno = errno };
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &guard.cancel_state);
+    return guard;
+}
+
+static inline void error_guard_end(const struct error_guard *guard)
+{
+    pthread_setcancelstate(guard->cancel_state, NULL);
+    errno = guard->saved_errno;
+}
+
+/* In effect from here to the end of the block, however that is left. */
+#define CT_ERROR_GUARD                                                                                       \
+    const struct error_guard guard_here __attribute__((cleanup(error_guard_end), unused)) =                  \
+        error_guard_begin()
+
+#endif

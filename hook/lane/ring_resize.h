@@ -1,0 +1,20 @@
+/* Chooses the ring of a lane, and how far it may be written: the slow path of ring.c. */
+#ifndef CT_RING_RESIZE_H
+#define CT_RING_RESIZE_H
+
+#include "producer.h"
+
+/* Returns the end of a record of that many slots, including the pad that fills the ring's end. */
+static inline uint64_t ct_ring_record_end(const struct ct_producer *producer, uint32_t slots)
+{
+    const uint64_t capacity = producer->mask + 1, place = producer->position & producer->mask;
+    const uint64_t pad = place + slots > capacity ? capacity - place : 0;
+    return producer->position + pad + slots;
+}
+
+/* Makes room for a record of that many slots. Returns false if there is none. The thread holds the lane. */
+bool ct_ring_make_room(struct ct_producer *producer, uint32_t slots);
+/* Called after ct_ring_make_room() has failed. Makes room in the ring's reserve, if it has one. */
+bool ct_ring_use_reserve(struct ct_producer *producer, uint32_t slots);
+
+#endif
