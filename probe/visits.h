@@ -1,9 +1,9 @@
 /* Shared by the BPF programs and the probe: visits of the hook, which `cudatrace attach` brings into a
  * running process (visit.h) and `cudatrace detach` ends.
  *
- * A probe skips the calls of such a process until the visit is over. During the change, the hook's own data
- * shows which calls it still records: for each call it writes a start time into its thread's lane (lane.h).
- */
+ * A probe skips the calls of such a process until the visit is over. During the change, the thread's lane
+ * (lane.h) shows whether the hook has recorded a call: its position has changed. When the hook leaves, it
+ * maps empty memory over the lanes. */
 #ifndef CT_PROBE_VISITS_H
 #define CT_PROBE_VISITS_H
 
@@ -33,8 +33,8 @@ static inline int ct_visit_covers(const struct ct_probe_visit_state *visit)
             (visit->state == CT_AREA_DONE && visit->answer == CT_AREA_ANSWER_DONE));
 }
 
-/* Returns whether the hook records no call that begins from now on. Between the visit's end in this sense and
- * the change of the request, the hook records some calls. */
+/* Returns whether the hook records no call that begins from now on. Neither this nor ct_visit_covers() is
+ * true while the hook leaves. */
 static inline int ct_visit_is_over(const struct ct_probe_visit_state *visit)
 {
     const int records = visit->state == CT_AREA_DONE && visit->answer == CT_AREA_ANSWER_DONE &&
