@@ -151,7 +151,7 @@ def whole(s, *options, within=()):
     equal(done.wait(DEADLINE_S), 0, "the program's status")
     [counted] = [pid for pid, _, _ in counts.read_counts(s.counts)]
     ended = "SELECT pid FROM processes WHERE state = 'exited' AND cmdline LIKE ?", f"{WORKLOADS}/calls%"
-    s.flush_until("its end", lambda: s.value(*ended))
+    s.flush_until("its end", lambda: s.rows(*ended))
     equal(stored_of(s, s.value(*ended)), dict(truth_of(s, counted)), "the calls")
     equal(late(s), 0, "late rows")
     probe.end()
