@@ -2,34 +2,75 @@
 
 #include "segment.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static struct ct_segment header;
-
-static bool read_header(int segment)
+void ct_hook_segment_open(struct ct_hook_segment *segment, const char *path)
 {
-    return pread(segment, &header, sizeof(header), 0) == sizeof(header) && header.magic == CT_SEGMENT_MAGIC &&
-           header.version == CT_PROTO_VERSION && ct_segment_valid(&header);
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) ||
+        (segment->inode == status.st_ino && segment->device == status.st_dev))
+        return;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    ct_hook_segment_close(segment);
+    *segment = (struct ct_hook_segment){ .fd = fd, .device = status.st_dev, .inode = status.st_ino };
 }
 
-bool ct_hook_segment_is_held(int segment)
+void ct_hook_segment_close(struct ct_hook_segment *segment)
 {
-    if (!read_header(segment))
-        return false;
-    const enum ct_segment_hold hold = ct_segment_hold(&header, segment);
-    return hold == CT_SEGMENT_HELD ||
-           (hold == CT_SEGMENT_HOLD_UNKNOWN && !(atomic_load(&header.flags) & CT_SEGMENT_LEFT));
+    if (segment->fd >= 0)
+        close(segment->fd);
+    free(segment->lane);
+    *segment = CT_HOOK_SEGMENT_NONE;
 }
 
-bool ct_hook_segment_passed(int segment, uint32_t tid, uint64_t position)
+static bool read_header(int fd, struct ct_segment *header)
 {
+    return pread(fd, header, sizeof(*header), 0) == sizeof(*header) && header->magic == CT_SEGMENT_MAGIC &&
+           header->version == CT_PROTO_VERSION && ct_segment_valid(header);
+}
+
+static void copy_lanes(struct ct_hook_segment *segment, const struct ct_segment *header)
+{
+    const uint32_t defined = atomic_load(&header->lanes);
+    const uint32_t count = defined < header->lane_slots ? defined : header->lane_slots;
     static struct ct_lane lane;
-    if (!read_header(segment))
+    segment->lane = calloc(count, sizeof(segment->lane[0]));
+    for (uint32_t i = 0; segment->lane && i < count; i++) {
+        if (pread(segment->fd, &lane, sizeof(lane), (off_t)ct_segment_lane_offset(header, i)) != sizeof(lane))
+            break;
+        segment->lane[i] =
+            (struct ct_hook_lane){ .position = ct_lane_position(&lane), .tid = atomic_load(&lane.tid) };
+        segment->lanes++;
+    }
+}
+
+bool ct_hook_segment_is_held(struct ct_hook_segment *segment)
+{
+    static struct ct_segment header;
+    if (segment->fd < 0)
         return false;
-    for (uint32_t i = 0; i < atomic_load(&header.lanes) && i < header.lane_slots; i++) {
-        const off_t at = (off_t)ct_segment_lane_offset(&header, i);
-        if (pread(segment, &lane, sizeof(lane), at) == sizeof(lane) && atomic_load(&lane.tid) == tid)
-            return ct_lane_position(&lane) > position;
+    const bool is_read = read_header(segment->fd, &header);
+    const enum ct_segment_hold hold = is_read ? ct_segment_hold(&header, segment->fd) : CT_SEGMENT_LET_GO;
+    if (hold == CT_SEGMENT_HELD ||
+        (hold == CT_SEGMENT_HOLD_UNKNOWN && !(atomic_load(&header.flags) & CT_SEGMENT_LEFT)))
+        return true;
+    if (is_read)
+        copy_lanes(segment, &header);
+    close(segment->fd);
+    segment->fd = -1;
+    return false;
+}
+
+bool ct_hook_segment_passed(const struct ct_hook_segment *segment, uint32_t tid, uint64_t position)
+{
+    for (uint32_t i = 0; i < segment->lanes; i++) {
+        if (segment->lane[i].tid == tid)
+            return segment->lane[i].position > position;
     }
     return false;
 }

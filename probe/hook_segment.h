@@ -1,16 +1,38 @@
-/* The segment of a hook that has left the process (visits.h). */
+/* The segment of a hook that visits a process (visits.h), as the probe sees it. */
 #ifndef CT_PROBE_HOOK_SEGMENT_H
 #define CT_PROBE_HOOK_SEGMENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-/* Returns whether the thread's lane has passed the position, in the segment that the descriptor refers to.
- * Returns false if the segment or the lane cannot be read. */
-bool ct_hook_segment_passed(int segment, uint32_t tid, uint64_t position);
+struct ct_hook_lane {
+    uint64_t position;
+    uint32_t tid;
+};
 
-/* Returns whether the hook still has the segment, so that the process can have no other. Returns false if
- * that cannot be read. */
-bool ct_hook_segment_is_held(int segment);
+struct ct_hook_segment {
+    int fd; /* of the file while the hook holds the segment, otherwise -1 */
+    dev_t device;
+    ino_t inode;
+    struct ct_hook_lane *lane; /* the lanes after that; NULL if there are none */
+    uint32_t lanes;
+};
+#define CT_HOOK_SEGMENT_NONE ((struct ct_hook_segment){ .fd = -1 })
+
+/* Opens the segment at the path, and closes the last one. Does nothing if that is the same file, or if the
+ * path cannot be opened. */
+void ct_hook_segment_open(struct ct_hook_segment *segment, const char *path);
+/* Frees what the segment owns. */
+void ct_hook_segment_close(struct ct_hook_segment *segment);
+
+/* Returns whether the hook holds the segment, so that the process can have no other. If the hook has let it
+ * go, copies the positions of the lanes, which are final then, and closes the file. An open descriptor would
+ * keep the memory of a removed segment. */
+bool ct_hook_segment_is_held(struct ct_hook_segment *segment);
+
+/* Returns whether the thread's lane has passed the position, in a segment that is not held any more. Returns
+ * false if the thread has no lane in it. */
+bool ct_hook_segment_passed(const struct ct_hook_segment *segment, uint32_t tid, uint64_t position);
 
 #endif

@@ -43,7 +43,7 @@ bool ct_probed_is_empty(const struct ct_probed_set *set)
 static void close_others(const struct ct_writer_plan *plan)
 {
     const int kept[] = { plan->pidfd,   plan->ring,   plan->threads, plan->lost,
-                         plan->notices, plan->parent, plan->ready,   plan->hook_segment };
+                         plan->notices, plan->parent, plan->ready,   plan->hook->fd };
     DIR *open_files = opendir("/proc/self/fd");
     if (!open_files)
         _exit(EXIT_FAILURE);
@@ -96,7 +96,7 @@ static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uin
         .absent_ns = found ? found->missed_ns : 0,
         .arriving = probed->channel.ring >= 0 ? &set->functions->arriving[probed->channel.number] : NULL,
         .ready = -1,
-        .hook_segment = probed->hook_segment,
+        .hook = &probed->hook,
         .ring = probed->channel.ring,
         .threads = probed->channel.threads,
         .lost = probed->channel.lost,
@@ -149,7 +149,8 @@ static struct ct_probed *insert(struct ct_probed_set *set, pid_t pid, const stru
         return NULL;
     probed->pid = pid;
     probed->start_ticks = stat.start_ticks;
-    probed->to_writer = probed->hook_segment = -1;
+    probed->to_writer = -1;
+    probed->hook = CT_HOOK_SEGMENT_NONE;
     probed->channel = (struct ct_channel){ .ring = -1, .threads = -1, .lost = -1 };
     probed->next = set->first;
     set->first = probed;
@@ -164,17 +165,16 @@ static void unlink_probed(struct ct_probed_set *set, const struct ct_probed *pro
     *link = probed->next;
 }
 
-/* Removes a skipped process whose visit is over. Returns the descriptor of the hook's segment, -1 for none.
- */
-static int take_skipped(struct ct_probed_set *set, pid_t pid)
+/* Removes a skipped process whose visit is over. Returns the hook's segment, which the caller owns. */
+static struct ct_hook_segment take_skipped(struct ct_probed_set *set, pid_t pid)
 {
     struct ct_probed *probed = ct_probed_find(set, pid);
     if (!probed || !probed->is_skipped || probed->channel.ring >= 0)
-        return -1;
-    const int hook_segment = probed->hook_segment;
+        return CT_HOOK_SEGMENT_NONE;
+    const struct ct_hook_segment hook = probed->hook;
     unlink_probed(set, probed);
     free(probed);
-    return hook_segment;
+    return hook;
 }
 
 static void forget(struct ct_probed_set *set, struct ct_probed *probed)
@@ -182,8 +182,7 @@ static void forget(struct ct_probed_set *set, struct ct_probed *probed)
     unlink_probed(set, probed);
     if (probed->to_writer >= 0)
         close(probed->to_writer);
-    if (probed->hook_segment >= 0)
-        close(probed->hook_segment);
+    ct_hook_segment_close(&probed->hook);
     ct_channel_take_back(set->programs, probed->pid, &probed->channel);
     if (probed->channel.ring >= 0)
         __atomic_store_n(&set->functions->arriving[probed->channel.number], 0, __ATOMIC_RELEASE);
@@ -195,15 +194,14 @@ static void forget(struct ct_probed_set *set, struct ct_probed *probed)
 int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *channel, uint64_t exec_ns,
                   const struct ct_probe_notice *found)
 {
-    const int hook_segment = take_skipped(set, pid);
+    struct ct_hook_segment hook = take_skipped(set, pid);
     struct ct_probed *probed = insert(set, pid, found);
     if (!probed) {
         ct_channel_free(set->programs, channel);
-        if (hook_segment >= 0)
-            close(hook_segment);
+        ct_hook_segment_close(&hook);
         return -ESRCH;
     }
-    probed->hook_segment = hook_segment;
+    probed->hook = hook;
     const uint64_t executed_ns = found ? found->executed_ns : ct_programs_executed_ns(set->programs, pid);
     probed->exec_ns = exec_ns       ? exec_ns
                       : executed_ns ? executed_ns
@@ -254,12 +252,8 @@ int ct_probed_skip(struct ct_probed_set *set, pid_t pid, const struct ct_channel
 
 void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers *images)
 {
-    const int segment = *images->segment ? open(images->segment, O_RDONLY | O_CLOEXEC) : -1;
-    if (segment < 0)
-        return;
-    if (probed->hook_segment >= 0)
-        close(probed->hook_segment);
-    probed->hook_segment = segment;
+    if (*images->segment)
+        ct_hook_segment_open(&probed->hook, images->segment);
 }
 
 void ct_probed_exec(struct ct_probed *probed)
@@ -301,6 +295,7 @@ void ct_probed_reap(struct ct_probed_set *set)
     for (struct ct_probed *probed = set->first, *next; probed; probed = next) {
         int status;
         next = probed->next;
+        ct_hook_segment_is_held(&probed->hook);
         if (probed->writer > 0 && waitpid(probed->writer, &status, WNOHANG) == probed->writer)
             note_writer_end(set, probed, status);
         if (probed->writer == 0 && has_ended(probed))

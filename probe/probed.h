@@ -3,6 +3,7 @@
 #define CT_PROBE_PROBED_H
 
 #include "functions.h"
+#include "hook_segment.h"
 #include "mapped_drivers.h"
 #include "programs.h"
 
@@ -15,12 +16,12 @@ struct ct_probed {
     pid_t pid;
     uint64_t start_ticks, exec_ns;
     struct ct_channel channel;
-    bool is_skipped;  /* the hook records it, so it has no writer */
-    bool is_arrivals; /* the probe itself */
-    int hook_segment; /* descriptor of the segment of the hook that visits or visited it, -1 for none */
-    pid_t writer;     /* 0: it has ended */
-    int to_writer;    /* a pipe (ct_writer_plan.parent) */
-    unsigned writers; /* number of writers that were started for it */
+    bool is_skipped;             /* the hook records it, so it has no writer */
+    bool is_arrivals;            /* the probe itself */
+    struct ct_hook_segment hook; /* of the hook that visits it or has visited it */
+    pid_t writer;                /* 0: it has ended */
+    int to_writer;               /* a pipe (ct_writer_plan.parent) */
+    unsigned writers;            /* number of writers that were started for it */
 };
 
 struct ct_probed_set {
@@ -45,7 +46,7 @@ int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *chann
  * assigned, or NULL. If the process has a visit (ct_programs_set_visit()), a notice follows when it is over.
  */
 int ct_probed_skip(struct ct_probed_set *set, pid_t pid, const struct ct_channel *channel);
-/* Keeps the segment of the hook that visits a skipped process. */
+/* Opens the segment of the hook that visits a skipped process, if it is new. */
 void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers *images);
 /* Ends the recording of a program after its process has executed another program. */
 void ct_probed_exec(struct ct_probed *probed);

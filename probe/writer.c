@@ -4,7 +4,6 @@
 #include "decoded.h"
 #include "find_daemon.h"
 #include "fork.h"
-#include "hook_segment.h"
 #include "kernel_ring.h"
 #include "long_call.h"
 #include "loss.h"
@@ -150,8 +149,7 @@ static void report_ready(struct writer *writer)
 /* Returns whether the hook still leaves the process. Until then, calls stay in the ring. */
 static bool waits_for_hook(struct writer *writer, uint64_t now_ns)
 {
-    if (writer->segment || writer->plan->hook_segment < 0 ||
-        !ct_hook_segment_is_held(writer->plan->hook_segment))
+    if (writer->segment || !ct_hook_segment_is_held(writer->plan->hook))
         return false;
     if (now_ns - writer->plan->since_ns > HOOK_NS)
         report_ready(writer);
@@ -358,7 +356,7 @@ static void note_doubt(struct writer *writer, const struct ct_probe_record *reco
     struct ct_thread *thread = ct_thread_table_get(&writer->threads, record->tid);
     if (!thread)
         return;
-    thread->is_hooks = ct_hook_segment_passed(writer->plan->hook_segment, record->lane_tid, record->position);
+    thread->is_hooks = ct_hook_segment_passed(writer->plan->hook, record->lane_tid, record->position);
     thread->hooks_start = record->call_start;
 }
 

@@ -7,6 +7,7 @@
 #define CT_PROBE_WRITER_H
 
 #include "functions.h"
+#include "hook_segment.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,10 +26,10 @@ struct ct_writer_plan {
     int pidfd;               /* of the process; -1: it has ended */
     int ring, threads, lost; /* of its channel; -1 for the arrivals writer */
     int notices;             /* the map of notices, for the arrivals writer only */
-    int hook_segment;        /* of the hook that has recorded the process (hook_segment.h); -1: none */
     int parent; /* a pipe. A byte CT_WRITER_EXEC, or the end of the file: no more records will follow */
     int ready;  /* a pipe that gets a byte when the process has a segment, or there is no daemon; -1: none */
-    uint8_t *arriving; /* cleared at that moment; may be NULL */
+    uint8_t *arriving;            /* cleared at that moment; may be NULL */
+    struct ct_hook_segment *hook; /* of the hook that has visited the process */
     struct ct_function_table *functions;
     uint64_t entry_ns, return_ns; /* parts of a call's duration that the probe itself takes, at both ends */
 };

@@ -463,6 +463,15 @@ def run_while_it_steps(s, p, calls, *command):
     equal(running.returncode, 0, f"the status of {command[1]}")
 
 
+def removed_segments(pid):
+    """Returns the removed files in /dev/shm that the process keeps open."""
+    opened = []
+    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed
+            opened.append(os.readlink(link))
+    return [path for path in opened if path.startswith("/dev/shm/") and path.endswith(" (deleted)")]
+
+
 def taken_over(s, method, target, *options):
     """A running probe takes over a process when `cudatrace detach` ends its visit. No call is recorded twice, and none is missed. If jumps of
     --inline are in the code until then, the process is recorded soon after."""
@@ -480,6 +489,8 @@ def taken_over(s, method, target, *options):
         before, truth = stored_of(s, p.pid), truth_of(s, p.pid)
     p.step(1000)
     await_stored(s, p.pid, dict(collections.Counter(before) + truth_of(s, p.pid) - truth))
+    for process in probe.child.pid, writer_of(probe, p.pid):
+        wait_for("the hook's segment to be closed", lambda: not removed_segments(process))
     probe.end()
     p.end()
     s.flush()
