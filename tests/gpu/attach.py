@@ -148,23 +148,13 @@ def exact(report, work):
     work.steps(PLAIN_EPOCHS * work.epoch_steps)
     before = [Before(program) for program in work.programs]
     plain = [program.snapshot() for program in work.programs]
-    attach = work.attach()
-    work.steps_until(lambda: attach.child.poll() is not None or
-                     all(attach.said.find(f"process {program.pid} .* is recorded$") for program in work.programs))
-    for program in work.programs:
-        attach.await_recorded(program.pid)
+    attach = work.recorded_at_work()
     begun = work.moment()
     work.steps(work.workload.steps)
     over = work.moment()
     for was, program in zip(before, work.programs):
         was.check_attached(report, program)
-    for program in work.programs:
-        program.tell("steps", work.workload.burst)
-    attach.interrupt()
-    for program in work.programs:
-        program.hear()
-    work.steps_until(lambda: attach.child.poll() is not None)
-    attach.wait()
+    work.interrupt_at_work(attach)
     left = work.moment()
     work.steps(work.workload.burst)
     end = work.moment()

@@ -261,6 +261,32 @@ class Work:
                 raise Trouble(f"{limit_s} s passed while it worked on; the command said: {self.commands[-1].said.text()}")
             self.steps(self.workload.burst)
 
+    def recorded_at_work(self):
+        """Attaches while the programs make steps. Returns the command once it records all of them."""
+        attach = self.attach()
+        self.steps_until(lambda: attach.child.poll() is not None or
+                         all(attach.said.find(f"process {program.pid} .* is recorded$") for program in self.programs))
+        for program in self.programs:
+            attach.await_recorded(program.pid)
+        return attach
+
+    def probed_at_work(self):
+        """Starts a probe while the programs make steps. Returns the command once it has attached to all of them."""
+        pids = [word for program in self.programs for word in ("--pid", program.pid)]
+        probe = Command(self, "probe", "--session", self.session, "--verbose", *pids)
+        self.steps_until(lambda: probe.child.poll() is not None or probe.said.find("functions are probed$"))
+        return probe
+
+    def interrupt_at_work(self, command):
+        """Interrupts the command while the programs make steps, and waits for its end."""
+        for program in self.programs:
+            program.tell("steps", self.workload.burst)
+        command.interrupt()
+        for program in self.programs:
+            program.hear()
+        self.steps_until(lambda: command.child.poll() is not None)
+        command.wait()
+
     # ---- counts ----
 
     def rows(self, sql, *values):

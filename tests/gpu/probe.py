@@ -13,7 +13,6 @@ import sys
 
 import attach
 from attach import PLAIN_EPOCHS, between, check_part, check_results, check_trace, compare_calls, end_programs
-from attach_work import Command
 
 ATTACH_MOST_MS = 100
 
@@ -24,19 +23,11 @@ def exact(report, work):
     work.start(cupti=True)
     work.steps(PLAIN_EPOCHS * work.epoch_steps)
     plain = [program.snapshot() for program in work.programs]
-    pids = [word for program in work.programs for word in ("--pid", program.pid)]
-    probe = Command(work, "probe", "--session", work.session, "--verbose", *pids)
-    work.steps_until(lambda: probe.child.poll() is not None or probe.said.find("functions are probed$"))
+    probe = work.probed_at_work()
     begun = work.moment()
     work.steps(work.workload.steps)
     over = work.moment()
-    for program in work.programs:
-        program.tell("steps", work.workload.burst)
-    probe.interrupt()
-    for program in work.programs:
-        program.hear()
-    work.steps_until(lambda: probe.child.poll() is not None)
-    probe.wait()
+    work.interrupt_at_work(probe)
     left = work.moment()
     work.steps(work.workload.burst)
     end = work.moment()
@@ -71,21 +62,11 @@ def taken_over(report, work):
     work.start(cupti=True)
     work.steps(PLAIN_EPOCHS * work.epoch_steps)
     slotless = attach.Before(work.programs[0]).slotless
-    attached = work.attach()
-    work.steps_until(lambda: attached.child.poll() is not None or
-                     all(attached.said.find(f"process {program.pid} .* is recorded$") for program in work.programs))
+    attached = work.recorded_at_work()
     begun = work.moment()
-    pids = [word for program in work.programs for word in ("--pid", program.pid)]
-    probe = Command(work, "probe", "--session", work.session, "--verbose", *pids)
-    work.steps_until(lambda: probe.child.poll() is not None or probe.said.find("functions are probed$"))
+    probe = work.probed_at_work()
     both = work.moment()
-    for program in work.programs:
-        program.tell("steps", work.workload.burst)
-    attached.interrupt()
-    for program in work.programs:
-        program.hear()
-    work.steps_until(lambda: attached.child.poll() is not None)
-    attached.wait()
+    work.interrupt_at_work(attached)
     work.steps(work.workload.burst)
     over = work.moment()
     work.steps(work.workload.burst)
