@@ -12,9 +12,9 @@ import signal
 import subprocess
 import sys
 
-from cudatrace_test import (CUDATRACE, SHAPE, WORKLOADS, DEADLINE_S, HungCall, Session, by_tier, can, check, counts, equal, first_thread_has_ended,
+from cudatrace_test import (CUDATRACE, SHAPE, WORKLOADS, DEADLINE_S, HungCall, by_tier, can, check, counts, equal, first_thread_has_ended,
     wait_for)
-from probing import EVERY, LIBRARY, PROBE, Probe, await_stored, stored_of, truth_of
+from probing import PROBE, Probe, ProbedSession, await_stored, stored_of, truth_of
 from untraced import VERSION, Program
 
 METHODS = "session", "multi", "event"
@@ -49,7 +49,7 @@ def exact(s, method):
 
 def whole_life(s, calls="*"):
     """A process that starts later is recorded from its first call to its last. Calls that --calls excludes are not."""
-    probe = Probe(s, *EVERY, "--calls", calls)
+    probe = Probe(s, *s.every, "--calls", calls)
     done = s.start(WORKLOADS / "calls", "--mix", "training", "--threads", "3", "--calls", "3000", "--seed", "5", preload=False,
                    stdout=subprocess.PIPE, text=True)
     done.communicate(timeout=DEADLINE_S)
@@ -62,7 +62,7 @@ def whole_life(s, calls="*"):
 
 def nested(s, method):
     """Tests nested calls, and calls left by longjmp. Calls that are too deep are counted as lost."""
-    probe = Probe(s, *EVERY, "--method", method, "--calls", "cuOccupancy*")
+    probe = Probe(s, *s.every, "--method", method, "--calls", "cuOccupancy*")
     done = s.start(WORKLOADS / "nested", "--times", "10", "--depth", "20", preload=False)
     equal(done.wait(DEADLINE_S), 0, "the program's status")
     name = "cuOccupancyMaxPotentialBlockSize"
@@ -75,7 +75,7 @@ def nested(s, method):
 
 def short_lives(s):
     """Tests processes that end before the probe reads the notice of their start."""
-    probe = Probe(s, *EVERY)
+    probe = Probe(s, *s.every)
     children = [s.start(WORKLOADS / "calls", "--calls", "5", preload=False, stdout=subprocess.DEVNULL) for _ in range(12)]
     for child in children:
         equal(child.wait(DEADLINE_S), 0, "a program's status")
@@ -89,7 +89,7 @@ def short_lives(s):
 
 def hooked(s):
     """Processes that the hook records, and that end before the probe looks at them, are recorded once."""
-    probe = Probe(s, *EVERY)
+    probe = Probe(s, *s.every)
     os.kill(probe.child.pid, signal.SIGSTOP)
     children = [s.start(WORKLOADS / "calls", "--calls", "5", stdout=subprocess.DEVNULL) for _ in range(3)]
     for child in children:
@@ -117,7 +117,7 @@ def hidden(s, how):
         return
     place = s.dir / "place"
     place.mkdir()
-    script = PLACES[how].format(place=place, library=LIBRARY) + f' && LD_LIBRARY_PATH={place}:$LD_LIBRARY_PATH && export LD_LIBRARY_PATH && exec "$@"'
+    script = PLACES[how].format(place=place, library=s.library) + f' && LD_LIBRARY_PATH={place}:$LD_LIBRARY_PATH && export LD_LIBRARY_PATH && exec "$@"'
     p = Program(s, "steps", within=["unshare", "-m", "sh", "-c", script, "sh"])
     if how == "deleted":
         pathlib.Path(f"/proc/{p.pid}/root{place}/libcuda.so.1").unlink()
@@ -133,7 +133,7 @@ def hidden(s, how):
 
 def open_calls(s):
     """A call that hangs is an open call, even after its process was killed in it."""
-    probe = Probe(s, *EVERY)
+    probe = Probe(s, *s.every)
     with HungCall(s, start=lambda *command, **options: s.start(*command, preload=False, **options)) as hung:
         s.flush_until("the call that hangs", lambda: s.value(
             "SELECT count(*) FROM open_calls JOIN processes USING (process_id) WHERE pid = ? AND name = 'cuCtxSynchronize'", hung.pid))
@@ -146,7 +146,7 @@ def open_calls(s):
 
 def whole(s, *options, within=()):
     """Runs a program of one process under the probe of all processes. All calls are stored."""
-    probe = Probe(s, *EVERY)
+    probe = Probe(s, *s.every)
     done = s.start(*within, WORKLOADS / "calls", *options, preload=False, stdout=subprocess.DEVNULL)
     equal(done.wait(DEADLINE_S), 0, "the program's status")
     [counted] = [pid for pid, _, _ in counts.read_counts(s.counts)]
@@ -169,16 +169,18 @@ def many_threads(s):
 
 def in_top(s):
     """`top` counts a probed process, and does not list it as untraced."""
+    def pids(rows):
+        return [row["pid"] for row in rows]
+
     p = Program(s, "steps")
     top = [CUDATRACE, "top", "--session", s.name, "--once", "--json"]
     before = json.loads(s.run(*top, preload=False).stdout)
-    equal((before["probed"], p.pid in [row["pid"] for row in before["untraced"]]), (0, True), "before")
+    equal((before["probed"], p.pid in pids(before["untraced"])), (0, True), "before")
     probe = Probe(s, "--pid", p.pid)
     p.step(10)
     await_stored(s, p.pid, {VERSION: 10})
     during = json.loads(s.run(*top, preload=False).stdout)
-    equal((during["probed"], during["untraced"]), (1, []), "with a probe")
-    check(p.pid in [row["pid"] for row in during["processes"]], "the process is not listed", during)
+    equal((during["probed"], p.pid in pids(during["untraced"]), p.pid in pids(during["processes"])), (1, False, True), "with a probe")
     probe.end()
     p.end()
 
@@ -186,29 +188,33 @@ def in_top(s):
 # ---- kills ----
 
 
+def programs_of(probe):
+    """Returns the ids of the BPF programs that the probe keeps in the kernel."""
+    ids = set()
+    for info in pathlib.Path(f"/proc/{probe.child.pid}/fdinfo").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed
+            ids.update(int(line.split()[1]) for line in info.read_text().splitlines() if line.startswith("prog_id:"))
+    check(ids and ids <= programs(), "the probe's programs", ids)
+    return ids
+
+
 def programs():
-    """Returns the probe's BPF programs that are in the kernel."""
-    return {number for number, name in kernel_programs() if name in ("call_session", "call_enter", "call_leave", "thread_exit", "program_exec")}
-
-
-def kernel_programs():
+    """Returns the ids of all BPF programs in the kernel."""
     tool = shutil.which("bpftool") or "/usr/sbin/bpftool"
-
-    for program in json.loads(subprocess.run([tool, "-j", "prog", "show"], stdout=subprocess.PIPE, check=True).stdout):
-        yield program["id"], program.get("name")
+    return {program["id"] for program in json.loads(subprocess.run([tool, "-j", "prog", "show"], stdout=subprocess.PIPE, check=True).stdout)}
 
 
 def probe_killed(s):
     """All calls that a killed probe has seen are stored, no BPF program stays in the kernel, and the next probe continues."""
     p = Program(s, "steps", 2)
-    before_programs, before = programs(), truth_of(s, p.pid)
+    before = truth_of(s, p.pid)
     probe = Probe(s, "--pid", p.pid)
-    check(programs() > before_programs, "the probe has no program in the kernel")
+    kept = programs_of(probe)
     p.step(200)
     seen = dict(truth_of(s, p.pid) - before)
     await_stored(s, p.pid, seen)
     probe.end(-signal.SIGKILL, signal.SIGKILL)
-    wait_for("the programs to leave the kernel", lambda: programs() == before_programs)
+    wait_for("the programs to leave the kernel", lambda: not kept & programs())
     p.step(30)
     second = Probe(s, "--pid", p.pid)
     between = truth_of(s, p.pid)
@@ -224,9 +230,9 @@ def killed_in_order(s, *order):
     """Probe, daemon and process are killed one after another. All calls that were made while the first and the last of them lived are
     stored by the next daemon, and nothing stays in the kernel."""
     p = Program(s, "steps", 2)
-    before_programs, before = programs(), truth_of(s, p.pid)
+    before = truth_of(s, p.pid)
     probe = Probe(s, "--pid", p.pid)
-    expected = {}
+    kept, expected = programs_of(probe), {}
     kill = {
         "probe": lambda: probe.end(None, signal.SIGKILL),  # it ends by itself after its process
         "daemon": lambda: (s.daemon.kill(), s.daemon.wait()),
@@ -237,7 +243,7 @@ def killed_in_order(s, *order):
             p.step(50 + number)
             expected = dict(truth_of(s, p.pid) - before)
         kill[victim]()
-    wait_for("the programs to leave the kernel", lambda: programs() == before_programs)
+    wait_for("the programs to leave the kernel", lambda: not kept & programs())
     s.start_daemon()
     await_stored(s, p.pid, expected)
     s.flush_until("the process's end", lambda: s.value("SELECT state FROM processes WHERE pid = ?", p.pid) in ("killed", "detached"))
@@ -295,7 +301,7 @@ def writer_stopped(s):
 
 def open_calls_adopted(s):
     """A call that was open when a writer was killed ends in the lane of the next writer, which knows the thread."""
-    probe = Probe(s, *EVERY)
+    probe = Probe(s, *s.every)
     with HungCall(s, start=lambda *command, **options: s.start(*command, preload=False, **options)) as hung:
         kill_writer(probe, hung.pid)
         s.flush_until("the call that hangs", lambda: s.value(
@@ -334,7 +340,7 @@ def daemon_killed(s):
 def executes(s):
     """A process that executes another program is two processes in the trace."""
     p = Program(s, "exec")
-    probe = Probe(s, *EVERY)
+    probe = Probe(s, *s.every)
     p.child.send_signal(signal.SIGUSR1)
     s.flush_until("two programs", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", p.pid) >= 2)
     p.end(signal.SIGTERM)
@@ -359,9 +365,9 @@ def executes_named(s):
     """A process of --pid loads the driver later, and executes two other programs before the probe looks at it again."""
     script = s.dir / "chain.py"
     script.write_text(CHAIN)
-    p = s.start(sys.executable, script, 2, LIBRARY, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    p = s.start(sys.executable, script, 2, s.library, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     equal(p.stdout.readline(), "ready\n", "the first program")
-    probe = Probe(s, "--pid", p.pid, "--library", LIBRARY)
+    probe = Probe(s, "--pid", p.pid, "--library", s.library)
     os.kill(probe.child.pid, signal.SIGSTOP)
     p.communicate("\n", timeout=DEADLINE_S)
     os.kill(probe.child.pid, signal.SIGCONT)
@@ -373,7 +379,7 @@ def executes_named(s):
 def executes_late(s):
     """The probe survives if a writer ends before it gets a message. Its process executes another program and ends at once."""
     p = Program(s, "exec")
-    probe = Probe(s, *EVERY)
+    probe = Probe(s, *s.every)
     writer = wait_for("a writer", lambda: writer_of(probe, p.pid))
     os.kill(probe.child.pid, signal.SIGSTOP)
     p.child.send_signal(signal.SIGUSR1)
@@ -479,7 +485,7 @@ def taken_over(s, method, target, *options):
     run_while_it_steps(s, p, 1, *attach(s, p, *options))
     s.flush()
     before, truth = stored_of(s, p.pid), truth_of(s, p.pid)
-    probe = Probe(s, *(EVERY if target == "every" else ["--pid", p.pid]), "--method", method, "--verbose")
+    probe = Probe(s, *(s.every if target == "every" else ["--pid", p.pid]), "--method", method, "--verbose")
     p.step(100)
     run_while_it_steps(s, p, 5000, CUDATRACE, "detach", p.pid)
     if options:
@@ -508,7 +514,7 @@ def attached(s, *options):
     check("has breakpoints at" in refused_by, refused_by)
     probe.end()
     run_while_it_steps(s, p, 1, *attach(s, p, *options))
-    probe = Probe(s, *EVERY)
+    probe = Probe(s, *s.every)
     p.step(10)
     check(("probes there would crash it" in probe.said) == ("--inline" in options), probe.said)
     probe.end()
@@ -518,7 +524,7 @@ def attached(s, *options):
 
 def flood(s):
     """Eight processes of four threads at full speed: for each function, stored and lost calls add up to the driver's count."""
-    probe = Probe(s, *EVERY)
+    probe = Probe(s, *s.every)
     children = [s.start(WORKLOADS / "calls", "--mix", mix, "--threads", "4", "--calls", by_tier("2000", "20000"), "--seed", str(i), preload=False,
                         stdout=subprocess.DEVNULL) for i, mix in enumerate(["training", "launch", "getctx", "alloc"] * 2)]
     for child in children:
@@ -550,6 +556,6 @@ for name, test in names.items():
     if sys.argv[1:] and not {name, test[0].__name__} & set(sys.argv[1:]):
         continue
     print(name, flush=True)
-    with Session() as s:
+    with ProbedSession() as s:
         s.start_daemon()
         test[0](s, *test[1:])

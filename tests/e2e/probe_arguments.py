@@ -5,8 +5,8 @@ import re
 import signal
 import subprocess
 
-from cudatrace_test import DEADLINE_S, Session, WORKLOADS, by_tier, check, equal
-from probing import LIBRARY, Probe
+from cudatrace_test import DEADLINE_S, WORKLOADS, by_tier, check, equal
+from probing import Probe, ProbedSession
 
 CALLS = """SELECT call_id, name, category, status, depth, bytes FROM calls JOIN processes USING (process_id)
             WHERE processes.pid = ? AND layer = 'driver' ORDER BY call_id"""
@@ -89,7 +89,7 @@ PROGRAMS = [
     (["graph"], {}),
 ]
 
-with Session() as s:
+with ProbedSession() as s:
     s.start_daemon()
     hooked = [Run(s, command, env, True) for command, env in PROGRAMS]
     for program in hooked:
@@ -98,7 +98,7 @@ with Session() as s:
     views = detail_views(s)
     check({"launches", "copies", "allocations", "objects", "graph_launches", "event_waits"} <= set(views), "views of details", views)
     probed = [Run(s, command, env, False) for command, env in PROGRAMS]
-    probe = Probe(s, "--library", LIBRARY, *(argument for program in probed for argument in ("--pid", program.pid)))
+    probe = Probe(s, "--library", s.library, *(argument for program in probed for argument in ("--pid", program.pid)))
     for program in probed:
         program.end()
     probe.end(number=None)

@@ -1,16 +1,31 @@
 """`cudatrace probe` in the background, and the calls of a probed process by the driver's own count."""
 import collections
+import shutil
 
-from cudatrace_test import BUILD, CUDATRACE, SIMCUDA, counts, needs, refused, skip
+from cudatrace_test import BUILD, CUDATRACE, DRIVER_PATH, SIMCUDA, Session, counts, needs, refused, skip
 from untraced import Background
 
 PROBE = BUILD / "probe/cudatrace-probe"
 if not PROBE.exists():
     skip("this build has no probe: libbpf-dev, clang, bpftool")
 needs("eBPF")
-LIBRARY = SIMCUDA / "libcuda.so.1"
-# Every process with a library of this build. Breakpoints in another build's libraries would disturb the tests there.
-EVERY = "--all", "--library", LIBRARY, "--only", f"{BUILD}/*"
+
+
+class ProbedSession(Session):
+    """A session with a copy of the driver. A probe of all processes puts breakpoints into that file alone, so tests can run at the same
+    time."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.dir.chmod(0o711)  # for programs of other users
+        self.library = self.dir / "driver/libcuda.so.1"
+        self.library.parent.mkdir()
+        shutil.copy(SIMCUDA / self.library.name, self.library)
+        self.every = "--all", "--library", self.library, "--only", self.library
+        return self
+
+    def env(self, preload=True, **more):
+        return super().env(preload, **{"LD_LIBRARY_PATH": f"{self.library.parent}:{DRIVER_PATH}", **more})
 
 
 class Probe(Background):
