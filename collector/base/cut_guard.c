@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The signal handler walks this list while other threads add and remove guards. Entries are only inserted at
- * the head, and are reused, never freed, so every pointer in the list stays valid. */
+/* The signal handler walks this list while other threads add and remove guards. Entries are inserted only at
+ * the head, and are reused but never freed, so every pointer in the list stays valid. */
 static struct ct_guard *_Atomic guards;
 static struct ct_guard *unused;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held to change `unused` or `guards` */
@@ -102,8 +102,8 @@ static void handle(int number, siginfo_t *info, void *context)
             return;
         }
     }
-    /* Not a guarded range: take the default action, as if there were no handler. If another process sent the
-     * signal, there is no address to report. */
+    /* The range is not guarded, so take the default action, as if there were no handler. If another process
+     * sent the signal, there is no address to report. */
     if (info->si_code > 0)
         say_last_words(fault);
     signal(number, SIG_DFL);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Appends demangled text as it is produced. A short name can expand to gigabytes. Past the limit, a longjmp()
- * leaves the demangler. Nothing leaks, since it allocates only on the stack. */
+ * leaves the demangler. Nothing leaks, because the demangler allocates only on the stack. */
 
 static void on_demangled(const char *piece, size_t bytes, void *data)
 {
@@ -15,7 +15,7 @@ static void on_demangled(const char *piece, size_t bytes, void *data)
     out->bytes += bytes;
 }
 
-/* Removes the demangler's own recursion limit, which would reject names of 1 KiB, as CUTLASS has. The
+/* Removes the demangler's own recursion limit, which would reject names of 1 KiB. CUTLASS has such names. The
  * worker's stack has room for the recursion of the longest string. */
 const char *ct_demangle(const char *mangled, struct ct_demangled *out)
 {

@@ -1,5 +1,6 @@
-/* Counts occurrences per key since the last clear, with the times of the first and the last. Open addressing.
- * A process's batch has about a hundred keys. Most of them stay in the cache. Used by a single thread. */
+/* Counts the occurrences of keys since the last clear, with the times of the first and the last occurrence.
+ * Uses open addressing. A process has about a hundred keys in a batch, so most slots stay in the cache. Used
+ * by a single thread. */
 #ifndef CT_HISTOGRAM_H
 #define CT_HISTOGRAM_H
 
@@ -18,7 +19,7 @@ struct ct_histogram {
     size_t count, mask;
 };
 
-/* Counts one occurrence. Returns false, and counts nothing, if out of memory. */
+/* Counts one occurrence. If out of memory, returns false and counts nothing. */
 _Bool ct_histogram_add(struct ct_histogram *histogram, uint64_t key, uint64_t at_ns);
 /* Calls `each` for every key until a call returns nonzero. Returns that value, or 0. */
 int ct_histogram_each(const struct ct_histogram *histogram,
@@ -30,7 +31,8 @@ void ct_histogram_finish(struct ct_histogram *histogram);
 /* ---- durations ---- */
 
 /* Durations are counted in buckets, sixteen per power of two, so the middle of a bucket is off by at most one
- * thirty-second. Below 32 ns, a bucket is one nanosecond. The view `durations` has the bounds. */
+ * thirty-second. Below 32 ns, a bucket is one nanosecond. The view `durations` has the bounds of the
+ * buckets. */
 enum { CT_DURATION_BUCKETS = 60 * 16 };
 static inline uint32_t ct_duration_bucket(uint64_t ns)
 {

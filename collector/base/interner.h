@@ -1,5 +1,5 @@
-/* Numbers texts that applications choose. Equal texts get equal numbers. The table is bounded: when full, it
- * starts over, which only costs duplicate rows in the database. */
+/* Numbers texts that applications choose. Equal texts get equal numbers. The table is bounded. When full, it
+ * starts over, which costs only duplicate rows in the database. */
 #ifndef CT_INTERNER_H
 #define CT_INTERNER_H
 
@@ -20,8 +20,8 @@ struct ct_interner {
     uint64_t seed;
 };
 
-/* Returns the number of a NUL-terminated text, or 0 if out of memory. Sets *is_new if the number was assigned
- * by this call. */
+/* Returns the number of a NUL-terminated text, or 0 if out of memory or if the text is too long for the
+ * table. Sets *is_new if the number was assigned by this call. */
 int64_t ct_interner_get(struct ct_interner *interner, const char *text, bool *is_new);
 /* Forgets all texts. Further numbers start at `first`. */
 void ct_interner_reset(struct ct_interner *interner, int64_t first);

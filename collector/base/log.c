@@ -193,7 +193,7 @@ void ct_log_last_words(const char *text)
             ? open(state.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
                    0600)
             : STDERR_FILENO;
-    /* The same checks as ct_own_file_check(), which formats a message and so may not run here. */
+    /* Make the same checks as ct_own_file_check(), which formats a message and so may not run here. */
     const bool is_own = !state.path || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
                                         status.st_uid == geteuid() && status.st_nlink == 1);
     if (is_own && write(fd, line, used) < 0)

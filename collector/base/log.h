@@ -1,5 +1,5 @@
 /* The daemon's log: one line per event, on standard error, or in a file that is created with the first line.
- * Any thread.
+ * Can be used on any thread.
  *
  * In a file and on a terminal, a line is "DATE TIME cudatraced[PID]: LEVEL: TEXT". If standard error is
  * connected to the journal, it is "<N>TEXT", where N is the journal's number for the level. Control
@@ -26,8 +26,7 @@ void ct_log(enum ct_log_kind kind, const char *format, ...) __attribute__((forma
 
 /* Sends all further lines to the file at `path`. The string stays the caller's and must remain valid. */
 void ct_log_to(const char *path);
-/* Writes a line of level error, stamped with the last second that ct_log_catch_up() saw. Async-signal-safe.
- */
+/* Writes a line of level error, with the time that ct_log_catch_up() last recorded. Async-signal-safe. */
 void ct_log_last_words(const char *text);
 /* Writes lines of `level` and more severe ones. The initial level is CT_LOG_NOTICE. */
 void ct_log_set_level(enum ct_log_level level);

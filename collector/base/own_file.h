@@ -1,5 +1,5 @@
-/* Checks that no other user has access to a file. In a folder that others may write, anyone may have put it
- * there. */
+/* Checks that no other user has access to a file. In a folder that other users may write, any of them may
+ * have put the file there. */
 #ifndef CT_OWN_FILE_H
 #define CT_OWN_FILE_H
 

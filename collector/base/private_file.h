@@ -16,12 +16,12 @@ struct ct_private_readers {
 };
 #define CT_PRIVATE ((struct ct_private_readers){ .mode = 0600, .group = (gid_t)CT_NO_GROUP })
 
-/* Restricts an existing file to its owner and `readers`. Returns 0, also if the file does not exist. Returns
+/* Restricts an existing file to its owner and `readers`. Returns 0, even if the file does not exist. Returns
  * -1 with a sentence in `message`, and changes nothing, if it is not a regular file, is a link, belongs to
  * another user or has a second name. Keeps the locks that this process holds on the file. If `readers` is
- * NULL, only checks it. */
+ * NULL, only checks the file. */
 int ct_private_own(const char *path, const struct ct_private_readers *readers, char *message, size_t bytes);
-/* The same for a descriptor. `path` is used only in the message. */
+/* Does the same for an open file. `path` is used only in the message. */
 int ct_private_own_fd(int fd, const char *path, const struct ct_private_readers *readers, char *message,
                       size_t bytes);
 

@@ -15,7 +15,7 @@ struct ct_budget {
 
 /* Calls in the order of their return, filled in part by part. */
 struct ct_stream {
-    /* Fills in more calls, and sets next and end. Returns false if there are none now, or none that returned
+    /* Fills in more calls, and sets next and end. Returns false if the stream has no call now that returned
      * at or before `until_ns`. */
     bool (*fill)(struct ct_stream *stream, uint64_t until_ns);
     struct ct_call *next, *end; /* filled in and not taken yet */

@@ -32,8 +32,8 @@ struct ct_caller {
     uint64_t calls, driver_ns; /* in this batch */
     struct ct_known_site *known;
     uint32_t tid;
-    uint32_t numbering; /* the store's numbering for which `known` is valid */
-    uint32_t recorded;  /* the recorder's epoch in which it was recorded */
+    uint32_t numbering; /* `known` is valid for this numbering of the store */
+    uint32_t recorded;  /* the recorder's epoch when the thread was recorded */
 };
 
 /* The trace's names for a function. */

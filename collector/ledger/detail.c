@@ -59,9 +59,10 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
     value[3] = transfer->destination ? ct_stored(transfer->destination) : CT_NULL;
 }
 
-/* A failed allocation holds nothing; its bytes are stored with the call. A captured one takes effect only
- * when the graph is launched. If an address is allocated again, its free was lost, or its context has ended.
- * A shared allocation is the exception: it needs one more free. */
+/* Stores an allocation that succeeded, or its free. A failed allocation holds no memory, and its bytes are
+ * stored with the call. A captured allocation takes effect only when the graph is launched. If an address is
+ * allocated again, its free was lost, or its context has ended. A shared allocation is the exception, because
+ * it needs one more free. */
 static void store_held(const struct context *c, const struct ct_alloc *alloc, const char *kind)
 {
     const int64_t address = ct_stored(alloc->address);
@@ -117,8 +118,9 @@ static void store_objects(const struct context *c, const struct ct_objects *obje
     ct_store_add(c->store, CT_BULK_CALL_SUBJECT)[1] = subject;
 }
 
-/* Returns the number of the text of `bytes` bytes at *texts, including its NUL, and advances past it. The
- * record has *left bytes there. If its lengths are wrong, it has no text. */
+/* Returns the number of the text at *texts, and advances past it. The text has `bytes` bytes with its NUL,
+ * and the record has *left bytes from there on. Returns CT_NULL if there is no text. If a length in the
+ * record is wrong, all further texts are skipped. */
 static int64_t take_text(struct ct_store *store, const char **texts, size_t *left, uint32_t bytes)
 {
     char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
@@ -132,8 +134,8 @@ static int64_t take_text(struct ct_store *store, const char **texts, size_t *lef
     return ct_store_text(store, clean);
 }
 
-/* Prints the payload in decimal according to nvtxPayloadType_t; empty for none. Infinity is printed in the
- * form that SQLite accepts, and NaN as empty. */
+/* Prints the payload in decimal according to nvtxPayloadType_t. Prints nothing for NaN, or if there is no
+ * payload. Prints infinity as a number that SQLite reads as infinity. */
 static void print_payload(char *to, size_t bytes, uint32_t type, uint64_t value)
 {
     double real;
@@ -179,8 +181,8 @@ static void store_range(const struct context *c, const struct ct_range *range, c
         payload);
 }
 
-/* Stores an allocation or a free. Stores as the call's objects the stream that orders it, and the address
- * that could not be freed. */
+/* Stores an allocation or a free. If the call uses a pool, also stores the stream that orders it. If a free
+ * failed, also stores the address that could not be freed. Both are objects of the call. */
 static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
 {
     const uint8_t kind = alloc->alloc < CT_ALLOC_COUNT ? alloc->alloc : CT_ALLOC_DEVICE;
@@ -249,7 +251,7 @@ void ct_detail_store(struct ct_store *store, int64_t process_id, const struct ct
     }
 }
 
-/* Sets or removes an object's name from this time on. */
+/* Names an object from this time on, or removes its name. */
 static void name_object(struct ct_store *store, int64_t process_id, const struct ct_call *note)
 {
     struct ct_object_name name;

@@ -1,4 +1,5 @@
-/* Stores a record's details for the ledger. The kind determines the rows that refer to the call. */
+/* Stores a record's details for the ledger. The kind of the record determines which rows refer to the
+ * call. */
 #ifndef CT_DETAIL_H
 #define CT_DETAIL_H
 

@@ -1,7 +1,7 @@
 /* The format of a recording: everything passed to the ledger, in the original order, one frame per committed
- * batch. Processes, segments, threads and functions have their numbers of the recorded trace. Each is defined
- * before it is used. Times are nanoseconds of CLOCK_MONOTONIC in the recorded boot. Everything is
- * little-endian. Payloads have the format of proto/record.h in the version given by the header.
+ * batch. Processes, segments, threads and functions keep the numbers that they have in the recorded trace.
+ * Each is defined before it is used. Times are nanoseconds of CLOCK_MONOTONIC in the recorded boot.
+ * Everything is little-endian. Payloads have the format of proto/record.h in the version given by the header.
  *
  *   struct ct_dump_header
  *   struct ct_dump_frame, then its events: struct ct_dump_event, body and texts, up to a multiple of 8 bytes
@@ -20,7 +20,7 @@
 #define CT_DUMP_MAGIC      UINT64_C(0x3143455254445543) /* the bytes "CUDTREC1" */
 
 enum {
-    CT_DUMP_VERSION = 2,              /* incremented by any change here, in dump.def or in the facts */
+    CT_DUMP_VERSION = 2,              /* raised by any change here, in dump.def or in the structs of facts */
     CT_DUMP_FRAME_MAGIC = 0x4d415246, /* the bytes "FRAM" */
     CT_DUMP_FRAME_MAX = 1024 * 1024 * 1024,
     CT_DUMP_STRING_MAX = 65000, /* bytes of a kernel's name with its NUL, perhaps demangled */
@@ -39,8 +39,8 @@ struct ct_dump_frame {
     uint32_t magic;
     uint32_t reserved;
     uint64_t bytes;    /* length of the events, at most CT_DUMP_FRAME_MAX */
-    uint64_t hash;     /* ct_dump_hash() of them */
-    uint64_t until_ns; /* no call of a later frame returned before this, except late ones */
+    uint64_t hash;     /* ct_dump_hash() of the events */
+    uint64_t until_ns; /* no call in a later frame returned before this, except late calls */
 };
 
 enum ct_dump_type {
@@ -52,8 +52,8 @@ enum ct_dump_type {
 
 struct ct_dump_event {
     uint16_t type;       /* enum ct_dump_type */
-    uint16_t tail_bytes; /* length of the payload, or of the texts, each with its NUL */
-    uint32_t bytes;      /* length of the rest including padding, at most CT_DUMP_EVENT_MAX */
+    uint16_t tail_bytes; /* length of the payload, or of the texts with their NULs */
+    uint32_t bytes;      /* length of body, tail and padding, at most CT_DUMP_EVENT_MAX */
 };
 
 struct ct_dump_process {
@@ -68,7 +68,7 @@ struct ct_dump_thread {
     int64_t segment_id, thread_id;
     uint64_t tid;
 };
-/* If a note's thread has no number yet, it applies to the segment. */
+/* A note whose thread has no number yet applies to the segment. */
 struct ct_dump_call {
     int64_t segment_id, thread_id, function_id;
     uint64_t end_ns, duration_ns, value;
@@ -93,7 +93,7 @@ struct ct_dump_meta {
     int64_t value;
 };
 
-/* The body of an event, which follows its head. ct_dump_shapes has the length of the body for each type, and
+/* The body of an event, which follows its head. For each type, ct_dump_shapes has the length of the body and
  * the number of texts. */
 union ct_dump_body {
     struct ct_dump_process process;

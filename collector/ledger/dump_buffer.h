@@ -13,11 +13,12 @@ struct ct_dump_buffer {
     size_t capacity;
 };
 
-/* Adds an event and pads it with zeros. Returns the place for its tail, at most 65,535 bytes. Returns NULL,
- * and leaves the buffer unchanged, if out of memory. */
+/* Adds an event and pads it with zeros. Returns the place for its tail, which has at most 65,535 bytes. If
+ * out of memory, returns NULL and leaves the buffer unchanged. */
 uint8_t *ct_dump_add(struct ct_dump_buffer *buffer, enum ct_dump_type type, const void *body,
                      size_t tail_bytes);
-/* Adds an event whose tail is as many texts as its type has. Returns false if out of memory. */
+/* Adds an event whose tail consists of texts. Its type determines their number. Returns false if out of
+ * memory. */
 bool ct_dump_add_texts(struct ct_dump_buffer *buffer, enum ct_dump_type type, const void *body,
                        const char *const *text);
 /* Fills in the head of a frame that has events. The events follow it in memory until the buffer changes. */

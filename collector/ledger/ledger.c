@@ -98,7 +98,7 @@ static void make_thread(struct ct_ledger *ledger, struct ct_caller *caller, uint
     ct_recorder_thread(ledger->recorder, caller, name);
 }
 
-/* Takes a note, which takes effect at its place in the stream. */
+/* Takes a note. It applies to the calls after it in the stream. */
 static void take_note(struct ct_ledger *ledger, const struct ct_call *note)
 {
     struct ct_thread_name name;
@@ -116,7 +116,7 @@ static void take_note(struct ct_ledger *ledger, const struct ct_call *note)
     charge(note->caller->account, 1 + ct_store_effort(ledger->store) - before);
 }
 
-/* Threads repeat themselves, so cache the last site per function and skip the store. */
+/* A thread repeats the same calls, so cache its last site for each function and depth, and skip the store. */
 static int64_t site_of(struct ct_ledger *ledger, const struct ct_call *call)
 {
     struct ct_caller *caller = call->caller;
@@ -157,13 +157,13 @@ static struct total_facts *total_of(struct ct_ledger *ledger, struct ct_account 
     return &account->totals[account->total_count - 1].facts;
 }
 
-/* The key has the function, a bit for a status, and the status or the duration's bucket. */
+/* The key contains the function, a bit that is set for a status, and the status or the duration's bucket. */
 static uint64_t histogram_key(const struct ct_callee *callee, bool is_status, uint32_t value)
 {
     return (uint64_t)callee->function_id << 33 | (uint64_t)is_status << 32 | value;
 }
 
-/* Counts a call by its function's durations, and a failed one also by its status. */
+/* Counts a call in the histogram of its function by duration, and a failed call also by status. */
 static void count(struct ct_ledger *ledger, struct ct_account *account, const struct ct_call *call)
 {
     const size_t before = account->histogram.count;
@@ -178,7 +178,7 @@ static void count(struct ct_ledger *ledger, struct ct_account *account, const st
         ct_store_short_of_memory(ledger->store);
 }
 
-/* Adds up to INT64_MAX and stays there. */
+/* Returns the sum, or INT64_MAX if the sum is larger. */
 static uint64_t add(uint64_t sum, uint64_t more)
 {
     return more < INT64_MAX - sum ? sum + more : INT64_MAX;

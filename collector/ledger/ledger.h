@@ -1,6 +1,6 @@
-/* The single path to a trace after the merge. Takes calls and what sources know of processes, and numbers the
- * sites of calls. Keeps sums by function, status and duration, and passes all of it to the store. A recording
- * contains everything that took this path (recorder.h).
+/* The only path into a trace. Takes merged calls, and facts about processes from the sources. Numbers the
+ * sites of calls, keeps sums by function, status and duration, and passes everything to the store. A
+ * recording contains everything that took this path (recorder.h).
  *
  * Used by one thread. In a batch, call begin, then any other functions, then commit; after an error, roll
  * back. Functions return 0, or -1 with the error set in the store. */
@@ -20,8 +20,8 @@ struct ct_ledger {
     uint32_t numbering;           /* the store's numbering in this batch */
 };
 
-/* ct_ledger_rollback() undoes everything since begin. The owners of accounts, callees and callers undo theirs
- * with ct_account_revert() and by setting function_id = 0. */
+/* ct_ledger_rollback() undoes everything since ct_ledger_begin(). The owner of an account then calls
+ * ct_account_revert(), and the owner of a callee sets function_id to 0. */
 int ct_ledger_begin(struct ct_ledger *ledger);
 int ct_ledger_commit(struct ct_ledger *ledger);
 void ct_ledger_rollback(struct ct_ledger *ledger);
@@ -43,14 +43,14 @@ static inline bool ct_account_is_registered(const struct ct_ledger *ledger, cons
 void ct_account_revert(struct ct_account *account);
 void ct_account_finish(struct ct_account *account);
 
-/* Set the callee's function_id. The first sets 0 if the trace has no such function, and the second creates
- * it. A failure aborts the batch. */
+/* Set the callee's function_id. If the trace has no such function, the first sets 0, and the second creates
+ * the function. A failure aborts the batch. */
 void ct_ledger_find_function(struct ct_ledger *ledger, struct ct_callee *callee,
                              const struct ct_function_name *name);
 void ct_ledger_make_function(struct ct_ledger *ledger, struct ct_callee *callee,
                              const struct ct_function_name *name);
 
-/* Save the position up to which a thread's records were read, write its sums, and find its saved position. */
+/* Save how far a lane was read, write its thread's sums, and find its saved position. */
 int ct_ledger_save_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
                         uint32_t lane, uint64_t position);
 void ct_ledger_sum_up(struct ct_ledger *ledger, struct ct_caller *caller);
@@ -69,15 +69,15 @@ int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_unsent_facts
 int ct_ledger_clear_open_calls(struct ct_ledger *ledger, const struct ct_account *account);
 int ct_ledger_open_call(struct ct_ledger *ledger, struct ct_caller *caller, uint32_t depth,
                         const struct ct_callee *callee, uint64_t start_ns);
-/* `state` is exited, killed, detached, or CT_STATE_LEFT for a process that keeps running but is not collected
- * from `ended_ns` on. */
+/* `state` is exited, killed, detached, or CT_STATE_LEFT. The last is for a process that keeps running, but
+ * whose calls from `ended_ns` on are not collected. */
 #define CT_STATE_LEFT "left"
 int ct_ledger_end_process(struct ct_ledger *ledger, int64_t process_id, uint64_t ended_ns, const char *state);
 /* The state of a process that the trace lists as running. */
 enum ct_going { CT_GOING_ENDED, CT_GOING_ON, CT_GOING_UNCOLLECTED };
-/* Ends processes that the trace lists as running but that have ended. How they ended is unknown. Processes
- * that run but are not collected are marked as left since `left_ns`. On success, sets *running to the number
- * of processes still running; it may be NULL. Can be called outside a batch. */
+/* Ends processes that the trace lists as running but that have ended. How they ended is unknown. Marks
+ * processes that run but are not collected as left since `left_ns`. On success, sets *running to the number
+ * of processes still running. `running` may be NULL. Can be called outside a batch. */
 int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns, uint64_t left_ns,
                           enum ct_going (*going)(const struct ct_running *running, const void *data),
                           const void *data, uint64_t *running);

@@ -1,6 +1,6 @@
 /* Records everything passed to a ledger, in the format of dump.h, so that it can be stored again elsewhere.
- * Recording happens after the sources and does not copy their input. Calls are therefore in their final
- * order, with their final times, and in one form for all sources.
+ * The input of the sources is not copied. Calls are therefore in their final order, with their final times,
+ * and in one form for all sources.
  *
  * A batch is kept in memory until it is committed. If the file cannot be written, the recording ends after
  * its last complete batch, with a line in the log. A NULL recorder records nothing. */
@@ -27,11 +27,11 @@ void ct_recorder_destroy(struct ct_recorder *recorder);
 void ct_recorder_commit(struct ct_recorder *recorder, uint64_t until_ns);
 void ct_recorder_forget(struct ct_recorder *recorder);
 
-/* Records an event with its body and the number of texts that its type has. */
+/* Records an event with its body and as many texts as its type has. */
 void ct_recorder_event(struct ct_recorder *recorder, enum ct_dump_type type, const void *body,
                        const char *const *text);
-/* Records a thread before its first event. With `name` NULL, only if it is unknown or a batch was rolled back
- * since. */
+/* Records a thread before its first event. If `name` is NULL, does so only if the thread has a number and was
+ * not recorded since the last rollback. */
 void ct_recorder_thread(struct ct_recorder *recorder, struct ct_caller *caller, const char *name);
 void ct_recorder_call(struct ct_recorder *recorder, const struct ct_call *call);
 

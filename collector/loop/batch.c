@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    ROWS_MAX = 250000,   /* per batch: about a tenth of a second */
+    ROWS_MAX = 250000,   /* per batch, about a tenth of a second */
     EXPIRE_ROWS = 20000, /* removed after a batch, about a hundredth of a second; more if more are stored */
     ROW_BYTES = 21,      /* of a call with its details, approximately */
     PIECE_ROWS = 4096,   /* taken between checks for the end of the previous commit */
@@ -25,8 +25,8 @@ enum {
 #define CT_BESIDE_ROWS_MIN 10000
 #define CT_BESIDE_FILL_MIN CT_FILL_WANTED
 #endif
-/* With --keep, at least this often a batch is committed on its own, so that old rows can be removed after it.
- */
+/* With --keep, a batch is committed on its own at least this often, so that old rows can be removed after
+ * it. */
 #define ALONE_INTERVAL_NS UINT64_C(100000000)
 #define LOG_BYTES_MAX     (UINT64_C(256) << 20) /* a log of this size held by a reader starts a new file */
 #define PRUNE_INTERVAL_NS UINT64_C(60000000000)
@@ -39,7 +39,7 @@ uint64_t ct_bounds_share(const struct ct_bounds *bounds)
     return bounds->max_bytes / CT_SERIES_FILES_MAX;
 }
 
-/* Returns the limit of a batch. With small files, it is at most a third of a file. */
+/* Returns the maximum number of rows in a batch. It is at most a third of a file. */
 static uint64_t rows_max(const struct ct_bounds *bounds)
 {
     const uint64_t rows = ct_bounds_share(bounds) / 3 / ROW_BYTES;
@@ -64,7 +64,7 @@ void ct_batch_describe(struct ct_collection *collection, struct ct_report *repor
     snprintf(report->checkpoint_error, sizeof(report->checkpoint_error), "%s", problem ? problem : "");
 }
 
-/* Returns to the sources the room of everything that a committed batch took. */
+/* Makes the sources free the room of everything that a committed batch took. */
 static void publish(struct ct_collection *collection, struct ct_batch *batch)
 {
     CT_TEST_POINT("batch.committed");
@@ -118,8 +118,8 @@ static void undo(struct ct_collection *collection, struct ct_report *own)
     revert(collection);
 }
 
-/* Removes a part of the rows older than --keep. The part is twice the rows stored since the last one, so that
- * old rows are removed as fast as new ones arrive. */
+/* Removes some of the rows older than --keep. Removes up to twice as many as were stored since the last
+ * removal, so that it keeps up with new rows. */
 static void expire(struct ct_collection *collection, const struct ct_batch *batch)
 {
     struct ct_report *report = batch->report;
@@ -154,8 +154,8 @@ static void prune(struct ct_collection *collection, uint64_t now_ns)
 }
 
 /* Returns the reason for continuing the trace in its next file, or NULL. A log held by a reader grows until
- * that reader ends, while the next file starts with an empty log. A request does not wait for the next retry.
- */
+ * that reader ends, while the next file starts with an empty log. After a failure, a request takes effect
+ * even before the next retry. */
 static const char *why_go_on(struct ct_collection *collection, uint64_t now_ns)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
@@ -216,7 +216,7 @@ static int take_calls(struct ct_collection *collection, struct ct_batch *batch)
     return 0;
 }
 
-/* Everything between begin and commit. Returns 0 or -1. */
+/* Does everything between begin and commit. Returns 0 or -1. */
 static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
 {
     struct ct_ledger *ledger = batch->ledger;
@@ -253,8 +253,8 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
     return 0;
 }
 
-/* Returns whether the file has room for this batch and the next. Only after both can the trace continue in
- * its next file. */
+/* Returns whether the file has room for this batch and the next. The trace can continue in its next file only
+ * after both batches. */
 static bool has_room(const struct ct_collection *collection, const struct ct_batch *batch)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);

@@ -12,7 +12,7 @@ struct ct_bounds {
                            are removed */
 };
 
-enum { CT_FILL_WANTED = 250 }; /* batches are timed so that the fullest ring holds this many thousandths */
+enum { CT_FILL_WANTED = 250 }; /* batches are timed so that the fullest ring is this full, in thousandths */
 
 /* Returns the maximum size of one file of the trace in bytes, or 0 if unbounded. */
 uint64_t ct_bounds_share(const struct ct_bounds *bounds);
@@ -24,23 +24,23 @@ struct ct_collection {
     struct ct_source *sources;
     struct ct_bounds bounds;
     struct ct_checkpointer *checkpointer; /* NULL: checkpoints happen in commits */
-    uint64_t pruned_ns, go_on_after_ns;   /* time of the last pruning; no next file before the second */
-    bool next_file;                       /* requested, but not tried yet */
+    uint64_t pruned_ns, go_on_after_ns;   /* time of the last pruning; earliest time for the next file */
+    bool next_file;                       /* the next file was requested, but not tried yet */
     bool is_committing;                   /* a batch is being committed; `committing` is its report */
     struct ct_report committing;
     struct ct_report *report; /* the caller's, while a batch is made */
-    uint64_t rows_unexpired;  /* stored since rows were last removed */
+    uint64_t rows_unexpired;  /* rows stored since rows were last removed */
     uint64_t alone_ns;        /* time of the last batch committed on its own */
 };
 
-/* Makes a batch and adds it to *report, whose totals continue. Returns false if this batch is still being
- * committed. The caller then makes the next one at once, and its report covers both. */
+/* Makes a batch, and adds its results to *report, including the totals. Returns false if this batch is still
+ * being committed. The caller then makes the next batch at once, and the report of that batch covers both. */
 bool ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
                    struct ct_report *report);
 /* Reports the state of the store. No commit may be in progress. */
 void ct_batch_describe(struct ct_collection *collection, struct ct_report *report);
-/* Call after a batch whose report has `go_on`. Continues the trace in its next file, or in the current one if
- * that fails. Nothing else in this process may have the current file open. */
+/* Call after a batch whose report has `go_on`. Continues the trace in its next file, or in the current file
+ * if there is an error. Nothing else in this process may have the current file open. */
 void ct_batch_go_on(struct ct_collection *collection, const struct ct_report *report);
 
 #endif

@@ -148,7 +148,7 @@ static void do_hold(struct client *client)
     answer(client, text);
 }
 
-/* With --auto, the last holder gets its answer when the daemon has left. */
+/* With --auto, the last holder gets its answer when the daemon is about to exit. */
 static void do_release(struct client *client)
 {
     struct ct_commands *commands = client->commands;
@@ -258,7 +258,7 @@ static bool is_member(int fd, gid_t first, gid_t group)
     return false;
 }
 
-/* Finds out the peer's user. Returns false if the connection must be refused. */
+/* Determines the peer's user. Returns false if the connection must be refused. */
 static bool may_connect(struct client *client)
 {
     struct ucred peer;
@@ -377,8 +377,8 @@ bool ct_commands_renew(struct ct_commands *commands)
     return start_listening(commands) == 0;
 }
 
-/* In the system's session, root also gets a report of calls missing from other users. It begins with `ok`,
- * since root's own flush did not fail. */
+/* In the system's session, the answer to root also reports other users' calls that are missing. It begins
+ * with `ok`, because root's own flush did not fail. */
 static void answer_flush(struct client *client, const struct ct_flush_answers *answers)
 {
     char text[ANSWER_BYTES], what[ANSWER_BYTES - 16];

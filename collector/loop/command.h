@@ -1,14 +1,14 @@
-/* The daemon's command socket: one line in, one answer out. Loop thread. The system's daemon answers all
- * users. `flush`, `hold` and `release` work for them as for root, and `status` shows less. All other commands
- * get `refused …`. Only users who may read the trace get its path.
+/* The daemon's command socket: one line in, one answer out. Used only on the loop thread. The system's daemon
+ * answers all users. `flush`, `hold` and `release` work for them as for root, and `status` shows less. All
+ * other commands get `refused …`. Only users who may read the trace get its path.
  *
- *   flush     ok | error …      everything recorded before is in the database. `ok SENTENCE` informs root
- *                               of other users' calls that are not
+ *   flush     ok | error …      everything recorded before the command is in the database. `ok SENTENCE`
+ *                               informs root of other users' calls that are missing
  *   status    key value lines   followed by an empty line
  *   stop      ok COUNT PID …    when the daemon is about to exit: the number of processes that keep running
  *                               untraced, and the pids of the first CT_LEFT_NAMED_MAX
  *   hold      ok DATABASE       the connection counts as a user of the daemon until it ends
- *   release   ok                ends the hold; if that makes the daemon exit, the answer is the one for stop
+ *   release   ok                ends the hold; if that makes the daemon exit, the answer is as for stop
  *   database  DATABASE          the file being written
  *   set       ok | error …      [layers=L] [calls=P] [sample=N]: selects the calls that the session's
  *                               processes record (proto/selection.h)
@@ -34,10 +34,10 @@ struct ct_command_handler {
     void (*status)(char *text, size_t bytes, void *data);
     /* Returns whether clients may still hold the daemon. */
     bool (*may_hold)(void *data);
-    /* Called when the number of holders changes. Returns true if the daemon exits because of it. */
+    /* Called when the number of holders changes. Returns true if the daemon exits because of the change. */
     bool (*holders)(size_t count, void *data);
-    /* The socket serves all users; a table lists the rights of each command. `status_for_others` writes the
-     * answer for users other than root. */
+    /* The socket serves all users. A table lists the rights that each command needs. `status_for_others`
+     * writes the answer for users other than root. */
     bool system;
     void (*status_for_others)(char *text, size_t bytes, uint32_t uid, void *data);
     const char *database;
@@ -52,18 +52,18 @@ int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_comman
 bool ct_commands_are_named(const struct ct_commands *commands);
 /* Recreates the socket at its path. Existing connections continue. Returns false on failure. */
 bool ct_commands_renew(struct ct_commands *commands);
-/* The state of one user that decides how a flush is answered. */
+/* Functions that determine how a user's flush is answered. */
 struct ct_flush_answers {
     /* Returns whether calls of this user are still held, so that the client keeps waiting. A user waits only
-     * for calls of the same user, and so never for another who exceeds a share. */
+     * for calls of the same user, and so never because another user exceeds a share. */
     bool (*held)(uint32_t uid, const void *data);
-    /* Returns whether calls of this user, or of any user if `all`, are not stored however long the client
-     * waits. Writes a sentence about them. */
+    /* Returns whether calls of this user, or of any user if `all`, will not be stored even if the client
+     * keeps waiting. Writes a sentence about them. */
     bool (*missing)(uint32_t uid, bool all, char *text, size_t bytes, const void *data);
     const void *data;
 };
-/* Answers the flushes requested up to `flushed_ns`, with `error` unless it is NULL. Flushes that the failed
- * batch could not include wait for the next. `answers` may be NULL. */
+/* Answers the flushes requested up to `flushed_ns`, with `error` unless it is NULL. Flushes that a failed
+ * batch could not include wait for the next batch. `answers` may be NULL. */
 void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
                          const struct ct_flush_answers *answers, const char *error);
 /* Returns the time of the oldest waiting flush, or 0 if there is none. */

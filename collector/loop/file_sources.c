@@ -14,7 +14,7 @@ const struct ct_file_source *const ct_file_sources[] = {
     NULL,
 };
 
-/* Checks for a new database. Detects problems with it before any file is read. */
+/* Checks that the database is new and can be created, before any file is read. */
 static int check_database(const char *database, char *message)
 {
     struct stat status;
@@ -34,7 +34,8 @@ static int check_database(const char *database, char *message)
     return -1;
 }
 
-/* Compares the source with all earlier ones. The list has the newest first. */
+/* Refuses a source that begins with the same calls as an earlier one. The list has the newest source
+ * first. */
 static int refuse_twin(const struct ct_file_source *kind, char *const *paths, size_t count,
                        const struct ct_source *source, char *message)
 {

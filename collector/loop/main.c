@@ -139,8 +139,8 @@ static unsigned parse_workers(const char *text)
     return number >= 1 && number <= CT_WORKERS_MAX && !text[1] ? number : 0;
 }
 
-/* Returns a quarter of the available processors, at least 1. tests/faults use 2, which has more points of
- * failure. */
+/* Returns a quarter of the available processors, from 1 to CT_WORKERS_MAX. tests/faults use 2 workers,
+ * because these have more points of failure. */
 static unsigned usual_workers(void)
 {
 #ifdef CT_WORKERS_USUAL
@@ -365,7 +365,7 @@ static int read_options(struct command_line *line, int argc, char **argv)
     return 0;
 }
 
-/* Checks how the options and the files combine. */
+/* Checks that the options and the files can be combined. */
 static int check_combination(const struct command_line *line)
 {
     const struct ct_daemon_options *options = &line->options;
@@ -468,8 +468,8 @@ static void open_standard_files(void)
         close(fd);
 }
 
-/* The parent of a background daemon waits for one byte, which means ready. At the end of the pipe without
- * one, it returns the exit status of the daemon, which has printed the error. */
+/* The parent of a background daemon waits for one byte, which means that the daemon is ready. If the pipe
+ * ends without it, the parent returns the exit status of the daemon, which has printed the error. */
 struct readiness {
     int fd; /* -1 in the foreground */
     const char *log_path;

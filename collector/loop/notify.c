@@ -44,8 +44,8 @@ static void on_watchdog(uv_timer_t *timer)
     say(timer->data, "WATCHDOG=1", MSG_DONTWAIT);
 }
 
-/* Returns half of the manager's timeout, as sd_watchdog_enabled(3) recommends, or 0 if it does not supervise
- * this process. */
+/* Returns half of the manager's timeout, as sd_watchdog_enabled(3) recommends, or 0 if the manager does not
+ * supervise this process. */
 static uint64_t watchdog_ms(void)
 {
     const char *interval_us = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");

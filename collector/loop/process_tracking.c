@@ -14,8 +14,9 @@ static const char *on_process(struct ct_shm_process *process, void *data)
     struct ct_tracking *tracking = data;
     if (process->who.seen_pid == getpid())
         return "it names the daemon as its process";
-    /* No process holds a segment that the hook has left, and its process may have made the next one already.
-     * No process ever holds a probe's segment, and it must not claim an image that the hook records. */
+    /* Skip this check for a segment that the hook has left. No process has it mapped, and its process may
+     * have made the next one already. Check a probe's segment, although no process has it mapped, because it
+     * must not claim an image that the hook records. */
     if ((ct_shm_is_probed(process) || !ct_shm_is_left(process)) &&
         ct_followed_disproves(&tracking->followed, &process->who))
         return "the process that it names already has another segment";
@@ -141,7 +142,7 @@ void ct_tracking_end(struct ct_tracking *tracking, struct ct_ledger *ledger, boo
         ct_ledger_end_orphans(ledger, now_ns, now_ns, ct_shm_going_at_end, shm, NULL);
     for (struct ct_shm_process *p = shm->processes, *next; p; p = next) {
         next = p->next;
-        /* Detaches the hooks, even if no batch did. */
+        /* Detach the hook, even if no batch has done so. */
         ct_shm_detach(p);
         const bool was_read = p->account.generation != 0 && !cut_short;
         if (!ledger || (!was_read && ct_shm_has_backlog(p)))

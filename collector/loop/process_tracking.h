@@ -1,5 +1,5 @@
-/* The loop's side of the session's processes. Finds them, follows them to their end, passes them to the
- * worker, and closes them when the worker returns them. Loop thread. */
+/* Tracks the session's processes for the loop. Finds them, follows them to their end, passes them to the
+ * worker, and closes them when the worker returns them. Used only on the loop thread. */
 #ifndef CT_PROCESS_TRACKING_H
 #define CT_PROCESS_TRACKING_H
 
@@ -32,14 +32,15 @@ void ct_tracking_init(struct ct_tracking *tracking, uv_loop_t *loop, const char 
 int ct_tracking_start(struct ct_tracking *tracking, const struct ct_session *session, bool system);
 /* Looks for new segments. Finds every segment that a hook has counted before the call. */
 void ct_tracking_look(struct ct_tracking *tracking);
-/* The same, but only if a hook has counted a new segment. */
+/* Looks for new segments only if a hook has counted one. */
 void ct_tracking_look_for_counted(struct ct_tracking *tracking);
 /* Finds everything that a flush must include: segments just made and processes just ended. */
 void ct_tracking_look_around(struct ct_tracking *tracking);
 /* Closes the processes that the worker has returned. Returns whether there were any. */
 bool ct_tracking_close_gone(struct ct_tracking *tracking);
-/* Call after the worker has ended. Writes the remaining processes to `ledger`, or nowhere if it is NULL, and
- * closes them. Unread calls, such as after `cut_short`, stay in shared memory for the next daemon. */
+/* Call after the worker has ended. Unless `ledger` is NULL, records there which processes have ended and
+ * which were left. Closes the remaining processes. Calls that were not read, as after `cut_short`, stay in
+ * shared memory for the next daemon. */
 void ct_tracking_end(struct ct_tracking *tracking, struct ct_ledger *ledger, bool cut_short);
 void ct_tracking_finish(struct ct_tracking *tracking);
 

@@ -20,8 +20,8 @@
 #include <sys/resource.h>
 
 /* Full batches follow one another at once. While calls arrive, a batch is made every PACE_MS, or sooner if a
- * ring would exceed CT_FILL_WANTED by then. After two empty batches in a row, the next doorbell starts the
- * next one. Every HOUSEKEEPING_MS, the daemon checks open calls and everything that a doorbell may have
+ * ring would exceed CT_FILL_WANTED by then. After two empty batches in a row, the next batch waits for a
+ * doorbell. Every HOUSEKEEPING_MS, the daemon checks open calls and everything that a doorbell may have
  * missed. */
 enum {
     GATHER_MS = 10,
@@ -44,13 +44,13 @@ struct daemon {
     uv_signal_t term, interrupt, hangup;
     struct ct_notify notify;
     char database[4096]; /* the file in use at the start, whose path opens the trace; only the worker knows
-                            the current one */
+                            the current file */
     struct ct_report last;
     unsigned int empty_batches;
     uint64_t batch_ms; /* time of the last report, by the loop's clock */
     bool awake;        /* the pace timer runs or a batch is being made */
     bool failing;
-    bool clock_doubted; /* by the kernel, since the session chose it */
+    bool clock_doubted; /* the kernel no longer trusts the session's clock */
     bool rotating;      /* new files were requested and do not exist yet */
     bool stopping;
     bool cut_short;                 /* stops although calls wait */
@@ -89,8 +89,8 @@ static void batch_in(struct daemon *daemon, unsigned int ms)
 }
 
 /* Returns the time until the fullest ring fills to CT_FILL_WANTED, at its rate since the last batch.
- * Subtracts the time since this batch was read, when it kept filling. The room left absorbs a checkpoint or a
- * slow disk. */
+ * Subtracts the time since this batch was read, because the ring has kept filling. The remaining room absorbs
+ * a checkpoint or a slow disk. */
 static unsigned int pace_ms(const struct ct_report *report, uint64_t since_last_ms)
 {
     if (report->fill == 0)
@@ -263,8 +263,8 @@ static void check_clock(struct daemon *daemon)
 static void begin_stop(struct daemon *daemon);
 
 /* Recreates the session's files if they were removed, and has the hooks look for the session again.
- * systemd-logind removes them at a user's last logout. If another daemon has taken the session, stores the
- * recorded calls and stops. */
+ * systemd-logind removes a user's files at the last logout. If another daemon has taken the session, stores
+ * the recorded calls and stops. */
 static void check_files(struct daemon *daemon)
 {
     const bool session = ct_session_is_named(&daemon->session),
@@ -430,8 +430,8 @@ static void rotate(struct daemon *daemon)
     ct_worker_request(daemon->worker, (struct ct_request){ .next_file = true });
 }
 
-/* A hang-up of the controlling terminal stops the daemon, as it stops any program. Otherwise logrotate sent
- * it. */
+/* A hang-up of the controlling terminal stops the daemon, as it stops any program. Otherwise, the signal is a
+ * request to rotate, as from logrotate. */
 static void on_hangup(uv_signal_t *signal, int number)
 {
     struct daemon *daemon = signal->data;
@@ -497,7 +497,7 @@ static int start(struct daemon *daemon, char *message)
                         message) != 0)
         return 1;
     struct ct_ledger *ledger = &daemon->collection.ledger;
-    /* Errors in any of the files are found before another file is changed. */
+    /* Check the recording before the database is changed, and overwrite it only once the database is open. */
     if ((options->record &&
          ct_recorder_create(options->record, options->session, &ledger->recorder, message) != 0) ||
         ct_store_open(options->database, options->session, &ledger->store, message) != 0 ||

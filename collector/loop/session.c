@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* An open file description lock: no other close() in this process drops it. A lock with a process ID is a
- * tool's (proto/control.h), and is released soon. */
+/* Takes an open file description lock, because no other close() in this process drops it. A lock with a
+ * process ID belongs to a tool (proto/control.h), and is released soon. */
 static int lock(int fd)
 {
     enum { STEPS = 2500 };
@@ -47,8 +47,8 @@ static bool still_named(const struct ct_session *session)
     return stat(session->path, &named) == 0 && fstat(session->fd, &held) == 0 && named.st_ino == held.st_ino;
 }
 
-/* Repairs a selection that a daemon was writing when it was killed. It left an odd count, which would make
- * hooks look again at each record. */
+/* Repairs a selection that a daemon was writing when it was killed. The daemon left an odd count, which would
+ * make hooks look again at each record. */
 static void mend_selection(struct ct_control *control)
 {
     const uint32_t selections = atomic_load_explicit(&control->selections, memory_order_relaxed);
@@ -76,8 +76,8 @@ static struct ct_selection take_over_selection(struct ct_control *control)
                : everything;
 }
 
-/* Returns false, with nothing changed, if the session has another clock than the requested one, or belongs to
- * another kind of daemon. */
+/* If the session does not have the requested clock, or belongs to another kind of daemon, returns false and
+ * changes nothing. */
 static bool initialise(struct ct_control *control, bool system, uint64_t trace, uint64_t ring_bytes,
                        int clock)
 {
@@ -227,7 +227,7 @@ static void unmap_file(struct ct_session *session)
     munmap(session->control, sizeof(*session->control));
 }
 
-/* Fails if a killed daemon left a segment that the options do not fit. */
+/* Fails if a killed daemon left a segment that does not fit the options. */
 static bool take_control(struct ct_session *session, uint64_t trace, uint64_t ring_bytes, int clock,
                          char message[CT_MESSAGE_BYTES])
 {
@@ -262,8 +262,8 @@ fail_file:
     return -1;
 }
 
-/* Waits on a thread of its own, since waiting blocks, and wakes the loop by an async handle. Any process that
- * has the doorbell mapped can overwrite it without waking this thread, so check it twice a second. */
+/* Runs on a thread of its own, because waiting blocks. Wakes the loop through an async handle. Any process
+ * that has the doorbell mapped can overwrite it without waking this thread, so check it twice a second. */
 static void wait_for_doorbell(void *data)
 {
     enum { LOOK_NS = 500000000 };
@@ -305,7 +305,7 @@ static void on_async(uv_async_t *async)
     uv_sem_post(&session->heard);
 }
 
-/* ---- the bell of the system's session: a socket that accepts datagrams of all users ---- */
+/* ---- the bell of the system's session: a socket that accepts datagrams from all users ---- */
 
 enum { BELL_PAUSE_MS = 10, BELL_DRAIN_MAX = 1024 };
 
@@ -414,8 +414,8 @@ static void renew_bell(struct ct_session *session)
     uv_poll_start(&session->bell_poll, UV_READABLE, on_bell);
 }
 
-/* Copies everything that hooks know of the session. Hooks that have the old segment mapped see its daemon as
- * gone. */
+/* Copies everything that hooks know about the session. To hooks that have the old segment mapped, the daemon
+ * appears to have exited. */
 static void fill_anew(struct ct_control *fresh, const struct ct_control *old)
 {
     memcpy(fresh, old, sizeof(*fresh));
@@ -473,7 +473,7 @@ enum ct_session_renewal ct_session_renew(struct ct_session *session)
     if (!session->system)
         stop_waiting(session);
     atomic_store(&session->control->closing, 1);
-    /* Map it over the old one, since other parts hold that address. */
+    /* Map the new segment over the old one, because other parts hold that address. */
     mmap(session->control, sizeof(*session->control), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
     close(session->fd);
     session->fd = fd;
@@ -520,7 +520,7 @@ bool ct_session_select(struct ct_session *session, const char *settings, char *p
             return false;
         }
     }
-    /* Odd while it is being written. Pairs with the acquires in read_requested() in
+    /* The count is odd while the selection is being written. Pairs with the acquires in read_requested() in
      * hook/function/row_selection.c. */
     const uint32_t selections = atomic_load_explicit(&control->selections, memory_order_relaxed) & ~1U;
     atomic_store_explicit(&control->selections, selections + 1, memory_order_relaxed);

@@ -36,7 +36,8 @@ static struct ct_checkpointer *create_checkpointer(const struct ct_collection *c
 
 static void go_on(struct ct_collection *collection, struct ct_report *report)
 {
-    /* Destroy it first: closing the file drops all locks of this process on it. */
+    /* Destroy the checkpointer first, because closing its file drops all locks that this process has on the
+     * file. */
     ct_checkpointer_destroy(collection->checkpointer);
     ct_batch_go_on(collection, report);
     collection->checkpointer = create_checkpointer(collection);

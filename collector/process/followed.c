@@ -3,8 +3,8 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* Limits the images of one process: earlier programs that it executed, and images left by an earlier daemon.
- * Each of them is about to end. */
+/* Limits the images of one process. Its images are the programs that it executed earlier, and images left by
+ * an earlier daemon. They are all about to end. */
 enum { IMAGES_LOOKED_AT = 4, IMAGES_MAX = 64 };
 
 /* Freed by the close callback of its handle. */
@@ -100,7 +100,7 @@ bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_p
     return false;
 }
 
-/* Charges the user for the look-ups. A process's list of mappings may be long, and images can be forged. */
+/* Charges the user for the look-ups, because a process may have many mappings, and images can be forged. */
 void ct_followed_end_earlier_execs(struct ct_followed *followed, const struct ct_process *process)
 {
     int looked_at = 0;

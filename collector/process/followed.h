@@ -1,4 +1,4 @@
-/* Waits for the end of processes by their descriptors. Loop thread. */
+/* Waits for the end of processes through their descriptors. Used only on the loop thread. */
 #ifndef CT_FOLLOWED_H
 #define CT_FOLLOWED_H
 
@@ -15,19 +15,19 @@ struct ct_followed {
     struct ct_follower *first;
 };
 
-/* Calls `on_end` when the loop detects the end of a process. Its `dead` is set by then. */
+/* Calls `on_end` when the loop detects the end of a process. The process's `dead` is already set then. */
 void ct_followed_init(struct ct_followed *followed, uv_loop_t *loop, void (*on_end)(void *data), void *data);
-/* Starts waiting for its end. If the loop cannot, the worker checks instead. */
+/* Starts waiting for the end of a process. If the loop cannot wait for it, the worker looks it up in
+ * /proc. */
 void ct_followed_add(struct ct_followed *followed, struct ct_process *process);
 /* Call before the process is closed. */
 void ct_followed_remove(struct ct_followed *followed, struct ct_process *process);
 /* Marks ended processes at once, without waiting for the loop's events. */
 void ct_followed_look(struct ct_followed *followed);
-/* Returns whether this image is forged. It is if a followed image claims to be the same, and the process has
- * mapped that image's file but not this one's. */
+/* Returns whether this image is forged. It is forged if a followed image claims to be the same one, and the
+ * process has mapped the followed image's file but not this image's file. */
 bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_process *process);
-/* Returns whether a process has reached its limit of segments. Applies only to users of the system's session.
- */
+/* Returns whether a process has reached its limit of segments. Only the system's session has this limit. */
 bool ct_followed_has_many(const struct ct_followed *followed, const struct ct_process *process);
 /* Call when a process has executed another program. Ends its earlier images after checking that they are
  * unmapped. */

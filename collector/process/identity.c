@@ -44,7 +44,8 @@ int ct_process_follow(struct ct_process *process)
     } else {
         fcntl(process->pidfd, F_SETFD, FD_CLOEXEC);
     }
-    /* The pid may have been reused. The start time decides, read while the descriptor holds the process. */
+    /* The pid may have been reused, so check the start time. Check it after opening the descriptor, so that
+     * both belong to the same process. */
     if ((process->pidfd < 0 && !process->looked_up) || !ct_process_lives(pid, process->start_ticks)) {
         atomic_store(&process->dead, true);
         ct_process_let_go(process);
@@ -111,8 +112,8 @@ static bool ask_pidfd(int pidfd, int *status)
     return true;
 }
 
-/* A zombie's exit code reads as 0 without permission to inspect the process. Without it, the namespace is not
- * visible either. */
+/* Without permission to inspect the process, a zombie's exit code reads as 0. The namespace is then not
+ * visible either, so check the namespace. */
 static bool ask_zombie(int32_t pid, uint64_t start_ticks, int *status)
 {
     struct ct_proc_stat stat;

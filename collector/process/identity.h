@@ -17,7 +17,7 @@ struct ct_process {
     uint64_t start_ticks; /* field 22 of its /proc/PID/stat, 0 if unknown; identifies the process together
                              with the pid */
     uint64_t exec_ns;     /* time when its program was loaded; distinguishes execs */
-    int pidfd;            /* -1 if the process had ended, or there is no pidfd */
+    int pidfd;            /* -1 if the process has ended, or if there is no pidfd */
     int32_t looked_up;    /* the pid to look up in /proc if there is no pidfd; otherwise 0 */
     _Atomic bool dead;    /* set by the first thread that finds the process dead */
     dev_t device;         /* device and inode of a file that stays mapped until the program ends */
@@ -26,30 +26,31 @@ struct ct_process {
     void *follower;       /* used by followed.c */
 };
 
-/* Follows it by a descriptor. If the kernel has no pidfd_open (before Linux 5.3), or a system call filter
- * forbids it, uses its entry in /proc instead. A process that has ended is marked dead. Returns 0, or -errno
- * for a shortage that may end later. */
+/* Follows a process through a descriptor. If the kernel has no pidfd_open (before Linux 5.3), or a system
+ * call filter forbids it, uses the process's entry in /proc instead. Marks a process that has ended as dead.
+ * Returns 0, or -errno for a shortage that may end later. */
 int ct_process_follow(struct ct_process *process);
-/* Checks that a live process belongs to its user, or did when it began. root may have changed to any user
- * since. Returns 0, -EPERM if it does not, or -errno if unknown. */
+/* Checks that `uid` is the real, effective or saved user of a live process. Always succeeds if `uid` is root,
+ * because the process may have changed to another user. Returns 0 if so, -EPERM if not or if the process has
+ * ended, and another -errno if unknown. */
 int ct_process_check_owner(const struct ct_process *process);
-/* Returns whether process `pid` lives and started at `start_ticks`. Returns true if unknown, since the caller
- * will check again. */
+/* Returns whether process `pid` lives and started at `start_ticks`. Returns true if unknown, because the
+ * caller checks again. */
 bool ct_process_lives(int32_t pid, uint64_t start_ticks);
-/* Returns whether the process itself still runs, perhaps with another program. */
+/* Returns whether the process itself is still running, perhaps with another program. */
 bool ct_process_runs(const struct ct_process *process);
-/* Reports whether the program has the file mapped. This is the only proof of the file's owner. */
+/* Reports whether the program has the file mapped. This is the only proof that the file belongs to the
+ * process. */
 enum ct_process_hold { CT_HOLD_NO, CT_HOLD_YES, CT_HOLD_UNKNOWN };
 enum ct_process_hold ct_process_hold(const struct ct_process *process);
 void ct_process_let_go(struct ct_process *process);
 
-/* The ways in which a process can end, as far as the kernel reports them to processes other than the parent.
- */
+/* How a process ended, as far as the kernel reports this to processes other than the parent. */
 enum ct_ending { CT_ENDING_UNKNOWN, CT_ENDING_EXITED, CT_ENDING_KILLED };
 
 /* Reports how a process ended. First reads the zombie `pid` (0: none) that started at `start_ticks` (0:
- * unknown). Then queries the descriptor (-1: none), which has the status since Linux 6.15, once the parent
- * has waited. */
+ * unknown). Then queries the descriptor (-1: none). Since Linux 6.15, it has the status once the parent has
+ * waited. */
 enum ct_ending ct_exit_status(int pidfd, int32_t pid, uint64_t start_ticks);
 
 #endif

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads the inode of /proc/PID/ns/KIND, or 0 if the kernel has no namespace of this kind. Returns 0 or
- * -errno. */
+/* Sets *inode to the inode of /proc/PID/ns/KIND, or to 0 if the kernel has no namespaces of this kind.
+ * Returns 0 or -errno. */
 static int find_namespace(int32_t pid, const char *kind, uint64_t *inode)
 {
     char path[64], number[16] = "self";
@@ -52,8 +52,8 @@ int ct_namespace_find(uint64_t pid_namespace, int32_t pid, int32_t *found)
     return ct_proc_is_short(error) ? error : 0;
 }
 
-/* Reads the clock offsets for the process's children, the only ones in /proc. They are the process's own too,
- * unless it is about to enter another namespace, which is an error. */
+/* Reads the clock offsets of the process's children, because /proc has no others. They are also the offsets
+ * of the process itself, unless its children enter another namespace. Returns an error in that case. */
 static int offsets_of(int32_t pid, struct ct_time_ahead *offsets)
 {
     uint64_t own, children;

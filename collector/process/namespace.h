@@ -1,6 +1,7 @@
 /* Processes in other namespaces, mostly of containers. In another pid namespace, a process has a different
  * pid for itself than for the daemon. In another time namespace, its CLOCK_MONOTONIC has a different origin,
- * as has the boot time from which /proc counts its start. The processor's counter is the same in all. */
+ * and /proc counts its start from a different boot time. The processor's counter is the same in all
+ * namespaces. */
 #ifndef CT_NAMESPACE_H
 #define CT_NAMESPACE_H
 
@@ -8,16 +9,16 @@
 
 /* Returns the pid namespace of a process (0: of the caller), or 0 if unknown. */
 uint64_t ct_namespace_of(int32_t pid);
-/* Finds our pid of the process that is `pid` in `pid_namespace`. Sets *found to 0 if it has ended or is not
- * visible from our namespace. Returns 0, or -errno for a shortage that may end later. */
+/* Finds the process that has `pid` in `pid_namespace`. Sets *found to its pid in our namespace, or to 0 if it
+ * has ended or is not visible there. Returns 0, or -errno for a shortage that may end later. */
 int ct_namespace_find(uint64_t pid_namespace, int32_t pid, int32_t *found);
 
-/* The lead of a process's clocks over ours. */
+/* How far a process's clocks are ahead of ours. */
 struct ct_time_ahead {
     int64_t monotonic_ns, boottime_ns;
 };
 
-/* Returns 0, also if the kernel has no time namespaces (before Linux 5.6), or -errno if unknown. */
+/* Returns 0, even if the kernel has no time namespaces (before Linux 5.6), or -errno if unknown. */
 int ct_time_ahead_of(int32_t pid, struct ct_time_ahead *ahead);
 
 #endif

@@ -10,14 +10,14 @@
 
 /* ---- shares ----
  *
- * Limits the use of common resources: `of_user` for one user, `of_all` for all together. In addition, a user
- * gets one more only while holding less than is still free. A single user can thus have half of all at most,
- * two a third each, and a later user still finds some free. A shortage is reported in the log, in `status`
- * and by `flush`.
+ * Limits the use of common resources: `of_user` for one user, and `of_all` for all users together. In
+ * addition, a user gets one more only while holding fewer than are still free. A single user can thus hold at
+ * most half of a resource, and two users a third each, so that a later user still finds some free. A shortage
+ * is reported in the log, in `status` and by `flush`.
  *
- * In a session of a single user nothing is divided, and only `of_all` applies. */
+ * In a session of a single user, only `of_all` applies. */
 
-/* The loop thread owns the first four, the worker the others. */
+/* The loop thread owns the first four. The worker owns the others. */
 enum ct_shared {
     CT_SHARED_SEGMENTS,  /* open at once: two descriptors and two mappings each, four after truncation */
     CT_SHARED_REFUSED,   /* names remembered because they have no valid segment */
@@ -39,8 +39,8 @@ struct ct_holding {
     uint32_t has[CT_SHARED_COUNT];
 };
 
-/* Takes one more for `user`, which is NULL in a session that is not divided. `of_all` is a lower limit than
- * the table's, or 0. Returns false, and takes nothing, if the user has no room left. */
+/* Takes one more for `user`, which is NULL in a session of a single user. `of_all` is a lower limit than the
+ * table's, or 0. If there is no room left, returns false and takes nothing. */
 bool ct_share_take(struct ct_holding *all, struct ct_holding *user, enum ct_shared what, uint32_t of_all);
 /* Returns whether ct_share_take() would succeed. */
 bool ct_share_has_room(const struct ct_holding *all, const struct ct_holding *user, enum ct_shared what,
@@ -52,15 +52,15 @@ void ct_share_give(struct ct_holding *all, struct ct_holding *user, enum ct_shar
 enum {
     CT_USER_LOOKS_NAMESPACE = 16, /* charge for finding a process of another pid namespace in /proc */
     CT_USER_LOOKS_MAPS = 256,     /* charge for reading a process's mappings */
-    /* Limits on the look-ups and writes for one user in one batch, in addition to its rows of calls. The rest
-     * waits for the next batch. */
+    /* Limits on the look-ups and writes for one user in one batch, in addition to its rows of calls. Further
+     * work waits for the next batch. */
     CT_USER_STARTS_MAX = 256,  /* processes in their first batch */
     CT_USER_WRITES_MAX = 8192, /* rows about lanes, losses and open calls */
     CT_USER_SCANS_MAX = 65536, /* directory entries whose counters are read */
 };
 
-/* Counts the processes, threads and functions of a user that have no room. Their calls are not recorded, or
- * not by their function. */
+/* Counts a user's processes, threads and functions that have no room. Calls of these processes and threads
+ * wait in shared memory. Calls of these functions are stored without the functions' names. */
 struct ct_quota_report {
     uint32_t segments;  /* waiting processes */
     uint32_t lanes;     /* waiting threads */
@@ -76,16 +76,16 @@ struct ct_user {
     uint64_t unsaid;        /* complaints suppressed since then */
     /* Owned by the worker. */
     struct ct_holding worker_has;
-    uint64_t waiting;               /* slots published and not stored in this batch */
-    uint64_t not_waited_until_ns;   /* the user's threads delayed the others, so batches do not wait for them
-                                       until then */
+    uint64_t waiting;               /* slots that are published, but not stored in this batch */
+    uint64_t not_waited_until_ns;   /* batches do not wait for the user's threads until then, because they
+                                       delayed other users */
     struct ct_budget budget;        /* in this batch */
     uint32_t starts, writes, scans; /* in this batch */
     struct ct_quota_report quota;   /* as found by this batch */
     struct ct_user *next;
 };
 
-/* Count one more in this batch. Return true within its limit, and always if `user` is NULL. */
+/* Count one more in this batch. Return true if it is within the limit, or if `user` is NULL. */
 bool ct_user_may_start(struct ct_user *user);
 bool ct_user_may_write(struct ct_user *user);
 /* Returns how many of `wanted` entries may be read in this batch. */
@@ -95,9 +95,9 @@ struct ct_users {
     struct ct_user *first; /* one for each user that made a segment, until ct_users_finish() */
 };
 
-/* Returns a user's entry, or NULL if out of memory. Loop thread. */
+/* Returns a user's entry, or NULL if out of memory. Call it only on the loop thread. */
 struct ct_user *ct_users_find(struct ct_users *users, uint32_t uid);
-/* Resets the look-ups of every user. */
+/* Resets every user's counts of look-ups and of waiting segments. */
 void ct_users_look_anew(struct ct_users *users, struct ct_holding *all);
 /* Logs a user's violation, at most once per ten seconds. */
 void ct_user_complain(struct ct_user *user, const char *what, const char *path);

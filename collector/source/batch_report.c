@@ -19,7 +19,7 @@ bool ct_report_holds(const struct ct_report *report, uint32_t uid)
 }
 
 /* Keeps a user of the earlier report marked as held, though the later batch may have stored all of that
- * user's calls. The next report corrects it. */
+ * user's calls. The next report corrects this. */
 void ct_report_add(struct ct_report *report, const struct ct_report *earlier)
 {
     report->rows += earlier->rows;

@@ -1,4 +1,4 @@
-/* Reports the results of a batch. The worker writes it, the loop reads it. */
+/* Reports the results of a batch. The worker writes the report, and the loop reads it. */
 #ifndef CT_BATCH_REPORT_H
 #define CT_BATCH_REPORT_H
 
@@ -8,10 +8,10 @@
 enum { CT_CHECKPOINT_ERROR_BYTES = 256, CT_BY_ROW_BYTES = 160, CT_HELD_MAX = 8 };
 
 struct ct_report {
-    /* The first few users whose calls were left over because they exceeded a share. */
+    /* The first few users whose calls were left over because the user exceeded a share. */
     uint32_t held[CT_HELD_MAX];
     uint32_t held_count; /* if above CT_HELD_MAX, any user may be held */
-    /* Counts everything that had no room, of all users together and of the first few of them. */
+    /* Counts everything that had no room, for all users together, and for each of the first few users. */
     struct ct_quota_report quota;
     struct {
         uint32_t uid;
@@ -19,20 +19,20 @@ struct ct_report {
     } short_users[CT_HELD_MAX];
     uint32_t short_count;
     uint64_t rows;                /* stored */
-    uint64_t flushed_ns;          /* every call that returned up to then is stored; 0 if the batch failed */
-    uint64_t looked_ns;           /* the batch included every process that existed then */
+    uint64_t flushed_ns;          /* every call that returned by this time is stored; 0 if the batch failed */
+    uint64_t looked_ns;           /* the batch included every process that existed at this time */
     bool more;                    /* the batch was full and left rows that could be stored */
     bool backlog;                 /* published calls wait, perhaps only because they are too young */
     uint64_t expired;             /* rows removed */
     bool expiring;                /* more rows wait for removal */
     bool has_gone_on;             /* the change to the next file was made after the batch, or failed */
     const char *go_on;            /* reason for continuing in the trace's next file; NULL: no need */
-    uint64_t began_ns;            /* when it read the rings' positions */
+    uint64_t began_ns;            /* when the batch began, just before it read the rings' positions */
     uint32_t fill;                /* fill of the fullest ring at the start of the batch, in thousandths */
     char error[CT_MESSAGE_BYTES]; /* empty on success; otherwise the batch is undone */
-    uint64_t waiting;             /* calls not stored, if it failed */
+    uint64_t waiting;             /* calls not stored, if the batch failed */
 
-    char by_row[CT_BY_ROW_BYTES]; /* why rows are stored one by one; empty if they are not */
+    char by_row[CT_BY_ROW_BYTES]; /* why rows are stored one by one; empty if they are stored as pages */
     char checkpoint_error[CT_CHECKPOINT_ERROR_BYTES]; /* why the log cannot be copied; empty if it can */
 
     /* Totals since the start. */
@@ -41,7 +41,7 @@ struct ct_report {
 
     /* The current state. */
     uint32_t file;      /* number of the trace's current file */
-    uint64_t log_bytes; /* size of its write-ahead log */
+    uint64_t log_bytes; /* size of this file's write-ahead log */
 };
 
 /* Marks the user as having calls left over. */

@@ -10,9 +10,9 @@ struct ct_request {
     bool snapshot_open; /* save the open calls */
     bool next_file;     /* continue the trace in its next file */
     bool detach;        /* traced processes must detach from their segments */
-    bool let_go;        /* they must detach from the present segments and make others */
-    bool alone;         /* commit it before the next one begins */
-    uint64_t flush_ns;  /* it must include every call that returned up to then; 0: no such time */
+    bool let_go;        /* traced processes must detach from their present segments and make new ones */
+    bool alone;         /* commit this batch before the next one begins */
+    uint64_t flush_ns;  /* the batch must include every call that returned up to this time; 0: no such time */
 };
 
 struct ct_batch {
@@ -20,9 +20,9 @@ struct ct_batch {
     struct ct_report *report;
     uint64_t now_ns;
     uint64_t until_ns;  /* calls that returned at or before this are taken */
-    uint64_t rows_max;  /* limit of its calls */
+    uint64_t rows_max;  /* maximum number of calls */
     bool snapshot_open; /* save the open calls */
-    bool is_alone;      /* the next one must not begin before it is committed */
+    bool is_alone;      /* the next batch must not begin before this one is committed */
 };
 
 struct ct_source {
@@ -32,7 +32,7 @@ struct ct_source {
 
 /* Each batch calls these in this order, except `start`, which may take time and is called before the first
  * batch. `start` and `wake` may be NULL. Functions that return int return 0, or -1 with the error set in the
- * store; then the batch is undone. */
+ * store. After an error, the batch is undone. */
 struct ct_source_class {
     void (*start)(struct ct_source *source);
     /* A batch is about to begin. It may still have to wait for the database. */
@@ -46,18 +46,18 @@ struct ct_source_class {
     int (*streams)(struct ct_source *source, struct ct_batch *batch);
     /* The calls are taken. Saves positions and all other facts. */
     int (*save)(struct ct_source *source, struct ct_batch *batch);
-    /* The batch is committed, so the calls taken need not be kept. If it was not alone, the next one may have
-     * progressed up to its calls. */
+    /* The batch is committed, so the calls taken need not be kept. If the batch was not alone, the next batch
+     * may already be taking calls. */
     void (*publish)(struct ct_source *source, struct ct_batch *batch);
-    /* Called instead of `publish` if the batch was rolled back, together with a previous unpublished one, or
-     * if the store's numbers are void. Calls start again after the last commit. */
+    /* Called instead of `publish` if the batch was rolled back, or if the store's numbers are void. A
+     * previous batch that was not published is rolled back, too. Calls start again after the last commit. */
     void (*revert)(struct ct_source *source);
-    /* The batch is over. Adds to the report the waiting calls, processes and threads. */
+    /* The batch is over. Adds the waiting calls, the processes and the threads to the report. */
     void (*rest)(struct ct_source *source, struct ct_report *report);
 };
 
-/* A kind of source that reads files instead of live events. The daemon's option --NAME FILE… stores them and
- * exits. */
+/* A kind of source that reads files instead of live events. With the option --NAME FILE…, the daemon stores
+ * the files and exits. */
 struct ct_file_source {
     const char *name;
     const char *help; /* lines of --help */
@@ -65,7 +65,7 @@ struct ct_file_source {
     int (*open)(const char *path, struct ct_source **source, char message[CT_MESSAGE_BYTES]);
     /* Returns the origin of the recorded file. */
     const struct ct_origin *(*origin)(const struct ct_source *source);
-    /* Returns whether two newly opened files begin with the same calls, and so would be stored twice. */
+    /* Returns whether two newly opened files begin with the same calls, which would then be stored twice. */
     bool (*is_same)(const struct ct_source *a, const struct ct_source *b);
     /* Returns a sentence on why the source ended early, or NULL if it did not. */
     const char *(*problem)(const struct ct_source *source);

@@ -10,14 +10,14 @@ enum {
     ANCHOR_INTERVAL_NS = 5000000,
     FIRST_SLOPE_NS = 10000000,
     ANCHOR_TRIES = 5,
-    /* The error limit of an anchor, unless there was no better one for ERROR_PATIENCE_NS. Then the limit
-     * grows with the possible effect of a slew of 500 ppm since. Reading a clock that needs a system call
-     * takes microseconds. */
+    /* The maximum error of an anchor. If there was no such anchor for ERROR_PATIENCE_NS, the limit grows from
+     * then on with the possible effect of a slew of 500 ppm. Reading a clock that needs a system call takes
+     * microseconds. */
     ERROR_NS = 1000,
     ERROR_PATIENCE_NS = 2000000000,
     SLEW_PARTS = 2000,
     /* A deviation is a step if no NTP slew or slope error explains it. The limit is this plus a thousandth of
-     * the time elapsed. */
+     * the time since the last anchor. */
     STEP_NS = 100000,
     STEP_PARTS = 1000,
     /* A small step may be a change of rate. It gets a line of its own, with an error of a quarter of the
@@ -77,7 +77,7 @@ static uint64_t ns_to_ticks(uint64_t ns, uint64_t line)
 }
 
 /* Begins a new stretch between the newest anchor and the reading `now`, `awake` ticks after it. Both
- * stretches cover the ticks in between; a look-up tries the newer one first. */
+ * stretches cover the ticks in between. A look-up tries the newer stretch first. */
 static void begin_stretch(struct ct_timeline *timeline, uint64_t now, uint64_t awake)
 {
     const struct ct_anchor *last = &timeline->anchor[timeline->count - 1];
@@ -186,8 +186,8 @@ void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
     const uint64_t written = atomic_load_explicit(&control->anchors, memory_order_acquire);
     kept[ct_anchor_place(written)].monotonic_ns = 0; /* perhaps half written */
     qsort(kept, CT_ANCHORS, sizeof(kept[0]), by_time);
-    /* Any process that can write the segment may have forged an anchor. One in the future would keep all
-     * others out. */
+    /* Any process that can write the segment may have forged an anchor. An anchor in the future would keep
+     * all others out. */
     const uint64_t now_ns = timeline->clocks->read(1).monotonic_ns;
     int64_t off_ns;
     for (size_t i = 0; i < CT_ANCHORS; i++) {
@@ -205,7 +205,7 @@ void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
     ct_timeline_anchor(timeline);
 }
 
-/* Adds to the ticks the shift of their stretch. Searches from the newest stretch back. */
+/* Adds the shift of their stretch to the ticks. Searches from the newest stretch back. */
 static uint64_t shifted(const struct ct_timeline *timeline, uint64_t ticks)
 {
     const struct ct_stretch *newest = &timeline->stretch[timeline->stretches - 1];

@@ -1,14 +1,13 @@
 /* Converts ticks to CLOCK_MONOTONIC nanoseconds, by straight lines between anchors (proto/clock.h). The
- * kernel slews its clock; an anchor with every batch follows it. Used only by the worker thread.
+ * kernel slews its clock, so an anchor is taken with every batch. Used only by the worker thread.
  *
  * While the clock's rate is steady, a time may be off by a microsecond. If a slew begins or ends between two
  * anchors T apart, the error is up to a quarter of its rate times T. That is 6 us for NTP's 500 ppm and the
- * 50 ms of a busy collector. Times in the distant past are between anchors that are a sixteenth of their age
- * apart.
+ * 50 ms of a busy collector. Anchors in the distant past are farther apart, by a sixteenth of their age.
  *
- * If the counter stops, leaps or restarts relative to the clock (suspend, a move to another machine), this is
- * logged, and a new stretch begins. Ticks continue from one stretch to the next as if nothing had happened.
- */
+ * If the counter stops, leaps or restarts relative to the clock (after a suspend, or a move to another
+ * machine), this is logged, and a new stretch begins. Ticks continue from one stretch to the next as if
+ * nothing had happened. */
 #ifndef CT_TIMELINE_H
 #define CT_TIMELINE_H
 
@@ -19,13 +18,13 @@
 
 enum { CT_STRETCHES = 8 };
 
-/* The counter's ticks from `first` to `last`. With `shift` added, they continue those of the previous
+/* The counter's ticks from `first` to `last`. With `shift` added, they continue the ticks of the previous
  * stretch. */
 struct ct_stretch {
     uint64_t first, last, shift;
 };
 
-/* Reads time; tests replace it. */
+/* Functions that read the time and wait. Tests replace them. */
 struct ct_clocks {
     struct ct_anchor (*read)(int tries);
     void (*pause)(uint64_t ns);

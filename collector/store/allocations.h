@@ -2,7 +2,7 @@
  * have executed them in another order. A call that frees memory may return after another thread has allocated
  * the address again. A call therefore frees memory that was allocated when the call began (free_allocation in
  * schema/store.sql). The record of an allocation may also arrive after the record of the call that frees it.
- * Such calls are remembered for a while. */
+ * Calls that free unknown memory are therefore remembered for a while. */
 #ifndef CT_ALLOCATIONS_H
 #define CT_ALLOCATIONS_H
 
@@ -13,7 +13,8 @@ struct ct_store;
 /* Frees memory. `value` has CT_FREE_VALUES values. If no matching allocation is known, counts the call in
  * process.unknown_frees. Returns 0 or -1. */
 int ct_store_free_allocation(struct ct_store *store, const int64_t *value, const char *kind);
-/* Matches an allocation that was stored after later rows. `value` is process_id, address, call_id. */
+/* Checks whether a remembered call freed an allocation whose row arrived late. `value` is process_id,
+ * address, call_id. Returns 0 or -1. */
 int ct_store_settle_late_allocation(struct ct_store *store, const int64_t *value);
 
 #endif

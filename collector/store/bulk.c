@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The name of each as a table of rows, and the statement that reads it. Only tables without an index can be
- * loaded. */
+/* The name of each table of rows, and the statement that reads it. The page loader cannot load a table with
+ * an index. */
 static const struct {
     const char *name;
     unsigned columns;
@@ -57,7 +57,7 @@ int64_t *ct_bulk_add(struct ct_store *store, enum ct_bulk table, int64_t key)
     return row;
 }
 
-/* Returns the first row whose key is not less. */
+/* Returns the index of the first row whose key is `key` or greater. */
 static size_t place_of(const struct ct_bulk_rows *rows, unsigned columns, int64_t key)
 {
     size_t from = 0, to = rows->count;
@@ -96,8 +96,8 @@ static int compare_keys(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Merges the stray rows into the ordered ones. Rows that precede all others stay stray. Sets *twins if a key
- * occurs twice. Returns 0 or -1. */
+/* Merges the stray rows into the ordered ones. Stray rows before the first ordered one stay stray. Sets
+ * *twins if a key occurs twice. Returns 0 or -1. */
 static int gather(struct ct_store *store, struct ct_bulk_table *bulk, bool *twins)
 {
     struct ct_bulk_rows *ordered = &bulk->committing.ordered, *stray = &bulk->committing.stray;
@@ -123,7 +123,7 @@ static int gather(struct ct_store *store, struct ct_bulk_table *bulk, bool *twin
     return 0;
 }
 
-/* Writes rows by the page where possible. */
+/* Writes rows as whole pages where possible. */
 static int write_table(struct ct_store *store, enum ct_bulk table)
 {
     struct ct_bulk_table *bulk = &store->bulk[table];

@@ -1,5 +1,5 @@
-/* Rows of tables with a row for many of the calls. They are kept while a batch is taken, and written together
- * at its end. */
+/* Collects rows of the tables that have a row for many of the calls. The rows are kept while a batch is made,
+ * and written together at its end. */
 #ifndef CT_BULK_H
 #define CT_BULK_H
 
@@ -17,9 +17,9 @@ int64_t *ct_bulk_add(struct ct_store *store, enum ct_bulk table, int64_t key);
 /* Returns whether the rows that arrived in order include this key. */
 bool ct_bulk_has(const struct ct_store *store, enum ct_bulk table, int64_t key);
 
-/* For the store only. Register the tables of rows with a connection (returns an SQLite code). Pass on the
- * rows taken. Write those as the last step before the commit (returns 0 or -1). Discard all rows. Set up and
- * tear down. */
+/* For the store only. Register the tables of rows with a connection (returns an SQLite code). Hand over the
+ * collected rows to the commit. Write these rows as the last step before the commit (returns 0 or -1).
+ * Discard all rows. Set up and tear down. */
 int ct_bulk_register(struct ct_store *store, struct sqlite3 *connection);
 void ct_bulk_hand_over(struct ct_store *store);
 int ct_bulk_write(struct ct_store *store);

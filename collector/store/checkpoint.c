@@ -13,7 +13,7 @@ struct ct_checkpointer {
     struct ct_store *store;
     sqlite3 *connection; /* used by the thread */
     uint32_t pages;      /* copy the log when it has this many pages */
-    uint32_t pages_max;  /* copy it at this size regardless of the last time */
+    uint32_t pages_max;  /* copy it at this size even soon after the last copy */
     uint32_t grown_from; /* pages left by the last copy because of a reader; used by the worker */
     uint64_t copied_ns;  /* start of the last copy; used by the worker */
     bool is_copying;     /* the thread was started to copy the commits so far; used by the worker */
@@ -78,8 +78,8 @@ void ct_checkpointer_tend(struct ct_checkpointer *checkpointer)
         ct_store_check_written(checkpointer->store);
         ct_task_start(checkpointer->task);
     } else if (checkpointer->is_copying && ct_task_is_done(checkpointer->task)) {
-        /* Copy the rest, so that the next commit restarts the log. If a reader holds the log, the next
-         * attempt follows when it has grown by the same amount again. */
+        /* Copy the remaining pages, so that the next commit restarts the log. If a reader holds the log, try
+         * again when the log has grown by the same amount. */
         CT_TEST_POINT("checkpoint.rest");
         const bool all = ct_store_checkpoint(checkpointer->store);
         checkpointer->grown_from = all ? 0 : pages;

@@ -26,10 +26,11 @@ enum {
 const char *ct_database_problem(sqlite3 *connection)
 {
     static _Thread_local char text[512];
-    /* SQLite reports the system's error number for some calls, and an outdated one for the others. */
+    /* SQLite returns the system's error number after some calls, and an outdated one after others. Use errno
+     * instead. */
     const int kind = sqlite3_errcode(connection) & 0xff, error = errno;
     const bool system = error != 0 && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN);
-    /* Without an error in SQLite, memory was short. */
+    /* If SQLite has recorded no error, memory was short. */
     const char *said = kind == SQLITE_OK || kind == SQLITE_ROW || kind == SQLITE_DONE
                            ? "out of memory"
                            : sqlite3_errmsg(connection);
@@ -44,8 +45,8 @@ void ct_database_share(const struct ct_private_readers *who)
     readers = *who;
 }
 
-/* SQLite's files for a database, beginning with the database itself. SQLite gives the others the mode of the
- * first, and as root its group, regardless of the umask. */
+/* SQLite's files for a database, beginning with the database itself. SQLite gives the other files the
+ * database's mode regardless of the umask, and as root also its group. */
 static const char *const parts[] = { "", "-journal", "-wal", "-shm" };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]), PART_BYTES = sizeof(((struct ct_database *)0)->path) + 16 };
 
@@ -65,7 +66,7 @@ static int own(const char *path, const struct ct_private_readers *who, char *mes
     return 0;
 }
 
-/* Removes its files from index `first` on: 0 for all, 1 for all except the database. */
+/* Removes SQLite's files from index `first` on. 0 removes all of them, and 1 keeps the database. */
 static void remove_parts(const char *path, size_t first)
 {
     for (size_t i = first; i < PARTS; i++) {
@@ -112,8 +113,8 @@ static int follow_link(char path[4096], char *message)
     return 0;
 }
 
-/* Reads the first column of the first row, or "" if there is none. `key` is the query's parameter, or NULL.
- */
+/* Reads the first column of the first row, or sets `text` to "" if there is no row. `key` is the query's
+ * parameter, or NULL. */
 static int query_text(sqlite3 *connection, const char *sql, const char *key, char *text, size_t bytes)
 {
     sqlite3_stmt *statement;
@@ -154,7 +155,7 @@ static void distrust(sqlite3 *connection)
         sqlite3_db_config(connection, settings[i].option, settings[i].value, NULL);
 }
 
-/* Closes the present connection, opens another one and reads. */
+/* Closes the present connection, opens another one and counts the objects in the schema. */
 static int count_objects(const char *path, int flags, sqlite3 **connection, char *text, size_t bytes)
 {
     sqlite3_close(*connection);
@@ -318,9 +319,9 @@ static int create(sqlite3 *connection, const struct ct_origin *origin, const cha
     return rc;
 }
 
-/* The file's header records whether it has a write-ahead log. Changing that is a single write, smaller than a
- * disk sector, which needs no journal file. After a power cut, such a file would keep readers out until it is
- * rolled back. */
+/* The file's header records whether it has a write-ahead log. A change to it is a single write, smaller than
+ * a disk sector, so it needs no journal file. After a power cut, a journal file would keep readers out until
+ * it is rolled back. */
 static int turn_log_on(sqlite3 *connection)
 {
     char mode[32];
@@ -384,7 +385,8 @@ static void take_back(struct ct_database *database, bool created)
         remove_parts(database->path, 0);
 }
 
-/* Makes file `number` the current one. Returns REFUSED, or EMPTY whatever its contents. */
+/* Makes file `number` the current one, without reading it. Returns REFUSED if its path cannot be used, or
+ * EMPTY if it can. */
 static enum verdict name_file(struct ct_database *database, uint32_t number, char *message)
 {
     database->number = number;
@@ -393,8 +395,8 @@ static enum verdict name_file(struct ct_database *database, uint32_t number, cha
     return follow_link(database->path, message) == 0 ? EMPTY : REFUSED;
 }
 
-/* Selects the file to write: the newest with contents, or the one after it if that cannot be continued. Empty
- * files after the newest were being created when a daemon was killed. */
+/* Selects the file to write: the newest file with contents, or the next number if that file cannot be
+ * continued. If empty files follow it, daemons were killed while creating them. */
 static enum verdict find(struct ct_database *database, char *message)
 {
     const uint32_t newest = ct_trace_file_before(database->trace, UINT32_MAX);
@@ -413,7 +415,7 @@ static enum verdict find(struct ct_database *database, char *message)
 }
 
 /* Locks the current file, makes it private, opens it and, unless it is OURS already, fills it. If `past`
- * names a file, continues from its contents. On failure, nothing of it remains. */
+ * names a file, continues from its contents. On failure, removes a file that it created. */
 static int take(struct ct_database *database, enum verdict verdict, const char *past, char *message)
 {
     bool created = false;
@@ -468,9 +470,9 @@ bool ct_database_in_place(const struct ct_database *database)
     return is_same_file(database->path, database->lock_fd);
 }
 
-/* Makes a file plain when it is no longer written. Without a write-ahead log, it opens on read-only media and
- * where memory cannot be shared. If a reader has it open, it keeps the log. As in turn_log_on(), avoids a
- * journal file; other connections see the mode as DELETE. */
+/* Makes a file plain when it is no longer written. Without a write-ahead log, a file can be opened on
+ * read-only media, and where memory cannot be shared. If a reader has it open, it keeps the log. Uses no
+ * journal file, as in turn_log_on(). Other connections see the mode DELETE. */
 static void make_plain(sqlite3 *connection)
 {
     sqlite3_busy_timeout(connection, 0);
@@ -571,7 +573,7 @@ void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint6
         if (!tend(database, number, path, &until_ns))
             break;
         total += bytes_of(path);
-        /* Remove also everything before a removed file, so that there is no gap. */
+        /* Also remove all files before a removed one, so that the series has no gap. */
         goes |= (bytes && (++files > CT_SERIES_FILES_MAX || total > bytes)) ||
                 (keep_from_ns && last_call_ns < keep_from_ns);
         if (goes) {

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A batch ends at this size: the details of some hundred thousand rows, or the texts of a few thousand. */
+/* A batch ends at this size. It is enough for the details of some hundred thousand rows, or the texts of a
+ * few thousand. */
 enum { DEFERRED_MAX_BYTES = 16 * 1024 * 1024 };
 /* Costs in rows of plain calls, about 0.3 us each here. Texts have a cost too, so that no user can fill a
  * batch with them. */

@@ -1,4 +1,4 @@
-/* Keeps statements that arise while calls are taken, in order, until the end of the batch. */
+/* Keeps the statements that result from taking calls until the end of the batch, in order. */
 #ifndef CT_DEFERRED_H
 #define CT_DEFERRED_H
 
@@ -10,17 +10,18 @@
 
 struct ct_store;
 
-/* Defers a statement with its integers, then its text if it has one. Three names do more than their
- * statement. insert_kernel (process_id, number; the mangled name) also makes the name's own row.
- * free_allocation (CT_FREE_VALUES; the kind) and supersede_late_allocation are in allocations.h. */
+/* Defers a statement with its integers and, if it has one, its text. Three names do more than run their
+ * statement. insert_kernel (process_id, number; the mangled name) also makes a row for the name.
+ * free_allocation (CT_FREE_VALUES; the kind) and supersede_late_allocation call the functions of
+ * allocations.h. */
 void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t values, const int64_t *value,
                     const char *text);
 
-/* Returns whether the batch has its maximum of details, so that the next call belongs to another batch. */
+/* Returns whether the batch has its maximum of details. The next call then belongs to another batch. */
 bool ct_store_is_full(const struct ct_store *store);
 
-/* For the store only. Pass on the statements taken, run those (returns 0 or -1), discard all, and tear down.
- */
+/* For the store only. Hand over the deferred statements to the commit, run these (returns 0 or -1), discard
+ * all statements, and tear down. */
 void ct_deferred_hand_over(struct ct_store *store);
 int ct_deferred_run(struct ct_store *store);
 void ct_deferred_clear(struct ct_store *store);

@@ -98,7 +98,7 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
     /* Sweep allocations less often, because every sweep visits the rows of memory still held. */
     if (sweep && run_with(store, CT_SQL_expire_allocations, bound_ns) != 0)
         return -1;
-    /* From here on, every row returned at bound_ns or later. */
+    /* From here on, every stored call returned at bound_ns or later. */
     if (sweep && read_number(store, store->statement[CT_SQL_oldest_call], &oldest_ns, &any) != 0)
         return -1;
     const bool renew =

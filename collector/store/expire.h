@@ -1,5 +1,5 @@
 /* Removes rows older than the retention time, step by step, in transactions of their own between batches.
- * Later rows reuse their pages, so the file stops growing without VACUUM. Sums stay unchanged.
+ * Later rows reuse the freed pages, so the file stops growing without VACUUM. Sums stay unchanged.
  * `total.expired` counts the stored rows that were removed. */
 #ifndef CT_EXPIRE_H
 #define CT_EXPIRE_H
@@ -13,9 +13,10 @@ struct ct_expired {
     uint64_t rows; /* calls */
     bool more;     /* more calls are due */
 };
-/* Removes calls that returned before `before_ns`, the oldest `rows_max` at most, and everything that belongs
- * to them. Runs its own transaction, so never call it between begin and commit. Sweeps the less frequent
- * parts when `now_ns` has advanced by a second. Returns 0, or -1; then roll back. */
+/* Removes the oldest calls that returned before `before_ns`, at most `rows_max`, and everything that belongs
+ * to them. Runs its own transaction, so never call it between begin and commit. Removes freed allocations and
+ * unused numbers only if `now_ns` has advanced by a second. Returns 0 or -1. After an error, the caller must
+ * roll back. */
 int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns, uint64_t rows_max,
                     struct ct_expired *expired);
 

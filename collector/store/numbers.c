@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* For each kind: the query for the highest number in the database, the statement that writes a number's row,
- * its count of values, and the limit of the table in memory. When full, the tables take 20 MiB together,
+ * how many values the row has, and the limit of the table in memory. Full tables take 20 MiB together, as
  * after ten thousand short-lived processes. A thousand threads that call eighty functions each fit. */
 static const struct {
     const char *highest;
@@ -54,7 +54,8 @@ static void restart(struct ct_store *store, int kind, int64_t first)
         ct_intern_reset(&store->numbers[kind], first);
 }
 
-/* A stored call that refers to an earlier number did not return after `numbered_ns`. */
+/* Records that all earlier numbers are void. Every call that refers to them is already stored, and returned
+ * by `numbered_ns`. */
 static void mark_numbers(struct ct_store *store)
 {
     const uint64_t now_ns = ct_monotonic_ns();

@@ -1,6 +1,6 @@
 /* Numbers combinations that calls share: sites, shapes, routes, subjects, texts and threads. Numbers are
- * assigned in memory, and the row that defines each is deferred. After a rollback, and in the next file, they
- * continue after those in the database. Functions return 0 if out of memory. */
+ * assigned in memory, and the row that defines each is deferred. After a rollback, and in the next file,
+ * numbering continues after the highest numbers in the database. Functions return 0 if out of memory. */
 #ifndef CT_NUMBERS_H
 #define CT_NUMBERS_H
 
@@ -21,9 +21,9 @@ int64_t ct_store_text(struct ct_store *store, const char *text);
 /* Incremented when earlier numbers become void. */
 uint32_t ct_store_numbering(const struct ct_store *store);
 
-/* For the store only. Set up and tear down. Void all numbers and continue after those in the database; if
- * these cannot be read, sets numbers_unknown. Assign new numbers from here on, after those assigned so far.
- */
+/* For the store only. Set up and tear down. ct_store_forget_numbers() voids all numbers and continues after
+ * the numbers in the database. If it cannot read them, it sets numbers_unknown. ct_store_renumber() voids all
+ * numbers and continues after the last one assigned. */
 void ct_store_numbers_init(struct ct_store *store);
 void ct_store_numbers_finish(struct ct_store *store);
 void ct_store_forget_numbers(struct ct_store *store);

@@ -20,7 +20,7 @@ enum {
 static_assert(CELL_MAX - 1 - VARINT_MAX < 128, "the record's length is one byte");
 
 /* Writes seven bits per byte, highest first, with the top bit set in all bytes except the last. A ninth byte
- * has eight bits. Always writes eight or nine bytes, but only those before the result count. */
+ * has eight bits. Always writes eight or nine bytes, but only the bytes before the returned end are valid. */
 static uint8_t *put_varint(uint8_t *to, uint64_t value)
 {
     if (value >> 56) {
@@ -55,7 +55,8 @@ static const uint8_t *get_varint(const uint8_t *from, uint64_t *value)
 /* Writes the shortest form of an integer. Always writes eight bytes, as above. */
 static uint8_t *put_integer(uint8_t *to, int64_t value, uint8_t *type)
 {
-    /* Indexed by the bytes that a value needs: its serial type, and the bytes of that type. */
+    /* Both are indexed by the number of bytes that a value needs: its serial type, and the length of that
+     * type. */
     static const uint8_t types[] = { 0, 1, 2, 3, 4, 5, 5, 6, 6 }, bytes_of[] = { 0, 1, 2, 3, 4, 6, 6, 8, 8 };
     if (value == 0 || value == 1) {
         *type = (uint8_t)(8 + value);

@@ -32,8 +32,8 @@ bool ct_page_builder_add(struct ct_page_builder *builder, const int64_t *value, 
                          size_t rows);
 void ct_page_builder_finish(struct ct_page_builder *builder);
 
-/* Returns the number of rows in a leaf of such a table, and the key of the last one. Returns 0 if the page is
- * no such leaf. */
+/* Returns the number of rows in a leaf of such a table, and sets *last_key to the key of the last row.
+ * Returns 0 if the page is not such a leaf. */
 unsigned ct_leaf_rows(const uint8_t page[CT_LEAF_BYTES], int64_t *last_key);
 
 #endif

@@ -16,8 +16,8 @@ enum {
      * takes six bytes. */
     FILLER_BYTES = CT_LEAF_BYTES - 35 - 6,
 };
-/* The minimum rows of a batch for the loader. The last page is usually half empty, which must be a small part
- * of the total. The daemons of tests/faults use a lower value. */
+/* The minimum rows of a batch for the loader. The last page is usually half empty, so there must be enough
+ * other pages. The daemons of tests/faults use a lower value. */
 #ifndef CT_PAGE_LOADER_ROWS_MIN
 #define CT_PAGE_LOADER_ROWS_MIN 2000
 #endif
@@ -51,7 +51,7 @@ static int64_t pragma(sqlite3 *connection, const char *sql)
     return value;
 }
 
-/* Sets the reason for storing rows one by one, or "" if they are not. */
+/* Sets and logs the reason for storing rows one by one, or "" if they are stored as pages. */
 static void say_why(struct ct_store *store, const char *why)
 {
     struct ct_page_loader *loader = &store->loader;
@@ -64,8 +64,8 @@ static void say_why(struct ct_store *store, const char *why)
         ct_log(CT_LOG_feed_on, "calls are stored a page at a time again");
 }
 
-/* Pages must stay in the cache until the commit: no spilling, no mapping. Leaves must fill a page: no
- * reserved bytes. Pages must not move: no vacuuming by the commit. */
+/* Pages must stay in the cache until the commit, so SQLite must not spill or map them. Leaves must fill a
+ * page, so it must not reserve bytes. Pages must not move, so commits must not vacuum. */
 void ct_page_loader_connect(struct ct_store *store)
 {
     sqlite3 *connection = store->database.connection;
@@ -81,7 +81,8 @@ void ct_page_loader_connect(struct ct_store *store)
             store->loader.is_possible ? "" : "this build of SQLite cannot store them a page at a time");
 }
 
-/* A user may have given a table an index, which would lack the loaded rows, or a column. */
+/* Checks that no user has added an index or a column to a table. An added index would lack the loaded
+ * rows. */
 static int check_schema(struct ct_store *store)
 {
     struct ct_page_loader *loader = &store->loader;
@@ -141,7 +142,7 @@ static int make_place(struct ct_store *store, const struct ct_loaded_table *tabl
     return *found == ALONE ? 0 : ct_store_do(store, table->unfill, CT_VALUES(leaf->last_key));
 }
 
-/* This SQLite version does not behave like all others. */
+/* This build of SQLite does not place pages as all others do. */
 static void give_up(struct ct_store *store)
 {
     store->loader.is_possible = false;

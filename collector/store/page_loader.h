@@ -1,4 +1,5 @@
-/* Loads rows into a table as whole pages. SQLite takes ten times as long to find each row's place.
+/* Loads rows into a table as whole pages. Inserting them one by one would take SQLite ten times as long,
+ * because it looks up the place of each row.
  *
  * A page of rows is laid out here (page_builder.h). SQLite gets one placeholder row for it, with the key of
  * the page's last row, and long enough to need a page of its own. SQLite thus allocates, links and writes the
@@ -26,9 +27,9 @@ extern const struct ct_loaded_table ct_loaded_calls, ct_loaded_launches, ct_load
 
 /* Checks whether a newly opened connection can be loaded. */
 void ct_page_loader_connect(struct ct_store *store);
-/* Loads the first *loaded of the rows, whose keys must ascend. *loaded is 0 if there are too few, or the
- * table cannot be loaded. Sets *by_row to the number of following rows to insert one by one before the next
- * call. Returns 0 or -1. */
+/* Loads the first *loaded of the rows, whose keys must ascend. *loaded is 0 if there are too few rows, or if
+ * the table cannot be loaded. Sets *by_row to the number of following rows to insert one by one before the
+ * next call. Returns 0 or -1. */
 int ct_page_loader_add(struct ct_store *store, const struct ct_loaded_table *table, const int64_t *value,
                        unsigned columns, size_t rows, size_t *loaded, size_t *by_row);
 /* Fills the pages with the rows. Until the commit or rollback, these tables must not be read or written.
@@ -36,7 +37,8 @@ int ct_page_loader_add(struct ct_store *store, const struct ct_loaded_table *tab
 int ct_page_loader_replace(struct ct_store *store);
 /* Call after the commit or rollback. */
 void ct_page_loader_end(struct ct_store *store);
-/* Returns the reason for storing rows one by one, as a sentence without its end, or "" if they are not. */
+/* Returns the reason for storing rows one by one, as a sentence without a full stop, or "" if they are stored
+ * as pages. */
 const char *ct_page_loader_why_not(const struct ct_store *store);
 void ct_page_loader_finish(struct ct_store *store);
 

@@ -10,8 +10,8 @@
 
 struct ct_store;
 
-/* Recordings contain this and the facts of losses in this layout. A process starts with its first segment, at
- * started_ns. */
+/* Recordings contain this struct and the two about losses in this layout. A process starts with its first
+ * segment, at started_ns. */
 struct ct_process_numbers {
     uint64_t start_ticks, exec_ns, started_ns; /* started_ns: of the segment */
     uint64_t absent_ns; /* start of a gap before it, when calls may be missing; 0: no gap */
@@ -23,8 +23,8 @@ struct ct_process_facts {
     struct ct_process_numbers is;
     const char *exe, *cmdline, *segment;
 };
-/* Makes the rows of a process and a segment. Refuses a segment that has the name of another process's, or
- * that was made after the process had ended. *segment_id is 0 then, and nothing is written. */
+/* Makes the rows of a process and a segment. Refuses a segment that has the same name as another process's
+ * segment, or that was made after the process had ended. Then writes nothing and sets *segment_id to 0. */
 int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
                      int64_t *segment_id);
 /* A process that the database lists as running, or as left by a daemon. */
@@ -32,25 +32,26 @@ struct ct_running {
     int64_t process_id;
     int32_t pid;
     uint64_t start_ticks;
-    const char *segment; /* name of its newest segment, NULL without any */
+    const char *segment; /* name of its newest segment; NULL: it has none */
     bool is_left;
 };
-/* Calls `each` for all of them, until a call returns nonzero. */
+/* Calls `each` for each of these processes, until a call returns nonzero. */
 int ct_store_each_running(struct ct_store *store, int (*each)(const struct ct_running *running, void *data),
                           void *data);
 
 /* Records that a process keeps running, but its calls from `since_ns` on are not collected. */
 int ct_store_leave_process(struct ct_store *store, int64_t process_id, uint64_t since_ns);
 
-/* Finds the saved position and the thread of a lane. Leaves all three unchanged if the lane is new. */
+/* Finds the saved position and the thread of a lane. Leaves *position, *thread_id and *tid unchanged if the
+ * lane is new. */
 int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, uint64_t *position,
                        int64_t *thread_id, uint32_t *tid);
 /* Adds the losses of earlier owners of the lane to lost[cause], which has CT_LOSS_COUNT entries. */
 int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t lane, uint32_t tenancy,
                          uint64_t *lost);
 
-/* More calls than a million per second for nine years; and thirty-six years, or an exabyte. A sum of a few of
- * these is still an integer in SQLite. */
+/* The first is a million calls per second for almost nine years. The second is thirty-six years in
+ * nanoseconds, or an exabyte. A sum of a few of these is still an integer in SQLite. */
 #define CT_UNSENT_CALLS_MAX (UINT64_C(1) << 48)
 #define CT_UNSENT_SUM_MAX   (UINT64_C(1) << 60)
 

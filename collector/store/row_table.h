@@ -11,7 +11,8 @@
 
 enum { CT_ROW_COLUMNS_MAX = 4 };
 
-/* The columns are c1, c2, etc. A single statement at a time reads the table, once, from start to end. */
+/* The columns are c1, c2, etc. Only one statement at a time reads the table, and it reads each row once, from
+ * start to end. */
 struct ct_row_table {
     /* Reads the next row into `value`. Returns false at the end. */
     bool (*next)(struct ct_row_table *table);
@@ -29,7 +30,7 @@ struct ct_bulk_rows {
 
 struct ct_bulk_batch {
     struct ct_bulk_rows ordered, /* each key greater than the previous one */
-        stray;                   /* the rest, in the order of arrival */
+        stray;                   /* all other rows, in the order of arrival */
 };
 
 struct ct_bulk_table {

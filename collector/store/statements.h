@@ -1,5 +1,5 @@
 /* Prepares, binds and runs the statements of schema/store.sql by name. The functions that run them return 0
- * or -1, and no SQLite codes. */
+ * or -1, not SQLite's codes. */
 #ifndef CT_STATEMENTS_H
 #define CT_STATEMENTS_H
 
@@ -18,14 +18,14 @@ void ct_statements_finalize(struct sqlite3_stmt *statement[CT_SQL_COUNT]);
 
 /* Records SQLite's error message. Always returns -1. */
 int ct_store_failed(struct ct_store *store);
-/* The same when out of memory. */
+/* Records the error "out of memory". Always returns -1. */
 int ct_store_no_memory(struct ct_store *store);
 /* Waits for the commit in progress, if there is one. Returns -1 if it failed, or if an earlier one failed and
  * was not rolled back. */
 int ct_store_commit_wait(struct ct_store *store);
-/* Begins the transaction of the batch being made, if it has none, after the commit in progress. Call it
- * before any other access to the database than by the functions below. The committer already has a
- * transaction. Returns 0, or -1 with the batch aborted. */
+/* Begins the transaction of the batch being made, unless it has one already. Waits for the commit in progress
+ * first. Call this before any access to the database except through the functions below. Does nothing in the
+ * committer, which already has a transaction. Returns 0, or -1 with the batch aborted. */
 int ct_store_need_transaction(struct ct_store *store);
 /* Binds integers to a statement, CT_NULL as NULL, and returns the statement. */
 struct sqlite3_stmt *ct_store_bind(struct ct_store *store, enum ct_statement which, size_t values,
@@ -35,14 +35,14 @@ int ct_store_step(struct sqlite3_stmt *statement);
 /* Runs a statement. Stores the first column of its first row, if any, in *result, which may be NULL. Returns
  * 0 or -1. */
 int ct_store_run(struct ct_store *store, struct sqlite3_stmt *statement, int64_t *result);
-/* The same for a named statement with its integers, followed by its texts. */
+/* Runs a named statement with its integers, followed by its texts. Returns the same as ct_store_run(). */
 int ct_store_ask(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value,
                  size_t texts, const char *const *text, int64_t *result);
 /* Expands a list of texts to two arguments. */
 /* clang-format off */
 #define CT_TEXTS(...) sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *), (const char *const[]){ __VA_ARGS__ }
 /* clang-format on */
-/* The same for a statement with only integers and no result. */
+/* Runs a named statement with only integers and without a result. Returns 0 or -1. */
 int ct_store_do(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value);
 
 #endif

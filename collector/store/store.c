@@ -58,7 +58,7 @@ static void roll_back(struct ct_store *store)
     ct_page_loader_end(store);
 }
 
-/* Writes and commits the batch that was passed on. */
+/* Writes and commits the batch that was handed over. */
 static int write_batch(void *data)
 {
     struct ct_store *store = data;
@@ -73,7 +73,8 @@ static int write_batch(void *data)
 
 static int hand_over(struct ct_store *store)
 {
-    /* Fail if anything was left out, a row or something that it refers to, even in a batch without calls. */
+    /* Fail if a row, or anything that a row refers to, was left out. This can happen even in a batch without
+     * calls. */
     if (store->out_of_memory)
         return ct_store_no_memory(store);
     if (ct_store_need_transaction(store) != 0 || store->broken_off)

@@ -12,13 +12,13 @@
 
 struct ct_store;
 
-/* Opens or creates the database at `path`. If that belongs to another boot, opens the next numbered file next
- * to it. If a trace has continued in numbered files, opens the newest. Returns 0, or -1 with a sentence for
- * the user in `message`; nothing was written then. */
+/* Opens or creates the database at `path`. If the database belongs to another boot, opens the next numbered
+ * file in the same folder. If a trace has continued in numbered files, opens the newest. Returns 0, or -1
+ * with a sentence for the user in `message`. On failure, writes nothing. */
 int ct_store_open(const char *path, const char *session, struct ct_store **store,
                   char message[CT_MESSAGE_BYTES]);
-/* The same for calls recorded elsewhere. A database of a different boot than `origin` counts as another
- * boot's. */
+/* Does the same for calls recorded elsewhere. A database belongs to another boot if its boot is not the boot
+ * in `origin`. */
 int ct_store_open_of(const char *path, const struct ct_origin *origin, struct ct_store **store,
                      char message[CT_MESSAGE_BYTES]);
 /* Checkpoints and closes. `store` may be NULL. */
@@ -26,12 +26,13 @@ void ct_store_close(struct ct_store *store);
 /* Leaves checkpoints to the caller. Commits no longer make them. */
 void ct_store_leave_checkpoints(struct ct_store *store);
 enum { CT_STORE_PAGE_BYTES = 4096 };
-/* Returns the pages of the write-ahead log after the last commit, once checkpoints were left to the caller.
- */
+/* Returns the length of the write-ahead log after the last commit, in pages. Valid if checkpoints were left
+ * to the caller. */
 uint32_t ct_store_log_pages(const struct ct_store *store);
-/* Returns whether the last checkpoint left a part of the log because a reader needs the old contents. */
+/* Returns whether the last checkpoint could not copy a part of the log because a reader needs the old
+ * contents. */
 bool ct_store_log_is_held(const struct ct_store *store);
-/* Copies the log into the database as far as readers allow. Returns true if that was all of it. */
+/* Copies the log into the database as far as readers allow. Returns true if it copied the whole log. */
 bool ct_store_checkpoint(struct ct_store *store);
 /* Logs a message if another program has written the file. Call before copying the log, while no other thread
  * copies it. */
@@ -40,10 +41,11 @@ void ct_store_check_written(struct ct_store *store);
 const char *ct_store_checkpoint_error(const struct ct_store *store);
 /* Returns the path of the current file, valid until close or ct_store_go_on(). */
 const char *ct_store_path(const struct ct_store *store);
-/* Returns its number among the files of the trace, from 1. */
+/* Returns the number of the current file among the files of the trace, from 1. */
 uint32_t ct_store_file(const struct ct_store *store);
 /* Continues in the trace's next file. Never call it between begin and commit. Voids all numbers, as a
- * rollback does. Returns 0, or -1 with the error set; the trace then continues in the current file. */
+ * rollback does. Returns 0, or -1 with the error set. After an error, the trace continues in the current
+ * file. */
 int ct_store_go_on(struct ct_store *store);
 /* See ct_database_prune(). */
 void ct_store_prune(struct ct_store *store, uint64_t bytes, uint64_t keep_from_ns,
@@ -59,24 +61,25 @@ void ct_store_short_of_memory(struct ct_store *store);
 
 int ct_store_begin(struct ct_store *store);
 int ct_store_commit(struct ct_store *store);
-/* Instead of committing, lets a thread commit the batch while the next one is made. Database accesses of the
- * next batch, and its own end, wait for the commit. */
+/* Starts committing the batch in a thread while the next batch is made. Accesses to the database for the next
+ * batch, and its end, wait for this commit. */
 int ct_store_commit_start(struct ct_store *store);
-/* Returns whether this batch can be committed so: the thread exists, and the batch has nothing that the next
- * one must know. */
+/* Returns whether ct_store_commit_start() can commit this batch. It can if the thread exists and the next
+ * batch needs no data from this one. */
 bool ct_store_may_commit_start(const struct ct_store *store);
-/* Starts that thread, if possible. */
+/* Starts the thread for such commits, if possible. */
 void ct_store_commit_by_thread(struct ct_store *store);
 /* Sets a function to call after such a commit, before the next batch accesses the database. */
 void ct_store_on_committed(struct ct_store *store, void (*on_committed)(void *data), void *data);
-/* Returns whether the thread is done. ct_store_commit_wait() in statements.h then returns its result. */
+/* Returns whether the thread has finished its commit. ct_store_commit_wait() in statements.h then returns the
+ * result. */
 bool ct_store_commit_is_done(const struct ct_store *store);
 /* Undoes everything since begin, including a commit in progress that failed. Voids all numbers and increments
  * `generation`. */
 void ct_store_rollback(struct ct_store *store);
 uint32_t ct_store_generation(const struct ct_store *store);
 
-/* Aborts the batch after a failure while taking a row; the error is already set. No further rows are taken,
+/* Aborts the batch because a row could not be taken. The caller has set the error. No further rows are taken,
  * and the batch fails. */
 void ct_store_break_off(struct ct_store *store);
 bool ct_store_is_broken_off(const struct ct_store *store);

@@ -33,8 +33,8 @@ enum ct_number {
 };
 enum { CT_SHAPE_VALUES = 11, CT_ROUTE_VALUES = 5, CT_SUBJECT_VALUES = 8 };
 
-/* The values of free_allocation: process_id, address, start_ns, call_id, bytes, CT_FREE_SLACK_NS; then the
- * kind. */
+/* The values of free_allocation: process_id, address, start_ns, call_id, bytes, CT_FREE_SLACK_NS. The kind
+ * follows as a text. */
 enum { CT_FREE_VALUES = 6, CT_FREE_SLACK_NS = 20000 };
 
 #endif

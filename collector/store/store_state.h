@@ -13,7 +13,7 @@
 #include "row_table.h"
 #include "store_names.h"
 
-/* A call that freed memory without a known allocation, with the values of CT_FREE_VALUES. */
+/* A call that freed memory whose allocation is unknown. Has the values of CT_FREE_VALUES. */
 struct ct_unmatched_free {
     int64_t value[CT_FREE_VALUES];
     char kind[16];
@@ -22,12 +22,12 @@ enum { CT_UNMATCHED_FREES = 256 };
 
 /* The rows being stored (stored_calls.c). */
 struct ct_stored_calls {
-    uint64_t ordered_ns;   /* rows that return before this are late */
+    uint64_t ordered_ns;   /* calls that returned before this are late */
     uint64_t last_id;      /* call_id of the last row in order */
     uint64_t call_id;      /* call_id of the row being taken */
-    bool in_order;         /* that row is in order */
+    bool in_order;         /* the row being taken is in order */
     struct ct_intern late; /* call_ids of the late rows of this batch */
-    uint64_t late_tries;   /* attempts to find ids for them in this batch */
+    uint64_t late_tries;   /* attempts to find ids for late rows in this batch */
     uint64_t late_rows;
 };
 
@@ -39,9 +39,9 @@ struct ct_deferred {
 
 /* The page loader (page_loader.c). */
 struct ct_page_loader {
-    bool is_possible;               /* on this connection */
+    bool is_possible;               /* this connection can load pages */
     int64_t schema;                 /* version of the schema last checked */
-    char why[160];                  /* why rows are stored one by one; "" if they are not */
+    char why[160];                  /* why rows are stored one by one; "": as pages */
     struct ct_page_builder builder; /* of this transaction */
     struct ct_page_list places;     /* addresses of their pages in SQLite's cache */
     struct ct_page_list watched;
@@ -52,7 +52,7 @@ struct ct_page_loader {
  * connection, its statements, the page loader, everything named committing, `unmatched` and `error`. */
 struct ct_store {
     struct ct_task *committer; /* NULL: no committer */
-    bool is_committing;        /* it has, or had, a batch, and was not waited for */
+    bool is_committing;        /* a batch was handed to it, and its end was not waited for */
     bool has_failed;           /* that batch could not be committed */
     bool begin_is_due;         /* the batch being made has no transaction yet */
     void (*on_committed)(void *data);
@@ -71,11 +71,10 @@ struct ct_store {
     struct ct_intern numbers[CT_NUMBER_TEXT];
     struct ct_interner texts;
     int64_t next_thread_id;
-    int64_t numbers_from[CT_NUMBERS]; /* first numbers since `numbered_ns`; calls stored later refer to none
-                                         below */
+    int64_t numbers_from[CT_NUMBERS]; /* lowest numbers that calls after `numbered_ns` refer to */
     uint64_t numbered_ns, swept_ns;
     uint32_t numbering;   /* counts how often numbers became void */
-    bool numbers_unknown; /* the numbers in the database could not be read; no batch begins until they can */
+    bool numbers_unknown; /* the numbers in the database could not be read; no batch begins until they are */
 
     struct ct_deferred deferred,
         deferred_committing; /* of the batch being made; of the batch being committed */

@@ -5,13 +5,13 @@
 #include "statements.h"
 #include "store_state.h"
 
-/* Longer calls have a row in the table long_call. Queries by start time rely on that, see docs/sql.md. */
+/* Longer calls have a row in the table long_call. Queries by start time rely on this (docs/sql.md). */
 #define LONG_CALL_NS 100000000
 
 /* After this many attempts to find ids for late rows, a batch ends. Each attempt costs as much as a row. */
 enum { LATE_TRIES_MAX = 50000 };
-/* In rows of plain calls: the cost of a late row, and of each attempt. Because of it, no user can end a batch
- * alone. */
+/* The costs of a late row and of each attempt, in rows of plain calls. Because of them, no user can end a
+ * batch alone. */
 enum { LATE_EFFORT = 16, TRY_EFFORT = 8 };
 
 uint64_t ct_store_newest_call(const struct ct_store *store)
@@ -20,9 +20,9 @@ uint64_t ct_store_newest_call(const struct ct_store *store)
     return newest > store->earlier.until_ns ? newest : store->earlier.until_ns;
 }
 
-/* Returns a free call_id for a late row at or before `wanted`, neither stored nor used in this batch. Rows
- * still to come may need later ids, so those are used only if no earlier one is left. An id after the rows in
- * order is never used, since their next row would be refused. Searches farther the more ids are taken,
+/* Returns a call_id for a late row. The id is not stored yet, and not used in this batch. Rows still to come
+ * may need ids after `wanted`, so uses such an id only if no earlier one is free. Never uses an id after the
+ * rows in order, because their next row would be refused. The more ids are taken, the farther it searches,
  * because a process may claim one return time for all its calls. */
 static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
 {

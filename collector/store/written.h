@@ -7,7 +7,7 @@
 
 /* Records the time of the last write by this process. Call after each copy of the log. */
 void ct_written_note(struct ct_database *database);
-/* Logs a message if the file was written since then. */
+/* Logs a message if the file was written after the recorded time. */
 void ct_written_check(struct ct_database *database);
 
 #endif

@@ -21,7 +21,7 @@ static const char no_memory[] = "cannot be read: out of memory";
 struct event {
     double start_us, end_us; /* NAN: not ended */
     int64_t place,
-        below; /* in the file; index of the thread's event that began before and has not ended, or -1 */
+        below; /* in the file; index of the thread's event that was open when this one began, or -1 */
     int64_t pid, tid;
     uint32_t bytes;
     uint8_t depth;
@@ -42,7 +42,7 @@ struct chrome {
     struct kernel *kernel;
     size_t kernels, kernel_room;
     json_t *open;    /* {thread, or identity of an asynchronous event: index of its event} */
-    int64_t base_ns; /* of the clock of ts; 0: unknown */
+    int64_t base_ns; /* origin of the clock of ts; 0: unknown */
     bool is_own;
     bool is_short; /* out of memory */
 };
@@ -56,7 +56,7 @@ static bool is_one_of(const char *category, const char *const *names)
     return *names != NULL;
 }
 
-/* Returns the layer of a call, or NULL if it is no call. */
+/* Returns the layer of a call, or NULL if the event is not a call. */
 static const char *layer_of(const char *category, const char *name)
 {
     static const char *const layers[][2] = {
@@ -73,7 +73,7 @@ static const char *layer_of(const char *category, const char *name)
     return NULL;
 }
 
-/* Activity of the GPU and of the profiler itself. */
+/* Returns whether to skip an event, because it is activity of the GPU or of the profiler itself. */
 static bool is_left_out(const char *category)
 {
     static const char *const names[] = { "kernel",   "gpu_memcpy", "gpu_memset",        "gpu_user_annotation",
@@ -95,7 +95,7 @@ static void add_kernel(struct chrome *chrome, const json_t *object)
             (struct kernel){ correlation, chrome->from.begin, (uint32_t)chrome->from.bytes };
 }
 
-/* Adds an event. If `open` is a key, the event is open under it until its end is found. */
+/* Adds an event. Unless `open` is NULL, the event is open under this key until its end is found. */
 static void add_event(struct chrome *chrome, struct event *event, const char *open)
 {
     event->place = chrome->from.begin;
@@ -118,7 +118,7 @@ static void end_event(struct chrome *chrome, const char *open, double end_us)
     json_object_set_new(chrome->open, open, json_integer(chrome->event[number].below));
 }
 
-/* Adds one half of an asynchronous event. Its end may precede its begin in the file. */
+/* Adds one half of an asynchronous event. In the file, the end of an event may precede its beginning. */
 static void add_half(struct chrome *chrome, struct event *event, const json_t *object, const char *open)
 {
     char key[256];
@@ -263,7 +263,7 @@ static int by_correlation(const void *a, const void *b)
     return (one->correlation > other->correlation) - (one->correlation < other->correlation);
 }
 
-/* Counts the events around each event; for a call, only the calls around it. */
+/* Counts the events that enclose each event. For a call, counts only the enclosing calls. */
 static bool find_depths(struct chrome *chrome)
 {
     const struct event **around = malloc((chrome->events + 1) * sizeof(struct event *));
@@ -407,7 +407,7 @@ static bool write_lines(struct chrome *chrome, int fd, FILE *to)
 
 /* ---- a file ---- */
 
-/* Writes the lines, or the reason for failing to `why`. */
+/* Writes the lines. On failure, writes the reason to `why` and returns false. */
 static bool write_all(struct chrome *chrome, int fd, FILE *to, char *why, size_t bytes)
 {
     errno = 0;

@@ -1,9 +1,9 @@
 /* Converts a trace in Chrome's Trace Event Format to JSON lines (json_lines.h) for storing. `cudatrace export
  * --format chrome`, PyTorch's profiler and others write this format.
  *
- * Calls are the events in cudatrace's and PyTorch's categories for them. Other events of a thread become
- * ranges and marks. Launches get the name and shape of their kernels. GPU activity, counters, arrows and
- * names are skipped, since no table holds them. */
+ * Events in the categories that cudatrace and PyTorch use for calls become calls. Other events of a thread
+ * become ranges and marks. Launches get the name and shape of their kernels. GPU activity, counters, arrows
+ * and names are skipped, because there are no tables for them. */
 #ifndef CT_CHROME_TRACE_H
 #define CT_CHROME_TRACE_H
 

@@ -1,5 +1,5 @@
-/* A recording in a file, or a trace in JSON lines that is converted to one. Reads complete frames, and
- * returns only those that are undamaged. Their contents are not trusted otherwise. */
+/* Reads a recording from a file, or converts a trace in JSON lines to a recording. Returns only frames that
+ * are complete and undamaged. Their contents are not trusted otherwise. */
 #ifndef CT_DUMP_FILE_H
 #define CT_DUMP_FILE_H
 
@@ -16,7 +16,7 @@ struct ct_dump_file {
     struct ct_dump_header header;
     struct ct_dump_frame head;
     const uint8_t *events; /* of the current frame */
-    uint8_t *frame;        /* buffer for them */
+    uint8_t *frame;        /* buffer for the events */
     size_t capacity;
     uint64_t frames;                /* number of frames returned */
     char cut[CT_MESSAGE_BYTES];     /* why the lines end early; empty if they do not */
@@ -24,15 +24,15 @@ struct ct_dump_file {
     char problem[CT_MESSAGE_BYTES]; /* why there is no further frame; empty at the regular end of the file */
 };
 
-/* Returns 0, or -1 with a sentence in `problem`. Must be closed in either case. */
+/* Returns 0, or -1 with a sentence in `problem`. The file must be closed in both cases. */
 int ct_dump_open(struct ct_dump_file *file, const char *path);
 /* Reads the next frame. Returns false if there is none. */
 bool ct_dump_next(struct ct_dump_file *file);
-/* Rejects the current frame, which contains an invalid event, and all following ones. */
+/* Rejects the current frame, which contains an invalid event, and all following frames. */
 void ct_dump_doubt(struct ct_dump_file *file);
 void ct_dump_close(struct ct_dump_file *file);
 
-/* An event in its frame. Its body has the size of its type, and its texts end within it. */
+/* An event in its frame. Its body has the size that its type requires, and its texts end within the event. */
 struct ct_dump_view {
     enum ct_dump_type type;
     const union ct_dump_body *body;
@@ -41,8 +41,8 @@ struct ct_dump_view {
     const char *text[3]; /* or texts */
 };
 
-/* Reads the event at *at and advances to the next. Returns false at the end of the frame, or if the event is
- * invalid; then *at is not at the end. */
+/* Reads the event at *at and advances to the next one. Returns false at the end of the frame. Also returns
+ * false if the event is invalid, and leaves *at before the end. */
 bool ct_dump_view(const struct ct_dump_file *file, size_t *at, struct ct_dump_view *view);
 
 #endif

@@ -41,8 +41,8 @@ static bool is_one(const json_t *object, const char *name)
     return json_is_true(value) || (json_is_integer(value) && json_integer_value(value) != 0);
 }
 
-/* Returns the number of a text in two parts, or 0 if out of memory. The byte between them occurs in no first
- * part. */
+/* Returns the number of a text in two parts, or 0 if out of memory. No first part contains the byte that
+ * separates the parts. */
 static int64_t number_of(struct ct_interner *texts, const char *first, const char *second, bool *is_new)
 {
     char *whole;

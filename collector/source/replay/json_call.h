@@ -1,5 +1,5 @@
 /* Converts a call in JSON lines to an event of a recording. The details of the line that begins the call
- * describe it and everything that it refers to. */
+ * describe the call and everything that it refers to. */
 #ifndef CT_JSON_CALL_H
 #define CT_JSON_CALL_H
 
@@ -38,8 +38,8 @@ struct ct_json_frame {
 void ct_json_frame_init(struct ct_json_frame *frame);
 void ct_json_frame_finish(struct ct_json_frame *frame);
 
-/* Fills in everything from the call's line, except process, thread and times, which must be set before.
- * Returns false if out of memory; the call then has no payload. */
+/* Fills in a call from its line. The caller must have set the process, the thread and the times. If out of
+ * memory, returns false and leaves the call without a payload. */
 bool ct_json_call_fill(struct ct_json_frame *frame, const struct ct_json_line *line,
                        struct ct_json_call *call);
 

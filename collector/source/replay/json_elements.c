@@ -47,7 +47,7 @@ static bool read_string(struct ct_json_elements *from)
     return false;
 }
 
-/* Call after its first byte. */
+/* Call after the first byte of the word. */
 static bool read_word(struct ct_json_elements *from)
 {
     int byte;

@@ -17,7 +17,7 @@ struct ct_json_elements {
     char text[CT_ELEMENT_BYTES + 1];
 };
 
-/* Skips white space, and reads and returns the next byte, or EOF at the end. */
+/* Skips white space and reads the next byte. Returns the byte, or EOF at the end. */
 int ct_json_next_byte(struct ct_json_elements *from);
 /* Reads a value whose first byte `first` was already read. Returns false if the document ends within it. */
 bool ct_json_value(struct ct_json_elements *from, int first);

@@ -48,7 +48,7 @@ struct ct_json_lines {
 
 static bool fail(struct ct_json_lines *lines, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Always returns false. */
+/* Records a problem. Always returns false. */
 static bool fail(struct ct_json_lines *lines, const char *format, ...)
 {
     va_list arguments;
@@ -81,7 +81,7 @@ static bool tell_process(struct ct_json_lines *lines, int64_t pid, int64_t proce
     return ct_dump_add_texts(&lines->frame.events, CT_DUMP_PROCESS, &body, texts);
 }
 
-/* Returns the number of the process, which its segment shares, or 0 if out of memory. */
+/* Returns the number of the process, which is also the number of its segment, or 0 if out of memory. */
 static int64_t process_of(struct ct_json_lines *lines, int64_t pid, int64_t at_ns)
 {
     bool is_new = false;
@@ -149,7 +149,7 @@ static bool begin(struct ct_json_lines *lines, const struct ct_json_line *line)
     return fail_memory(lines);
 }
 
-/* Removes the call from those that have begun. Searches from the innermost. */
+/* Removes a call from the calls that have begun. Searches from the innermost call. */
 static bool take(struct thread *thread, int64_t op_id, struct ct_json_call *call)
 {
     for (size_t i = thread->count; i-- > 0;) {
@@ -276,7 +276,7 @@ static bool read_line(struct ct_json_lines *lines, const json_t *object)
 
 /* ---- the end ---- */
 
-/* Adds the calls that did not return. All other processes end with their last call. */
+/* Adds the calls that did not return. Ends all processes without such calls at their last return. */
 static bool tell_end(struct ct_json_lines *lines)
 {
     for (size_t t = 0; t < lines->thread_count; t++) {

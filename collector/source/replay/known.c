@@ -238,7 +238,7 @@ struct ct_caller *ct_known_thread(const struct ct_known *known, int64_t segment_
     return find(&known->threads, (const int64_t[]){ segment_id, thread_id });
 }
 
-/* The function may have got a number since. */
+/* Copies the function's present number, which may be new. */
 static struct ct_callee *number(struct callee *callee)
 {
     callee->callee.function_id = callee->function->callee.function_id;

@@ -21,8 +21,8 @@ struct ct_known {
 void ct_known_init(struct ct_known *known);
 void ct_known_finish(struct ct_known *known);
 
-/* Checks an event, and remembers its definitions. Returns false if it uses something undefined, has numbers
- * that are impossible in a trace, or if out of memory. */
+/* Checks an event, and remembers its definitions. Returns false if the event refers to something undefined,
+ * if a number is impossible in a trace, or if out of memory. */
 bool ct_known_learn(struct ct_known *known, const struct ct_dump_view *view);
 /* Passes the definitions of a learned event to the ledger. Returns 0 or -1. */
 int ct_known_tell(struct ct_known *known, struct ct_ledger *ledger, const struct ct_dump_view *view);

@@ -61,7 +61,7 @@ static int copy(gzFile from, int to, char *why, size_t bytes)
             error = -1;
     }
     free(piece);
-    /* For some truncated files, only this fails. */
+    /* For some truncated files, only gzclose() fails. */
     if (gzclose(from) != Z_OK)
         error = -1;
     return error && !why[0]

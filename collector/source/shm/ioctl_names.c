@@ -1,5 +1,5 @@
-/* Translates the numbers sent by the hook, which thus stays small, to the names in ioctl_names.def. Called by
- * shm_functions.c when it looks up a function. */
+/* Translates the numbers that the hook sends to the names in ioctl_names.def. The hook has no names, so that
+ * it stays small. Called by shm_functions.c when it looks up a function. */
 #include "ioctl_names.h"
 
 #include "names.h"
@@ -11,7 +11,8 @@
 
 enum space { ESCAPE, CONTROL, CLASS, UVM };
 
-/* Prefixes of names as sent by the hook, and as shown where the number alone does not identify its space. */
+/* Prefixes of names, as sent by the hook and as shown in the trace. The trace shows a prefix only if the name
+ * does not identify its space. */
 static const char *const sent[] = {
     [ESCAPE] = "ESC ", [CONTROL] = "RM_CONTROL ", [CLASS] = "RM_ALLOC ", [UVM] = "UVM "
 };
@@ -51,7 +52,7 @@ static int compare(const void *key, const void *element)
     return (x > y) - (x < y);
 }
 
-/* Returns NULL if the name depends on the release and that is unknown. */
+/* Returns NULL if the name depends on the release and the release is unknown. */
 static const char *modeset_name(const char *number, uint32_t release)
 {
     char *end;

@@ -1,6 +1,6 @@
-/* The lanes of a segment, mapped in blocks. By default the kernel allows a process 65,530 mappings, while a
- * segment may have 4,096 lanes. Blocks are mapped past the end of the file too, and become accessible when
- * the file grows. Worker's thread. */
+/* Maps the lanes of a segment in blocks. By default, the kernel allows a process 65,530 mappings, while a
+ * segment may have 4,096 lanes. Blocks are also mapped past the end of the file, and become accessible when
+ * the file grows. Used only on the worker's thread. */
 #ifndef CT_SEGMENT_MAP_H
 #define CT_SEGMENT_MAP_H
 

@@ -66,9 +66,9 @@ static int sync_lanes(struct ct_shm_process *process, struct ct_ledger *ledger)
     return 0;
 }
 
-/* For a process that ended before /proc could be read, or whose /proc is not accessible. The counter is the
- * same in all namespaces, and the segment's header has both clocks' values at its creation. A difference that
- * no step or slew explains means another origin. */
+/* Finds how far a process's clock is ahead, if the process ended before /proc could be read or if its /proc
+ * is not accessible. The counter is the same in all namespaces, and the segment's header has both clocks'
+ * values at its creation. If no step or slew explains the difference, the clock has another origin. */
 static void learn_ahead(struct ct_shm_process *process)
 {
     const int64_t differs_ns = 1000000000;
@@ -142,8 +142,8 @@ void ct_shm_use_complete(struct ct_shm_process *process, uint64_t now_ns, bool a
 }
 
 /* Checks whether the segment's writer has ended. A probe writes on after its process has ended, until it
- * marks the segment as left or loses its lock. Checking the lock takes a system call, so it is done once a
- * second, and in each batch after the process's end. */
+ * marks the segment as left or loses its lock. Checking the lock takes a system call, so check it only once a
+ * second, and in each batch after the process has ended. */
 static void note_end(struct ct_shm_process *process, const struct ct_batch *batch)
 {
     const bool is_left = ct_shm_is_left(process);
@@ -181,7 +181,7 @@ int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
 }
 
 /* Ends the batch before calls that a probe has not published yet. Does not wait for a probe that lags too
- * much; its rows will be late. */
+ * much. Its rows will be late. */
 static void wait_for_probe(const struct ct_shm_process *process, struct ct_batch *batch)
 {
     const struct ct_user *user = process->who.user;
@@ -219,7 +219,8 @@ void ct_shm_hold_back(struct ct_shm_process *process, uint64_t share, uint64_t o
 int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
     /* Read the directory after the positions, so that it has every function that a published record names.
-     * Read it without lanes too, because calls are counted by function if there is no memory for a lane. */
+     * Read it even if there is no lane, because calls are counted by function if there is no memory for a
+     * lane. */
     ct_shm_read_directory(process);
     for (uint32_t i = 0; i < process->lane_count && !process->broken; i++) {
         if (ct_merge_add(&ledger->merge, &process->lanes[i]->stream) != 0) {
@@ -258,8 +259,8 @@ static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger
 
 /* ---- open calls ---- */
 
-/* Reads the calls that a thread is in. The stack of a live thread changes while it is read, so it is
- * discarded if anything was published in between. Calls that last long enough to matter do not change. */
+/* Reads a thread's open calls. The stack of a live thread may change while it is read, so discards it if
+ * anything was published in between. Calls that last long enough to matter do not change. */
 static size_t read_open(struct ct_lane_source *lane, struct ct_open_call open[CT_OPEN_MAX])
 {
     const struct ct_lane_state before = ct_lane_state(lane->shared);
@@ -313,8 +314,8 @@ static bool is_replaced(const struct ct_shm_process *process)
     return false;
 }
 
-/* Saves the open calls if they differ from the database. They replace all open calls of the process; its
- * latest segment has them. Returns 0 or -1. */
+/* Saves the open calls if they differ from the database. They replace all open calls of the process, because
+ * its latest segment has all of them. Returns 0 or -1. */
 static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
     struct ct_open_call open[CT_OPEN_MAX];
@@ -356,7 +357,7 @@ int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
 {
     struct ct_ledger *ledger = batch->ledger;
     batch->is_alone |= process->final || process->broken;
-    /* The trace refused it, so it has no segment there. */
+    /* The trace refused the process, so it has no segment there. */
     if (process->account.segment_id == 0)
         return 0;
     if (ct_ledger_save_sums(ledger, &process->account) != 0 || ct_shm_save_drops(process, ledger) != 0)
@@ -445,7 +446,8 @@ int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger)
      * share. */
     if (!process->broken && has_unread_lanes(process))
         process->broken = "it had more threads than are read at once for one user";
-    /* Use the current time, after all its calls: it may have ended since the batch began. */
+    /* Use the current time, which is after all its calls. The process may have ended after the batch
+     * began. */
     return ct_ledger_end_process(ledger, process->account.process_id, ct_monotonic_ns(), state);
 }
 

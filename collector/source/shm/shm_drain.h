@@ -4,20 +4,21 @@
 
 #include "shm_process.h"
 
-/* Reads the time up to which a probe has published everything. The caller reads the number of segments, lanes
- * and positions afterwards: records missing there returned later. */
+/* Reads a time from a probe's segment. The probe has published every call that returned before this time. The
+ * caller reads the number of segments, the lanes and the positions afterwards, so that calls missing there
+ * returned later. */
 void ct_shm_read_complete(struct ct_shm_process *process);
-/* Uses that time in this batch, if the number of segments shows that all are known. A probe counts the
- * segments of all processes that it has found before it publishes the time. Calls of a segment that is not
- * known may be older than its file: then the earlier time stays, as long as the daemon has patience. */
+/* Uses this time in the batch if the number of segments shows that all segments are known. Before a probe
+ * publishes the time, it counts the segments of all processes that it has found. Calls of an unknown segment
+ * may be older than its file. The earlier time then stays, as long as the daemon has patience. */
 void ct_shm_use_complete(struct ct_shm_process *process, uint64_t now_ns, bool all_are_known);
 /* Makes the rows of the process, and finds new lanes. */
 int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch);
-/* Reads the lanes' positions, and lowers batch->until_ns to a time before any row that may still follow. */
+/* Reads the lanes' positions, and lowers batch->until_ns to a time before any row that may still arrive. */
 void ct_shm_watermark(struct ct_shm_process *process, struct ct_batch *batch);
-/* Returns the number of slots published and not stored. Call after ct_shm_watermark(). */
+/* Returns the number of slots that are published but not stored. Call after ct_shm_watermark(). */
 uint64_t ct_shm_slots(const struct ct_shm_process *process);
-/* Limits this batch to `share` / `of` of them, and leaves the rest for the next. */
+/* Limits this batch to `share` / `of` of these slots, and leaves the others for the next batch. */
 void ct_shm_hold_back(struct ct_shm_process *process, uint64_t share, uint64_t of);
 /* Adds the lanes to the merge. */
 int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger);
@@ -32,9 +33,9 @@ void ct_shm_publish(struct ct_shm_process *process, const struct ct_batch *batch
 void ct_shm_revert(struct ct_shm_process *process);
 /* Returns whether published calls wait to be stored. */
 bool ct_shm_has_backlog(const struct ct_shm_process *process);
-/* Returns the number of calls published and not stored. */
+/* Returns the number of calls that are published but not stored. */
 uint64_t ct_shm_waiting(struct ct_shm_process *process);
-/* Makes the hook let go. */
+/* Makes the hook let go of the segment. */
 void ct_shm_detach(struct ct_shm_process *process);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum { SAVED = 0, LEFT = 1 };
-/* The cost of a lane, in the entries that may be read for a user. */
+/* The cost of reading a lane, in directory entries that may be read for a user. */
 enum { LANE_SCANS = CT_LANE_DROPS / 8 };
 
 struct sum {
@@ -31,7 +31,8 @@ static uint64_t read_word(_Atomic uint64_t *word)
 
 /* ---- reading ---- */
 
-/* Returns the calls of all functions together. The hook counts them there after the functions' counters. */
+/* Returns the number of calls that the lane did not send, for all functions together. The hook counts a call
+ * here after it has counted it for its function. */
 static uint64_t read_drops(struct ct_lane *lane)
 {
     uint64_t calls = read_word(&lane->skipped);
@@ -40,7 +41,7 @@ static uint64_t read_drops(struct ct_lane *lane)
     return calls;
 }
 
-/* Returns whether any lane has counted since the last look. */
+/* Returns whether any lane has counted calls since the last look. */
 static bool note_moves(struct ct_shm_process *process)
 {
     bool moved = false;
@@ -53,14 +54,14 @@ static bool note_moves(struct ct_shm_process *process)
     return moved;
 }
 
-/* Returns whether to read a lane. Skips a lane that never counted, except at the end: it may have been killed
- * while counting. */
+/* Returns whether to read a lane. Skips a lane that never counted a call, except at the process's end. The
+ * process may have been killed while it counted. */
 static bool is_read(const struct ct_shm_process *process, const struct ct_lane_source *lane)
 {
     return lane->drops > 0 || process->final;
 }
 
-/* Adds a lane's counters, each read once. Reads calls first, see struct ct_drop_count. */
+/* Adds a lane's counters. Reads each of them once, and `calls` first (see struct ct_drop_count). */
 static void add_lane(struct ct_lane *lane, struct drops *drops, uint32_t functions)
 {
     for (uint32_t i = 0; i < CT_LANE_DROPS; i++) {
@@ -108,7 +109,8 @@ static int save(struct ct_shm_process *process, struct ct_ledger *ledger, uint32
     struct ct_shm_function *function = ct_shm_find_function(process, ledger, i);
     if (!function)
         return -1;
-    /* Entries counted as one share `function`, which has no values for each. Save each of them again. */
+    /* Entries that are counted as one share `function`, which has no values for a single entry. Save each of
+     * them again. */
     const bool is_own = function->entry == i && function->callee.function_id != 0;
     if (is_own && lost == function->lost && skipped == function->skipped)
         return SAVED;
@@ -165,13 +167,14 @@ static int save_until(struct ct_shm_process *process, struct ct_ledger *ledger, 
     return done;
 }
 
-/* Returns whether any counter has moved since the last scan began. After counting in the directory, the hook
- * sets one word for all entries. An ended process may have been killed in between, so scan it once more. */
+/* Returns whether any counter has changed since the last scan began. After counting in the directory, the
+ * hook sets one word for all entries. The process may have been killed between these steps, so scan an ended
+ * process once more. */
 static bool is_due(struct ct_shm_process *process)
 {
     _Atomic uint32_t *const moved = &process->shared->has_drops;
     const bool lane_moved = note_moves(process);
-    /* Pairs with ct_segment_note_drop(): a hook that counts from here on sets it again. */
+    /* Pairs with ct_segment_note_drop(). A hook that counts from here on sets the word again. */
     const bool directory_moved = atomic_load_explicit(moved, memory_order_relaxed) &&
                                  atomic_exchange_explicit(moved, 0, memory_order_seq_cst);
     return lane_moved || directory_moved || (process->final && !process->scanned_last);
@@ -186,7 +189,8 @@ int ct_shm_save_drops(struct ct_shm_process *process, struct ct_ledger *ledger)
         process->scanned_last = process->final;
         process->scan_at = 0;
     }
-    /* Read it after the counters: functions first called since the batch began are in the directory. */
+    /* Read the directory after the counters, so that it has the functions first called since the batch
+     * began. */
     ct_shm_read_directory(process);
     uint32_t lanes = 0;
     for (uint32_t i = 0; i < process->lane_count; i++)

@@ -76,7 +76,7 @@ static bool add_function(struct ct_shm_process *process, uint16_t entry)
     return true;
 }
 
-/* The first place is shared by all functions beyond the share. */
+/* All functions beyond the user's share use the first place. */
 static bool take_place(struct ct_shm_process *process, uint32_t entry)
 {
     if (process->function_count == 0 && !add_function(process, UINT16_MAX))
@@ -118,8 +118,8 @@ struct ct_callee *ct_shm_function(struct ct_shm_process *process, struct ct_ledg
     return function ? &function->callee : NULL;
 }
 
-/* Makes every counter be saved again, since those saved by this batch cannot be distinguished from earlier
- * ones. */
+/* Makes the next batch save every counter again, because the counters that this batch saved cannot be
+ * distinguished from earlier ones. */
 void ct_shm_revert_functions(struct ct_shm_process *process)
 {
     for (uint32_t i = 0; i < process->function_count; i++) {

@@ -7,10 +7,10 @@
 
 /* Reads the length of the directory. */
 void ct_shm_read_directory(struct ct_shm_process *process);
-/* Returns the function of an entry below `published`. Returns NULL, and reports it to the store, if out of
- * memory. */
+/* Returns the function of an entry below `published`. If out of memory, reports that to the store and returns
+ * NULL. */
 struct ct_callee *ct_shm_function(struct ct_shm_process *process, struct ct_ledger *ledger, uint32_t entry);
-/* The same, including the saved counters. */
+/* Returns the same function together with its saved counters. */
 struct ct_shm_function *ct_shm_find_function(struct ct_shm_process *process, struct ct_ledger *ledger,
                                              uint32_t entry);
 /* Resets the functions' numbers and saved counters, which the store has rolled back. */

@@ -17,7 +17,8 @@ enum {
 enum { BUFFER_SLOTS = 512, FILLED_MAX = 64 };
 static_assert((int)BUFFER_SLOTS >= (int)CT_SLOTS_MAX, "a buffer holds the longest record");
 
-/* The data that a lane needs while active. Of thousands of threads, most are silent most of the time. */
+/* The data that a lane needs only while active. If there are thousands of threads, most are silent most of
+ * the time. */
 struct ct_lane_work {
     uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES]; /* private copies of the slots from buffer_at on */
     struct ct_call call[FILLED_MAX];              /* of the stream */
@@ -102,7 +103,7 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         break_rule(source, "the position of a lane is outside its ring");
         return;
     }
-    /* Otherwise a thread that never stops writing would be waited for forever. */
+    /* Otherwise, the daemon would wait forever for a thread that never stops writing. */
     if ((process->detached && state.position > source->last_position) ||
         (source->ended && state.position != source->head)) {
         break_rule(source, "a lane was written after its process had ended or been detached");
@@ -128,8 +129,8 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
     if (batch->now_ns - source->announced_since_ns >= ANNOUNCE_PATIENCE_NS ||
         source->silent_ns >= batch->until_ns)
         return;
-    /* Another user's thread that keeps publishing and is never found silent delays everyone. Wait for it only
-     * once. */
+    /* Another user's thread that keeps publishing and is never found silent delays everyone. Wait for such a
+     * thread only once per DISTRUST_NS. */
     struct ct_user *user = process->who.user;
     if (user && batch->now_ns < user->not_waited_until_ns)
         return;
@@ -142,8 +143,8 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
 
 /* ---- reading ---- */
 
-/* Makes `slots` slots from the position on readable in the buffer. Returns false, and leaves them in place,
- * if they are not all published, or if out of memory. */
+/* Makes `slots` slots from `read` on readable in the buffer. Returns false if they are not all published, if
+ * the buffer is still in use, or if out of memory. */
 static bool make_readable(struct ct_lane_source *source, uint64_t slots)
 {
     const uint64_t position = source->read;
@@ -331,8 +332,8 @@ uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, ui
 
 /* ---- saving ---- */
 
-/* Losses are counted per lane for all its owners. A lane changes owner only after its losses are saved, so
- * the saved ones are those of earlier owners. */
+/* A lane counts the losses of all its owners. It changes its owner only after its losses are saved, so the
+ * saved losses belong to earlier owners. */
 static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
 {
     struct ct_lane *lane = source->shared;
@@ -346,8 +347,8 @@ static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
     }
     for (uint32_t cause = 0; cause < CT_LANE_LOSS_COUNT; cause++) {
         const uint64_t calls = atomic_load_explicit(&lane->loss[cause].calls, memory_order_acquire);
-        /* A new owner increments the tenancy before its first loss. The count may include its losses, so
-         * leave it to the next batch. */
+        /* A new owner increments the tenancy before its first loss. If it has done so, the count may include
+         * its losses, so leave the count to the next batch. */
         if (atomic_load_explicit(&lane->tenancy, memory_order_relaxed) != tenancy)
             break;
         if (calls <= source->loss_base[cause])
@@ -403,8 +404,8 @@ int ct_lane_source_save(struct ct_lane_source *source, struct ct_ledger *ledger)
                                source->read);
 }
 
-/* The rings may be full, and a producer notices after its next record. Twice the size of the rings is more
- * than it can still write. */
+/* The rings may be full, and the producer notices only after its next record. Twice the size of the rings is
+ * more than the producer can still write. */
 void ct_lane_source_detach(struct ct_lane_source *source)
 {
     source->last_position = source->head + 2 * ct_ring_slots_all(source->index, source->rings.most);
@@ -429,8 +430,8 @@ void ct_lane_source_publish(struct ct_lane_source *source, const struct ct_batch
         seen += source->loss_saved[cause];
     atomic_store_explicit(&lane->loss_seen, seen, memory_order_release);
     CT_TEST_POINT("lane.loss_seen");
-    /* A busy collector returns by itself, and needs the doorbell only if the lane fills up before that. An
-     * idle one needs it at the next record. */
+    /* A busy collector returns to the lane by itself, and needs the doorbell only if the lane fills up first.
+     * An idle collector needs it at the next record. */
     const uint64_t wake =
         position + (source->process->shm->quiet ? 1 : ct_lane_rings_slots(&source->rings) / 2);
     atomic_store_explicit(&lane->wake, source->process->call_soon ? 0 : wake, memory_order_relaxed);

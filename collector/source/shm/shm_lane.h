@@ -22,9 +22,9 @@ struct ct_lane_source {
     struct ct_lane_rings rings;
 
     struct ct_caller caller;    /* the thread of the record at `read` */
-    uint64_t read;              /* the next record to fill in; between batches, to take */
-    struct ct_lane_place saved, /* the next one to take, as saved by the last batch */
-        committed;              /* the same, as committed to the database */
+    uint64_t read;              /* the next record to fill in; between batches, the next to take */
+    struct ct_lane_place saved, /* the next record to take, as saved by the last batch */
+        committed;              /* the next record to take, as committed to the database */
     uint64_t waited;            /* slots found waiting by the last batch */
     uint64_t head;              /* records before it are published and may be read */
     uint64_t stop_at;           /* this batch takes the records that begin before it */
@@ -33,14 +33,14 @@ struct ct_lane_source {
     uint64_t buffer_at, buffer_slots; /* the slots in the buffer */
     size_t clock_hint;
 
-    uint64_t last_start; /* of the last call taken, in ticks */
+    uint64_t last_start; /* start of the last call taken, in ticks */
     struct {
         uint64_t ticks, ns;
     } opened[CT_OPEN_MAX]; /* starts of calls seen open, by depth, converted while recent */
     uint64_t silent_ns;    /* no record older than this can follow */
-    uint64_t announced_at; /* position at which the lane was found announcing */
+    uint64_t announced_at; /* the lane's position when it was found announcing */
     uint64_t announced_since_ns;
-    uint64_t announced_silent_ns; /* shm->silent_ns when last found so */
+    uint64_t announced_silent_ns; /* shm->silent_ns when it was last found announcing */
 
     uint64_t last_position; /* after detaching, no producer writes further */
     bool ended;             /* `head` is the position at the process's end */
@@ -54,29 +54,30 @@ struct ct_lane_source {
 /* Maps lane `index` of the process. Returns 0 or -errno. Destroy it before the process's map. */
 int ct_lane_source_create(struct ct_shm_process *process, uint32_t index, struct ct_lane_source **source);
 void ct_lane_source_destroy(struct ct_lane_source *source);
-/* Continues at the database's position, or at the oldest record in the ring. Returns 0 or -1. */
+/* Continues at the position in the database, or at the oldest record in the ring if that is newer. Returns 0
+ * or -1. */
 int ct_lane_source_begin(struct ct_lane_source *source, struct ct_ledger *ledger);
 
-/* Returns the start time of a call at that depth that is or was seen open. */
+/* Returns the start time of a call that is or was seen open at this depth. */
 uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, uint64_t ticks);
 
 /* Reads the lane's position, and lowers batch->until_ns to a safe value. */
 void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *batch);
-/* Returns the number of slots published and not taken. */
+/* Returns the number of slots that are published but not taken. */
 static inline uint64_t ct_lane_source_slots(const struct ct_lane_source *source)
 {
     return source->head - source->read;
 }
-/* Makes the producer let go. */
+/* Makes the producer let go of the lane. */
 void ct_lane_source_detach(struct ct_lane_source *source);
-/* Call after the merge. Saves position and losses. */
+/* Call after the merge. Saves the position and the losses. */
 int ct_lane_source_save(struct ct_lane_source *source, struct ct_ledger *ledger);
 /* Returns the fill of the rings at the start of the batch, in thousandths. */
 uint32_t ct_lane_source_fill(const struct ct_lane_source *source);
-/* Returns to the producer the room of all saved calls of the batch. */
+/* Lets the producer reuse the room of all calls that the batch saved. */
 void ct_lane_source_publish(struct ct_lane_source *source, const struct ct_batch *batch);
 void ct_lane_source_revert(struct ct_lane_source *source);
-/* Returns the number of calls published and not stored. */
+/* Returns the number of calls that are published but not stored. */
 uint64_t ct_lane_source_waiting(struct ct_lane_source *source);
 
 #endif

@@ -19,10 +19,10 @@
 
 struct ct_lane_source;
 
-/* A lane's position has 63 bits, since the producer publishes it with one more bit. */
+/* A lane's position has 63 bits, because the producer publishes it together with another bit. */
 #define CT_POSITION_MAX (UINT64_MAX >> 1)
 
-/* A directory entry that was called (shm_functions.c). */
+/* A directory entry whose function was called (shm_functions.c). */
 struct ct_shm_function {
     struct ct_callee callee;
     uint64_t lost, skipped; /* as last saved */
@@ -45,8 +45,8 @@ struct ct_shm_process {
     int64_t made_ns;      /* file creation; 0: not reported by its file system (tmpfs before Linux 5.18) */
 
     struct ct_segment facts; /* copied at open and checked, with times converted to our clocks */
-    bool is_ahead_known; /* the lead of its clocks is known; false if it ended before it could be looked up */
-    uint64_t ahead_ticks; /* lead of its records over our clock, if they are times of CLOCK_MONOTONIC */
+    bool is_ahead_known;  /* the lead of its clocks is known; false if the process ended before the look-up */
+    uint64_t ahead_ticks; /* how far its records are ahead of our clock, if they use CLOCK_MONOTONIC */
     struct ct_segment *shared;
     struct ct_guard *guard;
     struct ct_segment_map map;
@@ -58,7 +58,7 @@ struct ct_shm_process {
     uint32_t function_count;
     size_t function_room;
     bool scans;        /* a scan of the entries' counters is in progress, at scan_at */
-    bool scanned_last; /* the counters were scanned after its end */
+    bool scanned_last; /* the counters were scanned after the process's end */
     uint32_t scan_at;
     uint32_t merged; /* functions counted as one, because the share is used up */
 
@@ -66,14 +66,14 @@ struct ct_shm_process {
     uint32_t lane_count;
     size_t lane_room;
     uint32_t lanes_wait;       /* lanes without room or memory */
-    bool lanes_refused;        /* because of the share */
+    bool lanes_refused;        /* lanes wait because the share is used up */
     bool unfinished;           /* something other than calls is left for the next batch */
-    uint64_t synced_ns;        /* the last batch that looked at it; newer lanes have only later calls */
+    uint64_t synced_ns;        /* shm->silent_ns in the last batch; newer lanes have only later calls */
     bool open_saved;           /* the database has exactly the open calls of `open_signature` */
     uint64_t open_signature;   /* 0 also if there is no open call */
-    uint64_t unlaned_saved;    /* calls of segment->unlaned */
-    uint64_t complete_read_ns; /* of a probe: the time of segment->complete, read before the lanes */
-    uint64_t complete_ns;      /* the same, as last read when all segments were known; 0: never yet */
+    uint64_t unlaned_saved;    /* saved calls of segment->unlaned */
+    uint64_t complete_read_ns; /* for a probe, the time in segment->complete, read before the lanes */
+    uint64_t complete_ns;      /* the last complete_read_ns read when all segments were known; 0: never yet */
 
     struct ct_shm_process *next;
 };
@@ -83,26 +83,26 @@ struct ct_shm {
     struct ct_source source;    /* first */
     const char *dir;            /* the folder of the session's segments */
     struct ct_control *control; /* its `sleeping` is set between batches */
-    /* Some processes that are not followed may still run: an earlier daemon's, or ones that broke a rule. The
-     * source checks for their end until there are none left. */
+    /* Some processes that are not followed may still be running, because they belong to an earlier daemon or
+     * broke a rule. The source checks for their end until none are left. */
     bool orphans;
     struct ct_timeline timeline; /* begins with the first batch */
     struct ct_shm_process *processes;
-    struct ct_holding held;  /* by all users */
+    struct ct_holding held;  /* held by all users */
     uint32_t segments_known; /* control->segments before the last scan; `processes` has all of them */
-    uint64_t looked_ns;      /* time when that scan began */
-    uint64_t all_known_ns;   /* last time when there were no other segments */
-    uint64_t silent_ns; /* the watermark before lanes lower it: a lane found silent was silent until then */
+    uint64_t looked_ns;      /* time when the last scan began */
+    uint64_t all_known_ns;   /* last time when all segments were known */
+    uint64_t silent_ns; /* the watermark before lanes lower it; a lane found silent was silent up to it */
     uint64_t meta_written_ns;
-    /* In the first batch: the end of the calls collected by earlier daemons, for processes that have no
+    /* In the first batch, the time when the calls of earlier daemons end, for processes that have no
      * collector now. 0 in later batches. */
     uint64_t earlier_until_ns;
     bool has_begun;
     uint32_t sleeps; /* counts the values of control->sleeping, for the system's session */
-    /* The last batch was empty. `sleeping` then stays set: a producer that publishes also rings the doorbell,
-     * unless it published early enough for the next batch to see it. */
+    /* The last batch was empty. `sleeping` then stays set, so that a producer that publishes also rings the
+     * doorbell. It does not ring if it published early enough for the next batch to see the record. */
     bool quiet;
-    uint64_t give_back_bytes; /* limit of the rings' memory returned in this batch */
+    uint64_t give_back_bytes; /* maximum memory of rings to return in this batch */
     bool detaching;           /* no process may write to its segment any more */
     /* Passed between the threads. */
     struct {
@@ -128,14 +128,15 @@ static inline bool ct_shm_is_probed(const struct ct_shm_process *process)
     return process->facts.maker == CT_MAKER_PROBE;
 }
 
-/* Converts a tick of the segment's clock, which may differ from the session's, to our clock. */
+/* Converts a time in ticks of the segment's clock to our clock. The session may have another clock than the
+ * segment. */
 static inline uint64_t ct_shm_ns(const struct ct_shm_process *process, uint64_t ticks, size_t *hint)
 {
     if (process->facts.clock == CT_CLOCK_MONOTONIC)
         return ticks - process->ahead_ticks;
     return ct_timeline_ns(&process->shm->timeline, ticks, hint);
 }
-/* Converts a number of its ticks to nanoseconds. */
+/* Converts a number of ticks of the segment's clock to nanoseconds. */
 static inline uint64_t ct_shm_span_ns(const struct ct_shm_process *process, uint64_t ticks)
 {
     if (process->facts.clock == CT_CLOCK_MONOTONIC)

@@ -9,7 +9,7 @@
 
 enum {
     PAGE_SLOTS = 4096 / CT_SLOT_BYTES,
-    PIECE_SLOTS = (128 << 10) / CT_SLOT_BYTES, /* freed at once: a producer may be waiting */
+    PIECE_SLOTS = (128 << 10) / CT_SLOT_BYTES, /* freed at a time, because a producer may be waiting */
     /* A lane that can still grow counts as having at least this many slots. A batch for each kilobyte would
      * cost more than the memory. */
     ENOUGH_SLOTS = (2 << 20) / CT_SLOT_BYTES,
@@ -104,8 +104,9 @@ struct part {
     uint64_t since, upto; /* see ct_lane_rings.given */
 };
 
-/* Finds the part of a ring that can be freed. The caller holds its lock. For the ring in use, it is the part
- * that the producer may not write before its next look. For another one, it is all of it, once read. */
+/* Finds the part of a ring that can be freed. The part can change unless the caller holds the ring's lock. In
+ * the ring in use, it is the part that the producer may not write before its next look. Any other ring can be
+ * freed completely once it has been read. */
 static struct part find_part(const struct ct_lane_rings *rings, uint32_t level, uint64_t tail)
 {
     uint64_t since[CT_RINGS], until = UINT64_MAX;
@@ -132,7 +133,7 @@ static struct part find_part(const struct ct_lane_rings *rings, uint32_t level, 
     return part;
 }
 
-/* Returns whether the file has data there, or if that is unknown. */
+/* Returns whether the file has data there. Returns true if unknown. */
 static bool has_data(const struct ct_lane_rings *rings, uint32_t level, uint64_t from, uint64_t to)
 {
     const uint64_t place = (from & (slots_of(rings, level) - 1)) * CT_SLOT_BYTES;
@@ -150,9 +151,9 @@ static void send_request(struct ct_lane *lane, uint32_t suffices)
     CT_TEST_POINT("rings.requested");
 }
 
-/* Frees a piece while no producer requests it. Returns false if it is needed now. The producer may have
- * followed the previous notice and treat memory as its own. The new notice is therefore written while the
- * lock is held, where the producer will find it. */
+/* Frees a piece, or returns false if the producer needs it now. The producer may have followed the previous
+ * request and treat the memory as its own. The new request is therefore written while the lock is held, so
+ * that the producer finds it when it takes the lock. */
 static bool give_piece(struct ct_lane_rings *rings, uint32_t level, uint64_t tail, const struct part *part,
                        uint64_t from, uint64_t to)
 {

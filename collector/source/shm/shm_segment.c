@@ -39,9 +39,10 @@ static const char *check_facts(const struct ct_segment *facts)
     return NULL;
 }
 
-/* Estimates the lead of a process's clock if it ended before /proc could be read. Compares the file's
- * creation time of day, which is the same everywhere, with the creation time claimed by the process. Rounds
- * to seconds if close. Uses only a young file, since the time of day may be set. */
+/* Estimates how far a process's clock is ahead if the process ended before /proc could be read. Compares the
+ * file's creation time, which is the same in all namespaces, with the creation time that the process claims.
+ * Rounds the difference to seconds if it is close. Returns false if the file is more than ten seconds old,
+ * because the time of day may have been set. */
 static bool guess_ahead(const struct ct_shm_process *process, struct ct_time_ahead *ahead)
 {
     const int64_t second_ns = 1000000000, young_ns = 10 * second_ns, near_ns = second_ns / 10;
@@ -64,8 +65,8 @@ static int64_t since_ns(int64_t seconds, int64_t nanoseconds)
     return (int64_t)ct_monotonic_ns() - age_ns;
 }
 
-/* Converts its times to our clocks. Field 22 of its /proc/PID/stat is truncated to ticks in both namespaces,
- * so use our value. A probe's times use its own clocks, and stay unchanged. */
+/* Converts a process's times to our clocks. Field 22 of its /proc/PID/stat is truncated to ticks in both
+ * namespaces, so use our value. A probe's times use its own clocks, and stay unchanged. */
 static void learn_ahead(struct ct_shm_process *process)
 {
     enum { TICK_NS = 10000000 };
@@ -155,7 +156,8 @@ static int identify_file(struct opening *opening)
     return 0;
 }
 
-/* Uses read() for the header, since the pages of a sparse file may be impossible to allocate. */
+/* Uses pread() for the header, not a mapping, because the pages of a sparse file may be impossible to
+ * allocate. */
 static bool read_header(int fd, struct ct_segment *facts)
 {
     return pread(fd, facts, sizeof(*facts), 0) == (ssize_t)sizeof(*facts);
@@ -177,8 +179,8 @@ static int read_facts(struct opening *opening)
     return reason ? fail(opening, -EPROTO, reason) : 0;
 }
 
-/* Uses the user that the kernel reports, not the segment. Only a probe of the daemon's own user may write for
- * a process of another user. */
+/* Uses the user that the kernel reports, not the user in the segment. Only a probe of the daemon's own user
+ * may write for a process of another user. */
 static void correct_facts(struct opening *opening)
 {
     struct ct_segment *facts = &opening->process->facts;
@@ -200,7 +202,7 @@ static int map_header(struct opening *opening)
 }
 
 /* A process that is not visible is in a namespace outside ours, or ended before the look-up.
- * ct_segment_hold() later finds out which. */
+ * ct_segment_hold() later distinguishes these cases. */
 static int find_process(struct opening *opening)
 {
     struct ct_shm_process *process = opening->process;
@@ -233,7 +235,7 @@ static int follow_process(struct opening *opening)
     int error = ct_process_follow(who);
     if (error)
         return fail(opening, error, not_shown);
-    /* Check once a descriptor holds the process. */
+    /* Check this only after a descriptor refers to the process. */
     if (opening->user && !who->dead)
         error = ct_process_check_owner(who);
     if (error)
@@ -305,8 +307,8 @@ void ct_shm_close(struct ct_shm_process *process, bool remove)
 
 /* ---- end ---- */
 
-/* Returns whether the program image has released its memory. The process has ended, in whatever namespace, or
- * runs another program. */
+/* Returns whether the program image has released its memory. The process has then ended, or runs another
+ * program. Also works for processes in other namespaces. */
 static bool has_let_go(const struct ct_shm_process *process)
 {
     return ct_segment_hold(&process->facts, process->fd) == CT_SEGMENT_LET_GO;
@@ -314,7 +316,7 @@ static bool has_let_go(const struct ct_shm_process *process)
 
 /* Detects ends that no descriptor reports. A probe's segment ends with the probe's lock, or with the process
  * if it was never locked. A visible process without any memory is about to end, and its descriptor will
- * report how. If it has other memory, it runs another program. */
+ * report its end. A process with other memory runs another program. */
 bool ct_shm_is_over(const struct ct_shm_process *process)
 {
     char path[64], exe[8];
@@ -335,8 +337,8 @@ bool ct_shm_is_left(const struct ct_shm_process *process)
     return atomic_load_explicit(&process->shared->flags, memory_order_acquire) & CT_SEGMENT_LEFT;
 }
 
-/* Queries the kernel first. If that has no status, checks whether the exit handlers have run. If the process
- * still runs without the image, it runs another program, which may make no call. */
+/* Queries the kernel first. If the kernel has no status, checks whether the exit handlers have run. If the
+ * process is still running without the image, it runs another program, which may never make a call. */
 bool ct_shm_has_exited(const struct ct_shm_process *process)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);

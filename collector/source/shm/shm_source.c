@@ -102,8 +102,8 @@ bool ct_shm_runs_on(const struct ct_shm_process *process)
     return !ct_shm_is_left(process) && !ct_shm_is_over(process);
 }
 
-/* Returns the state of a process that is not in the list. It may have a segment for this daemon or another
- * session's. */
+/* Returns the state of a process that is not in the list. It may have a segment for this daemon, or for the
+ * daemon of another session. */
 static enum ct_going going_elsewhere(const struct ct_shm *shm, const struct ct_running *running)
 {
     char path[CT_NAME_BYTES];
@@ -169,9 +169,10 @@ static void begin_accounts(struct ct_shm *shm)
     }
 }
 
-/* Divides the batch's limit, in rows of plain calls, among the users with waiting calls. The excess stays for
- * the next batch, and is late if others' calls were stored before it. A user who publishes without end,
- * claims times long past or makes up names thus delays only that user's own calls. */
+/* Divides the batch's limit, in rows of plain calls, among the users with waiting calls. Calls beyond a
+ * user's share stay for the next batch, and are late if other users' calls were stored before them. A user
+ * who publishes without end, claims times long past or makes up names thus delays only that user's own
+ * calls. */
 static void share_out(struct ct_shm *shm, uint64_t rows_max)
 {
     uint64_t users = 0;
@@ -203,7 +204,7 @@ static void add_quota(struct ct_quota_report *to, const struct ct_shm_process *p
     to->functions += p->merged;
 }
 
-/* Reports the users held back, and the shortages of each. */
+/* Reports the users that were held back, and the shortages of each user. */
 static void close_accounts(struct ct_shm *shm, struct ct_report *report)
 {
     EACH_PROCESS(p)
@@ -246,7 +247,7 @@ static void wake(struct ct_source *source, const struct ct_request *request, str
     report->looked_ns = shm->looked_ns;
     if (!shm->quiet)
         atomic_store_explicit(&shm->control->sleeping, 0, memory_order_relaxed);
-    /* Includes processes found after the request. */
+    /* Also detach processes that were found after the request. */
     shm->detaching |= request->detach;
     EACH_PROCESS(p)
     {
@@ -255,18 +256,19 @@ static void wake(struct ct_source *source, const struct ct_request *request, str
     }
     start(source);
     if (request->flush_ns)
-        /* The watermark is a slack in the past, and must reach the requested time. */
+        /* The watermark is CT_PUBLISH_SLACK_NS in the past, and must reach the requested time. */
         nanosleep(&(struct timespec){ .tv_nsec = 2 * CT_PUBLISH_SLACK_NS }, NULL);
     ct_timeline_anchor(&shm->timeline);
 }
 
 /* Calls of segments not yet read may be as old as the last time when all segments were known. A hook first
- * makes its segment, then counts it, and then makes its first call. Counting without end delays no other
- * process, since the last scan found every segment that existed.
+ * makes its segment, then counts it, and then makes its first call. A hook that counts without end delays no
+ * other process, because the last scan found every segment that existed.
  *
- * In the system's session, hooks cannot count. If users could write the counter, each could delay the rows of
- * all. The event for a new file adds its segment within a batch or two. A call that returned before the
- * watermark of a batch that did not know its segment is late. It is marked and counted. */
+ * In the system's session, hooks cannot count, because a user who can write the counter could delay all
+ * users' rows. The event for a new file adds its segment within a batch or two. If a batch did not know a
+ * segment, the segment's calls that returned before the batch's watermark are late. They are marked and
+ * counted. */
 static uint64_t all_are_known_ns(struct ct_shm *shm, uint64_t now_ns)
 {
     const uint32_t segments = atomic_load_explicit(&shm->control->segments, memory_order_acquire);
@@ -328,8 +330,8 @@ static int write_meta(struct ct_shm *shm, const struct ct_batch *batch)
                               (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - now);
 }
 
-/* Returns whether the process has another live segment. The hook has left it and joined again, or the ended
- * segment is a probe's. The process then has not ended. */
+/* Returns whether the process has another live segment, and so has not ended. Its hook may have left this
+ * segment and made another, or this segment is a probe's. */
 static bool goes_on(const struct ct_shm *shm, const struct ct_shm_process *ended)
 {
     if (!(ct_shm_is_left(ended) || ct_shm_is_probed(ended)) || ended->account.process_id == 0)
@@ -345,7 +347,8 @@ static bool goes_on(const struct ct_shm *shm, const struct ct_shm_process *ended
 static int save(struct ct_source *source, struct ct_batch *batch)
 {
     struct ct_shm *shm = shm_of(source);
-    /* The segments of the system's session are not counted, so those made since the last scan are unknown. */
+    /* The segments of the system's session are not counted, so segments made after the last scan are
+     * unknown. */
     if (shm->control->system && shm->looked_ns < batch->report->flushed_ns)
         batch->report->flushed_ns = shm->looked_ns;
     EACH_PROCESS(p)
@@ -371,12 +374,12 @@ static void publish(struct ct_source *source, struct ct_batch *batch)
     shm->give_back_bytes = GIVE_BACK_BYTES;
     EACH_PROCESS(p) ct_shm_publish(p, batch, selections);
     CT_TEST_POINT("batch.published");
-    /* Otherwise, the next batch may have their calls. */
+    /* If the batch was not alone, the next batch may have calls of these processes. */
     if (batch->is_alone)
         sort_out(shm);
 }
 
-/* Discards state that refers to rows rolled back. */
+/* Discards state that refers to rows that were rolled back. */
 static void revert(struct ct_source *source)
 {
     struct ct_shm *shm = shm_of(source);
@@ -389,9 +392,9 @@ static void revert(struct ct_source *source)
 static void rest(struct ct_source *source, struct ct_report *report)
 {
     struct ct_shm *shm = shm_of(source);
-    /* From here on, a lane that passes its mark rings the doorbell. If it passed earlier, it shows up as
-     * backlog. The number is odd, and so never 0. It starts at any value, since a process may remember
-     * numbers of an earlier daemon. */
+    /* From here on, a lane that passes its mark rings the doorbell. If it passed the mark earlier, it shows
+     * up as backlog. In the system's session, the number is odd, and so never 0. It starts at an arbitrary
+     * value, because a process may remember an earlier daemon's numbers. */
     shm->sleeps = (shm->sleeps ? shm->sleeps : (uint32_t)ct_monotonic_ns()) + 2;
     atomic_store_explicit(&shm->control->sleeping, shm->control->system ? shm->sleeps | 1 : 1,
                           memory_order_seq_cst);

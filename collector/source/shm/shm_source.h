@@ -6,8 +6,8 @@
 
 /* `dir`, the folder of the session's segments, and `control` stay the caller's. */
 void ct_shm_init(struct ct_shm *shm, const char *dir, struct ct_control *control);
-/* Call after the thread of batches has ended. Returns all processes, including those being handed over in
- * either direction. The caller must close them. */
+/* Call after the thread that makes batches has ended. Returns all processes, including the processes being
+ * handed over in both directions. The caller must close them. */
 struct ct_shm_process *ct_shm_finish(struct ct_shm *shm);
 
 /* For the loop thread. Hands over a process. */
@@ -21,7 +21,7 @@ struct ct_shm_process *ct_shm_take_gone(struct ct_shm *shm);
 /* Returns the state of a process of the trace when the source ends. `shm->processes` must be the list
  * returned by ct_shm_finish(). */
 enum ct_going ct_shm_going_at_end(const struct ct_running *running, const void *shm);
-/* Returns whether a process of that list still runs the same program. */
+/* Returns whether a process in that list is still running the same program. */
 bool ct_shm_runs_on(const struct ct_shm_process *process);
 
 #endif

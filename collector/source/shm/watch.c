@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A known segment file, which is being read, or is refused while it exists. */
+/* A known segment file. It is being read, or is refused as long as it exists. */
 struct seen {
     char path[CT_NAME_BYTES];
     struct seen *next;
@@ -38,8 +38,8 @@ struct ct_watch {
     uint32_t scan;
     struct seen *seen[SEEN_BUCKETS];
     uint32_t open_max; /* limit of processes, from the descriptors and mappings available */
-    uint32_t waiting;  /* segments that this scan could not open for lack of them */
-    bool is_short;     /* and this was logged */
+    uint32_t waiting;  /* segments that this scan had no descriptors or mappings for */
+    bool is_short;     /* a shortage was logged */
     uint64_t refused;
     const char *(*on_process)(struct ct_shm_process *process, void *data);
     void *data;
@@ -70,7 +70,7 @@ static uint32_t processes_allowed(void)
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= OWN + (rlim_t)DESCRIPTORS * most)
         return most;
-    /* Reserve all that connections may use, unless that is most of it. */
+    /* Reserve all descriptors that connections may use, unless that is most of the limit. */
     const uint32_t limit = (uint32_t)files.rlim_cur;
     const uint32_t own = OWN + (limit > 16384 ? ct_share_bounds[CT_SHARED_CLIENTS].of_all : 0);
     return limit > own + DESCRIPTORS ? (limit - own) / DESCRIPTORS : 1;
@@ -118,8 +118,8 @@ void ct_watch_forget(struct ct_watch *watch, const char *path, struct ct_user *u
     }
 }
 
-/* Returns whether the maker of an incomplete segment was killed. Making one takes a millisecond, but wait
- * longer: the pid may be from another namespace and not exist here. */
+/* Returns whether the maker of an incomplete segment was killed. Making a segment takes a millisecond, but
+ * wait longer, because the pid may be from another namespace and not exist here. */
 static bool is_left_over(const char *path, pid_t pid)
 {
     enum { MAKING_S = 10 };
@@ -177,7 +177,8 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
     struct ct_shm_process *process;
     const char *reason;
     const int error = ct_shm_open(path, user, &process, &reason);
-    /* Not complete yet. The hook rings the doorbell when it is done, unless it was killed before. */
+    /* The segment is not complete yet. The hook rings the doorbell when it is, unless the hook was killed
+     * first. */
     if (error == -EAGAIN && is_left_over(path, pid)) {
         CT_TEST_POINT("watch.left_over");
         unlink(path);
@@ -203,13 +204,13 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
         refuse(watch, seen, user, reason);
 }
 
-/* Returns the file's owner in the system's session, or NULL if the file's name has another user. */
+/* Returns the file's owner in the system's session, or NULL if the file's name contains another user. */
 static struct ct_user *owner_of(struct ct_watch *watch, uint32_t named, const char *path)
 {
     struct stat status;
     if (lstat(path, &status) != 0)
         return NULL;
-    /* Charge the owner's share, whatever the name. */
+    /* Charge the owner's share, even if the name contains another user. */
     struct ct_user *user = ct_users_find(&watch->users, status.st_uid);
     if (user && status.st_uid != named) {
         ct_user_complain(user, "its file name contains the ID of another user", path);
@@ -218,7 +219,7 @@ static struct ct_user *owner_of(struct ct_watch *watch, uint32_t named, const ch
     return user;
 }
 
-/* Considers a file if its name is one of the session's segments. */
+/* Considers a file if it has the name of one of the session's segments. */
 static void consider_name(struct ct_watch *watch, const char *name)
 {
     struct ct_session_file file;
@@ -245,7 +246,7 @@ static void note_gone(struct seen *seen)
            seen->path, process->who.pid);
 }
 
-/* Forgets refused files that have left the directory. */
+/* Forgets refused files that are no longer in the directory. */
 static void forget_gone(struct ct_watch *watch)
 {
     for (size_t i = 0; i < SEEN_BUCKETS; i++) {
@@ -265,7 +266,7 @@ static void forget_gone(struct ct_watch *watch)
     }
 }
 
-/* The calls of waiting processes stay in their rings, and are counted once those are full. */
+/* The calls of waiting processes stay in their rings, and are counted once the rings are full. */
 static void note_waiting(struct ct_watch *watch)
 {
     if (watch->waiting > 0 && !watch->is_short)
@@ -313,8 +314,8 @@ uint32_t ct_watch_waiting_of(const struct ct_watch *watch, uint32_t uid)
     return 0;
 }
 
-/* Looks only at this file. If a thousand programs start at once, scanning all files for each would read a
- * million. */
+/* Looks only at this file. If a thousand programs start at once, a scan for each of them would read a million
+ * names. */
 static void on_event(uv_fs_event_t *handle, const char *name, int events, int status)
 {
     (void)events;
