@@ -4,7 +4,7 @@ becomes ct_sql_FILE_X instead of ct_sql_FILE, and CT_FILE_PARTS(ROW) has a ROW(X
 
 For each view of views.sql, CT_VIEWS(ROW) has a row ROW(name, key, table), and CT_VIEWS_LISTED has all names. A line before a
 view describes it in a trace of several files. `-- files: newest KEY of TABLE`: the newest file with the key counts. No line:
-the rows of all files. `-- files: its own`: the view is made elsewhere, and has no row.
+the view has the rows of all files. `-- files: its own`: the view is made elsewhere, and has no ROW.
 
 `-- macro: NAME(PARAMETER, …)` begins a macro, which ends at an empty line. It replaces each NAME(…) further down.
 
@@ -25,7 +25,7 @@ def define(name, value_lines):
 
 
 def expanded(text):
-    """The text with its macros in their places."""
+    """Returns the text with its macros expanded."""
     for name, parameters, body in re.findall(r"^-- macro: (\w+)\(([^)]*)\)\n(.*?)\n\n", text, re.M | re.S):
         text = re.sub(rf"^-- macro: {name}\b.*?\n\n", "", text, flags=re.M | re.S)
 
@@ -38,7 +38,7 @@ def expanded(text):
 
 
 def views_of(text):
-    """The definitions for the tools."""
+    """Returns the definitions that the tools use."""
     found = re.findall(r"(?:^-- files: (.*)\n)?^CREATE VIEW (\w+)", text, re.M)
     rows = [f"ROW({', '.join(map(quoted, [view, *how.removeprefix('newest ').split(' of ')]))})" if how else f"ROW({quoted(view)}, NULL, NULL)"
             for how, view in found if how != "its own"]
@@ -47,7 +47,7 @@ def views_of(text):
 
 
 def parts_of(source, prefix):
-    """[(name, SQL)] of a file."""
+    """Returns [(name, SQL)] of a file."""
     text = expanded(source.read_text())
     stem = prefix + re.sub(r"\W", "_", source.stem)
     pieces = re.split(r"^-- name: (\w+)\n", text, flags=re.M)

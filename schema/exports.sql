@@ -34,7 +34,7 @@ change AS (
     SELECT process_id, allocated_ns AS at_ns, bytes FROM piece
      UNION ALL
     SELECT process_id, freed_ns, -bytes FROM piece WHERE freed_ns IS NOT NULL
-     UNION ALL -- memory still held at its end
+     UNION ALL -- memory still held at the process's end
     SELECT process_id, ended_ns, -bytes
       FROM piece
       JOIN processes USING (process_id)
@@ -83,8 +83,8 @@ SELECT process_id, pid, cmdline, tid, name
  WHERE age = 1
  ORDER BY started_ns, process_id, most_ns DESC, tid;
 
--- Failed and lost calls. A loss is only known to lie between two times. lost counts the calls certainly in the window,
--- and lost_at_most those possibly in it.
+-- Failed and lost calls. A loss is only known to have happened between two times. lost counts the calls that were
+-- certainly lost in the window. lost_at_most also counts the calls that may have been lost in it.
 -- name: sums
 WITH window AS (
     SELECT ?2 > 0 OR ?3 < 9223372036854775807 AS is_part

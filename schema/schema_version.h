@@ -1,5 +1,6 @@
-/* The version of the tables, PRAGMA user_version of a trace. Any change to tables.sql or views.sql that a
- * tool can notice increments it. Shared by the daemon, which writes it, and the tools, which check it. */
+/* The version of the tables, which is PRAGMA user_version of a trace. Increment it with any change to
+ * tables.sql or views.sql that a tool can notice. Shared by the daemon, which writes it, and the tools, which
+ * check it. */
 #ifndef CT_SCHEMA_VERSION_H
 #define CT_SCHEMA_VERSION_H
 

@@ -5,7 +5,7 @@
 -- name: rows
 SELECT * FROM %s.%s
 
--- Rows that continue in later files: the newest file with the row counts.
+-- Rows that continue in later files. Only the row in the newest file that has it counts.
 -- name: newest
 SELECT * FROM %s.%s WHERE %s NOT IN (SELECT %s FROM %s.%s)
 

@@ -22,8 +22,8 @@ SELECT (SELECT group_concat(name) FROM pragma_table_info(?1)) = ?2
 INSERT INTO call (end_ns, duration_ns, site_id, bytes)
 SELECT c1, c2, c3, c4 FROM new_calls;
 
--- A placeholder row that fills a page by its blob ?2, in place of the rows that the page will have
--- (collector/store/page_loader.h). Its key is the key of the last of them.
+-- A placeholder row whose blob ?2 fills a page, in place of the rows that the page will have
+-- (collector/store/page_loader.h). Its key is the key of the last of these rows.
 -- name: fill_call
 INSERT INTO call (end_ns, duration_ns, site_id) VALUES (?1, ?2, 0);
 
@@ -132,13 +132,13 @@ UPDATE process
                     THEN 'exited' ELSE ?3 END
  WHERE process_id = ?1;
 
--- The same for images whose end was written before the next image was found.
+-- Marks earlier images as exited if their end was written before the next image was found.
 -- name: forgive_earlier_execs
 UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND uid = ?4 AND state = 'killed';
 
 -- Returns whether a segment does not belong to the process that it names. Either another process's segment has its
--- name, or it is new and was made after the process had ended. A process that the hook has left may get another
--- segment.
+-- name, or the segment is new and was made after the process had ended. A process that the hook has left may get
+-- another segment.
 -- name: doubt_segment
 SELECT EXISTS (SELECT 1
                  FROM segment
@@ -229,7 +229,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?
 INSERT INTO graph_launch (call_id, process_id, graph_exec, kernel_nodes, stream, captured)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
--- The kind is also passed as a number (?3), but has no column for it.
+-- The kind is also passed as a number (?3), which is not stored.
 -- name: insert_route
 INSERT INTO route (route_id, process_id, async, stream, captured, kind) VALUES (?1, ?2, ?4, ?5, ?6, ?7);
 
@@ -240,9 +240,9 @@ INSERT INTO transfer (call_id, route_id, source, destination) SELECT c1, c2, c3,
 INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, settled, kind)
 VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6);
 
--- A call that began at ?3 and returned at ?4 frees memory that was allocated before it began: the latest such
--- allocation that no other call has freed. Successive calls of one thread may be closer than the error of their times
--- (collector/source/ticks.h). If nothing else matches, an allocation up to ?6 after the beginning is taken.
+-- A call that began at ?3 and returned at ?4 frees memory that was allocated before the call began. Takes the latest
+-- such allocation that no other call has freed. Successive calls of one thread may be closer than the error of their
+-- times (collector/source/ticks.h). If nothing else matches, takes an allocation made up to ?6 after the call began.
 -- name: free_allocation
 UPDATE allocation
    SET holders = max(holders - 1, 0),
@@ -258,7 +258,7 @@ UPDATE allocation
                    ORDER BY call_id <= ?3 DESC, abs(call_id - ?3)
                    LIMIT 1);
 
--- The same for all allocations in a range of ?5 bytes.
+-- Frees all allocations in a range of ?5 bytes, by the same rules.
 -- name: free_range
 UPDATE allocation
    SET holders = max(holders - 1, 0),
@@ -285,7 +285,7 @@ UPDATE allocation
         OR (kind IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')
             AND ?4 IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')));
 
--- An allocation that arrives late, after a younger one at its address.
+-- Handles an allocation that arrives late, after a younger one at the same address.
 -- name: supersede_late_allocation
 UPDATE allocation
    SET holders = 0, freed_ns = younger.call_id
@@ -376,7 +376,7 @@ DELETE FROM graph WHERE call_id < ?1;
 -- name: expire_graph_launches
 DELETE FROM graph_launch WHERE call_id < ?1;
 
--- Memory still held stays, however old.
+-- Keeps memory that is still held, no matter how old it is.
 -- name: expire_allocations
 DELETE FROM allocation
  WHERE call_id < ?1
@@ -423,7 +423,7 @@ DELETE FROM thread
 -- name: set_meta
 INSERT OR REPLACE INTO meta (value, key) VALUES (?1, ?2);
 
--- The newest call in this file or the earlier ones.
+-- Finds the newest call in this file and the earlier ones.
 -- name: last_call
 SELECT max(end_ns)
   FROM (SELECT max(end_ns) AS end_ns FROM call

@@ -63,7 +63,7 @@ SELECT (SELECT name FROM %s.role WHERE role = role_1 AND role_1 <> 0), handle_1,
   JOIN %s.subject ON subject.subject_id = call_subject.subject_id
  WHERE call_subject.call_id = ?1;
 
--- Calls stored after later ones.
+-- Calls that were stored after later ones.
 -- name: count_late
 SELECT count(*) FROM %s.late_call;
 

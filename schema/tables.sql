@@ -9,7 +9,7 @@ CREATE TABLE meta (
     -- Facts about the whole trace: host, boot_id, session, cudatrace_version, created_unix_s, realtime_offset_ns.
     -- `expired_before_ns`: calls that returned earlier were removed. `series`: equal in all files that are read as one
     -- trace. `earlier_files_until_ns`: return time of the last call in the files before this one. All times are
-    -- CLOCK_MONOTONIC nanoseconds of this boot; add realtime_offset_ns for nanoseconds since 1970.
+    -- CLOCK_MONOTONIC nanoseconds of this boot. Add realtime_offset_ns for nanoseconds since 1970.
     key   TEXT PRIMARY KEY,
     value
 ) WITHOUT ROWID;
@@ -28,7 +28,7 @@ CREATE TABLE process (
     ended_ns    INTEGER,                   -- NULL while it runs
     state       TEXT NOT NULL,             -- running, exited, killed, detached, left (running, but no daemon collects from it)
     unknown_frees INTEGER NOT NULL DEFAULT 0, -- calls that freed memory without a row in `allocation`
-    UNIQUE (pid, start_ticks, image_ns, uid) -- uid is reported by the kernel, the rest by the process
+    UNIQUE (pid, start_ticks, image_ns, uid) -- the kernel reports uid, and the process reports the others
 );
 
 CREATE TABLE thread (
@@ -38,7 +38,7 @@ CREATE TABLE thread (
     tid        INTEGER NOT NULL,
     name       TEXT,                       -- set by the program (nvtxNameOsThread), otherwise comm
     comm       TEXT,                       -- the kernel's name when the thread got its lane
-    calls      INTEGER NOT NULL DEFAULT 0, -- sum of its calls, updated while writing
+    calls      INTEGER NOT NULL DEFAULT 0, -- number of its calls, updated while writing
     driver_ns  INTEGER NOT NULL DEFAULT 0  -- time in driver calls
 );
 CREATE INDEX thread_of ON thread (process_id, tid);
@@ -61,7 +61,7 @@ CREATE TABLE status (
 ) WITHOUT ROWID;
 
 CREATE TABLE site (
-    -- The sources of calls: combinations of thread, function, depth and status. There are few of them for many calls.
+    -- The sites of calls: combinations of thread, function, depth and status. Many calls share a site.
     site_id     INTEGER PRIMARY KEY,
     thread_id   INTEGER NOT NULL REFERENCES thread,
     function_id INTEGER NOT NULL REFERENCES function,
@@ -70,8 +70,9 @@ CREATE TABLE site (
 );
 
 CREATE TABLE call (
-    -- The calls. end_ns is the return time, moved by a nanosecond if two calls returned in the same one. Other tables
-    -- refer to a call by it, as call_id. It is the last column here and in those tables, since a row can then omit it.
+    -- The calls. end_ns is the return time, moved by a nanosecond if two calls returned in the same nanosecond. Other
+    -- tables refer to a call by this time, as call_id. The key is the last column here and in these tables, because a
+    -- row can then omit it.
     duration_ns INTEGER NOT NULL,
     site_id     INTEGER NOT NULL REFERENCES site,
     bytes       INTEGER,                   -- of calls that move, set or allocate memory
@@ -79,7 +80,7 @@ CREATE TABLE call (
 );
 
 CREATE TABLE late_call (
-    -- Calls that reached the collector after later ones were stored. They are in `call` at their place, and also here.
+    -- Calls that reached the collector after later ones were stored. They are in `call` in their place, and also here.
     call_id   INTEGER PRIMARY KEY REFERENCES call,
     behind_ns INTEGER NOT NULL             -- how far storing had advanced past it
 );
@@ -99,7 +100,7 @@ CREATE TABLE name (
     demangled TEXT NOT NULL
 );
 CREATE TABLE kernel (
-    -- The number that each process gave to a name.
+    -- The numbers that each process gave to names.
     process_id INTEGER NOT NULL REFERENCES process,
     number     INTEGER NOT NULL,
     name_id    INTEGER NOT NULL REFERENCES name,
@@ -128,8 +129,8 @@ CREATE TABLE launch (
     call_id    INTEGER PRIMARY KEY REFERENCES call
 );
 CREATE TABLE graph (
-    -- Graphs that were made executable, with their nodes by kind, including the nodes of child graphs. NULL if there
-    -- may be others, because the graph was made unobserved.
+    -- Graphs that were made executable, with their nodes by kind, including the nodes of child graphs. A count is NULL
+    -- if the graph may have other nodes, because the hook did not see all of its construction.
     call_id           INTEGER PRIMARY KEY REFERENCES call,
     process_id        INTEGER NOT NULL REFERENCES process,
     graph_exec        INTEGER NOT NULL,
@@ -186,8 +187,8 @@ CREATE TABLE allocation (
     freed_ns   INTEGER,                    -- return time of the call that freed it
     pool       INTEGER,                    -- handle of its source, NULL for none or the default
     holders    INTEGER NOT NULL,           -- frees still needed
-    settled    INTEGER NOT NULL            -- 0: held, or freed_ns is when the address was allocated again, and the call
-                                           -- that freed it before has not returned yet, or was not recorded
+    settled    INTEGER NOT NULL            -- 0: held, or freed_ns is when the address was allocated again, because the call
+                                           -- that freed the memory has not returned yet, or was not recorded
 );
 CREATE INDEX allocation_held ON allocation (process_id, address) WHERE settled = 0;
 
@@ -197,7 +198,8 @@ CREATE TABLE role (
     name TEXT NOT NULL
 );
 CREATE TABLE object_name (
-    -- Names that programs give their threads, streams, events, contexts and devices (NVTX), and since when.
+    -- Names that programs give their threads, streams, events, contexts and devices (NVTX). A name is valid from
+    -- named_ns on.
     process_id INTEGER NOT NULL REFERENCES process,
     role       INTEGER NOT NULL REFERENCES role,
     handle     INTEGER NOT NULL,
@@ -224,8 +226,8 @@ CREATE TABLE call_subject (
 );
 
 CREATE TABLE text (
-    -- Texts chosen by applications: messages of ranges, names of domains and categories. A text has one row for each
-    -- time that the daemon had to learn it, so compare texts, not numbers.
+    -- Texts chosen by applications: messages of ranges, names of domains and categories. A text gets another row each
+    -- time that the daemon has forgotten it, so compare texts, not numbers.
     text_id INTEGER PRIMARY KEY,
     text    TEXT NOT NULL
 );
@@ -242,7 +244,7 @@ CREATE TABLE range (
 );
 
 CREATE TABLE open_call (
-    -- Calls entered and not yet returned.
+    -- Calls that were entered and have not returned yet.
     process_id  INTEGER NOT NULL REFERENCES process,
     thread_id   INTEGER NOT NULL REFERENCES thread,
     depth       INTEGER NOT NULL,
@@ -260,15 +262,15 @@ CREATE TABLE total (
     min_ns      INTEGER NOT NULL,
     max_ns      INTEGER NOT NULL,
     bytes       INTEGER NOT NULL,
-    failed      INTEGER NOT NULL,          -- of the calls
-    expired     INTEGER NOT NULL DEFAULT 0, -- of the calls, those no longer in `call` (--keep), or in an
+    failed      INTEGER NOT NULL,          -- calls that failed
+    expired     INTEGER NOT NULL DEFAULT 0, -- calls that are no longer in `call` (--keep), or are in an
                                            -- earlier file
     PRIMARY KEY (process_id, function_id)
 ) WITHOUT ROWID;
 
 CREATE TABLE duration (
-    -- Counts calls by duration, updated while writing. A duration below 16 ns is its own bucket; above, each power of
-    -- two has sixteen. The view `durations` has the bounds.
+    -- Counts calls by duration, updated while writing. Each duration below 16 ns has its own bucket. Above, each power
+    -- of two has sixteen buckets. The view `durations` has the bounds.
     process_id  INTEGER NOT NULL REFERENCES process,
     function_id INTEGER NOT NULL REFERENCES function,
     bucket      INTEGER NOT NULL,
@@ -283,14 +285,14 @@ CREATE TABLE failure (
     function_id INTEGER NOT NULL REFERENCES function,
     status      INTEGER NOT NULL,
     calls       INTEGER NOT NULL,
-    first_ns    INTEGER NOT NULL,          -- return times of the first and the last of them
+    first_ns    INTEGER NOT NULL,          -- return times of the first and the last failed call
     last_ns     INTEGER NOT NULL,
     PRIMARY KEY (process_id, function_id, status)
 ) WITHOUT ROWID;
 
 CREATE TABLE segment (
-    -- The pieces of shared memory that processes wrote to. A process has one, and another one each time that a new
-    -- daemon has followed an earlier one.
+    -- The pieces of shared memory that processes wrote to. A process has one, and gets another one each time that a new
+    -- daemon takes over from an earlier one.
     segment_id INTEGER PRIMARY KEY AUTOINCREMENT,
     process_id INTEGER NOT NULL REFERENCES process,
     begun_ns   INTEGER NOT NULL,
@@ -299,8 +301,8 @@ CREATE TABLE segment (
     name       TEXT NOT NULL UNIQUE
 );
 CREATE TABLE lane (
-    -- How far each lane of a segment was read. This is committed with the rows, so that a killed daemon neither loses
-    -- nor repeats a call.
+    -- How far each lane of a segment was read. This is committed with the rows, so that no call is lost or repeated if
+    -- the daemon is killed.
     segment_id INTEGER NOT NULL REFERENCES segment,
     lane       INTEGER NOT NULL,
     position   INTEGER NOT NULL,

@@ -1,6 +1,7 @@
--- Queries for `cudatrace top`. Each table is read at two times ("side", into the tables a and b of a database in
--- memory; a is empty at first), and then compared. The parameter :now_ns is the time, :process_id the selected process,
--- and :text the search text, NULL for any. Numbers of a process without an earlier reading count from its start.
+-- Queries for `cudatrace top`. Each table is read at two times by its query "side", into the tables a and b of a
+-- database in memory. Another query then compares these. Table a is empty at first. The parameter :now_ns is the time,
+-- :process_id the selected process, and :text the search text, or NULL for any. If there is no earlier reading of a
+-- process, its numbers count from its start.
 
 -- name: processes_side
 WITH total_of AS (
@@ -81,8 +82,8 @@ SELECT pid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, command, 'not traced
  WHERE :untraced
    AND (:text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(command), lower(:text)) > 0)
 
--- Processes of this machine that have loaded the driver. The pid is the machine's, outside of containers. A process that a
--- probe records is not among them.
+-- Processes on this machine that have loaded the driver, with their pids outside of containers. Processes that a probe
+-- records are not among them.
 -- name: untraced_table
 CREATE TABLE untraced (pid INTEGER PRIMARY KEY, command TEXT);
 

@@ -1,6 +1,6 @@
-/* The files of a trace. After another boot and under --max-db, a trace continues in further files: trace.db,
- * trace.2.db, trace.3.db, … Files that are read as one have the same meta.series. Shared by the daemon, which
- * makes them, and the tools, which read them. */
+/* The files of a trace. After another boot, and with --max-db, a trace continues in further files: trace.db,
+ * trace.2.db, trace.3.db, … Files that are read as one trace have the same meta.series. Shared by the daemon,
+ * which makes them, and the tools, which read them. */
 #ifndef CT_TRACE_FILES_H
 #define CT_TRACE_FILES_H
 
@@ -14,12 +14,13 @@
 #include <sys/stat.h>
 
 enum {
-    /* Files of one series, including the newest: SQLite attaches at most ten databases. */
+    /* The maximum number of files in a series, including the newest. SQLite attaches at most ten
+     * databases. */
     CT_SERIES_FILES_MAX = 10,
     CT_SERIES_BYTES = 40, /* of the text meta.series, with its NUL */
 };
 
-/* Returns the offset of the number: before the last dot of the file's name, or at its end. */
+/* Returns the offset where a file's number is inserted: before the last dot of its name, or at its end. */
 static inline size_t ct_trace_stem(const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
@@ -39,8 +40,8 @@ static inline bool ct_trace_file(char *out, size_t bytes, const char *path, uint
     return n > 0 && (size_t)n < bytes;
 }
 
-/* Returns the number of the file `name`, in the folder of `path`, in the trace at `path`, or 0 if it has
- * none. */
+/* Returns the number of the file `name` among the files of the trace at `path`, or 0 if it is not one of
+ * them. `name` has no folder. */
 static inline uint32_t ct_trace_file_number(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/'), *own = slash ? slash + 1 : path;
@@ -61,7 +62,7 @@ static inline void ct_trace_folder(const char *path, char folder[PATH_MAX])
     snprintf(folder, PATH_MAX, "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
 }
 
-/* Returns the highest number below `below` of a file of the trace, or 0 if there is none. */
+/* Returns the highest number of the trace's files that is below `below`, or 0 if there is none. */
 static inline uint32_t ct_trace_file_before(const char *path, uint32_t below)
 {
     char folder[PATH_MAX];
@@ -85,8 +86,8 @@ static inline uint64_t ct_trace_hash(uint64_t hash, const void *from, size_t byt
 }
 
 /* Returns a hash that is the same for all paths of a trace. It combines the device and inode of the trace's
- * folder with its name there; a link is followed first. The file need not exist. Returns 0 if its folder does
- * not exist. */
+ * folder with the trace's name there. A link is followed first. The file need not exist. Returns 0 if its
+ * folder does not exist. */
 static inline uint64_t ct_trace_identity(const char *path)
 {
     char target[PATH_MAX], folder[PATH_MAX];

@@ -1,12 +1,12 @@
 -- The views are the interface of a trace. Any SQLite client can read them while the daemon writes. Times are
--- CLOCK_MONOTONIC nanoseconds; add meta.realtime_offset_ns for nanoseconds since 1970. CROSS JOIN keeps SQLite from
--- reading the table of calls first, which it may assume to have few rows. Each explanation is inside its statement,
--- since SQLite keeps the text from CREATE on, and `.schema` shows only that.
+-- CLOCK_MONOTONIC nanoseconds. Add meta.realtime_offset_ns for nanoseconds since 1970. CROSS JOIN keeps SQLite from
+-- reading the table of calls first, because it may assume that this table has few rows. Each explanation is inside its
+-- statement, since SQLite keeps the text from CREATE on, and `.schema` shows only that.
 
 -- In a trace of several files, a view has the rows of all of them, unless a line before it states otherwise
 -- (schema/embed.py).
 
--- Finds the program's name for the stream at that time; role 1 is stream.
+-- Finds the program's name for the stream at the time of the call. Role 1 is stream.
 -- macro: stream_name(process_id, stream, call_id)
 (SELECT object_name.name
           FROM object_name
@@ -24,7 +24,7 @@ SELECT process_id,
        (SELECT value FROM meta WHERE key = 'host') AS host,
        exe,
        cmdline,
-       started_ns,            -- just before the first traced call; `losses` shows if there were others before
+       started_ns,            -- just before the first traced call; `losses` shows whether there were earlier ones
        ended_ns,              -- NULL while it runs
        state,                 -- running, exited, killed, detached, left (running when its daemon ended: see `losses`)
        unknown_frees          -- calls that freed memory which is not in `allocations`: it was allocated before the process was
@@ -40,7 +40,7 @@ SELECT thread_id,
        name,                  -- set by the program with nvtxNameOsThread, otherwise comm
        calls,                 -- stored calls, including expired ones
        driver_ns,             -- time in driver calls
-       comm                   -- the kernel's name for it at its first traced call
+       comm                   -- the kernel's name for the thread at its first traced call
   FROM thread;
 
 -- files: its own
@@ -53,9 +53,9 @@ SELECT function_id,
   FROM function;
 
 CREATE VIEW calls AS
--- Every call. Sorted by call_id, which is the return time, they are in order of return. A time window is a range of
--- call_id, e.g. WHERE call_id BETWEEN :from_ns AND :to_ns, and needs no index. For a window of starts, see
--- `long_calls`. Sums of all calls are in `totals`, and cost nothing. Times are CLOCK_MONOTONIC nanoseconds; add
+-- All calls. call_id is the return time, so sort by it for the order of return. A time window is a range of call_id,
+-- e.g. WHERE call_id BETWEEN :from_ns AND :to_ns, and needs no index. For a window of starts, see `long_calls`. Sums of
+-- all calls are in `totals`, where they cost nothing. Times are CLOCK_MONOTONIC nanoseconds. Add
 -- meta.realtime_offset_ns for nanoseconds since 1970.
 SELECT call.end_ns                    AS call_id,
        thread.process_id              AS process_id,
@@ -84,16 +84,17 @@ SELECT call.end_ns                    AS call_id,
   LEFT JOIN status ON status.layer = function.layer AND status.status = site.status;
 
 CREATE VIEW long_calls AS
--- Calls longer than a tenth of a second. With them, all calls that began in a window are found without reading the
--- others: WHERE start_ns BETWEEN :from_ns AND :to_ns AND (call_id BETWEEN :from_ns AND :to_ns + 100000000 OR call_id IN
--- (SELECT call_id FROM long_calls WHERE start_ns BETWEEN :from_ns AND :to_ns)). This works for every view with call_id
--- and start_ns.
+-- Calls longer than a tenth of a second. With this view, all calls that began in a window can be found without reading
+-- the others: WHERE start_ns BETWEEN :from_ns AND :to_ns AND (call_id BETWEEN :from_ns AND :to_ns + 100000000 OR
+-- call_id IN (SELECT call_id FROM long_calls WHERE start_ns BETWEEN :from_ns AND :to_ns)). This works for every view
+-- with call_id and start_ns.
 SELECT call_id, start_ns, call_id - start_ns AS duration_ns
   FROM long_call;
 
 CREATE VIEW launches AS
 -- Kernel launches, including failed ones (calls.status with the same call_id). With captured = 1, the launch was
--- recorded into a graph, and nothing was run. The duration is the call's on the CPU, not the kernel's on the GPU.
+-- recorded into a graph, and nothing was run. The duration is the time of the call on the CPU, not of the kernel on the
+-- GPU.
 SELECT launch.call_id,
        launch.process_id,
        name.demangled                 AS kernel,       -- NULL if the name is unknown
@@ -113,8 +114,8 @@ SELECT launch.call_id,
   LEFT JOIN name   ON name.name_id = kernel.name_id;
 
 CREATE VIEW launch_shapes AS
--- Sums of launches by process, kernel, grid, block, shared memory and stream. Durations are of the calls on the CPU.
--- Several rows may have the same combination.
+-- Sums of launches by process, kernel, grid, block, shared memory and stream. Durations are times of the calls on the
+-- CPU. Several rows may have the same combination.
 SELECT shape.process_id,
        name.demangled                 AS kernel,       -- NULL if the name is unknown
        name.mangled                   AS mangled,
@@ -136,8 +137,8 @@ SELECT shape.process_id,
 
 CREATE VIEW graphs AS
 -- Graphs that were made executable (cuGraphInstantiate), with their nodes by kind. Nodes of child graphs are included.
--- Nodes in the bodies of conditional nodes are not, since only the GPU knows how often they run. NULL if the hook did
--- not see all of the graph's construction.
+-- Nodes in the bodies of conditional nodes are not, because only the GPU knows how often they run. A count is NULL if
+-- the hook did not see all of the graph's construction.
 SELECT graph.call_id, graph.process_id, graph.graph_exec, graph.graph,
        kernels, copies, sets, host_calls, graphs, empties, event_waits, event_records, semaphore_signals,
        semaphore_waits, allocations, frees, memory_operations, conditionals,
@@ -147,9 +148,9 @@ SELECT graph.call_id, graph.process_id, graph.graph_exec, graph.graph,
  CROSS JOIN call ON call.end_ns = graph.call_id;
 
 CREATE VIEW graph_launches AS
--- Launches of whole graphs. Each replays kernel_nodes kernels. This is NULL if unknown: the graph has conditional
--- nodes, or the hook did not see its construction. With captured = 1, the launch was recorded into another graph, and
--- nothing was run.
+-- Launches of whole graphs. Each replays kernel_nodes kernels. The number is NULL if the graph has conditional nodes,
+-- or if the hook did not see the graph's construction. With captured = 1, the launch was recorded into another graph,
+-- and nothing was run.
 SELECT graph_launch.call_id,
        graph_launch.process_id,
        graph_launch.graph_exec,
@@ -243,7 +244,7 @@ SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_3, su
 CREATE VIEW object_names AS
 -- Names that programs give their threads, streams, events, contexts and devices (nvtxNameOsThread, nvtxNameCuStream,
 -- nvtxNameCudaStream, nvtxDomainResourceCreate and others). A name is valid from the call until the next name, or until
--- the object is destroyed, since its handle may be reused.
+-- the object is destroyed, because its handle may be reused.
 SELECT process_id, role, handle, name, named_ns, until_ns
   FROM (SELECT process_id, role.name AS role, handle, object_name.name AS name, named_ns,
                lead(named_ns) OVER (PARTITION BY process_id, object_name.role, handle ORDER BY named_ns) AS until_ns
@@ -269,7 +270,7 @@ SELECT call.end_ns                    AS call_id,
  WHERE function.category = 'sync' AND function.layer = 'driver';
 
 CREATE VIEW context_switches AS
--- Calls that create, make current or destroy a context. They show each thread's context, and since when.
+-- Calls that create, make current or destroy a context. They show each thread's context over time.
 SELECT call_subject.call_id,
        thread.process_id,
        thread.tid,
@@ -315,7 +316,7 @@ WITH mark AS (
         OR function.name IN ('cuCtxWaitEvent', 'cuGreenCtxWaitEvent', 'cuCtxRecordEvent', 'cuGreenCtxRecordEvent',
                              'cuEventCreate', 'cuIpcOpenEventHandle')
 ),
--- An event created in between is another event with the same handle.
+-- An event that is created between a record and a wait is another event with the same handle.
 ordered AS (
     SELECT mark.*,
            max(CASE WHEN what <> 'wait' THEN call_id END) OVER before AS last_id,
@@ -339,7 +340,7 @@ SELECT wait.call_id,
   LEFT JOIN subject AS recorded    ON recorded.subject_id = record.subject_id;
 
 CREATE VIEW host_callbacks AS
--- Functions of the program submitted to a stream, to be run by a thread of the driver. The duration is the time to
+-- Functions that the program submitted to a stream. A thread of the driver runs them. The duration is the time to
 -- submit them. With captured = 1, the function was recorded into a graph.
 SELECT call_subject.call_id,
        subject.process_id,
@@ -376,7 +377,7 @@ SELECT call_subject.call_id,
 
 CREATE VIEW ranges AS
 -- NVTX annotations of the application (torch.cuda.nvtx, nvtx3). The kind is push for a range that a thread pushed and
--- popped, and mark for a moment. It is start for a range that may have ended in another thread; tid is the thread that
+-- popped, and mark for a moment. It is start for a range that may have ended in another thread. tid is the thread that
 -- ended it. Ranges still open are in open_calls.
 SELECT range.call_id,
        thread.process_id,
@@ -405,9 +406,9 @@ SELECT range.call_id,
 
 -- files: newest process_id of process
 CREATE VIEW open_calls AS
--- Calls entered and not yet returned, as of the last second or the last `cudatrace flush`. They are kept for a process
--- that died inside. With at_exit = 1, the process ended by itself, or the hook has left it, so it died in none of them.
--- They are ranges that were never ended, or calls of other threads.
+-- Calls that were entered and have not returned yet, as of the last second or the last `cudatrace flush`. If a process
+-- died in a call, the call stays here. With at_exit = 1, the process ended by itself, or the hook has left it, so it
+-- did not die in any of these calls. They are then ranges that were never ended, or calls of other threads.
 SELECT thread.process_id,
        thread.tid,
        function.name,
@@ -423,7 +424,7 @@ SELECT thread.process_id,
 CREATE VIEW totals AS
 -- Sums by process and function: calls = stored + lost + skipped, exactly. Skipped calls were excluded on request, or
 -- dropped in favour of others in a nearly full ring (cause pressure in `losses`). The time and the bytes (of successful
--- calls) cover all three; min_ns, max_ns and failed cover only stored calls. A result that is not a failure, such as
+-- calls) cover all three. min_ns, max_ns and failed cover only stored calls. A result that is not a failure, such as
 -- CUDA_ERROR_NOT_READY (600), does not count as failed.
 WITH kept_back AS (
     SELECT segment.process_id,
@@ -454,7 +455,7 @@ SELECT seen.process_id,
        CAST(ifnull(bytes, 0) + ifnull(unsent_bytes, 0) AS INTEGER) AS bytes,
        function.category,
        ifnull(failed, 0)                              AS failed,
-       ifnull(expired, 0)                             AS expired -- of the stored calls, those no longer in `calls` (--keep)
+       ifnull(expired, 0)                             AS expired -- stored calls that are no longer in `calls` (--keep)
   FROM seen
   JOIN function       ON function.function_id = seen.function_id
   LEFT JOIN total     ON total.process_id = seen.process_id AND total.function_id = seen.function_id
@@ -462,9 +463,9 @@ SELECT seen.process_id,
 
 -- files: newest process_id of process
 CREATE VIEW durations AS
--- Counts the stored calls by process, function and duration, from from_ns to just below below_ns. The middle of these
--- two is off by at most a thirty-second. The counts are updated while writing, so reading them costs nothing. They stay
--- when calls expire. Exact durations are in `calls`.
+-- Counts the stored calls by process, function and duration. A row covers durations from from_ns to just below
+-- below_ns. The middle of the two is off by at most a thirty-second. The counts are updated while writing, so reading
+-- them costs nothing. They stay when calls expire. Exact durations are in `calls`.
 SELECT duration.process_id,
        function.layer,
        function.name,
@@ -477,7 +478,7 @@ SELECT duration.process_id,
 
 -- files: newest process_id of process
 CREATE VIEW failures AS
--- Counts the stored calls that failed, by status, with the return times of the first and the last of them. A result
+-- Counts the stored calls that failed, by status, with the return times of the first and the last failed call. A result
 -- that is not a failure, such as CUDA_ERROR_NOT_READY (600), is not included. The counts are updated while writing, and
 -- stay when calls expire.
 SELECT failure.process_id,
@@ -499,13 +500,13 @@ CREATE VIEW losses AS
 --   full (the ring had no room),
 --   signal (made by a signal handler while its thread was writing a record),
 --   memory (shared memory was refused),
---   pressure (the ring was nearly full, and the call had low priority: it was short and succeeded, and was no launch,
---     copy, allocation or the like, for which the rest of the ring was kept),
---   probe (the BPF ring of the process was full, since its probe ran too seldom; the thread is 0),
+--   pressure (the ring was nearly full, and the rest of it was kept for launches, copies, allocations and the like.
+--     The call had low priority: it was none of these, was short and succeeded),
+--   probe (the BPF ring of the process was full, because its probe ran too rarely; the thread is 0),
 --   absent (the process had no daemon from first_ns to last_ns, which is NULL until another daemon collects from it).
--- Calls with cause pressure count as skipped in `totals`, the others as lost. The cause absent has no thread, and
--- its calls is NULL, since their number is unknown. If the process had a daemon before the gap, each of its threads
--- may also miss its next call.
+-- Calls with cause pressure count as skipped in `totals`, and all other calls as lost. A row with cause absent has no
+-- thread, and its calls is NULL, because the number of calls is unknown. If the process had a daemon before the gap,
+-- each of its threads may also miss its next call.
 SELECT segment.process_id,
        loss.tid,
        loss.cause,

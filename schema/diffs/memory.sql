@@ -1,6 +1,6 @@
 -- Memory
 -- The most that all processes together held at once, and the memory not freed, by kind. unknown counts allocations of
--- unknown size, such as memory that other processes share. They are in none of the sums.
+-- unknown size, such as memory that other processes share. The sums do not include them.
 
 -- name: side
 WITH piece AS (

@@ -1,11 +1,12 @@
 -- What bounds the run
--- The verdict is about the time from the first launch to the last and the waits after it. There, the largest share
--- counts: waiting for the GPU, launching, copying, managing memory, loading, or time outside of the driver. Below the
--- verdict are the parts of the whole run. Parts that round to 0.0 % are left out. Before the first launch, a program
--- imports, loads and prepares. A launch that takes more than 15 us, and six times as long as the fastest hundred, waits for
--- room in the queue of launches. Exceptions are the first launch of a kernel, which may load code, and a few slow
--- launches among many. If a process has several threads in the driver, the overlap of their times is unknown. The
--- middle between the busiest thread's time and the sum of all counts. The run time of kernels is not recorded.
+-- The verdict is about the time from the first launch to the last, and the waits after it. The largest share of this
+-- time counts: waiting for the GPU, launching, copying, managing memory, loading, or time outside of the driver. Below
+-- the verdict are the parts of the whole run. Parts that round to 0.0 % are left out. Before the first launch, a
+-- program imports, loads and prepares. A launch that takes more than 15 us, and six times as long as the fastest
+-- hundred, waits for room in the queue of launches. Exceptions are the first launch of a kernel, which may load code,
+-- and a few slow launches among many. If a process has several threads in the driver, the overlap of their times is
+-- unknown. The report then uses the middle between the busiest thread's time and the sum of all threads. The run time
+-- of kernels is not recorded.
 WITH RECURSIVE asked AS MATERIALIZED (
     SELECT ifnull(:from_ns, 0) AS from_ns, ifnull(:to_ns, 9223372036854775807) AS to_ns,
            :from_ns IS NOT NULL OR :to_ns IS NOT NULL AS is_window,
@@ -21,9 +22,9 @@ run AS MATERIALIZED ( -- each process, or its part within the window
      WHERE (:pid IS NULL OR pid = :pid)
        AND started_ns <= asked.to_ns AND (ended_ns IS NULL OR ended_ns >= asked.from_ns)
 ),
--- Launches by kernel or graph, since a first launch differs from later ones. In a window, the first one there counts.
--- Joins read no more launches, calls and copies than the window has: several files form one table, which is copied
--- first.
+-- Launches by kernel or graph, because a first launch differs from later ones. In a window, the first launch in the
+-- window counts. Joins read no launches, calls or copies before the window, because several files form one table, which
+-- is copied first.
 launched AS MATERIALIZED (
     SELECT process_id, mangled AS what, min(call_id) AS first_id,
            count(*) FILTER (WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)) AS launches,
@@ -39,7 +40,7 @@ launched AS MATERIALIZED (
      WHERE call_id >= ifnull(:from_ns, 0)
      GROUP BY process_id, graph_exec
 ),
-launching AS MATERIALIZED ( -- earlier: other launches, expired or before the window; the first one is unknown then
+launching AS MATERIALIZED ( -- earlier: other launches that expired or were before the window; the first launch is then unknown
     SELECT process_id,
            iif(:from_ns IS NULL, sum(expired),
                sum(stored) - ifnull((SELECT sum(seen) FROM launched WHERE launched.process_id = totals.process_id), 0)) AS earlier
@@ -67,8 +68,8 @@ part AS MATERIALIZED ( -- the part of each run from the first launch to the last
       LEFT JOIN launching USING (process_id)
      WHERE (worked.from_ns <= run.to_ns OR earlier > 0) AND worked.to_ns >= run.from_ns
 ),
--- The time spent in the parts is the sums less the rows before and after them. For a window, its rows are read. The
--- stretches of all processes are merged, so that each moment is read once for each side.
+-- The time spent in the parts is the sums minus the rows before and after the parts. For a window, its rows are read.
+-- The periods of all processes are merged, so that each moment is read once for each side.
 begun AS (
     SELECT side, from_ns, to_ns,
            from_ns > ifnull(max(to_ns) OVER (PARTITION BY side ORDER BY from_ns
@@ -86,8 +87,8 @@ island AS MATERIALIZED (
      UNION ALL
     SELECT 'window', from_ns, to_ns FROM asked WHERE is_window
 ),
--- Limits the rows read to about half a million. If there are more, two thousand slices with that many rows together
--- represent all. Long calls are all read.
+-- Limits the rows read to about half a million. If there are more rows, two thousand slices with this many rows
+-- together represent all of them. All long calls are read.
 sample AS MATERIALIZED (
     SELECT side, thin, iif(thin > 1, max(1, ns / 2000), 9223372036854775807) AS step_ns
       FROM (SELECT side, sum(to_ns - from_ns) AS ns,
@@ -102,7 +103,7 @@ slice(side, from_ns, to_ns) AS (
      UNION ALL
     SELECT side, from_ns + step_ns, to_ns FROM slice JOIN sample USING (side) WHERE to_ns - from_ns > step_ns
 ),
-placed AS ( -- time in the driver by category: before the first launch, up to the last, and after it
+placed AS ( -- time in the driver by category: before the first launch, from the first to the last, and after the last
     SELECT process_id, category, is_open,
            CASE WHEN end_ns < part.from_ns THEN 'before' WHEN start_ns >= part.to_ns THEN 'behind' ELSE 'between' END AS place,
            total(weight * (min(end_ns, run_to_ns) - max(start_ns, run_from_ns))) AS ns
@@ -173,8 +174,8 @@ summed AS MATERIALIZED ( -- a sample may subtract more than there is
       FROM spent
      GROUP BY process_id
 ),
--- The time of launches that find room in the queue: the fastest hundred of each function. A queue that is full has let
--- a thousand through before, while most later launches may have waited.
+-- The time of launches that find room in the queue, from the fastest hundred of each function. Before a queue is full,
+-- a thousand launches find room in it, while most later launches may wait.
 usual AS MATERIALIZED (
     SELECT process_id, name, stored, max(15000, 6 * min(ns)) AS limit_ns
       FROM (SELECT process_id, name, (from_ns + below_ns) / 2 AS ns,
@@ -185,7 +186,8 @@ usual AS MATERIALIZED (
      WHERE up_to >= min(100, (stored + 1) / 2)
      GROUP BY process_id, name
 ),
--- From the sums, or from the rows of the window. is_first: of a kernel or a graph. is_kept: counted for the whole run.
+-- Durations of launches, from the sums or from the rows of the window. is_first: the first launch of a kernel or a
+-- graph. is_kept: counted for the whole run.
 took AS (
     SELECT process_id, name, (from_ns + below_ns) / 2 AS ns, calls, :from_ns IS NULL AND :to_ns IS NULL AS is_asked, 0 AS is_first,
            1 AS is_kept
@@ -202,8 +204,8 @@ took AS (
       FROM launched
      CROSS JOIN (SELECT * FROM calls WHERE call_id >= ifnull(:from_ns, 0)) AS calls ON calls.call_id = first_id
 ),
--- The share of the time in launches that was spent waiting for room, and in slow first ones. If the queue is full, one
--- launch after another waits. A few slow ones among many have another cause.
+-- The shares of the time in launches that were spent waiting for room, and in slow first launches. If the queue is
+-- full, one launch after another waits. A few slow launches among many have another cause.
 room AS MATERIALIZED (
     SELECT process_id, total(max(0, slow_ns - first_ns) * waits) / nullif(total(all_ns), 0) AS room,
            total(min(slow_ns, first_ns)) / nullif(total(all_ns), 0) AS first
@@ -282,7 +284,8 @@ idle AS MATERIALIZED (
                AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807) AND layer = 'driver')
      WHERE process_id IN (SELECT process_id FROM run) AND (SELECT most FROM judged) = 'nothing'
 ),
--- The parts of the run, in the order of time. A name with an asterisk has the word for the work, launch or copy, there.
+-- The parts of the run, in the order of time. An asterisk in a name is replaced by the word for the work, launch or
+-- copy.
 parts(place, kind, name) AS (
     VALUES (1, 'start_driver', 'before the first *, in the driver'), (1, 'start_other', 'before the first *, elsewhere'),
            (2, 'wait', 'waiting for the GPU'), (2, 'room', 'waiting for room in the queue of launches'),

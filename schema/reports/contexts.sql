@@ -1,5 +1,5 @@
 -- Contexts
--- Counts how often each thread's context was made current, pushed or popped, and in how many it worked.
+-- Counts how often each thread made a context current, pushed one or popped one, and how many contexts it worked in.
 SELECT pid,
        tid,
        count(*)                                           AS switches,

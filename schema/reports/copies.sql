@@ -1,6 +1,7 @@
 -- Copies by direction
 -- gb_per_s is given for synchronous copies. An asynchronous call returns when the copy is queued, or when pageable
--- memory was read, so its time does not measure the bus. small: below 64 KiB, where most of the time is overhead.
+-- memory has been read, so its time does not measure the bus. small counts copies below 64 KiB. Most of their time is
+-- overhead.
 SELECT kind,
        iif(async, 'async', 'sync')                        AS mode,
        count(*)                                           AS copies,

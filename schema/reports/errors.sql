@@ -1,5 +1,6 @@
 -- Failed calls
--- By status, all processes together; first_pid had the first. "Not ready" is a result and not a failure.
+-- By status, for all processes together. first_pid is the process with the first failure. "Not ready" is a result and
+-- not a failure.
 WITH chosen AS (
     SELECT process_id, layer, name, status, status_name, calls, first_ns, last_ns
       FROM failures

@@ -1,6 +1,6 @@
 -- The longest gaps between launches
--- When each gap was, and the driver calls that its process made in it. The rest of ms was spent outside of them: in
--- Python, in a loader, asleep.
+-- Shows when each gap was, and the driver calls that the process made in it. The process spent the remaining time
+-- outside of the driver: in Python, in a loader, or asleep.
 WITH step AS (
     SELECT process_id, call_id, start_ns
       FROM launches
@@ -20,7 +20,7 @@ gap AS (
 longest AS MATERIALIZED (
     SELECT process_id, from_ns, to_ns FROM gap WHERE to_ns - from_ns > 1000000 ORDER BY to_ns - from_ns DESC LIMIT 15
 ),
-asked AS ( -- useless for one file, whose calls are looked up for each gap; several files form one table, and this limits the copy
+asked AS ( -- limits the copy of the table that several files form; useless for one file, whose calls are looked up for each gap
     SELECT * FROM calls WHERE likelihood(call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807), 0.999)
 ),
 inside AS MATERIALIZED (

@@ -1,7 +1,7 @@
 -- Graphs
 -- Counts how often each process launched graphs, and the kernels that they replayed. CUPTI and Nsight count these as
--- kernels; the section kernels does not. unknown counts launches without a known number of kernels, as of a graph with
--- conditional nodes. Their kernels are missing from the sum.
+-- kernels, but the section kernels does not. unknown counts launches with an unknown number of kernels, such as
+-- launches of a graph with conditional nodes. Their kernels are missing from the sum.
 SELECT pid,
        count(*)                                           AS launches,
        count(DISTINCT graph_exec)                         AS graphs,

@@ -1,6 +1,6 @@
 -- Memory not freed
--- By size of the piece, the largest sums first. If the process has ended, these are its leaks; if it runs, it still
--- holds them. Pieces without a size are of unknown size, such as memory that other processes share.
+-- By size of the piece, with the largest sums first. If the process has ended, these are its leaks. If it is running,
+-- it still holds them. If no size is given, it is unknown, as for memory that other processes share.
 SELECT pid,
        state,
        kind,

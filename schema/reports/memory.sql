@@ -1,7 +1,7 @@
 -- Memory by process
--- Shows the memory allocated, the most that was held at once, and the memory not freed: held by a process that runs, or
--- left by one that ended. device includes all memory on a GPU; host memory has kinds of its own. unknown counts pieces
--- of unknown size, such as memory that other processes share. They are in none of the sums.
+-- Shows the memory allocated, the most that was held at once, and the memory not freed. A running process still holds
+-- it, and an ended process left it. device includes all memory on a GPU, and host memory has kinds of its own. unknown
+-- counts pieces of unknown size, such as memory that other processes share. The sums do not include them.
 
 -- name: rows
 WITH piece AS (

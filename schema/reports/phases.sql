@@ -1,9 +1,9 @@
 -- Phases
--- A process with NVTX ranges of its own has the outermost ones, by message without trailing numbers. Ranges of
--- libraries such as NCCL, recognized by their domain, are not the program's. For other processes, phases follow from
--- the pattern of loads, copies and launches, to within a five-hundredth of the run. load: contexts, code. preparation:
--- memory and copies to the GPU. execution: launches, with the copies between them. retrieval: copies back. exit: none
--- of these any more.
+-- If a process has NVTX ranges of its own, its phases are the outermost of these, by message without trailing numbers.
+-- Ranges of libraries such as NCCL, which are recognized by their domain, do not count. The phases of other processes
+-- follow from the pattern of loads, copies and launches, to within a five-hundredth of the run. load: contexts, code.
+-- preparation: memory and copies to the GPU. execution: launches, with the copies between them. retrieval: copies back.
+-- exit: after all of these.
 WITH known AS (
     SELECT max(until_ns) AS now_ns
       FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
@@ -58,7 +58,8 @@ outermost AS MATERIALIZED ( -- a library's range may enclose them
      WHERE is_outermost AND end_ns BETWEEN from_ns AND to_ns
      GROUP BY process_id, phase
 ),
--- 1 load, 2 preparation, 3 execution, 4 retrieval. Events that begin in a window return after its start.
+-- The classes are 1 load, 2 preparation, 3 execution and 4 retrieval. Events that begin in a window return after its
+-- start.
 event AS (
     SELECT process_id, start_ns, call_id AS end_ns, 1 AS class, duration_ns AS weight FROM module_loads
      UNION ALL
@@ -104,9 +105,10 @@ share AS MATERIALIZED (
      UNION ALL
     SELECT process_id, -1, 0, 0, 0, 0 FROM slice GROUP BY process_id
 ),
--- The boundaries t1 <= t2 <= t3 put as much as possible of each class into its own phase; half of the copies count
--- during execution. A boundary gains the share of the phase before it up to there, less the share of the phase after
--- it. The best of one boundary is a running maximum, and the best of the next is computed from it.
+-- The boundaries t1 <= t2 <= t3 put as much as possible of each class into its own phase. Half of the copies count as
+-- execution. A boundary gains the share of the phase before it, minus the share of the phase after it, both up to the
+-- boundary. The best gain of a boundary is a running maximum, and the best gain of the next boundary is computed from
+-- it.
 gain AS MATERIALIZED (
     SELECT process_id, slice,
            load - prepare                                      AS gain_1,

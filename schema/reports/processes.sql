@@ -1,7 +1,7 @@
 -- Processes
--- For each process: how long it ran, its calls, the time in driver calls, failures and losses. inside has the calls
--- that it is in, or was killed in, and open_at_exit those left open when it ended by itself. The times of several
--- threads add up.
+-- For each process: how long it ran, its calls, the time in driver calls, failures and losses. inside lists the calls
+-- that the process is in, or was killed in. open_at_exit lists the calls that were left open when it ended by itself.
+-- The times of several threads add up.
 WITH chosen AS (
     SELECT process_id, calls, iif(layer = 'driver', total_ns, 0) AS driver_ns, iif(layer = 'driver', failed, 0) AS failed, lost
       FROM totals
@@ -22,7 +22,7 @@ open_in AS (
       FROM (SELECT process_id, name, count(*) AS times, min(start_ns) FROM open_calls GROUP BY process_id, name ORDER BY min(start_ns))
      GROUP BY process_id
 ),
-known AS ( -- for running processes, as far as is known
+known AS ( -- the last known time, for running processes
     SELECT max(until_ns) AS now_ns
       FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
              UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')

@@ -1,5 +1,5 @@
 -- Waits for the GPU
--- Calls in which the host waits, by process. "%" is the share of the process's lifetime, with threads added up. The
+-- Calls that make the host wait, by process. "%" is the share of the process's lifetime, with threads added up. The
 -- section processes shows waits that have not returned.
 WITH known AS (
     SELECT max(until_ns) AS now_ns
