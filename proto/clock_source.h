@@ -11,7 +11,8 @@
 
 enum { CT_CLOCK_SOURCES_BYTES = 256 };
 
-/* Reads the first line of a file of the kernel's clock sources, "" if it cannot be read. */
+/* Reads the first line of a file in the kernel's directory of clock sources. Sets `text` to "" if the file
+ * cannot be read. */
 static inline void ct_clock_source_read(const char *file, char text[CT_CLOCK_SOURCES_BYTES])
 {
     char path[128];

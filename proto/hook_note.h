@@ -1,5 +1,5 @@
-/* Identifies the hook's file without loading it: ELF notes in the section .note.cudatrace. Written by
- * hook/note.c, read by `cudatrace doctor`. */
+/* ELF notes in the section .note.cudatrace, which identify the hook's file without loading it. hook/note.c
+ * writes them, and `cudatrace doctor` reads them. */
 #ifndef CT_PROTO_HOOK_NOTE_H
 #define CT_PROTO_HOOK_NOTE_H
 
@@ -9,7 +9,7 @@
 #define CT_HOOK_NOTE_OWNER "cudatrace"
 enum {
     CT_HOOK_NOTE_TYPE = 1,  /* struct ct_hook_note */
-    CT_HOOK_NAMES_TYPE = 2, /* names of the driver functions that the hook knows, each with its NUL */
+    CT_HOOK_NAMES_TYPE = 2, /* names of the driver functions that the hook knows, each with a NUL */
 };
 
 struct ct_hook_note {

@@ -1,55 +1,57 @@
-/* A lane: one thread's ring of records in shared memory, and the calls that the thread has open.
+/* A lane has one thread's ring of records in shared memory, and the calls that the thread has open.
  *
  * A lane has one producer (the thread that owns it) and one consumer (the collector). The producer writes
- * `state`, `depth`, `open` and the slots. The consumer writes `wake`, and `tail` on its own line. Except for
- * `wake`, each side's words have cache lines of their own. Positions count slots since the lane's creation
- * and never wrap (2^63 slots last 292 years at 10^9 per second).
+ * `state`, `depth`, `open` and the slots. The consumer writes `wake` and `tail`. Except for `wake`, each
+ * side's words are in cache lines of their own. Positions count slots since the lane's creation and never
+ * wrap (2^63 slots last 292 years at 10^9 per second).
  *
- * A lane has rings of several sizes and uses one at a time. Each is eight times as long as the one before, up
- * to the longest that the session allows. When its ring is full, the producer switches to the next longer
- * one, at any position. The contents of the other ring stay there until they have been read. The producer may
- * switch to a ring, even back to one, once all of its slots have been given back. `since` has the position at
- * which each ring was last begun. A slot not given back is therefore in the ring begun last before it. Its
- * index is its position modulo the ring's length, a power of two. No record is moved.
+ * A lane has rings of several sizes and uses one at a time. Each is eight times as long as the next shorter
+ * one, up to the longest that the session allows. When its ring is full, the producer switches to the next
+ * longer one, at any position. The contents of the previous ring stay there until they have been read. The
+ * producer may switch to a ring, even back to an earlier one, once all slots of that ring have been given
+ * back. `since` has the position where each ring was last begun. So a slot that has not been given back is in
+ * the ring begun last at or before its position. Its index is its position modulo the ring's length, a power
+ * of two. No record is moved.
  *
- * Memory of the longer rings is allocated when needed. The collector gives it back by removing it from the
- * file. A producer that touches removed memory may be killed. It therefore publishes the part that it may
- * write without a check, the slots of the ring `level` before `upto`. It changes that part only while it
- * holds that ring's `ring_lock`. The collector never removes memory of that part, or of slots not given back.
- * It removes memory of a ring only while it holds the ring's lock. It increments the count in `request`
- * first, so that the producer knows that it must allocate its rings' memory again. The shortest ring is never
- * removed and has no lock.
+ * Memory for the longer rings is allocated when needed. The collector frees it by removing it from the file.
+ * A producer that touches removed memory may be killed. Therefore the producer publishes the part that it may
+ * write without a check, which is the slots of the ring `level` before `upto`. It changes that part only
+ * while it holds that ring's `ring_lock`. The collector never removes memory of that part, or of slots that
+ * have not been given back. It removes memory of a ring only while it holds the ring's lock. Before that, it
+ * increments the count in `request`, so that the producer allocates its rings' memory again. The shortest
+ * ring is never removed and has no lock.
  *
  * Memory order:
  *
  *  - A record is published by the release store of `state` in ct_lane_publish(), which pairs with the acquire
  *    load in ct_lane_state(). The producer's earlier writes (slots, function directory) are visible with it.
  *  - A slot is given back by the release store of `tail` in ct_lane_consume(), after the consumer's last read
- *    of the slot. It pairs with the acquire load in ct_lane_tail().
- *  - `since` is stored before any later position is published, and only for a ring without unread slots. A
- *    reader that loads `since` after the position can locate every earlier slot not given back.
- *  - ct_lane_announce() announces that the producer may be reading its end time, by a relaxed store before
- *    the clock is read. The store may still be in the store buffer at that time. A fence there would cost
- *    more than the rest of the call. The consumer compensates for this. Its watermark is CT_PUBLISH_SLACK_NS
- *    in the past, longer than any store stays invisible. A lane that is not announcing after that will have
- *    no further record older than the watermark. If a machine ever breaks this, the row is late: stored,
- *    marked and counted.
- *  - On x86-64 that store precedes the read of the counter, or is still in flight with it. The store buffer
- *    drains by itself and in order. An interrupt drains it, so a preempted thread cannot hide a store.
- *  - On aarch64 the counter might be read before that store is executed. The isb in ct_counter_read() ensures
- *    that it was. The isb does not wait for the store buffer, which drains by itself, in any order. (The
- *    architecture guarantees that every store becomes visible in finite time. The buffer waits for cache
- *    lines, some hundred nanoseconds each.) An exception does not drain it, and need not. The kernel waits
- *    for it with a dsb before another thread runs (__switch_to() of arch/arm64).
- *  - The consumer may likewise load `state` before it reads its own clock. The difference is limited to the
- *    instructions in flight in a processor, which is negligible compared with the slack.
- *  - An open call's words are stored with release, after `state` was stored for the previous call in that
+ *    of the slot. The store pairs with the acquire load in ct_lane_tail().
+ *  - `since` is stored before any later position is published, and only for a ring without unread slots. So a
+ *    reader that loads `since` after the position can locate all earlier slots that have not been given back.
+ *  - ct_lane_announce() announces that the producer may be reading its end time. It makes a relaxed store
+ *    before the clock is read. The store may still be in the store buffer when the clock is read. A fence
+ *    there would cost more than everything else in the call. Instead, the consumer's watermark is
+ *    CT_PUBLISH_SLACK_NS in the past, longer than any store stays invisible. A lane that is not announcing
+ *    after that will have no further record older than the watermark. If a machine ever breaks this rule, the
+ *    row is late, and is stored, marked and counted.
+ *  - On x86-64, the announcing store precedes the read of the counter, or both are in flight together. The
+ *    store buffer drains by itself and in order. An interrupt drains it, so a preempted thread cannot hide a
+ *    store.
+ *  - On aarch64, the isb in ct_counter_read() ensures that this store is executed before the counter is read.
+ *    The isb does not wait for the store buffer, which drains by itself, in any order. (The architecture
+ *    guarantees that every store becomes visible in finite time. The buffer waits for cache lines, some
+ *    hundred nanoseconds for each.) An exception does not drain the buffer, and need not. The kernel waits
+ *    for the buffer with a dsb before another thread runs (__switch_to() in arch/arm64).
+ *  - The consumer may also load `state` before it reads its own clock. The time between them is limited to
+ *    the instructions in flight in a processor, and is negligible compared with the slack.
+ *  - An open call's words are stored with release, after the store of `state` for the previous call in that
  *    place. If `state` and `depth` are unchanged after a copy, the copy is consistent (ct_lane_open()).
- *  - The producer reads `wake` and `sleeping` after publishing, without a fence. A consumer about to sleep
- *    therefore sets them, and checks the lanes once more after CT_PUBLISH_SLACK_NS, without resetting them. A
- *    producer that found it awake had published before. Both sides' stores are visible by then, as above.
+ *  - The producer reads `wake` and `sleeping` after publishing, without a fence. So a consumer about to sleep
+ *    sets them, and checks the lanes once more after CT_PUBLISH_SLACK_NS, without resetting them. A producer
+ *    that saw the consumer awake had published its record. After the slack, the stores of both are visible.
  *
- * tests/model/ has models of all of this, which are searched for forbidden states. */
+ * tests/model/ has models of all these rules, which are searched for forbidden states. */
 #ifndef CT_PROTO_LANE_H
 #define CT_PROTO_LANE_H
 
@@ -69,7 +71,7 @@ enum { CT_LANE_HEADER_BYTES = 4096 };
 
 struct ct_loss {
     _Atomic uint64_t calls;
-    _Atomic uint64_t first; /* ticks at return of the first and the last call lost by this owner */
+    _Atomic uint64_t first; /* ticks when the first and the last lost call of the current owner returned */
     _Atomic uint64_t last;
 };
 static_assert(sizeof(struct ct_loss) == 24, "ct_loss");
@@ -78,30 +80,30 @@ static_assert(sizeof(struct ct_loss) == 24, "ct_loss");
 enum ct_lane_owner { CT_LANE_FREE = 0, CT_LANE_OWNED = 1 };
 
 struct ct_lane {
-    /* The line that each of the producer's calls touches. Two nested calls fit next to the position. The
-     * consumer writes `wake` there, once per batch. */
+    /* The cache line that each of the producer's calls touches. It has room for two nested open calls. The
+     * consumer writes only `wake` there, once per batch. */
     _Atomic uint64_t state; /* position << 1 | announcing */
-    _Atomic uint32_t depth; /* calls entered and not yet returned; open[] holds the outermost CT_OPEN_MAX */
-    _Atomic uint32_t tid;   /* of the owner, or of the last one */
-    _Atomic uint64_t wake;  /* the position at which the doorbell must be rung; 0: at each call */
+    _Atomic uint32_t depth; /* calls entered and not yet returned; open[] has the outermost CT_OPEN_MAX */
+    _Atomic uint32_t tid;   /* of the owner, or of the last owner if the lane is free */
+    _Atomic uint64_t wake;  /* the position where the doorbell must be rung; 0: at each call */
     uint64_t pad0;
     struct ct_open open[CT_OPEN_MAX];
-    _Atomic uint64_t since[CT_RINGS]; /* positions, all different except for 0 */
+    _Atomic uint64_t since[CT_RINGS]; /* positions, all different except 0 */
     uint8_t pad1[48];
 
     /* The consumer's line. */
     _Atomic uint64_t tail;      /* slots before this one may be written again */
-    _Atomic uint64_t loss_seen; /* sum of loss[].calls stored in the database */
+    _Atomic uint64_t loss_seen; /* sum of loss[].calls that the database has */
     _Atomic uint32_t request;   /* number of removals << 3 | number of the ring that suffices */
     uint8_t pad2[44];
 
-    /* The producer's line for words that a recorded call does not touch. */
-    _Atomic uint32_t owner;   /* enum ct_lane_owner, taken by compare-and-swap */
+    /* The producer's cache line for words that a recorded call does not touch. */
+    _Atomic uint32_t owner;   /* enum ct_lane_owner */
     _Atomic uint32_t tenancy; /* counts owners */
     _Atomic uint64_t skipped; /* calls counted in `drops` and in no `loss`; written after `drops` */
     struct ct_loss loss[CT_LANE_LOSS_COUNT];
 
-    /* The part that the producer may write without a check; see above. */
+    /* The part of the rings that the producer may write without a check; see above. */
     _Atomic uint8_t ring_lock[CT_RINGS]; /* enum ct_ring_lock; the shortest ring has none */
     _Atomic uint16_t level;              /* number of the ring in use, and CT_LEVEL_REFUSED */
     _Atomic uint64_t upto;               /* position; not meaningful while the shortest ring is in use */
@@ -123,7 +125,7 @@ static inline uint64_t ct_lane_position(struct ct_lane *lane)
 static inline void ct_lane_announce(struct ct_lane *lane, uint64_t position)
 {
     atomic_store_explicit(&lane->state, position << 1 | 1, memory_order_relaxed);
-    /* Keeps the compiler from reading the clock first. For the processor, there is the slack. */
+    /* Keeps the compiler from reading the clock first. The slack covers reordering by the processor. */
     atomic_signal_fence(memory_order_seq_cst);
 }
 
@@ -133,46 +135,45 @@ static inline void ct_lane_publish(struct ct_lane *lane, uint64_t position)
     atomic_store_explicit(&lane->state, position << 1, memory_order_release);
 }
 
-/* From `position` on, slots are in that ring, which must have no unread slots. No other ring was begun there.
- * Pairs with the acquire in ct_lane_since(), and with the acquire of the first later position. */
+/* Begins the ring `level` at `position`. The ring must have no unread slots, and no other ring may have been
+ * begun at that position. Pairs with the acquires in ct_lane_since() and of the first later position. */
 static inline void ct_lane_switch(struct ct_lane *lane, uint32_t level, uint64_t position)
 {
     atomic_store_explicit(&lane->since[level], position, memory_order_release);
 }
 
-/* Publishes the ring `level` and the part of it that may be written. Requires its lock, unless it is the
- * shortest ring. Pairs with the acquire in ct_lane_window(): `since` is visible by then. */
+/* Publishes the ring in use and the part of it that may be written. Requires the ring's lock, unless it is
+ * the shortest ring. Pairs with the acquire in ct_lane_window(), after which `since` is visible. */
 static inline void ct_lane_show(struct ct_lane *lane, uint32_t level, uint64_t upto)
 {
     atomic_store_explicit(&lane->upto, upto, memory_order_relaxed);
     atomic_store_explicit(&lane->level, (uint16_t)level, memory_order_release);
 }
 
-/* Pairs with the release in ct_lane_consume(): the slots before the result have been read for the last
- * time. */
+/* Slots before the result are no longer read. Pairs with the release in ct_lane_consume(). */
 static inline uint64_t ct_lane_tail(struct ct_lane *lane)
 {
     return atomic_load_explicit(&lane->tail, memory_order_acquire);
 }
 
-/* Read this after publishing: a collector about to sleep has set it before. */
+/* Call this after publishing. A collector about to sleep sets `wake`, then checks the lane once more. */
 static inline uint64_t ct_lane_wake(struct ct_lane *lane)
 {
     return atomic_load_explicit(&lane->wake, memory_order_relaxed);
 }
 
-/* Notes that the doorbell was rung for that position. Later calls need not ring until the collector sets
- * another one. Not called if the collector was awake and may have looked too early. The next call then tries
- * again. */
+/* Notes that the doorbell was rung for the position `wake`. Later calls need not ring until the collector
+ * sets another position. Not called if the collector was awake and may have checked too early. The next call
+ * then tries again. */
 static inline void ct_lane_rung(struct ct_lane *lane, uint64_t wake)
 {
     atomic_compare_exchange_strong_explicit(&lane->wake, &wake, UINT64_MAX, memory_order_relaxed,
                                             memory_order_relaxed);
 }
 
-/* Stores the open call before the count that includes it. Pairs with the acquire in ct_lane_depth(). Each
- * word is stored after the previous call in that place has been published. Pairs with the fence in
- * ct_lane_open(). On x86-64 every store is a release store, at no cost. */
+/* Stores the open call before the depth that includes it, which pairs with the acquire in ct_lane_depth().
+ * Each word is stored after the previous call in its place has been published, which pairs with the fence in
+ * ct_lane_open(). On x86-64, every store is a release store at no cost. */
 static inline void ct_lane_enter(struct ct_lane *lane, uint32_t depth, uint32_t function, uint64_t start)
 {
     if (depth < CT_OPEN_MAX) {
@@ -202,7 +203,7 @@ static inline struct ct_lane_state ct_lane_state(struct ct_lane *lane)
     return (struct ct_lane_state){ .position = state >> 1, .announcing = state & 1 };
 }
 
-/* Copies the positions at which the rings were begun. Read them after the position. */
+/* Copies the positions where the rings were begun. Call this after the lane's position has been loaded. */
 static inline void ct_lane_since(struct ct_lane *lane, uint64_t since[CT_RINGS])
 {
     for (int level = 0; level < CT_RINGS; level++)
@@ -215,7 +216,7 @@ struct ct_lane_window {
 };
 
 /* Pairs with the release in ct_lane_show(). While the caller holds a ring's lock, the values for that ring
- * are consistent, as long as the producer does not switch to another ring. */
+ * are consistent unless the producer switches to another ring. */
 static inline struct ct_lane_window ct_lane_window(struct ct_lane *lane)
 {
     const uint32_t level = atomic_load_explicit(&lane->level, memory_order_acquire);
@@ -234,9 +235,9 @@ static inline uint32_t ct_lane_depth(struct ct_lane *lane)
     return atomic_load_explicit(&lane->depth, memory_order_acquire);
 }
 
-/* Copies the outermost `depth` open calls, CT_OPEN_MAX at most. The copy is consistent if ct_lane_state() and
- * ct_lane_depth() return the same afterwards as before. A reader of a later call's word here sees that the
- * previous call in that place has been published. */
+/* Copies the outermost `depth` open calls, at most CT_OPEN_MAX. The copy is consistent if ct_lane_state() and
+ * ct_lane_depth() return the same values before and after it. A reader that copies a word of a later call
+ * also sees that the previous call in that place has been published. */
 static inline void ct_lane_open(const struct ct_lane *lane, uint32_t depth, struct ct_open_call *calls)
 {
     for (uint32_t i = 0; i < depth; i++) {

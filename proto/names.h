@@ -14,7 +14,7 @@ enum ct_category {
     CT_CATEGORY_COUNT
 };
 
-/* True if calls of the category may be important: they have an effect on the device. */
+/* True if calls in the category may be important, because they have an effect on the device. */
 static inline bool ct_category_says_more(uint32_t category)
 {
     const uint32_t says_more = 1U << CT_CATEGORY_module | 1U << CT_CATEGORY_memory | 1U << CT_CATEGORY_copy |
@@ -23,8 +23,8 @@ static inline bool ct_category_says_more(uint32_t category)
     return says_more >> category & 1;
 }
 
-/* True if a function only queries and changes nothing. Driver and runtime name such functions
- * cuKernelGetName, cuStreamIsCapturing, cudaEventQuery. */
+/* True if a function only queries and changes nothing. In the driver and the runtime, such functions have
+ * names like cuKernelGetName, cuStreamIsCapturing and cudaEventQuery. */
 static inline bool ct_name_asks(const char *name)
 {
     return strstr(name, "Get") || strstr(name, "Query") || strstr(name, "Is");
@@ -42,7 +42,7 @@ enum ct_loss_cause {
 #include "loss_cause.def"
 #undef LOSS
     CT_LOSS_COUNT,
-    CT_LANE_LOSS_COUNT = CT_LOSS_PROBE /* lanes count the causes before it */
+    CT_LANE_LOSS_COUNT = CT_LOSS_PROBE /* lanes count only the causes before CT_LOSS_PROBE */
 };
 
 enum ct_layer {

@@ -1,4 +1,4 @@
-/* Calls that a thread has open, as stored in its lane and as copied by a reader. */
+/* A thread's open calls, as stored in its lane and as copied by a reader. */
 #ifndef CT_PROTO_OPEN_CALL_H
 #define CT_PROTO_OPEN_CALL_H
 
@@ -6,11 +6,11 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { CT_OPEN_MAX = 16 }; /* the number of a lane's places, for the outermost calls */
+enum { CT_OPEN_MAX = 16 }; /* the number of places in a lane, which the outermost calls use */
 
-/* A call entered and not yet returned. */
+/* A call that has been entered and has not returned. */
 struct ct_open {
-    /* Ticks. 0: the place is empty, for example if a range ended before the calls that it encloses. */
+    /* Ticks. 0 if the place is empty, for example if a range ended before the calls that it encloses. */
     _Atomic uint64_t start;
     _Atomic uint32_t function; /* directory index */
     uint32_t reserved;

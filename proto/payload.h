@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct ct_launch {
-    uint32_t kernel; /* string number of the mangled name, 0 when unknown */
+    uint32_t kernel; /* string number of the mangled name, 0 if unknown */
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t shared_bytes;
@@ -53,11 +53,11 @@ enum ct_alloc_kind {
 struct ct_alloc {
     uint64_t address;
     uint64_t stream; /* stream of a stream-ordered allocation, otherwise 0 */
-    uint64_t pool;   /* handle, 0 for the current pool or none */
-    /* enum ct_alloc_kind. For freed memory, CT_ALLOC_DEVICE represents all plain kinds, and CT_ALLOC_POOL
-     * represents these kinds freed in the order of `stream`. */
+    uint64_t pool;   /* handle, 0 for the current pool or no pool */
+    /* enum ct_alloc_kind. For freed memory, CT_ALLOC_DEVICE is any plain kind, and CT_ALLOC_POOL is any plain
+     * kind freed in the order of `stream`. */
     uint8_t alloc;
-    uint8_t shared; /* 1: the process may already hold it, and must then free it once more */
+    uint8_t shared; /* 1: the process may already hold this memory, and must then free it once more */
     uint8_t reserved[6];
 };
 static_assert(sizeof(struct ct_alloc) == 32, "ct_alloc");
@@ -88,7 +88,7 @@ enum ct_node_kind {
     CT_NODE_KINDS
 };
 
-/* Includes the nodes of child graphs. */
+/* The nodes of an executable graph by kind, including the nodes of child graphs. */
 struct ct_graph_nodes {
     uint64_t exec; /* CUgraphExec */
     uint32_t count[CT_NODE_KINDS];
@@ -104,9 +104,9 @@ struct ct_objects {
 };
 static_assert(sizeof(struct ct_objects) == 32, "ct_objects");
 
-/* A range or mark. Its texts follow in the order of their lengths. Each ends with a NUL, which is included in
- * the length. A length of 0 means no text. The texts are in the record, instead of string numbers, since
- * applications generate an unlimited number of messages. */
+/* A range or mark. Its texts follow, in the order of the fields with their lengths. Each text ends with a
+ * NUL, which its length includes. A length of 0 means that there is no text. The record contains the texts
+ * instead of string numbers, since applications generate an unlimited number of messages. */
 struct ct_range {
     uint32_t message_bytes;
     uint32_t domain_bytes;   /* name; none for the default domain */
@@ -119,7 +119,7 @@ struct ct_range {
 };
 static_assert(sizeof(struct ct_range) == 32, "ct_range");
 
-/* The payload of a call's record, by kind. For a range, the part before its texts. */
+/* The payload of a call's record, by kind. For a range, this is the part before its texts. */
 union ct_payload {
     struct ct_launch launch;
     struct ct_transfer transfer;

@@ -1,9 +1,9 @@
-/* Records, the contents of a lane. Defined by proto/, written by the hook, read by the collector.
+/* Records are the contents of a lane. The hook writes them, and the collector reads them.
  *
- * A record is one or more 16-byte slots. Most calls take one, a struct ct_short. All other records begin with
- * struct ct_record. Kinds with a payload (payload.h) have it in the slots that follow directly. A record
- * never wraps: a CT_KIND_PAD record fills the end of the ring instead. A reader checks `kind` and `slots` of
- * every record before it uses the rest. */
+ * A record consists of one or more 16-byte slots. Most calls take a single slot, a struct ct_short. All other
+ * records begin with struct ct_record. If a kind has a payload (payload.h), the payload is in the slots that
+ * follow directly. A record never wraps around. Instead, a CT_KIND_PAD record fills the end of the ring. A
+ * reader checks `kind` and `slots` of every record before it uses the other fields. */
 #ifndef CT_PROTO_RECORD_H
 #define CT_PROTO_RECORD_H
 
@@ -38,7 +38,7 @@ enum ct_kind {
     CT_KIND_COUNT
 };
 
-/* True if a record is for a call or a range. The others describe those. */
+/* True if a record is for a call or a range. Records of other kinds only describe calls and ranges. */
 static inline int ct_kind_is_call(unsigned kind)
 {
     return kind != CT_KIND_PAD && kind != CT_KIND_STRING && kind != CT_KIND_THREAD && kind != CT_KIND_NAME;
@@ -56,7 +56,7 @@ enum {
         8, /* CT_KIND_OBJECTS with CT_FLAG_BYTES: value is the size of the second object's memory */
 };
 
-/* True if a call's `value` is the number of bytes that it moved, set, got or requested. */
+/* True if a call's `value` is the number of bytes that the call moved, set, got or requested. */
 static inline int ct_kind_has_bytes(unsigned kind, unsigned flags)
 {
     if (kind == CT_KIND_ALLOC)
@@ -65,9 +65,9 @@ static inline int ct_kind_has_bytes(unsigned kind, unsigned flags)
            ((kind == CT_KIND_CALL || kind == CT_KIND_OBJECTS) && flags & CT_FLAG_BYTES);
 }
 
-/* The first word of a record. From the lowest bit, it has the index into the segment's function directory,
- * enum ct_kind, and the length in slots including the payload, 1 to CT_SLOTS_MAX. A call or pad of one slot
- * is a struct ct_short. */
+/* The first word of a record. Starting at the lowest bit, it has the index into the segment's function
+ * directory, enum ct_kind, and the length in slots, 1 to CT_SLOTS_MAX, including the payload. A call or pad
+ * of one slot is a struct ct_short. */
 enum { CT_FUNCTION_BITS = 16, CT_KIND_BITS = 6, CT_SLOTS_BITS = 10 };
 #define CT_KIND_MASK  ((1U << CT_KIND_BITS) - 1)
 #define CT_SLOTS_MASK ((1U << CT_SLOTS_BITS) - 1)
@@ -81,7 +81,7 @@ struct ct_record {
 };
 static_assert(sizeof(struct ct_record) == CT_HEAD_SLOTS * CT_SLOT_BYTES, "ct_record");
 
-/* A CT_KIND_CALL without flags whose value is 0, or a CT_KIND_PAD, which only uses `head`. */
+/* A CT_KIND_CALL with no flags and value 0, or a CT_KIND_PAD, which uses only `head`. */
 struct ct_short {
     uint32_t head; /* ct_head() */
     uint32_t span; /* bits 0-17: duration in ticks; 18-27: status; 28-31: depth */
@@ -118,8 +118,8 @@ static inline uint32_t ct_head(uint32_t function, enum ct_kind kind, uint32_t sl
 
 enum { CT_SHORT_TICKS_BITS = 18, CT_SHORT_STATUS_BITS = 10 };
 
-/* True if a call without flags, with value 0, fits a struct ct_short. 2^18 ticks are 75 us at 3.5 GHz and 262
- * us at 1 GHz. */
+/* True if a call with no flags and value 0 fits into a struct ct_short. 2^18 ticks are 75 us at 3.5 GHz and
+ * 262 us at 1 GHz. */
 static inline bool ct_short_fits(uint64_t ticks, int32_t status)
 {
     return (ticks >> CT_SHORT_TICKS_BITS | (uint32_t)status >> CT_SHORT_STATUS_BITS) == 0;
@@ -130,7 +130,7 @@ static inline uint32_t ct_short_span(uint64_t ticks, int32_t status, uint32_t de
     return (uint32_t)ticks | (uint32_t)status << CT_SHORT_TICKS_BITS | d << 28;
 }
 
-/* Sets a record's `slots` for a payload of that many bytes, at most CT_PAYLOAD_MAX. */
+/* Sets a record's `slots` for a payload of `payload_bytes` bytes, at most CT_PAYLOAD_MAX. */
 static inline void ct_record_measure(struct ct_record *record, size_t payload_bytes)
 {
     const bool is_short = record->kind == CT_KIND_CALL && payload_bytes == 0 && record->value == 0 &&
@@ -140,7 +140,7 @@ static inline void ct_record_measure(struct ct_record *record, size_t payload_by
     record->slots = is_short ? 1 : slots & CT_SLOTS_MASK;
 }
 
-/* Writes the first `slots` slots of a record, CT_HEAD_SLOTS at most, without its payload. */
+/* Writes the part of a record before its payload, which has one slot or CT_HEAD_SLOTS slots. */
 static inline void ct_record_put(void *to, const struct ct_record *record)
 {
     if (record->slots > 1) {
@@ -155,7 +155,8 @@ static inline void ct_record_put(void *to, const struct ct_record *record)
     memcpy(to, &brief, sizeof(brief));
 }
 
-/* Reads the common beginning of a record from its first slot: function, kind, slots. The rest is 0. */
+/* Reads the function, kind and slots of a record from its first slot. The other fields of the result are
+ * 0. */
 static inline struct ct_record ct_record_head(const void *from)
 {
     struct ct_record record = { .kind = CT_KIND_PAD };
@@ -163,7 +164,7 @@ static inline struct ct_record ct_record_head(const void *from)
     return record;
 }
 
-/* Reads the first `slots` slots of a record, CT_HEAD_SLOTS at most, without its payload. */
+/* Reads the part of a record before its payload, which has one slot or CT_HEAD_SLOTS slots. */
 static inline struct ct_record ct_record_get(const void *from)
 {
     struct ct_record record = ct_record_head(from);
@@ -179,16 +180,17 @@ static inline struct ct_record ct_record_get(const void *from)
     return record;
 }
 
-/* Returns the ticks at entry. 2^56 ticks are 278 days at 3 GHz, 834 at 1 GHz: no call is longer. If the
- * counter restarted during a call (suspend), the call ends before it began. The difference still gives the
- * start if that was below 2^56. */
+/* Returns the ticks when the call began. 2^56 ticks are 278 days at 3 GHz and 834 days at 1 GHz, and no call
+ * is longer. If the counter restarted during the call (suspend), the call seems to end before it began. The
+ * result is still the start, if the start was below 2^56 ticks. */
 static inline uint64_t ct_record_start(const struct ct_record *record)
 {
     const uint64_t ticks = ct_span_ticks(record->span);
     return ticks <= record->end ? record->end - ticks : (record->end - ticks) & CT_SPAN_TICKS_MAX;
 }
 
-/* True if a status is a failure. "Not ready" (600) of driver and runtime is not one. */
+/* True if a status is a failure. "Not ready" (600), which the driver and the runtime return, is not a
+ * failure. */
 static inline bool ct_status_is_failure(int32_t status)
 {
     return status != 0 && status != 600;

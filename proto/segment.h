@@ -1,6 +1,6 @@
-/* A segment: all memory that one process shares with the collector. One file in /dev/shm, created by the hook
- * at the process's first CUDA call while a daemon serves its session, and removed by the collector. Another
- * process may create one on its behalf (enum ct_maker).
+/* A segment is all memory that one process shares with the collector. It is one file in /dev/shm. The hook
+ * creates it at the process's first CUDA call while a daemon serves its session, and the collector removes
+ * it. Another process may create a segment on its behalf (enum ct_maker).
  *
  *   0                    struct ct_segment
  *   CT_DIRECTORY_OFFSET  struct ct_function[function_slots]: the functions this process has called
@@ -8,10 +8,10 @@
  *   after all of these   the longer rings of lane 0, of lane 1, …: ct_segment_ring_offset()
  *
  * The file is sparse. The hook allocates the directory page by page, and rings as they are needed. It calls
- * posix_fallocate() before the first touch, so that a full /dev/shm is an error code and not a SIGBUS. The
- * collector removes memory that lanes no longer need from the file (lane.h).
+ * posix_fallocate() before it touches the memory, so that a full /dev/shm causes an error code and not a
+ * SIGBUS. When lanes no longer need memory, the collector removes it from the file (lane.h).
  *
- * The collector reads the geometry once, checks it and keeps its own copy. */
+ * The collector reads the geometry once, checks it, and then uses its own copy. */
 #ifndef CT_PROTO_SEGMENT_H
 #define CT_PROTO_SEGMENT_H
 
@@ -37,10 +37,10 @@ enum {
     CT_RING_BYTES_DEFAULT = 512 * 1024 * 1024, /* ten million calls, if there is memory */
 };
 
-/* A directory entry. The hook writes it before the first record that contains its index. Only `lost_*` and
- * `skipped_*` change afterwards, by atomic addition. They count calls that no lane counts (`drops` of struct
- * ct_lane), because their thread has no lane or does not hold it, or their function has no place there. Entry
- * 0 means "no more room". */
+/* A directory entry. The hook writes it before the first record that contains its index. Afterwards, only
+ * `lost_*` and `skipped_*` change, by atomic addition. They count calls that cannot be counted in a lane
+ * (`drops` of struct ct_lane), because the thread has no lane or does not hold it, or because the function
+ * has no place there. Entry 0 means that the directory has no more room. */
 struct ct_function {
     char name[CT_FUNCTION_NAME_MAX + 1];
     uint8_t layer; /* enum ct_layer */
@@ -53,23 +53,23 @@ static_assert(sizeof(struct ct_function) == 128, "ct_function");
 
 /* The process that writes a segment. */
 enum ct_maker {
-    CT_MAKER_HOOK = 0, /* the process that it describes */
-    /* Another process, which watches it. It writes records after the calls have returned, even after the
-     * process has ended. */
+    CT_MAKER_HOOK = 0, /* the process that the segment describes */
+    /* Another process, which watches the process that the segment describes. It writes records after the
+     * calls have returned, even after that process has ended. */
     CT_MAKER_PROBE = 1,
     CT_MAKER_COUNT
 };
 
-/* Flags by which the hook and the collector end a segment's use. */
+/* Flags that the hook and the collector set to end the use of a segment. */
 enum ct_segment_flags {
     CT_SEGMENT_EXITING = 1,  /* hook: exit handlers have run */
-    CT_SEGMENT_DETACHED = 2, /* collector: the daemon stops; the hook must drop the segment */
-    /* Hook: it has left the process, which continues. Probe: all records are written. No more is written
-     * after that. */
+    CT_SEGMENT_DETACHED = 2, /* collector: the daemon is stopping; the hook must drop the segment */
+    /* Hook: the hook has left the process, which continues. Probe: all records have been written. Nothing is
+     * written to the segment after that. */
     CT_SEGMENT_LEFT = 4,
 };
 
-/* How calls of a driver function reach its stub. CT_INTERCEPT_ENV requests one. */
+/* How calls of a driver function reach its stub. CT_INTERCEPT_ENV requests a way. */
 #define CT_INTERCEPT_ENV "CUDATRACE_WAY"
 enum ct_intercept {
     CT_INTERCEPT_NAMES, /* look-ups of the function, and objects linked to it, get the stub */
@@ -94,49 +94,53 @@ struct ct_segment {
     /* Identity: constant. */
     int32_t pid; /* in the hook's pid namespace */
     uint32_t uid;
-    uint64_t process_start; /* field 22 of /proc/self/stat; identifies the process, with the pid */
-    uint64_t exec_ns;       /* CLOCK_MONOTONIC when this program image loaded the hook: differs after exec */
-    uint32_t clock;         /* enum ct_clock_kind of every tick in the segment */
+    uint64_t process_start; /* field 22 of /proc/self/stat; identifies the process together with the pid */
+    uint64_t exec_ns;       /* CLOCK_MONOTONIC when this program image loaded the hook; differs after exec */
+    uint32_t clock;         /* enum ct_clock_kind of all ticks in the segment */
     /* 1: the program image that writes the segment holds a write lock on the file (an open-file-description
-     * lock) for as long as it has its memory. The kernel drops the lock with that memory. */
+     * lock) as long as it has its memory. The kernel drops the lock together with that memory. */
     uint32_t held;
-    /* Inode of /proc/self/ns/pid, 0 if unknown. Decides whether `pid` is valid in the reader's namespace. */
+    /* Inode of /proc/self/ns/pid, 0 if unknown. Determines whether `pid` is valid in the reader's
+     * namespace. */
     uint64_t pid_namespace;
-    /* CLOCK_MONOTONIC since when calls of the process may be missing from its segments, this one or earlier
-     * ones. No daemon was running, or one had ended. 0: no call is missing. */
+    /* CLOCK_MONOTONIC. Calls from this time on may be missing from the process's segments, because no daemon
+     * was running or the daemon had ended. 0: no call is missing. */
     uint64_t absent_ns;
     struct ct_anchor anchor; /* taken at creation */
     char exe[256];
     char cmdline[1024]; /* arguments separated by spaces, truncated to fit */
 
     /* Variable. */
-    _Atomic uint32_t ready;      /* 1 once all of the above is written (release) */
+    _Atomic uint32_t ready;      /* 1 once all fields above have been written (release) */
     _Atomic uint32_t flags;      /* enum ct_segment_flags */
-    _Atomic uint32_t lanes;      /* lanes whose header is allocated and set up (release) */
+    _Atomic uint32_t lanes;      /* number of lanes whose header is allocated and set up (release) */
     _Atomic uint32_t functions;  /* directory entries in use (release) */
-    _Atomic uint32_t selections; /* hook: the ct_control.selections in effect, 0 for the environment's */
+    _Atomic uint32_t selections; /* hook: the value of ct_control.selections for the selection in effect, 0
+                                  * for the environment's */
     uint32_t maker;              /* enum ct_maker: constant */
-    /* Calls of threads without memory for a lane. In a probe's segment: calls of cause CT_LOSS_PROBE. */
+    /* Calls by threads without memory for a lane. In a probe's segment, calls lost with the cause
+     * CT_LOSS_PROBE. */
     struct ct_loss unlaned;
-    /* Hook: 1, counters of functions have changed. Collector: 0, before it reads them. */
+    /* The hook sets this to 1 after it has changed functions' counters. The collector sets it to 0 before it
+     * reads the counters. */
     _Atomic uint32_t has_drops;
-    /* Hook: the number of driver functions for each of these. Zeros: unknown. */
+    /* Hook: the number of driver functions that are intercepted in each way. All zero if unknown. */
     _Atomic uint16_t intercepts[CT_INTERCEPT_COUNT];
-    _Atomic uint16_t drivers; /* hook: driver images whose functions are recorded */
+    _Atomic uint16_t drivers; /* hook: number of driver images whose functions are recorded */
     uint16_t reserved0;
     uint32_t reserved1;
-    /* Probe: all calls that returned before this tick are published. Stored (release) after publishing, even
-     * while there are no calls. Pairs with the acquire in ct_shm_read_complete() of
+    /* Probe: all calls that returned before this tick have been published. Stored with release after they are
+     * published, and also while there are no calls. Pairs with the acquire in ct_shm_read_complete() of
      * collector/source/shm/shm_drain.c. */
     _Atomic uint64_t complete;
 };
 static_assert(sizeof(struct ct_segment) == 1472, "ct_segment");
 static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
 
-/* Notes that a function's counter has changed. Call it after the change. Without the note the collector does
- * not read the directory. The word is written once per reading. Both sides write before they read: either the
- * caller sees the collector's 0, or the collector's next reading sees the count. On x86-64 the additions are
- * fences, as is the collector's exchange. */
+/* Notes that a function's counter has changed. Call it after the change. Without the note, the collector does
+ * not read the directory. The word is written only once for each time that the collector reads it. Both sides
+ * write before they read, so either the caller sees the collector's 0, or the collector sees the changed
+ * counter when it reads next. On x86-64, the atomic additions and the collector's exchange are fences. */
 static inline void ct_segment_note_drop(struct ct_segment *segment)
 {
 #if !defined(__x86_64__)
@@ -146,15 +150,16 @@ static inline void ct_segment_note_drop(struct ct_segment *segment)
         atomic_store_explicit(&segment->has_drops, 1, memory_order_relaxed);
 }
 
-/* Returns the number of bytes that all segments together leave free in a file system of `bytes` bytes, when
- * they allocate memory that they require. That is half of it, and 512 MiB at most. */
+/* Returns the number of bytes that must stay free in a file system of `bytes` bytes when segments allocate
+ * memory that they require. For all segments together, this is half of the file system, but at most 512
+ * MiB. */
 static inline uint64_t ct_segment_leaves(uint64_t bytes)
 {
     const uint64_t enough = UINT64_C(512) << 20;
     return bytes / 2 < enough ? bytes / 2 : enough;
 }
 
-/* Returns the functions' entries, `functions` of which are in use. */
+/* Returns the directory. Its first `functions` entries are in use. */
 static inline struct ct_function *ct_segment_directory(struct ct_segment *segment)
 {
     return (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
@@ -174,7 +179,7 @@ static inline uint64_t ct_segment_ring_offset(const struct ct_segment *geometry,
     return ct_segment_lane_offset(geometry, geometry->lane_slots) + lane * 2 * geometry->ring_bytes + bytes;
 }
 
-/* True if a session may have longest rings of that size. */
+/* True if `bytes` is a valid size for the longest ring. */
 static inline bool ct_ring_bytes_valid(uint64_t bytes)
 {
     return bytes >= CT_RING_BYTES_MIN && bytes <= CT_RING_BYTES_MAX && (bytes & (bytes - 1)) == 0;
@@ -183,8 +188,8 @@ static inline bool ct_ring_bytes_valid(uint64_t bytes)
 /* The first lane's offset: after the directory, page-aligned. */
 #define CT_LANE_OFFSET (CT_DIRECTORY_OFFSET + (uint64_t)CT_FUNCTIONS_MAX * sizeof(struct ct_function))
 static_assert(CT_LANE_OFFSET % 4096 == 0, "lanes start on a page");
-/* The shortest segment: the header and the directory's first page. Used if a limit on the size of files
- * leaves no room for lanes. The header then counts all calls as lost. */
+/* The shortest segment has the header and the directory's first page. It is used if a limit on the size of
+ * files leaves no room for lanes. All calls are then counted as lost in the header. */
 #define CT_SEGMENT_BYTES_MIN (CT_DIRECTORY_OFFSET + UINT64_C(4096))
 
 /* True if geometry, clock and maker are valid for this version. Offsets may then be computed from the
@@ -201,9 +206,10 @@ static inline bool ct_segment_valid(const struct ct_segment *segment)
 
 enum ct_segment_hold { CT_SEGMENT_HELD, CT_SEGMENT_LET_GO, CT_SEGMENT_HOLD_UNKNOWN };
 
-/* Checks whether the program image that writes the segment still has its memory. In that case its process
- * runs the same program, in any pid namespace. `fd` is the segment's file, by another open file description
- * than the image's own. The result is unknown if the kernel did not give the image its lock. */
+/* Checks whether the program image that writes the segment still has its memory. If so, the process still
+ * runs the same program, whatever its pid namespace. `fd` is the segment's file, in an open file description
+ * other than the program image's. The result is unknown if the kernel refused the lock to the program
+ * image. */
 static inline enum ct_segment_hold ct_segment_hold(const struct ct_segment *segment, int fd)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

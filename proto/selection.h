@@ -1,6 +1,6 @@
-/* A selection of the calls to record. The daemon publishes one for its session in the control segment
- * (`cudatrace set`). A process starts with the selection in its environment (`cudatrace run --layers …`).
- * Calls left out are counted, with their time and bytes.
+/* A selection of the calls to record. The daemon publishes the selection of its session in the control
+ * segment (`cudatrace set`). A process starts with the selection in its environment (`cudatrace run --layers
+ * …`). Calls that the selection leaves out are counted, with their time and bytes.
  *
  * Patterns are names of driver and runtime functions with '*' and '?', separated by commas. A '!' before a
  * pattern leaves out matching functions. The last pattern that matches decides. A name without a match is
@@ -33,8 +33,8 @@ static inline struct ct_selection ct_selection_everything(void)
     return (struct ct_selection){ .layers = (1U << CT_LAYER_COUNT) - 1, .sample = 1 };
 }
 
-/* Parses layers' names separated by commas, or "all". Returns false and changes nothing if a name is not a
- * layer. */
+/* Parses names of layers, separated by commas, or "all". If a name is not a layer, returns false and changes
+ * nothing. */
 static inline bool ct_selection_set_layers(struct ct_selection *selection, const char *text)
 {
     uint32_t layers = 0;
@@ -68,8 +68,8 @@ static inline bool ct_selection_set_sample(struct ct_selection *selection, const
     return true;
 }
 
-/* Returns false if the patterns are too long, one is empty, or one has a character that no name or pattern
- * may have. */
+/* Returns false if the text is too long, if a pattern is empty, or if a pattern has a character that is not
+ * allowed in names or patterns. */
 static inline bool ct_selection_set_calls(struct ct_selection *selection, const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_*?";
@@ -90,7 +90,7 @@ static inline bool ct_selection_set_calls(struct ct_selection *selection, const 
     return true;
 }
 
-/* True if the pattern, of `length` characters, matches all of `name`. */
+/* True if the pattern, which has `length` characters, matches all of `name`. */
 static inline bool ct_pattern_matches(const char *pattern, size_t length, const char *name)
 {
     const char *const end = pattern + length, *star = NULL, *star_name = NULL;
@@ -113,7 +113,7 @@ static inline bool ct_pattern_matches(const char *pattern, size_t length, const 
     return pattern == end;
 }
 
-/* True if calls of that function are recorded, disregarding sampling. */
+/* True if calls of the function are recorded, without regard to sampling. */
 static inline bool ct_selection_takes(const struct ct_selection *selection, enum ct_layer layer,
                                       const char *name)
 {

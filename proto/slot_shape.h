@@ -1,7 +1,7 @@
-/* Reads the shapes of exports in libcuda 535 and 580 for x86-64. An export compares a word, which has a
- * constant value once the driver has ended. Then it jumps through its slot, or calls through it and returns.
- * Before a call it has copied the function's stack arguments. The hook reads exports in its own process, the
- * tools read them from outside. Both check the result against the image. */
+/* Reads exported functions of libcuda 535 and 580 for x86-64, whose code has one of two shapes. An export
+ * compares a word that has a constant value once the driver has ended. Then it jumps through its slot, or
+ * copies the function's stack arguments, calls through the slot and returns. The hook reads exports in its
+ * own process, and the tools read them from outside. Both check the result against the image. */
 #ifndef CT_PROTO_SLOT_SHAPE_H
 #define CT_PROTO_SLOT_SHAPE_H
 
@@ -11,19 +11,19 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The number of an export's bytes that are read, with zeros after the end of its code. */
+/* The number of bytes of an export that are read. Bytes after the end of the code are zero. */
 enum { CT_SLOT_CODE_BYTES = 96 };
 
-/* The target of an export with a known shape, as addresses in the process. */
+/* The addresses in the process that an export with a known shape refers to. */
 struct ct_slot_shape {
-    uint64_t ended; /* the word compared, a uint32_t */
+    uint64_t ended; /* the word that is compared, a uint32_t */
     uint64_t slot;  /* a pointer to a function */
 };
 
 struct ct_slot_prologue {
     uint8_t prologue[12];
     uint8_t prologue_bytes;
-    uint8_t through[2]; /* opcode of the instruction through the slot; the distance follows */
+    uint8_t through[2]; /* opcode of the jump or call through the slot; the distance follows */
     uint8_t reach;      /* how many bytes after the branch to search for that instruction */
 };
 
@@ -36,7 +36,7 @@ static inline int32_t ct_slot_distance(const uint8_t *from)
     return distance;
 }
 
-/* Reads cmpl $ENDED, word(%rip); je. Returns the length of both, 0 if the code differs. */
+/* Reads the instructions cmpl $ENDED, word(%rip) and je. Returns their length, or 0 if the code differs. */
 static inline size_t ct_slot_branch(const uint8_t *code, uint64_t at, uint64_t *ended)
 {
     enum { ENDED = 0x321cba00, JE_SHORT = 0x74, JE_SHORT_BYTES = 2 };

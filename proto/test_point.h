@@ -1,9 +1,9 @@
-/* Test points: named places where a test can have the process killed or stopped. Ordinary builds have none.
- * The hook and the daemon of tests/faults are compiled with CT_TEST_POINTS. They have the names in the
- * section ct_test_points, so that a test can try every one of them.
+/* Test points are named places where a test can kill or stop the process. Ordinary builds have none. The hook
+ * and the daemon in tests/faults are compiled with CT_TEST_POINTS. Their section ct_test_points contains the
+ * names, so that a test can try every name.
  *
- * A name consists of its file and the event that has just happened, or is about to: "thread.taken".
- * Environment variables select the actions, see tests/faults/test_point.c. */
+ * A name consists of the file and the event that has just happened or is about to happen, as in
+ * "thread.taken". Environment variables select the actions (tests/faults/test_point.c). */
 #ifndef CT_PROTO_TEST_POINT_H
 #define CT_PROTO_TEST_POINT_H
 

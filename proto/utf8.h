@@ -1,6 +1,6 @@
-/* Text of unknown origin. Programs choose the names of their files, kernels and ranges. All readers use one
- * decoder, so that they agree on which text is valid. The daemon stores only valid UTF-8. Its log and the
- * tools keep characters that control a terminal from being output. */
+/* Checks text of unknown origin. Programs choose the names of their files, kernels and ranges. All readers
+ * use the same decoder, so that they agree on the validity of a text. The daemon stores only valid UTF-8. Its
+ * log and the tools never output characters that control a terminal. */
 #ifndef CT_PROTO_UTF8_H
 #define CT_PROTO_UTF8_H
 
@@ -8,9 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decodes the character at `text`, where `bytes` (1 or more) are available. Stores it in *point and returns
- * its length. Returns 0 if it is invalid: a stray or missing continuation byte, an overlong form, half of a
- * surrogate pair, or above U+10FFFF (the Unicode standard, table 3-7). */
+/* Decodes the character at `text`, where `bytes` bytes (1 or more) are available. Stores the character in
+ * *point and returns its length in bytes. Returns 0 if the character is invalid (the Unicode standard, table
+ * 3-7). It is invalid if it has a stray or missing continuation byte or an overlong form, or if it is half of
+ * a surrogate pair or above U+10FFFF. */
 static inline size_t ct_utf8_next(const char *text, size_t bytes, uint32_t *point)
 {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };

@@ -1,10 +1,12 @@
-/* A visit: `cudatrace attach` loads the hook into a running process, and `cudatrace detach` makes it leave.
+/* Visits to running processes. `cudatrace attach` loads the hook into a process, and `cudatrace detach` makes
+ * the hook leave.
  *
  * To attach, the command stops one thread briefly and makes it install thunks in the driver's table of entry
  * points. The next call of the driver, by any thread, removes the thunks, loads the hook from a file without
- * a name, and calls cudatrace_visit() with CT_VISIT_RECORD. At that point the program itself has called a
- * library's function, so it is safe to load another library. To detach, the command stops a thread at any
- * point, and makes it call cudatrace_visit() with CT_VISIT_LEAVE on a stack that the command has mapped.
+ * a name, and calls cudatrace_visit() with CT_VISIT_RECORD. At that point, the program itself has called a
+ * function of a library, so it is safe to load another library. To detach, the command stops a thread at any
+ * instruction, and makes it call cudatrace_visit() with CT_VISIT_LEAVE on a stack that the command has
+ * mapped.
  *
  * The struct is in memory that the command has mapped into the process. It stays there until the process
  * ends. */
@@ -18,27 +20,27 @@
 
 enum { CT_VISIT_VERSION = 3 };
 
-/* A visit loads the hook by a path with this beginning, which nothing else does. The hook's constructors then
- * do not touch the driver. */
+/* Only a visit loads the hook by a path with this prefix. In that case, the hook's constructors do not touch
+ * the driver. */
 #define CT_VISIT_PATH "/proc/self/fd/"
 
 enum ct_visit_request {
     CT_VISIT_RECORD = 1, /* take the driver's functions, and record for the session */
-    CT_VISIT_LEAVE = 2,  /* restore everything; waits for no lock, and is safe in a signal handler */
+    CT_VISIT_LEAVE = 2,  /* restore everything, without waiting for locks; safe in a signal handler */
 };
 
 enum ct_visit_answer {
     CT_VISIT_OPEN = 0, /* not answered yet */
     CT_VISIT_DONE = 1,
-    CT_VISIT_BUSY = 2,      /* to CT_VISIT_LEAVE: a thread is exchanging tables; try again */
+    CT_VISIT_BUSY = 2,      /* for CT_VISIT_LEAVE: a thread is exchanging tables; try again */
     CT_VISIT_STRANGER = 3,  /* the visit is of another version */
-    CT_VISIT_NO_DAEMON = 4, /* or there is no memory for the process's segment */
+    CT_VISIT_NO_DAEMON = 4, /* no daemon, or no memory for the process's segment */
     CT_VISIT_NO_SLOTS = 5,  /* the driver was not found, or no function of it has a known shape */
     CT_VISIT_SILENCED = 6,  /* the program has installed a filter of system calls */
     CT_VISIT_THERE = 7,     /* the process already records for a session */
 };
 
-/* A slot made by the command for a driver function that has none. */
+/* A slot that the command has made for a driver function without one. */
 struct ct_visit_slot {
     uint64_t export; /* the function's address, as exported by the driver */
     uint64_t slot;   /* address of the pointer that its calls use */
@@ -54,7 +56,7 @@ struct ct_visit {
     /* Written by the hook. Both are 0 before a visit. */
     uint64_t producer; /* offset of a thread-local pointer to the address of the thread's struct ct_lane */
     uint64_t exec_ns;  /* as in the hook's segments */
-    /* The values that these environment variables have for this process; "" if unset. */
+    /* The values of the corresponding environment variables for this process, or "" if unset. */
     char session[64];
     char shm_dir[CT_NAME_BYTES];
     char layers[128];
@@ -64,7 +66,7 @@ struct ct_visit {
 static_assert(sizeof(struct ct_visit) == 40 + 64 + CT_NAME_BYTES + 128 + 1024 + 32, "ct_visit");
 static_assert(CT_SESSION_MAX < 64, "a session's name");
 
-/* Exported by the hook. Returns enum ct_visit_answer. */
+/* The function that the hook exports for visits. Returns enum ct_visit_answer. */
 #define CT_VISIT_FUNCTION "cudatrace_visit"
 typedef uint32_t ct_visit_function(struct ct_visit *visit);
 

@@ -1,12 +1,13 @@
-/* The differences between processors, except for the trampolines, which have a folder per processor. */
+/* The differences between processors. The trampolines are in a separate folder for each processor. */
 #ifndef CT_MACHINE_H
 #define CT_MACHINE_H
 
-/* The number of integer arguments passed in registers. The tables of functions give the arguments beyond the
- * six of x86-64, in 8-byte words, and mark structs of more than 16 bytes passed by value. On x86-64 these are
- * on the stack (System V ABI, section 3.2.3). On aarch64 they are passed by reference (AAPCS64, section
- * 6.8.2, stage B). CT_STACK_WORDS() converts this to the words on this architecture's stack, or more. Passing
- * on too many words does no harm. */
+/* CT_REGISTER_ARGS is the number of integer arguments passed in registers. The tables of functions give the
+ * size of the arguments beyond the six registers of x86-64, in 8-byte words, and mark structs of more than 16
+ * bytes that are passed by value. On x86-64, these structs are on the stack (System V ABI, section 3.2.3). On
+ * aarch64, they are passed by reference (AAPCS64, section 6.8.2, stage B). CT_STACK_WORDS() converts a
+ * table's number to the number of words on this architecture's stack, or to a larger number. Passing on too
+ * many words does no harm. */
 #if defined(__x86_64__)
 #define CT_REGISTER_ARGS 6
 #define BY_VALUE(bytes)  (((bytes) + 7) / 8)

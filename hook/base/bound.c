@@ -18,7 +18,8 @@ enum { PART_OF_ADDRESSES = 16 };
 
 static _Atomic uint64_t mapped; /* by the hook; a fork's child inherits it */
 
-/* Returns the limit on addresses, or on private memory if that is smaller, since most of them are private. */
+/* Returns the limit on addresses, or the limit on private memory if that is lower, since most addresses are
+ * private memory. */
 static uint64_t address_limit(void)
 {
     /* RLIM_INFINITY, no limit, is the largest number. */
@@ -28,7 +29,7 @@ static uint64_t address_limit(void)
     return all.rlim_cur < data.rlim_cur ? all.rlim_cur : data.rlim_cur;
 }
 
-/* Returns the number of bytes that the process has mapped, 0 if unknown. */
+/* Returns the number of bytes that the process has mapped, or 0 if unknown. */
 static uint64_t addresses_used(void)
 {
     char text[128];
@@ -103,11 +104,11 @@ void ct_pages_unmap(void *pages, size_t bytes)
 
 /* ---- shared memory ---- */
 
-/* A container's /dev/shm has 64 MiB, which its programs also need. To allocate memory that tracing requires
- * (CT_BOUND_FIRST), cudatrace must leave half of it free. To let a ring grow, it must leave five eighths
- * free. On a large /dev/shm, fixed amounts suffice. A ring grows only if eight times the requested bytes are
- * available, so that many small rings take precedence over a few large ones. It must also leave free as much
- * as it has itself. */
+/* A container's /dev/shm has 64 MiB, which its programs also need. Memory that tracing requires
+ * (CT_BOUND_FIRST) is allocated only if half of the file system stays free. A ring grows only if five eighths
+ * stay free. On a large /dev/shm, fixed amounts suffice. In addition, eight times the requested bytes must be
+ * available, so that many small rings take precedence over a few large ones. The available bytes must also be
+ * at least as many as the ring already has. */
 enum { MORE_EIGHTHS = 5, MORE_FITS = 8 };
 #define MORE_LEAVES (UINT64_C(1) << 30)
 

@@ -1,7 +1,7 @@
 /* Compiler extensions.
  *
- * All of the hook is compiled with -fvisibility=hidden, which affects definitions only. A declaration of data
- * needs the attribute: data known to be local needs no look-up through the global offset table. */
+ * The whole hook is compiled with -fvisibility=hidden, which affects only definitions. Declarations of data
+ * need the attribute as well, since data known to be local is accessed without the global offset table. */
 #ifndef CT_COMPILER_H
 #define CT_COMPILER_H
 

@@ -11,8 +11,9 @@
 
 enum { STANDARD = 3 }; /* standard input, output and error */
 
-/* The kernel always returns the lowest free descriptor. Free ones of 0 to 2 are therefore filled first, with
- * an O_PATH descriptor. Reading or writing it fails with EBADF, like the closed descriptor. */
+/* The kernel always returns the lowest free descriptor. So the free numbers among 0 to 2 are filled with
+ * O_PATH descriptors first. Reading or writing such a descriptor fails with EBADF, as it does for a closed
+ * one. */
 static struct {
     _Atomic bool busy;
     _Atomic uint32_t numbers; /* bit N set: descriptor N is filled */
@@ -29,7 +30,7 @@ static bool all_open(void)
     return true;
 }
 
-/* True if the descriptor is still the hook's. The program may have opened something at that number
+/* True if the descriptor is still the hook's. The program may have opened another file at that number
  * (dup2()). */
 static bool is_ours(int number)
 {
@@ -77,8 +78,8 @@ struct wanted {
     mode_t mode;
 };
 
-/* Moves a descriptor below 3 up. Another thread of the program may have closed one between filling and
- * opening. */
+/* Opens the file or the socket. If its descriptor is below 3, moves it up. Another thread of the program may
+ * have closed a standard descriptor after fill(). */
 static int open_above(const struct wanted *wanted)
 {
     const int fd = wanted->path ? open(wanted->path, wanted->flags | O_CLOEXEC, wanted->mode)
@@ -96,8 +97,9 @@ static int open_wanted(const struct wanted *wanted)
 {
     if (all_open())
         return open_above(wanted);
-    /* One thread at a time. A second one fails instead of waiting. Threads that open files hold the process
-     * lock, and the daemon also looks if its doorbell is not rung. */
+    /* Only one thread at a time may fill the descriptors. Another thread fails instead of waiting. Most files
+     * are opened with the process lock held, by one thread at a time. The daemon also works if its doorbell
+     * is not rung. If /proc/self/statm cannot be read, bound.c assumes that no addresses are in use. */
     if (atomic_exchange(&filled.busy, true)) {
         errno = EAGAIN;
         return -1;

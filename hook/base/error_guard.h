@@ -23,7 +23,7 @@ static inline void error_guard_end(const struct error_guard *guard)
     errno = guard->saved_errno;
 }
 
-/* In effect from here to the end of the block, however that is left. */
+/* In effect from here to the end of the block, even if the block is left early. */
 #define CT_ERROR_GUARD                                                                                       \
     const struct error_guard guard_here __attribute__((cleanup(error_guard_end), unused)) =                  \
         error_guard_begin()

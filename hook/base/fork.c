@@ -23,8 +23,8 @@ bool ct_fork_is_borrower(void)
     return own && *own && pid != (int32_t)syscall(SYS_getpid);
 }
 
-/* If the kernel can wipe memory in a fork's child, needs a system call only in a thread that has called
- * vfork(). A child of vfork() shares its parent's memory, where *own is still 1, so the pid decides. */
+/* If the kernel can wipe memory in a fork's child, only a thread that has called vfork() needs a system call
+ * here. A child of vfork() shares its parent's memory, where *own is still 1, so the pid decides. */
 enum ct_fork_memory ct_fork_memory(void)
 {
     if (CT_LIKELY(own && *own && !ct_vforked))
@@ -56,7 +56,7 @@ static void make_own(void)
 void *ct_next_vfork; /* read by the trampoline */
 void *ct_find_vfork(void);
 
-/* Any thread may get here first. All would write the same value. */
+/* Any thread may get here first, since all write the same value. */
 void *ct_find_vfork(void)
 {
     return ct_next_vfork = ct_symbol_of_library("vfork");

@@ -10,20 +10,20 @@
 
 enum ct_fork_memory { CT_MEMORY_OWN, CT_MEMORY_BORROWED, CT_MEMORY_INHERITED };
 enum ct_fork_memory ct_fork_memory(void);
-/* Checks with the kernel whether the memory is borrowed. Call it between ct_system_begin() and
- * ct_system_end(). It changes nothing in the process, since that would remain in the parent. */
+/* Checks with the kernel whether the calling thread's memory is borrowed. Call it between ct_system_begin()
+ * and ct_system_end(). It changes nothing in memory, since the change would remain in the parent. */
 bool ct_fork_is_borrower(void);
-/* The process to which the state in memory belongs. */
+/* Returns the number of the process that the state in memory belongs to. */
 int32_t ct_fork_pid(void);
 
-/* Set if the thread has called vfork() (trampoline_<cpu>.S) and may be the child. FILTERED: that child has
- * installed a filter. */
+/* Not 0 if the thread has called vfork() (trampoline_<cpu>.S) and may be in the child. FILTERED: the child
+ * has installed a filter. */
 extern CT_LOCAL __thread uint32_t ct_vforked;
 enum { CT_VFORK_CALLED = 1, CT_VFORK_FILTERED = 2 };
 
-/* Call this before the others. */
+/* Call this before the other functions. */
 void ct_fork_begin(void);
-/* In a child: the memory is its own from now on. */
+/* In a fork's child: marks the memory as its own. */
 void ct_fork_forget(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The C library's functions, called at the addresses in its own symbol table (libc.h). */
+/* Calls the C library's functions at the addresses in its own symbol table (libc.h). */
 #include "libc.h"
 
 #include "compiler.h"

@@ -1,20 +1,21 @@
-/* The hook's own versions of C library functions. Meson passes this header to every file of hook/ (-include).
+/* The hook's own versions of C library functions. Meson passes this header to every file in hook/ (-include).
  *
  * The hook is initialised before every other library (-z initfirst). Other preloaded libraries interpose C
- * library functions: the clock, files, memory. Called by its symbol, such a function would run before its
- * library is initialised. It might read its settings before the program has an environment, or refuse a
- * system call that it does not know. So the hook makes system calls itself (kernel.c), and takes the other
- * functions from the C library's own symbol table (libc.c).
+ * library functions for the clock, files and memory. If the hook called such a function by its symbol, the
+ * function would run before its library is initialised. It might read its settings before the program has an
+ * environment, or refuse a system call that it does not know. So the hook makes system calls itself
+ * (kernel.c), and finds the other functions in the C library's own symbol table (libc.c).
  *
- * Such a system call is no cancellation point. The lookup names no symbol version, so that one file serves
- * every distribution since 2013. The test `hook-symbols` reports a function that is missing here. */
+ * The hook's system calls are not cancellation points. The look-up names no symbol version, so that one file
+ * works on every distribution since 2013. The test `hook-symbols` reports a function that is missing here. */
 #if !defined(CT_HOOK_LIBC_H) && !defined(__ASSEMBLER__)
 #define CT_HOOK_LIBC_H
 
 #include <sys/types.h>
 
-/* Declared before their headers, which may define the first two inline (_FORTIFY_SOURCE). The headers of the
- * others declare functions with floating-point numbers, which are disabled for the hot path. */
+/* These four are declared without their headers. The header of the first two may define them inline
+ * (_FORTIFY_SOURCE). The headers of the last two declare functions with floating-point numbers, which are
+ * disabled for the hot path. */
 extern ssize_t read(int fd, void *bytes, size_t count) __asm__("ct_own_read");
 extern ssize_t readlink(const char *path, char *text, size_t bytes) __asm__("ct_own_readlink");
 extern char *getenv(const char *name) __asm__("ct_own_getenv");

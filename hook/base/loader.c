@@ -10,8 +10,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* Written once, by whichever thread gets here first. All would write the same value. Read by the
- * trampolines. */
+/* Any thread may be the first to write these, since all write the same value. The trampolines read them. */
 ct_dlsym_function *ct_next_dlsym, *ct_library_dlsym;
 ct_dlvsym_function *ct_next_dlvsym;
 
@@ -67,10 +66,10 @@ void *ct_loader_next(const char *name)
     return ct_loader_symbol(RTLD_NEXT, name);
 }
 
-/* The hook's constructors run before all others (-z initfirst), including the C library's. glibc 2.33 and
- * older mark libpthread that way, which takes precedence. The C library has started once it has set the
- * program's name or an environment. `environ` alone is not enough, since clearenv() resets it to NULL. Both
- * words are atomic, because clang evaluates at compile time a constructor that only stores. */
+/* The hook's constructors run before all others (-z initfirst), including the C library's. In glibc 2.33 and
+ * older, libpthread is marked that way, too, and takes precedence. The C library has started once it has set
+ * the program's name or an environment. `environ` alone is not enough, since clearenv() resets it to NULL.
+ * Both variables are atomic, because clang evaluates a constructor that only stores at compile time. */
 static _Atomic bool begun;
 static _Atomic(const char *) first_name;
 

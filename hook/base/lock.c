@@ -25,8 +25,8 @@ static struct timespec later(struct timespec time)
 static __thread uint32_t own_number;
 static _Atomic bool no_inheritance; /* the kernel lacks futexes with priority inheritance */
 
-/* Obtains the thread's number from the C library if system calls are not allowed. glibc stores the holder in
- * an error-checking mutex. musl leaves 0 there. */
+/* Obtains the thread's number from the C library, for use when system calls are not allowed. glibc stores the
+ * holder's number in an error-checking mutex. musl leaves 0 there. */
 static uint32_t number_by_mutex(void)
 {
     uint32_t number = 0;
@@ -72,7 +72,7 @@ static bool try(struct ct_lock *lock, uint32_t number, uint32_t *found)
                                                    memory_order_relaxed);
 }
 
-/* Without priority inheritance: the holder wakes all waiters. */
+/* Waits without priority inheritance. The holder wakes all waiters. */
 static int sleep_for(struct ct_lock *lock, uint32_t found)
 {
     const struct timespec patience = later((struct timespec){ 0 });
@@ -97,7 +97,7 @@ static bool wait_for(struct ct_lock *lock, uint32_t number, uint32_t found)
             error = sleep_for(lock, found);
             found = 0;
         } else if (futex(lock, FUTEX_LOCK_PI, 0, &until) == 0) {
-            /* Pairs with the release in give_to_next(). The kernel handed the word over, which sanitizers
+            /* Pairs with the release in give_to_next(). The kernel handed the lock over, which sanitizers
              * cannot see. */
             atomic_load_explicit(&lock->word, memory_order_acquire);
             return true;
@@ -127,8 +127,8 @@ static bool take(struct ct_lock *lock, uint32_t number)
     if (CT_LIKELY(try(lock, number, &found)))
         return true;
     const uint32_t holder = found & FUTEX_TID_MASK;
-    /* If a handler jumped away and left it held, the protected data was also left in the middle of a change.
-     * Its readers cope with that. */
+    /* If a signal handler jumped out of the code that held the lock, the protected data may have been left in
+     * the middle of a change. Its readers cope with that. */
     if (holder == number)
         return lock->frame && ct_stack_left(lock->frame, (uintptr_t)__builtin_frame_address(0));
     if (holder == atomic_load_explicit(&lock->stuck, memory_order_relaxed) || !ct_system_begin())
@@ -169,7 +169,7 @@ bool ct_lock_try(struct ct_lock *lock)
     return true;
 }
 
-/* Called if a thread waits, or has given up waiting. */
+/* Called if a thread is waiting for the lock, or has given up waiting. */
 static void give_to_next(struct ct_lock *lock)
 {
     if (!ct_system_allowed() && ct_system_alone()) {

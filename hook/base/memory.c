@@ -1,5 +1,6 @@
 /* The memory available to rings. Pages of /dev/shm use the machine's memory, and are charged to the control
- * group of the process that allocated them. The kernel kills processes in a group over its limit. */
+ * group of the process that allocated them. If a group exceeds its limit, the kernel kills processes in
+ * it. */
 #include "bound.h"
 
 #include "clock.h"
@@ -12,7 +13,7 @@
 enum { PARTS = 4 }; /* a quarter of the total stays free, at most LEAVES */
 #define LEAVES (UINT64_C(4) << 30)
 
-/* One reading of the files is good for an eighth of the memory it found, at most LOOK_BYTES, and for
+/* The files are read again once an eighth of the available memory or LOOK_BYTES has been granted, or after
  * LOOK_NS. */
 enum { LOOK_PARTS = 8 };
 #define LOOK_BYTES (UINT64_C(32) << 20)
@@ -20,14 +21,14 @@ enum { LOOK_PARTS = 8 };
 
 enum { DEPTH_MAX = 12, TEXT_BYTES = 4096 };
 
-/* Returns the rest of `available` without the part of `all` that stays free. */
+/* Returns `available` minus the part of `all` that must stay free. */
 static uint64_t spare(uint64_t all, uint64_t available)
 {
     const uint64_t leaves = all / PARTS < LEAVES ? all / PARTS : LEAVES;
     return available > leaves ? available - leaves : 0;
 }
 
-/* Returns the number after a word at the beginning of a line, 0 if there is none. */
+/* Returns the number after a word at the beginning of a line, or 0 if there is no such line. */
 static uint64_t number_of(const char *text, const char *word)
 {
     const size_t length = strlen(word);
@@ -80,8 +81,9 @@ static uint64_t of_group(const struct group_files *files, const char *group, cha
     return spare(limit, left + number_of(text, files->cache));
 }
 
-/* Returns the number of bytes that the group and all groups around it may still allocate. In a container the
- * name may be the host's, and the mounted root is the group. */
+/* Returns the number of bytes that the process's group and all groups around it may still allocate. In a
+ * container, the name of the group may be its name on the host, while the mounted root is the group
+ * itself. */
 static uint64_t of_groups(char text[TEXT_BYTES])
 {
     char group[256] = "";

@@ -15,22 +15,22 @@ struct ct_pool_link {
     uint32_t next_free;
 };
 
-/* The owner sets `object_bytes`. The rest starts as zero. */
+/* The owner sets `object_bytes`. The other fields start as zero. */
 struct ct_pool {
     uint8_t *_Atomic blocks[CT_POOL_BLOCKS];
     size_t object_bytes;
     uint32_t used; /* highest number given out so far */
-    uint32_t free; /* the first number given back, 0 for none */
+    uint32_t free; /* the number given back last, 0 for none */
 };
 
-/* Returns a number of 1 or more, 0 if there is no memory or no number left. The object has its predecessor's
- * contents. */
+/* Returns a number of at least 1, or 0 if there is no memory or no number left. A reused object still has its
+ * old contents. */
 uint32_t ct_pool_take(struct ct_pool *pool);
 void ct_pool_give(struct ct_pool *pool, uint32_t number);
-/* Marks all numbers as never given out. The memory is reused. */
+/* Marks all numbers as never given out. Keeps the memory for reuse. */
 void ct_pool_forget(struct ct_pool *pool);
 
-/* True if there is memory for a number from an untrusted source. */
+/* True if there is memory for the number, which may come from an untrusted source. */
 static inline bool ct_pool_holds(struct ct_pool *pool, uint32_t number)
 {
     return number / CT_POOL_BLOCK < CT_POOL_BLOCKS &&

@@ -1,10 +1,11 @@
-/* The hook's settings: those of the last visit (proto/visit.h), otherwise environment variables. */
+/* The hook's settings, from the last visit (proto/visit.h) or, without a visit, from environment
+ * variables. */
 #ifndef CT_SETTING_H
 #define CT_SETTING_H
 
 struct ct_visit;
 
-/* Returns a variable's value, NULL if it is not set. Variables that a visit lacks are always read from the
+/* Returns a variable's value, or NULL if it is not set. Variables that a visit lacks are always read from the
  * environment. */
 const char *ct_setting(const char *variable);
 /* Adopts the settings of a visit. No other thread may call ct_setting() at that time. */

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* True if a signal handler has jumped out of the code that owns the frame `holder`, judging from a call at
- * `frame`. Both are stack addresses. */
+/* True if a call at the stack address `frame` shows that a signal handler has jumped out of the code that
+ * owns the frame at the stack address `holder`. */
 bool ct_stack_left(uintptr_t holder, uintptr_t frame);
 
 #endif

@@ -1,5 +1,5 @@
-/* Reads symbols of loaded objects as the dynamic linker does: from their dynamic sections, by whichever hash
- * table is present. (gABI, chapter 5. The GNU hash table is documented only by its implementations.) Takes no
+/* Reads symbols of loaded objects as the dynamic linker does, from their dynamic sections, with either of the
+ * two hash tables. (gABI, chapter 5. The GNU hash table is documented only by its implementations.) Takes no
  * lock except the loader's, in dl_iterate_phdr(). Makes no allocation and no system call. */
 #include "symbol.h"
 
@@ -24,8 +24,8 @@ static bool is_same(const char *a, const char *b)
 
 /* ---- objects ---- */
 
-/* Some dynamic entries hold addresses, others offsets from the object's start. glibc relocates those that it
- * uses itself, musl relocates none. */
+/* Some dynamic entries hold addresses, others offsets from the object's start. glibc relocates the entries
+ * that it uses itself. musl relocates none. */
 static const void *dynamic_address(uintptr_t base, uint64_t value)
 {
     return (const void *)(uintptr_t)(value < base ? base + value : value);
@@ -132,10 +132,11 @@ void *ct_symbol_behind(const struct link_map *first, const char *name)
     return found;
 }
 
-/* The number of objects loaded when the hook was. A preloaded hook is loaded with the program. */
+/* The number of objects when the hook was loaded. A preloaded hook is loaded with the program. */
 static _Atomic uint64_t loaded_at_start;
 
-/* musl's loader has no such list. The hook does nothing in its programs, but must load there. */
+/* musl's loader has no such list. The hook does nothing in a program that uses musl, but must be loadable
+ * there. */
 #pragma weak _r_debug
 
 static void *find_listed(const char *name)
@@ -149,7 +150,8 @@ static void *find_listed(const char *name)
     return found;
 }
 
-/* Calls dl_iterate_phdr() as libc.h calls functions. Only with musl is it called by its symbol. */
+/* Calls the C library's own dl_iterate_phdr(), like the functions of libc.h. With musl, calls it by its
+ * symbol. */
 typedef int visit_function(struct dl_phdr_info *info, size_t bytes, void *data);
 static int iterate(visit_function *visit, void *data)
 {
@@ -256,8 +258,8 @@ bool ct_symbol_is_visitor(void)
     return answer == 2;
 }
 
-/* After a visit (proto/visit.h) it is unknown which libraries were loaded with the program. In that case only
- * the program itself counts. */
+/* If a visit (proto/visit.h) loaded the hook, it is unknown which libraries were loaded with the program. In
+ * that case, only the program itself counts as loaded at the start. */
 __attribute__((constructor)) static void count_start(void)
 {
     uint64_t count = 0;
@@ -271,8 +273,7 @@ __attribute__((constructor)) static void count_start(void)
 struct wanted {
     const char *name;
     const void *address;
-    struct ct_object object,
-        before; /* `object` was found; `before` begins at the highest address below `address` */
+    struct ct_object object, before; /* `object` is the result; `before` is unused */
     void *symbol;
     bool behind; /* already past the hook */
 };
@@ -320,8 +321,8 @@ bool ct_symbol_object_at(const void *address, struct ct_object *object)
 
 enum { VERSION_HIDDEN = 0x8000, VERSION_BASE = 1 };
 
-/* Returns the definition of that version. Returns NULL if the object does not define it, or only as the
- * file's own name. */
+/* Returns the definition of that version. Returns NULL if the object does not define the version, or if it is
+ * only the file's own name. */
 static const ElfW(Verdef) * find_version(const struct ct_object *object, const char *version)
 {
     const char *at = object->definitions;

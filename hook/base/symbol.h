@@ -16,7 +16,7 @@ struct ct_object {
     const void *dynamic, *strings, *symbols, *gnu_hash, *hash;
     const void *headers; /* program headers */
     uint64_t header_count;
-    struct ct_relocations { /* ElfW(Rela), without the leading ones that refer to no symbol */
+    struct ct_relocations { /* ElfW(Rela) entries, without the leading entries that refer to no symbol */
         const void *from;
         uint64_t bytes;
     } relocations[2];         /* of data, and of calls */
@@ -32,11 +32,11 @@ struct ct_object {
  * not there. Takes no lock: objects loaded with the program stay, and the caller keeps others loaded. */
 struct link_map;
 bool ct_symbol_in_list(const struct link_map *first, const char *name, struct ct_object *object);
-/* Finds the first function of that name, with any version, after the hook in such a list. */
+/* Finds the first function of that name, with any version, after the hook in a list of link maps. */
 void *ct_symbol_behind(const struct link_map *first, const char *name);
 
-/* Returns the object's function of that name in its default version, NULL if it defines none. If `version` is
- * set, only a symbol with that version, or without any, matches. */
+/* Returns the object's function of that name in its default version, or NULL if it defines none. If `version`
+ * is set, only a symbol with that version or without a version matches. */
 void *ct_symbol_in(const struct ct_object *object, const char *name, const char *version);
 
 /* Returns the symbol name that a relocation (ELF64_R_SYM of its r_info) refers to. */
@@ -46,10 +46,10 @@ const char *ct_symbol_name(const struct ct_object *object, uint64_t index);
 enum ct_segment_use {
     CT_SEGMENT_TEXT = 1,   /* code */
     CT_SEGMENT_DATA = 2,   /* writable at any time */
-    CT_SEGMENT_SEALED = 4, /* written by the loader, and protected since */
+    CT_SEGMENT_SEALED = 4, /* written by the loader, then made read-only */
 };
-/* Returns the kind of these bytes according to the program headers, 0 if they are of another kind or
- * outside. */
+/* Returns the kind of memory that contains these bytes according to the program headers. Returns 0 if it is
+ * of another kind, or if the bytes are outside the object. */
 unsigned ct_symbol_use(const struct ct_object *object, const void *address, uint64_t bytes);
 
 /* True if the object defines a version of that name. */
@@ -57,22 +57,24 @@ bool ct_symbol_defines_version(const struct ct_object *object, const char *versi
 
 /* Calls `visit` for each loaded object in load order, until it returns true. Returns the last result. */
 bool ct_symbol_each(bool (*visit)(const struct ct_object *object, void *data), void *data);
-/* A caller's progress through the loaded objects: how many were ever loaded and unloaded, and how many there
- * were. Zeros: none were examined. */
+/* A caller's progress through the loaded objects: how many had ever been loaded and unloaded, and how many
+ * there were, when it last examined them. All zero if it has examined none. */
 struct ct_seen {
     _Atomic uint64_t adds, subs, objects;
 };
-/* The objects loaded since: those from `from` to `to` in load order, where new ones are last. If some objects
- * were unloaded, the range covers all objects. */
+/* The objects that the caller has not examined: from index `from` up to `to` in load order, in which new
+ * objects are last. If an object was unloaded since the last examination, the range covers all objects. */
 struct ct_arrivals {
     uint64_t adds, subs, from, to;
 };
-/* Finds objects that have been loaded since. Returns false if there are none, at the cost of one visit. */
+/* Finds the objects loaded since the caller last examined them. Returns false if there are none, after
+ * looking at only one object. */
 bool ct_symbol_arrivals(const struct ct_seen *seen, struct ct_arrivals *arrivals);
-/* Calls `visit` for each of them, like ct_symbol_each(). */
+/* Calls `visit` for each object in `arrivals`, like ct_symbol_each(). */
 bool ct_symbol_each_of(const struct ct_arrivals *arrivals,
                        bool (*visit)(const struct ct_object *object, void *data), void *data);
-/* Records that they have been examined. Threads that do this at the same time may examine some twice. */
+/* Records in `seen` that the caller has examined the objects in `arrivals`. If threads do this at the same
+ * time, some objects may be examined twice. */
 void ct_symbol_see(struct ct_seen *seen, const struct ct_arrivals *arrivals);
 /* True if the object's file name or its soname equals `soname`. */
 bool ct_symbol_is(const struct ct_object *object, const char *soname);
@@ -81,16 +83,17 @@ bool ct_symbol_is_visitor(void);
 /* Find the loaded object with that name, or at that address. Return false if there is none. */
 bool ct_symbol_object(const char *soname, struct ct_object *object);
 bool ct_symbol_object_at(const void *address, struct ct_object *object);
-/* Finds a name's first definition after the hook. `object` may be NULL. */
+/* Finds a name's first definition after the hook in load order. `object` may be NULL. */
 void *ct_symbol_next(const char *name, struct ct_object *object);
-/* The same for functions of the C library. Searches all objects if the hook was loaded late and so is
- * last. */
+/* Like ct_symbol_next(), but for functions of the C library. Searches all objects if the hook was loaded late
+ * and is therefore last. */
 void *ct_symbol_of_library(const char *name);
 /* Finds a function in the C library, even if another library interposes it. Returns NULL if the C library
  * lacks it. */
 void *ct_symbol_in_libc(const char *name);
 
-/* An object and its dependencies, breadth first, in the order in which dlsym() searches its handle. */
+/* An object and its dependencies, breadth first. For a handle of the object, dlsym() searches them in this
+ * order. */
 enum { CT_SCOPE_MAX = 48 };
 struct ct_link_scope {
     uint32_t count;

@@ -9,15 +9,15 @@
 _Atomic uint32_t ct_system_silenced;
 static _Atomic bool confined; /* by Landlock */
 
-/* Sum over all threads of their nested begins without an end. */
+/* The number of begins without an end in all threads, including nested ones. */
 static _Atomic uint32_t busy;
 static __thread uint32_t own_busy;
 
 void ct_system_begin_anyway(void)
 {
     own_busy++;
-    /* Sequentially consistent, like the store in ct_system_silence() and the load after this: one side sees
-     * the other. */
+    /* Sequentially consistent, like the addition in ct_system_silence() and the load that follows in
+     * ct_system_begin(), so at least one side sees the other. */
     atomic_fetch_add(&busy, 1);
 }
 
@@ -38,7 +38,7 @@ void ct_system_end(void)
     own_busy--;
 }
 
-/* Makes the raw system call, with a mask of 64 bits. It cannot fail with these arguments. */
+/* Makes the raw system call with a mask of 64 bits. It cannot fail with these arguments. */
 uint64_t ct_system_mask_signals(uint64_t mask)
 {
     uint64_t before = 0;
@@ -67,8 +67,8 @@ enum ct_readable ct_system_readable(uint64_t address)
     return error == EINVAL ? CT_READABLE_YES : error == EFAULT ? CT_READABLE_NO : CT_READABLE_UNKNOWN;
 }
 
-/* FUTEX_WAKE_OP adds to the second word before it wakes waiters of either. It fails with EFAULT if that word
- * is not writable. Here it adds 0, and no thread waits for these words. */
+/* FUTEX_WAKE_OP adds to the second word before it wakes waiters of either. It fails with EFAULT if the second
+ * word is not writable. Here it adds 0, and no thread waits for these words. */
 bool ct_system_writable(const void *address)
 {
     static uint32_t nobody;

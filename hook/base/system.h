@@ -3,12 +3,11 @@
  * A filter (seccomp) may be installed at any moment, and may kill the process at the first unexpected call.
  * All system calls that the hook makes in addition to the program's are therefore between ct_system_begin()
  * and ct_system_end(). system.def lists them. The hook interposes the C library's prctl() and syscall(). If a
- * filter would refuse one of the listed calls, the hook is silenced before the filter is on:
- * ct_system_begin() returns false from then on. Work that needs a system call is then skipped, and counted
- * where possible.
+ * filter would refuse one of the listed calls, the hook is silenced before the filter is installed. From then
+ * on, ct_system_begin() returns false. Work that needs a system call is skipped, and counted where possible.
  *
- * A filter installed before the process executed the program is not noticed. Such filters must let the
- * program start, and so are permissive. */
+ * The hook does not notice a filter installed before the process executed the program. Such a filter must let
+ * the program start, so it is permissive. */
 #ifndef CT_SYSTEM_H
 #define CT_SYSTEM_H
 
@@ -18,7 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The number of filters that are on or about to be. 0 while system calls are allowed. */
+/* The number of reasons not to make system calls, such as a filter that is on or about to be installed. 0
+ * while system calls are allowed. */
 extern CT_LOCAL _Atomic uint32_t ct_system_silenced;
 
 /* True if system calls are allowed. This may change at any moment, except between begin and end. */
@@ -27,33 +27,35 @@ static inline bool ct_system_allowed(void)
     return atomic_load_explicit(&ct_system_silenced, memory_order_relaxed) == 0;
 }
 
-/* ct_system_begin() returns false if system calls are not allowed; ct_system_end() must not be called then.
- * They nest. */
+/* ct_system_begin() returns false if system calls are not allowed. Call ct_system_end() only if it returned
+ * true. The pairs nest. */
 bool ct_system_begin(void);
 void ct_system_end(void);
-/* For actions that must complete what was begun, even if silenced: waking waiters between begin and end. */
+/* Begins even if the hook is silenced. Used only to complete an action, when waking the threads that wait for
+ * a lock. */
 void ct_system_begin_anyway(void);
-/* Sets the thread's signal mask, one bit per signal starting with 1. Returns the previous mask. Call it
+/* Sets the thread's signal mask, in which the lowest bit is signal 1. Returns the previous mask. Call it
  * between begin and end. */
 uint64_t ct_system_mask_signals(uint64_t mask);
-/* True if no other thread is between begin and end. */
+/* True if no other thread is between ct_system_begin() and ct_system_end(). */
 bool ct_system_alone(void);
 /* Checks with the kernel whether the 8 bytes around an address are readable. */
 enum ct_readable { CT_READABLE_NO, CT_READABLE_YES, CT_READABLE_UNKNOWN };
 enum ct_readable ct_system_readable(uint64_t address);
-/* Returns true if the kernel could write the word at an address, a multiple of 4, at this moment. Changes
- * nothing. Returns false if no system call is allowed, or the kernel lacks this one. */
+/* True if the word at the address, a multiple of 4, is writable at this moment. Does not change the word.
+ * Returns false if system calls are not allowed, or if the kernel lacks the one that it uses. */
 bool ct_system_writable(const void *address);
-/* The last result for a page, for writing a table's entries in sequence. */
+/* The last result of ct_page_writable(). It saves system calls when a table's entries are written in
+ * sequence. */
 struct ct_page {
     uintptr_t number; /* 0: none checked yet */
     bool is_writable;
 };
 bool ct_page_writable(struct ct_page *page, const void *address);
-/* Reports that a call was refused with an errno. If the program has confined itself (Landlock), the hook
- * tries no further calls. */
+/* Reports that a system call was refused with that errno. If the program has confined itself (Landlock), the
+ * hook makes no more system calls. */
 void ct_system_refused(int error);
-/* In a fork's child, which has one thread. */
+/* Resets the count of busy threads in a fork's child, which has one thread. */
 void ct_system_forget(void);
 
 /* Forbids system calls from now on. */
@@ -61,7 +63,8 @@ void ct_system_silence(void);
 /* Reports that Landlock is on. */
 void ct_system_confined(void);
 
-/* Returns zeroed pages from a reserve, for use while system calls are not allowed. NULL if it is used up. */
+/* Returns zeroed pages from a reserve, for use while system calls are not allowed. Returns NULL if the
+ * reserve has not enough left. */
 void *ct_system_reserve(uint64_t bytes);
 enum { CT_RESERVE_BYTES = 4 << 20 };
 void ct_system_set_reserve(void *memory);

@@ -1,7 +1,7 @@
 /* A hash table with open addressing. A removed key keeps its slot until the table is rebuilt, so that readers
  * need no lock. A rebuild copies the live keys into other memory, then switches readers to it. Memory is
- * never unmapped, since a reader may be in it. A rebuild reuses the table before the previous rebuild.
- * Readers still in that one notice this by `rebuilds`. */
+ * never unmapped, since a reader may be using it. A rebuild reuses the memory of the table that the previous
+ * rebuild replaced. Readers still in that memory notice the reuse by `rebuilds`. */
 #include "table.h"
 
 #include "bound.h"
@@ -24,8 +24,8 @@ struct ct_table_slots {
 
 enum { SLOTS_FIRST = 256 };
 
-/* Does not block signals, since it is taken inside many calls. A handler's call that cannot take it records
- * nothing here. It loses a name or the size of a range. */
+/* Does not block signals, since many calls take it. A signal handler's call that cannot take it records
+ * nothing in the tables, so a name or the size of a range is lost. */
 static struct ct_lock lock;
 
 bool ct_table_lock(void)
@@ -71,8 +71,8 @@ uint32_t ct_table_get(struct ct_table *table, uint64_t key)
             return 0;
         struct slot *slot = find(slots, key);
         const uint32_t value = slot ? atomic_load_explicit(&slot->value, memory_order_relaxed) : 0;
-        /* Pairs with the fence in rebuild(): a reader of data written by a rebuild sees that the rebuild has
-         * begun. */
+        /* Pairs with the fence in rebuild(). A reader that sees data written by a rebuild also sees that the
+         * rebuild has begun. */
         atomic_thread_fence(memory_order_acquire);
         if (CT_LIKELY(atomic_load_explicit(&table->rebuilds, memory_order_relaxed) == rebuilds))
             return value;
@@ -96,12 +96,12 @@ static size_t bytes_of(uint64_t count)
     return sizeof(struct ct_table_slots) + count * sizeof(struct slot);
 }
 
-/* Returns memory for `count` slots: the spare if it has that size. */
+/* Returns memory for `count` empty slots, which is the spare if the spare has that size. */
 static struct ct_table_slots *empty(struct ct_table *table, uint64_t count)
 {
     struct ct_table_slots *slots = table->spare;
     if (slots && slots->mask + 1 == count) {
-        for (uint64_t i = 0; i < count; i++) { /* a reader may still look at each slot */
+        for (uint64_t i = 0; i < count; i++) { /* a reader may still be looking at the slot */
             atomic_store_explicit(&slots->slot[i].key, 0, memory_order_relaxed);
             atomic_store_explicit(&slots->slot[i].value, 0, memory_order_relaxed);
         }
@@ -121,8 +121,8 @@ static bool rebuild(struct ct_table *table)
     uint64_t count = old ? old->mask + 1 : SLOTS_FIRST;
     if (old && old->live > count / 2)
         count *= 2;
-    /* Release: a reader that sees this rebuild counted sees the last rebuild's table as current, not the
-     * spare. */
+    /* Release: a reader that sees this rebuild counted also sees the last rebuild's table as current, rather
+     * than the spare. */
     atomic_fetch_add_explicit(&table->rebuilds, 1, memory_order_release);
     atomic_thread_fence(memory_order_release); /* before the spare is written */
     struct ct_table_slots *slots = empty(table, count);

@@ -12,16 +12,16 @@ struct ct_table_slots;
 /* All zero is an empty table. */
 struct ct_table {
     struct ct_table_slots *_Atomic current;
-    struct ct_table_slots *spare; /* the previous table: readers may still be in it */
-    _Atomic uint32_t rebuilds;    /* rebuilds begun: a reader that sees a change starts again */
+    struct ct_table_slots *spare; /* the previous table, which readers may still be using */
+    _Atomic uint32_t rebuilds;    /* number of rebuilds begun; a reader that sees it change starts again */
 };
 
-/* Returns the value of `key`, 0 if it has none. Key 0 never has one. */
+/* Returns the value of `key`, or 0 if it has none. Key 0 never has a value. */
 uint32_t ct_table_get(struct ct_table *table, uint64_t key);
-/* Sets a key's value; 0 removes the key. Returns false if there is no memory for it. The key then has no
- * value. */
+/* Sets a key's value. The value 0 removes the key. Returns false if there is no memory for the key, which
+ * then has no value. */
 bool ct_table_set(struct ct_table *table, uint64_t key, uint32_t value);
-/* Removes all keys. Leaks the memory, since readers may be in it. */
+/* Removes all keys. Leaks the memory, since a reader may still be using it. */
 void ct_table_forget(struct ct_table *table);
 /* Calls `visit` for each key that has a value. `visit` may call ct_table_set(). */
 void ct_table_each(struct ct_table *table, void (*visit)(uint64_t key, uint32_t value, void *data),

@@ -1,4 +1,4 @@
-/* The hot path: the code that every traced call runs before and after the real function.
+/* The hot path. Every traced call runs this code before and after the real function.
  *
  * This file is compiled with -mgeneral-regs-only, so that the trampoline need not save the vector registers
  * around ct_enter(). It takes no lock, makes no system call and no allocation, and writes no cache line that

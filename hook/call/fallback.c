@@ -1,4 +1,5 @@
-/* Calls of functions missing from the table, by fallback stubs. Their number of stack arguments is unknown.
+/* Calls of functions that are missing from the table, by fallback stubs. It is unknown how many stack
+ * arguments such a function has.
  */
 #include "current.h"
 #include "loss.h"
@@ -6,8 +7,8 @@
 #include "trampoline.h"
 
 /* Counts the words above a call's frame that can hold arguments. The caller's stack may end at a page
- * boundary, as a coroutine's does. Words on the next page count only if they are readable. Returns false if
- * that is unknown. */
+ * boundary, as a coroutine's does, so words on the next page count only if they are readable. Returns false
+ * if it is unknown whether they are. */
 static bool find_stack_words(const uint64_t *from, uint64_t *words)
 {
     const uint64_t page = 4096, begin = (uintptr_t)from; /* the smallest page size */
@@ -21,7 +22,7 @@ static bool find_stack_words(const uint64_t *from, uint64_t *words)
     return beyond != CT_READABLE_UNKNOWN;
 }
 
-/* If the number of stack words is unknown, jumps to the function and only counts the call. */
+/* Only counts the call if the number of stack words is unknown. The trampoline then jumps to the function. */
 struct ct_target ct_enter_fallback(struct ct_frame *frame)
 {
     struct ct_target target = ct_enter(frame);

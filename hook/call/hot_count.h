@@ -1,6 +1,6 @@
-/* Counts, on the hot path, a call that is not recorded, for entry.c and wrap.c. The selection leaves the call
- * out, or the ring is as full as at the previous call. A loop of such calls runs at the speed of recorded
- * calls. */
+/* Counts calls that are not recorded, on the hot path, for entry.c and wrap.c. Either the selection leaves
+ * the call out, or the ring is still as full as at the previous call. A loop of such calls is as fast as a
+ * loop of recorded ones. */
 #ifndef CT_HOT_COUNT_H
 #define CT_HOT_COUNT_H
 
@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) void finish_counted(struct ct_produ
     self->idle = 1;
 }
 
-/* Counts a call left out by the selection. Returns false if nothing was done. */
+/* Counts a call that the selection leaves out. Returns false if nothing was done. */
 static inline __attribute__((always_inline)) bool
 count_skipped(const struct ct_row *row, struct ct_producer *self, struct entered_call call)
 {
@@ -49,9 +49,10 @@ count_skipped(const struct ct_row *row, struct ct_producer *self, struct entered
     return true;
 }
 
-/* Counts a call that moved no bytes, if the ring is still as full as at the previous call. `id` is its
- * function number, `slots` the length of its record. A low-priority call is skipped if only the reserve has
- * room. All other calls are lost. Returns false if nothing was done. */
+/* Counts a call that moved no bytes, if the ring is still as full as at the previous call. `id` is the call's
+ * function number, and `slots` is the length of its record. If only the reserve has room, a low-priority call
+ * (`says_little`, and not long) is counted as skipped. Any other call may use the reserve, so it is not
+ * counted. If there is no room at all, the call is counted as lost. Returns false if nothing was done. */
 static inline __attribute__((always_inline)) bool
 count_full(struct ct_producer *self, uint16_t id, struct entered_call call, uint32_t slots, bool says_little)
 {

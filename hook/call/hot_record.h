@@ -1,6 +1,6 @@
 /* Writes a record on the hot path, for entry.c and wrap.c. A lane is held from hold() to finish_record(), and
- * its state is stable only then. A signal handler's calls write records before that, and are only counted
- * while the lane is held. */
+ * its state is stable only during that time. A signal handler's calls may write records until hold(), and are
+ * only counted while the lane is held. */
 #ifndef CT_HOT_RECORD_H
 #define CT_HOT_RECORD_H
 
@@ -11,13 +11,13 @@
 
 #include <string.h>
 
-/* A call about to return. */
+/* A call that has been entered. */
 struct entered_call {
     uint64_t start;
     uint32_t depth;
 };
 
-/* Holds the lane for a record of that many slots. Returns false if the call must take the slow path. */
+/* Holds the lane for a record of `slots` slots. Returns false if the call must take the slow path. */
 static inline __attribute__((always_inline)) bool hold(struct ct_producer *self, uint32_t slots)
 {
     if (CT_UNLIKELY(!self->idle))
@@ -25,7 +25,8 @@ static inline __attribute__((always_inline)) bool hold(struct ct_producer *self,
     self->idle = 0;
     atomic_signal_fence(memory_order_seq_cst);
     CT_TEST_POINT("hot_record.held");
-    /* The limit is 0 if the lane is no longer ours: it was given back, or this is a fork's child. */
+    /* The limit is 0 if the lane is no longer this thread's, because it was given back or this is a fork's
+     * child. */
     if (CT_LIKELY(self->position + slots <= self->limit &&
                   (slots == 1 || (self->position & self->mask) + slots <= self->mask + 1)))
         return true;

@@ -28,7 +28,7 @@ struct ct_producer *ct_manual_event_begin(uint32_t row, uint16_t *function)
     return producer;
 }
 
-/* Counts a manual event that cannot be recorded, or is skipped. */
+/* Counts a manual event that is skipped or cannot be recorded. */
 static void count(struct ct_producer *self, const struct ct_manual_event *event, uint16_t function,
                   bool skipped, bool idle)
 {

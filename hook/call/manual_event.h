@@ -7,16 +7,16 @@
 struct ct_manual_event {
     uintptr_t frame; /* stack address of the function that the application called */
     uint64_t start;  /* ticks; 0: now */
-    uint32_t row;    /* a row that ct_manual_event_begin() has given a number */
+    uint32_t row;    /* a row that ct_manual_event_begin() has defined */
     uint32_t depth;
     uint8_t kind; /* enum ct_kind */
     uint64_t value;
     const void *payload;
     size_t payload_bytes;
 };
-/* Finds the destination of a manual event of the calling thread. Returns its lane, taking one if needed;
- * &ct_unlaned if the event can only be counted; NULL if nothing is recorded. Sets *function to the row's
- * number. */
+/* Returns the producer that the calling thread writes a manual event to, after taking a lane if necessary.
+ * Returns &ct_unlaned if the event can only be counted, and NULL if nothing is recorded. Sets *function to
+ * the row's function number. */
 struct ct_producer *ct_manual_event_begin(uint32_t row, uint16_t *function);
 /* Writes the record of a manual event that ends now, or counts the event. */
 void ct_manual_event_record(struct ct_producer *producer, const struct ct_manual_event *event);

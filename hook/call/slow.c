@@ -1,5 +1,5 @@
-/* The slow path of a call: a thread's first call, missing functions, decoded arguments, clocks that need a
- * function call, full rings, loss. */
+/* The slow path of a call. It handles a thread's first call, missing functions, decoded arguments, clocks
+ * that need a function call, full rings and loss. */
 #include "attach.h"
 #include "current.h"
 #include "decoded.h"
@@ -13,8 +13,9 @@
 #include "test_point.h"
 #include "trampoline.h"
 
-/* Stand in for functions that the runtime lacks. Without the hook, the program would have failed to link.
- * They return cudaErrorSharedObjectSymbolNotFound, and no text. */
+/* Replace functions that the program's runtime lacks. Without the hook, such a program would not have been
+ * linked. missing_function() returns cudaErrorSharedObjectSymbolNotFound, and missing_text() returns NULL in
+ * place of functions that return no status. */
 static ct_status missing_function(void)
 {
     return 302;
@@ -43,8 +44,8 @@ static void begin(struct ct_frame *frame, const struct ct_row *row)
     if (!id)
         id = ct_row_define(frame->row);
     CT_TEST_POINT("slow.defined");
-    /* Read once, since a signal handler may fork here. The child no longer has a lane, and has private memory
-     * in place of the parent's. */
+    /* Read `ct_self` only once, since a signal handler may fork here. The child has no lane, and its copy of
+     * the parent's data is private memory. */
     struct ct_producer *const self = *(struct ct_producer *volatile *)&ct_self;
     if (attached == CT_ATTACHED && self->lane) {
         frame->producer = self;
@@ -98,14 +99,14 @@ static struct ct_decoded decoded_call(const struct ct_frame *frame, ct_decoder *
     return decoded;
 }
 
-/* Ends a call without a record: nothing is recorded, or the lane is gone. */
+/* Ends a call without a record, because nothing is recorded or the thread has lost its lane. */
 static void leave_unrecorded(const struct ct_frame *frame)
 {
     if (ct_decode_always(frame->row))
         ct_decode(frame);
 }
 
-/* Counts a call of a thread without a lane, in a process that records. */
+/* Counts a call by a thread that has no lane, in a process that records. */
 static void leave_unlaned(const struct ct_frame *frame, uint16_t id)
 {
     struct ct_segment *segment = ct_process_current();
@@ -115,15 +116,15 @@ static void leave_unlaned(const struct ct_frame *frame, uint16_t id)
         ct_record_lose_unlaned(segment, id, frame->start, ct_now());
 }
 
-/* Counts a call that is left out, even in a signal handler that interrupted a record. Returns false if the
- * call is not left out. */
+/* Counts a call that the selection leaves out, even in a signal handler that interrupted a record. Returns
+ * false if the selection does not leave it out. */
 static bool leave_skipped(struct ct_frame *frame, uint16_t id, ct_decoder *decode, bool idle)
 {
     struct ct_producer *self = frame->producer;
     if (!id || !ct_selection_skips(self, frame->row))
         return false;
     const uint64_t end = ct_now();
-    frame->producer = NULL; /* sends no names for it */
+    frame->producer = NULL; /* so that no names are sent for it */
     CT_TEST_POINT("slow.skipping");
     const struct ct_decoded decoded = decoded_call(frame, decode);
     const uint64_t bytes = ct_decoded_bytes(&decoded);
@@ -144,20 +145,20 @@ static bool leave_skipped(struct ct_frame *frame, uint16_t id, ct_decoder *decod
     return true;
 }
 
-/* Counts a call as lost. A signal handler made it while its thread was writing a record, or the directory has
- * no room. */
+/* Counts a call as lost, because a signal handler made it while the thread was writing a record, or because
+ * the directory has no room for its function. */
 static void leave_lost(struct ct_frame *frame, uint16_t id)
 {
     struct ct_producer *self = frame->producer;
     ct_record_lose(self, CT_LOSS_MEMORY, id, frame->start, ct_now());
-    frame->producer = NULL; /* sends no names in the middle of that record */
+    frame->producer = NULL; /* so that no names are sent in the middle of a record */
     leave_unrecorded(frame);
     self->depth = frame->depth;
     ct_lane_leave(self->lane, frame->depth);
 }
 
-/* True for low-priority calls, as in count_full() for short calls. They are dropped first. A payload of
- * objects does not raise a call's priority, since programs query events and streams in loops. */
+/* True for a low-priority call, which is dropped before others (see also count_full()). A payload of objects
+ * does not raise a call's priority, since programs query events and streams in loops. */
 static bool says_little(const struct ct_frame *frame, const struct ct_record *record)
 {
     enum { NOT_READY = 600 }; /* cudaErrorNotReady, which is not a failure */
@@ -167,7 +168,7 @@ static bool says_little(const struct ct_frame *frame, const struct ct_record *re
            record->end - frame->start < frame->producer->long_ticks;
 }
 
-/* Most calls that are not recorded take the fast path instead, count_full(). */
+/* Counts a call that is not recorded. Most such calls take the fast path, count_full(), instead. */
 static void lose_full(const struct ct_frame *frame, enum ct_loss_cause cause, uint16_t id, uint64_t end,
                       const struct ct_decoded *decoded)
 {
@@ -187,7 +188,7 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
         leave_unrecorded(frame);
         return;
     }
-    /* Another thread has given the segment up since the call began, so no segment records the call. */
+    /* Another thread gave the segment up after the call had begun, so the call is recorded in no segment. */
     if (self->epoch != ct_process_epoch()) {
         leave_unrecorded(frame);
         ct_attach_apply(self);

@@ -1,10 +1,10 @@
-/* How the x86-64 trampoline jumps into a wrapper (wrap.c). */
+/* The interface between the x86-64 trampoline and the wrappers (wrap.c). */
 #ifndef CT_WRAPPER_H
 #define CT_WRAPPER_H
 
 #include <stdint.h>
 
-/* The registers in which the trampoline leaves its results. No argument is passed in them, and the code that
+/* Declares the registers that hold the trampoline's results. No argument is passed in them, and the code that
  * a compiler emits before the function's first statement does not use them. */
 #define FOUND_BY_TRAMPOLINE(row, self, place)                                                                \
     register const struct ct_row *row##_found __asm__("r11");                                                \
@@ -18,7 +18,8 @@
 typedef uint64_t word;
 
 /* Returns the words that the caller has pushed, which follow the return address. They are not declared as
- * parameters: a compiler may load those before the registers above are read, and into one of them. */
+ * parameters, since a compiler may load a parameter into one of the registers above before that register is
+ * read. */
 static inline const word *stack_words(uintptr_t place)
 {
     return (const word *)place + 1;

@@ -1,6 +1,6 @@
-/* Helpers for decoders. A decoder runs after the real call, in the hook on the application's thread. It reads
- * the driver's output only if the call succeeded, and its input only if the driver got far enough to read it.
- * Structures of the driver are declared only as far as they are read, from cuda.h 13.0. */
+/* Helpers for decoders. A decoder runs after the real call. In the hook, it runs on the application's thread.
+ * It reads the driver's output only if the call succeeded, and its input only if the driver has read it. The
+ * driver's structures are from cuda.h 13.0. Only the parts that are read are declared. */
 #ifndef CT_DECODE_H
 #define CT_DECODE_H
 
@@ -13,8 +13,8 @@ static inline bool succeeded(const struct ct_frame *frame)
     return (ct_status)frame->result == 0;
 }
 
-/* True if the driver has read its input. With these errors it may have returned before, so pointers may be
- * invalid. */
+/* True if the driver has certainly read its input. With these errors, it may have returned earlier, so the
+ * pointers may be invalid. */
 static inline bool inspected(const struct ct_frame *frame)
 {
     enum { NOT_INITIALIZED = 3, DEINITIALIZED = 4, INVALID_CONTEXT = 201, CONTEXT_IS_DESTROYED = 709 };
@@ -31,49 +31,52 @@ static inline bool out_bytes(const struct ct_frame *frame, unsigned argument, vo
     return succeeded(frame) && pointer && ct_target_read(pointer, to, bytes);
 }
 
-/* The same for a handle or an address. Returns 0 if there is none. */
+/* Like out_bytes(), for a handle or an address. Returns 0 if there is none. */
 static inline uint64_t out(const struct ct_frame *frame, unsigned argument)
 {
     uint64_t handle;
     return out_bytes(frame, argument, &handle, sizeof(handle)) ? handle : 0;
 }
 
-/* The same for a structure that the driver only reads. A call that failed may have read it, too. */
+/* Like out_bytes(), for a structure that the driver only reads. A call that failed may have read it, too. */
 static inline bool in_bytes(const struct ct_frame *frame, unsigned argument, void *to, size_t bytes)
 {
     const uint64_t pointer = ct_argument(frame, argument);
     return pointer && inspected(frame) && ct_target_read(pointer, to, bytes);
 }
 
-/* Returns when the call began, UINT64_MAX while nothing is recorded. A call that destroys an object must not
- * remove facts learned later: another thread may have got the same handle since. */
+/* Returns the time when the call began, or UINT64_MAX while nothing is recorded. A call that destroys an
+ * object must not remove facts learned after that time, since another thread may have got the same handle. */
 static inline uint64_t began(const struct ct_frame *frame)
 {
     return frame->producer ? frame->start : UINT64_MAX;
 }
 
-/* Replaces the null stream by CU_STREAM_PER_THREAD in the _ptsz forms. Elsewhere it is the legacy stream. */
+/* Replaces the null stream by CU_STREAM_PER_THREAD for _ptsz functions. For all others, it is the legacy
+ * stream. */
 static inline uint64_t stream_of(const struct ct_frame *frame, uint64_t stream)
 {
     return stream == 0 && ct_rows[frame->row].flags & CT_ROW_PER_THREAD ? 2 : stream;
 }
 
-/* Returns CT_FLAG_CAPTURED if `stream` is being captured, so that the call became part of a graph; else 0. */
+/* Returns CT_FLAG_CAPTURED if `stream` is being captured, so that the call became part of a graph, and 0
+ * otherwise. */
 uint8_t ct_decode_captured(const struct ct_frame *frame, uint64_t stream);
-/* The same. If the call succeeded, also counts the nodes that it became. */
+/* Like ct_decode_captured(). If the call succeeded, also counts the nodes that it became. */
 uint8_t ct_decode_captured_as(const struct ct_frame *frame, uint64_t stream, enum ct_node_kind kind,
                               uint32_t count);
 
-/* Adds an object of the call if there is room for it. Ignores CT_ROLE_none. */
+/* Adds an object to the call if there is room for it. Ignores CT_ROLE_none. */
 void ct_decode_add_object(struct ct_decoded *decoded, enum ct_role role, uint64_t handle);
 
-/* Describe the call as an allocation or a release. `address` is 0 for none, as after a failure. */
+/* Describe the call as an allocation or a release. `address` is 0 if there is none, for example after a
+ * failure. */
 void ct_decode_allocated(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address,
                          uint64_t bytes);
 void ct_decode_freed(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_alloc_kind kind,
                      uint64_t address, uint64_t bytes);
 
-/* Define decoders that do only this. */
+/* Define decoders that only call these two functions. */
 #define ALLOCATED(name, kind, address, bytes)                                                                \
     void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
     {                                                                                                        \
@@ -85,7 +88,8 @@ void ct_decode_freed(const struct ct_frame *frame, struct ct_decoded *decoded, e
         ct_decode_freed(frame, decoded, kind, address, bytes);                                               \
     }
 
-/* Returns the bytes of an element of an array whose creation was seen, 0 if unknown. In decode_memory.c. */
+/* Returns the bytes of an array's element, or 0 if the hook does not know the array. Defined in
+ * decode_memory.c. */
 uint64_t ct_array_element_bytes(uint64_t array);
 
 #endif

@@ -1,4 +1,5 @@
-/* Memory copies and sets: direction, bytes, addresses and stream, for each shape of argument list. */
+/* Decoders for memory copies and sets. They read the direction, bytes, addresses and stream from each form of
+ * argument list. */
 #include "addresses.h"
 #include "decode.h"
 
@@ -7,7 +8,7 @@
 struct transfer {
     uint64_t destination, source, bytes, stream;
     bool async;
-    uint32_t more; /* further copies of a batch, after the first */
+    uint32_t more; /* number of copies in a batch after the first */
 };
 
 static void transferred(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_transfer_kind kind,
@@ -30,7 +31,7 @@ static void transferred(const struct ct_frame *frame, struct ct_decoded *decoded
                                   t.bytes ? 1 + t.more : 0);
 }
 
-/* The sides of the bus that memory can be on. */
+/* The side of the bus that memory is on. */
 enum side { SIDE_UNKNOWN, SIDE_HOST, SIDE_DEVICE };
 
 static enum ct_transfer_kind kind_of(enum side source, enum side destination)
@@ -42,13 +43,14 @@ static enum ct_transfer_kind kind_of(enum side source, enum side destination)
     return (enum ct_transfer_kind)kinds[source][destination];
 }
 
-/* Derives the side of an address from the allocations: all memory that is not the device's is the host's. */
+/* Derives the side of an address from the allocations. All memory that is not device memory is host
+ * memory. */
 static enum side side_of(uint64_t address)
 {
     return !address ? SIDE_UNKNOWN : ct_addresses_are_device(address) ? SIDE_DEVICE : SIDE_HOST;
 }
 
-/* CUmemorytype of a copy's descriptor: 1 host, 2 device, 3 array, 4 unified. */
+/* `type` is the CUmemorytype in a copy's descriptor (1 host, 2 device, 3 array, 4 unified). */
 static enum side side_of_type(uint32_t type, uint64_t address)
 {
     switch (type) {
@@ -64,7 +66,8 @@ static enum side side_of_type(uint32_t type, uint64_t address)
     }
 }
 
-/* Linear copies. The positions of destination, source, bytes and stream in the argument list; NO for none. */
+/* Linear copies. A row has the positions of destination, source, bytes and stream in the argument list, or NO
+ * if there is none. */
 enum { NO = -1 };
 #define ARGUMENT(i)   ((i) == NO ? 0 : frame->args[(i) == NO ? 0 : (i)])
 #define ARGUMENT32(i) ((uint32_t)ARGUMENT(i))
@@ -79,7 +82,8 @@ enum { NO = -1 };
                                        .stream = ARGUMENT(stream_at),                                        \
                                        .async = (stream_at) != NO });                                        \
     }
-/* The first versions have 32-bit device addresses and sizes. The caller does not set the upper halves. */
+/* The first versions of the functions have 32-bit device addresses and sizes. The caller does not set the
+ * upper halves of the registers. */
 #define COPY_V1(name, kind, destination_at, source_at, bytes_at, stream_at)                                  \
     void ct_decode_##name##_v1(const struct ct_frame *frame, struct ct_decoded *decoded)                     \
     {                                                                                                        \
@@ -137,8 +141,8 @@ static void copied_block(const struct ct_frame *frame, struct ct_decoded *decode
                                    .async = async });
 }
 
-/* CUDA_MEMCPY2D and CUDA_MEMCPY3D. Their words have 64 bits, in the first versions 32. CUDA_MEMCPY3D_PEER has
- * a context in place of each `reserved`. */
+/* CUDA_MEMCPY2D and CUDA_MEMCPY3D. Their words have 64 bits, or 32 bits in the first versions.
+ * CUDA_MEMCPY3D_PEER has a context in place of each `reserved`. */
 #define SIDE_2D(side, word)                                                                                  \
     word side##_x, side##_y;                                                                                 \
     uint32_t side##_type;                                                                                    \
@@ -189,8 +193,8 @@ COPY_BLOCK(copy_3d_async_v1, memcpy_3d_v1, VOLUME, true, false)
 COPY_BLOCK(copy_3d_peer, memcpy_3d, VOLUME, false, true)
 COPY_BLOCK(copy_3d_peer_async, memcpy_3d, VOLUME, true, true)
 
-/* A batch is one call and one row, with the bytes of all its copies, and the direction and addresses of the
- * first. */
+/* A batch is one call and one row. The row has the bytes of all copies, and the direction and addresses of
+ * the first copy. */
 static void copied_batch(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t stream)
 {
     const uint64_t sizes = frame->args[2], count = frame->args[3];
@@ -217,7 +221,7 @@ void ct_decode_copy_batch_v2(const struct ct_frame *frame, struct ct_decoded *de
     copied_batch(frame, decoded, ct_argument(frame, 7));
 }
 
-/* CUDA_MEMCPY3D_BATCH_OP_v1. An operand of type 1 is a pointer, of type 2 an array. */
+/* CUDA_MEMCPY3D_BATCH_OP_v1. An operand of type 1 is a pointer, and an operand of type 2 is an array. */
 struct batch_operand {
     uint32_t type;
     uint64_t pointer_or_array, words[3];
@@ -234,7 +238,7 @@ static enum side side_of_operand(const struct batch_operand *operand)
     return operand->type == 2 ? SIDE_DEVICE : side_of(operand->pointer_or_array);
 }
 
-/* Extents count elements of the array in the copy, or bytes if there is no array (cuda.h 13.0). */
+/* Extents are in elements of the array in the copy, or in bytes if there is no array (cuda.h 13.0). */
 static uint64_t operation_bytes(const struct batch_operation *operation)
 {
     const struct batch_operand *source = &operation->source, *destination = &operation->destination;

@@ -1,4 +1,4 @@
-/* Sizes of files whose paths the program passes to the driver. */
+/* Reads the sizes of files whose paths the program passes to the driver. */
 #include "error_guard.h"
 #include "system.h"
 #include "target_access.h"
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Makes the system call directly, because glibc exports stat() and fstatat() only since 2.33. */
+/* Makes the system call directly, because glibc exports stat() and fstatat() only since version 2.33. */
 bool ct_target_file_bytes(uint64_t path, uint64_t *bytes)
 {
     CT_ERROR_GUARD;

@@ -1,4 +1,4 @@
-/* Graphs and stream capture: updates the bookkeeping of graphs.c and describes the calls. */
+/* Decoders for graphs and stream capture. They update the data in graphs.c and describe the calls. */
 #include "decode.h"
 #include "graphs.h"
 
@@ -25,8 +25,8 @@ void ct_decode_capture_begin_to_graph(const struct ct_frame *frame, struct ct_de
     about(decoded, CT_ROLE_stream, stream_of(frame, frame->args[0]), CT_ROLE_graph, frame->args[1]);
 }
 
-/* The call ends the capture whatever it returns, unless the stream was not being captured, or the capture is
- * another thread's. */
+/* The call ends the capture even if it fails, except with these three errors. They mean that the stream was
+ * not being captured, or that the capture is another thread's. */
 void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const ct_status not_capturing = 1; /* CUDA_ERROR_INVALID_VALUE; 900 to 909 are errors of captures */
@@ -38,7 +38,7 @@ void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *deco
     about(decoded, CT_ROLE_stream, stream, made ? CT_ROLE_graph : CT_ROLE_none, made);
 }
 
-/* The call returns the capture's graph, and the program may then add nodes to it by hand. */
+/* The call returns the graph of the capture, and the program may then add nodes to it directly. */
 void ct_decode_capture_info(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const int32_t active = 1;
@@ -50,7 +50,10 @@ void ct_decode_capture_info(const struct ct_frame *frame, struct ct_decoded *dec
     ct_decode_stream(frame, decoded);
 }
 
-enum { EXTERNAL = 1 }; /* CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL: a node instead of a dependency */
+enum {
+    EXTERNAL = 1
+}; /* CU_EVENT_RECORD_EXTERNAL and CU_EVENT_WAIT_EXTERNAL make a node instead of a
+    * dependency */
 
 static void recorded(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t flags)
 {
@@ -123,7 +126,7 @@ void ct_decode_graph_add_child(const struct ct_frame *frame, struct ct_decoded *
     added(frame, decoded, CT_NODE_GRAPH, frame->args[4]);
 }
 
-/* CUgraphNodeParams. Its part for child graphs begins with the child's handle. */
+/* CUgraphNodeParams. Its member for child graphs begins with the child's handle. */
 struct node_params {
     uint32_t type;
     int32_t reserved[3];
@@ -215,10 +218,11 @@ void ct_decode_graph_launch(const struct ct_frame *frame, struct ct_decoded *dec
     decoded->kind = CT_KIND_GRAPH;
     decoded->payload_bytes = sizeof(decoded->payload.graph);
     decoded->value = stream;
-    decoded->flags = ct_decode_captured(frame, frame->args[1]); /* driver 580 refuses to capture it */
+    decoded->flags = ct_decode_captured(frame, frame->args[1]); /* driver 580 refuses to capture a graph
+                                                                 * launch */
     bool all;
     const struct ct_graph_nodes nodes = ct_graphs_nodes(exec, &all);
-    /* How often the bodies of a conditional node run is decided on the GPU. */
+    /* The GPU decides how often the bodies of a conditional node run. */
     if (!all || nodes.count[CT_NODE_CONDITIONAL] > 0)
         decoded->flags |= CT_FLAG_UNKNOWN;
     decoded->payload.graph =

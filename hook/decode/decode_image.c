@@ -1,5 +1,5 @@
-/* The program passes an image of code without its length. Each format needs its own way to find the length,
- * and some formats list their kernels. Compressed parts are not opened, because the hook has no code to
+/* The program passes an image of code without its length. The length is found in a different way for each
+ * format, and some formats list their kernels. Compressed parts are not read, because the hook has no code to
  * decompress them. */
 #include "decode_image.h"
 
@@ -11,14 +11,14 @@
 
 enum { TEXT_BYTES_MAX = 1 << 28 };
 
-/* The wrapper that nvcc puts around a fat binary: __fatBinC_Wrapper_t of fatbinary_section.h, CUDA 13.0. */
+/* The wrapper that nvcc makes for a fat binary (__fatBinC_Wrapper_t in fatbinary_section.h of CUDA 13.0). */
 struct wrapper {
     uint32_t magic, version;
     uint64_t image;
     uint64_t file_name;
 };
 
-/* The header of a fat binary, as written by the tool fatbinary of CUDA 13.0. */
+/* The header of a fat binary, as written by the tool fatbinary in CUDA 13.0. */
 struct fatbin {
     uint32_t magic;
     uint16_t version, head_bytes;
@@ -47,7 +47,7 @@ static bool fatbin_bytes(uint64_t image, uint64_t *bytes)
     return true;
 }
 
-/* Compares byte by byte, since text may be shorter than a magic number. */
+/* Compares byte by byte, since a text may be shorter than a magic number. */
 static bool begins_with(const unsigned char *image, uint32_t magic)
 {
     for (int i = 0; i < 4; i++) {
@@ -57,7 +57,7 @@ static bool begins_with(const unsigned char *image, uint32_t magic)
     return true;
 }
 
-/* The same for an image in the program's memory. */
+/* Like begins_with(), for an image in the program's memory. */
 static bool begins_at(uint64_t image, uint32_t magic)
 {
     for (int i = 0; i < 4; i++) {
@@ -68,7 +68,7 @@ static bool begins_at(uint64_t image, uint32_t magic)
     return true;
 }
 
-/* True for images that begin like text: PTX and other sources. */
+/* True for images that begin like a text, such as PTX. */
 static bool is_text(uint64_t image)
 {
     uint8_t first;
@@ -76,7 +76,8 @@ static bool is_text(uint64_t image)
            (first >= ' ' || first == '\0' || (first >= '\t' && first <= '\r'));
 }
 
-/* Returns the image in a wrapper, 0 if the wrapper has none, or the address itself if there is no wrapper. */
+/* Returns the address of the image in a wrapper, or 0 if the wrapper has none. Returns `address` itself if
+ * that is not a wrapper. */
 static uint64_t unwrapped(uint64_t address)
 {
     struct wrapper wrapper;
@@ -99,11 +100,11 @@ bool ct_image_bytes(uint64_t address, uint64_t *bytes)
 
 /* ---- the kernels of an image ---- */
 
-/* The kernel found so far, and whether there may be another. */
+/* The kernel found so far, and whether there may be others. */
 struct found {
     const char *name; /* NULL: none yet */
     size_t bytes;
-    bool others; /* there is another, or a part that could not be read */
+    bool others; /* there is another kernel, or a part that could not be read */
 };
 
 static void add(struct found *found, const char *name, size_t bytes)
@@ -191,7 +192,7 @@ static const char *skip_comment(const char *at, const char *end)
     return end;
 }
 
-/* Searches PTX for ".entry NAME" outside comments. */
+/* Searches PTX for ".entry NAME" outside of comments. */
 static void search_text(struct found *found, const char *text, uint64_t bytes)
 {
     static const char entry[] = ".entry";
@@ -220,8 +221,8 @@ static void search_text(struct found *found, const char *text, uint64_t bytes)
     }
 }
 
-/* The parts of a fat binary are for different devices, and the driver does not report which one it uses. This
- * is the header of a part, as written by fatbinary of CUDA 13.0. */
+/* The header of a part of a fat binary, as written by fatbinary in CUDA 13.0. The parts are for different
+ * devices, and the driver does not report which part it uses. */
 struct part {
     uint16_t kind, version;
     uint32_t head_bytes;

@@ -1,4 +1,5 @@
-/* Calls that show the handles and names of kernels, and calls that end kernels. Updates kernel_names.c. */
+/* Decoders for calls that show the handles and names of kernels, and for calls that end kernels. They update
+ * kernel_names.c. */
 #include "decode.h"
 #include "kernel_names.h"
 #include "object_names.h"
@@ -20,7 +21,8 @@ void ct_decode_kernel_function(const struct ct_frame *frame, struct ct_decoded *
         ct_names_alias(handle, frame->args[1], frame->producer);
 }
 
-/* The program's array may have room for more handles than there are. The driver does not set the rest. */
+/* The program's array may have room for more handles than there are. The driver does not set the unused
+ * elements. */
 void ct_decode_enumerate(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;
@@ -33,7 +35,7 @@ void ct_decode_enumerate(const struct ct_frame *frame, struct ct_decoded *decode
     }
 }
 
-/* (const char **name, function or kernel): the driver has returned the name to the program. */
+/* (const char **name, function or kernel). The driver has returned the name to the program. */
 void ct_decode_get_name(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;
@@ -43,7 +45,7 @@ void ct_decode_get_name(const struct ct_frame *frame, struct ct_decoded *decoded
         ct_names_told(frame->args[1], name, frame->producer);
 }
 
-/* The program may get functions from a library's module. They end with the library. */
+/* The program may get functions from a library's module. These functions end with the library. */
 void ct_decode_library_module(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const uint64_t module = out(frame, 0);
@@ -71,8 +73,8 @@ void ct_decode_library_unload(const struct ct_frame *frame, struct ct_decoded *d
     unloaded(frame, decoded, CT_ROLE_library);
 }
 
-/* Ends everything that was loaded in the context. A released primary context is not counted as ended: it may
- * have holders that the hook cannot see. */
+/* Ends all modules that were loaded in the context. A released primary context does not count as ended, since
+ * it may have other holders that the hook does not know. */
 void ct_decode_context_end(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     ct_decode_add_object(decoded, CT_ROLE_context, frame->args[0]);

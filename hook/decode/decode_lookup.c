@@ -1,5 +1,5 @@
-/* Calls that return addresses of driver functions, which are replaced by stubs. The result, the status and
- * pointers that are not the driver's are left unchanged. */
+/* Decoders for calls that return addresses of driver functions. They replace these addresses with stubs, and
+ * do not change the result, the status or pointers that are not the driver's. */
 #include "decode.h"
 #include "driver_functions.h"
 #include "lookup.h"
@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 
 /* CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags), and _v2,
- * which has a status pointer as a fifth argument. */
+ * whose fifth argument is a pointer to a status. */
 void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;
@@ -18,7 +18,7 @@ void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *dec
 }
 
 /* cudaGetDriverEntryPoint(symbol, function *, …). libcudart calls cuGetProcAddress, which already returns
- * stubs, unless libcudart got the function before the hook could replace it. */
+ * stubs unless libcudart got that function before the hook could replace it. */
 void ct_decode_entry_point(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;

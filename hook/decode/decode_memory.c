@@ -1,6 +1,6 @@
-/* Memory from functions other than cuMemAlloc and its relatives. Physical memory and address ranges are
- * allocated separately and then mapped. There are also arrays, and memory shared by other processes and other
- * interfaces. */
+/* Decoders for memory from functions other than cuMemAlloc and related ones. Physical memory and address
+ * ranges are allocated separately and then mapped. There are also arrays, and memory that other processes and
+ * other interfaces share. */
 #include "compiler.h"
 #include "decode.h"
 #include "table.h"
@@ -14,14 +14,14 @@ FREED(reserve_free, CT_ALLOC_RESERVED, ct_argument(frame, 0), ct_argument(frame,
 FREED(unmap, CT_ALLOC_MAPPED, ct_argument(frame, 0), ct_argument(frame, 1))
 FREED(ipc_close, CT_ALLOC_IPC, ct_argument(frame, 0), 0)
 
-/* Memory shared by others. The driver does not report its size. */
+/* The driver does not report the size of memory that others share. */
 static void shared_by_others(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address)
 {
     ct_decode_allocated(decoded, kind, address, 0);
     decoded->flags = CT_FLAG_UNKNOWN;
 }
 
-/* The process may already have the same handle. It must then release it once more. */
+/* The process may already have the same handle, and must then release it once more. */
 void ct_decode_physical_shared(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     shared_by_others(decoded, CT_ALLOC_PHYSICAL, out(frame, 0));
@@ -36,14 +36,14 @@ void ct_decode_map(const struct ct_frame *frame, struct ct_decoded *decoded)
 
 /* ---- memory shared by others ---- */
 
-/* The memory belongs to another process's pool and is not ordered by any stream. */
+/* The memory belongs to another process's pool, and is not ordered by a stream. */
 void ct_decode_pool_import(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     shared_by_others(decoded, CT_ALLOC_IPC, out(frame, 0));
     decoded->payload.alloc.pool = ct_argument(frame, 1);
 }
 
-/* Opening a handle twice returns the same address, which must be closed once more. */
+/* Opening a handle again returns the same address, which must then be closed once more. */
 void ct_decode_ipc_open(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     shared_by_others(decoded, CT_ALLOC_IPC, out(frame, 0));
@@ -61,9 +61,9 @@ void ct_decode_external_map(const struct ct_frame *frame, struct ct_decoded *dec
 
 /* ---- arrays ---- */
 
-/* CUarray_format of cuda.h 13.0: the layout of its elements and their bits. LAYOUT_CHANNELS has bits per
- * channel. LAYOUT_TEXEL has bits per texel, whatever the number of channels. LAYOUT_BLOCK has bits per block
- * of 4 by 4 texels. */
+/* CUarray_format in cuda.h 13.0, with the layout and the bits of the elements of each format. `bits` is per
+ * channel for LAYOUT_CHANNELS, per texel of all channels for LAYOUT_TEXEL, and per block of 4 by 4 texels for
+ * LAYOUT_BLOCK. */
 enum layout { LAYOUT_CHANNELS = 1, LAYOUT_TEXEL, LAYOUT_BLOCK };
 static const struct format {
     uint8_t first, last; /* CUarray_format */
@@ -87,7 +87,7 @@ static const struct format {
 };
 
 struct extent {
-    uint64_t width, height, depth; /* height and depth: 0 means 1 */
+    uint64_t width, height, depth; /* 0 in height or depth means 1 */
     uint32_t format, channels;
 };
 
@@ -105,7 +105,7 @@ static uint64_t at_least_1(uint64_t n)
     return n > 0 ? n : 1;
 }
 
-/* Returns 0 for unknown formats. Counts rows without padding, which the driver may add without reporting
+/* Returns 0 for an unknown format. Does not count padding of rows, which the driver may add without reporting
  * it. */
 static uint64_t extent_bytes(const struct extent *extent)
 {
@@ -145,7 +145,7 @@ static void array_allocated(struct ct_decoded *decoded, uint64_t array, uint64_t
         decoded->flags = CT_FLAG_UNKNOWN;
 }
 
-/* Maps each array to the bytes of an element, because some copies have extents in elements. */
+/* Maps an array to the bytes of its element, because some copies have extents in elements. */
 static struct ct_table element_bytes;
 
 static void array_got(const struct ct_frame *frame, struct ct_decoded *decoded, const struct extent *extent)

@@ -1,8 +1,8 @@
-/* The decoders of objects.def, which record the objects of a call. A row is a list of places in the
- * arguments, and one function reads them all.
+/* The decoders in objects.def, which record the objects of a call. A row is a list of places in the
+ * arguments, which a single function reads.
  *
- * Arguments themselves are recorded whatever the call returned. Pointers are followed only after success:
- * then the driver has read or written there itself, and the counts are valid. */
+ * Arguments themselves are recorded even if the call failed. Pointers are followed only if it succeeded,
+ * since the driver has then read or written there itself, and counts are valid. */
 #include "addresses.h"
 #include "decode.h"
 #include "decode_image.h"
@@ -19,7 +19,7 @@ enum how {
     STREAM_QUEUED,
     STREAM_NODE,
     LOCATION_VALUE,
-    /* From here on, read through a pointer, */
+    /* The values below are read through a pointer. */
     BEHIND_WORD,
     BEHIND_UINT,
     BEHIND_INT,
@@ -30,19 +30,19 @@ enum how {
     POOL_VALUE_BEHIND,
     IMAGE_BYTES,
     FILE_BYTES,
-    /* and from here on, through a pointer to several elements. */
+    /* The values below are read through a pointer to several elements. */
     FIRST_OF,
     SUM_OF,
     OPERATION_BEHIND,
 };
 
-/* A place in the arguments. CT_ROLE_none is for the call's number of bytes. */
+/* A place in the arguments. The role CT_ROLE_none is for the call's number of bytes. */
 struct place {
     uint8_t how; /* enum how */
     uint8_t role;
     uint8_t argument;
-    uint8_t count; /* of an array, the argument with the number of elements; of a node, its kind; of a loaded
-                    * handle, the argument with its image, 0 for none */
+    uint8_t count; /* for an array, the argument with the number of elements; for a node, its kind; for a
+                    * loaded handle, the argument with its image, 0 for none */
     uint8_t offset, stride;
     uint8_t flags; /* set together with CT_FLAG_BYTES */
 };
@@ -61,21 +61,22 @@ static bool uint_at(uint64_t address, uint64_t *value)
     return true;
 }
 
-/* Sign-extends an int to a handle: -1 stays -1 in the database. */
+/* Sign-extends an int to a handle, so that -1 is still -1 in the database. */
 static uint64_t widened(uint64_t word)
 {
     return (uint64_t)(int64_t)(int32_t)(uint32_t)word;
 }
 
-/* CUmemLocation: a type, and a number in the upper half. All host locations become CU_DEVICE_CPU, the value
- * that the first versions of these functions use. */
+/* A CUmemLocation has a type, and a number in the upper half. All host locations become CU_DEVICE_CPU, which
+ * is the value that the first versions of these functions use. */
 static uint64_t device_of_location(uint64_t location)
 {
     enum { LOCATION_DEVICE = 1, DEVICE_CPU = -1 };
     return widened((uint32_t)location == LOCATION_DEVICE ? location >> 32 : (uint64_t)DEVICE_CPU);
 }
 
-/* CUDA_RESOURCE_DESC: a type, then an array (0), a mipmapped array (1), or memory (2 and 3). */
+/* A CUDA_RESOURCE_DESC has a type, followed by an array (type 0), a mipmapped array (1), or memory (2 and
+ * 3). */
 static bool resource_at(uint64_t descriptor, uint64_t *value, uint8_t *role)
 {
     uint64_t type;
@@ -85,14 +86,14 @@ static bool resource_at(uint64_t descriptor, uint64_t *value, uint8_t *role)
     return word_at(descriptor + 8, value);
 }
 
-/* CUstreamBatchMemOpParams. Barriers (6) and flushes (3) have no address. */
+/* In CUstreamBatchMemOpParams, barriers (6) and flushes (3) have no address. */
 static bool operation_at(uint64_t operation, uint64_t *address)
 {
     uint64_t type;
     return uint_at(operation, &type) && type != 3 && type != 6 && word_at(operation + 8, address);
 }
 
-/* CUmemPool_attribute: the first three are ints, the others have 64 bits. */
+/* The first three values of CUmemPool_attribute are for ints, the others for 64-bit values. */
 static bool pool_value_at(uint64_t pointer, uint32_t attribute, uint64_t *value)
 {
     if (attribute > 3)
@@ -113,7 +114,7 @@ static bool sum_at(uint64_t first, uint64_t count, uint32_t stride, uint64_t *su
     return true;
 }
 
-/* True if there is a value to read. Numbers of elements are unsigned int or size_t, so only their lower 32
+/* True if there is a value to read. A number of elements is an unsigned int or a size_t, so only its lower 32
  * bits are compared with 0. */
 static bool is_there(const struct ct_frame *frame, const struct place *place)
 {

@@ -1,4 +1,4 @@
-/* Decoders, which read the arguments and the result of a call. */
+/* Decoders read the arguments and the result of a call. */
 #ifndef CT_DECODED_H
 #define CT_DECODED_H
 
@@ -7,30 +7,31 @@
 #include "record.h"
 #include "rows.h"
 
-/* A returned call as described by its decoder. Fields that it does not set are 0, except kind and status. */
+/* The description of a returned call by its decoder. Fields that the decoder does not set are 0, except kind
+ * and status. */
 struct ct_decoded {
-    uint8_t kind;          /* enum ct_kind; CT_KIND_CALL when nothing else fits */
+    uint8_t kind;          /* enum ct_kind; CT_KIND_CALL if no other kind fits */
     uint8_t flags;         /* CT_FLAG_… */
     uint8_t payload_bytes; /* 0: no payload */
-    int32_t status;        /* the result's lower half, unless the decoder sets it */
+    int32_t status;        /* the lower half of the result, unless the decoder sets the status */
     uint64_t value;
     union ct_payload payload;
 };
 
-/* Returns the bytes as the table `totals` counts them: only of calls that succeeded. */
+/* Returns the bytes as the table `totals` counts them, which includes only calls that succeeded. */
 static inline uint64_t ct_decoded_bytes(const struct ct_decoded *decoded)
 {
     return decoded->status == 0 && ct_kind_has_bytes(decoded->kind, decoded->flags) ? decoded->value : 0;
 }
 
-/* CUlaunchConfig, as far as it is read. */
+/* The beginning of CUlaunchConfig. */
 struct ct_launch_config {
     uint32_t grid[3], block[3], shared_bytes;
     uint64_t stream;
 };
 
 /* Reads a returned call's arguments and result. In the hook, it runs on the application's thread. It may call
- * the real driver only for look-ups that neither synchronise nor break a stream capture. */
+ * the real driver only for look-ups, which must not synchronise or break a stream capture. */
 typedef void ct_decoder(const struct ct_frame *frame, struct ct_decoded *decoded);
 
 #define DECODER(name)        ct_decoder ct_decode_##name;
@@ -44,7 +45,8 @@ typedef void ct_decoder(const struct ct_frame *frame, struct ct_decoded *decoded
 #undef OBJECTS_ALWAYS
 #undef OBJECTS
 
-/* Runs the row's decoder. A row without one gives a plain CT_KIND_CALL with the result's status. */
+/* Runs the row's decoder. If the row has none, returns a plain CT_KIND_CALL with the status from the
+ * result. */
 struct ct_decoded ct_decode(const struct ct_frame *frame);
 /* True if the row's decoder must run even while nothing is recorded. */
 bool ct_decode_always(uint32_t row);

@@ -19,7 +19,7 @@ enum {
 
 #define ct_decode_none NULL
 #ifdef CT_DECODE_REMOTE
-/* The probe neither probes calls of the runtime nor replaces functions of the driver. */
+/* The probe does not probe calls of the runtime, and does not replace functions of the driver. */
 #define RUNTIME_DECODERS 0
 void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
@@ -29,7 +29,7 @@ void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *dec
 #else
 #define RUNTIME_DECODERS CT_RUNTIME_FUNCTIONS
 #endif
-/* In the order of the rows. The functions of the runtime occur once for all versions. */
+/* In the order of the rows. The runtime's functions occur only once for all versions. */
 static const struct decoder {
     ct_decoder *decode;
     bool always;
@@ -60,10 +60,11 @@ bool ct_decode_always(uint32_t row)
     return decoder->always || (decoder->decode && ct_capturing());
 }
 
-/* Decoders that learn facts or replace functions may do anything, so they run with CT_ERROR_GUARD. The others
- * mostly read; anything else they do is under the table lock or sets CT_ERROR_GUARD itself. They decode the
- * most frequent calls, and CT_ERROR_GUARD would slow these down. Switching cancellation off and on takes two
- * locked instructions, which wait until the stores of a launch reach the device. */
+/* Decoders that learn facts or replace functions may open files or make system calls, so they run with
+ * CT_ERROR_GUARD. The other decoders mostly only read. If they do more, they do it under the table lock or
+ * use CT_ERROR_GUARD themselves. They decode the most frequent calls, which CT_ERROR_GUARD would slow down.
+ * Switching cancellation off and on takes two locked instructions, which wait until the stores of a launch
+ * reach the device. */
 struct ct_decoded ct_decode(const struct ct_frame *frame)
 {
     struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };

@@ -15,14 +15,15 @@
 #include <string.h>
 #include <time.h>
 
-/* Images of libcuda in the order in which they were found. */
+/* Images of libcuda, in the order that they were found. */
 static struct driver {
     struct ct_link_scope scope;        /* the image and its dependencies */
-    _Atomic bool is_claimed, is_found; /* the scope is being written; is complete */
+    _Atomic bool is_claimed, is_found; /* the scope is being written; the scope is complete */
     _Atomic bool is_known;             /* its rows are filled and published */
-    uint32_t exported, slots,
-        refused;                /* number of functions; of those by slots; of slots that are not writable */
-    bool is_due, was_exchanged; /* for its slots; written with the process lock held */
+    uint32_t exported, slots, refused; /* number of functions, of functions intercepted by slots, and of slots
+                                        * that are not writable */
+    bool is_due, was_exchanged; /* whether its slots must still be exchanged, and whether they were; written
+                                 * with the process lock held */
     bool has_made;              /* a visit has made slots for some functions, perhaps not for all */
 } drivers[CT_DRIVERS];
 
@@ -53,10 +54,11 @@ static bool is_in_namespace(void *handle, struct search *search)
            is_other(search->driver, &search->object);
 }
 
-/* A driver that the program is linked to may be found before the constructors run. One loaded later may not:
- * the environment is not set up yet, and pinning the driver by dlopen() runs pending constructors. If the C
- * library's were among them, it would copy the environment from its own variable, which is still empty. The
- * program would then never see its environment (glibc 2.36). */
+/* If the program is linked to the driver, the driver may be found before the constructors run. A driver
+ * loaded later must not be found until they have run, since the environment is not set up yet, and pinning
+ * the driver by dlopen() runs pending constructors. If the C library's constructor were among them, it would
+ * copy the environment from its own variable, which is still empty. The program would then never see its
+ * environment (glibc 2.36). */
 static bool find_driver(struct driver *driver, void *handle, bool is_asked)
 {
     static struct ct_seen seen[CT_DRIVERS];
@@ -92,12 +94,13 @@ void *ct_driver_symbol(const char *name)
 
 /* ---- entry points ---- */
 
-/* Read by the trampoline's dlsym. 1 if each look-up must go through the hook, since a library loaded just now
- * may be the driver or import it by name. */
+/* The trampoline's dlsym reads this. 1 if each look-up must call the hook, since a library that was just
+ * loaded may be the driver, or may import functions of the driver by name. */
 _Atomic uint32_t ct_dlsym_looks;
 
-/* The look-ups may wait for the loader's lock, whose holder may be waiting for ours. So they precede taking
- * ours. Threads that race here write the same values. A second image may depend on the first. */
+/* These look-ups may wait for the loader's lock, whose holder may be waiting for the process lock. So they
+ * are made before the process lock is taken. Threads that race here write the same values. A second image is
+ * searched without its dependencies, since the first image may be one of them. */
 static void look_all_up(struct driver *driver, void *_Atomic *exports)
 {
     for (uint32_t function = 0; function < CT_ROW_COUNT; function++) {
@@ -108,7 +111,7 @@ static void look_all_up(struct driver *driver, void *_Atomic *exports)
     }
 }
 
-/* CUDATRACE_WAY requests calls by name only. */
+/* True if CUDATRACE_WAY requests that functions are intercepted only by name. */
 static bool wants_names;
 
 static void read_way(char **environment)
@@ -134,7 +137,7 @@ void ct_driver_tell(struct ct_segment *segment)
                               memory_order_relaxed);
 }
 
-/* True if libraries loaded later may import functions that are called by name. */
+/* True if libraries that are loaded later may import functions that are intercepted by name. */
 static bool wants_looks(const struct driver *driver)
 {
     return atomic_load(&driver->is_known) && (driver->slots == 0 || driver->refused > 0 || driver->has_made);
@@ -178,14 +181,16 @@ static void fill_rows(struct driver *driver, void *_Atomic *exports)
 
 /* ---- forks ---- */
 
-/* A fork copies memory page by page while other threads write. Its child could get only some slots exchanged,
- * or slots without their original addresses. A fork therefore waits for an exchange, which takes
- * microseconds. An exchange does not wait for a fork, whose handlers may be waiting for this thread. The
- * forking thread does the exchange afterwards. */
+/* A fork copies memory page by page while other threads write. In the child, only some slots might be
+ * exchanged, or the original addresses of slots might be missing. A fork therefore waits for an exchange,
+ * which takes microseconds. An exchange does not wait for a fork, since handlers of the fork may be waiting
+ * for this thread. Instead, the forking thread does the exchange afterwards. */
 static _Atomic uint32_t forks;     /* in progress */
-static _Atomic bool is_exchanging; /* sequentially consistent, like `forks`: one side sees the other */
+static _Atomic bool is_exchanging; /* sequentially consistent, like `forks`, so that one side sees the
+                                    * other */
 
-/* Requires the process lock. Also publishes the driver, so that a child sees both or neither. */
+/* Exchanges the slots and publishes the driver, so that a fork's child has both changes or none. Requires the
+ * process lock. */
 static void take_slots(struct driver *driver)
 {
     atomic_store(&is_exchanging, true);
@@ -232,7 +237,8 @@ void ct_driver_fork_child(void)
         driver->is_due = false;
         if (driver->was_exchanged)
             continue;
-        /* Another thread of the parent may have been writing this, and left it incomplete here. */
+        /* Another thread of the parent may have been writing these, so they may be incomplete in the
+         * child. */
         atomic_store(&driver->is_found, false);
         atomic_store(&driver->is_claimed, false);
         atomic_store(&driver->is_known, false);
@@ -262,7 +268,7 @@ static bool resolve(struct driver *driver)
     return true;
 }
 
-/* Waits one second at most, since handlers of the fork may be waiting for this thread. */
+/* Waits at most one second, since handlers of the fork may be waiting for this thread. */
 static void await_forks(void)
 {
     enum { TRIES = 1000, PAUSE_NS = 1000000 };
@@ -310,7 +316,7 @@ static bool look_for_second(void *handle, bool is_asked)
 bool ct_driver_look(void *handle, bool is_asked)
 {
     const bool known = ct_driver_is_known();
-    if (!gnu_get_libc_version) /* a program of another C library */
+    if (!gnu_get_libc_version) /* the program uses another C library */
         return false;
     if (!known && !(find_driver(first, handle, is_asked) && resolve(first)))
         return false;
@@ -320,13 +326,13 @@ bool ct_driver_look(void *handle, bool is_asked)
     return true;
 }
 
-/* Runs before all other constructors (-z initfirst): the program is linked, and none of its code has run.
- * During this, a sanitizer may start in a function of the C library that it interposes, and look symbols up.
- * `ct_dlsym_looks` is therefore set last. */
+/* Runs before all other constructors (-z initfirst), when the program has been linked and none of its code
+ * has run. During that time, a sanitizer may start in a function of the C library that it interposes, and
+ * look symbols up. Therefore `ct_dlsym_looks` is set last. */
 __attribute__((constructor)) static void look_at_start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;
-    if (!gnu_get_libc_version || ct_symbol_is_visitor()) /* another C library passes no environment */
+    if (!gnu_get_libc_version || ct_symbol_is_visitor()) /* other C libraries pass no environment */
         return;
     read_way(environment);
     if (!ct_driver_look(RTLD_DEFAULT, false))

@@ -1,5 +1,5 @@
-/* An object may have been unloaded since, with its tables. The kernel therefore reads each entry first, and
- * only an entry that still leads to the hook is written. */
+/* An object and its tables may have been unloaded after an entry was exchanged. Therefore, the kernel checks
+ * first whether each entry is readable, and only an entry that still leads to the hook is written. */
 #include "exchanged.h"
 
 #include "bound.h"
@@ -19,7 +19,7 @@ struct entry {
 
 enum { CHUNK_ENTRIES = 1024, CHUNKS = 64, CHUNK_BYTES = CHUNK_ENTRIES * sizeof(struct entry) };
 static struct entry *_Atomic chunks[CHUNKS];
-static _Atomic uint32_t count;   /* entries, including those that found no room */
+static _Atomic uint32_t count;   /* number of entries, including entries that found no room */
 static _Atomic uint32_t writers; /* threads between begin and end */
 
 void ct_exchanged_begin(void)

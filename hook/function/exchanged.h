@@ -1,5 +1,5 @@
-/* Entries of other objects' tables into which the hook has written its stubs. After a visit (proto/visit.h)
- * the hook records them, so that it can restore them. */
+/* Entries in other objects' tables that the hook has replaced with its stubs. If a visit has loaded the hook
+ * (proto/visit.h), the hook records these entries, so that it can restore them. */
 #ifndef CT_EXCHANGED_H
 #define CT_EXCHANGED_H
 
@@ -12,18 +12,19 @@ struct ct_sealed {
     size_t bytes;
 };
 
-/* Enclose writes to entries. Several threads may write at the same time. */
+/* Call these before and after writing entries. Several threads may write at the same time. */
 void ct_exchanged_begin(void);
 void ct_exchanged_end(void);
-/* In a fork's child, where no other thread writes. */
+/* Called in a fork's child, where no other thread writes. */
 void ct_exchanged_fork_child(void);
 /* Records that `ours` is about to replace `before` at `where`. `sealed` is the range of protected pages
- * around it, NULL for a writable entry. Returns false if there is no room to record it. The entry must then
- * stay. */
+ * around the entry, or NULL if the entry is writable. Returns false if there is no room for the record. In
+ * that case, the entry must not be changed. */
 bool ct_exchanged_note(void **where, void *before, void *ours, const struct ct_sealed *sealed);
 
-/* Restores the entries that still lead to the hook, and forgets all. Returns false and changes nothing while
- * another thread writes entries or unloads an object. Takes no lock, so it is safe in a signal handler. */
+/* Restores the entries that still lead to the hook, and forgets all entries. Returns false and changes
+ * nothing if another thread is writing entries or unloading an object. Takes no lock, so it is safe in a
+ * signal handler. */
 bool ct_exchanged_put_back(void);
 
 #endif

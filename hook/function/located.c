@@ -11,8 +11,8 @@ typedef int dladdr1_function(const void *address, Dl_info *info, void **extra, i
 int ct_dladdr_entry(const void *address, Dl_info *info) __asm__("dladdr");
 int ct_dladdr1_entry(const void *address, Dl_info *info, void **extra, int flags) __asm__("dladdr1");
 
-/* Returns the row whose stub is at an address, CT_ROWS_ALL if there is none. An exported function of the
- * runtime is placed right before its stub. */
+/* Returns the row whose stub is at an address, or CT_ROWS_ALL if there is none. The exported entry point of a
+ * runtime function is right before its stub. */
 static uint32_t row_at(uintptr_t address)
 {
     enum { ALIGNMENT = 16, EXPORTED_BYTES = 32 };
@@ -39,7 +39,7 @@ static const void *real_at(const void *address)
     return real ? real : address;
 }
 
-/* Any thread may get here first. All would write the same value. musl has no dladdr1(). */
+/* Any thread may get here first, since all write the same value. musl has no dladdr1(). */
 static void *find_once(void *_Atomic *place, const char *name)
 {
     void *found = atomic_load_explicit(place, memory_order_relaxed);

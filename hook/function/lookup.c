@@ -1,8 +1,8 @@
 /* Look-ups of functions. The trampoline's file calls ct_dlsym() and ct_dlvsym(), and the decoder of
  * cuGetProcAddress calls ct_lookup_replace().
  *
- * A program gets the result that it would get without the hook. Only if that is the driver's own function,
- * and its calls do not come by a slot, it gets the stub instead. */
+ * A program gets the result that it would get without the hook, with one exception. If the result is the
+ * driver's own function, and the function is not intercepted by its slot, the program gets the stub. */
 #include "lookup.h"
 
 #include "driver_addresses.h"
@@ -17,14 +17,16 @@ struct ct_dlsym_result {
     void *pointer;
     uint64_t tail; /* 1: not handled here, jump to the real dlsym */
 };
-/* The handlers of the entries. They leave other look-ups to the functions of the same name in loader.h. */
+/* The trampolines call these functions. They leave look-ups that they do not handle to the real functions
+ * (loader.h). */
 struct ct_dlsym_result ct_dlsym(void *handle, const char *name, const void *caller);
 struct ct_dlsym_result ct_dlsym_of_library(void *handle, const char *name, const void *caller);
 struct ct_dlsym_result ct_dlvsym(void *handle, const char *name, const char *version);
 static const struct ct_dlsym_result on = { NULL, 1 };
 
-/* A function of the runtime is recognized by its address. If the order of libraries decides, the hook may
- * find a different one than the caller would. In that case the real dlsym continues. */
+/* A function of the runtime is recognized by its address. If the result depends on the order of libraries,
+ * the hook might find another function than the caller would. In that case, the real dlsym does the
+ * look-up. */
 static struct ct_dlsym_result runtime_symbol(ct_dlsym_function *next, void *handle, const char *name)
 {
     const bool searches = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
@@ -38,8 +40,8 @@ static struct ct_dlsym_result runtime_symbol(ct_dlsym_function *next, void *hand
     return on;
 }
 
-/* Compares names without the C library: a sanitizer that looks up the functions that it interposes cannot
- * compare them yet. */
+/* Compares names without the C library. A sanitizer that is looking up the functions that it interposes
+ * cannot compare names yet. */
 static bool begins(const char *name, const char *with)
 {
     while (*with && *name == *with) {
@@ -64,7 +66,7 @@ static bool is_drivers(const char *name)
 /* A search in load order, starting after the caller's object. */
 struct search {
     const char *name;
-    const void *caller; /* an address in it: its dynamic section */
+    const void *caller; /* an address in the caller's object: its dynamic section */
     bool behind;
     void *found;
     bool at_start;
@@ -80,7 +82,7 @@ static bool is_behind(const struct ct_object *object, void *data)
     return search->found != NULL;
 }
 
-/* Searches the caller's own dependencies, as for an object loaded with RTLD_LOCAL. */
+/* Searches the caller's own dependencies, as the loader does for an object loaded with RTLD_LOCAL. */
 static void *find_in_scope(const struct ct_object *caller, const char *name, bool is_next)
 {
     struct ct_link_scope scope;
@@ -93,8 +95,8 @@ static void *find_in_scope(const struct ct_object *caller, const char *name, boo
     return NULL;
 }
 
-/* True if the driver is in the global scope although it was loaded later. Tests a function that only the
- * driver defines. */
+/* True if the driver is in the global scope although it was not loaded with the program. Tests this with a
+ * function that no object before the driver defines. */
 static bool driver_is_global(void)
 {
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
@@ -116,7 +118,8 @@ static void *find_next(const struct ct_object *caller, const char *name)
     return search.at_start || driver_is_global() ? search.found : NULL;
 }
 
-/* The global scope is the same for all objects. An object loaded later then searches its own dependencies. */
+/* The global scope is the same for all objects. After it, an object that was not loaded with the program
+ * searches its own dependencies. */
 static void *find_default(const struct ct_object *caller, const char *name)
 {
     void *found = ct_loader_symbol(RTLD_DEFAULT, name);
@@ -132,15 +135,15 @@ static void *find_as(void *handle, const char *name, const void *caller)
     void *found = handle == RTLD_NEXT ? find_next(&object, name) : find_default(&object, name);
     if (!found || !ct_driver_has(found))
         return NULL;
-    ct_loader_symbol(RTLD_DEFAULT, "dlsym"); /* succeeds, and so clears a pending dlerror() */
+    ct_loader_symbol(RTLD_DEFAULT, "dlsym"); /* this look-up succeeds, and so clears a pending dlerror() */
     return found;
 }
 
 /* ---- entry points ---- */
 
-/* Called with any name, since a library that uses the driver may have been loaded just now. Handles names
- * that begin with "cu" or "cuda" and an upper-case letter. The order of look-ups matters: the last one must
- * be the one whose dlerror() the application may read. */
+/* Called with any name, since a library that uses the driver may have just been loaded. Handles names that
+ * begin with "cu" or "cuda" and an upper-case letter. The order of look-ups matters, since the application
+ * may read the dlerror() of the last one. */
 static struct ct_dlsym_result look_up(ct_dlsym_function *next, void *handle, const char *name,
                                       const void *caller)
 {
@@ -173,8 +176,8 @@ struct ct_dlsym_result ct_dlsym_of_library(void *handle, const char *name, const
     return look_up(ct_library_dlsym_find(), handle, name, caller);
 }
 
-/* The driver's functions have no version, so any version finds them. A look-up of the C library's dlsym,
- * meant to bypass interposers, gets an entry of the hook that calls that dlsym. */
+/* The driver's functions have no version, so any version finds them. If a program looks up the C library's
+ * dlsym to bypass interposers, it gets an entry point of the hook that calls that dlsym. */
 struct ct_dlsym_result ct_dlvsym(void *handle, const char *name, const char *version)
 {
     const bool is_driver = is_drivers(name);

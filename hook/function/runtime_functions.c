@@ -1,13 +1,15 @@
 /* A process may load more than one libcudart. A kernel is known only to the libcudart that its library
- * registered it with. libcudart gives its symbols a version, its soname. The hook exports each function once
- * per version, so the dynamic linker has resolved the version before a stub is entered. Two libraries can
- * still have the same version: wheels contain renamed copies (libcudart-d0da41ae.so.11.0) next to the
- * original name. The stub therefore checks its caller. A call from a page of code known to be bound to the
- * version's first library proceeds like any other (`ct_runtime_callers`, read by the trampoline). Any other
- * page gets here once, or at each call if it is bound to another library.
+ * registered it with. The symbols of a libcudart have its soname as their version. The hook exports each
+ * function once per version, so the dynamic linker has resolved the version before a stub is entered. Still,
+ * two libraries can have the same version, since wheels contain renamed copies (libcudart-d0da41ae.so.11.0)
+ * next to the original name. Therefore, the stub checks its caller. If the call is from a page of code that
+ * is known to be bound to the version's first library, it proceeds like any other call (`ct_runtime_callers`,
+ * which the trampoline reads). The first call from any other page gets here, as does each call from a page
+ * that is bound to another library.
  *
- * A function found by dlsym has an address, and only the first library's functions get a stub. That stub's
- * other entry (ct_row_stub()) does not check the caller. */
+ * If a program finds a function by dlsym, the address identifies its library. Only the first library's
+ * functions are replaced by a stub, at its other entry point (ct_row_stub()), which does not check the
+ * caller. */
 #include "runtime_functions.h"
 
 #include "bound.h"
@@ -25,9 +27,10 @@ static const char *const versions[CT_RUNTIME_VERSIONS] = {
     "libcudart.so.13",
 };
 
-/* A libcudart. Constant once listed, and never unloaded, since its handle is kept. */
+/* A libcudart. The struct is constant once it is listed. The library is never unloaded, since its handle is
+ * kept. */
 struct library {
-    uintptr_t base; /* the address at which it is loaded */
+    uintptr_t base; /* its load address */
     uint32_t version;
     uint32_t reserved;
     void *real[CT_RUNTIME_FUNCTIONS];
@@ -39,20 +42,21 @@ static _Atomic uint32_t library_count;
 static struct library *_Atomic first[CT_RUNTIME_VERSIONS]; /* the libraries whose functions are in ct_rows */
 
 _Atomic uint64_t ct_runtime_callers[CT_RUNTIME_VERSIONS][CT_RUNTIME_CALLERS];
-/* The same for all libraries, and never overwritten: maps page and version to the index in `libraries`, plus
- * 1. */
+/* Maps a page and a version to the index in `libraries` plus 1, for all libraries. Entries are never
+ * overwritten. */
 static struct ct_table callers;
 
 enum { PAGE_SHIFT = 12 };
 
 /* ---- loaded libraries ---- */
 
-/* The libraries of a version among all loaded objects, found by their program headers. */
+/* The libraries of a version among all loaded objects. */
 struct census {
     const char *version;
     uint32_t count;
     bool has_soname;
-    struct ct_object object; /* the library with the version as its soname, otherwise the first one loaded */
+    struct ct_object object; /* the first library with the version as its soname, otherwise the first of
+                              * all */
 };
 
 /* The latest census of each version. */
@@ -61,8 +65,8 @@ static struct {
     _Atomic uint32_t count;
 } counted[CT_RUNTIME_VERSIONS];
 
-/* True if the object is a libcudart of that version, judging from the versions it defines. If it defines
- * none, judging from its soname. */
+/* True if the object is a libcudart of that version. Judges by the versions that the object defines, or by
+ * its soname if it defines none. */
 static bool defines(const struct ct_object *object, const char *version, bool *has_soname)
 {
     if (!object->soname)
@@ -91,7 +95,8 @@ static void take_census(uint32_t version, struct census *census)
     ct_symbol_each(visit_object, census);
 }
 
-/* Returns the number of loaded libraries of the version. An unloaded one may still be counted. */
+/* Returns the number of loaded libraries of the version. A library that has been unloaded may still be
+ * counted. */
 static uint32_t count_libraries(uint32_t version)
 {
     struct ct_arrivals arrivals;
@@ -117,8 +122,8 @@ static struct library *find_library(uint32_t version, uintptr_t base)
     return NULL;
 }
 
-/* Reads the library's exports and keeps it loaded. Makes all calls of the loader before taking the process
- * lock: a thread that holds the loader's lock may be waiting for ours. */
+/* Reads the library's exports and keeps it loaded. All calls of the loader are made here, without the process
+ * lock, since a thread that holds the loader's lock may be waiting for the process lock. */
 static struct library *read_library(uint32_t version, const struct ct_object *object)
 {
     struct library *library = ct_loader_pin(object) ? ct_pages_map(sizeof(*library)) : NULL;
@@ -133,7 +138,8 @@ static struct library *read_library(uint32_t version, const struct ct_object *ob
     return library;
 }
 
-/* Lists a library. The first one of its version fills the rows. Returns NULL if there is no room. */
+/* Adds a library to the list. The first library of a version fills the rows. Returns NULL if there is no
+ * room. */
 static struct library *list_library(struct library *library)
 {
     if (!ct_process_lock())
@@ -172,9 +178,9 @@ static struct library *find_first(uint32_t version)
     return read && list_library(read) ? atomic_load_explicit(&first[version], memory_order_acquire) : NULL;
 }
 
-/* Returns the library to which the dynamic linker bound the caller's reference, or would have bound it
- * without the hook. That is the first in the process's order, otherwise in the order of the caller's own
- * dependencies. If neither decides, as for a jump from another object's code, returns the first library. */
+/* Returns the library that the caller's reference would be bound to without the hook. It is the first one in
+ * the process's look-up order, otherwise the first among the caller's own dependencies. If it is in neither,
+ * as for a jump from another object's code, returns the library that is in the rows. */
 static struct library *bound_library(uint32_t version, uint32_t function, const void *caller)
 {
     struct library *fallback = find_first(version);
@@ -202,7 +208,7 @@ static struct library *bound_library(uint32_t version, uint32_t function, const 
 
 /* ---- calls ---- */
 
-/* Returns the index in `libraries` plus 1, 0 if not listed. */
+/* Returns the library's index in `libraries` plus 1, or 0 if it is not listed. */
 static uint32_t number_of(const struct library *library)
 {
     const uint32_t count = atomic_load_explicit(&library_count, memory_order_acquire);
@@ -226,14 +232,14 @@ static struct library *library_of_caller(uint32_t version, uint32_t function, co
     } else {
         if (count_libraries(version) > 1)
             library = bound_library(version, function, caller);
-        /* A signal handler that interrupted the lock's holder repeats this at its next call. */
+        /* If a signal handler interrupted the lock's holder, its next call repeats this search. */
         if (!ct_table_lock())
             return library;
         ct_table_set(&callers, key, number_of(library));
         ct_table_unlock();
     }
-    /* The trampoline accepts this page from now on. ct_enter() checks the row itself, so no ordering is
-     * needed. */
+    /* From now on, the trampoline accepts this page. No ordering is needed, since ct_enter() checks the row
+     * itself. */
     if (library == atomic_load_explicit(&first[version], memory_order_relaxed))
         atomic_store_explicit(&ct_runtime_callers[version][page % CT_RUNTIME_CALLERS], page,
                               memory_order_relaxed);
@@ -271,7 +277,8 @@ void *ct_runtime_stub(const void *real, uint32_t row)
     return ct_runtime_known_stub(real, row);
 }
 
-/* Only the dynamic linker knows whether it searches an object that was loaded later. */
+/* For an object that was not loaded with the program, only the dynamic linker knows whether it is
+ * searched. */
 static void *find_elsewhere(const char *name)
 {
     struct ct_object object;

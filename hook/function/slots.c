@@ -1,9 +1,11 @@
-/* An export that differs in any way from a known shape keeps its slot, and its calls are traced by name.
+/* If an export differs from the known shapes in any way, its slot is not exchanged, and its calls are
+ * intercepted by name.
  *
  * A driver, or a library that hardens programs, may protect the table's pages at any time. Just before
- * writing a page's slots, the hook checks with the kernel that the page is writable. A page that another
- * thread protects in the microsecond between check and store still faults. Writing through the kernel instead
- * (process_vm_writev) would fail cleanly, but other threads might read a half-written slot. */
+ * writing a page's slots, the hook checks with the kernel that the page is writable. If another thread
+ * protects the page in the microsecond between the check and the store, the store still faults. Writing
+ * through the kernel (process_vm_writev) would fail cleanly instead, but other threads might read a
+ * half-written slot. */
 #include "slots.h"
 
 #include "rows.h"
@@ -15,8 +17,8 @@
 
 /* ---- finding ---- */
 
-/* An image's table. All slots are within its length of the first one found. A slot shared by two functions is
- * left as it is. */
+/* An image's table. All slots are within half of TABLE_SLOTS from the first slot found. A slot that two
+ * functions share is not exchanged. */
 enum { TABLE_SLOTS = 8192, SHARED = UINT16_MAX };
 static_assert((int)CT_ROW_COUNT < (int)SHARED, "functions of slots");
 static struct table {
@@ -27,7 +29,7 @@ static struct table {
 /* Slots that a visit has made for functions of the first image; NULL: none. */
 static void **made[CT_ROW_COUNT];
 
-/* Reads an export's code. Returns true if its shape is known. */
+/* Reads the shape of an export's code. Returns false if the shape is unknown. */
 static bool read_shape(const struct ct_object *image, const void *export, struct ct_slot_shape *shape)
 {
     uint8_t code[CT_SLOT_CODE_BYTES] = { 0 };
@@ -41,7 +43,7 @@ static bool read_shape(const struct ct_object *image, const void *export, struct
            ct_symbol_use(image, (void *)(uintptr_t)shape->ended, sizeof(uint32_t)) == CT_SEGMENT_DATA;
 }
 
-/* Returns the slot of an export, NULL unless it is in the image's own data. */
+/* Returns the slot of an export, or NULL if it has none in the image's own data. */
 static void **find_slot(const struct ct_object *image, const void *export)
 {
     struct ct_slot_shape shape;
@@ -62,7 +64,7 @@ static void note(struct table *table, void **slot, uint32_t function)
         table->functions[place] = table->functions[place] ? SHARED : (uint16_t)(function + 1);
 }
 
-/* Returns the row of a place in the table, CT_ROWS_ALL for a place that is left alone. */
+/* Returns the row of a place in the table, or CT_ROWS_ALL if the place must not be exchanged. */
 static uint32_t row_at(uint32_t driver, uint32_t place)
 {
     const uint16_t function = tables[driver].functions[place];
@@ -72,8 +74,8 @@ static uint32_t row_at(uint32_t driver, uint32_t place)
     return ct_row_stub(row) ? row : CT_ROWS_ALL;
 }
 
-/* Reads the slots in address order, and drops those that do not lead into the image's own code. Returns the
- * number of slots that are not writable. */
+/* Reads the slots in address order, and drops slots that do not lead into the image's own code or are not
+ * writable. Returns the number of slots that are not writable. */
 static uint32_t read_slots(uint32_t driver, const struct ct_object *image)
 {
     struct table *const table = &tables[driver];
@@ -111,14 +113,14 @@ uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image)
     return read_slots(driver, image);
 }
 
-/* Nothing uses the slot until a jump to it is written. `real` is set before the slot is exchanged, since
- * otherwise the stub would call the function, and so itself. */
+/* The slot is not used until a jump through it has been written. `real` must be set before the slot is
+ * exchanged. Otherwise the stub would call the function, which would call the stub again. */
 void ct_slots_add_made(uint32_t row, void **slot)
 {
     if (row >= CT_ROW_COUNT || !ct_row_stub(row) || ct_rows[row].intercept == CT_INTERCEPT_SLOTS)
         return;
     made[row] = slot;
-    if (*slot != ct_row_stub(row)) /* equal in a fork's child whose parent was restoring it */
+    if (*slot != ct_row_stub(row)) /* they are equal in a fork's child if the parent was restoring the slot */
         ct_rows[row].real = *slot;
     ct_rows[row].intercept = CT_INTERCEPT_SLOTS;
 }
@@ -156,8 +158,8 @@ static uint32_t exchange(uint32_t driver, bool to_stubs, bool checks)
     return count;
 }
 
-/* The next visit may not use them. `real` stays: without a jump to them, the moved instructions behave the
- * same. */
+/* The next visit may not use these slots. `real` is kept. Even without a jump through the slot, the moved
+ * instructions that it leads to behave like the function. */
 static void forget_made(void)
 {
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {

@@ -1,12 +1,12 @@
-/* The ioctl layer: the process's requests to the NVIDIA kernel driver. libcuda (and NVML) call the C
- * library's ioctl() through the dynamic linker, and so reach this file.
+/* The ioctl layer, which records the process's requests to the NVIDIA kernel driver. libcuda and NVML call
+ * the C library's ioctl() through the dynamic linker, so their calls get here.
  *
- * The file identifies the driver, not the request's number. The descriptor must be a character device with
- * the current numbers of /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools or nvidia-modeset. The request's number
- * is still compared first, since that is cheap and lets all other ioctls of any program pass at once.
+ * A request is for the driver if its descriptor is a character device with the current numbers of
+ * /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools or nvidia-modeset. The request's number is compared first,
+ * although it does not decide this. The comparison is cheap, and lets nearly all other ioctls pass at once.
  *
- * A traced ioctl is a call of layer `ioctl`. Its row is found by its number. Its name is that number until
- * the collector translates it.
+ * A traced ioctl is a call in the layer `ioctl`. The request's number determines its row, and is its name
+ * until the collector translates it.
  *
  * For tests without a GPU, $CUDATRACE_DEVICES names a directory to use instead of /dev. */
 #include "compiler.h"
@@ -30,8 +30,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* The maximum number of CT_EXTRA_COUNT rows for this layer. If a process makes more kinds of requests, the
- * rest are counted under one name for each driver. */
+/* The maximum number of rows for this layer, out of CT_EXTRA_COUNT. If a process makes more kinds of
+ * requests, all further ones are counted under one name for each protocol. */
 enum { ROWS_MAX = 512 };
 
 /* /dev/nvidia-modeset has nvidiactl's major number, but a different protocol. */
@@ -39,17 +39,17 @@ enum { MINOR_MODESET = 254 };
 
 typedef int ioctl_function(int fd, unsigned long request, void *argument);
 
-/* The function after the hook. NULL until the constructors run. */
+/* The next ioctl() after the hook's. NULL until the constructors run. */
 static ioctl_function *_Atomic next_ioctl;
 
-/* Protocols of the files. /dev/nvidia-uvm-tools uses the one for /dev/nvidia-uvm. */
+/* The protocols of the files. /dev/nvidia-uvm-tools uses the same protocol as /dev/nvidia-uvm. */
 enum language { ESCAPES, UVM, MODESET, LANGUAGES };
 static const char *const other_names[LANGUAGES] = { "RM other", "UVM other", "NVKMS other" };
 
 static struct ct_table rows_by_code;
 static _Atomic uint32_t rows_used;
 static _Atomic uint32_t
-    other_rows[LANGUAGES]; /* by language, for requests without a row of their own; 0 until made */
+    other_rows[LANGUAGES]; /* by language, for requests without a row of their own; 0 until the row is made */
 static _Atomic uint32_t driver_release; /* as returned by ct_ioctl_release() */
 
 /* Device numbers, 0 if unknown. */
@@ -87,8 +87,8 @@ static bool is_file(uint64_t device, const struct file *file)
     return known && major(device) == major(known) && minor(device) != MINOR_MODESET;
 }
 
-/* The numbers may change: a module is reloaded, or nvidia-modprobe creates the nodes after the first check.
- * If a device does not match, the files' current numbers are read. */
+/* The device numbers change if a module is reloaded, or if nvidia-modprobe creates the files after the first
+ * check. So if a device does not match, the files' current numbers are read. */
 static bool is_driver_file(int fd, enum language language)
 {
     struct stat status;
@@ -107,7 +107,8 @@ static bool is_driver_file(int fd, enum language language)
     return false;
 }
 
-/* The last result for each low descriptor, for when system calls are not allowed. One bit per language. */
+/* The last result for each low descriptor, for use when system calls are not allowed. One bit for each
+ * language. */
 enum { KNOWN_FILES = 4096 };
 static _Atomic uint8_t known[KNOWN_FILES];
 
@@ -153,7 +154,7 @@ static uint32_t row_for_others(enum language language)
     return row;
 }
 
-/* Returns CT_ROWS_ALL if even the row for others cannot be made. */
+/* Returns the row of a request. Returns CT_ROWS_ALL if even the row for other requests cannot be made. */
 static uint32_t row_of(const struct ct_ioctl *ioctl, enum language language)
 {
     const uint64_t key = (uint64_t)ioctl->space << 32 | ioctl->code;
@@ -177,8 +178,9 @@ static uint32_t row_of(const struct ct_ioctl *ioctl, enum language language)
 
 /* ---- the call ---- */
 
-/* Calls the next ioctl(). Only the constructor looks it up, since a look-up here could clear a pending
- * dlerror() of the application's. The C library's own function only makes the system call. */
+/* Calls the next ioctl(). Only the constructor looks it up, since a look-up here could clear the
+ * application's pending dlerror(). Until then, makes the system call, which is all that the C library's
+ * ioctl() does. */
 static int call_next(int fd, unsigned long request, void *argument)
 {
     ioctl_function *next = atomic_load_explicit(&next_ioctl, memory_order_relaxed);
@@ -193,8 +195,9 @@ __attribute__((constructor)) static void find_next(void)
         row_for_others((enum language)language);
 }
 
-/* libcuda first sends its version to the kernel, and the two must be equal. Record the version even when not
- * tracing; libcuda sends it only once. In nv_ioctl_rm_api_version_t the text follows two words. */
+/* libcuda first sends its version to the kernel, whose version must be equal. Record the version even when
+ * not tracing; libcuda sends it only once. In nv_ioctl_rm_api_version_t, the text of the version follows two
+ * words. */
 static void learn_release(uint64_t argument)
 {
     CT_ERROR_GUARD;
@@ -206,7 +209,7 @@ static void learn_release(uint64_t argument)
     }
 }
 
-/* Not inlined, so that ioctls of other drivers need none of this stack. */
+/* Not inlined, so that ioctls of other drivers do not use this much stack. */
 __attribute__((noinline)) static int call_candidate(int fd, unsigned long request, void *argument,
                                                     enum language language)
 {
@@ -236,8 +239,9 @@ __attribute__((noinline)) static int call_candidate(int fd, unsigned long reques
     return result;
 }
 
-/* int ioctl(int fd, unsigned long request, ...) with its one argument named. x86-64 and aarch64 pass a
- * variable argument like a named one. This way nothing need be saved before the jump to the real function. */
+/* Replaces int ioctl(int fd, unsigned long request, ...), with its variable argument named. x86-64 and
+ * aarch64 pass both kinds of arguments in the same way. With a named argument, no register must be saved
+ * before the jump to the real function. */
 __attribute__((visibility("default"))) int ct_ioctl_entry(int fd, unsigned long request,
                                                           void *argument) __asm__("ioctl");
 

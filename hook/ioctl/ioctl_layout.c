@@ -1,9 +1,9 @@
-/* Reads an ioctl of the NVIDIA kernel driver from the application's structs. Knows nothing of files, rows or
- * lanes, so that a test can run it on its own.
+/* Reads an ioctl of the NVIDIA kernel driver from the application's structs. Does not depend on files, rows
+ * or lanes, so that a test can run it separately.
  *
  * The structs are from open-gpu-kernel-modules (MIT): nvos.h, nv-ioctl.h, uvm_ioctl.h, nvkms-ioctl.h. The
- * application's pointers are not trusted. An invalid one returns EFAULT without the hook, and must do so with
- * it. */
+ * application's pointers are not trusted. Without the hook, an ioctl with an invalid pointer returns EFAULT,
+ * and it must do the same with the hook. */
 #include "ioctl_layout.h"
 
 #include "system.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The parts read from NVOS54_PARAMETERS, NVOS21_PARAMETERS (and NVOS64, which begins the same way) and
+/* Offsets and sizes in NVOS54_PARAMETERS, NVOS21_PARAMETERS (NVOS64 begins in the same way) and
  * nv_ioctl_xfer_t. */
 enum {
     CONTROL_COMMAND = 8,
@@ -55,7 +55,7 @@ bool ct_ioctl_peek(uint64_t address, void *value, uint32_t bytes)
     return true;
 }
 
-/* `size_bytes` is 0 for requests that do not contain it. */
+/* `size_bytes` is 0 for requests that do not contain their size. */
 static const struct layout *find_layout(uint32_t space, uint32_t number, uint32_t size_bytes,
                                         uint32_t release)
 {
@@ -122,7 +122,7 @@ struct ct_ioctl ct_ioctl_parse_uvm(uint32_t request, uint64_t argument, uint32_t
     };
 }
 
-/* Commands return results in structs of their own, without an RM status. */
+/* Modeset commands return their results in structs without an RM status. */
 struct ct_ioctl ct_ioctl_parse_modeset(uint32_t request, uint64_t argument, uint32_t release)
 {
     struct ct_ioctl ioctl = { .space = CT_IOCTL_MODESET,

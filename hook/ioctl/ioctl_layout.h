@@ -1,12 +1,11 @@
-/* The place of the RM status in the struct that an ioctl of the NVIDIA kernel driver points to
- * (ioctl_layout.c). */
+/* Decodes an ioctl of the NVIDIA kernel driver, and locates the RM status in the struct that it points to. */
 #ifndef CT_IOCTL_LAYOUT_H
 #define CT_IOCTL_LAYOUT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Number spaces. */
+/* The spaces that request numbers belong to. */
 enum ct_ioctl_space {
     CT_IOCTL_ESCAPE = 1, /* _IOC_NR of a request on /dev/nvidiactl or /dev/nvidiaN */
     CT_IOCTL_CONTROL,    /* the command of NV_ESC_RM_CONTROL */
@@ -16,7 +15,7 @@ enum ct_ioctl_space {
 };
 
 enum {
-    CT_IOCTL_TYPE = 'F', /* _IOC_TYPE of nvidiactl and nvidiaN; nvidia-uvm uses plain numbers as requests */
+    CT_IOCTL_TYPE = 'F', /* _IOC_TYPE on nvidiactl and nvidiaN; nvidia-uvm uses plain numbers as requests */
     CT_IOCTL_UVM_MAX = 2047,
     CT_IOCTL_UVM_INITIALIZE = 0x30000001,
     CT_IOCTL_UVM_DEINITIALIZE = 0x30000002,
@@ -28,7 +27,7 @@ enum {
     CT_ESCAPE_RM_CONTROL = 0x2a,
     CT_ESCAPE_RM_ALLOC = 0x2b,
     CT_ESCAPE_CHECK_VERSION = 0xd2,
-    CT_ESCAPE_XFER = 0xd3, /* contains a request whose struct is too large for the request's number */
+    CT_ESCAPE_XFER = 0xd3, /* wraps a request whose struct is too large for the size in a request's number */
 };
 
 /* A request, decoded before it is passed to the kernel. */
@@ -38,15 +37,15 @@ struct ct_ioctl {
     uint32_t escape;       /* CT_IOCTL_ESCAPE, CONTROL and CLASS: the escape, after unwrapping a transfer */
     uint64_t address;      /* address of the request's struct */
     uint32_t size_bytes;   /* size of the struct; 0 if unknown */
-    uint32_t params_bytes; /* size of the parameters: RM_CONTROL's own, otherwise the struct */
+    uint32_t params_bytes; /* size of the parameters, which are the struct itself except for RM_CONTROL */
     int32_t status_offset; /* offset of the RM status in the struct, -1 if there is none */
 };
 
-/* Reads `bytes`, 1 to 8, at `address`. Returns false if they are not readable. Never crashes. The caller
- * saves errno. */
+/* Reads `bytes` bytes (1 to 8) at `address`. Returns false if they are not readable, and never crashes. The
+ * caller saves errno. */
 bool ct_ioctl_peek(uint64_t address, void *value, uint32_t bytes);
 
-/* True if a request may be for the driver. */
+/* True if a request may be for the driver, judging by its number. */
 static inline bool ct_ioctl_is_escape(uint32_t request)
 {
     return (request >> 8 & 0xff) == CT_IOCTL_TYPE;
@@ -62,18 +61,18 @@ static inline bool ct_ioctl_is_modeset(uint32_t request)
     return (request & 0xffff) == CT_IOCTL_MODESET_REQUEST;
 }
 
-/* Decode a request on a file of the driver. `argument` may be any value; unreadable fields are unknown.
- * `release` is the driver's, 0 if unknown, which means the newest. */
+/* Decode a request on a file of the driver. `argument` may be any value. Fields that are not readable are
+ * unknown. `release` is the driver's release. If it is 0, it is unknown, and the newest is assumed. */
 struct ct_ioctl ct_ioctl_parse_escape(uint32_t request, uint64_t argument, uint32_t release);
 struct ct_ioctl ct_ioctl_parse_uvm(uint32_t request, uint64_t argument, uint32_t release);
 struct ct_ioctl ct_ioctl_parse_modeset(uint32_t request, uint64_t argument, uint32_t release);
-/* Returns the RM status that a successful request left in its struct, 0 if there is none. */
+/* Returns the RM status that a successful request left in its struct, or 0 if there is none. */
 int32_t ct_ioctl_status(const struct ct_ioctl *ioctl);
-/* Returns 1000 times the first number of a driver's version plus the second, 0 if `version` is not a version.
- * The text ends within `bytes`. */
+/* Returns 1000 times the first number of a driver's version plus the second number, or 0 if `version` is not
+ * a version. Reads at most `bytes` bytes. */
 uint32_t ct_ioctl_release(const char *version, uint32_t bytes);
-/* Writes the name that the hook counts a request under: its space and its number. The collector has better
- * names. `name` has room for CT_IOCTL_NAME_BYTES. */
+/* Writes the name that the hook records a request under, which is its space and its number. The collector
+ * translates it. `name` has room for CT_IOCTL_NAME_BYTES. */
 enum { CT_IOCTL_NAME_BYTES = 32 };
 void ct_ioctl_name(const struct ct_ioctl *ioctl, char *name);
 

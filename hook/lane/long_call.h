@@ -1,11 +1,11 @@
-/* The number of ticks that make a call long. A long call may use the reserve of a ring that is nearly
+/* The duration in ticks that makes a call long. A long call may use the reserve of a ring that is nearly
  * full. */
 #ifndef CT_LONG_CALL_H
 #define CT_LONG_CALL_H
 
 #include <stdint.h>
 
-/* Starts measuring the clock's rate, once the process has chosen its clock. */
+/* Starts measuring the clock's rate. Call it once the process has chosen its clock. */
 void ct_long_begin(void);
 /* Returns 100 microseconds in ticks, or somewhat less while the rate is barely known. */
 uint64_t ct_long_ticks(void);

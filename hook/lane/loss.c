@@ -18,7 +18,7 @@ static void lose_shared(struct ct_segment *segment, uint16_t function, uint64_t 
 
 static void lose_by_cause_shared(struct ct_loss *loss, uint64_t calls, uint64_t end)
 {
-    /* `first` is 0 if this owner has lost nothing yet; see introduce() of thread.c. */
+    /* `first` is 0 if the lane's owner has lost nothing yet; see introduce() in thread.c. */
     uint64_t none = 0;
     atomic_compare_exchange_strong_explicit(&loss->first, &none, end, memory_order_relaxed,
                                             memory_order_relaxed);
@@ -45,9 +45,10 @@ void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint
                     uint64_t end)
 {
     if (producer->epoch != ct_process_epoch())
-        return; /* its segment was given up; the next one's absent_ns covers calls that may be missing */
+        return; /* its segment was given up; the next segment's absent_ns covers the calls that may be
+                 * missing */
     lose_shared(producer->segment, function, 1, end - start);
-    /* If the lane is held, the holder may be counting with any other cause. */
+    /* If the lane is held, the holder may be counting a loss of any other cause. */
     lose_by_cause_shared(&producer->lane->loss[producer->idle ? cause : CT_LOSS_SIGNAL], 1, end);
 }
 

@@ -1,32 +1,33 @@
-/* Counts calls that are not in the ring: lost calls, and calls left out by a selection. The holder of a lane
- * counts them in the lane, without a locked instruction. All others count in the segment's directory. Among
- * them are signal handlers that interrupted the holder. */
+/* Counts calls that are not in the ring, because they were lost or the selection leaves them out. The holder
+ * of a lane counts them in the lane, without a locked instruction. All other code counts them in the
+ * segment's directory, including signal handlers that interrupted the holder. */
 #ifndef CT_LOSS_H
 #define CT_LOSS_H
 
 #include "producer.h"
 #include "test_point.h"
 
-/* Counts a call lost to a thread that does not hold its lane. If the lane is held, the cause becomes
+/* Counts a lost call for code that does not hold the thread's lane. If the lane is held, the cause becomes
  * CT_LOSS_SIGNAL. */
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
                     uint64_t end);
-/* The same for a thread without a lane. */
+/* Counts a lost call of a thread without a lane. */
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end);
 
-/* Counts many calls as lost. `ticks` is their sum, and `end` is about when the last one returned. */
+/* Counts several lost calls. `ticks` is the sum of their durations. `end` is about the time when the last
+ * call returned. */
 void ct_record_lose_many(struct ct_segment *segment, uint16_t function, uint64_t calls, uint64_t ticks,
                          uint64_t end);
 
-/* Counts a call left out by the selection, without holding a lane. */
+/* Counts a call that the selection leaves out, for code that does not hold a lane. */
 void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes);
 
 /* ---- by the holder of the lane, inline for the fast paths ---- */
 
-/* Returns the lane's counters of that key, taking a place if they have none. NULL if the key's places are all
- * taken. */
+/* Returns the lane's counters for that key, after taking a place if there is none yet. Returns NULL if all
+ * places for the key are taken. */
 struct ct_drop_count *ct_loss_find(struct ct_lane *lane, uint32_t key);
-/* Counts in the directory a call that has no place in the lane. */
+/* Counts a call in the directory, because its counters have no place in the lane. */
 void ct_loss_count_shared(struct ct_producer *producer, uint16_t function, enum ct_drop_kind kind,
                           uint64_t ticks, uint64_t bytes);
 
@@ -56,8 +57,8 @@ static inline void ct_loss_count(struct ct_producer *producer, uint16_t function
     CT_TEST_POINT("loss.held_calls");
 }
 
-/* Counts a call that found no room. It is lost, or skipped if the cause is CT_LOSS_PRESSURE. `bytes` is the
- * number of bytes that it moved. */
+/* Counts a call that found no room, as skipped if the cause is CT_LOSS_PRESSURE, otherwise as lost. `bytes`
+ * is the number of bytes that the call moved. */
 static inline void ct_record_lose_held(struct ct_producer *producer, enum ct_loss_cause cause,
                                        uint16_t function, uint64_t start, uint64_t end, uint64_t bytes)
 {
@@ -74,7 +75,7 @@ static inline void ct_record_lose_held(struct ct_producer *producer, enum ct_los
     CT_TEST_POINT("loss.held_cause");
 }
 
-/* Counts a call left out by the selection. */
+/* Counts a call that the selection leaves out. */
 static inline void ct_record_skip_held(struct ct_producer *producer, uint16_t function, uint64_t ticks,
                                        uint64_t bytes)
 {

@@ -1,4 +1,4 @@
-/* A lane as its owning thread sees it. */
+/* The private state of a lane's owner. */
 #ifndef CT_PRODUCER_H
 #define CT_PRODUCER_H
 
@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A kernel that this lane has launched, and the number of its name, which has been sent. Valid as long as
- * ct_names_version does not change. */
+/* A kernel that this lane has launched, and the number of its name. The name is already defined in the lane.
+ * Valid as long as ct_names_version does not change. */
 struct ct_kernel_memo {
     uint64_t handle;
     uint32_t version; /* 0: none */
@@ -19,17 +19,17 @@ struct ct_kernel_memo {
 };
 enum { CT_KERNEL_MEMO_BITS = 7, CT_KERNEL_MEMOS = 1 << CT_KERNEL_MEMO_BITS };
 
-/* Private to the process, in memory that the kernel wipes in a fork's child: not even a raw clone() can write
- * into its parent's lane. All zero means "not mine". */
+/* Private to the process, in memory that the kernel wipes in a fork's child. Not even the child of a raw
+ * clone() can write into its parent's lane. All zero means that the lane belongs to another process. */
 struct ct_producer {
     /* The cache line that each call touches. */
     _Alignas(64) struct ct_lane *lane; /* NULL: nothing is recorded */
     uint8_t *ring;
     uint64_t mask;     /* slots - 1 */
     uint64_t position; /* next slot to write */
-    uint64_t
-        limit; /* slots before it may be written without a check; 0 once the thread has dropped the lane */
-    uint32_t idle; /* 1 except while a record is being written: a signal handler then finds 0 */
+    uint64_t limit; /* slots before this one may be written without a check; 0 once the thread has dropped the
+                     * lane */
+    uint32_t idle;  /* 0 while a record is being written, which signal handlers check; otherwise 1 */
     uint32_t depth;
     uintptr_t frames[CT_OPEN_MAX]; /* ct_frame_address() of the open calls; ranges have none, see range.c */
 
@@ -39,46 +39,48 @@ struct ct_producer {
     uint64_t trees; /* outermost calls that have returned; sampling records some of them */
     struct ct_kernel_memo kernels[CT_KERNEL_MEMOS];
     uint64_t full_tail;  /* the lane's tail when the ring was last full and could not grow; UINT64_MAX: check
-                            again */
-    uint64_t full_end;   /* the position at which the reserve ended then */
-    uint32_t full_cause; /* enum ct_loss_cause of the calls lost since then */
+                          * again */
+    uint64_t full_end;   /* the position where the ring's room, with the reserve, ended at the last check */
+    uint32_t full_cause; /* enum ct_loss_cause of the calls that find the ring full */
     uint32_t full_calls; /* lost calls counted on the fast path */
     uint64_t long_ticks; /* a call that takes at least this long may use the reserve */
     uintptr_t event;     /* stack address of the event being recorded (ct_record_hold()), 0 for none */
 
     /* Owned by ring_resize.c. */
-    uint64_t reserve; /* slots before it may be written; high-priority calls may use those from `limit` on */
-    uint64_t begun[CT_RINGS]; /* for each ring: where it was last begun */
-    uint64_t ended[CT_RINGS]; /* for each ring: where it was left */
-    uint64_t made[CT_RINGS];  /* slots of the ring in use before this one need memory to be allocated */
+    uint64_t reserve; /* slots before this one may be written; only high-priority calls may use those from
+                       * `limit` on */
+    uint64_t begun[CT_RINGS]; /* for each ring: the position where it was last begun */
+    uint64_t ended[CT_RINGS]; /* for each ring: the position where it was left */
+    uint64_t made[CT_RINGS];  /* for each ring: slots before this position need memory to be allocated */
     uint64_t taken;           /* bytes allocated for the ring in use since it was begun */
     uint32_t level;           /* number of the ring in use */
-    uint32_t sound;           /* bit N set: all of ring N may be touched */
-    uint32_t applied;         /* the last value seen of the lane's `request` */
-    bool refused;             /* no memory for a longer ring, or for the rest of this one */
-    bool held;                /* the collector held a lock that this thread needed */
-    bool impatient;           /* waiting for the last lock needed has timed out */
+    uint32_t sound;           /* bit N set: all memory of ring N is allocated */
+    uint32_t applied;         /* the value of the lane's `request` that was last applied */
+    bool refused;             /* there was no memory for a longer ring, or for more of this one */
+    bool held;                /* the collector held the lock that was last needed */
+    bool impatient;           /* the wait for the lock that was last needed timed out */
     bool stuck;               /* the last attempt to get a longer ring failed */
 
     /* Owned by reserve.c. */
     uint64_t step;       /* the ring has been written without a check since this position */
-    uint64_t lost_slots; /* slots of important calls lost since the ring was last read */
+    uint64_t lost_slots; /* slots of important calls lost after the ring was last read */
     uint8_t pressure;    /* number of times that the share of low-priority calls was halved */
     bool is_sampled;     /* the first records in the ring in use have been examined */
 
     /* Owned by producer_pool.c and thread.c. */
-    _Atomic uint32_t owner;        /* enum slot_owner */
+    _Atomic uint32_t owner;        /* enum ct_producer_owner */
     uint32_t number;               /* of this producer in the pool */
-    uintptr_t around;              /* if left: the outermost call open at that time, 0 for none */
-    struct ct_producer *next_left; /* the previous producer left by the same thread */
+    uintptr_t around;              /* if left: the address of the outermost call open at that time, 0 for
+                                    * none */
+    struct ct_producer *next_left; /* the producer that the same thread has dropped before */
 };
 static_assert(offsetof(struct ct_producer, frames) == 48, "two open calls share the line");
 static_assert(offsetof(struct ct_producer, lane) == 0, "trampoline");
 static_assert(offsetof(struct ct_producer, depth) == 44 && CT_OPEN_MAX == 16, "trampoline");
 
-/* The depth of a producer whose segment another thread has given up. Its own thread takes another lane at its
- * next call. If that thread was inside a call, it may since have written another depth. It then finds no room
- * for that call's record and lets go of the lane. */
+/* The depth of a producer after another thread has given its segment up. The owner takes another lane at its
+ * next call. If the owner was inside a call, it may have overwritten this depth. In that case it finds no
+ * room for that call's record, and drops the lane then. */
 enum { CT_DEPTH_STALE = 1 << 30 };
 
 static inline bool ct_producer_is_stale(const struct ct_producer *self)
@@ -86,27 +88,27 @@ static inline bool ct_producer_is_stale(const struct ct_producer *self)
     return CT_UNLIKELY(self->depth >= CT_DEPTH_STALE);
 }
 
-/* Never NULL: &ct_dormant when nothing is recorded. */
+/* The calling thread's producer, or &ct_dormant while nothing is recorded. Never NULL. */
 extern CT_LOCAL __thread struct ct_producer *ct_self;
 extern CT_LOCAL struct ct_producer ct_dormant;
-/* A frame's producer if the process records but the thread has no lane. */
+/* The producer in a call's frame if the process records but the thread has no lane. */
 extern CT_LOCAL struct ct_producer ct_unlaned;
 
-/* True if every call of the lane must run ct_attach_apply(), even a call that is not recorded. The segment
- * has been given up, or the daemon has a request. */
+/* True if every call in the lane, even one that is not recorded, must run ct_attach_apply(). Either the
+ * segment has been given up, or the daemon has a request. */
 static inline bool ct_wants_attention(struct ct_lane *lane)
 {
     return ct_lane_wake(lane) == 0;
 }
 
-/* True if the collector wants the doorbell at this position, or wants attention. */
+/* True if the doorbell must be rung at this position, or the lane needs attention. */
 static inline bool ct_wants_doorbell(struct ct_lane *lane, uint64_t position)
 {
     return position >= ct_lane_wake(lane);
 }
 
-/* Counts the open calls around a call at `frame`. An open call at that address or below was left by longjmp,
- * an exception or cancellation, and is no longer open. */
+/* Counts the open calls around a call at `frame`. A call at that address or below is no longer open, because
+ * it was left by longjmp, an exception or cancellation. */
 static inline uint32_t ct_depth_around(const struct ct_producer *self, uintptr_t frame)
 {
     uint32_t depth = self->depth;
@@ -127,7 +129,7 @@ static inline void ct_depth_put(struct ct_producer *self, uint32_t depth, uintpt
     self->depth = depth + 1;
 }
 
-/* The same at the proper depth, which it returns. */
+/* Pushes a call at `frame` at the depth that its address implies, and returns that depth. */
 static inline uint32_t ct_depth_enter(struct ct_producer *self, uintptr_t frame)
 {
     const uint32_t depth = ct_depth_around(self, frame);
@@ -139,7 +141,7 @@ static inline uint32_t ct_depth_enter(struct ct_producer *self, uintptr_t frame)
  * without being part of them. */
 static inline bool ct_outermost(const struct ct_producer *self, uint32_t depth)
 {
-    /* A range has 0 or a number above all addresses, which no frame has. */
+    /* For a range, `frames` has 0 or a number above all addresses. No frame has such an address. */
     return depth == 0 || (depth <= CT_OPEN_MAX && (intptr_t)self->frames[depth - 1] <= 0);
 }
 

@@ -10,22 +10,23 @@
 #include <sys/mman.h>
 
 enum {
-    BEGIN_SLOTS = 4096 / CT_SLOT_BYTES, /* free slots in the ring, needed to hand the lane over */
+    BEGIN_SLOTS = 4096 / CT_SLOT_BYTES, /* slots that must be free in a ring to hand the lane over */
     BLOCK_COUNT = 16,
     BLOCKS = 2 * CT_LANES_MAX / BLOCK_COUNT,
     BLOCK_MAPS = 4096,
     BLOCK_LANES = BLOCK_COUNT * CT_LANE_HEADER_BYTES,
     PRODUCER_BYTES = 4096,
-    /* A lane begins on a page, and so does each producer's room. Without this distance, loads from one would
-     * have the same low 12 bits as stores to the other, and processors would delay the loads. */
+    /* The distance of a producer from the start of its page. Lanes begin on a page, too. Without the
+     * distance, loads from a producer would have the same low 12 bits as stores to its lane, and processors
+     * would delay the loads. */
     PRODUCER_APART = 192,
     BLOCK_PRODUCERS = BLOCK_COUNT * PRODUCER_BYTES,
 };
 static_assert(PRODUCER_APART + sizeof(struct ct_producer) <= PRODUCER_BYTES, "producers");
 static_assert(BLOCK_COUNT * sizeof(struct ct_ring_map) <= BLOCK_MAPS, "maps");
 
-/* Each block is mapped at once and never unmapped. It has the maps, room for the lanes' headers, and the
- * producers. */
+/* Each block is one mapping, which is never unmapped. It contains the maps, room for the lanes' headers, and
+ * the producers. */
 static uint8_t *blocks[BLOCKS];
 static uint32_t in_use; /* producers */
 
@@ -50,7 +51,7 @@ struct ct_ring_map *ct_ring_map(const struct ct_producer *producer)
     return map_of(producer->number);
 }
 
-/* Returns the address at which the header of a producer's lane is mapped. */
+/* Returns the address where the header of a producer's lane is mapped. */
 static void *lane_of(uint32_t number)
 {
     return blocks[number / BLOCK_COUNT] + BLOCK_MAPS + number % BLOCK_COUNT * CT_LANE_HEADER_BYTES;
@@ -67,15 +68,16 @@ static bool add_block(void)
         ct_bound_map(NULL, BLOCK_MAPS + BLOCK_LANES + BLOCK_PRODUCERS, PROT_READ | PROT_WRITE, -1, 0);
     if (!memory)
         return false;
-    /* Since Linux 4.14. Before that, only the atfork handler of process.c protects the child. */
+    /* MADV_WIPEONFORK needs Linux 4.14. In older kernels, only the atfork handler in process.c protects the
+     * child. */
     madvise(memory + BLOCK_MAPS + BLOCK_LANES, BLOCK_PRODUCERS, MADV_WIPEONFORK);
     CT_TEST_POINT("producer_pool.block_made");
     blocks[block] = memory;
     return true;
 }
 
-/* Rings are written and read only while their thread holds the lane (`idle` is 0). No thread lets go of a
- * lane at that time. */
+/* A thread accesses its rings only while it holds the lane (`idle` is 0). It does not drop the lane during
+ * that time, so no thread uses the rings here. */
 void ct_ring_map_drop(struct ct_ring_map *map)
 {
     if ((!map->ring && !map->longer) || !ct_system_begin())
@@ -95,11 +97,11 @@ static uint32_t owner_of(const struct ct_producer *producer)
 
 void ct_producer_set_owner(struct ct_producer *producer, enum ct_producer_owner owner)
 {
-    /* Pairs with the acquire in owner_of(), after which the last owner's private words may be read. */
+    /* Pairs with the acquire in owner_of(). After that, the last owner's private words may be read. */
     atomic_store_explicit(&producer->owner, (uint32_t)owner, memory_order_release);
 }
 
-/* Returns a producer without a lane, NULL if out of memory. Requires the process lock. */
+/* Returns a producer without a lane, or NULL if there is no memory. Requires the process lock. */
 static struct ct_producer *spare_producer(void)
 {
     for (uint32_t number = 0; number < in_use; number++) {
@@ -122,8 +124,8 @@ static struct ct_producer *spare_producer(void)
 
 /* ---- taking and giving back ---- */
 
-/* Takes a lane only if its ring has enough room to start, and if the collector has seen all of its losses.
- * Unseen losses would be attributed to the new owner. */
+/* Takes a lane only if its ring has enough room to start, and if the collector has seen all losses of its
+ * last owner. Otherwise they would be attributed to the new owner. */
 struct ct_producer *ct_producer_take_free(void)
 {
     for (uint32_t number = 0; number < in_use; number++) {

@@ -1,9 +1,10 @@
 /* A lane stays in its ring while there is room, since short rings stay in the processor's cache. It switches
- * to a longer ring when its ring is full, and to a shorter one when the collector reports that this suffices.
+ * to a longer ring when its ring is full, and to a shorter one when the collector reports that the shorter
+ * one suffices.
  *
- * System calls are made under the process lock, which blocks signals. A signal handler may leave all other
- * code in the middle, by siglongjmp. In that case `level` decides which ring is in use, and settle() derives
- * the rest from it again. */
+ * System calls are made under the process lock, which blocks signals. All other code may be left in the
+ * middle by a signal handler that calls siglongjmp(). In that case, `level` still determines the ring in use,
+ * and settle() derives the other fields from it again. */
 #include "ring_resize.h"
 
 #include "current.h"
@@ -21,8 +22,9 @@
 
 enum {
     PAGE_SLOTS = 4096 / CT_SLOT_BYTES,
-    /* A ring of up to that many slots is allocated as a whole, a longer ring in pieces of that size. If there
-     * is no memory for the next piece, the producer continues in a whole ring. */
+    /* A ring of at most this many slots is allocated as a whole. A longer ring is allocated in pieces of this
+     * size. If there is no memory for the next piece, the producer continues in a ring that is allocated as a
+     * whole. */
     PIECE_SLOTS = 2 * 1024 * 1024 / CT_SLOT_BYTES,
     STEPS = 8, /* per ring; the collector's request is checked at each */
     LOCK_LOOKS = 4000,
@@ -45,7 +47,7 @@ static uint64_t at_most(uint64_t value, uint64_t most)
     return value < most ? value : most;
 }
 
-/* Derives the other fields from `level`. */
+/* Derives the other fields that describe the ring in use from `level`. */
 static void settle(struct ct_producer *self)
 {
     struct ct_ring_map *map = ct_ring_map(self);
@@ -58,15 +60,16 @@ static void settle(struct ct_producer *self)
 
 /* ---- the locks of the rings ---- */
 
-/* The lock is taken, or already has the producer's own mark, left there when a signal handler jumped away. */
+/* Takes the lock, or keeps it if it still has the producer's mark because a signal handler jumped out of the
+ * code that held it. */
 static bool try_lock(_Atomic uint8_t *lock)
 {
     return ct_ring_lock_take(lock, CT_RING_LOCK_PRODUCER) ||
            atomic_load_explicit(lock, memory_order_relaxed) == CT_RING_LOCK_PRODUCER;
 }
 
-/* Lets other threads run for a moment, with signals blocked since a handler may jump away. Returns false
- * where no system call is allowed. */
+/* Lets other threads run for a moment. Blocks signals during that time, since a handler may jump away.
+ * Returns false if system calls are not allowed. */
 static bool pause_briefly(void)
 {
     if (!ct_system_begin())
@@ -78,8 +81,8 @@ static bool pause_briefly(void)
     return true;
 }
 
-/* The collector holds a lock for microseconds, unless it loses its processor or is stopped. Waits for a held
- * lock once. Until a lock has been taken again, later calls only try it. */
+/* The collector holds a lock only for microseconds, unless it loses its processor or is stopped. If a wait
+ * for a lock has timed out, later calls do not wait until a lock has been taken again. */
 static bool take_lock(struct ct_producer *self, uint32_t level)
 {
     _Atomic uint8_t *lock = &self->lane->ring_lock[level];
@@ -97,7 +100,8 @@ static bool take_lock(struct ct_producer *self, uint32_t level)
     return taken;
 }
 
-/* Applies the collector's request. Memory allocated for the rings may have been taken away since. */
+/* Applies a new request from the collector, which may have removed memory that was allocated for the
+ * rings. */
 static void apply_request(struct ct_producer *self)
 {
     const uint32_t request = atomic_load_explicit(&self->lane->request, memory_order_relaxed);
@@ -111,8 +115,9 @@ static void apply_request(struct ct_producer *self)
 
 /* ---- memory ---- */
 
-/* Allocates the slots of a ring from position `from` up to `to`, so that they can be touched. Requires the
- * ring's lock and the process lock. Returns the ring's mapping, NULL without memory. */
+/* Allocates memory for the slots of a ring from position `from` up to `to`, so that they can be touched.
+ * Requires the ring's lock and the process lock. Returns the ring's mapping, or NULL if there is no
+ * memory. */
 static uint8_t *make(struct ct_producer *self, uint32_t level, uint8_t *ring, uint64_t from, uint64_t to)
 {
     const uint64_t slots = slots_of(self, level);
@@ -139,13 +144,13 @@ static uint8_t *make(struct ct_producer *self, uint32_t level, uint8_t *ring, ui
     return ring;
 }
 
-/* True if memory may be allocated. The process lock is then held until end_asking(). */
+/* True if memory may be allocated. In that case, holds the process lock until end_asking(). */
 static bool begin_asking(const struct ct_producer *self)
 {
     if (!ct_segment_may_allocate(CT_BOUND_MORE) || !ct_system_begin())
         return false;
     if (ct_process_lock()) {
-        if (self->epoch == ct_process_epoch()) /* otherwise it belongs to an earlier segment */
+        if (self->epoch == ct_process_epoch()) /* otherwise the lane belongs to an earlier segment */
             return true;
         ct_process_unlock();
     }
@@ -161,7 +166,7 @@ static void end_asking(void)
 
 /* ---- the ring in use ---- */
 
-/* Returns the position up to which a ring is written before the collector's request is checked again. */
+/* Returns the position where the collector's request is checked again. */
 static uint64_t step_from(uint64_t position, uint64_t slots)
 {
     return (position + at_most(slots / STEPS, PIECE_SLOTS)) / PAGE_SLOTS * PAGE_SLOTS;
@@ -185,8 +190,8 @@ static bool may_grow(const struct ct_producer *self, uint64_t tail)
     return false;
 }
 
-/* Samples the slots since `step`, unless the collector has read some of them and may have taken away their
- * memory. It takes away no unread slots while the lock is held. */
+/* Samples the slots from `step` on, unless the collector has read some of them and may have removed their
+ * memory. While the lock is held, the collector cannot remove slots. */
 static void sample(struct ct_producer *self)
 {
     if (self->is_sampled || (self->level > 0 && !take_lock(self, self->level)))
@@ -197,14 +202,14 @@ static void sample(struct ct_producer *self)
         ct_ring_lock_release(&self->lane->ring_lock[self->level]);
 }
 
-/* Returns the position at which the reserve of a ring that ends at `end` begins. */
+/* Returns the position where the reserve begins, if the ring's room ends at `end`. */
 static uint64_t reserve_of(const struct ct_producer *self, uint64_t end)
 {
     return end - (self->mask + 1) + ct_reserve_share(self);
 }
 
-/* Returns the position up to which the ring in use may be written now, at most `most`. Returns 0 if there is
- * no memory for more, or while the collector holds the lock. */
+/* Makes the ring in use writable up to a position of at most `most`, and returns that position. Returns 0 if
+ * there is no memory for more, or if the collector holds the lock. */
 static uint64_t reach(struct ct_producer *self, uint64_t most)
 {
     if (self->level == 0)
@@ -225,8 +230,8 @@ static uint64_t reach(struct ct_producer *self, uint64_t most)
     return may_be_touched ? upto : 0;
 }
 
-/* Extends the writable part of the ring in use. Returns false if there is no room for a record
- * that ends at `wanted`, no memory, or no lock. */
+/* Extends the writable part of the ring in use. Returns false if a record that ends at `wanted` has no room
+ * there, for lack of free slots, of memory or of the lock. */
 static bool extend(struct ct_producer *self, uint64_t tail, uint64_t wanted)
 {
     const uint64_t begun = self->begun[self->level], end = (tail > begun ? tail : begun) + self->mask + 1;
@@ -237,7 +242,7 @@ static bool extend(struct ct_producer *self, uint64_t tail, uint64_t wanted)
     self->full_end = end;
     if (wanted > reserve)
         return false;
-    /* The next step may be the first that can be sampled. */
+    /* After the next step, there may be enough records to sample. */
     const uint64_t step = self->position + (self->mask + 1) / STEPS, most = step > wanted ? step : wanted;
     self->limit = self->reserve =
         reach(self, may_leave || self->is_sampled ? reserve : at_most(reserve, most));
@@ -249,7 +254,7 @@ static bool extend(struct ct_producer *self, uint64_t tail, uint64_t wanted)
 
 /* ---- another ring ---- */
 
-/* Makes this ring the one in use, from the current position on. */
+/* Makes the ring `level` the ring in use, from the current position on. */
 static void switch_to(struct ct_producer *self, uint32_t level)
 {
     self->limit = self->reserve = 0;
@@ -263,8 +268,8 @@ static void switch_to(struct ct_producer *self, uint32_t level)
     CT_TEST_POINT("ring_resize.switched");
 }
 
-/* Switches to a longer ring, with memory for the slots that are written first. Returns false if there is no
- * memory. Requires the ring's lock. */
+/* Switches to a ring other than the shortest, after allocating memory for the slots that are written first.
+ * Returns false if there is no memory. Requires the ring's lock. */
 static bool fetch(struct ct_producer *self, uint32_t level)
 {
     struct ct_ring_map *map = ct_ring_map(self);
@@ -298,8 +303,8 @@ static bool fetch(struct ct_producer *self, uint32_t level)
     return ring != NULL;
 }
 
-/* Switches to a ring that has been read to its end. Returns false if there is no memory for it, or while the
- * collector holds its lock. */
+/* Switches to a ring that has been read to its end. Returns false if there is no memory for the ring, or if
+ * the collector holds the ring's lock. */
 static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
 {
     if (level == 0) {
@@ -324,9 +329,9 @@ static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
     return fetched;
 }
 
-/* Switches to the next longer ring available. Switches to a shorter one only if the room in the ring in use
- * cannot be reached. Otherwise the producer wraps around in a full ring: the collector reads it first, which
- * makes no room in others. */
+/* Switches to the next longer ring that is available. Switches to a shorter one only if the free slots of the
+ * ring in use cannot be written, for lack of memory or of the lock. Otherwise the producer stays in the full
+ * ring. The collector reads that ring first, and would make no room in a shorter one until then. */
 static bool take_another(struct ct_producer *self, uint64_t tail)
 {
     const uint32_t rings = rings_of(self), level = self->level;
@@ -379,15 +384,15 @@ static bool make_room(struct ct_producer *self, uint32_t slots)
         self->refused = false;
         return ct_ring_record_end(self, slots) <= self->limit;
     }
-    /* Retry after the collector reads more. If everything has been read, or a lock is held, retry at the next
-     * call, since nothing would report that the lock has opened. */
+    /* Retry after the collector has read more. If it has read everything, or if it holds a lock, retry at the
+     * next call, since nothing reports when a lock is released. */
     self->full_tail = tail < self->position && !self->held ? tail : UINT64_MAX;
     self->full_cause = self->refused ? CT_LOSS_MEMORY : CT_LOSS_FULL;
     self->long_ticks = ct_long_ticks();
     if (self->refused)
         atomic_fetch_or_explicit(&self->lane->level, CT_LEVEL_REFUSED, memory_order_relaxed);
     self->limit =
-        self->position; /* no room, but the lane is ours: the fast path counts further calls (hot_count.h) */
+        self->position; /* no room, but not 0, so that the fast path counts further calls (hot_count.h) */
     return false;
 }
 
@@ -395,8 +400,8 @@ bool ct_ring_make_room(struct ct_producer *self, uint32_t slots)
 {
     CT_ERROR_GUARD;
     const bool made = make_room(self, slots);
-    /* Another thread may have given the segment up and set the limit to 0 before make_room() set it. Pairs
-     * with ct_process_count_epoch(), which follows ct_producers_abandon(). */
+    /* Another thread may have given the segment up, and set the limit to 0 before make_room() set it. Pairs
+     * with the increment in ct_process_count_epoch(), which follows ct_producers_abandon(). */
     atomic_thread_fence(memory_order_seq_cst);
     if (CT_LIKELY(self->epoch == ct_process_epoch()))
         return made;

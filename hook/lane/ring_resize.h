@@ -1,10 +1,12 @@
-/* Chooses the ring of a lane, and how far it may be written: the slow path of ring.c. */
+/* Chooses the ring of a lane, and the position up to which it may be written. This is the slow path of
+ * ring.c. */
 #ifndef CT_RING_RESIZE_H
 #define CT_RING_RESIZE_H
 
 #include "producer.h"
 
-/* Returns the end of a record of that many slots, including the pad that fills the ring's end. */
+/* Returns the position where a record of `slots` slots would end, after a pad that fills the end of the ring
+ * if the record does not fit there. */
 static inline uint64_t ct_ring_record_end(const struct ct_producer *producer, uint32_t slots)
 {
     const uint64_t capacity = producer->mask + 1, place = producer->position & producer->mask;
@@ -12,7 +14,7 @@ static inline uint64_t ct_ring_record_end(const struct ct_producer *producer, ui
     return producer->position + pad + slots;
 }
 
-/* Makes room for a record of that many slots. Returns false if there is none. The thread holds the lane. */
+/* Makes room for a record of `slots` slots. Returns false if there is none. The thread holds the lane. */
 bool ct_ring_make_room(struct ct_producer *producer, uint32_t slots);
 /* Called after ct_ring_make_room() has failed. Makes room in the ring's reserve, if it has one. */
 bool ct_ring_use_reserve(struct ct_producer *producer, uint32_t slots);

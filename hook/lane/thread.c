@@ -11,16 +11,16 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
-/* The map and the lane of ct_self, in memory that is not wiped in a fork's child. */
+/* Copies of ct_self's map and lane, in memory that is not wiped in a fork's child. */
 static __thread struct ct_ring_map *own_map;
 static __thread struct ct_lane *own_lane;
-static __thread struct ct_producer *left; /* producers that this thread has let go of */
+static __thread struct ct_producer *left; /* producers that this thread has dropped */
 
-/* No lane of that epoch's segment was available. Threads try again from this time on. */
+/* If no lane was available in the segment of epoch `next_take_epoch`, threads try again at this time. */
 static _Atomic uint64_t next_take_ns; /* CLOCK_MONOTONIC_COARSE */
 static _Atomic uint32_t next_take_epoch;
 
-/* ---- letting go ---- */
+/* ---- dropping a lane ---- */
 
 static pthread_key_t exit_key;
 static _Atomic uint32_t exit_key_state; /* 0 none, 1 being made, 2 ready, 3 unavailable */
@@ -33,8 +33,8 @@ static void run_end(enum ct_thread_end which)
         end();
 }
 
-/* Runs at thread exit. Calls made after that (by destructors of other keys) take another lane, and this
- * destructor runs again. */
+/* Runs at thread exit. Calls made later, by destructors of other keys, take another lane, and this destructor
+ * then runs again. */
 static void give_back(void *unused)
 {
     (void)unused;
@@ -43,7 +43,7 @@ static void give_back(void *unused)
     ct_self = &ct_dormant;
     own_map = NULL;
     run_end(CT_THREAD_RANGES);
-    /* The calls that were open in them are no longer open. */
+    /* The calls that kept these producers from being spare are no longer open. */
     for (struct ct_producer *next; left; left = next) {
         next = left->next_left;
         ct_producer_set_owner(left, CT_PRODUCER_SPARE);
@@ -57,7 +57,7 @@ static void give_back(void *unused)
         ct_producer_set_owner(self, CT_PRODUCER_SPARE);
         return;
     }
-    /* Asynchronous cancellation may have hit before or after the publishing of a record. */
+    /* Asynchronous cancellation may have happened before or after a record was published. */
     self->position = ct_record_published(self);
     ct_lane_publish(self->lane, self->position);
     ct_lane_leave(self->lane, 0);
@@ -94,7 +94,7 @@ void ct_thread_forget(void)
     left = NULL;
 }
 
-/* Returns the address of the outermost open call. Ranges have none (range.c). */
+/* Returns the stack address of the outermost open call. Ranges have no address (range.c). */
 static uintptr_t outermost(const struct ct_producer *self)
 {
     for (uint32_t i = 0; i < self->depth && i < CT_OPEN_MAX; i++) {
@@ -117,8 +117,8 @@ void ct_thread_let_go(void)
     ct_producer_set_owner(self, CT_PRODUCER_LEFT);
 }
 
-/* Marks producers that this thread has let go of as spare. A producer is spare once the calls that were open
- * at that time have been left, judging from a call at `frame`. */
+/* Marks producers that this thread has dropped as spare. A producer becomes spare once a call at `frame`
+ * shows that the calls that were open when it was dropped have been left. */
 static void release_left(uintptr_t frame)
 {
     for (struct ct_producer **link = &left; *link;) {
@@ -139,7 +139,7 @@ void ct_thread_redirect(void)
 
 /* ---- taking ---- */
 
-/* True for TAKE_INTERVAL_NS after a thread has found no lane. */
+/* True for TAKE_INTERVAL_NS after a thread found no lane. */
 static bool is_too_soon(void)
 {
     return ct_coarse_ns() < atomic_load_explicit(&next_take_ns, memory_order_relaxed) &&
@@ -189,8 +189,8 @@ static struct ct_thread_identity own_identity(void)
     return own;
 }
 
-/* Writes the first record of each owner, which identifies the thread. Returns false if there is no room for
- * it. */
+/* Writes the first record of a lane's new owner, which identifies the thread. Returns false if there is no
+ * room for the record. */
 static bool introduce(struct ct_producer *self, const struct ct_thread_identity *owner)
 {
     atomic_store_explicit(&self->lane->tid, owner->tid, memory_order_relaxed);
@@ -215,7 +215,8 @@ static bool introduce(struct ct_producer *self, const struct ct_thread_identity 
     return room;
 }
 
-/* `owner` is NULL for the calling thread. Returns NULL if no lane is available, or the lane has no room. */
+/* Takes a lane for `owner`, or for the calling thread if that is NULL. Returns NULL if no lane is available,
+ * or if the lane has no room. */
 static struct ct_producer *take_for(struct ct_segment *segment, uintptr_t frame,
                                     const struct ct_thread_identity *owner)
 {

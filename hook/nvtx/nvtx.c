@@ -1,10 +1,10 @@
-/* NVTX: the entry points that applications use to name ranges of their time (torch.cuda.nvtx, the header
- * library of NVTX 3, libnvToolsExt of version 2). At its first call, a client loads the library named by
- * NVTX_INJECTION64_PATH and runs InitializeInjectionNvtx2(), which fills in the client's tables. The
+/* The functions of NVTX, which applications call to name ranges of time (torch.cuda.nvtx, the header library
+ * of NVTX 3, libnvToolsExt of version 2). At its first call, a client loads the library named by
+ * NVTX_INJECTION64_PATH and calls its InitializeInjectionNvtx2(), which fills in the client's tables. The
  * executable and each library that uses NVTX are separate clients, so this happens many times in a process.
  *
- * Handles are numbers and are checked at each use. For functions not filled in here (names of OpenCL objects,
- * user-defined synchronisation), the client makes calls that do nothing. */
+ * Handles are numbers, and are checked at each use. Functions that are not filled in here (names of OpenCL
+ * objects, user-defined synchronisation) do nothing in the client. */
 #include "attach.h"
 #include "compiler.h"
 #include "error_guard.h"
@@ -27,7 +27,8 @@ static uint32_t domain_of(const void *handle)
 
 #define HERE ((const char *)__builtin_dwarf_cfa() - 8)
 
-/* Older attributes have the same fields. Newer ones may have more after them. */
+/* Older versions of the attributes have the same fields. Newer versions may have additional fields after
+ * these. */
 static struct ct_said read_attributes(const void *domain, const struct ct_nvtx_attributes *attributes,
                                       const void *frame)
 {
@@ -51,9 +52,9 @@ static struct ct_said read_attributes(const void *domain, const struct ct_nvtx_a
     return said;
 }
 
-/* ---- ranges and marks, of the default domain and of others ---- */
+/* ---- ranges and marks, in the default domain and in others ---- */
 
-/* Defines both forms of a function that takes a name, a string or a message: UTF-8 and wide characters. */
+/* Defines both forms of a function that takes a text, for UTF-8 and for wide characters. */
 #define IN_BOTH_FORMS(type, function, parameters, act)                                                       \
     static type function##_a(parameters const char *text)                                                    \
     {                                                                                                        \
@@ -67,7 +68,8 @@ static struct ct_said read_attributes(const void *domain, const struct ct_nvtx_a
     }
 #define AND ,
 
-/* `act` takes a struct ct_said, and begins with return if there is a result. */
+/* Defines the functions for ranges or marks. `act` takes a struct ct_said, and begins with `return` if there
+ * is a result. */
 #define SAYS(type, name, act)                                                                                \
     static type name##_ex(const struct ct_nvtx_attributes *attributes)                                       \
     {                                                                                                        \
@@ -106,8 +108,9 @@ static int domain_range_pop(const void *domain)
     return ct_range_pop(domain_of(domain), HERE);
 }
 
-/* Initializes a client, and destroys domains and resources. Nothing needs freeing. A domain that is created
- * again has the same number, and an object's name outlasts its resource. */
+/* Replaces the functions that initialize a client, and those that destroy domains and resources. There is
+ * nothing to free, since a domain that is created again has the same number, and an object's name outlasts
+ * its resource. */
 static void nothing(const void *object)
 {
     (void)object;
@@ -135,7 +138,7 @@ IN_BOTH_FORMS(void, name_category, uint32_t category AND, name_a_category(NULL, 
 IN_BOTH_FORMS(void, domain_name_category, const void *domain AND uint32_t category AND,
               name_a_category(domain, category, text, wide))
 
-/* String numbers are valid in the whole process: a string works in every domain. */
+/* A string can be used in every domain, since string numbers are valid in the whole process. */
 static void *register_text(const char *text, const wchar_t *wide, const void *frame)
 {
     enum ct_loss_cause cause;
@@ -151,7 +154,7 @@ static void *register_text(const char *text, const wchar_t *wide, const void *fr
 IN_BOTH_FORMS(void *, domain_register_string, const void *domain AND,
               return ((void)domain, register_text(text, wide, HERE)))
 
-/* ---- names of threads and CUDA objects, where runtime and driver are the same ---- */
+/* ---- names of threads and CUDA objects, the same for the runtime and the driver ---- */
 
 static_assert((int)CT_NAMED_TEXT_BYTES == (int)CT_RANGE_NAME_BYTES, "one length of names");
 
@@ -162,8 +165,8 @@ static void end_thread(void)
         ct_attach_apply(ct_self);
 }
 
-/* Sends a name at once if there is a daemon. In a signal handler that interrupted a record, it is sent when
- * the next lane is taken. */
+/* Sends a name at once if there is a daemon. If a signal handler that interrupted a record calls this, the
+ * name is sent when the next lane is taken. */
 static void set_name(enum ct_role role, uint64_t handle, const char *name)
 {
     CT_ERROR_GUARD;
@@ -219,7 +222,7 @@ static enum ct_role role_of_resource(int32_t type)
     return CT_ROLE_none;
 }
 
-/* Never returns NULL, since a client may interpret that as failure. */
+/* Never returns NULL, since a client may interpret NULL as a failure. */
 static void *resource_create(const void *domain, const struct ct_nvtx_resource *resource)
 {
     static char handle;
@@ -254,7 +257,7 @@ TABLE(cuda, name_device_a, name_device_w, name_context_a, name_context_w, name_s
       name_event_a, name_event_w);
 TABLE(cudart, name_device_a, name_device_w, name_stream_a, name_stream_w, name_event_a, name_event_w);
 
-/* Fills in the entries that both sides know. The client's table may be from an older or a newer version. */
+/* Fills in the entries that both sides have. The client's table may be from an older or a newer version. */
 static bool fill_in(const struct ct_nvtx_callbacks *callbacks, uint32_t module, const void *const *ours,
                     size_t count)
 {
@@ -269,8 +272,8 @@ static bool fill_in(const struct ct_nvtx_callbacks *callbacks, uint32_t module, 
     return true;
 }
 
-/* The client holds its own lock and waits. If this returns 1, the client finds the functions in its tables.
- * If 0, it unloads the library and continues without it. */
+/* The client calls this while it holds its own lock. If this returns 1, the client uses the functions in its
+ * tables. If this returns 0, the client unloads the library and continues without it. */
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(ct_nvtx_get_table *get_table);
 
 int InitializeInjectionNvtx2(ct_nvtx_get_table *get_table)
@@ -283,7 +286,7 @@ int InitializeInjectionNvtx2(ct_nvtx_get_table *get_table)
     if (version && version->struct_bytes >= sizeof(*version) && version->set_injection_version)
         version->set_injection_version(CT_NVTX_VERSION);
     const bool filled = fill_in(callbacks, CT_NVTX_MODULE_CORE, core, CT_ARRAY_LENGTH(core));
-    /* Version 1 has only the first table. */
+    /* NVTX version 1 has only the first table. */
     fill_in(callbacks, CT_NVTX_MODULE_CORE2, core2, CT_ARRAY_LENGTH(core2));
     fill_in(callbacks, CT_NVTX_MODULE_CUDA, cuda, CT_ARRAY_LENGTH(cuda));
     fill_in(callbacks, CT_NVTX_MODULE_CUDART, cudart, CT_ARRAY_LENGTH(cudart));

@@ -1,20 +1,21 @@
 /* Ranges of threads, and marks. Each thread that uses them has memory for its open ranges and their messages,
- * mapped at the first use and unmapped when the thread ends. Levels are counted in it per domain, even while
- * nothing is recorded, since the application can see them.
+ * which is mapped at the first use and unmapped when the thread ends. Levels are counted there for each
+ * domain, even while nothing is recorded, since they are returned to the application.
  *
- * A pushed range has a place among the lane's open calls, so that the calls inside it get their depth. It has
- * no stack frame by which ct_depth_around() could detect that it was left, and must not be considered left.
- * Its place therefore holds a token above every address, which also identifies the range later. Between push
- * and pop, the application can do the following:
+ * A pushed range has a place among the lane's open calls, so that calls inside the range have the right
+ * depth. A range has no stack frame, so ct_depth_around() cannot detect that it was left, and must not
+ * consider it left. Therefore its place holds a token that is greater than all addresses, and that also
+ * identifies the range later. The following can happen between push and pop:
  *
- *  - Ranges of two domains may overlap, and one may be popped inside a call that it encloses. Its place then
- *    holds 0, which is below every address. The next ct_depth_around() from below drops it. The collector
- *    skips an open call that has no start.
- *  - A call may return while a range pushed inside it is open. The lane's depth returns to the call's, and
- *    the range loses its place. It is still recorded when it is popped.
- *  - The thread may have got another lane, or the process another segment. A range is recorded only in the
- *    segment in use when it was pushed. Like a call, it is otherwise not recorded: in a fork's child it
- *    belongs to the parent. */
+ *  - Ranges in two domains may overlap, so that the outer one is popped first. A range may also be popped
+ *    inside a call that it encloses. In both cases, the place of the popped range then holds 0, which is
+ *    below all addresses. ct_depth_around() drops the place once no call after it is open. The collector
+ *    skips open calls that have no start.
+ *  - A call may return while a range that was pushed inside it is open. The lane's depth becomes the call's,
+ *    and the range loses its place. It is still recorded when it is popped.
+ *  - The thread may get another lane, or the process another segment. Like a call, a range is recorded only
+ *    in the segment that was in use when it was pushed. In a fork's child, an inherited range is not
+ *    recorded, since it belongs to the parent. */
 #include "range.h"
 
 #include "bound.h"
@@ -28,37 +29,38 @@
 #include "thread.h"
 
 enum {
-    PUSHED_MAX = 1024,       /* a thread's open ranges; deeper ones have a level and are counted as lost */
+    PUSHED_MAX = 1024,       /* a thread's open ranges; deeper ranges only have a level, and are counted as
+                              * lost */
     TEXT_BYTES = 256 * 1024, /* bytes of their messages */
 };
 
-/* Above all of a program's addresses on every architecture that the driver supports. */
+/* Greater than all addresses of a program, on every architecture that the driver supports. */
 #define PLACE_TOKEN (UINT64_C(1) << 63)
 
 struct pushed {
     struct ct_range_kept kept;
-    uint64_t token;    /* its value in ct_producer.frames[] */
-    uint32_t depth;    /* its index there */
+    uint64_t token;    /* the value of its place in ct_producer.frames[] */
+    uint32_t depth;    /* the index of its place in frames[] */
     uint32_t text_end; /* end of its message in the thread's text */
-    uint16_t previous; /* the enclosing range in its domain: index + 1, 0 for none */
+    uint16_t previous; /* index + 1 of the enclosing range in its domain, 0 for none */
     bool open;
 };
 
 struct level {
-    uint16_t top;    /* the domain's innermost range: index + 1, 0 for none */
-    uint16_t kept;   /* ranges among `pushed` */
-    uint32_t unkept; /* ranges inside these that found no room */
+    uint16_t top;    /* index + 1 of the domain's innermost range, 0 for none */
+    uint16_t kept;   /* number of the domain's ranges in `pushed` */
+    uint32_t unkept; /* number of further ranges, inside those, that found no room */
 };
 
 struct ct_range_thread {
-    uintptr_t holder; /* the holder's stack address; 0: not held */
+    uintptr_t holder; /* stack address of the code that holds this struct; 0: not held */
     uint32_t used;    /* entries of `pushed`, in the order of pushing */
     uint32_t text_used;
     uint64_t tokens;
     struct level levels[CT_DOMAINS_MAX];
     struct pushed pushed[PUSHED_MAX];
     uint64_t scratch[CT_RANGE_PAYLOAD_BYTES / 8];
-    char text[TEXT_BYTES + CT_RANGE_MESSAGE_BYTES]; /* has room for a message after the part in use */
+    char text[TEXT_BYTES + CT_RANGE_MESSAGE_BYTES]; /* always has room for a message after the part in use */
 };
 
 static uint32_t row_push = CT_ROWS_ALL, row_mark = CT_ROWS_ALL;
@@ -72,7 +74,7 @@ bool ct_range_begin(void)
 
 static __thread struct ct_range_thread *mine;
 
-/* Drops the ranges that the ending thread has left open. */
+/* Drops the ranges that are still open when the thread ends. */
 static void end_thread(void)
 {
     struct ct_range_thread *thread = mine;
@@ -110,8 +112,8 @@ static void free_places(const struct ct_range_thread *thread, struct ct_producer
     }
 }
 
-/* Called if a signal handler jumped out of the holder, in the middle of a push or a pop. The `open` flags
- * decide which ranges are open. All else is derived from them. */
+/* Called if a signal handler jumped out of the code that held `thread`, in the middle of a push or a pop. The
+ * `open` flags determine which ranges are open. All other data is derived from them. */
 static void set_right(struct ct_range_thread *thread)
 {
     while (thread->used > 0 && !thread->pushed[thread->used - 1].open)
@@ -198,10 +200,10 @@ static void leave_place(struct ct_producer *self, const struct pushed *range, co
     const uint32_t place = range->depth;
     uint32_t depth = ct_depth_around(self, (uintptr_t)frame);
     if (place >= depth || (place < CT_OPEN_MAX && self->frames[place] != range->token))
-        return; /* the place was lost when an enclosing call returned */
+        return; /* the range lost its place when an enclosing call returned */
     if (place + 1 == depth) {
         self->depth = place;
-        depth = ct_depth_around(self, (uintptr_t)frame); /* excludes places below it that have become free */
+        depth = ct_depth_around(self, (uintptr_t)frame); /* also drops free places before it */
     } else if (place < CT_OPEN_MAX) {
         self->frames[place] = 0;
         self->lane->open[place].start = 0;
@@ -215,7 +217,7 @@ static void leave_place(struct ct_producer *self, const struct pushed *range, co
 
 /* ---- push, pop, mark ---- */
 
-/* Keeps a range only if all ranges around it in its domain are kept. */
+/* Keeps a range only if all enclosing ranges in its domain are kept. */
 static bool keep(struct ct_range_thread *thread, struct level *level, const struct ct_said *said)
 {
     if (level->unkept > 0 || thread->used == PUSHED_MAX)
@@ -285,7 +287,8 @@ int ct_range_pop(uint32_t domain, const void *frame)
         level->unkept--;
     } else if (level->top) {
         struct pushed *range = &thread->pushed[level->top - 1];
-        range->open = false; /* first, so that it is never recorded twice if a jump interrupts this */
+        range->open = false; /* cleared first, so that the range is not recorded twice if a signal handler
+                              * jumps out of this */
         atomic_signal_fence(memory_order_seq_cst);
         record_pushed(thread, range, frame);
         CT_TEST_POINT("range.recorded");

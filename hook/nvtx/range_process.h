@@ -4,7 +4,8 @@
 
 #include "range_text.h"
 
-/* Finds the row of the function that these ranges are recorded under. Returns false if there is none. */
+/* Finds the row of the function that these ranges are recorded under. Returns false if the row is not
+ * available. */
 bool ct_range_process_begin(void);
 
 /* Starts a range and returns its identifier, which is never 0. */

@@ -1,6 +1,6 @@
-/* Runs a filter's program (classic BPF, as seccomp takes it) for each row of system.def. The kernel has
- * checked it: it ends, reads no word out of range, and only jumps forward. An instruction unknown here counts
- * as a refusal. */
+/* Runs a filter's program (classic BPF, as used by seccomp) for each row of system.def. The kernel has
+ * checked that the program ends, reads no word out of range, and jumps only forward. An instruction that is
+ * unknown here counts as a refusal. */
 #include "filter.h"
 
 #include "compiler.h"
@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/* `number` is an int, and filters compare 32-bit halves of arguments. */
+/* A system call's number is an int, and filters compare 32-bit halves of its arguments. */
 #define ROW(name, number, a, b, c)                                                                           \
     { number, CT_AUDIT_ARCH, 0, { (uint64_t)(a), (uint64_t)(b), (uint64_t)(c) } },
 static const struct seccomp_data own_calls[] = {

@@ -21,12 +21,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static uint64_t exec_ns; /* when the program began, 0 until known */
+static uint64_t exec_ns; /* the time when the program began, 0 until known */
 
 /* ---- forks and exits ---- */
 
-/* Drops everything inherited from the parent. The child looks for a daemon at its next call. Runs in the
- * child of fork(), and is called directly in the child of a clone() that ran no handlers. */
+/* Drops all state inherited from the parent. The child then looks for a daemon at its next call. Runs as a
+ * handler in the child of fork(), and is called directly in the child of a clone() that ran no handlers. */
 static void start_anew(void)
 {
     CT_TEST_POINT("process.child_begun");
@@ -52,8 +52,8 @@ static void start_anew(void)
     CT_TEST_POINT("process.child_ready");
 }
 
-/* glibc implements pthread_atfork() and at_quick_exit() with these. They are weak since programs of another C
- * library (musl) also load the hook, which then does nothing. */
+/* glibc implements pthread_atfork() and at_quick_exit() with these functions. They are weak, since programs
+ * that use another C library (musl) also load the hook, which does nothing there. */
 extern void *__dso_handle __attribute__((visibility("hidden")));
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
     __attribute__((weak));
@@ -80,7 +80,7 @@ static void mark_exiting_quickly(void *unused)
     mark_exiting();
 }
 
-/* Also called directly if a call precedes the constructors. */
+/* Also called directly, if a traced call is made before the constructors run. */
 __attribute__((constructor)) static void begin(void)
 {
     if (exec_ns)
@@ -91,14 +91,14 @@ __attribute__((constructor)) static void begin(void)
     next_fork = (pid_t(*)(void))(uintptr_t)ct_symbol_of_library("_Fork");
     if (__register_atfork)
         __register_atfork(ct_driver_fork_begins, ct_driver_fork_ends, start_anew, __dso_handle);
-    if (__cxa_at_quick_exit) /* its last step is the C library's own _exit(), not ours */
+    if (__cxa_at_quick_exit) /* quick_exit() ends with the C library's own _exit(), not the hook's */
         __cxa_at_quick_exit(mark_exiting_quickly, __dso_handle);
     if (!gnu_get_libc_version)
         ct_system_silence();
 }
 
-/* Marks a process that ends by _exit(). The child of vfork() also ends this way. If that child has installed
- * a filter, ct_vforked identifies it and getpid() is not called. */
+/* Marks a process that ends by _exit(). The child of vfork() also ends this way. If the child has installed a
+ * filter, it is recognized by ct_vforked, without calling getpid(). */
 static void mark_exiting_at_once(void)
 {
     if (ct_vforked == CT_VFORK_FILTERED)
@@ -107,15 +107,15 @@ static void mark_exiting_at_once(void)
         mark_exiting();
 }
 
-/* Unmaps and frees nothing, since later exit handlers and destructors may still call the driver. */
+/* Does not unmap or free memory, since later exit handlers and destructors may still call the driver. */
 __attribute__((destructor)) static void end(void)
 {
     mark_exiting();
 }
 
-/* _exit() runs no destructor, and forked children of Python end by it. Without this function they would count
- * as killed. Calls the next interposed _exit(), such as the sanitizers' one. The C library's own only makes
- * the system call. */
+/* _exit() runs no destructors, and forked children of Python end by it. Without this function, they would
+ * count as killed. Calls the next interposed _exit(), such as a sanitizer's. The C library's own _exit() only
+ * makes the system call. */
 __attribute__((noreturn, visibility("default"))) void _exit(int status)
 {
     mark_exiting_at_once();
@@ -126,8 +126,9 @@ __attribute__((noreturn, visibility("default"))) void _exit(int status)
 }
 __attribute__((noreturn, visibility("default"), alias("_exit"))) void _Exit(int status);
 
-/* _Fork() (glibc 2.34) is fork() for signal handlers and runs no atfork handler. If it interrupted the hook,
- * its child would continue in the parent's lane. */
+/* _Fork() (glibc 2.34) is a fork() for signal handlers that runs no atfork handlers. Without this function,
+ * if a handler that interrupted the hook called it, the child would continue to write to the parent's
+ * lane. */
 __attribute__((visibility("default"))) pid_t _Fork(void)
 {
     ct_driver_fork_begins();
@@ -141,11 +142,12 @@ __attribute__((visibility("default"))) pid_t _Fork(void)
 
 /* ---- the segment ---- */
 
-/* One thread looks for the daemon, at most once a second. The other threads continue without it. Calls of a
- * dormant process end up here, and make no system call until that second is over. */
+/* Only one thread looks for the daemon, at most once a second. Other threads continue without recording.
+ * Calls of a dormant process get here, and make no system call until the second is over. */
 static struct ct_segment *look(void)
 {
-    /* Until then, the search would find the default session, which may be the wrong one. */
+    /* Before the C library is ready, the environment is unknown, and the search would find the default
+     * session, which may be the wrong one. */
     if (!ct_loader_ready() || !ct_system_allowed() || !ct_attach_is_due() || !ct_system_begin())
         return NULL;
     struct ct_segment *segment = NULL;
@@ -179,7 +181,7 @@ enum ct_attached ct_process_attach(uintptr_t frame)
         ct_detach();
     if (ct_self->lane)
         return CT_ATTACHED;
-    /* If another thread gives the segment up, tries again with the next one. */
+    /* If another thread gives the segment up at the same time, try again with the next one. */
     for (uint32_t epoch = ct_process_epoch();; epoch = ct_process_epoch()) {
         const bool was_there = ct_process_current() != NULL;
         struct ct_segment *segment = ct_process_segment();
@@ -192,7 +194,7 @@ enum ct_attached ct_process_attach(uintptr_t frame)
         if (!segment)
             return CT_ATTACHED_NOT;
     }
-    /* Read once, since a signal handler may fork here. The child has no lane. */
+    /* Read `ct_self` only once, since a signal handler may fork here, and the child has no lane. */
     struct ct_producer *const self = *(struct ct_producer *volatile *)&ct_self;
     if (self->lane && ct_wants_doorbell(self->lane, self->position))
         ct_attach_apply(self);

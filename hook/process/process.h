@@ -1,20 +1,20 @@
-/* The process over its lifetime: where its calls are written, what a fork's child resets, how its exit is
- * marked. */
+/* Finds the segment that the process's calls are written to, resets the state in a fork's child, and marks
+ * the process's exit. */
 #ifndef CT_PROCESS_H
 #define CT_PROCESS_H
 
 #include "producer.h"
 
-/* Returns the process's segment, looking for a daemon and creating the segment if needed. NULL while
- * dormant. */
+/* Returns the process's segment, after looking for a daemon and creating the segment if necessary. Returns
+ * NULL if the process is dormant. */
 struct ct_segment *ct_process_segment(void);
 enum ct_attached {
-    CT_ATTACHED_NOT,     /* no segment when the call began: the call is in no trace */
-    CT_ATTACHED_NOWHERE, /* a segment but no lane: the call is lost */
+    CT_ATTACHED_NOT,     /* there was no segment when the call began, so the call is in no trace */
+    CT_ATTACHED_NOWHERE, /* there is a segment but no lane, so the call is lost */
     CT_ATTACHED,         /* the thread holds a lane */
 };
 /* Takes a lane for the calling thread if the process has a segment. `frame` is the stack address of the
- * thread's call (ct_frame_address()), 0 if unknown. */
+ * thread's call (ct_frame_address()), or 0 if unknown. */
 enum ct_attached ct_process_attach(uintptr_t frame);
 
 #endif

@@ -1,7 +1,8 @@
-/* Visits (proto/visit.h): the hook records in a process that started without it, and leaves again.
+/* Visits (proto/visit.h). A visit makes the hook record in a process that started without it. Another visit
+ * makes the hook leave.
  *
- * Before the first visit and after each, the hook does nothing. Its constructors have changed nothing, and
- * stubs still in use jump to the driver. */
+ * The hook does nothing before a visit requests recording, and after it has left. Its constructors have
+ * changed nothing in the process, and stubs that are still in use jump to the driver. */
 #include "visit.h"
 
 #include "attach.h"
@@ -18,7 +19,8 @@
 #include "system.h"
 
 /* Restores the tables of functions and ends recording. Requires the process lock. Returns false and changes
- * nothing while another thread exchanges entries of tables. Does not wait, allocate, or call the loader. */
+ * nothing if another thread is exchanging entries of tables. Does not wait, allocate memory, or call the
+ * loader. */
 static bool put_back(void)
 {
     if (!ct_imports_put_back())
@@ -28,7 +30,7 @@ static bool put_back(void)
     return true;
 }
 
-/* The thread may have been stopped anywhere, even inside the loader or the allocator. */
+/* The thread may have been stopped at any instruction, even inside the loader or the allocator. */
 static uint32_t leave(void)
 {
     const int saved_errno = errno;
@@ -44,7 +46,8 @@ static uint32_t leave(void)
     return answer;
 }
 
-/* Ends a visit that failed. Entries that cannot be restored now lead to a hook that does nothing. */
+/* Ends a visit that failed. Entries that cannot be restored at the moment lead to a hook that does
+ * nothing. */
 static uint32_t give_up(uint32_t answer)
 {
     ct_attach_sleep();
@@ -55,7 +58,7 @@ static uint32_t give_up(uint32_t answer)
     return answer;
 }
 
-/* Called in place of a call of the driver. The thread makes that call afterwards. */
+/* Runs in place of a call of the driver. The thread makes that call afterwards. */
 static uint32_t record(struct ct_visit *visit)
 {
     CT_ERROR_GUARD;

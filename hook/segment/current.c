@@ -13,8 +13,8 @@ uint64_t ct_now_ns(void)
     return ct_replayed.now_ns ? ct_replayed.now_ns : ct_monotonic_ns();
 }
 
-/* Blocks signals while held. If a handler's call found its own thread holding the lock, the call could not
- * get a number, and would be counted under no function. */
+/* Signals are blocked while it is held. If a handler's call found its own thread holding the lock, its
+ * function could not get a number, and the call would be counted under no function. */
 static struct ct_lock lock = { .signals_wait = true };
 
 bool ct_process_lock(void)
@@ -44,7 +44,8 @@ struct ct_segment *ct_process_current(void)
 
 void ct_process_set_current(struct ct_segment *segment)
 {
-    /* Pairs with the acquire in ct_process_current(): the rows' numbers are this segment's. */
+    /* Pairs with the acquire in ct_process_current(). After that, the rows have their numbers in this
+     * segment. */
     atomic_store(&current, segment);
 }
 

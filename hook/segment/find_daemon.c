@@ -19,17 +19,17 @@
 
 struct ct_control *ct_control;
 
-/* The addresses at which control segments are mapped, one after the other. A user's own daemons have one
- * address, and the system's daemons, whose segments are read-only, the other. They are never unmapped, since
- * a thread may still use an earlier segment. */
+/* The two addresses where control segments are mapped, one after the other. The segments of a user's own
+ * daemons are mapped at the first, and the segments of the system's daemons, which are read-only, at the
+ * second. They are never unmapped, since a thread may still be using an earlier segment. */
 static struct ct_control *places[2];
 
 static struct {
-    struct sockaddr_un address; /* has an empty path if the path does not fit */
-    _Atomic uint32_t rung;      /* the sleep for which this process has rung last */
+    struct sockaddr_un address; /* the path is empty if it does not fit */
+    _Atomic uint32_t rung;      /* the daemon's sleep that this process has last rung for */
 } bell;                         /* of the system's daemon */
 
-/* Rejects a relative directory: chdir() would change its meaning. */
+/* Rejects a relative directory, since chdir() would change its meaning. */
 bool ct_daemon_session(struct ct_session *session)
 {
     session->name = ct_setting(CT_SESSION_ENV);
@@ -45,8 +45,8 @@ bool ct_daemon_session(struct ct_session *session)
            strlen(session->dir) < CT_SHM_DIR_BYTES;
 }
 
-/* Reads the control segment's words once and checks them. Returns false if a hook of this version cannot use
- * them. */
+/* Reads the words of a control segment once, and checks them. Returns false if this version of the hook
+ * cannot use them. */
 static bool read_requested(const struct ct_control *control, bool own, struct ct_requested *requested)
 {
     const uint32_t clock = control->clock;
@@ -58,9 +58,9 @@ static bool read_requested(const struct ct_control *control, bool own, struct ct
            (own || requested->system) && clock < CT_CLOCK_COUNT && ct_ring_bytes_valid(requested->ring_bytes);
 }
 
-/* Maps a control segment if a daemon holds its lock: our own daemon's, or the system's, which belongs to root
- * and is read-only. `named` is the user in its name, `owner` the required owner. A lock that shows its
- * process belongs to a tool. */
+/* Maps a control segment if a daemon holds its lock. The daemon is the user's own or the system's, whose
+ * control segment belongs to root and is read-only. `named` is the user in the file's name, and `owner` is
+ * the required owner. If the lock shows the pid of its holder, the holder is a tool and not a daemon. */
 static struct ct_control *map_control(const struct ct_session *session, uint32_t named, uint32_t owner,
                                       struct ct_requested *requested)
 {
@@ -72,7 +72,7 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
         return NULL;
     struct ct_control *control = NULL;
     struct stat status;
-    /* A daemon takes a write lock. Users with read access only cannot take one. */
+    /* A daemon takes a write lock, which users with only read access cannot take. */
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     if (ct_real_fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
         (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
@@ -86,7 +86,7 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
     return control;
 }
 
-/* The path fitted for the daemon, but may be longer here: in a container, or through a symbolic link. */
+/* The path fitted for the daemon, but it may be longer here, in a container or through a symbolic link. */
 static void find_bell(const struct ct_session *session)
 {
     char path[CT_NAME_BYTES];
@@ -127,9 +127,9 @@ void ct_daemon_forget(void)
     atomic_store(&bell.rung, 0);
 }
 
-/* Sends one datagram for each sleep and process. Keeps no descriptor. A full queue means that others have
- * rung. If sending fails (a filter of system calls, a path too long), the daemon notices new calls within a
- * second. */
+/* Sends one datagram for each sleep of the daemon. Keeps no descriptor. If the queue is full, other processes
+ * have rung. If sending fails, because of a filter or a path that is too long, the daemon still notices new
+ * calls within a second. */
 static bool ring_system(const struct ct_control *control)
 {
     const uint32_t sleep = atomic_load_explicit(&control->sleeping, memory_order_relaxed);
@@ -159,15 +159,15 @@ static bool ring(struct ct_control *control)
     return true;
 }
 
-/* Checked first, since most calls find the daemon awake, and a thread whose ring is full checks at each
- * call. */
+/* ct_daemon_ring() checks this first, since most calls find the daemon awake, and a thread whose ring is full
+ * rings at each call. */
 static bool is_asleep(const struct ct_control *control)
 {
     const uint32_t sleep = atomic_load_explicit(&control->sleeping, memory_order_relaxed);
     return sleep && (control != places[1] || atomic_load_explicit(&bell.rung, memory_order_relaxed) != sleep);
 }
 
-/* If system calls are not allowed, the daemon looks by itself within a second. */
+/* If system calls are not allowed, the daemon still notices new calls within a second. */
 bool ct_daemon_ring(void)
 {
     if (!is_asleep(ct_control))

@@ -8,9 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-extern CT_LOCAL struct ct_control *ct_control; /* the session's segment; NULL before the first attachment */
+extern CT_LOCAL struct ct_control *ct_control; /* the session's control segment; NULL before the process has
+                                                * its first segment */
 
-/* The words of a control segment, read once. */
+/* Words of a control segment, which are read only once. */
 struct ct_requested {
     uint64_t ring_bytes;
     bool clock_is_counter, system;
@@ -20,18 +21,18 @@ struct ct_session {
     const char *dir, *name; /* from the settings */
     uint32_t uid;
 };
-/* Reads the session from the settings (setting.h). Returns false if they name no valid session or
- * directory. */
+/* Reads the session from the settings (setting.h). Returns false if the settings do not name a valid session
+ * and directory. */
 bool ct_daemon_session(struct ct_session *session);
-/* Maps the control segment of the session's daemon, preferring a user's own daemon to the system's. Returns
- * NULL if there is none. */
+/* Maps the control segment of the session's daemon. The user's own daemon takes precedence over the system's.
+ * Returns NULL if there is no daemon. */
 struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_requested *requested);
-/* Uses that control segment from now on. Returns false if it cannot be moved to its address. */
+/* Makes that control segment the current one. Returns false if it cannot be moved to its address. */
 bool ct_daemon_take(struct ct_control *control, const struct ct_requested *requested);
 void ct_daemon_drop(struct ct_control *control);
-/* Wakes the collector if it sleeps. Returns true if the collector was asleep. */
+/* Wakes the collector if it is asleep, and returns true in that case. */
 bool ct_daemon_ring(void);
-/* In a fork's child: forgets the parent's rings. */
+/* In a fork's child, forgets that the parent has rung. */
 void ct_daemon_forget(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The process as described by /proc: the program, its start time, its pid namespace. */
+/* A process as described by /proc, with its program, its start time and its pid namespace. */
 #ifndef CT_PROGRAM_H
 #define CT_PROGRAM_H
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A program's description in its segment. */
+/* The description of a program that is stored in its segment. */
 struct ct_program {
     uint64_t start_ticks; /* field 22 of /proc/PID/stat */
     uint64_t pid_namespace;
@@ -15,13 +15,13 @@ struct ct_program {
     char cmdline[sizeof(((struct ct_segment *)0)->cmdline)];
 };
 
-/* Describes the process `pid`. `is_own` is true for the calling process. Members that /proc lacks are 0 or
- * "". */
+/* Describes the process `pid`. Set `is_own` if that is the calling process. Members that cannot be read from
+ * /proc are 0 or "". */
 void ct_program_describe(struct ct_program *program, int32_t pid, bool is_own);
 
-/* Returns field 22 of /proc/self/stat, in clock ticks. `pid` is this process. */
+/* Returns field 22 of the calling process's /proc/PID/stat, in clock ticks. `pid` is its pid. */
 uint64_t ct_program_start_ticks(int32_t pid);
-/* Returns the approximate start time, in nanoseconds of CLOCK_MONOTONIC, of a process with that field 22. */
+/* Converts field 22 to the approximate start time, in nanoseconds of CLOCK_MONOTONIC. */
 uint64_t ct_program_start_ns(uint64_t ticks);
 
 #endif

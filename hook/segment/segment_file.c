@@ -1,6 +1,6 @@
-/* No descriptor stays open between calls. A program may close all descriptors (daemons do), and get the same
- * number for its own file, which the hook must not write. To grow, the segment is opened again by name, and
- * checked to be the same file. */
+/* No descriptor stays open between calls. A program may close all descriptors, as daemons do, and then get
+ * the same number for a file of its own, which the hook must not write. To let the segment grow, the hook
+ * opens it again by name, and checks that it is the same file. */
 #include "segment_file.h"
 
 #include "current.h"
@@ -20,17 +20,18 @@
 #include <unistd.h>
 
 static struct {
-    /* Address of every segment's header and directory, one segment after the other; NULL before the first. A
-     * late writer that still uses an earlier segment therefore writes into the current one. */
+    /* The address where the header and directory of every segment are mapped, one segment after the other.
+     * NULL before the first segment. A late writer that still uses an earlier segment therefore writes into
+     * the current one. */
     struct ct_segment *place;
-    void *hold; /* the mapping that holds the lock on the segment */
+    void *hold; /* the mapping that keeps the lock on the segment's file */
     uint64_t ring_bytes;
     uint32_t functions; /* entries in use */
     uint32_t lanes;
     uint64_t inode, device;
     char path[CT_NAME_BYTES];
     _Atomic uint64_t
-        next_ns[2]; /* by need, CLOCK_MONOTONIC_COARSE: allocate no shared memory before this time */
+        next_ns[2]; /* by need, in CLOCK_MONOTONIC_COARSE: do not allocate shared memory before this time */
 } own;
 
 enum { REFUSAL_INTERVAL_NS = 1000000000 };
@@ -55,14 +56,16 @@ static void forget_refusals(void)
         atomic_store_explicit(&own.next_ns[need], 0, memory_order_relaxed);
 }
 
-/* True if the limit on the size of files allows `bytes` bytes. A larger file raises SIGXFSZ. */
+/* True if the limit on the size of files allows a file of `bytes` bytes. Making a larger file raises
+ * SIGXFSZ. */
 static bool may_have(uint64_t bytes)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
-/* Makes a range touchable. `whole` is the size of the ring that it completes. Returns 0 or -errno. */
+/* Allocates a range of the file, so that it can be touched. `whole` is the number of bytes that its ring
+ * already has. Returns 0 or -errno. */
 static int allocate(int fd, uint64_t offset, uint64_t bytes, uint64_t whole, enum ct_bound_need need)
 {
     int error = 0;
@@ -114,14 +117,14 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
     unknown->category = CT_CATEGORY_other;
     atomic_store_explicit(&segment->functions, 1, memory_order_relaxed);
     CT_TEST_POINT("segment_file.described");
-    /* Pairs with the acquire in the collector: the header is complete. */
+    /* Pairs with the acquire in the collector, after which the header is complete. */
     atomic_store_explicit(&segment->ready, 1, memory_order_release);
 }
 
-/* Creates a file without a name, which it gets once it is complete. A process killed here leaves nothing, and
- * the collector never sees an incomplete file. If that fails (Linux before 3.11, no /proc), `dir` is NULL and
- * the file has its name from the start. The collector then removes files that stay incomplete
- * (collector/source/shm/watch.c). */
+/* Creates a file without a name. It gets its name once it is complete, so that a process killed here leaves
+ * no file, and the collector never sees an incomplete one. If this is not possible (Linux before 3.11, no
+ * /proc), the caller passes NULL as `dir`, and the file has its name from the start. The collector removes
+ * such files if they stay incomplete (collector/source/shm/watch.c). */
 static int create_file(const char *dir)
 {
     if (!dir)
@@ -136,20 +139,21 @@ static bool give_name(int fd)
     return linkat(AT_FDCWD, link, AT_FDCWD, own.path, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Locks the segment for as long as this program image has its memory, since the collector may be in a pid
- * namespace that cannot see ours. An open file description keeps its lock while anything refers to it. A
- * mapping does so without a descriptor, and no child of fork() inherits this one. `fd` is another description
- * of the same file. Returns false, without a lock, if the kernel does not support all of this. */
+/* Locks the segment as long as this program image has its memory. The collector cannot rely on the pid, since
+ * it may be in a pid namespace that does not contain this process. An open file description keeps its lock
+ * while there is any reference to it. A mapping is such a reference, without a descriptor, and children of
+ * fork() do not inherit this mapping. `fd` is another open file description of the same file. Returns false,
+ * without a lock, if the kernel does not support this. */
 static bool hold_segment(int fd)
 {
     const struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     struct flock seen = whole;
     if (own.hold)
-        ct_bound_unmap(own.hold, CT_DIRECTORY_OFFSET); /* of an earlier daemon's segment */
+        ct_bound_unmap(own.hold, CT_DIRECTORY_OFFSET); /* from an earlier daemon's segment */
     own.hold = NULL;
     char link[64];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    int description = ct_descriptor_open(link, O_RDWR, 0); /* it may have no name yet */
+    int description = ct_descriptor_open(link, O_RDWR, 0); /* the file may have no name yet */
     if (description < 0)
         description = ct_descriptor_open(own.path, O_RDWR | O_NOFOLLOW, 0);
     if (description < 0)
@@ -169,7 +173,7 @@ static bool hold_segment(int fd)
     return false;
 }
 
-/* Moves a mapping to the address that all segments have. */
+/* Moves a mapping to the address that all segments use. */
 static struct ct_segment *put_in_place(void *map)
 {
     if (!own.place) {
@@ -181,15 +185,16 @@ static struct ct_segment *put_in_place(void *map)
     return own.place;
 }
 
-/* Allocates the header and the directory's first page, and makes the file long enough for both. If a limit on
- * the size of files prevents that, the segment has no lanes and only counts lost calls. */
+/* Allocates the header and the directory's first page, and extends the file to the end of the directory. If a
+ * limit on the size of files prevents the extension, the segment has no lanes and only counts lost calls. */
 static bool allocate_first(int fd)
 {
     return (!may_have(CT_LANE_OFFSET) || allocate(fd, CT_LANE_OFFSET - 4096, 4096, 0, CT_BOUND_FIRST) == 0) &&
            allocate(fd, 0, CT_SEGMENT_BYTES_MIN, 0, CT_BOUND_FIRST) == 0;
 }
 
-/* Returns NULL if memory is refused, or if `dir` is set and unnamed files are not supported. */
+/* Makes the segment's file and maps it. Returns NULL if memory is refused, or if `dir` is set and files
+ * without a name are not supported. */
 static struct ct_segment *make(const struct ct_segment_plan *plan, const char *dir)
 {
     const int fd = create_file(dir);
@@ -198,7 +203,7 @@ static struct ct_segment *make(const struct ct_segment_plan *plan, const char *d
     CT_TEST_POINT("segment_file.file_made");
     struct stat status;
     void *map = NULL;
-    /* A umask may have removed the owner's own rights, and so the daemon's. */
+    /* A umask may have removed the owner's own rights, and thus the daemon's rights. */
     if (ct_real_fstat(fd, &status) == 0 && ((status.st_mode & 0777) == 0600 || fchmod(fd, 0600) == 0) &&
         allocate_first(fd)) {
         CT_TEST_POINT("segment_file.allocated");
@@ -211,7 +216,7 @@ static struct ct_segment *make(const struct ct_segment_plan *plan, const char *d
         own.device = status.st_dev;
         describe(map, plan, hold_segment(fd));
         CT_TEST_POINT("segment_file.ready");
-        if (!dir) /* generates an event, now that the file is complete */
+        if (!dir) /* notifies the collector that the file is complete */
             utimensat(AT_FDCWD, own.path, NULL, AT_SYMLINK_NOFOLLOW);
         if (!dir || give_name(fd))
             segment = put_in_place(map);
@@ -234,7 +239,7 @@ struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan)
     own.ring_bytes = plan->requested->ring_bytes;
     own.functions = 1;
     own.lanes = 0;
-    /* The last segment may have been refused memory because its daemon had removed the file. */
+    /* The last segment may have been refused memory because its daemon had already removed the file. */
     forget_refusals();
     struct ct_segment *segment = make(plan, session->dir);
     if (!segment && ct_segment_may_allocate(CT_BOUND_FIRST))
@@ -259,8 +264,9 @@ void ct_segment_forget(void)
 
 /* ---- growing it ---- */
 
-/* Opens the segment's file briefly. Returns -errno if it is missing or not ours. A process that has changed
- * its user may be unable to open it. It keeps its existing mappings, and tries again a second later. */
+/* Opens the segment's file again. Returns -errno if it is missing or is another file. A process that has
+ * changed its user may be unable to open it. Such a process keeps its existing mappings, and tries again a
+ * second later. */
 static int reopen(enum ct_bound_need need)
 {
     const int fd = ct_descriptor_open(own.path, O_RDWR | O_NOFOLLOW, 0);
@@ -391,7 +397,7 @@ uint16_t ct_segment_define(struct ct_segment *segment, const char *name, enum ct
     entry->layer = (uint8_t)layer;
     entry->category = category;
     CT_TEST_POINT("segment_file.entry_written");
-    /* Pairs with the acquires in the collector and in ct_enter(): a record with this number is written only
+    /* Pairs with the acquires in the collector and in ct_enter(). A record with this number is written only
      * after the function's entry. */
     own.functions = id + 1;
     atomic_store_explicit(&segment->functions, id + 1, memory_order_release);

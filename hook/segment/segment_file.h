@@ -1,7 +1,7 @@
-/* The hook's side of the process's segment: its file, its directory, the memory of its lanes.
+/* The hook's side of the process's segment: its file, its directory, and the memory of its lanes.
  *
- * The segment's contents are for the collector. Other processes can write there, so the hook bases no
- * decision on them and keeps geometry and counts here. */
+ * The segment's contents are for the collector. Other processes can write them, so the hook does not rely on
+ * them, and keeps geometry and counts here. */
 #ifndef CT_SEGMENT_FILE_H
 #define CT_SEGMENT_FILE_H
 
@@ -10,7 +10,7 @@
 #include "program.h"
 #include "segment.h"
 
-/* A description of a segment to be created. */
+/* The description of a new segment. */
 struct ct_segment_plan {
     const struct ct_session *session;
     const struct ct_requested *requested;
@@ -22,41 +22,42 @@ struct ct_segment_plan {
     uint64_t complete; /* initial value of the segment's `complete`, for probes */
 };
 
-/* Creates a segment in place of the last one, which no thread uses any more. Returns NULL on failure. Except
- * for queries, all of these functions require the process lock and permission for system calls (system.h). */
+/* Creates a segment that replaces the last one, which no thread uses any more. Returns NULL on failure.
+ * Except for queries, all functions here require the process lock and permission for system calls
+ * (system.h). */
 struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan);
-/* Maps private memory over the segment, so that late writers do no harm. The collector must have been
- * notified before that nothing more will be written. Takes no lock and calls nothing except the kernel. */
+/* Maps private memory over the segment, so that late writers do no harm. Call it after the collector has been
+ * notified that nothing more will be written. Takes no lock, and makes only system calls. */
 void ct_segment_abandon(void);
-/* In a fork's child: forgets the parent's segment. */
+/* In a fork's child, forgets the parent's segment. */
 void ct_segment_forget(void);
-/* ct_segment_lanes() returns the number of lanes. ct_segment_lane() adds one, with its header at `lane_place`
- * (CT_LANE_HEADER_BYTES) and its shortest ring at *ring, or returns NULL if memory is refused.
- * ct_segment_lane_done() counts it once it is set up. */
+/* ct_segment_lanes() returns the number of lanes. ct_segment_lane() adds a lane. It maps the header
+ * (CT_LANE_HEADER_BYTES) at `lane_place`, and sets *ring to the address of the shortest ring. It returns NULL
+ * if memory is refused. ct_segment_lane_done() publishes the lane once it is set up. */
 uint32_t ct_segment_lanes(void);
 struct ct_lane *ct_segment_lane(void *lane_place, uint8_t **ring);
 void ct_segment_lane_done(void);
-/* Returns the bytes of a lane's shortest ring. */
+/* Returns the size of a lane's shortest ring in bytes. */
 uint64_t ct_segment_first_bytes(uint32_t index);
-/* Returns the maximum number of slots of the longest ring. */
+/* Returns the number of slots of the longest ring allowed. */
 uint64_t ct_segment_ring_slots(void);
-/* A piece of one of a lane's longer rings. `whole` is the size of the ring up to and including this piece. */
+/* A piece of a longer ring. `whole` is the number of bytes that the ring already has. */
 struct ct_ring_piece {
     uint64_t ring_bytes, from, bytes, whole;
 };
-/* Makes a piece touchable, even if it was before and its memory has been taken away. `ring` is the ring's
- * address; if NULL, the ring is mapped with this piece only. Returns the ring's address, NULL if memory is
- * refused. */
+/* Allocates a piece, so that it can be touched, even if the collector has removed its memory. `ring` is the
+ * ring's address. If it is NULL, maps the ring, with memory only for this piece. Returns the ring's address,
+ * or NULL if memory is refused. */
 uint8_t *ct_segment_ring(uint32_t index, const struct ct_ring_piece *piece, uint8_t *ring);
 
-/* True if the directory can take another entry: on a page that is already allocated, or while memory may be
- * allocated. */
+/* True if the directory can take another entry, because its page is already allocated, or because memory may
+ * be allocated. */
 bool ct_segment_may_define(void);
-/* Defines a function in the directory and returns its number, 0 if the directory cannot grow. Requires the
+/* Defines a function in the directory and returns its number, or 0 if the directory cannot grow. Requires the
  * process lock. */
 uint16_t ct_segment_define(struct ct_segment *segment, const char *name, enum ct_layer layer,
                            uint32_t category);
-/* True if shared memory may be allocated. False for one second after a refusal. */
+/* True if shared memory may be allocated. It is false for one second after a refusal. */
 bool ct_segment_may_allocate(enum ct_bound_need need);
 
 #endif

@@ -1,6 +1,6 @@
-/* The address space as aligned blocks of three sizes, each with the number of ranges that touch it. The
- * driver reserves device addresses in pieces of 2 MiB or more. So a block of that size never holds both host
- * and device memory. A range of up to 512 GiB is covered by about 1500 blocks at most. */
+/* Divides the address space into aligned blocks of three sizes, and counts the ranges that touch each block.
+ * The driver reserves device addresses in pieces of 2 MiB or more, so a block of 2 MiB never has both host
+ * and device memory. At most about 1500 blocks cover a range of up to 512 GiB. */
 #include "addresses.h"
 
 #include "compiler.h"
@@ -11,16 +11,18 @@ static const unsigned shifts[] = { 39, 30, 21 }; /* 512 GiB, 1 GiB, 2 MiB */
 enum { SMALLEST = 21 };
 #define ADDRESSES_END (UINT64_C(1) << 57)
 
-static struct ct_table ranges;     /* address to length, in blocks of the smallest size */
-static struct ct_table held;       /* block to number of ranges */
-static struct ct_table learned[2]; /* address to ct_now() when its range was learned, low and high half */
+static struct ct_table ranges;     /* maps an address to the range's length, in blocks of the smallest size */
+static struct ct_table held;       /* maps a block to the number of ranges that touch it */
+static struct ct_table learned[2]; /* map an address to ct_now() when its range was learned, low and high
+                                    * half */
 
 static uint64_t key_of(uint64_t address, unsigned level)
 {
     return UINT64_C(1) << 63 | address >> shifts[level] << 2 | level;
 }
 
-/* Adds `by` to the blocks that cover a range, using the largest that fit. The table lock is held. */
+/* Adds `by` to the counts of the blocks that cover a range, which are the largest that fit. Requires the
+ * table lock. */
 static void change(uint64_t address, uint64_t blocks, int32_t by)
 {
     uint64_t at = address >> SMALLEST << SMALLEST;

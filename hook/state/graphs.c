@@ -5,46 +5,47 @@
 #include "producer.h"
 #include "table.h"
 
-/* Numbers of nodes by kind, of a graph, an executable graph or a capture in progress. Referred to by index; 0
- * is none. */
+/* The numbers of nodes of each kind in a graph, an executable graph or a capture in progress. The struct is
+ * referred to by its index in the pool. Index 0 is none. */
 struct nodes {
     struct ct_pool_link link;
-    uint32_t owners; /* handles and captures that refer to it */
+    uint32_t owners; /* number of handles and captures that refer to it */
     _Atomic uint32_t count[CT_NODE_KINDS];
-    _Atomic bool partly; /* there may be more nodes, added where the hook could not see it */
+    _Atomic bool partly; /* there may be more nodes, which were added without the hook's knowledge */
     uint64_t serial;     /* number of this use of the object */
-    uint64_t named;      /* ct_now() when a handle last came to refer to it, 0 while nothing is recorded */
+    uint64_t named;      /* ct_now() when a handle was last assigned to it, 0 if nothing was recorded */
 };
 
 static struct ct_pool all_nodes = { .object_bytes = sizeof(struct nodes) };
 static uint64_t last_use;
 
-static struct ct_table by_handle; /* CUgraph and CUgraphExec to index */
-static struct ct_table by_node;  /* CUgraphNode to index << 4 | kind + 1; index 0 if only the kind is known */
-static struct ct_table disabled; /* serial of an executable graph and a node, mixed, to kind + 1 */
+static struct ct_table by_handle; /* maps a CUgraph or a CUgraphExec to an index */
+static struct ct_table by_node;   /* maps a CUgraphNode to index << 4 | kind + 1; index 0 if only the kind is
+                                   * known */
+static struct ct_table disabled;  /* maps a mix of an executable graph's serial and a node to kind + 1 */
 
 enum { CAPTURES_MAX = 128 };
 _Atomic int32_t ct_captures;
 static struct capture {
     uint32_t nodes;  /* index; 0: no capture */
     uint32_t serial; /* 1 to SERIAL_MAX, a new one for each capture in this place */
-    uint64_t origin; /* key of the stream where it began */
+    uint64_t origin; /* key of the stream that it began on */
 } captures[CAPTURES_MAX];
 static uint32_t last_serial;
 enum { SERIAL_MAX = 0xffffff };
 
-/* Map to serial << 8 | place of the capture, which may have ended since. */
+/* Map a stream or an event to serial << 8 | place of its capture. The capture may have ended. */
 static struct ct_table by_stream;
 static struct ct_table by_event;
 
-/* ---- numbers of nodes; the table lock is held ---- */
+/* ---- numbers of nodes; require the table lock ---- */
 
 static struct nodes *nodes_at(uint32_t index)
 {
     return ct_pool_at(&all_nodes, index);
 }
 
-/* Returns an index with one owner and no nodes, or 0 without memory. */
+/* Returns an index with one owner and no nodes, or 0 if there is no memory. */
 static uint32_t acquire(void)
 {
     const uint32_t index = ct_pool_take(&all_nodes);
@@ -73,7 +74,7 @@ static void release(uint32_t index)
     ct_pool_give(&all_nodes, index);
 }
 
-/* Makes `handle` refer to `index` from now on. Takes over one owner of `index`. */
+/* Makes `handle` refer to `index`, and takes over one owner of `index`. */
 static void assign(uint64_t handle, uint32_t index)
 {
     const uint32_t before = ct_table_get(&by_handle, handle);
@@ -185,7 +186,7 @@ void ct_graphs_enable(uint64_t exec, uint64_t node, bool enabled)
         return;
     const uint32_t index = ct_table_get(&by_handle, exec);
     /* Handles are below 2^48, so the pairs of 2^16 successive serials differ. Programs have fewer executable
-     * graphs at a time. */
+     * graphs at the same time. */
     const uint64_t pair = index ? nodes_at(index)->serial << 48 ^ node : 0;
     const uint32_t was_off = ct_table_get(&disabled, pair);
     const uint32_t kind = ct_table_get(&by_node, node) & 15;
@@ -210,7 +211,8 @@ struct ct_graph_nodes ct_graphs_nodes(uint64_t handle, bool *all)
 
 /* ---- captures ---- */
 
-/* Handles are aligned, so an odd key belongs to no other stream. The legacy stream cannot be captured. */
+/* Handles are aligned, so an odd key cannot be the key of another stream. The legacy stream cannot be
+ * captured. */
 static uint64_t key_of(uint64_t stream)
 {
     const uint64_t per_thread = 2;

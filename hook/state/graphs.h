@@ -1,6 +1,6 @@
 /* Keeps track of the nodes of graphs. Querying the driver would add calls that the program never made, and a
- * capture does not allow them. All functions may be called from any thread. In a signal handler that
- * interrupted such a function on its own thread, they do nothing. */
+ * capture does not allow such calls. Any thread may call these functions. They do nothing in a signal handler
+ * that interrupted one of them on its own thread. */
 #ifndef CT_GRAPHS_H
 #define CT_GRAPHS_H
 
@@ -12,28 +12,28 @@
 
 /* ---- graphs and executable graphs, by handle ---- */
 
-/* Notes a new graph without nodes, and forgets the earlier meaning of the handle. */
+/* Notes a new graph without nodes, and forgets the graph that had the handle before it. */
 void ct_graphs_create(uint64_t graph);
-/* Gives `handle`, a clone or an executable graph, the nodes that `original` has now. */
+/* Gives `handle`, which is a clone or an executable graph, the nodes that `original` has at the moment. */
 void ct_graphs_copy(uint64_t handle, uint64_t original);
-/* Forgets the graph, destroyed by a call that began at `began` (ct_now()). A graph that got the handle since
- * then is another thread's and is kept. */
+/* Forgets a graph that was destroyed by a call that began at `began` (ct_now()). Keeps a graph that got the
+ * handle after that, since another thread has created it. */
 void ct_graphs_destroy(uint64_t handle, uint64_t began);
-/* Notes that `node` was added. `child` is the graph inside a node of kind CT_NODE_GRAPH. */
+/* Notes that `node` was added to `graph`. `child` is the graph inside a node of kind CT_NODE_GRAPH. */
 void ct_graphs_add(uint64_t graph, uint64_t node, enum ct_node_kind kind, uint64_t child);
-/* Notes the kind of a node as the driver reported it to the program. The node may be a captured one. */
+/* Notes the kind of a node as the driver reported it to the program. The node may have been captured. */
 void ct_graphs_node_is(uint64_t node, enum ct_node_kind kind);
 void ct_graphs_remove(uint64_t node);
-/* A disabled node does not run in this executable graph. */
+/* Notes whether a node is enabled. A disabled node does not run in that executable graph. */
 void ct_graphs_enable(uint64_t exec, uint64_t node, bool enabled);
-/* Returns zeros for an unknown handle. Sets *all if the counts include all nodes; a conditional node counts
- * as one. */
+/* Returns the number of nodes of each kind, or zeros for an unknown handle. Sets *all to true if the counts
+ * include all nodes. A conditional node counts as one node. */
 struct ct_graph_nodes ct_graphs_nodes(uint64_t handle, bool *all);
 
 /* ---- stream capture ---- */
 
 /* `stream` is a handle. The legacy and per-thread streams have the special handles 1 and 2. */
-/* Captures in progress. While this is 0, as it nearly always is, nothing is looked up. */
+/* The number of captures in progress. While it is 0, as it nearly always is, nothing is looked up. */
 extern CT_LOCAL _Atomic int32_t ct_captures;
 
 static inline bool ct_capturing(void)
@@ -45,10 +45,10 @@ static inline bool ct_capturing(void)
 void ct_capture_begin(uint64_t stream, uint64_t graph);
 /* Ends the capture that began on `stream`. `graph` is its graph, 0 if the capture failed. */
 void ct_capture_end(uint64_t stream, uint64_t graph);
-/* Notes the graph of the capture of `stream`, as the driver reported it to the program. */
+/* Notes the graph that `stream` is being captured into, as the driver reported it to the program. */
 void ct_capture_graph(uint64_t stream, uint64_t graph);
 bool ct_capture_active(uint64_t stream);
-/* Adds `count` nodes of a call that was captured on `stream`. */
+/* Adds the `count` nodes that a call captured on `stream` has become. */
 void ct_capture_add(uint64_t stream, enum ct_node_kind kind, uint32_t count);
 /* An event recorded on a captured stream extends the capture to the streams that wait for it. */
 void ct_capture_record(uint64_t stream, uint64_t event);

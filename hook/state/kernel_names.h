@@ -1,4 +1,4 @@
-/* Kernels' names, by handle, and strings that the application registers. */
+/* The names of kernels by handle, and strings that the application registers. */
 #ifndef CT_KERNEL_NAMES_H
 #define CT_KERNEL_NAMES_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Counts changes to the name of any handle; never 0. */
+/* Counts changes to the names of handles. Never 0. */
 extern CT_LOCAL _Atomic uint32_t ct_names_version;
 
 static inline struct ct_kernel_memo *ct_kernel_memo(struct ct_producer *producer, uint64_t handle)
@@ -16,33 +16,36 @@ static inline struct ct_kernel_memo *ct_kernel_memo(struct ct_producer *producer
     return &producer->kernels[handle * UINT64_C(0x9e3779b97f4a7c15) >> (64 - CT_KERNEL_MEMO_BITS)];
 }
 
-/* Returns the string number of a kernel's name, 0 if unknown. Defines it in the caller's lane if necessary.
- * `producer` is busy. `alive` is true if the driver has accepted the handle as a kernel. */
+/* Returns the string number of a kernel's name, or 0 if the name is unknown. Defines the string in the
+ * caller's lane if necessary. The lane of `producer` is held. `alive` is true if the driver has accepted the
+ * handle as a kernel. */
 uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool alive);
-/* Notes that the program got `handle`, which `owner` owns. `name` is copied; it is NULL if the program gave
- * none. `producer` is the frame's, NULL while nothing is recorded. */
+/* Notes that the program got `handle`, which `owner` owns. `name` is copied, and is NULL if the program gave
+ * no name. `producer` is the call frame's, which is NULL while nothing is recorded. */
 void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const struct ct_producer *producer);
-/* The same for a handle that has the name of its owner, `of`. */
+/* Notes that the program got `handle`, which has the same name as its owner `of`. */
 void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *producer);
 /* Notes the name of `handle`, as the driver reported it to the program. */
 void ct_names_told(uint64_t handle, const char *name, const struct ct_producer *producer);
 /* Notes that the program got `handle` in a list of the handles that `owner` owns. Its name is known if it was
- * before, or if the image has no other kernel. Returns false if nothing can follow in the list. */
+ * already known, or if the image has no other kernel. Returns false if no other handle can follow in the
+ * list. */
 bool ct_names_listed(uint64_t handle, uint64_t owner, const struct ct_producer *producer);
-/* Notes that a module or library was loaded by a call that began at `began`. Forgets everything that an
- * earlier one with that handle owned. `name` is the name of its only kernel, `name_bytes` long, or NULL if
- * unknown. */
+/* Notes that a module or library was loaded by a call that began at `began`. Forgets all handles that an
+ * earlier module or library with the same handle owned. `name` is the name of its only kernel, with
+ * `name_bytes` bytes, or NULL if that is unknown. */
 void ct_names_load(uint64_t handle, uint64_t began, const char *name, size_t name_bytes,
                    const struct ct_producer *producer);
-/* Forgets everything that `owner` owns. It was unloaded by a call that began at `began` (ct_now()). */
+/* Forgets all handles of `owner`, which was unloaded by a call that began at `began` (ct_now()). */
 void ct_names_unload(uint64_t owner, uint64_t began);
-/* Notes that a context was destroyed, and with it an unknown set of functions. */
+/* Notes that a context was destroyed together with an unknown set of functions. */
 void ct_names_doubt(void);
-/* Returns the number of a text that the application will refer to again. It is kept for good. Returns 0
- * without memory. Texts beyond the limits of ct_texts_keep() share the number of a placeholder text. */
+/* Returns the number of a text that the application will refer to again. The text is kept permanently.
+ * Returns 0 if there is no memory. Texts beyond the limits of ct_texts_keep() share the number of a
+ * placeholder text. */
 uint32_t ct_names_string(const char *text);
-/* Returns the text of such a number, and its length. Returns NULL for other numbers, for example in the child
- * of a fork that was made while names were being written. */
+/* Returns the text of a number from ct_names_string(), and its length. Returns NULL for other numbers, for
+ * example in a fork's child if the parent forked while names were being written. */
 const char *ct_names_text(uint64_t number, size_t *bytes);
 
 #endif

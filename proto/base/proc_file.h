@@ -1,6 +1,6 @@
-/* Reads information about a process from /proc. Each function returns 0, or -ESRCH if there is no such
- * process, or another -errno if that is unknown (no descriptor or no memory to read the file, no /proc). The
- * last case must not be mistaken for the end of the process. */
+/* Reads information about a process from /proc. Each function returns 0 on success, -ESRCH if there is no
+ * such process, and another -errno if it is unknown whether there is one. That happens if there is no
+ * descriptor, no memory or no /proc, and must not be mistaken for the end of the process. */
 #ifndef CT_PROC_FILE_H
 #define CT_PROC_FILE_H
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* True if an -errno means a shortage that may pass. */
+/* True if the -errno means a shortage that may be temporary. */
 bool ct_proc_is_short(int error);
 /* Reads the beginning of /proc/PID/FILE as text. */
 int ct_proc_read(int32_t pid, const char *file, char *text, size_t bytes);
@@ -18,14 +18,14 @@ int ct_proc_read(int32_t pid, const char *file, char *text, size_t bytes);
 struct ct_proc_stat {
     uint64_t start_ticks;
     bool ended;        /* a zombie without running threads */
-    bool first_ended;  /* its first thread has ended: `ended`, or other threads are running */
-    bool is_stopped;   /* a signal has stopped its first thread; a debugger's stop does not count */
+    bool first_ended;  /* its first thread has ended; other threads may be running */
+    bool is_stopped;   /* its first thread was stopped by a signal, and not by a debugger */
     int32_t exit_code; /* as returned by wait(); 0 if the reader lacks permission */
 };
 int ct_proc_stat(int32_t pid, struct ct_proc_stat *stat);
 
-/* Fields of /proc/PID/status: the process's users, its group, which a program may change, and its pid in its
- * own namespace, the last number of NSpid (Linux 4.1). */
+/* Fields of /proc/PID/status: the process's users, its group (which a program may change), and its pid in its
+ * own namespace (the last number in NSpid, since Linux 4.1). */
 struct ct_proc_status {
     uid_t real, effective, saved;
     gid_t group;       /* the effective one */

@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Ensures that an array with room for `*room` items has room for `more` than `count` items. `array` is the
- * address of the pointer to it. Returns false without memory, and changes nothing then. */
+/* Ensures that an array of `count` items, with room for `*room` items, has room for `more` additional items.
+ * `array` is the address of the pointer to the array. If there is no memory, returns false and changes
+ * nothing. */
 static inline bool ct_make_room_for(void *array, size_t count, size_t more, size_t *room, size_t item_bytes)
 {
     void **items = array;
@@ -21,7 +22,7 @@ static inline bool ct_make_room_for(void *array, size_t count, size_t more, size
     return true;
 }
 
-/* The same for one more item. */
+/* Ensures that the array has room for one additional item. */
 static inline bool ct_make_room(void *array, size_t count, size_t *room, size_t item_bytes)
 {
     return ct_make_room_for(array, count, 1, room, item_bytes);

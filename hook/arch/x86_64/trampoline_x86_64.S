@@ -1,12 +1,12 @@
-/* x86-64, System V ABI: the stubs, the trampoline that they enter, and dlsym.
+/* The stubs, the trampolines that they jump to, and dlsym, for x86-64 (System V ABI).
  *
- * A stub loads the address of its row into r11 and jumps to a trampoline. Functions with a wrapper (wrap.c)
- * have its trampoline, all others the general one. The general one builds a struct ct_frame (frame.h) on the
- * stack and calls ct_enter() for the target. It passes on the register arguments and as many stack words as
- * the function takes, and passes the result to ct_leave(). The stack is 16-aligned at every call. ct_enter()
- * is compiled for general registers only, so xmm0-7 arrive unchanged. They are saved around the slow path.
- * The return address stays where the caller pushed it, and CFI lets exceptions and cancellation unwind
- * through. */
+ * A stub loads the address of its row into r11 and jumps to a trampoline. For a function with a wrapper
+ * (wrap.c), this is the wrapper's trampoline. For all other functions, it is the general trampoline, which
+ * builds a struct ct_frame (frame.h) on the stack and calls ct_enter() for the target. It passes on the
+ * register arguments and as many stack words as the function takes, and passes the result to ct_leave(). The
+ * stack is 16-aligned at every call. ct_enter() is compiled for general registers only, so xmm0-7 reach the
+ * function unchanged. They are saved around the slow path. The return address stays where the caller pushed
+ * it, and CFI allows exceptions and cancellation to unwind the trampoline. */
 
 #define FRAME_BYTES  96
 #define FRAME_STACK  48
@@ -22,7 +22,7 @@
 
         .text
 
-        /* Begins a function of that name. It is visible to other files if declared .globl. */
+        /* Begins a function with that name. It is visible to other files if it is declared .globl. */
         .macro FUNCTION name, align
         .p2align \align
         .type   \name, @function
@@ -80,7 +80,8 @@
         movq    %rsp, %rdi
         .endm
 
-        .section .text.hot, "ax", @progbits /* the section that compilers use for the functions called here */
+        .section .text.hot, "ax", @progbits /* compilers put the functions called here into the same
+                                             * section */
         FUNCTION ct_trampoline, 6
         ENTER
         call    ct_enter
@@ -132,8 +133,9 @@
         jmp     *%r11
         END     ct_trampoline
 
-/* The trampolines of the wrappers. Those are in C, and require a lane, a number, and a place for another open
- * call. r10 holds the thread's producer, and rax the call's address (ct_frame_address()). */
+/* The trampolines of the wrappers. The wrappers are in C. They require that the thread has a lane, that the
+ * function has a number, and that there is a place for another open call. r10 has the thread's producer, and
+ * rax has the call's address (ct_frame_address()). */
         .macro WRAPPER name
         FUNCTION ct_trampoline_\name, 6
         movq    ct_self@gottpoff(%rip), %r10
@@ -154,8 +156,9 @@
         WRAPPER launch_ex
         .set    ct_trampoline_general, ct_trampoline
 
-/* The entry of versioned stubs. A runtime function called from a page in ct_runtime_callers proceeds like any
- * other call. Otherwise ct_enter_careful() determines the library of the call. */
+/* Stubs of runtime functions with a version jump to RUNTIME_TRAMPOLINE. A call from a page in
+ * ct_runtime_callers proceeds like any other call. For other calls, ct_enter_careful() determines the
+ * library. */
 #define RUNTIME_CALLERS 1024
 
         FUNCTION ct_trampoline_careful, 6
@@ -167,7 +170,7 @@
         jmp     .Lchosen
         END     ct_trampoline_careful
 
-/* The entry of fallback stubs. The number of stack words is unknown. */
+/* Fallback stubs jump here. Their number of stack words is unknown. */
         FUNCTION ct_trampoline_fallback, 6
         ENTER
         SAVE_VECTORS
@@ -197,7 +200,7 @@
         .endr
         .text
 
-/* Calls `macro` with a function's wrapper and the remaining arguments. */
+/* Expands `macro` with the name of the function's wrapper and the remaining arguments. */
         .macro CHOOSE macro, words, decoder, rest:vararg
         .ifc    \decoder,launch
         \macro launch, \rest
@@ -218,7 +221,7 @@
         \macro general, \rest
         .endm
 
-/* The stubs, two instructions each, and their places in the order of the rows (ct_row_stub()). */
+/* The stubs, with two instructions each, and their places in the order of the rows (ct_row_stub()). */
         .set    ct_stub_row, 0
         .macro STUB label, wrapper
 \label:
@@ -239,7 +242,8 @@
         .size   ct_stub_\name, .-ct_stub_\name
         .endm
 
-        /* Makes two entries: the exported one, and ct_row_stub()'s, which does not check the caller. */
+        /* Makes two entry points, the exported one and the one for ct_row_stub(), which does not check the
+         * caller. */
         .macro RUNTIME_STUB wrapper, name, version, soname
         .globl  ct_runtime_\version\()_\name
         .type   ct_runtime_\version\()_\name, @function
@@ -258,14 +262,14 @@ ct_runtime_\version\()_\name:
         .p2align 2
         .popsection
 
-/* Structs passed by value are on the stack, whatever their size. */
+/* A function with a struct passed by value gets no wrapper, since `many` matches neither 0 nor 2 in CHOOSE. */
 #define BY_VALUE(bytes) many
 
 #define ROW(name, category, stack_words, decoder) CHOOSE DRIVER_STUB, stack_words, decoder, name
 #include "driver_api.def"
 #undef ROW
 
-/* The versions, in the order of runtime_functions.c. */
+/* The versions, in the same order as in runtime_functions.c. */
 #define ROW(name, category, stack_words, decoder) CHOOSE RUNTIME_STUB, stack_words, decoder, name, 0, libcudart.so.11.0
 #include "runtime_api.def"
 #undef ROW
@@ -297,7 +301,7 @@ ct_runtime_\version\()_\name:
         .endr
         .noaltmacro
 
-        /* Saves argument registers, an even number of them, around a call. */
+        /* Saves an even number of argument registers around a call. */
         .macro KEEP registers:vararg
         .irp    register, \registers
         pushq   \register
@@ -316,11 +320,11 @@ ct_runtime_\version\()_\name:
         .endr
         .endm
 
-/* LOOK_UP defines dlsym and similar functions. Names that begin with "cu" are passed to `handler`, and all
- * names if `ct_dlsym_looks` is set. Other names, and those the handler leaves, are a tail jump to `next`,
- * which identifies its caller by the return address. `third` is an instruction that sets the handler's third
- * argument, if that is not the function's own. It may run before any constructor, inside malloc's own
- * initialisation. */
+/* LOOK_UP defines dlsym and similar functions. They pass names that begin with "cu" to `handler`, or all
+ * names if `ct_dlsym_looks` is set. If a name is not passed, or `handler` does not handle it, they jump to
+ * `next`, which identifies its caller by the return address. `third` is an instruction that sets the
+ * handler's third argument, if that is not the function's own third argument. The code may run before any
+ * constructor, inside malloc's own initialisation. */
         .macro LOOK_UP name, handler, next, find, third:vararg
         FUNCTION \name, 4
         testq   %rsi, %rsi
@@ -359,9 +363,9 @@ ct_runtime_\version\()_\name:
         .long   ct_enter_library_dlsym - .
         .popsection
 
-/* long syscall(long number, ...): calls that may install a filter are passed to ct_syscall() (sandbox.c).
- * These are SYS_seccomp, SYS_prctl and SYS_landlock_restrict_self. All others are a plain jump with unchanged
- * arguments. */
+/* long syscall(long number, ...). Passes the calls that may install a filter to ct_syscall() (sandbox.c),
+ * which are SYS_seccomp, SYS_prctl and SYS_landlock_restrict_self. For all other calls, jumps to the next
+ * syscall() with unchanged arguments. */
         .globl  syscall
         FUNCTION syscall, 4
         cmpq    $317, %rdi
@@ -381,8 +385,8 @@ ct_runtime_\version\()_\name:
 2:      jmp     ct_syscall
         END     syscall
 
-/* pid_t vfork(void): marks that the child shares this thread's memory until it ends or executes a program.
- * Jumps, since vfork() returns twice. */
+/* pid_t vfork(void). Notes that the child shares this thread's memory until it ends or executes a program.
+ * Jumps to the next vfork(), since vfork() returns twice. */
         .globl  vfork
         FUNCTION vfork, 4
         movq    ct_vforked@gottpoff(%rip), %rax
