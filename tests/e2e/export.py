@@ -20,7 +20,10 @@ def export(s, form, *options, status=0, db=None):
 
 
 def jsonl(s, *options):
-    return [json.loads(line) for line in export(s, "jsonl", *options).stdout.splitlines()]
+    lines = export(s, "jsonl", *options).stdout.splitlines()
+    events = json.loads(f"[{','.join(lines)}]")
+    equal(len(events), len(lines), "events, one in each line")
+    return events
 
 
 def ids(s, condition="1", *arguments):

@@ -89,7 +89,7 @@ with Session() as s:
             programs = [s.start(WORKLOADS / name, *arguments, stdout=subprocess.DEVNULL, stdin=lines.open(),
                                 env={"SIMCUDA_FORK": "works", "NVTX_INJECTION64_PATH": s.hook}) for name, arguments in (
                 ("churn", []), ("forks", []), ("graph", []), ("nodes", []),
-                ("calls", ["--processes", 10, "--threads", 4, "--calls", 20000]),
+                ("calls", ["--processes", 10, "--threads", 4, "--calls", by_tier(5000, 20000)]),
                 ("threads", []), ("ranges", []))]
             for program in programs:
                 equal(program.wait(), 0, f"the status of {program.args}")
