@@ -30,7 +30,7 @@ need_packages() {
     "${as_root[@]}" apt-get install -q -y --no-install-recommends --no-remove "${missing[@]}"
 }
 
-# Installs those packages that can be installed, and continues without the others.
+# Installs the packages that are available, and continues without the others.
 want_packages() {
     local package
     # Runs in a subshell, because need_packages exits without root. Tries all packages together first, with a single update.

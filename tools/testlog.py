@@ -55,12 +55,12 @@ def promises():
 
 
 def keeps(test, name):
-    """Returns whether a test of the table means a test of Meson's. NAME in the table means NAME and NAME-*."""
+    """Returns whether a test named in the table is this Meson test. NAME in the table matches NAME and NAME-*."""
     return name == test or name.startswith(test + "-")
 
 
 def forget_failures(account, name):
-    """Removes the failures of a test from the account of promises: its second run kept them."""
+    """Removes the failures of a test from the account of promises, because its second run kept the promises."""
     kept_by = {row["name"]: row["test"] for row in promises()}
     lines = account.read_text().splitlines(keepends=True) if account.exists() else []
     entries = [(line, json.loads(line)) for line in lines]
@@ -69,7 +69,8 @@ def forget_failures(account, name):
 
 
 def skipped(ran):
-    """Returns [(test, part or None for all of it, why)] in the order of the logs. A test of several builds is listed once."""
+    """Returns [(test, part, why)] in the order of the logs. The part is None if all of the test was skipped. A test of several builds is
+    listed once."""
     found = {}
     for test in ran:
         if test.skipped:

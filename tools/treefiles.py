@@ -26,7 +26,7 @@ def by_git(*options):
 
 
 def is_ignored(path, patterns):
-    """Returns whether .gitignore matches it. Supports only *, a slash at the beginning, and a slash at the end of a pattern."""
+    """Returns whether .gitignore matches the file. Supports only *, a slash at the beginning, and a slash at the end of a pattern."""
     name = f"/{path.relative_to(ROOT)}"
     return path.name == ".git" or any(
         fnmatch.fnmatchcase(name if "/" in pattern[:-1] else path.name, pattern.rstrip("/"))

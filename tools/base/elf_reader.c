@@ -18,8 +18,8 @@ enum { OWN_MACHINE = EM_X86_64 };
 enum { OWN_MACHINE = EM_AARCH64 };
 #endif
 
-/* No known library has a larger table. libcuda's names take some 30 KB. The second limit is on a name: names
- * that share a prefix of megabytes would take hours to sort. */
+/* No known library has a larger table. libcuda's names take some 30 KB. The second limit is on the length of
+ * one name, because names that share a prefix of megabytes would take hours to sort. */
 enum { TABLE_BYTES_MAX = 64 << 20, NAME_BYTES_MAX = 1024 };
 
 static bool read_at(const struct ct_elf *elf, void *to, size_t bytes, uint64_t offset)
@@ -116,7 +116,7 @@ static int read_segments(struct ct_elf *elf)
         if (segment.p_type == PT_INTERP && !elf->interpreter && segment.p_filesz <= PATH_MAX) {
             elf->interpreter = load(elf, segment.p_offset, segment.p_filesz);
         } else if (segment.p_type == PT_DYNAMIC && !dynamic) {
-            dynamic = true; /* a valid file has one, a hostile one may have sixty thousand */
+            dynamic = true; /* a valid file has one; a hostile file may have sixty thousand */
             error = read_dynamic(elf, &segment);
         }
     }
@@ -199,7 +199,7 @@ static int compare(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-/* Sorts the names and removes duplicates. Returns 0, or -errno without memory. */
+/* Sorts the names and removes duplicates. Returns 0, or -errno if memory is short. */
 static int settle(struct ct_elf_names *names)
 {
     size_t kept = 0;
@@ -315,7 +315,7 @@ int ct_elf_functions(const struct ct_elf *elf, bool (*wanted)(const char *name),
     const int error = ct_elf_each_function(elf, choose, &choice, &names->text);
     if (error)
         return error;
-    if (!choice.is_short && !names->name) /* no functions matched: not a shortage of memory */
+    if (!choice.is_short && !names->name) /* no functions matched, which is not a shortage of memory */
         choice.is_short = !ct_make_room(&names->name, 0, &choice.room, sizeof(char *));
     if (choice.is_short) {
         ct_elf_names_free(names);

@@ -1,6 +1,6 @@
 /* A small reader of ELF64 files, for `cudatrace doctor` and for the programs that `cudatrace run` starts.
  * Nothing in a file is trusted. Each offset, size and index is checked against the file, and a file that
- * changes while it is read gives short reads and no signal. Only regular files are opened, so that looking at
+ * changes while it is read causes short reads but no signal. Only regular files are opened, so that examining
  * a process's mappings opens no device. */
 #ifndef CT_ELF_READER_H
 #define CT_ELF_READER_H
@@ -16,9 +16,9 @@ struct ct_elf {
     bool program;      /* an executable, including a position-independent one; false for a shared object */
     char *interpreter; /* NULL: none */
     const char *soname;
-    const char **needed; /* DT_NEEDED, ended by NULL; NULL: no dynamic segment */
+    const char **needed; /* DT_NEEDED, with a NULL at the end; NULL: no dynamic segment */
 
-    /* The reader's own. */
+    /* Private to the reader. */
     char *strings;
     uint64_t segments_offset, sections_offset;
     uint32_t segments, sections;
@@ -35,26 +35,26 @@ struct ct_elf_names {
     size_t count;
     char *text; /* holds the names */
 };
-/* Collects the exported functions for which `wanted` returns true. Returns 0 or -errno; -ENODATA without a
- * symbol table. The names may be freed either way. */
+/* Collects the exported functions for which `wanted` returns true. Returns 0 or -errno, which is -ENODATA if
+ * the file has no symbol table. The names may be freed either way. */
 int ct_elf_functions(const struct ct_elf *elf, bool (*wanted)(const char *name), struct ct_elf_names *names);
-/* `offset` is the function's place in the file, UINT64_MAX for an indirect function. */
+/* `offset` is the function's offset in the file, or UINT64_MAX for an indirect function. */
 typedef void ct_elf_taker(const char *name, uint64_t offset, void *data);
 /* Calls `take` for each function that the file exports. *text holds the names, and the caller frees it.
- * Returns 0 or -errno; -ENODATA without a symbol table. */
+ * Returns 0 or -errno, which is -ENODATA if the file has no symbol table. */
 int ct_elf_each_function(const struct ct_elf *elf, ct_elf_taker *take, void *data, char **text);
-/* Reads `bytes` bytes at the offset. Returns false if the file ends before. */
+/* Reads `bytes` bytes at the offset. Returns false if the file ends before them. */
 bool ct_elf_read(const struct ct_elf *elf, void *to, size_t bytes, uint64_t offset);
-/* Collects the versions of its symbols, without the file's own name. Returns 0 or -errno. */
+/* Collects the symbol versions that the file defines, without the file's own name. Returns 0 or -errno. */
 int ct_elf_versions(const struct ct_elf *elf, struct ct_elf_names *names);
 bool ct_elf_names_have(const struct ct_elf_names *names, const char *name);
 void ct_elf_names_free(struct ct_elf_names *names);
 
-/* Reads the description of a note, which must have exactly `bytes` bytes. Returns 0 or -errno; -ENODATA if
- * there is no such note. */
+/* Reads the description of a note, which must have exactly `bytes` bytes. Returns 0 or -errno, which is
+ * -ENODATA if there is no such note. */
 int ct_elf_note(const struct ct_elf *elf, const char *owner, uint32_t type, void *description, size_t bytes);
-/* Does the same for a note that holds names, each with its NUL, in the order of strcmp(). The names may be
- * freed either way. */
+/* Reads a note that holds names in the order of strcmp(), each with a NUL at its end. The names may be freed
+ * either way. */
 int ct_elf_note_names(const struct ct_elf *elf, const char *owner, uint32_t type, size_t bytes,
                       struct ct_elf_names *names);
 

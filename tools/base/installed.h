@@ -15,9 +15,9 @@ bool ct_installed_is_nameable(const char *hook);
 #define CT_INSTALLED_UNNAMEABLE                                                                              \
     "LD_PRELOAD cannot contain the path '%s': move cudatrace to a directory without spaces, colons or "      \
     "dollar signs in its path"
-/* Writes the hook's entry for LD_PRELOAD. Without a 32-bit loader on this machine that is the hook's path.
- * With one, the path holds $LIB, so that a 32-bit child's loader finds a library of its own class and prints
- * no message. */
+/* Writes the hook's entry for LD_PRELOAD. If this machine has no 32-bit loader, the entry is the hook's path.
+ * If it has one, the path contains $LIB, so that a 32-bit child's loader finds a library of its own class and
+ * prints no message. */
 void ct_installed_preload(const char *hook, char *out);
 bool ct_installed_daemon(char *out);
 bool ct_installed_probe(char *out);

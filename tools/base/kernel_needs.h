@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Returns whether the running kernel lacks something. Writes what it lacks, and the remedy. */
+/* Returns whether the running kernel lacks a requirement. Writes a text that names it, and the remedy. */
 enum { CT_LACK_BYTES = 256 };
 bool ct_kernel_lacks(char lack[CT_LACK_BYTES]);
 

@@ -8,7 +8,7 @@
 
 struct ct_names {
     void *tree;        /* tsearch(3)'s */
-    const char **text; /* by number, valid until ct_names_free() */
+    const char **text; /* the names, by number; valid until ct_names_free() */
     size_t count, room;
     uint64_t max; /* at most this many names get a number; 0: no limit */
 };
@@ -19,8 +19,8 @@ struct ct_name {
     const char *text;
 };
 
-/* Returns the name's number. It is 0 once `max` names have one, and 0 with `failed` set if memory is
- * short. */
+/* Returns the name's number. The number is 0 if `max` other names already have numbers. If memory is short,
+ * it is 0 and `failed` is set. */
 struct ct_name ct_names_number(struct ct_names *names, const char *text, bool *failed);
 void ct_names_free(struct ct_names *names);
 

@@ -10,7 +10,7 @@
 /* Parses digits only. Returns false if the text is not a number from `least` to `most`; `least` is not
  * negative. */
 bool ct_number_parse(const char *text, int64_t least, int64_t most, int64_t *number);
-/* Parses digits with or without a decimal point. Returns how many characters it used, 0 if there is no
+/* Parses digits with or without a decimal point. Returns how many characters it used, or 0 if there is no
  * number. */
 size_t ct_decimal_parse(const char *text, double *number);
 

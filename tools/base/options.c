@@ -116,8 +116,8 @@ static int print_help(const char *command, const struct ct_usage *usage)
 
 /* ---- */
 
-/* Names the option that getopt does not know. In a word of several letters `optind` still points at that
- * word, so the letter is taken from `optopt`. A value given to --help also sets `optopt`, to 'h'. */
+/* Names the option that getopt does not know. If a word consists of several letters, `optind` still points at
+ * that word, so the letter is taken from `optopt`. A value given to --help also sets `optopt`, to 'h'. */
 static int fail_unknown(char **argv)
 {
     const char *word = argv[optind - 1];

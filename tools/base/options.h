@@ -11,8 +11,9 @@ struct ct_option {
     const char *name;  /* without the dashes; NULL ends a table */
     const char *value; /* names the kind of value for the help: FILE, T, PID, …; NULL: the option has none */
     const char *help;  /* one or more lines */
-    void *to; /* the variable to set: a bool, or with a value a const char *, unless `take` says otherwise */
-    /* Sets it. Returns false if the value is not valid. NULL accepts any text. */
+    void *to; /* the variable to set: a bool, or a const char * for an option with a value, unless `take` sets
+               * another type */
+    /* Sets the variable. Returns false if the value is not valid. If `take` is NULL, any text is valid. */
     bool (*take)(const struct ct_option *option, const char *value);
     const char *wrong; /* what is valid: "expected a process ID" */
     /* Parameters for `take`: */
@@ -21,9 +22,9 @@ struct ct_option {
     char letter;         /* a second, short name; 0: none */
 };
 
-/* Takes a text that is not empty. */
+/* Accepts any text that is not empty. */
 bool ct_take_name(const struct ct_option *option, const char *value);
-/* Into an int64_t. */
+/* Stores the number in an int64_t. */
 bool ct_take_number(const struct ct_option *option, const char *value);
 /* Stores the index of the choice in an int. */
 bool ct_take_choice(const struct ct_option *option, const char *value);
@@ -36,9 +37,9 @@ bool ct_take_choice(const struct ct_option *option, const char *value);
 
 struct ct_usage {
     const struct ct_option *options;
-    const char *arguments; /* after the options; NULL: none */
-    const char *about;     /* before the table of options, paragraphs */
-    const char *more;      /* after the table; may be NULL */
+    const char *arguments; /* the arguments after the options; NULL: none */
+    const char *about;     /* paragraphs before the table of options */
+    const char *more;      /* paragraphs after the table; may be NULL */
     bool is_mixed;         /* options may follow arguments */
 };
 

@@ -20,7 +20,7 @@ bool ct_program_find(const char *command, char *file);
 bool ct_program_follow(char *file);
 /* Judges this file itself and does not follow scripts. */
 enum ct_program ct_program_judge(const char *file);
-/* Does all three for a command: finds its file, follows scripts, and judges the program. */
+/* Finds the file of a command, follows scripts, and judges the program. */
 enum ct_program ct_program_inspect(const char *command);
 /* Returns "is …" or "uses …", a predicate for a sentence, with the consequence. Returns NULL for
  * CT_PROGRAM_UNKNOWN. */

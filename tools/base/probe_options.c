@@ -74,7 +74,7 @@ static int check_process(pid_t pid)
     return CT_GO_ON;
 }
 
-/* Checks that the options fit together and fit the machine. */
+/* Checks that the options are consistent and that the machine supports them. */
 static int check(struct ct_probe_options *options)
 {
     if (!options->session)

@@ -1,5 +1,5 @@
-/* The options of `cudatrace probe`, which checks them, and of cudatrace-probe, which it executes with
- * them. */
+/* The options of `cudatrace probe` and of cudatrace-probe. `cudatrace probe` checks them and executes
+ * cudatrace-probe with the same options. */
 #ifndef CT_PROBE_OPTIONS_H
 #define CT_PROBE_OPTIONS_H
 
@@ -15,7 +15,7 @@ enum { CT_PROBE_PIDS_MAX = 256, CT_PROBE_FILES_MAX = 16 };
 struct ct_probe_options {
     const char *session, *shm_dir; /* shm_dir: NULL, not given */
     pid_t pid[CT_PROBE_PIDS_MAX];
-    const char *named_file[CT_PROBE_FILES_MAX]; /* of --library */
+    const char *named_file[CT_PROBE_FILES_MAX]; /* the files given by --library */
     size_t pids, named_files;
     const char *only; /* a pattern for the paths of libraries; NULL: all */
     struct ct_selecting selecting;

@@ -18,7 +18,8 @@ pid_t ct_proc_thread(pid_t pid);
  * `bytes` may be NULL. */
 char *ct_proc_file(pid_t pid, const char *name, size_t *bytes);
 
-/* Returns whether it has mapped a file whose path contains `part`. Returns false if that cannot be read. */
+/* Returns whether the process has mapped a file whose path contains `part`. Returns false if its mappings
+ * cannot be read. */
 bool ct_proc_has_mapped(pid_t pid, const char *part);
 
 /* Locks the process against other commands that change its code. Only one attach or detach can hold the lock.
@@ -26,7 +27,7 @@ bool ct_proc_has_mapped(pid_t pid, const char *part);
  * -errno. */
 int ct_proc_lock(pid_t pid);
 
-/* Returns the inode of our own pid namespace, 0 if it is not known. */
+/* Returns the inode of our own pid namespace, or 0 if it is not known. */
 uint64_t ct_proc_namespace(void);
 /* Returns whether we see the processes of all pid namespaces. A process of the first namespace does, unless
  * /proc hides processes of other users. */

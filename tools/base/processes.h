@@ -1,5 +1,5 @@
-/* Keeps the processes of the machine as of the last look, so that callers read only those that have changed
- * since. Called by attach, top and run. */
+/* Keeps a list of the processes on the machine, so that a caller reads only the processes that have changed
+ * since the last look. Called by attach, top and run. */
 #ifndef CT_PROCESSES_H
 #define CT_PROCESSES_H
 
@@ -17,11 +17,11 @@ struct ct_process {
     pid_t pid;
     uint64_t start_ticks, stack, memory_bytes;
     enum ct_process_change change;
-    unsigned note; /* the caller's; 0 for a CT_PROCESS_NEW */
+    unsigned note; /* set by the caller; 0 if the process is CT_PROCESS_NEW */
 };
 
 struct ct_processes {
-    struct ct_process *process; /* by pid */
+    struct ct_process *process; /* sorted by pid */
     size_t count;
 };
 

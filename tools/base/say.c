@@ -22,8 +22,8 @@ int ct_fail(int status, const char *format, ...)
 
 static int output_error; /* the first error of standard output */
 
-/* Returns whether standard output is a pipe whose reader is gone. No message is printed then: the reader may
- * have seen enough. */
+/* Returns whether standard output is a pipe whose reader has exited. No message is printed in that case,
+ * because the reader may have seen enough. */
 static bool reader_is_gone(void)
 {
     struct pollfd output = { .fd = STDOUT_FILENO, .events = POLLOUT };

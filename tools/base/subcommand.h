@@ -1,4 +1,5 @@
-/* A command of `cudatrace`: its file defines one, and the list in cudatrace.c names it. */
+/* A command of `cudatrace`. Its file defines a struct ct_subcommand, and the list in cudatrace.c names the
+ * command. */
 #ifndef CT_SUBCOMMAND_H
 #define CT_SUBCOMMAND_H
 

@@ -8,7 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* --session or --db selects the daemon. Commands other than stop also accept the only daemon there is. */
+/* --session or --db selects the daemon. If neither is given, commands other than stop use the only daemon
+ * there is. */
 #define OPTION_SESSION(choice)                                                                               \
     CT_OPTION_SESSION(choice, "the session (default: $CUDATRACE_SESSION, else as selected by --db)")
 #define OPTION_DB(choice, more)                                                                              \

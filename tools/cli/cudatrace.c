@@ -56,9 +56,9 @@ static void usage(FILE *to)
           to);
 }
 
-/* Fills standard descriptors that the caller closed. Otherwise the next file opened would take such a number,
- * and messages would be written into a trace's page. The descriptors close on exec, so commands that are run
- * find them closed, as they were. */
+/* Opens standard descriptors that the caller closed. Otherwise the next file opened would get its number,
+ * and messages would be written into a trace's page. The descriptors are closed on exec, so a command that is
+ * run finds them closed, as before. */
 static void fill_standard_files(void)
 {
     int fd;

@@ -37,7 +37,7 @@ enum { LETTERS = sizeof(letters) / sizeof(letters[0]), OTHER = LETTERS - 1 };
 struct row {
     int64_t process_id, pid, tid;
     char *command, *name;
-    int64_t *ns; /* by column and letter; NULL without a call */
+    int64_t *ns; /* by column and letter; NULL if there was no call */
 };
 
 struct timeline {
@@ -48,13 +48,13 @@ struct timeline {
     sqlite3 *connection;
     struct ct_extent extent;
     int64_t from_ns, to_ns;
-    int label, columns;       /* characters in a line before the letters, and number of letters */
+    int label, columns;       /* number of characters in a line before the letters, and number of letters */
     sqlite3_stmt *threads;    /* query for the threads that have no row yet */
     struct row *rows;         /* the rows that are drawn together, in printing order */
     struct ct_intern numbers; /* numbers of the rows, from 1, by process and thread */
     size_t count, room;
     bool used[LETTERS]; /* letters printed so far */
-    int64_t process_id; /* of the last row printed */
+    int64_t process_id; /* the process of the last row printed */
     int shown, left_out;
 };
 
@@ -101,7 +101,7 @@ static int take_window(struct timeline *timeline)
 
 /* ---- rows ---- */
 
-/* Returns NULL for a thread that is not in this batch of rows. */
+/* Returns the row of a thread, or NULL if the thread is not in this batch of rows. */
 static struct row *find_row(const struct timeline *timeline, int64_t process_id, int64_t tid)
 {
     const int64_t number = ct_intern_find(&timeline->numbers, (const int64_t[]){ process_id, tid });
@@ -206,9 +206,9 @@ static bool draw(struct timeline *timeline, int64_t process_id, int64_t tid, con
     return true;
 }
 
-/* Draws calls in the order of return, until all that began in the window have returned. A second pass draws
- * long calls, which have a query of their own. Returns SQLite's code, or SQLITE_ABORT if an error has been
- * reported. */
+/* Draws calls in the order of return, until all calls that began in the window have returned. A second pass
+ * draws long calls, which have a query of their own. Returns SQLite's code, or SQLITE_ABORT if an error has
+ * been reported. */
 static int draw_calls(struct timeline *timeline)
 {
     struct ct_stream_call call;

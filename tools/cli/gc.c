@@ -1,6 +1,6 @@
 /* cudatrace gc: removes files that killed daemons and the programs they traced have left in /dev/shm. It
  * removes only files of this user whose names match ours exactly, and only under the session's lock. A daemon
- * that starts in the meantime waits for the lock, and hooks do not mistake it for a daemon's. Only root
+ * that starts at that time waits for the lock, and hooks do not mistake the lock for a daemon's. Only root
  * removes the segments of all users that the system's daemon left. */
 #include "printable.h"
 #include "proc.h"
@@ -50,7 +50,7 @@ __attribute__((format(printf, 2, 3))) static struct verdict verdict_of(bool remo
 
 /* ---- processes ---- */
 
-enum life { GONE, LET_GO /* runs, as another program or with another segment */, RUNS, UNKNOWN };
+enum life { GONE, LET_GO /* it runs, but as another program or with another segment */, RUNS, UNKNOWN };
 
 /* Checks a process of our pid namespace. */
 static enum life life_here(int32_t pid, uint64_t start_ticks)
@@ -64,8 +64,8 @@ static enum life life_here(int32_t pid, uint64_t start_ticks)
     return another || stat.ended ? GONE : RUNS;
 }
 
-/* Checks a process of another pid namespace. If it is not found, it may still run, unless we see all
- * processes. */
+/* Checks a process of another pid namespace. If the process is not found, it may still be running, unless we
+ * see all processes. */
 static enum life life_elsewhere(int32_t pid, uint64_t start_ticks)
 {
     if (!ct_proc_shows_all() || start_ticks == 0)
@@ -74,8 +74,8 @@ static enum life life_elsewhere(int32_t pid, uint64_t start_ticks)
 }
 
 /* Returns whether the process that made a segment is alive. The lock on the segment decides first. Without a
- * lock, pid and start time decide. After the lock was released, they distinguish a process that released its
- * segment from one that ended. */
+ * lock, pid and start time decide. If the lock was released, pid and start time distinguish a process that
+ * released its segment from a process that ended. */
 static enum life life_of(const struct ct_segment *segment, int fd, bool ours)
 {
     switch (ct_segment_hold(segment, fd)) {
@@ -108,7 +108,7 @@ static uint64_t unstored_bytes(int fd, const struct ct_segment *segment)
 }
 
 /* Making a segment takes a millisecond, so an old one without a header was abandoned. The pid in its name may
- * belong to another namespace and to no process here. */
+ * be from another namespace, so that no process here has it. */
 static struct verdict judge_incomplete(const struct ct_session_file *file, const struct ct_segment *segment,
                                        int fd, const struct stat *status)
 {
@@ -210,8 +210,8 @@ static void tell(struct gc *gc, const struct ct_session_file *file, const char *
 
 /* Takes the session's lock with F_SETLK, a lock that belongs to this process. F_GETLK shows its pid, so that
  * hooks can distinguish it from a daemon's lock (F_OFD_SETLK). Returns a descriptor, or -1 if a daemon or
- * another gc holds the lock. *made is set if there was no control segment and the lock is on a new, empty
- * one. */
+ * another gc holds the lock. *made is set if there was no control segment, so that the lock is on a new,
+ * empty one. */
 static int take_lock(const char *control_path, bool *made)
 {
     for (;;) {
@@ -255,7 +255,7 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
         else
             verdict = judge(gc, file, path, &status, kept);
         kept += file->kind == CT_FILE_SEGMENT && !verdict.remove;
-        /* Once the locked file has no name, a file of that name may belong to a new daemon. */
+        /* Once the locked file is unlinked, a file with that name may belong to a new daemon. */
         made &= !(file->kind == CT_FILE_CONTROL && verdict.remove);
         tell(gc, file, path, (uint64_t)status.st_blocks * 512, verdict);
     }
@@ -275,8 +275,8 @@ static int compare(const void *left, const void *right)
     const int by_session = strcmp(a->session, b->session);
     if (by_session)
         return by_session;
-    /* Segments, sockets, control segment. The session's lock is on the control segment, so it is removed
-     * last. */
+    /* The order is segments, sockets, control segment. The control segment is removed last, because the
+     * session's lock is on it. */
     return a->kind != b->kind ? (a->kind < b->kind ? 1 : -1) : strcmp(a->name, b->name);
 }
 

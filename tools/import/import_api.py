@@ -25,10 +25,10 @@ DEFAULT_INCLUDE = "/usr/local/cuda/include"
 SMALL_STRUCTS = {"CUmemLocation": "L", "struct cudaMemLocation": "L", "dim3": "D"}
 LARGE_STRUCTS = {"F": 20, "E": 24, "P": 32, "S": 64, "G": 280}
 
-# Copied for a function with an unknown prototype: the most arguments that any driver function has.
+# The number of words to copy for a function with an unknown prototype. No driver function has more arguments.
 UNKNOWN_STACK_WORDS = 16
 
-# The interoperability headers include others that a machine may lack. Only these types of theirs are needed.
+# The interoperability headers include others that a machine may lack. Only these types from them are needed.
 VDPAU_HEADER = (
     "typedef unsigned int VdpDevice;\n"
     "typedef unsigned int VdpVideoSurface;\n"
@@ -94,7 +94,7 @@ APIS = {api.layer: api for api in (DRIVER, RUNTIME)}
 
 
 class Failure(Exception):
-    """Ends the run with one line on stderr and exit code 1."""
+    """Prints one line on stderr, and exits with 1."""
 
 
 def run(command, what):

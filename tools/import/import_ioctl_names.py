@@ -14,7 +14,7 @@ are renumbered occasionally. They have a row for each release that changed them.
 a control command gets the first name with CMD in it, else the first in the header. A class gets the first name that
 g_allclasses.h does not mark as an alias, else the first in class/.
 
-A C compiler measures a struct's layout in each release. The layout has a row for each release that changed it.
+A C compiler measures a struct's layout in each release. A struct has a row for each release that changed its layout.
 
 No part of the build runs this. Run it when a new driver has new commands.
 """
@@ -40,7 +40,7 @@ MODESET = "src/nvidia-modeset/interface/nvkms-api.h"
 CLASSES = "src/nvidia/generated/g_allclasses.h"
 
 # The struct and status field of each escape that has one, from src/nvidia/arch/nvalloc/unix/src/escape.c and osapi.c.
-# NV_ESC_STATUS_CODE returns the status of another call, which is its result and not its own status.
+# NV_ESC_STATUS_CODE returns the status of another call as its result. That is not its own status.
 ESCAPES = [
     ("NV_ESC_RM_ALLOC_MEMORY", "nv_ioctl_nvos02_parameters_with_fd", "params.status"),
     ("NV_ESC_RM_ALLOC_OBJECT", "NVOS05_PARAMETERS", "status"),
@@ -69,7 +69,7 @@ ESCAPES = [
     ("NV_ESC_WAIT_OPEN_COMPLETE", "nv_ioctl_wait_open_complete_t", "adapterStatus"),
 ]
 
-# The first expression found in the name decides the category, `control` if none is. The categories are those of proto/category.def.
+# The first expression found in the name decides the category, or `control` if none is. The categories are those of proto/category.def.
 CATEGORIES = [
     ("event", r"^NV_ESC_(ALLOC|FREE)_OS_EVENT$|^NV_ESC_RM_GET_EVENT_DATA$"),
     ("event", r"^NV01_EVENT|_CTRL_(CMD_)?EVENT_"),

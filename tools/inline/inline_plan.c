@@ -9,10 +9,10 @@
 
 enum {
     PAGE_BYTES = 4096,
-    ALIGNMENT = 16, /* of functions */
+    ALIGNMENT = 16, /* alignment of functions */
     LANDING_BYTES = 4,
     JUMP_BYTES = 5,
-    BRANCH_BYTES = 6, /* in its 32-bit form */
+    BRANCH_BYTES = 6, /* a branch in its 32-bit form */
     JUMP_SLOT_BYTES = 6,
     BODY_BYTES_MOST = 1 << 20, /* a driver's exports have some hundred bytes */
     SCAN_BYTES = 1 << 20,
@@ -25,7 +25,7 @@ enum {
 struct unit {
     uint8_t stub[LANDING_BYTES + JUMP_SLOT_BYTES]; /* jmp *slot(%rip): the patch jumps here */
     uint8_t old[CT_INLINE_JUMP_BYTES];             /* the bytes that the patch replaces */
-    uint8_t skipped;                               /* bytes of the function before them: a landing */
+    uint8_t skipped;                               /* length of the landing before them, if there is one */
     uint8_t moved[48];
 };
 static_assert((int)SCAN_BYTES <= (int)BUFFER_BYTES, "a piece of code");
@@ -89,11 +89,11 @@ uint64_t ct_inline_area_place(const struct ct_inline_image *image, const struct 
 
 struct body {
     uint64_t address, bytes, next; /* `next` is the address of the next function */
-    const uint8_t *code;           /* a copy of it, and of some bytes after it */
+    const uint8_t *code;           /* a copy of the function and of some bytes after it */
     size_t code_bytes;
     size_t patch;     /* offset of the patch */
     size_t moved_end; /* offset of the first instruction that stays */
-    bool ends;        /* the last moved instruction does not continue there */
+    bool ends;        /* execution does not continue after the last moved instruction */
 };
 
 static bool read_instruction(const struct body *body, size_t offset, size_t end,
@@ -156,7 +156,7 @@ static bool has_gap(const struct body *body)
     return true;
 }
 
-/* Chooses the instructions that are moved, and checks that each can be. */
+/* Chooses the instructions to move, and checks that each can be moved. */
 static enum ct_inline_verdict choose_moved(const struct ct_inline_image *image, struct body *body)
 {
     struct ct_instruction read;
@@ -269,7 +269,7 @@ static void write_moved(struct writer *writer, const struct ct_instruction *read
     }
 }
 
-/* Notes the new address of an instruction that begins in the patch. */
+/* Notes the new address of an instruction that begins inside the patch. */
 static void note_moved(struct ct_inline_patch *patch, uint64_t from, uint64_t to)
 {
     if (from >= patch->address && from < patch->address + CT_INLINE_JUMP_BYTES)

@@ -3,7 +3,7 @@
 #define CT_INLINE_VERDICTS_H
 
 enum ct_inline_verdict {
-    CT_INLINE_FINE, /* it gets a slot; functions with another verdict stay unchanged */
+    CT_INLINE_FINE, /* the function gets a slot; functions with another verdict stay unchanged */
     CT_INLINE_OUTSIDE,
     CT_INLINE_UNREADABLE,
     CT_INLINE_NO_SIZE,

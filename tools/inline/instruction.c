@@ -78,7 +78,7 @@ bool ct_instruction_read(const uint8_t *code, size_t bytes, uint64_t at, struct 
         return true;
     }
     instruction->kind = (uint8_t)kind_of_other(&read);
-    /* rip-relative; with the prefix 0x67 the address would be cut to 32 bits */
+    /* rip-relative; the prefix 0x67 would cut the address to 32 bits */
     const bool is_relative = read.attributes & ZYDIS_ATTRIB_HAS_MODRM && read.raw.modrm.mod == 0 &&
                              read.raw.modrm.rm == 5 && read.raw.disp.size == 32;
     if (is_relative && read.address_width == 64)

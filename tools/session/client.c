@@ -58,13 +58,13 @@ int ct_client_connect_path(const char *path, uint32_t uid)
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)) == 0 &&
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
         connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && peer_of(fd, &peer) &&
-        ct_session_uid_of(peer.uid) == uid) /* any user can make a socket of that name */
+        ct_session_uid_of(peer.uid) == uid) /* any user can make a socket with that name */
         return fd;
     close(fd);
     return -1;
 }
 
-/* Returns the process that listens, 0 if it is not known. */
+/* Returns the process that listens, or 0 if it is not known. */
 static pid_t daemon_of(int fd)
 {
     struct ucred peer;
@@ -87,8 +87,8 @@ const char *ct_client_why(int fd)
     return why;
 }
 
-/* Waits for a busy daemon until `until_ns`, without limit if that is 0. Gives up when two looks in a row find
- * the daemon stopped. After one look, it may be about to continue. */
+/* Waits for a busy daemon until `until_ns` (0: without limit). Gives up when two looks in a row find the
+ * daemon stopped. After one look, the daemon may be about to continue. */
 static bool read_byte(int fd, uint64_t until_ns, char *byte)
 {
     for (bool stopped = false; !until_ns || ct_monotonic_ns() < until_ns;) {

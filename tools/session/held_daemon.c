@@ -43,7 +43,8 @@ static void leave_fakeroot(void)
     setenv("LD_PRELOAD", kept, 1);
 }
 
-/* Resets signals that our caller ignores or blocks, since that is not meant for the daemon. */
+/* Resets signals that our caller ignores or blocks, since the caller's settings are not meant for the
+ * daemon. */
 static void become_daemon(const char *command, char *const argv[])
 {
     sigset_t none;
@@ -126,7 +127,7 @@ static int try_hold(const char *command, const struct ct_session_choice *choice,
     if (stopped)
         ct_fail(EXIT_FAILURE, "%s: the daemon of session '%s' %s", command, choice->session,
                 ct_client_why(fd));
-    close(fd); /* a daemon that is not stopped is about to leave */
+    close(fd); /* a daemon that is not stopped is about to exit */
     return stopped ? STOPPED : -1;
 }
 
@@ -163,8 +164,8 @@ static bool writes_it(const struct ct_session_choice *choice, const char *databa
 }
 
 /* Two runs that start at the same time race for the session and its database. One starts the daemon, and the
- * other finds it, now or a moment later. A daemon that is starting or leaving holds the session and answers
- * no request. */
+ * other finds the daemon, now or a moment later. A daemon that is starting or exiting holds the session but
+ * answers no request. */
 int ct_daemon_hold(const char *command, struct ct_session_choice *choice,
                    const char *const values[CT_DAEMON_OPTIONS], char database[CT_ANSWER_BYTES], int *status)
 {
@@ -173,7 +174,8 @@ int ct_daemon_hold(const char *command, struct ct_session_choice *choice,
     const uint64_t until_ns = ct_monotonic_ns() + PATIENCE_S * UINT64_C(1000000000);
     char said[SAID_BYTES] = "";
     uint64_t trace;
-    bool is_started = false; /* in the last round: connects at once, however long the start took */
+    bool is_started = false; /* the daemon was started in the last round, so connect at once, however long the
+                              * start took */
     for (int refusals = 0; is_started || ct_monotonic_ns() < until_ns;) {
         *choice = wanted;
         is_started = false;
@@ -195,14 +197,14 @@ int ct_daemon_hold(const char *command, struct ct_session_choice *choice,
             is_started = *status == EXIT_SUCCESS;
             if (is_started)
                 continue;
-            /* The first refusal may be temporary, while another daemon starts or leaves. */
+            /* The first refusal may be temporary, because another daemon is starting or exiting. */
             if (*status == EXIT_USAGE || (!ct_session_is_served(choice, &trace) &&
                                           !strstr(said, "another cudatraced") && ++refusals > 1))
                 break;
         }
         nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
     }
-    /* The daemon reports one line. Replaces its name by the command's. */
+    /* The daemon reports one line. Replaces the daemon's name in it by the command's name. */
     static const char name[] = "cudatraced: ";
     const size_t named = sizeof(name) - 1;
     if (strncmp(said, name, named) == 0)

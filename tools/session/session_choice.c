@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Makes the folder of the session's files absolute. */
+/* Makes the path of the folder with the session's files absolute. */
 static int settle_shm_dir(const char *command, struct ct_session_choice *choice)
 {
     char cwd[PATH_MAX] = "";

@@ -1,5 +1,6 @@
 /* Reads the options that select the session and the trace: --db, --session and --shm-dir. A command's table
- * has those that apply to it. Called by all commands that read a trace or talk to a daemon. */
+ * has the options that apply to the command. Called by all commands that read a trace or send requests to a
+ * daemon. */
 #ifndef CT_SESSION_CHOICE_H
 #define CT_SESSION_CHOICE_H
 
@@ -12,8 +13,8 @@ struct ct_session_choice {
     const char *session;                    /* a valid name */
     const char *session_option;             /* NULL: not given by --session */
     const char *shm_dir_option;             /* NULL: not given by --shm-dir */
-    bool session_named;                     /* by --session or by $CUDATRACE_SESSION */
-    char session_found[CT_SESSION_MAX + 1]; /* room for a name that sessions.h finds */
+    bool session_named;                     /* the session was named by --session or by $CUDATRACE_SESSION */
+    char session_found[CT_SESSION_MAX + 1]; /* holds a name that sessions.h finds */
     char shm_dir[CT_SHM_DIR_BYTES];         /* the folder of the session's files, absolute */
 };
 

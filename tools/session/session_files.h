@@ -11,15 +11,16 @@
 #include <dirent.h>
 #include <sys/types.h>
 
-enum ct_serving { CT_SERVED_NOT, CT_SERVED_LEFT /* by a killed daemon */, CT_SERVED };
+enum ct_serving { CT_SERVED_NOT, CT_SERVED_LEFT /* left by a killed daemon */, CT_SERVED };
 /* Returns whether a daemon holds the lock of the control segment at `path`, whose head goes to `control`. The
  * file must belong to `uid`, and no other user may have the right to write it. Otherwise the session counts
- * as not served, and hooks ignore it, too. A lock that shows its process belongs to a tool that holds it for
- * a moment. The locks of daemons belong to open files and show no process. */
+ * as not served, and hooks ignore it, too. A lock for which the kernel reports a process belongs to a tool
+ * that holds it for a moment. A daemon's lock belongs to an open file, so the kernel reports no process for
+ * it. */
 enum ct_serving ct_control_read(const char *path, uint32_t uid, struct ct_control *control);
 
-/* Gets the next file of the folder with a name of a session. After the last one, it closes the folder and
- * returns false. `folder` may be NULL, for one that could not be opened. */
+/* Gets the next file in the folder whose name is that for a session's file. After the last file, closes the
+ * folder and returns false. `folder` is NULL if it could not be opened. */
 bool ct_session_files_next(DIR *folder, struct ct_session_file *file);
 
 #endif

@@ -80,7 +80,7 @@ static bool ask_database(const struct ct_session_choice *choice, const struct se
     return said;
 }
 
-/* A hard link and a numbered file have another identity than the trace. */
+/* The identity of a hard link or a numbered file differs from the identity of the trace. */
 static bool may_have_other_name(const char *path)
 {
     char first[PATH_MAX];
@@ -158,7 +158,7 @@ void ct_session_prefer_live(struct ct_session_choice *choice, const char *comman
         choice->session_option = choice->session;
 }
 
-/* A daemon reports the file that it began with, which may be any file of the trace. */
+/* A daemon reports the file with which it began, which may be any file of the trace. */
 int ct_session_connect_writer(const struct ct_session_choice *choice, const char *path)
 {
     struct ct_session_choice whose = *choice;
@@ -199,8 +199,8 @@ void ct_sessions_say(const struct ct_session_choice *choice)
     free(list.served);
 }
 
-/* Queries the session's daemon for the trace that it writes. The path is ./trace.db if none answers. Returns
- * false after reporting an error. */
+/* Queries the session's daemon for the trace that it writes. The path is ./trace.db if no daemon answers.
+ * Returns false after reporting an error. */
 static bool ask_trace(const struct ct_session_choice *choice, char path[CT_ANSWER_BYTES])
 {
     const int daemon = ct_client_connect(choice);

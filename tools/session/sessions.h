@@ -1,6 +1,6 @@
 /* Finds the session and the trace for a command: by the session's name, by the trace that its daemon writes,
  * or without any option. Sessions are found by their control segments. Called by the commands that read a
- * trace or talk to a daemon. */
+ * trace or send requests to a daemon. */
 #ifndef CT_SESSIONS_H
 #define CT_SESSIONS_H
 
@@ -19,26 +19,26 @@ void ct_session_derive(struct ct_session_choice *choice, const char *path);
 bool ct_session_is_served(const struct ct_session_choice *choice, uint64_t *trace);
 
 enum ct_guess {
-    CT_GUESS_NEAR,    /* default, or the session of ./trace.db */
-    CT_GUESS_ONLY_ONE /* or the only one there is */
+    CT_GUESS_NEAR,    /* the default session, or the session of ./trace.db */
+    CT_GUESS_ONLY_ONE /* also the only session there is */
 };
-/* Sets the session in `choice`. A session named by the user is kept. With --db, it is the session of that
- * file's daemon. Otherwise it is the first served session among these: this user's default session, the
- * session of ./trace.db, the system's default session, and the only session there is, which is reported.
- * Returns false if none is served. */
+/* Sets the session in `choice`. If the user named a session, `choice` stays unchanged. With --db, the session
+ * is the one whose daemon writes that file. Otherwise it is the first of these that a daemon serves: this
+ * user's default session, the session of ./trace.db, the system's default session, and the only session there
+ * is, which is reported. Returns false if no such session is served. */
 bool ct_session_choose(struct ct_session_choice *choice, const char *command, enum ct_guess guess);
 /* Lists the sessions, a line each, and explains how to name one. */
 void ct_sessions_say(const struct ct_session_choice *choice);
 
-/* For commands that show current activity. Without --db, --session and ./trace.db, sets the session from
- * ct_session_choose(), as if by --session. */
+/* For commands that show current activity. If there is no --db, no --session and no ./trace.db, sets the
+ * session from ct_session_choose(), as if by --session. */
 void ct_session_prefer_live(struct ct_session_choice *choice, const char *command);
-/* Returns a connection to the daemon that writes the trace whose newest file is at `path`, -1 if none does.
- * The system's daemon names its trace only to root. Other users must have named its session. */
+/* Returns a connection to the daemon that writes the trace whose newest file is at `path`, or -1 if no daemon
+ * does. The system's daemon names its trace only to root. Other users must have named its session. */
 int ct_session_connect_writer(const struct ct_session_choice *choice, const char *path);
 
-/* Opens a trace read-only, as ct_trace_open() does: the file of --db, the trace of the daemon of --session,
- * or ./trace.db. */
+/* Opens a trace read-only, as ct_trace_open() does. The trace is the file named by --db, the trace that the
+ * daemon of --session writes, or ./trace.db. */
 sqlite3 *ct_meant_trace_open(const struct ct_session_choice *choice, struct ct_series *found);
 
 #endif

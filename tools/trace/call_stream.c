@@ -16,11 +16,11 @@ struct file {
     sqlite3_stmt *site;
     sqlite3_stmt *detail[CT_DETAILS];
     sqlite3_stmt *long_calls;
-    struct ct_stream_call long_call; /* the next of them */
+    struct ct_stream_call long_call; /* the next long call */
     bool has_long;
 };
 
-/* A cached site, at the index that its numbers give, until another site replaces it. */
+/* A cached site. Its index in the cache depends on its numbers. It stays until another site replaces it. */
 struct kept_site {
     int64_t site_id;
     uint32_t epoch; /* the stream's epoch when it was read; 0: unused */
@@ -33,8 +33,8 @@ struct ct_stream {
     struct ct_scope scope;
     uint32_t files;
     struct file file[CT_SERIES_FILES_MAX];
-    uint32_t at;         /* the file that calls are read from, from the oldest to the newest */
-    sqlite3_stmt *calls; /* the query for them */
+    uint32_t at;         /* the file from which calls are read; the oldest is read first */
+    sqlite3_stmt *calls; /* the query for the calls */
     bool is_look;        /* the query reads one file, and at most `rows_max` rows of it */
     int64_t rows_max, rows, position;
     struct kept_site *sites;
@@ -67,7 +67,7 @@ static sqlite3_stmt *prepare(struct ct_stream *stream, const char *sql, uint32_t
     return statement;
 }
 
-/* Returns the only copy of a text, which lives as long as the stream. */
+/* Returns the stream's only copy of a text, which lives as long as the stream. */
 static const char *keep(struct ct_stream *stream, const unsigned char *text)
 {
     bool failed = false;
@@ -126,7 +126,7 @@ static bool read_site(struct ct_stream *stream, uint32_t number, int64_t site_id
     return found && site->layer && site->name && site->category;
 }
 
-/* Returns NULL if the site does not exist or its calls are not wanted. */
+/* Finds a site. Returns NULL if the site does not exist or its calls are not wanted. */
 static const struct ct_site *find_site(struct ct_stream *stream, uint32_t number, int64_t site_id)
 {
     struct kept_site *kept = &stream->sites[((uint64_t)site_id + number) % SITES_KEPT];
@@ -208,7 +208,7 @@ static bool step(struct ct_stream *stream, sqlite3_stmt *rows, uint32_t file, st
         const int64_t duration_ns = sqlite3_column_int64(rows, 1);
         call->id = sqlite3_column_int64(rows, 0);
         if (call->id < 0 || duration_ns < 0 || duration_ns > call->id)
-            continue; /* not from a daemon */
+            continue; /* no daemon wrote such a row */
         call->start_ns = call->id - duration_ns;
         call->has_bytes = sqlite3_column_type(rows, 3) == SQLITE_INTEGER;
         call->bytes = sqlite3_column_int64(rows, 3);
@@ -237,8 +237,8 @@ bool ct_stream_next(struct ct_stream *stream, struct ct_stream_call *call)
     return false;
 }
 
-/* Each file has them in the order of their starts. A call may have begun long before a call of an earlier
- * file, so the files are merged. */
+/* Each file's long calls are read in the order of their starts. A call may have begun long before a call of
+ * an earlier file, so the files are merged. */
 bool ct_stream_next_long(struct ct_stream *stream, struct ct_stream_call *call)
 {
     struct file *first = NULL;

@@ -21,8 +21,8 @@ static const struct {
     { "collation_list", false },  { "data_version", false },   { "database_list", false },
 };
 
-/* The first reaches the process's memory, the others files. Most builds of SQLite lack them or keep them
- * off. */
+/* The first gives access to the process's memory, the others to files. Most builds of SQLite lack them or
+ * disable them. */
 static const char *const functions_denied[] = { "fts3_tokenizer", "load_extension", "readfile", "writefile",
                                                 "edit",           "fsdir",          "lsmode" };
 
@@ -52,7 +52,7 @@ static int authorize(void *data, int action, const char *first, const char *seco
     case SQLITE_SELECT:
     case SQLITE_READ:
     case SQLITE_RECURSIVE:
-    case SQLITE_TRANSACTION: /* several queries of one moment */
+    case SQLITE_TRANSACTION: /* several queries at one moment */
         return SQLITE_OK;
     case SQLITE_UPDATE:
         /* SQLite reports this action when it declares the columns of a table-valued function. A real update

@@ -8,8 +8,8 @@
 
 /* Allows only reading from now on, whatever a query or the schema of the file requests. */
 void ct_trace_confine(sqlite3 *connection);
-/* Lets long queries fail from now on. For queries that have one row as their result: in a file from another
- * user that row may come from an endless view. */
+/* Lets long queries fail from now on. For queries with one row as their result, because in another user's
+ * file that row may come from an endless view. */
 void ct_trace_hurry(sqlite3 *connection);
 
 #endif

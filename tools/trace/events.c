@@ -1,6 +1,6 @@
 /* Calls arrive in the order of return. When a call that returned at T arrives, all calls that began before T
- * - CT_STREAM_LONG_NS have arrived, except longer ones. Those are read a second time, by their start. So at
- * most the events of that time are held back. */
+ * - CT_STREAM_LONG_NS have arrived, except longer ones. Longer calls are read a second time, in the order of
+ * their starts. So only the events of the last CT_STREAM_LONG_NS are held back. */
 #include "events.h"
 
 #include "room.h"
@@ -17,7 +17,7 @@ struct ct_nest {
 /* An entry of the heap: its order, and the slot of the call. It is small because the heap moves it. */
 struct ct_moment {
     int64_t at_ns;
-    uint64_t order; /* the order of arrival, for entries of one moment */
+    uint64_t order; /* the order of arrival, which orders entries with equal times */
     uint32_t call;  /* slot in `held` */
     int32_t depth;
     bool is_begin;
@@ -32,7 +32,7 @@ struct ct_held {
 
 /* ---- the heap ---- */
 
-/* Orders by time. At the same moment, returns come first, then beginnings, outer ones before inner ones. */
+/* Orders by time. At equal times, returns precede beginnings, and outer beginnings precede inner ones. */
 static bool is_before(const struct ct_moment *a, const struct ct_moment *b)
 {
     if (a->at_ns != b->at_ns)
@@ -44,7 +44,7 @@ static bool is_before(const struct ct_moment *a, const struct ct_moment *b)
     return a->order < b->order;
 }
 
-/* Returns a slot for the call, which gets this many entries in the heap. */
+/* Returns a slot for the call. The call will have that many entries in the heap. */
 static uint32_t hold(struct ct_events *events, const struct ct_stream_call *call, uint32_t moments)
 {
     events->failed |=
@@ -142,7 +142,7 @@ static void forget_idle(struct ct_events *events)
     events->open_count = busy;
 }
 
-/* Returns NULL, with `failed` set, without memory. */
+/* Returns NULL, with `failed` set, if memory is short. */
 static struct ct_nest *nest_of(struct ct_events *events, const struct ct_site *site)
 {
     const int64_t thread[2] = { site->process_id, site->tid };
@@ -185,7 +185,7 @@ static void open_nest(struct ct_events *events, struct ct_event *event)
                                                        .in_call = event->around.in_call || is_call };
 }
 
-/* Closes the call or range that ends. All calls within it have returned. So it is the innermost of its
+/* Closes the call or range that ends. All calls within it have returned. So it is the innermost one of its
  * thread, or it crosses others and was never opened. */
 static void close_nest(struct ct_events *events, struct ct_event *event)
 {

@@ -11,10 +11,10 @@
 
 /* The rows of a look take some hundredths of a second. */
 enum { ROWS_MAX = 20000 };
-/* The pause between two searches for a later file than the next one, which may have been removed. */
+/* The pause between two searches for a file after the next one. The next one may have been removed. */
 #define SEARCH_INTERVAL_NS UINT64_C(1000000000)
 
-/* A file of the trace: the name of the trace's first file, and its own number. */
+/* A file of the trace, by the name of the trace's first file and the file's own number. */
 struct place {
     char first[sizeof(((struct ct_series *)0)->path[0])]; /* empty: none */
     uint32_t number;
@@ -24,19 +24,19 @@ struct ct_follow {
     struct ct_follow_plan plan;
     sqlite3 *connection;
     struct ct_stream *stream;
-    /* The newest open file. Until the next file is found, its name has two readings: "trace.2.db" may be the
-     * second file of "trace.db", or the first file of "trace.2.db". */
+    /* The newest open file. Until the next file is found, the name of the open one has two readings:
+     * "trace.2.db" may be the second file of "trace.db", or the first file of "trace.2.db". */
     struct place place[2];
     char series[CT_SERIES_BYTES];
     uint32_t at;     /* the file of the connection that is read, 0 being the newest */
-    int64_t from_ns; /* the place in it */
+    int64_t from_ns; /* reading continues here in that file */
     struct ct_late_calls late;
-    int64_t removed_before_ns; /* the daemon has removed calls that returned before */
+    int64_t removed_before_ns; /* the daemon has removed calls that returned before this time */
     sqlite3_stmt *version;     /* queries the version of the newest file, which other processes change */
-    int64_t seen_version;      /* of the last look, or an earlier one */
-    int64_t last_id;           /* in the file, as of the last look */
+    int64_t seen_version;      /* version at the last look, or at an earlier one */
+    int64_t last_id;           /* the file's last call, as of the last look */
     int64_t realtime_offset_ns;
-    uint64_t looked_ns; /* the moment of the last look that read everything; 0: there is more */
+    uint64_t looked_ns; /* the moment of the last look if it read everything; 0: there is more to read */
     uint64_t searched_ns;
     uint32_t files, next; /* the number of the next file; 0: not found yet */
     bool has_missed, hurries;
@@ -58,7 +58,7 @@ static bool is_wanted(const struct ct_follow *follow, const struct ct_stream_cal
            (!follow->plan.is_failed_only || call->site.has_failed);
 }
 
-/* Returns the number that a query of schema/stream.sql has as its result; `otherwise` if it has none. */
+/* Returns the number that is the result of a query of schema/stream.sql, or `otherwise` if there is none. */
 static int64_t ask(struct ct_follow *follow, const char *sql, int64_t otherwise)
 {
     sqlite3_stmt *row = ct_stream_ask(follow->stream, sql, follow->at);
@@ -93,7 +93,8 @@ static bool go_back(struct ct_follow *follow)
     return ct_stream_error(follow->stream) == SQLITE_OK;
 }
 
-/* Finds the file and the place in it. Late calls before that place are not wanted. */
+/* Finds the file and the position in it where reading begins. Late calls before that position are not
+ * wanted. */
 static bool find_start(struct ct_follow *follow)
 {
     ct_stream_look(follow->stream, 0, CT_LOOK_ON, INT64_MAX, INT64_MAX, 0);
@@ -159,7 +160,7 @@ void ct_follow_end(struct ct_follow *follow)
 
 /* ---- the next file ---- */
 
-/* Returns whether the trace has a file of that number; `path` gets its name. */
+/* Returns whether the trace has a file with that number. `path` gets its name. */
 static bool has_file(const struct ct_follow *follow, const char *first, uint32_t number,
                      char path[sizeof(follow->place[0].first)])
 {
@@ -168,8 +169,8 @@ static bool has_file(const struct ct_follow *follow, const char *first, uint32_t
            ct_trace_inspect(path, &facts, NULL, 0) && strcmp(facts.series, follow->series) == 0;
 }
 
-/* Returns the number of the next file. If the daemon has removed that already, returns the lowest number that
- * exists. 0: there is no later file. */
+/* Returns the number of the next file. If the daemon has already removed that file, returns the lowest later
+ * number that exists. Returns 0 if there is no later file. */
 static uint32_t find_after(const struct ct_follow *follow, const struct place *place, bool searches)
 {
     char path[sizeof(place->first)];
@@ -191,14 +192,14 @@ static void find_next(struct ct_follow *follow)
     for (int i = 0; i < 2 && !follow->next && *follow->series; i++) {
         const struct place found = follow->place[i];
         follow->next = *found.first ? find_after(follow, &found, searches) : 0;
-        if (follow->next) { /* that was the right reading */
+        if (follow->next) { /* this reading was right */
             follow->place[0] = found;
             *follow->place[1].first = '\0';
         }
     }
 }
 
-/* Opens the next file. The daemon has written its last call to the one before. */
+/* Opens the next file. The daemon writes no more calls to the current one. */
 static bool go_on(struct ct_follow *follow)
 {
     struct place *place = &follow->place[0];
@@ -208,7 +209,7 @@ static bool go_on(struct ct_follow *follow)
     if (has_file(follow, place->first, follow->next, path) &&
         ct_trace_file_open(path, &connection) == SQLITE_OK)
         stream = ct_stream_open(connection, &follow->plan.scope);
-    if (!stream) { /* the daemon has removed it since it was found */
+    if (!stream) { /* the daemon has removed the file after it was found */
         sqlite3_close(connection);
         follow->has_missed = true;
         follow->next = 0;
@@ -236,8 +237,9 @@ static bool go_on(struct ct_follow *follow)
 
 /* ---- looks ---- */
 
-/* Checks whether the daemon has removed calls since the last look. Some of them may not have been read. Late
- * calls that are stored later, at a place before `removed_before_ns`, stay until that moves. */
+/* Checks whether the daemon has removed calls since the last look. Some of the removed calls may not have
+ * been read. A late call that is stored later with a time before `removed_before_ns` stays until that time
+ * changes. */
 static void note_removed(struct ct_follow *follow)
 {
     const int64_t before_ns = ask(follow, ct_sql_stream_expired_before, 0);
@@ -304,7 +306,7 @@ bool ct_follow_next(struct ct_follow *follow, struct ct_stream_call *call)
     return false;
 }
 
-/* Keeps what the look has read, before its transaction ends. */
+/* Keeps the results of the look, before its transaction ends. */
 static bool settle(struct ct_follow *follow)
 {
     const bool is_good = ct_stream_error(follow->stream) == SQLITE_OK && !*follow->problem &&
@@ -327,8 +329,8 @@ bool ct_follow_rest(struct ct_follow *follow)
         follow->from_ns = follow->plan.scope.from_ns;
         return true;
     }
-    /* The daemon may write to this file until it has made the next one. So only a look after the next file
-     * was found reads everything. */
+    /* The daemon may write to this file until it has made the next one. So only a look that begins after the
+     * next file was found reads everything. */
     if (follow->next)
         return go_on(follow);
     find_next(follow);

@@ -22,38 +22,41 @@ struct ct_follow_plan {
 
 struct ct_follow;
 
-/* Takes over the connection, which has the files of `series` open. NULL after reporting. */
+/* Takes over the connection, which has the files of `series` open. Returns NULL after reporting an error. */
 struct ct_follow *ct_follow_begin(sqlite3 *connection, const struct ct_series *series,
                                   const struct ct_follow_plan *plan);
 void ct_follow_end(struct ct_follow *follow);
 
-/* Returns whether the trace may have changed since the last look. Cheaper than a look; for use after a look
- * that read everything. */
+/* Returns whether the trace may have changed since the last look. It is cheaper than a look. For use after a
+ * look that read everything. */
 bool ct_follow_has_news(struct ct_follow *follow);
-/* Begins a look at the trace as it is now, of some ten thousand rows at most. Ends with ct_follow_rest().
- * False when it cannot be read. */
+/* Begins a look at the trace as it is now, which reads some ten thousand rows at most. ct_follow_rest() ends
+ * the look. Returns false if the trace cannot be read. */
 bool ct_follow_look(struct ct_follow *follow);
-/* Returns the next wanted call; false when the look has no more. */
+/* Gets the next wanted call. Returns false if the look has no more. */
 bool ct_follow_next(struct ct_follow *follow, struct ct_stream_call *call);
-/* Ends the look. The next one returns the calls that were not taken. Returns whether there is more to read
- * now; false, with a problem, when the trace cannot be read. */
+/* Ends the look. The next look returns the calls that were not taken. Returns whether there is more to read
+ * now. If the trace cannot be read, returns false, and ct_follow_problem() has the reason. */
 bool ct_follow_rest(struct ct_follow *follow);
-/* Makes every further look search for late calls. For the last ones. */
+/* Makes every further look search for late calls. Called before the last looks. */
 void ct_follow_hurry(struct ct_follow *follow);
 
-/* Within a look, for the details of a call. Changes with the file. */
+/* Returns the stream of a look, for the details of a call. It changes with the file. */
 struct ct_stream *ct_follow_stream(struct ct_follow *follow);
-/* Returns how often it has opened the trace's next file. */
+/* Returns how many times the trace's next file has been opened. */
 uint32_t ct_follow_files(const struct ct_follow *follow);
-/* Returns the call_id of the last row that was read in the newest open file; 0 while it reads earlier files.
+/* Returns the call_id of the last row that was read in the newest open file, or 0 while earlier files are
+ * read.
  */
 int64_t ct_follow_position(const struct ct_follow *follow);
-/* Returns the call_id of the last row that the file of the last look had. */
+/* Returns the call_id of the last row in the file, as of the last look. */
 int64_t ct_follow_last(const struct ct_follow *follow);
-/* Returns what to add to the times of a look for times since 1970. The daemon stores it with the first call.
+/* Returns the offset that converts times of a look to times since 1970. The daemon stores it with the first
+ * call.
  */
 int64_t ct_follow_realtime_offset_ns(const struct ct_follow *follow);
-/* Returns, once, whether the daemon may have removed calls (--keep, --max-db) before they were read. */
+/* Returns whether the daemon may have removed calls (--keep, --max-db) before they were read. Reports each
+ * removal only once. */
 bool ct_follow_has_missed(struct ct_follow *follow);
 /* Returns why the trace cannot be read any more, or NULL. */
 const char *ct_follow_problem(const struct ct_follow *follow);

@@ -95,7 +95,7 @@ bool ct_late_calls_settle(struct ct_late_calls *late)
     size_t more = late->given, old = late->seen_count;
     if (more > 0 && !ct_make_room_for(&late->seen, old, more, &late->seen_room, sizeof(*late->seen)))
         return false;
-    /* Merges from the end, where the room is. */
+    /* Merges from the end, where the free room is. */
     for (size_t to = old + more; more > 0; to--) {
         const bool is_old = old > 0 && late->seen[old - 1] > late->fresh[more - 1];
         late->seen[to - 1] = is_old ? late->seen[--old] : late->fresh[--more];

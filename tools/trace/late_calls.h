@@ -1,7 +1,7 @@
-/* The late calls of a file that grows while it is read. The daemon stores calls in the order of their return,
- * except a few that reach it after later ones. A late call is stored at its place in that order, where a
- * reader may have passed already, and is in the table late_call. Keeps which of these the reader has had.
- * Called by follow.c. */
+/* Finds the late calls of a file that grows while it is read. The daemon stores calls in the order of their
+ * return, except a few that reach it after later ones. A late call is stored at its place in that order,
+ * which a reader may already have passed, and is listed in the table late_call. This module notes which late
+ * calls the reader has had. Called by follow.c. */
 #ifndef CT_LATE_CALLS_H
 #define CT_LATE_CALLS_H
 
@@ -10,7 +10,7 @@
 struct ct_late_calls {
     int64_t *seen; /* sorted call_ids of late calls that the reader has had, or does not want */
     size_t seen_count, seen_room;
-    int64_t *fresh; /* sorted call_ids of the others; the first `given` of them were returned */
+    int64_t *fresh; /* sorted call_ids of the other late calls; the first `given` of them were returned */
     size_t fresh_count, fresh_room, given;
     uint64_t due_ns;  /* the moment of the next search */
     bool is_deferred; /* the last search was skipped because it was not due */
@@ -21,20 +21,20 @@ struct ct_late_calls {
 
 /* Marks late calls from `from_ns` to `to_ns` as seen. The reader has read this range in order. */
 bool ct_late_calls_pass(struct ct_late_calls *late, struct ct_stream *stream, int64_t from_ns, int64_t to_ns);
-/* Finds new ones, after the reader has read all calls in order. Searches a file with very many late calls so
- * rarely that it takes a twentieth of the time, unless `at_once`. */
+/* Finds new late calls, after the reader has read all calls in order. Unless `at_once`, it searches a file
+ * with very many late calls so rarely that searches take a twentieth of the time. */
 bool ct_late_calls_find(struct ct_late_calls *late, struct ct_stream *stream, bool at_once);
 
-/* Gets the next new call. Returns false after the last. */
+/* Gets the next new late call. Returns false after the last. */
 bool ct_late_calls_next(struct ct_late_calls *late, int64_t *call_id);
 bool ct_late_calls_are_left(const struct ct_late_calls *late);
 /* Marks the calls that were returned as seen. ct_late_calls_find() will find the others again. Returns false
- * without memory. */
+ * if memory is short. */
 bool ct_late_calls_settle(struct ct_late_calls *late);
 
 /* Forgets calls that returned before `before_ns`, after the daemon has removed them. */
 void ct_late_calls_forget(struct ct_late_calls *late, int64_t before_ns);
-/* Forgets all, for another file. */
+/* Forgets all late calls, before another file is read. */
 void ct_late_calls_clear(struct ct_late_calls *late);
 void ct_late_calls_finish(struct ct_late_calls *late);
 

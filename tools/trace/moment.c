@@ -12,7 +12,7 @@
 bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent)
 {
     extent->begin_ns = ct_ask_number(connection, "SELECT min(started_ns) FROM processes", 0, -1);
-    /* max() would read the whole trace if it has several files. */
+    /* max() would read the whole trace if the trace has several files. */
     extent->end_ns =
         ct_ask_number(connection, "SELECT call_id FROM calls ORDER BY call_id DESC LIMIT 1", 0, -1);
     extent->end_ns = ct_ask_number(connection, "SELECT max(?1, (SELECT max(ended_ns) FROM processes))",
@@ -22,7 +22,7 @@ bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent)
     return extent->begin_ns >= 0 && extent->end_ns >= extent->begin_ns;
 }
 
-/* Enough for any clock, and for sums of a few such times. */
+/* Large enough for any clock, and small enough for sums of a few such times. */
 #define MOMENT_MAX_NS INT64_C(4000000000000000000)
 
 /* The result of reading a text: no moment, a moment too far away to count in nanoseconds, or a moment. */
@@ -63,8 +63,8 @@ static enum reading add_span(int64_t moment_ns, int64_t span_ns, int64_t *at_ns)
     return READ;
 }
 
-/* Converts a local time with mktime(). A date that does not exist is rejected: mktime() would take the 31st
- * of April as the 1st of May. */
+/* Converts a local time with mktime(). Rejects a date that does not exist: mktime() would accept the 31st of
+ * April as the 1st of May. */
 static enum reading read_time(struct tm *time, int64_t fraction_ns, const struct ct_extent *extent,
                               int64_t *at_ns)
 {
@@ -103,7 +103,7 @@ static enum reading read_clock(const char *text, const struct ct_extent *extent,
         const int64_t day_ns = INT64_C(86400) * 1000000000;
         if (reading == READ && forms[i][1] == 'H' && *at_ns < extent->begin_ns &&
             *at_ns + day_ns <= extent->end_ns)
-            *at_ns += day_ns; /* after midnight */
+            *at_ns += day_ns; /* the moment is after midnight */
         return reading;
     }
     return NONE;

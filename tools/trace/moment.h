@@ -8,10 +8,10 @@
 
 struct ct_extent {
     int64_t begin_ns, end_ns;   /* CLOCK_MONOTONIC: the start of the first process, the last known moment */
-    int64_t realtime_offset_ns; /* added to them, it gives nanoseconds since 1970 */
+    int64_t realtime_offset_ns; /* the offset that converts these times to nanoseconds since 1970 */
 };
 
-/* Returns false for a trace without a process. */
+/* Returns false if the trace has no process. */
 bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent);
 /* For a table of options. Reads a duration such as "1.5ms" or "2s", in seconds without a unit, into an
  * int64_t of nanoseconds. */

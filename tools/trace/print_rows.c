@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns a value as text, ended by a NUL. It may hold others: `bytes` is its length. Callers get the value's
- * type first, since reading it as text may change that. */
+/* Returns a value as text, with a NUL at its end. The text may contain other NULs; `bytes` is its length.
+ * Callers get the value's type first, since reading it as text may change the type. */
 static const char *text_of(sqlite3_stmt *statement, int column, size_t *bytes)
 {
     const unsigned char *text = sqlite3_column_text(statement, column);
@@ -14,7 +14,7 @@ static const char *text_of(sqlite3_stmt *statement, int column, size_t *bytes)
     return text ? (const char *)text : "";
 }
 
-/* SQLite returns NULL without memory. */
+/* SQLite returns NULL if memory is short. */
 static const char *name_of(sqlite3_stmt *statement, int column)
 {
     const char *name = sqlite3_column_name(statement, column);
@@ -27,8 +27,8 @@ static const char *name_of(sqlite3_stmt *statement, int column)
  * than WIDTH_MAX does not widen the other rows. */
 enum { ROWS_MEASURED = 1000, BYTES_MEASURED = 16 * 1024 * 1024, WIDTH_MAX = 1000, DECIMALS_MAX = 6 };
 
-/* Columns of text are cut no narrower than this when lines are short. The first column keeps more, since it
- * names the subject of the row. */
+/* If lines are short, columns of text are cut, but not narrower than this. The first column keeps more, since
+ * it names the subject of the row. */
 enum { FIRST_MIN = 26, TEXT_MIN = 12 };
 
 struct column {
@@ -42,13 +42,14 @@ struct table {
     sqlite3_stmt *statement;
     struct column *column;
     int columns;
-    int width;    /* the maximum width of the table; 0: any */
-    int first;    /* the first column that people see as a table, after a paragraph; 0: all are */
+    int width;    /* the maximum width of the table; 0: no limit */
+    int first;    /* the first column of the table, which may follow a paragraph; 0: all columns are in the
+                   * table */
     int shown;    /* end of the columns that have room */
     char **name;  /* the names of the columns, printable */
     char **cell;  /* the cells of the rows that were measured */
     int rows;     /* number of measured rows */
-    int64_t seen; /* rows in all */
+    int64_t seen; /* total number of rows */
 };
 
 static int step(struct table *table)
@@ -77,7 +78,7 @@ static void pad(int count, FILE *to)
 }
 
 /* Prints a cell, with an ellipsis if it is cut. Decimal points are aligned. A number with fewer decimals than
- * others of its column is padded with zeros, a number without any with spaces. */
+ * others in its column is padded with zeros. A number without decimals is padded with spaces. */
 static void print_cell(const struct column *column, const char *text, bool last, FILE *to)
 {
     const bool number = column->numbers && *text;
@@ -108,7 +109,7 @@ static void print_row(const struct table *table, char **cell, FILE *to)
     }
 }
 
-/* Headers of numbers are aligned to the right, and have no decimals to align. */
+/* The header of a column of numbers is aligned to the right. It has no decimals to align. */
 static void print_header(const struct table *table, FILE *to)
 {
     for (int c = table->first; c < table->shown; c++) {
@@ -130,8 +131,8 @@ static void widen(struct column *column, int width)
         column->width = width < WIDTH_MAX ? width : WIDTH_MAX;
 }
 
-/* Copies the current row of the statement: a string for each column, which the caller frees. Returns their
- * sum of bytes. */
+/* Copies the current row of the statement, as a string for each column, which the caller frees. Returns the
+ * total number of bytes. */
 static size_t copy_row(const struct table *table, char **cell)
 {
     size_t sum = 0, bytes;
@@ -171,7 +172,7 @@ static void measure(struct table *table)
     }
 }
 
-/* Makes the table as narrow as `width`: cuts the widest texts first, then leaves out columns at its end. */
+/* Makes the table as narrow as `width`. Cuts the widest texts first, then leaves out columns at its end. */
 static void fit(struct table *table, int width)
 {
     int sum = -2;
@@ -198,7 +199,8 @@ static void fit(struct table *table, int width)
             break;
         }
     }
-    /* A column may have been cut to keep another one that was then left out. It gets the room back. */
+    /* A column may have been cut to keep another one, which was then left out. Such a column gets the room
+     * back. */
     for (int c = table->first; width > 0 && c < table->shown && sum < width; c++) {
         if (table->column[c].cut) {
             table->column[c].width += width - sum;
@@ -218,7 +220,7 @@ static void name_left_out(const struct table *table, FILE *to)
 }
 
 /* A column called paragraph holds a text for people. The columns before it are for programs. The columns
- * after it are a table, which has the text of the first row above it. */
+ * after it are a table, with the text of the first row above it. */
 static int first_of(const struct table *table)
 {
     for (int c = 0; c < table->columns; c++) {

@@ -16,12 +16,12 @@ enum ct_format { CT_FORMAT_TEXT, CT_FORMAT_CSV, CT_FORMAT_JSON, CT_FORMAT_MARKDO
         .take = ct_take_choice, .choices = "text|csv|json|markdown"                                          \
     }
 
-/* Runs a prepared statement and prints its rows. Returns an SQLite code, 0 for success. With text, no line is
- * longer than `width` characters unless that is 0: long texts are cut, then columns are left out and named.
- * JSON is an array, with a newline at its end. `rows` gets the number of rows, and may be NULL. */
+/* Runs a prepared statement and prints its rows. Returns an SQLite code, or 0 for success. In text, no line
+ * is longer than `width` characters, unless `width` is 0. Long texts are cut first; then columns are left out
+ * and named. JSON is an array with a newline at its end. `rows` gets the number of rows, and may be NULL. */
 int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, int width, FILE *to, int64_t *rows);
-/* Prints a statement's current row as members of a JSON object: "a":1,"b":"x". `before` precedes the first,
- * a comma each other one. Leaves NULLs out. Returns the number of members. */
+/* Prints a statement's current row as members of a JSON object: "a":1,"b":"x". `before` precedes the first
+ * member, and a comma each other one. Omits members that are NULL. Returns the number of members. */
 int ct_print_json_members(sqlite3_stmt *row, const char *before, FILE *to);
 
 #endif

@@ -7,11 +7,11 @@
 
 struct ct_scope {
     int64_t pid;              /* 0: all */
-    int64_t recorded_ns;      /* only processes whose recording began then or later; 0: all */
+    int64_t recorded_ns;      /* only processes whose recording began at this time or later; 0: all */
     struct ct_selecting only; /* layers and functions */
     const char *from, *to;    /* as given; NULL: not given */
     int64_t from_ns,
-        to_ns; /* bounds of return times, set by ct_scope_settle(); 0 and INT64_MAX: none given */
+        to_ns; /* bounds of return times, set by ct_scope_settle(); 0 and INT64_MAX: no bound was given */
 };
 /* Returns the scope of a whole trace. */
 struct ct_scope ct_scope_all(void);
@@ -29,7 +29,7 @@ bool ct_scope_is_all(const struct ct_scope *scope);
 int ct_scope_settle(struct ct_scope *scope, const char *command, const struct ct_extent *extent);
 /* Returns false after reporting that the trace has no process with that pid. */
 bool ct_scope_has_process(const struct ct_scope *scope, const char *command, sqlite3 *connection);
-/* Reports that there is no call in it, and how long the trace is. Returns the status. */
+/* Reports that the scope contains no call, and how long the trace is. Returns the status. */
 int ct_scope_say_empty(int status, const char *command, const struct ct_extent *extent);
 
 #endif

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads the text meta.series of a file. Returns false if it has none. */
+/* Reads the series of a file, which is a text in its table meta. Returns false if the file has none. */
 static bool read_series(const char *path, char series[CT_SERIES_BYTES])
 {
     struct ct_trace_facts facts;
@@ -23,7 +23,7 @@ static bool read_series(const char *path, char series[CT_SERIES_BYTES])
 }
 
 /* Adds the files of the trace at `path` that belong to the series, from number `from` on. If `series` is
- * empty, it becomes that of the newest file. */
+ * empty, it is set to the series of the newest file. */
 static void collect(struct ct_series *found, const char *path, uint32_t from, char series[CT_SERIES_BYTES])
 {
     char file[sizeof(found->path[0])], of_file[CT_SERIES_BYTES];
@@ -86,7 +86,8 @@ bool ct_series_has(const char *wanted, const char *served)
 /* Generated from schema/views.sql. */
 static const struct {
     const char *view;
-    const char *key, *table; /* set if a row may continue in later files; NULL if one file has all of it */
+    const char *key, *table; /* set if a row may continue in later files; NULL if each row is complete in one
+                              * file */
 } views[] = {
 #define ROW(view_, key_, table_) { view_, key_, table_ },
     CT_VIEWS(ROW)
@@ -144,8 +145,8 @@ static int execute(sqlite3 *connection, char *statements)
     return rc;
 }
 
-/* Attaches an earlier file and reads from it. That opens its log, too, so that both stay readable if a daemon
- * removes them. */
+/* Attaches an earlier file and reads from it. Reading also opens the file's log, so both stay readable if a
+ * daemon removes them. */
 static int attach(sqlite3 *connection, const char *path, const char *schema)
 {
     char *uri = ct_trace_file_uri(path);

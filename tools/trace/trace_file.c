@@ -11,7 +11,7 @@
 
 /* ---- queries ---- */
 
-/* Returns a statement with its first row, which the caller finalizes. Returns NULL if there is no row. */
+/* Returns a statement at its first row, which the caller finalizes. Returns NULL if there is no row. */
 static sqlite3_stmt *first_row(sqlite3 *connection, const char *sql, int64_t bound)
 {
     sqlite3_stmt *statement = NULL;
@@ -74,8 +74,8 @@ bool ct_trace_why(sqlite3 *connection, int rc, char *why, size_t bytes)
 /* ---- opening ---- */
 
 /* A trace without a write-ahead log is not being written. It is opened as a file that does not change.
- * Otherwise SQLite would create files next to it that a reader may not remove, or fail in a folder that
- * cannot be written. */
+ * Otherwise SQLite would create files next to it that a reader may not be allowed to remove, or would fail in
+ * a folder that is not writable. */
 char *ct_trace_file_uri(const char *path)
 {
     char *wal = sqlite3_mprintf("%s-wal", path);
@@ -95,8 +95,8 @@ char *ct_trace_file_uri(const char *path)
     return sqlite3_str_finish(uri);
 }
 
-/* Returns why a file must not be opened, NULL if it may be. Opening a FIFO would block, and opening a device
- * may have side effects. */
+/* Returns why a file must not be opened, or NULL if it may be. Opening a FIFO would block, and opening a
+ * device may have side effects. */
 static const char *refusal(const char *path)
 {
     struct stat status;

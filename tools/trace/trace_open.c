@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* After another boot the daemon begins the next numbered file, which a user who names the first one should
- * know. */
+/* After a reboot, the daemon begins the next numbered file. A user who names the first file should know
+ * that. */
 static void note_successor(const char *path, const struct ct_series *series)
 {
     char newest[sizeof(series->path[0])];

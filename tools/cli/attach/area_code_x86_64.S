@@ -1,8 +1,8 @@
 /* The code of a visit, which is copied into the process (area.c). It addresses its data relative to itself,
  * and has no relocation.
  *
- * Thunks replace functions in the driver's table of entry points. While the area is ARMED, the first call of
- * the process removes them again, loads the hook and calls cudatrace_visit() on the area's own stack. Then it
+ * Thunks replace functions in the driver's table of entry points. While the area is ARMED, the process's
+ * first call removes them again, loads the hook and calls cudatrace_visit() on the area's own stack. Then it
  * jumps to the new value of its slot. All other calls jump to their function at once. */
 #include "area_layout.h"
 
@@ -83,8 +83,8 @@ ct_area_code_leave:
         jne     stop
         movl    $CT_AREA_IDLE, DATA(STATE)
 
-/* The end of each routine. The tracer sees the word and stops the thread here. A system call could be
- * forbidden by a filter, and a trap would be a signal. */
+/* The end of each routine. The tracer sees the word and stops the thread here. A system call would not do,
+ * because a filter could forbid it. A trap would raise a signal. */
 stop:
         movl    $1, DATA(RAN)
 1:      pause
@@ -105,7 +105,7 @@ take_out:
         jnz     1b
         jmp     *%r9
 
-/* ---- in a call of the program ---- */
+/* ---- in a call that the program makes ---- */
 
 /* r11: address of the pair's function. Other argument registers are the call's. */
         .p2align 4
@@ -162,9 +162,10 @@ go_straight:
         RESTORE_REGISTERS
         jmp     *(%r11)
 
-/* Like take_out, but outside a stop, where no tracer catches a fault. The driver may have protected pages
- * since. Checks each page with the kernel, like ct_system_writable() of the hook, and skips protected ones.
- * The thunks of skipped slots jump to the functions that the slots had before. */
+/* Does the same as take_out, but runs outside a stop, where no tracer catches a fault. The driver may have
+ * write-protected pages after the thunks were put in. Has the kernel check each page, like the hook's
+ * ct_system_writable(), and skips slots on protected pages. The thunk in a skipped slot jumps to the slot's
+ * original function. */
 take_out_checked:
         leaq    PAIRS, %rbx
         movl    DATA(PAIR_COUNT), %r12d

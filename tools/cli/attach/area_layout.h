@@ -3,7 +3,7 @@
 #ifndef CT_ATTACH_AREA_LAYOUT_H
 #define CT_ATTACH_AREA_LAYOUT_H
 
-/* Parts of the area, whole pages: code, then data, then a page without access, then the stack. */
+/* The parts of the area. They are whole pages: code, data, a page without access, and the stack. */
 #define CT_AREA_CODE       0x0
 #define CT_AREA_THUNKS     0x1000
 #define CT_AREA_DATA       0x5000
@@ -45,8 +45,8 @@
 #define CT_DATA_WHY           224
 #define CT_DATA_WHY_BYTES     416
 #define CT_DATA_VISIT         640
-#define CT_DATA_REQUEST       648 /* of the visit */
-#define CT_DATA_PRODUCER      664 /* of the visit */
+#define CT_DATA_REQUEST       648 /* a field of the visit */
+#define CT_DATA_PRODUCER      664 /* a field of the visit */
 
 /* States. Thunks are active only while it is ARMED. */
 #define CT_AREA_IDLE   0

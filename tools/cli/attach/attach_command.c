@@ -91,7 +91,8 @@ static void take_signals(struct attach *attach)
     attach->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Discards those that came. A further one ends this process, which may wait for the reader of its lines. */
+/* Discards signals that have arrived. A further signal ends this process, which may be waiting for the reader
+ * of its lines. */
 static void release_signals(const struct attach *attach)
 {
     struct signalfd_siginfo seen;
@@ -127,7 +128,7 @@ static int record(struct attach *attach)
     return attach->set.has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Finds the processes, before a daemon is started for them. */
+/* Finds the processes. A daemon is started for them only after that. */
 static bool find(struct attach *attach, char **pids)
 {
     if (!ct_library_read(&attach->set.hook, "attach"))
@@ -148,7 +149,7 @@ static int attach_to(struct attach *attach, char **pids)
 {
     take_signals(attach);
     attach->set.verbose = attach->verbose;
-    /* Waits without limit for calls of processes that were not named. */
+    /* With --all or --new, waits without limit for the processes' calls. */
     attach->set.patience_ns = attach->wait_ns              ? attach->wait_ns
                               : attach->all || attach->new ? UINT64_MAX
                                                            : UINT64_C(10000000000);

@@ -22,7 +22,7 @@ enum { MS_NS = 1000000 };
 
 /* ---- messages ---- */
 
-/* The subject of the clause is the process, unless it begins with a colon. */
+/* The subject of the clause is the process, unless the clause begins with a colon. */
 static void print(const struct ct_attachment *attachment, const char *clause)
 {
     const struct ct_target *target = &attachment->target;
@@ -87,8 +87,8 @@ static bool fail_with(struct ct_attachment *attachment, int error)
     return fail(attachment, text);
 }
 
-/* Returns whether the process has ended, and is not executing another program. It has no memory in both
- * cases. */
+/* Returns true if the process has ended, and false if it is executing another program. A process that is
+ * executing another program may have no memory yet, like one that has ended. */
 static bool has_ended(const struct ct_target *target)
 {
     enum { TRIES = 500 };
@@ -161,7 +161,7 @@ bool ct_attachment_open(struct ct_attachment *attachment, const char *command, p
         attachment->lock = ct_proc_lock(pid);
         if (attachment->lock < 0)
             return refuse(attachment, "is being attached to or detached by another command");
-        /* The previous command may have made an area since. */
+        /* The command that held the lock may have made an area after the area was looked up. */
         ct_memory_look(&target->memory);
         ct_visitor_begin(&attachment->visitor, &target->memory, library);
         await_visit(attachment);
@@ -273,7 +273,8 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
     struct ct_target *target = &attachment->target;
     const uint32_t left = attachment->visitor.area.data.state;
     ct_target_check_folder(target, *request->shm_dir ? request->shm_dir : CT_SHM_DIR);
-    /* Another command was killed while it waited, or the process is a child of a process in that state. */
+    /* Another command was killed while it waited for a call, or the process is a child of a process with
+     * active thunks. */
     if (target->kind == CT_TARGET_FINE && left == CT_AREA_ARMED)
         ct_visitor_disarm(&attachment->visitor);
     if (target->kind == CT_TARGET_FINE && !leave_made(attachment))
@@ -290,7 +291,7 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
         attachment->state = CT_ATTACHMENT_FAILED;
         return false;
     }
-    /* The list of mappings has been read again. */
+    /* ct_target_find_slots() has read the list of mappings again. */
     ct_visitor_begin(&attachment->visitor, &target->memory, attachment->visitor.hook);
     const int error = visit(attachment, request);
     if (error && !ct_memory_is_there(&target->memory)) {
@@ -342,7 +343,7 @@ static void take_answer(struct ct_attachment *attachment)
 
 static void give_up(struct ct_attachment *attachment)
 {
-    /* Read before the visit, which interrupts a thread's stop for a moment. */
+    /* Check this before the visit, because the visit interrupts the stop of a thread for a moment. */
     const bool is_stopped = ct_proc_is_stopped(attachment->target.pid);
     const int error = ct_visitor_disarm(&attachment->visitor);
     const uint32_t state = attachment->visitor.area.data.state;
@@ -353,7 +354,7 @@ static void give_up(struct ct_attachment *attachment)
              "makes no CUDA call: it is stopped by a signal (resume it with kill -CONT). It was not changed");
     else if (state == CT_AREA_IDLE)
         fail(attachment, "made no CUDA call in this time and was not changed; --wait waits longer");
-    /* Otherwise a thread has just entered a thunk. */
+    /* If the state is any other, a thread has just entered a thunk. */
 }
 
 /* Returns true after reporting that another command has detached it. */
@@ -419,7 +420,8 @@ static bool has_left(struct ct_attachment *attachment)
     } else if (error) {
         fail_with(attachment, error);
     } else if (left == CT_VISIT_DONE || left == CT_VISIT_SILENCED) {
-        /* With a filter of system calls, only the slots are restored, and recording ends there. */
+        /* If the process has a system call filter, the hook only restores the slots, which ends the
+         * recording. */
         ct_area_set(&attachment->visitor.area, CT_DATA_STATE, CT_AREA_IDLE);
         attachment->state = CT_ATTACHMENT_OVER;
     } else if (left != CT_VISIT_BUSY) {
@@ -448,7 +450,7 @@ static bool leave(struct ct_attachment *attachment)
     return attachment->state == CT_ATTACHMENT_OVER;
 }
 
-/* Locks a process that is recorded. Waits while another command works on it: the lock ends with that command.
+/* Locks a process that is recorded. Waits while another command holds the lock, which ends with that command.
  * Returns false, with the state set, if there is nothing left to do. */
 static bool await_lock(struct ct_attachment *attachment)
 {

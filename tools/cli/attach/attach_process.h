@@ -8,31 +8,31 @@
 #include "visitor.h"
 
 enum ct_attachment_state {
-    CT_ATTACHMENT_KNOWN, /* it was examined */
-    CT_ATTACHMENT_ARMED, /* waiting for its next call of the driver */
+    CT_ATTACHMENT_KNOWN, /* examined */
+    CT_ATTACHMENT_ARMED, /* waiting for its next call to the driver */
     CT_ATTACHMENT_RECORDING,
     CT_ATTACHMENT_OVER, /* it has ended, or was detached */
     CT_ATTACHMENT_FAILED,
 };
 
 struct ct_attachment {
-    const char *command; /* in whose name messages are printed */
+    const char *command; /* the command's name, for messages */
     struct ct_target target;
     struct ct_visitor visitor;
     struct ct_made_slots made;
     bool is_inline; /* slots are made for functions without one */
     enum ct_attachment_state state;
-    int lock;                                   /* on the process: one attach at a time */
+    int lock;                                   /* the lock on the process, which only one command can hold */
     uint64_t looked_ns, armed_ns, recording_ns; /* CLOCK_MONOTONIC; 0: not yet */
     bool is_waiting_said;
 };
 
-/* Examines a process. Returns false unless it is CT_TARGET_FINE. target.why has the reason, which was not
- * reported. */
+/* Examines a process. Returns false unless it is CT_TARGET_FINE. The reason is then in target.why, and has
+ * not been reported. */
 bool ct_attachment_open(struct ct_attachment *attachment, const char *command, pid_t pid,
                         const struct ct_library *library);
 void ct_attachment_close(struct ct_attachment *attachment);
-/* Reports why it could not be opened. */
+/* Reports why the process could not be opened. */
 void ct_attachment_say_why(const struct ct_attachment *attachment);
 
 /* Reports that it is recorded. */

@@ -26,7 +26,7 @@ void ct_attach_set_request(struct ct_attach_set *set, const struct ct_session_ch
 
 /* ---- adding a process ---- */
 
-/* NULL after reporting. */
+/* Returns NULL after reporting an error. */
 static struct ct_attachment *open_one(struct ct_attach_set *set, pid_t pid)
 {
     struct ct_attachment *attachment = calloc(1, sizeof(*attachment));
@@ -75,8 +75,9 @@ bool ct_attach_set_add(struct ct_attach_set *set, pid_t pid)
 
 /* Notes of a process. */
 enum {
-    REFUSED = 1, /* which was reported */
-    DOUBTED = 2, /* it may have been loading, so it is examined once more, changed or not */
+    REFUSED = 1, /* it cannot be attached to, which was reported */
+    DOUBTED = 2, /* it may have been loading the driver, so the next scan examines it even if it has not
+                  * changed */
     RECORDED = 4,
 };
 
@@ -99,7 +100,8 @@ static int shares_memory(const struct ct_attach_set *set, pid_t pid)
     return differs < 0 ? -1 : differs == 0;
 }
 
-/* Returns whether this is the first doubt about the process. Then the next scan examines it again. */
+/* Returns whether this is the first doubt about the process. In that case, the next scan examines the process
+ * again. */
 static bool is_in_doubt(struct ct_process *seen)
 {
     const bool is_first = !(seen->note & DOUBTED);
@@ -107,7 +109,7 @@ static bool is_in_doubt(struct ct_process *seen)
     return is_first;
 }
 
-/* Reports why it is not attached to, unless the loader may still be running. */
+/* Reports why the process is not attached to, unless the loader may still be running in it. */
 static void refuse(struct ct_process *seen, const struct ct_attachment *attachment, bool may_load)
 {
     if (attachment->target.kind == CT_TARGET_NO_DRIVER || seen->note & REFUSED ||
@@ -120,7 +122,7 @@ static void refuse(struct ct_process *seen, const struct ct_attachment *attachme
 static void look_at(struct ct_attach_set *set, struct ct_process *seen, bool may_load)
 {
     if (is_held(set, seen->pid)) {
-        /* It is held for its previous program, which the next step will notice. */
+        /* The process is held for its previous program. The next step will notice the change. */
         if (seen->change == CT_PROCESS_NEW)
             is_in_doubt(seen);
         return;
@@ -157,7 +159,7 @@ void ct_attach_set_scan(struct ct_attach_set *set, enum ct_attach_which which)
 
 /* ---- changes ---- */
 
-/* Removes those that are over. */
+/* Removes the attachments that are over. */
 static void tidy(struct ct_attach_set *set)
 {
     size_t kept = 0;
@@ -184,7 +186,8 @@ void ct_attach_set_arm(struct ct_attach_set *set)
     tidy(set);
 }
 
-/* Does not attach again after another command has detached it, unless it executes another program. */
+/* Prevents another attach after another command has detached the process, until the process executes another
+ * program. */
 static void note_recorded(struct ct_attach_set *set, pid_t pid)
 {
     for (size_t i = 0; i < set->processes.count; i++) {

@@ -9,33 +9,33 @@
 #include "session_choice.h"
 
 struct ct_attach_set {
-    const char *command; /* in whose name messages are printed */
+    const char *command; /* the command's name, for messages */
     struct ct_library hook;
     struct ct_visit visit;
     uint64_t patience_ns;    /* how long to wait for a process's next call */
     bool verbose, is_inline; /* slots are made for functions without one */
     struct ct_attachment **attachments;
     size_t count, room;
-    struct ct_target *recorded; /* processes that were recorded: closed */
+    struct ct_target *recorded; /* processes that were recorded; they are closed */
     size_t recorded_count, recorded_room;
     bool has_failed;
-    struct ct_processes processes; /* of the machine */
+    struct ct_processes processes; /* all processes on the machine */
 };
 
 /* Sets the session for which the processes record, and their selection of calls. */
 void ct_attach_set_request(struct ct_attach_set *set, const struct ct_session_choice *choice,
                            const struct ct_selecting *selecting);
-/* Adds a process that the user named. Reports why not. */
+/* Adds a process that the user named. Returns false after reporting why it cannot be attached to. */
 bool ct_attach_set_add(struct ct_attach_set *set, pid_t pid);
-/* Which of the machine's processes are added. */
+/* Selects the processes on the machine that are added. */
 enum ct_attach_which {
     CT_ATTACH_NONE, /* they are only noted as seen */
-    CT_ATTACH_ALL,  /* all with the driver; reports why some cannot be attached to */
+    CT_ATTACH_ALL,  /* all with the driver; reports each that cannot be attached to, with the reason */
 };
-/* Examines processes that are new or whose memory has changed since the last time. */
+/* Examines processes that are new or whose memory has changed since the last call. */
 void ct_attach_set_scan(struct ct_attach_set *set, enum ct_attach_which which);
 
-/* Begins with processes that were added since the last time. */
+/* Arms processes that were added since the last call. */
 void ct_attach_set_arm(struct ct_attach_set *set);
 /* Reads the state of each process, and reports changes. */
 void ct_attach_set_step(struct ct_attach_set *set);

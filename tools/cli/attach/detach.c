@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A command was killed while it waited for the process's next call. Only its thunks are in, and jumps to
- * them. */
+/* Handles a process whose `attach` was killed while it waited for the next call. The process has only the
+ * thunks, and possibly jumps to them. */
 static bool take_out(struct ct_attachment *attachment)
 {
     attachment->state = CT_ATTACHMENT_ARMED;
@@ -30,8 +30,8 @@ static bool refuse(struct ct_attachment *attachment)
     return false;
 }
 
-/* Returns a connection to the daemon for which the process records. It keeps the daemon, which the attaching
- * command may release now. Returns -1 without a daemon. */
+/* Returns a connection to the daemon for which the process records. The connection keeps the daemon, which
+ * the attaching command may release now. Returns -1 if there is no daemon. */
 static int hold_daemon(const struct ct_visit *visit, char database[CT_ANSWER_BYTES])
 {
     struct ct_session_choice choice = { .session = visit->session };

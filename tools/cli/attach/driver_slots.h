@@ -12,17 +12,17 @@ struct ct_driver_slot {
 };
 
 struct ct_driver_slots {
-    struct ct_driver_slot *slots; /* by address of the slot, each once */
+    struct ct_driver_slot *slots; /* sorted by address of the slot, each slot once */
     size_t count;
-    size_t functions;   /* exported by the driver, with or without a slot */
-    size_t breakpoints; /* functions with a breakpoint at their entry */
+    size_t functions;   /* number of functions that the driver exports, with or without a slot */
+    size_t breakpoints; /* number of functions with a breakpoint at their entry */
 };
 
-/* Returns whether a name is "cu" and an upper-case letter, which the hook takes as a function of the
- * driver. */
+/* Returns whether a name begins with "cu" and an upper-case letter. The hook treats such a name as a function
+ * of the driver. */
 bool ct_driver_is_name(const char *name);
 
-/* Returns 0 or -errno. No slots may be found: the driver has no known shape, or is not yet relocated. */
+/* Returns 0 or -errno. It may find no slots, if the driver has no known shape or is not relocated yet. */
 int ct_driver_slots_find(struct ct_driver_slots *slots, const struct ct_image *driver);
 void ct_driver_slots_free(struct ct_driver_slots *slots);
 

@@ -90,7 +90,7 @@ static bool has_soname(const struct ct_image *image, const struct dynamic *dynam
            memcmp(name, soname, bytes) == 0;
 }
 
-/* Returns the number of symbols according to the GNU hash table: up to the end of the chain that begins last.
+/* Returns the number of symbols according to the GNU hash table, up to the end of the chain that begins last.
  * Returns 0 if it is not known. */
 static size_t count_symbols(const struct ct_image *image, uint64_t gnu_hash)
 {
@@ -205,7 +205,7 @@ static bool open_if_named(struct ct_image *image, const struct ct_memory *memory
 
 int ct_image_find(struct ct_image *image, const struct ct_memory *memory, const char *soname)
 {
-    /* A process may have mapped thousands of files. Files of that name are examined before the others. */
+    /* A process may have mapped thousands of files, so files with that name are examined first. */
     for (int is_stem = 1; is_stem >= 0; is_stem--) {
         for (size_t i = 0; i < memory->count; i++) {
             const struct ct_mapping *mapping = &memory->mappings[i];

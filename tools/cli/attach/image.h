@@ -1,5 +1,5 @@
-/* A library in the memory of another process. The file is not read: it may be deleted, or have another name
- * in another mount namespace. */
+/* A library in the memory of another process. The file is not read, because it may be deleted, or have
+ * another name in another mount namespace. */
 #ifndef CT_ATTACH_IMAGE_H
 #define CT_ATTACH_IMAGE_H
 
@@ -9,28 +9,28 @@
 
 struct ct_image {
     const struct ct_memory *memory;
-    uint64_t begin; /* of its first mapping */
-    uint64_t bias;  /* to be added to the image's own addresses */
+    uint64_t begin; /* address of its first mapping */
+    uint64_t bias;  /* offset to add to the addresses in the image */
     Elf64_Phdr *segments;
     size_t segment_count;
     Elf64_Sym *symbols;
     size_t symbol_count;
-    uint16_t *versions; /* of the symbols; NULL: none */
+    uint16_t *versions; /* the versions of the symbols; NULL: none */
     char *strings;      /* followed by a NUL */
     size_t strings_bytes;
 };
 
-/* Reads the segments, but no symbols, of the image whose file begins at that mapping. Returns 0 or -errno;
- * -ENOEXEC unless it is a library of x86-64. */
+/* Reads the segments, but no symbols, of the image whose file begins at that mapping. Returns 0 or -errno,
+ * which is -ENOEXEC if the file is not a library for x86-64. */
 int ct_image_open(struct ct_image *image, const struct ct_memory *memory, const struct ct_mapping *first);
 /* May be called after a failed ct_image_open(). */
 void ct_image_close(struct ct_image *image);
-/* Finds the first image with that soname, first among files of that name, then among all, and reads its
- * symbols. Returns 0 or -errno; -ENOENT if none is mapped. */
+/* Finds the first image with that soname and reads its symbols. Looks at files of that name first, then at
+ * all files. Returns 0 or -errno, which is -ENOENT if no such image is mapped. */
 int ct_image_find(struct ct_image *image, const struct ct_memory *memory, const char *soname);
 
-/* Returns the name, and the address, of a symbol that is a function defined in the image. Returns NULL for
- * others. */
+/* Returns the name of a symbol, and sets its address, if it is a function defined in the image. Returns NULL
+ * for other symbols. */
 const char *ct_image_function(const struct ct_image *image, size_t index, uint64_t *address);
 /* Returns the address of a function, in its default version if it has several. Returns 0 if there is none. */
 uint64_t ct_image_symbol(const struct ct_image *image, const char *name);

@@ -47,7 +47,7 @@ static const void *table_at(const struct ct_library *library, const Elf64_Shdr *
                : NULL;
 }
 
-/* Returns the value of a function's symbol, 0 if the file does not have it. */
+/* Returns the value of a function's symbol, or 0 if the file does not have it. */
 static uint64_t find_symbol(const struct ct_library *library, const char *name)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)(const void *)library->bytes;
@@ -153,7 +153,7 @@ bool ct_library_is(const struct ct_library *library, const struct ct_image *imag
     return is_same;
 }
 
-/* Returns whether the loader has mapped the library completely. After a failure it leaves all of the file
+/* Returns whether the loader has mapped the library completely. A loader that fails leaves all of the file
  * mapped, but not executable. */
 static bool is_loaded(const struct ct_library *library, const struct ct_image *image)
 {

@@ -9,14 +9,14 @@
 struct ct_library {
     uint8_t *bytes;
     size_t count;          /* up to the end of the loaded part */
-    uint64_t visit_offset; /* cudatrace_visit(), from the address at which the library is loaded */
+    uint64_t visit_offset; /* offset of cudatrace_visit() from the address at which the library is loaded */
 };
 
 /* Reads the installed library. Returns false after reporting an error. */
 bool ct_library_read(struct ct_library *library, const char *command);
 void ct_library_free(struct ct_library *library);
 bool ct_library_write(const struct ct_library *library, int fd);
-/* Returns whether the image is of the same build: all its read-only bytes are equal. */
+/* Returns whether the image is from the same build, which is true if all its read-only bytes are equal. */
 bool ct_library_is(const struct ct_library *library, const struct ct_image *image);
 /* Finds the library among those loaded from a file without a path. Returns the address of cudatrace_visit(),
  * or 0. */

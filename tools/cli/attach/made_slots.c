@@ -118,7 +118,7 @@ struct system_call {
     const struct ct_memory *memory;
     long number;
     uint64_t arguments[4];
-    uint64_t wanted; /* result; memory elsewhere is unmapped again */
+    uint64_t wanted; /* the result that is wanted; memory at another address is unmapped again */
     uint64_t took_ns;
 };
 
@@ -250,7 +250,7 @@ static struct ct_visit_slot *read_list(const struct ct_made_slots *made, const s
     return NULL;
 }
 
-/* Adds them to the driver's. Each slot points to moved instructions. */
+/* Adds the made slots to the driver's own slots. Each made slot points to moved instructions. */
 static int add_slots(const struct ct_made_slots *made, const struct ct_memory *memory,
                      struct ct_driver_slots *slots)
 {

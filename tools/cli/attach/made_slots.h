@@ -12,12 +12,11 @@
 struct ct_made_slots {
     uint64_t list; /* address of struct ct_visit_slot[count] in the process; 0: none */
     uint32_t count;
-    uint32_t refused[CT_INLINE_VERDICTS]; /* functions that got none, by the reason; zeros for an earlier list
-                                           */
-    uint64_t stops, stopped_ns, longest_ns; /* of one or all threads */
+    uint32_t refused[CT_INLINE_VERDICTS];   /* functions without a slot, by reason; 0 for an earlier list */
+    uint64_t stops, stopped_ns, longest_ns; /* stops of one thread or of all threads */
 };
 
-/* Returns whether this build can make any. */
+/* Returns whether this build can make slots. */
 bool ct_made_slots_possible(void);
 /* Makes slots for all functions without one, unless `list` has the slots of an earlier visit. Adds them to
  * `slots`. No function uses them yet. Returns 0 or -errno. */

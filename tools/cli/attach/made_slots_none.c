@@ -1,4 +1,4 @@
-/* In place of made_slots.c in a build without a decoder. */
+/* Replaces made_slots.c in a build without a decoder. */
 #include "made_slots.h"
 
 #include <errno.h>

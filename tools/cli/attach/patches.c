@@ -13,13 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The longest time that the program is stopped because a thread does not stop. */
+/* The longest time for which the program stays stopped while one thread does not stop. */
 #define PATIENCE_NS UINT64_C(50000000)
 enum { TRIES = 40, TRIES_IF_NONE_STOPS = 10, PAUSE_NS = 2000000, PAUSES_PER_STOP = 4 };
 
 /* ---- threads ---- */
 
-/* Finds the patch that has the address inside; NULL: none. */
+/* Finds the patch that contains the address. Returns NULL if there is none. */
 static const struct ct_inline_patch *patch_around(const struct ct_patches *patches, uint64_t at)
 {
     size_t low = 0, high = patches->count;
@@ -35,9 +35,9 @@ static const struct ct_inline_patch *patch_around(const struct ct_patches *patch
 }
 
 /* A thread that handles a signal returns to an address in the signal's frame. Calls are never moved, so no
- * other return address is inside a patch. Other words may look like such an address, which delays the
- * patches. Reads the stack up to the end of its mapping. Returns false if a frame may be beyond what was
- * read. */
+ * other return address is inside a patch. Other words on the stack may look like such an address, which only
+ * delays the patches. Reads the stack up to the end of its mapping. Returns false if a frame may be outside
+ * the part that was read. */
 static bool is_stack_clear(const struct ct_patches *patches, uint64_t stack)
 {
     enum { DEPTH_BYTES_MOST = 8 << 20, PIECE_BYTES = 64 << 10 };
@@ -72,7 +72,7 @@ static bool move_thread(const struct ct_patches *patches, struct ct_stop *stop)
     return ptrace(PTRACE_SETREGS, stop->thread, NULL, &stop->registers) == 0;
 }
 
-/* Returns whether all threads are outside the patches. Some may have been moved out of them. */
+/* Returns whether all threads are outside the patches. Moves threads out of the patches if possible. */
 static bool is_clear(const struct ct_patches *patches, const struct ct_freeze *freeze)
 {
     for (size_t i = 0; i < freeze->count; i++) {
@@ -105,7 +105,7 @@ static bool has_sharer(const struct ct_memory *memory)
 /* ---- writing ---- */
 
 /* Writes with PTRACE_POKEDATA, as debuggers do, since a kernel may refuse to write code through /proc. It
- * writes a whole word, which must not end on another page: that may not be mapped. */
+ * writes a whole word, which must not reach into the next page, since that page may not be mapped. */
 static bool poke(const struct ct_memory *memory, pid_t thread, uint64_t address,
                  const uint8_t bytes[CT_INLINE_JUMP_BYTES])
 {

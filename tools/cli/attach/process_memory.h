@@ -16,14 +16,15 @@ struct ct_mapping {
 
 struct ct_memory {
     pid_t pid;
-    pid_t thread; /* a running thread, whose /proc/TID shows the memory */
+    pid_t thread; /* a running thread, whose files in /proc/TID show the memory */
     int fd;       /* /proc/PID/mem; it stays with this memory if the process executes another program */
-    struct ct_mapping *mappings; /* by address */
+    struct ct_mapping *mappings; /* sorted by address */
     size_t count;
     char *text; /* holds the paths */
 };
 
-/* A buffer of bytes, from the last address read, for many small reads in the order of their addresses. */
+/* A buffer for many small reads in the order of their addresses. It holds the bytes from the last address
+ * that was read from the process. */
 struct ct_memory_window {
     const struct ct_memory *memory;
     uint64_t begin;
@@ -31,7 +32,7 @@ struct ct_memory_window {
     uint8_t bytes[64 << 10];
 };
 
-/* Returns 0 or -errno; -ENOENT if the process has no memory. */
+/* Returns 0 or -errno, which is -ENOENT if the process has no memory. */
 int ct_memory_open(struct ct_memory *memory, pid_t pid);
 /* May be called after a failed ct_memory_open(). */
 void ct_memory_close(struct ct_memory *memory);
@@ -45,7 +46,7 @@ bool ct_memory_write(const struct ct_memory *memory, uint64_t address, const voi
 bool ct_memory_read_near(struct ct_memory_window *window, uint64_t address, void *to, size_t bytes);
 /* Returns false once the process has ended, or executes another program. */
 bool ct_memory_is_there(const struct ct_memory *memory);
-/* Returns the mapping that holds the address, NULL if there is none. */
+/* Returns the mapping that holds the address, or NULL if there is none. */
 const struct ct_mapping *ct_memory_at(const struct ct_memory *memory, uint64_t address);
 
 #endif

@@ -27,14 +27,14 @@
 enum {
     FIRST_PATIENCE_NS = 10000000,
     LONGEST_PATIENCE_NS = 320000000
-}; /* before another thread is interrupted */
+}; /* the wait before another thread is interrupted */
 #define PATIENCE_NS UINT64_C(5000000000)
 #define RUN_NS      UINT64_C(30000000000)
 enum { SYSTEM_CALL_BYTES = 2, RED_ZONE_BYTES = 128 };
 
 /* ---- stops ---- */
 
-/* Any thread that was interrupted. */
+/* Means any thread that was interrupted. */
 enum { ANY_THREAD = -1 };
 
 /* Waits until the thread stops or ends. With ANY_THREAD, sets stop->thread to the thread that has stopped. */
@@ -58,7 +58,7 @@ static int await_of(struct ct_stop *stop, pid_t which, uint64_t until_ns, int *s
         const uint64_t now_ns = ct_monotonic_ns();
         if (now_ns >= until_ns)
             return -ETIMEDOUT;
-        /* SIGCHLD does not queue: that of another child may have replaced this one's while it was pending. */
+        /* SIGCHLD does not queue. If another child's SIGCHLD was pending, this child's was lost. */
         enum { LOOK_NS = 1000000 };
         const uint64_t left_ns = until_ns - now_ns;
         sigtimedwait(&child, NULL,
@@ -105,7 +105,7 @@ static int take_signal(struct ct_stop *stop, int status, long *number)
     *number = is_event_stop(status) || is_call_stop(status) ? 0 : WSTOPSIG(status);
     if (!is_fault((int)*number) || ptrace(PTRACE_GETSIGINFO, stop->thread, NULL, &info) != 0)
         return 0;
-    if (info.si_code > 0) { /* from the kernel: our code failed */
+    if (info.si_code > 0) { /* the kernel sent it, because our code failed */
         stop->fault = (int)*number;
         stop->is_resting = true;
         return -EFAULT;
@@ -176,7 +176,8 @@ static const int restarted[] = { SYS_futex, SYS_nanosleep,    SYS_clock_nanoslee
                                  SYS_wait4, SYS_waitid,       SYS_accept,          SYS_accept4,
                                  SYS_pause, SYS_rt_sigsuspend };
 /* Calls that the kernel ends with EINTR after a stop without any effect. They are made again. Calls on a
- * socket belong here if it has a timeout, and calls with a time limit if that is in read-only memory. */
+ * socket belong here if the socket has a timeout. Calls with a time limit belong here if the limit is in
+ * read-only memory. */
 static const int ended[] = { SYS_epoll_wait,     SYS_epoll_pwait, 441 /* epoll_pwait2 */,
                              SYS_semop,          SYS_semtimedop,  SYS_rt_sigtimedwait,
                              SYS_msgrcv,         SYS_msgsnd,      SYS_io_getevents,
@@ -195,7 +196,7 @@ static bool is_among(int64_t number, const int *numbers, size_t count)
 }
 #define IS_AMONG(number, numbers) is_among(number, numbers, sizeof(numbers) / sizeof((numbers)[0]))
 
-/* Prefers a thread that sleeps in a restarted call, then a running one. */
+/* Prefers a thread that sleeps in a restarted call. A running thread is next. */
 static int rank_of(pid_t pid, pid_t thread)
 {
     enum { SLEEPS, RUNS, SLEEPS_ELSE, IS_STUCK };
@@ -295,7 +296,7 @@ static bool keep_vectors(struct ct_stop *stop)
     return true;
 }
 
-/* Checks the stopped thread. Returns false if another thread, or another moment, is better. */
+/* Checks the stopped thread. Returns false if our code must run in another thread, or at another moment. */
 static bool is_usable(struct ct_stop *stop, enum ct_stop_for what_for)
 {
     enum { USER_CODE_64 = 0x33 };
@@ -318,7 +319,7 @@ int ct_stop_interrupt(struct ct_stop *stop, pid_t thread)
     if (ptrace(PTRACE_SEIZE, thread, NULL, (void *)PTRACE_O_TRACESYSGOOD) != 0 && errno != EPERM)
         return -EAGAIN;
     if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) != 0)
-        return errno == ESRCH ? -EPERM : -EAGAIN; /* the thread is not ours: seizing it was refused */
+        return errno == ESRCH ? -EPERM : -EAGAIN; /* seizing it was refused, so the thread is not ours */
     return 0;
 }
 
@@ -349,7 +350,7 @@ int ct_stop_await(struct ct_stop *stop, uint64_t until_ns)
 }
 
 /* Waits for the first usable thread that stops. Returns 0, -EAGAIN after that time, or -ESRCH if the process
- * has other memory now. In that case it executes another program, or the pid was reused. */
+ * has other memory now, because it executes another program or the pid was reused. */
 static int wait_for_any(struct ct_stop *stop, uint64_t until_ns, enum ct_stop_for what_for)
 {
     do {
@@ -383,8 +384,8 @@ static int interrupt_each(struct ct_stop *stop, uint64_t patience_ns, enum ct_st
     return refusals < count ? error : count == 0 ? -ESRCH : -EPERM;
 }
 
-/* On a busy machine, a thread reaches its stop when it gets a processor. Waiting does not hold it up, so this
- * may take long. */
+/* On a busy machine, a thread reaches its stop only when it gets a processor. Waiting for that does not delay
+ * the thread, so this may take long. */
 int ct_stop_begin(struct ct_stop *stop, const struct ct_memory *memory, enum ct_stop_for what_for)
 {
     *stop = (struct ct_stop){ .memory = memory };

@@ -32,7 +32,7 @@ static bool refuse(struct ct_target *target, enum ct_target_kind kind, const cha
 
 /* ---- /proc/PID/status ---- */
 
-/* Returns the number after a word of the status, -1 without it. */
+/* Returns the number after a word of the status, or -1 if the word is missing. */
 static long long status_number(const char *status, const char *word)
 {
     const char *at = strstr(status, word);
@@ -199,7 +199,7 @@ static bool check_libraries(struct ct_target *target)
                              "has an unknown C library, without dlopen() or pthread_setcancelstate()");
 }
 
-/* A filter may end the process because of any system call of ours. */
+/* A filter may end the process if we have it make a system call. */
 static bool check_filters(struct ct_target *target)
 {
     char path[64], file[300], status[4096];
@@ -219,7 +219,7 @@ static bool check_filters(struct ct_target *target)
                                mode);
 }
 
-/* Refuses a process that was started with the hook, with the session that it records for. */
+/* Refuses a process that was started with the hook. The reason names the session for which it records. */
 static bool check_preloaded(struct ct_target *target)
 {
     bool is_preloaded = false;

@@ -17,7 +17,7 @@ struct task {
 };
 
 /* The tracer is a separate process in its own session. Signals and terminals that end or stop the command do
- * not affect it. A thread would end with the command, in the middle of a stop. */
+ * not affect the tracer. A thread would end with the command, in the middle of a stop. */
 static int send_process(int (*act)(void *data), struct task *task)
 {
     const pid_t tracer = fork();
@@ -68,7 +68,7 @@ int ct_tracer_run(int (*act)(void *data), void *data, size_t bytes)
     sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, &on_child);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    task->result = -ECANCELED; /* the result of a killed tracer */
+    task->result = -ECANCELED; /* the result if the tracer is killed */
     memcpy(task->data, data, bytes);
     int result = send_process(act, task);
     if (result == -EPERM) /* nothing was done */

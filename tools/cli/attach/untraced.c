@@ -14,8 +14,8 @@ static bool is_candidate(pid_t pid)
     return ct_proc_has_mapped(pid, CT_DRIVER_IN_PATH) && !ct_proc_has_mapped(pid, "/libcudatrace.so");
 }
 
-/* Returns whether a candidate is not recorded because of a visit. If its memory cannot be read, the candidate
- * counts: attach will report why. */
+/* Returns whether no visit has made the candidate record. If its memory cannot be read, returns true, and
+ * attach will report why. */
 static bool is_untraced(pid_t pid)
 {
     struct ct_target target;

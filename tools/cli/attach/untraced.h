@@ -10,11 +10,11 @@
 struct ct_untraced {
     pid_t *pid; /* sorted */
     size_t count, room;
-    struct ct_processes processes; /* of the machine */
+    struct ct_processes processes; /* all processes on the machine */
 };
 
-/* Finds them. Reads only processes that are new or have changed, and those with the driver. Returns false
- * without memory. */
+/* Finds them. Reads only processes that are new, have changed, or have the driver. Returns false if memory is
+ * short. */
 bool ct_untraced_look(struct ct_untraced *untraced);
 void ct_untraced_free(struct ct_untraced *untraced);
 

@@ -15,7 +15,7 @@
 
 /* The work of one stop, done by the tracer. */
 struct act {
-    struct ct_visitor visitor; /* in and out */
+    struct ct_visitor visitor; /* input and output */
     int (*in)(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act);
     enum ct_stop_for what_for;
     bool wants_library;
@@ -56,7 +56,7 @@ void ct_visitor_begin(struct ct_visitor *visitor, const struct ct_memory *memory
     ct_area_find(&visitor->area, memory);
 }
 
-/* Closes the library's file in the process, if the descriptor still is that file. */
+/* Closes the library's file in the process, if the descriptor still refers to that file. */
 static int close_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act)
 {
     struct ct_area_data *data = &visitor->area.data;
@@ -73,7 +73,7 @@ static int close_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struc
 }
 
 /* Notes the file's inode, since the program may close it and open another file with that number. The note is
- * in the process, for the command that follows a killed one. */
+ * in the process, so that the next command finds it if this one is killed. */
 static int note_file(struct ct_visitor *visitor, int file, int own)
 {
     struct ct_area_data *data = &visitor->area.data;
@@ -130,8 +130,8 @@ static void fill(struct ct_visitor *visitor, const struct ct_visitor_plan *plan,
     data->made_in = plan->visit->slot_count > 0;
 }
 
-/* The loader identifies a library by its path. Another build that an earlier visit brought in may have had
- * the same descriptor, so each gets a different path. Returns false if there have been too many. */
+/* The loader identifies a library by its path. An earlier visit may have loaded another build through the
+ * same descriptor, so each library gets a different path. Returns false if there have been too many. */
 static bool name_library(struct ct_visitor *visitor)
 {
     static const char own[] = "/memfd:" CT_LIBRARY_NAME;
@@ -176,7 +176,7 @@ int ct_visitor_prepare(struct ct_visitor *visitor, const struct ct_visitor_plan 
         .in = prepare_in_stop, .what_for = CT_STOP_FOR_CODE, .wants_library = hook == 0, .own = -1
     };
     int error = write_pairs(visitor, plan->slots);
-    if (error == -EBUSY) /* made for another driver, which was there before: makes a new area */
+    if (error == -EBUSY) /* the area was made for a driver that was loaded earlier: makes a new area */
         visitor->area.address = 0;
     if (error == -EBUSY || error == -ENOENT || act.wants_library)
         error = act_within(visitor, prepare_within, &act);
@@ -209,7 +209,7 @@ int ct_visitor_arm(struct ct_visitor *visitor)
 {
     struct act act = { .in = arm_in_stop, .what_for = CT_STOP_FOR_CODE };
     const int error = act_within(visitor, stop_and_act, &act);
-    /* It may have failed halfway: another stop removes the thunks that are in. */
+    /* It may have failed halfway. Another stop removes the thunks that it has put in. */
     if (error == -EFAULT)
         ct_area_set(&visitor->area, CT_DATA_STATE, CT_AREA_ARMED);
     if (error && error != -ESRCH)

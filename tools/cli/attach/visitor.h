@@ -11,7 +11,8 @@ struct ct_visitor {
     const struct ct_memory *memory;
     const struct ct_library *hook;
     struct ct_area area;
-    uint64_t stops, stopped_ns, longest_ns; /* number of stops of a thread, their time in all, the longest */
+    uint64_t stops, stopped_ns, longest_ns; /* number of stops of a thread, their total time, and the
+                                             * longest */
     int fault;                              /* signal that ended our code in the process; 0: none */
 };
 
@@ -29,7 +30,7 @@ void ct_visitor_begin(struct ct_visitor *visitor, const struct ct_memory *memory
                       const struct ct_library *library);
 /* Brings area and library into the process. Returns 0 or -errno. */
 int ct_visitor_prepare(struct ct_visitor *visitor, const struct ct_visitor_plan *plan);
-/* Puts the thunks in. The next call of the driver does the rest. */
+/* Puts the thunks in. The next call to the driver completes the visit. */
 int ct_visitor_arm(struct ct_visitor *visitor);
 /* Reads the area's state into visitor->area.data. Returns false if the process has ended, or executes another
  * program. */
@@ -37,7 +38,7 @@ bool ct_visitor_look(struct ct_visitor *visitor);
 /* Removes the thunks, unless a thread has entered one, which area.data.state shows. Closes the library's
  * descriptor in the process. */
 int ct_visitor_disarm(struct ct_visitor *visitor);
-/* Has the hook leave. Its answer is in area.data.left. */
+/* Has the hook end its recording. The hook's answer is in area.data.left. */
 int ct_visitor_leave(struct ct_visitor *visitor);
 
 #endif

@@ -77,7 +77,7 @@ _cudatrace_options()
     _cudatrace_words "$(grep -oE -e '--[a-z]+(-[a-z]+)*' <<<"$help") --help ${1-}"
 }
 
-# Sets `first` to the place of the first argument if the options end before the current word, else to 0.
+# Sets `first` to the index of the first argument, or to 0 if the options do not end before the current word.
 _cudatrace_first_argument()
 {
     local i=2
@@ -105,7 +105,7 @@ _cudatrace_first_argument()
     done
 }
 
-# Completes a command that begins at place $1, by its own completion if bash-completion is installed.
+# Completes a command that begins at index $1. Uses the command's own completion if bash-completion is installed.
 _cudatrace_command()
 {
     local offset

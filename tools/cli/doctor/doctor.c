@@ -1,4 +1,4 @@
-/* cudatrace doctor: reports which calls would not be traced on this machine, in a process or of a command,
+/* cudatrace doctor: reports which calls on this machine, in a process or in a command would not be traced,
  * and why. */
 #include "doctor_command.h"
 #include "doctor_machine.h"

@@ -78,7 +78,7 @@ void ct_doctor_command(struct ct_doctor *doctor, char **argv, char *file)
 /* ---- what happens ---- */
 
 enum finding {
-    FINDING_NONE, /* it has not loaded the driver, or was ended before it could record */
+    FINDING_NONE, /* the process has not loaded the driver, or was ended before it could record */
     FINDING_RECORDED,
     FINDING_NO_HOOK,
     FINDING_OWN_SHM,
@@ -86,7 +86,7 @@ enum finding {
     FINDING_SILENT,
 };
 
-/* Returns whether the trace has a process that has this pid in its own namespace. */
+/* Returns whether the trace has a process with this pid, as seen in the process's own namespace. */
 static bool has_process(sqlite3 *trace, int32_t own_pid)
 {
     static const char sql[] = "SELECT count(*) FROM processes WHERE pid = ?1";
@@ -161,7 +161,7 @@ static void say_end(struct ct_doctor *doctor, const struct ct_probe *probe, uint
                       "started the command; it exited with status %d", WEXITSTATUS(status));
 }
 
-/* Reports each finding once per program. */
+/* Reports a finding only once for each program. */
 static void say_processes(struct ct_doctor *doctor, const struct ct_probe *probe, sqlite3 *trace)
 {
     bool has_driver = false;

@@ -41,7 +41,7 @@ static bool is_simulated_name(const char *name)
     return strncmp(name, "simcuda_", strlen("simcuda_")) == 0;
 }
 
-/* Writes up to `max` of the names into `text`, separated by commas. */
+/* Writes at most `max` names into `text`, separated by commas. */
 static void list_names(char *text, size_t bytes, const char *const *name, size_t count, size_t max)
 {
     size_t n = 0;
@@ -57,7 +57,7 @@ static void list_names(char *text, size_t bytes, const char *const *name, size_t
 static void read_hook(struct ct_doctor *doctor, const struct ct_elf *elf)
 {
     ct_elf_functions(elf, is_runtime_name, &doctor->runtime_functions);
-    /* The file also has versions that do not belong to libcudart. */
+    /* The hook also exports versions that do not belong to libcudart. */
     struct ct_elf_names *versions = &doctor->runtime_versions;
     size_t kept = 0;
     ct_elf_versions(elf, versions);
@@ -125,9 +125,9 @@ void ct_doctor_runtime(struct ct_doctor *doctor, const char *file, const char *v
 /* The results of a child process that loads the driver, in memory shared with it. */
 struct driver_answer {
     bool is_whole;
-    char path[PATH_MAX]; /* as the loader found it; empty if it found none */
+    char path[PATH_MAX]; /* the path that the loader found; empty if it found none */
     char error[512];
-    int version; /* from cuDriverGetVersion; 0 if that fails */
+    int version; /* the result of cuDriverGetVersion; 0 if that fails */
 };
 
 /* Runs in the child. The driver reports its version without being initialised. */
@@ -285,8 +285,8 @@ static void check_kernel(struct ct_doctor *doctor)
 {
     struct utsname system;
     uname(&system);
-    /* Tries the calls instead of checking the kernel's version, because containers may forbid calls that
-     * their kernel has. */
+    /* Tries the calls instead of checking the kernel's version, because a container may forbid calls that its
+     * kernel has. */
     const int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     const int refused = errno;
     if (pidfd >= 0)
@@ -323,7 +323,7 @@ static bool may_load_programs(void)
     return (effective & bpf) == bpf || effective & admin;
 }
 
-/* The hook does not need it, so nothing of this is a miss. */
+/* The hook does not need the probe, so no finding here is a miss. */
 static void check_probe(struct ct_doctor *doctor)
 {
     char path[PATH_MAX], lack[CT_LACK_BYTES];

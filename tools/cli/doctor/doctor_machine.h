@@ -1,5 +1,5 @@
-/* Checks what tracing needs of the machine: the hook, the driver, the kernel, shared memory. Called by
- * doctor.c and doctor_process.c. */
+/* Checks the parts of the machine that tracing needs: the hook, the driver, the kernel, shared memory. Called
+ * by doctor.c and doctor_process.c. */
 #ifndef CT_DOCTOR_MACHINE_H
 #define CT_DOCTOR_MACHINE_H
 
@@ -9,7 +9,8 @@ void ct_doctor_machine(struct ct_doctor *doctor);
 /* Reports the functions of a driver that the hook does not know. */
 void ct_doctor_compare(struct ct_doctor *doctor, const struct ct_elf_names *driver);
 bool ct_doctor_is_driver_name(const char *name);
-/* Returns whether a library that defines this function takes calls from the hook if it is searched first. */
+/* Returns whether a library that defines this function can keep calls from the hook if the loader searches it
+ * first. */
 bool ct_doctor_is_way_in(const char *name);
 /* Reports whether the hook exports the functions of this version of libcudart, so that their calls are
  * traced. */

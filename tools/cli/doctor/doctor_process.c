@@ -1,4 +1,4 @@
-/* All facts about the process come from /proc, so the process controls some of them. Paths are opened below
+/* All facts about the process are from /proc, and the process controls some of them. Paths are opened below
  * /proc/PID/root, and only as regular files. */
 #include "doctor_process.h"
 
@@ -22,13 +22,13 @@
 struct mapping {
     char *path;
     uint64_t inode, offset;
-    bool deleted; /* or another file has its name now */
+    bool deleted; /* the file was deleted, or another file has its name now */
 };
 
 struct ct_patient {
     pid_t pid;
     pid_t thread;    /* a live thread: the process's memory is read through its files in /proc */
-    int32_t own_pid; /* in its own namespace */
+    int32_t own_pid; /* the pid in the process's own namespace */
     uint64_t start_ticks;
     bool ended;
     char *command;   /* its arguments, separated by spaces */
@@ -57,7 +57,7 @@ static bool read_secure(const struct ct_patient *patient)
     return secure;
 }
 
-/* Returns the value of a variable, NULL if it is not set. */
+/* Returns the value of a variable, or NULL if it is not set. */
 static const char *variable(const struct ct_patient *patient, const char *name)
 {
     const size_t length = strlen(name);
@@ -98,8 +98,8 @@ static bool parse_mapping(const struct ct_patient *patient, char *line, struct m
     return true;
 }
 
-/* Lists the files with code, once for each time that they are loaded. The mappings of one load follow each
- * other, in the order of the file. */
+/* Lists each mapped file with code, once for each time that it is loaded. The mappings from one load are
+ * adjacent, in the order of their offsets in the file. */
 static bool read_mappings(struct ct_patient *patient)
 {
     char *text = ct_proc_file(patient->thread, "maps", NULL);
@@ -180,8 +180,8 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
             patient->command[i] = ' ';
     }
     patient->variables = ct_proc_file(patient->thread, "environ", &patient->variables_bytes);
-    /* A process without memory has ended or is a kernel thread. A process that has ended belongs to root, so
-     * that its user may not read it. */
+    /* A process without memory has ended or is a kernel thread. The files of an ended process belong to root,
+     * so its user may not be able to read them. */
     if (!patient->variables && (errno == ESRCH || (errno == EACCES && life.ended)))
         patient->variables = calloc(1, 1);
     if (!patient->variables || !read_mappings(patient)) {
@@ -232,7 +232,7 @@ static void say_how_to_load(struct ct_doctor *doctor, const struct ct_patient *p
          why, (int)patient->pid, doctor->hook_path[0] ? doctor->hook_path : "libcudatrace.so");
 }
 
-/* Reports why the loader did not load it. */
+/* Reports why the loader did not load the hook. */
 static void say_not_loaded(struct ct_doctor *doctor, const struct ct_patient *patient)
 {
     char exe[PATH_MAX], why[512];
@@ -295,8 +295,8 @@ static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patien
     return true;
 }
 
-/* Checks the libraries of LD_PRELOAD before the hook. The loader looks there first, so they may answer calls
- * that the hook should see. */
+/* Checks the libraries that precede the hook in LD_PRELOAD. The loader searches them first, so they may take
+ * calls that the hook should see. */
 static void check_preloaded(struct ct_doctor *doctor, const struct ct_patient *patient)
 {
     const char *preload = variable(patient, "LD_PRELOAD");
@@ -382,7 +382,7 @@ static void check_runtimes(struct ct_doctor *doctor, const struct ct_patient *pa
     }
 }
 
-/* Returns the first mapped file that is linked with the driver, NULL if there is none. */
+/* Returns the first mapped file that is linked with the driver, or NULL if there is none. */
 static const char *find_linked(const struct ct_patient *patient)
 {
     for (size_t i = 0; i < patient->mapping_count; i++) {
@@ -430,7 +430,7 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
              own, doctor->session, own, (int)patient->pid);
     if (!ct_session_valid(own) || strcmp(own, doctor->session) != 0)
         return false;
-    /* A pid from another container's daemon means nothing here. */
+    /* A pid that another container's daemon reports has no meaning here. */
     struct ct_proc_stat daemon;
     const bool known =
         doctor->daemon_pid && !doctor->shm_is_its_own && ct_proc_stat(doctor->daemon_pid, &daemon) == 0;

@@ -4,7 +4,7 @@
 
 #include "doctor_say.h"
 
-/* Returns NULL after reporting that there is no such process, or that it may not be examined. */
+/* Opens a process. Returns NULL after reporting that it does not exist or may not be examined. */
 struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid);
 void ct_patient_destroy(struct ct_patient *patient);
 void ct_doctor_process(struct ct_doctor *doctor);

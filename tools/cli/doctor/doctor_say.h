@@ -1,5 +1,5 @@
 /* Holds the findings of `cudatrace doctor`, and prints them. Called by all files of this folder. Doctor
- * changes nothing: it makes no file, takes no lock and runs no command, except in doctor_command.c. It
+ * changes nothing. It makes no file, takes no lock and runs no command, except in doctor_command.c. It
  * validates all input from others (files, shared memory, /proc) before using it. */
 #ifndef CT_DOCTOR_SAY_H
 #define CT_DOCTOR_SAY_H
@@ -29,12 +29,12 @@ struct ct_doctor {
     int columns;                /* width of the terminal; 0: lines are not broken */
     unsigned misses;
 
-    /* The user, the session and its folder. They are the process's if the user named one. */
+    /* The user, the session and its folder. If a process was named, they are the process's own. */
     uint32_t uid;
     const char *session;
-    bool shm_is_its_own; /* the process has a /dev/shm that is not ours */
-    /* Our folder, or the process's below /proc/PID/root. A path of a control segment or a socket in it fits
-     * into CT_NAME_BYTES. */
+    bool shm_is_its_own; /* the process's /dev/shm is not ours */
+    /* Our folder, or the process's folder below /proc/PID/root. The path of a control segment or a socket in
+     * it fits into CT_NAME_BYTES. */
     char shm_folder[CT_SHM_DIR_BYTES + CT_DOCTOR_ROOT_BYTES];
 
     /* The hook that `cudatrace run` would preload; an empty path if there is none. */
@@ -45,13 +45,13 @@ struct ct_doctor {
     /* The library that the loader finds as libcuda.so.1; an empty path if it finds none. */
     char driver_path[PATH_MAX];
 
-    /* The session's daemon; 0 if none serves it. */
+    /* The session's daemon, or 0 if no daemon serves it. */
     pid_t daemon_pid;
     uint32_t daemon_uid; /* the session's user, or root if the system's daemon serves it */
     bool daemon_system;
-    uint64_t ring_bytes;   /* the daemon's, or the default */
-    uint32_t daemon_clock; /* enum ct_clock_kind, with a daemon */
-    uint32_t selections;   /* ct_control.selections, with a daemon */
+    uint64_t ring_bytes;   /* the daemon's setting, or the default */
+    uint32_t daemon_clock; /* enum ct_clock_kind; set if there is a daemon */
+    uint32_t selections;   /* ct_control.selections; set if there is a daemon */
 };
 
 void ct_doctor_head(const char *format, ...) __attribute__((format(printf, 1, 2)));

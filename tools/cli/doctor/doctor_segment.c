@@ -23,7 +23,8 @@ struct sums {
     const char *way_in;
 };
 
-/* Opens the newest segment of that process. Returns -1 if it has none. `path` gets its name. */
+/* Opens the newest segment of that process, and sets `path` to its name. Returns -1 if the process has
+ * none. */
 static int open_segment(const struct ct_doctor *doctor, const struct ct_traced *traced, char path[PATH_MAX])
 {
     uint64_t newest = 0;
@@ -70,7 +71,7 @@ static void add_functions(int fd, const struct ct_segment *segment, struct sums 
         else if (strcmp(function.name, "cuGetProcAddress_v2") == 0)
             sums->way_in = "cuGetProcAddress_v2";
     }
-    /* Entry 0 is no function. It counts the calls of functions that found no room. */
+    /* Entry 0 is not a function. It counts the calls of functions for which the table had no room. */
     sums->functions -= sums->functions > 0;
 }
 
@@ -162,7 +163,7 @@ static void say_ways(struct ct_doctor *doctor, const struct ct_segment *segment)
         FINE("ways", "%u functions of the driver by their names", names);
 }
 
-/* Calls dropped under pressure are counted as skipped, like those that the selection leaves out. */
+/* Calls dropped under pressure are counted as skipped, like calls that the selection leaves out. */
 static void say_pressure(struct ct_doctor *doctor, const struct sums *sums)
 {
     const uint64_t pressed = sums->lost_by[CT_LOSS_PRESSURE];
@@ -183,7 +184,7 @@ static void say_selection(struct ct_doctor *doctor, const struct ct_segment *seg
         NOTE("selection", "it uses an earlier selection than the session, until its next call");
 }
 
-/* Nothing was recorded. Reports whether that can change at the next call. */
+/* Reports that nothing was recorded, and whether that can change at the next call. */
 static void say_dormant(struct ct_doctor *doctor, const struct ct_traced *traced)
 {
     if (!doctor->daemon_pid)
@@ -195,7 +196,8 @@ static void say_dormant(struct ct_doctor *doctor, const struct ct_traced *traced
         FINE("recording", "nothing yet: it has not loaded the driver");
 }
 
-/* Returns whether the segment is that of the process: an earlier one with the same pid may have left it. */
+/* Returns whether the segment belongs to the process. An earlier process with the same pid may have left
+ * it. */
 static bool is_of(const struct ct_segment *segment, const struct ct_traced *traced)
 {
     return segment->version != CT_PROTO_VERSION || segment->process_start == traced->start_ticks;

@@ -6,12 +6,12 @@
 
 /* The facts about a process that are known before its segment is found. */
 struct ct_traced {
-    int32_t pid; /* in its own namespace, as in its segment's name */
+    int32_t pid; /* the pid in the process's own namespace, as in the segment's name */
     uint32_t uid;
-    const char *session; /* its own */
+    const char *session; /* the process's own session */
     uint64_t start_ticks;
     bool driver_loaded;
-    bool hooked; /* false: only a probe records it */
+    bool hooked; /* the hook is loaded; false: only a probe records the process */
 };
 struct ct_recorded {
     const char *way_in; /* a called function that looks up others; NULL: none */

@@ -34,8 +34,7 @@ static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes
             (of.uid == doctor->uid && strcmp(of.session, doctor->session) == 0))
             continue;
         snprintf(path, sizeof(path), "%s/%s", doctor->shm_folder, of.name);
-        /* Another user's control segment cannot be opened. It may also be one left behind by a killed
-         * daemon. */
+        /* Another user's control segment cannot be opened. A killed daemon may have left it. */
         if (ct_control_read(path, of.uid, &control) != CT_SERVED && access(path, R_OK) == 0)
             continue;
         n += (size_t)snprintf(text + n, bytes - n, "%s%s", n ? ", " : "", of.session);
@@ -78,7 +77,7 @@ static void say_selection(struct ct_doctor *doctor, const char *status)
 }
 
 /* Reports shortages of room in the daemon, and whether the session's files were removed. The system's daemon
- * counts only what belongs to the user who asks. */
+ * reports only the shortages of the user who sends the request. */
 static void say_shortage(struct ct_doctor *doctor, const char *status)
 {
     const long long processes = ct_client_status_number(status, "waiting_processes"),
@@ -229,8 +228,8 @@ static const char *network_file_system(const char *folder)
     return NULL;
 }
 
-/* Returns the pid that holds a flock(2) lock on that inode, from the kernel's list of locks. Returns 0 if
- * there is none. */
+/* Returns the pid of the process that holds a flock(2) lock on that inode, from the kernel's list of locks.
+ * Returns 0 if there is none. */
 static int listed_holder(ino_t wanted)
 {
     FILE *locks = fopen("/proc/locks", "re");
@@ -249,7 +248,7 @@ static int listed_holder(ino_t wanted)
 
 /* Looks up the holder of a daemon's lock in /proc/locks. Taking the lock, even for a moment, could make a
  * starting daemon give up. The kernel delivers the list page by page and counts positions. If a lock
- * disappears between two pages, another one can be missed, so a failed search is repeated. */
+ * disappears between two pages, a different lock can be missed, so a failed search is repeated. */
 static int holder_of(const struct stat *status)
 {
     enum { LOOKS = 4 };
@@ -271,7 +270,7 @@ static bool is_this_boot(const char *boot_id)
     return strcmp(line, boot_id) == 0;
 }
 
-/* Returns whether the next daemon can continue in this file. Returns false after reporting why not. */
+/* Returns whether the next daemon can continue in this file. If not, reports the reason. */
 static bool check_file(struct ct_doctor *doctor, const char *path, const struct stat *status, char *what,
                        size_t bytes)
 {
@@ -391,7 +390,7 @@ static void check_shared_memory(struct ct_doctor *doctor)
              strerror(errno), subject);
         return;
     }
-    /* The hook leaves the rest to other programs. */
+    /* The hook leaves part of the space to other programs. */
     const uint64_t all_free = (uint64_t)system.f_bavail * system.f_frsize;
     const uint64_t leaves = ct_segment_leaves((uint64_t)system.f_blocks * system.f_frsize);
     const uint64_t free_bytes = all_free > leaves ? all_free - leaves : 0;

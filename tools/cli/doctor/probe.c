@@ -23,7 +23,7 @@ enum { LOOK_NS = 20000000, GRACE_S = 2 };
 
 /* ---- a process ---- */
 
-/* Returns the number after a word of /proc/PID/status, -1 without it. */
+/* Returns the number after a word of /proc/PID/status, or -1 if the word is missing. */
 static long status_number(pid_t pid, const char *word)
 {
     char text[4096];
@@ -66,7 +66,8 @@ static void examine(struct ct_probed *process, const char *shm_dir)
         process->program[length] = '\0';
 }
 
-/* Returns the process with that pid, adding it if it is new. Returns NULL for a thread. */
+/* Returns the process with that pid, and adds it if it is new. Returns NULL if the pid belongs to a
+ * thread. */
 static struct ct_probed *process_of(struct ct_probe *probe, pid_t pid)
 {
     for (size_t i = probe->count; i-- > 0;) {

@@ -1,4 +1,4 @@
-/* `cudatrace export`, and other commands that export. */
+/* Implements `cudatrace export`, and other commands that export. */
 #ifndef CT_EXPORT_H
 #define CT_EXPORT_H
 

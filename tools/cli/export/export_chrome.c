@@ -90,8 +90,8 @@ static void print_arrow(struct ct_export *to, const struct ct_event *event)
 
 /* ---- calls ---- */
 
-/* The name of a range is its message. A launch has the function's name, and the kernel's is among its
- * arguments. */
+/* The name of a range is its message. The name of a launch is the function's name; the kernel's name is among
+ * its arguments. */
 static void print_name(struct ct_export *to, const struct ct_stream_call *call)
 {
     enum ct_detail detail;

@@ -9,7 +9,8 @@
 
 struct ct_export_process {
     int64_t process_id, pid;
-    int64_t track; /* its pid; if another process of the trace has that pid, a number that no pid can have */
+    int64_t track; /* its pid, or a number that no pid can have if another process of the trace has that
+                    * pid */
     char *name;
 };
 
@@ -19,19 +20,20 @@ struct ct_export {
     sqlite3 *connection;
     struct ct_scope scope;
     struct ct_extent extent;
-    struct ct_export_process *process; /* by process_id */
+    struct ct_export_process *process; /* sorted by process_id */
     size_t process_count, process_room;
-    FILE *to;          /* NULL for a format that `is_file` */
+    FILE *to;          /* NULL if the format `is_file` */
     const char *path;  /* the empty file that such a format fills; NULL for others */
     const char *trace; /* the newest file of the trace */
-    void *state;       /* the format's own: zeroed before `begin`, freed after `finish` */
+    void *state;       /* private to the format; zeroed before `begin`, freed after `finish` */
 };
 
-/* Functions may be NULL. They return false if they cannot continue, because memory is short or SQLite
- * failed. */
+/* A format may leave functions NULL. A function returns false if it cannot continue because memory is short
+ * or SQLite failed. */
 struct ct_export_format {
     const char *name, *about; /* a paragraph of the help: lines */
-    bool is_file;             /* it cannot be a stream: it opens the output file itself */
+    bool is_file;             /* the output cannot be a stream, because the format opens the output file
+                               * itself */
     bool is_whole;            /* `begin` writes the whole trace; `call` and `event` are NULL */
     size_t state_bytes;
     bool (*begin)(struct ct_export *);
@@ -54,11 +56,11 @@ sqlite3_stmt *ct_export_ask(struct ct_export *to, const char *sql);
 /* Calls `write` for each row. Returns false if `write` or SQLite failed. */
 typedef bool ct_export_write(struct ct_export *to, sqlite3_stmt *row);
 bool ct_export_each(struct ct_export *to, const char *sql, ct_export_write *write);
-/* Does the same for the calls that have not returned and are in the scope. */
+/* Calls `write` for each call in the scope that has not returned. */
 bool ct_export_each_open_call(struct ct_export *to, ct_export_write *write);
 /* Sets errno from the error of a format's own database, if it has one. `file` may be NULL. */
 void ct_export_note_error(sqlite3 *file);
-/* Returns a text of a row, "" for NULL. It is valid as long as SQLite keeps the value. */
+/* Returns a text of a row, or "" if it is NULL. It is valid as long as SQLite keeps the value. */
 const char *ct_export_text(sqlite3_stmt *row, int column);
 
 /* Prints nanoseconds in units of `unit_ns` with `decimals` decimals: 1000000000 and 9 for seconds. */

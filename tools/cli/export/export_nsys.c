@@ -1,4 +1,4 @@
-/* cudatrace export --format nsys: a SQLite file with those tables of Nsight Systems' exports that a tracer of
+/* cudatrace export --format nsys: a SQLite file with the tables of Nsight Systems' exports that a tracer of
  * calls can fill (schema/nsys.sql). Activity on the GPU is not traced, so CUPTI_ACTIVITY_KIND_KERNEL and
  * similar tables are missing. Scripts that need them report that, and do not count launches as kernels. */
 #include "export_format.h"
@@ -54,7 +54,7 @@ static int64_t string_id(struct state *state, const char *text)
 }
 
 /* Packs pid and tid into 24 bits each, as readers of such files expect. Two processes with the same pid
- * differ in the bits above, where Nsight Systems has the number of a virtual machine. */
+ * differ in the bits above these, where Nsight Systems has the number of a virtual machine. */
 static int64_t global_pid(const struct ct_export *to, int64_t process_id)
 {
     const struct ct_export_process *process = ct_export_process(to, process_id);

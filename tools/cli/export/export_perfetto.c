@@ -1,7 +1,7 @@
 /* cudatrace export --format perfetto: writes Perfetto's own format (perfetto.proto), packet by packet. Each
- * thread has a track with a slice for each call. A range that crosses others has its own track, and memory
- * has a counter. Arrows lead from a runtime call through the driver calls that it made. Names and arguments
- * are written once and then referred to by number. */
+ * thread has a track with a slice for each call. A range that crosses other ranges has its own track, and
+ * memory has a counter. Arrows lead from a runtime call through the driver calls that it made. Names and
+ * arguments are written once and then referred to by number. */
 #include "export_format.h"
 #include "name_numbers.h"
 
@@ -107,8 +107,8 @@ static bool write_packet(struct ct_export *to, Perfetto__TracePacket *packet)
     return fwrite(state->packed, 1, bytes, to->to) == bytes;
 }
 
-/* Returns the number of a name, 0 if there are too many. The next packet defines a new name. A packet has at
- * most ANNOTATIONS_MAX new names of a kind. */
+/* Returns the number of a name, or 0 if there are too many. The next packet defines a new name. A packet has
+ * at most ANNOTATIONS_MAX new names of a kind. */
 static uint64_t number_of(struct state *state, enum kind kind, const char *text)
 {
     const struct ct_name name = ct_names_number(&state->names[kind].names, text, &state->failed);
@@ -215,7 +215,8 @@ static void annotate_details(struct ct_export *to, sqlite3_stmt *row)
 
 /* ---- arrows ---- */
 
-/* The id of a runtime call is the number of its flow, which also contains the driver calls that it makes. */
+/* The number of a flow is the id of a runtime call. The flow also contains the driver calls that the runtime
+ * call makes. */
 static void set_flow(struct state *state, const struct ct_event *event)
 {
     const struct ct_site *site = &event->call.site;
@@ -240,7 +241,7 @@ static bool describe(struct ct_export *to, Perfetto__TrackDescriptor *track)
     return write_packet(to, &packet);
 }
 
-/* Describes a track below a process or, with `counter`, a counter there. */
+/* Describes a track below a process. With `counter`, it is a counter. */
 static bool describe_below(struct ct_export *to, int64_t process_id, uint64_t uuid, const char *name,
                            Perfetto__CounterDescriptor *counter)
 {

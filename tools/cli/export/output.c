@@ -18,7 +18,7 @@ struct ct_output {
     int stage; /* a file that is filled first and then copied to `fd`; -1: `fd` is filled directly */
     const char *stage_folder;
     bool in_place;       /* `fd` is an existing regular file, which is emptied before it is filled */
-    FILE *stream;        /* writes to the file that is filled; NULL if that is filled by its name */
+    FILE *stream;        /* writes to the file that is filled; NULL if the caller fills it by its name */
     int error;           /* the stream's first error as -errno, since errno may be overwritten later */
     char path[PATH_MAX]; /* the name of a file that is filled by its name */
 };
@@ -45,8 +45,8 @@ static int open_existing(const struct ct_target *target, int flags)
     return -ESTALE;
 }
 
-/* Gives the new file the owner, group and mode of the old one. Returns false if the new file cannot be equal:
- * the old one has an access control list, or an owner or group that we may not set. */
+/* Gives the new file the owner, group and mode of the old one. Returns false if that is impossible, because
+ * the old file has an access control list, or an owner or group that we may not set. */
 static bool is_made_alike(int fd, const struct stat *old, int old_fd)
 {
     struct stat new;
@@ -56,7 +56,7 @@ static bool is_made_alike(int fd, const struct stat *old, int old_fd)
     return (is_ours || fchown(fd, old->st_uid, old->st_gid) == 0) && fchmod(fd, old->st_mode & 0777) == 0;
 }
 
-/* Returns whether the error means that the folder accepts no new file. */
+/* Returns whether the error means that no new file can be made in the folder. */
 static bool is_refusal(int error)
 {
     return error == -EACCES || error == -EPERM || error == -EROFS || error == -EXDEV;
@@ -86,7 +86,7 @@ static int open_regular(struct ct_output *output)
     return 0;
 }
 
-/* Waits, since the reader may be about to open it. */
+/* Waits, since the reader may be about to open the FIFO. */
 static int open_fifo(const struct ct_target *target)
 {
     enum { TRIES = 60, PAUSE_NS = 50000000 };
@@ -138,7 +138,8 @@ static int open_target(struct ct_output *output, const char **why)
     return output->fd < 0 ? output->fd : 0;
 }
 
-/* Makes a file in $TMPDIR that is copied later. It keeps its name only if it is filled by its name. */
+/* Makes a file in $TMPDIR that is copied later. The file keeps its name only if the caller fills it by its
+ * name. */
 static int make_stage(struct ct_output *output, bool by_name)
 {
     const char *const folders[] = { secure_getenv("TMPDIR"), "/var/tmp", "/tmp" };
@@ -192,8 +193,8 @@ static bool is_safe(const struct stat *folder)
            (!(folder->st_mode & (S_IWGRP | S_IWOTH)) || (folder->st_mode & S_ISVTX));
 }
 
-/* Opens the file that is filled. With `by_name`, SQLite fills it, which opens files by name and not by
- * descriptor. */
+/* Opens the file that is filled. With `by_name`, SQLite fills the file, because SQLite opens files by name
+ * and not by descriptor. */
 static int open_content(struct ct_output *output, bool by_name)
 {
     const bool fill_beside = by_name && ct_temporary_exists(CT_TEMPORARY_BESIDE) &&

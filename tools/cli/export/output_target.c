@@ -13,7 +13,7 @@ enum { LINKS_MAX = 40 }; /* the kernel's limit */
 
 /* Returns whether another user may have put the file into a shared folder, to receive output written to that
  * name. The kernel itself refuses such files if fs.protected_symlinks, protected_fifos and protected_regular
- * are set, which is not certain. */
+ * are set, but they may not be set. */
 static bool is_laid_by_others(const struct stat *around, const struct stat *status)
 {
     const mode_t shared = S_ISLNK(status->st_mode) ? S_IWOTH : S_IWOTH | S_IWGRP;

@@ -13,14 +13,14 @@ struct ct_target {
     char name[NAME_MAX + 1]; /* in the folder; not a link unless `is_magic` */
     bool exists;
     bool is_magic;      /* a link in /proc whose text is not its real target */
-    struct stat status; /* of the file, if it exists; with `is_magic`, of the link's target */
-    struct stat around; /* of the folder */
+    struct stat status; /* status of the file, if it exists; with `is_magic`, status of the link's target */
+    struct stat around; /* status of the folder */
 };
 
-/* Returns 0 or -errno: -EISDIR for a path that ends in a slash; -EACCES with `why` for a file or link that
- * another user may have put there. */
+/* Returns 0 or -errno. -EISDIR: the path ends in a slash. -EACCES with `why` set: another user may have put
+ * the file or link there. */
 int ct_target_find(const char *path, struct ct_target *target, const char **why);
-/* Must be called after success and failure. */
+/* Must be called after a failure, too. */
 void ct_target_leave(struct ct_target *target);
 
 #endif

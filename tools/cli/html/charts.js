@@ -9,7 +9,7 @@ const CHART_LINES = { axisLineColor: "#8886", axisLineWidth: 1, gridLineColor: "
 // Aligns the plot with the timeline's lanes if there is room for that.
 const yAxisWidth = (box) => (box.clientWidth > 4 * LABEL ? LABEL : 80) - 2 * TICK;
 
-// Explains why there is no chart. Returns true if so.
+// If there can be no chart, explains why and returns true.
 function noChart(target) {
   if (typeof Dygraph !== "undefined") return false;
   target.append(element("p", "No chart: this cudatrace was built without dygraphs (Debian's libjs-dygraphs, meson's option charts). The tables contain sums and percentiles.", { className: "empty" }));

@@ -19,11 +19,11 @@
 enum {
     BUCKETS = 256,
     BUCKETS_OF_OCTAVE = 4,
-    CALL_BYTES = 24,     /* in the page's columns */
+    CALL_BYTES = 24,     /* bytes of a call in the page's columns */
     MEMORY_STEPS = 2000, /* steps of time; a process has at most three points in each */
 };
 
-/* The process being printed: the most, the least and the last memory that it held in a step. */
+/* The most, the least and the last memory that the process being printed held in a step. */
 struct memory {
     size_t begun; /* processes begun so far; the last one is being printed */
     int64_t step, printed_at;
@@ -36,7 +36,7 @@ struct state {
     struct memory memory;
     struct ct_html_records records;
     struct ct_names functions;
-    uint64_t (*durations)[BUCKETS]; /* by function */
+    uint64_t (*durations)[BUCKETS]; /* indexed by function */
     size_t functions_room;
     uint64_t calls;
     bool another; /* an open call was printed */
@@ -45,7 +45,7 @@ struct state {
 
 /* ---- calls ---- */
 
-/* Returns the label of a launch (its kernel) or of a range (its text), 0 if it has none. */
+/* Returns the label of a launch (its kernel) or of a range (its text), or 0 if it has none. */
 static uint32_t label_of(struct ct_export *to, const struct ct_stream_call *call)
 {
     enum ct_detail detail;
@@ -126,7 +126,7 @@ static void print_sites(struct ct_export *to)
     fputc(']', to->to);
 }
 
-/* The query returns the newest thread with a tid first; its name is kept. */
+/* If several threads have the same tid, the query returns the newest one first, and its name is kept. */
 static bool name_thread(struct ct_export *to, sqlite3_stmt *row)
 {
     struct ct_html_records *records = &((struct state *)to->state)->records;
@@ -202,7 +202,8 @@ static void print_step(struct ct_export *to)
     print_point(to, memory->last);
 }
 
-/* Ends the processes before that index and begins it. Every process gets an entry. */
+/* Ends the entries of the processes before that index, and begins the next entry. Every process gets an
+ * entry. */
 static void turn_to_process(struct ct_export *to, size_t number)
 {
     struct memory *memory = &((struct state *)to->state)->memory;

@@ -11,7 +11,7 @@ enum {
     LABELS_MAX = 1 << 16,
     RESOLUTION_FIRST = 1 << 16,
 };
-#define RESOLUTION_MAX 1e19 /* each lane is a single record then */
+#define RESOLUTION_MAX 1e19 /* each lane is then a single record */
 
 /* ---- names ---- */
 
@@ -84,7 +84,7 @@ bool ct_html_sites_settle(struct ct_html_records *records)
 /* ---- records ---- */
 
 /* Joins the next record to the last record of its lane if both are too short to be drawn separately. Returns
- * whether it did. */
+ * whether it joined them. */
 static bool join(struct ct_html_record *last, const struct ct_html_record *next, double resolution)
 {
     if (next->start - last->start >= resolution || last->longest >= resolution || next->longest >= resolution)
@@ -125,8 +125,8 @@ static void fold(struct ct_html_records *records)
     records->failed |= !ct_html_sites_settle(records);
 }
 
-/* Doubles the resolution until half of the sites are free. RESOLUTION_MAX ends the loop: each record may be
- * in a lane of its own, and then there are as many sites as lanes. */
+/* Doubles the resolution until half of the sites are free. RESOLUTION_MAX ends the loop, because each record
+ * may be in a separate lane, and then there are as many sites as lanes. */
 static void make_room_for_sites(struct ct_html_records *records)
 {
     records->failed |= !ct_html_sites_settle(records);

@@ -13,7 +13,7 @@ enum { CT_HTML_LEVELS = 8 /* lanes of a thread, one for each depth of calls; the
 
 struct ct_html_record {
     double start, duration; /* ns since the trace began */
-    double longest;         /* duration of its longest call, which has this site */
+    double longest;         /* duration of its longest call; `site` is the site of that call */
     uint32_t site, calls;
 };
 
@@ -21,7 +21,7 @@ struct ct_html_record {
 struct ct_html_site {
     struct {
         const char *name, *layer;
-        uint32_t thread, level, label; /* label: a number of a name, 0 for none */
+        uint32_t thread, level, label; /* label: the number of a name, or 0 for none */
         int32_t status;
     } key;
     const char *category, *status_name;
@@ -31,15 +31,15 @@ struct ct_html_site {
 struct ct_html_thread {
     int64_t process_id, tid; /* tid -1: the further threads */
     char *name;
-    int64_t last[CT_HTML_LEVELS]; /* index of the last record of each lane, -1 for none */
+    int64_t last[CT_HTML_LEVELS]; /* index of the last record of each lane, or -1 for none */
 };
 
 struct ct_html_records {
     struct ct_html_record *record;
     size_t count;
-    double resolution, length_ns;  /* length: of the trace */
-    struct ct_intern site_numbers; /* from 1 */
-    struct ct_html_site *sites;    /* by their numbers, less 1 */
+    double resolution, length_ns;  /* length_ns: length of the trace */
+    struct ct_intern site_numbers; /* numbered from 1 */
+    struct ct_html_site *sites;    /* indexed by their numbers, less 1 */
     size_t site_count, site_room;
     struct ct_intern thread_numbers;
     struct ct_html_thread *threads;
@@ -51,14 +51,14 @@ struct ct_html_records {
 bool ct_html_records_begin(struct ct_html_records *records, double length_ns);
 void ct_html_records_finish(struct ct_html_records *records);
 
-/* Returns a text's number among the names, 0 if there are too many or the text is empty. */
+/* Returns a text's number among the names, or 0 if there are too many or the text is empty. */
 uint32_t ct_html_label(struct ct_html_records *records, const char *text);
-/* Does the same without a limit, for texts that are few. */
+/* Returns a text's number among the names, without a limit. For texts that are few. */
 uint32_t ct_html_name(struct ct_html_records *records, const char *text);
 /* Adds a call that is drawn at that level. Sets `failed` if memory is short. */
 void ct_html_records_add(struct ct_html_records *records, const struct ct_stream_call *call, double start,
                          uint32_t level, uint32_t label);
-/* Removes the sites that no record has, and renumbers the others. Returns false without memory. */
+/* Removes the sites that no record has, and renumbers the others. Returns false if memory is short. */
 bool ct_html_sites_settle(struct ct_html_records *records);
 
 #endif

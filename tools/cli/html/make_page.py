@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Combines the page, its style, its scripts and the chart library, and writes them as a C header. ct_html_page_head is the part
-before the trace's data, ct_html_page_tail the part after it. --charts LIBRARY LICENCE precedes the files. Without it, the
-page has no charts."""
+"""Combines the page, its style, its scripts and the chart library, and writes them as a C header. ct_html_page_head is the part before
+the trace's data, and ct_html_page_tail is the part after it. The option --charts LIBRARY LICENCE precedes the files. Without this option,
+the page has no charts."""
 import pathlib
 import re
 import sys

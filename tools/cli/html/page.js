@@ -105,7 +105,7 @@ class Timeline {
       const lane = lanes.get(keys[site[i]]);
       lane.index[lane.used++] = i;
     }
-    // For each call of a lane, the latest end of all calls so far, since calls may overlap.
+    // For each call of a lane, the latest end of that call and all earlier ones, since calls may overlap.
     for (const lane of lanes.values()) {
       let reach = 0;
       lane.reach = Float64Array.from(lane.index, (call) => (reach = Math.max(reach, this.calls.start[call] + this.calls.duration[call])));
@@ -430,7 +430,7 @@ function drawSummary(trace) {
   byId("facts").textContent = `${day} UTC · ${time(trace.end_ns - trace.begin_ns, 4)} · ${count(trace.processes.length, "process")} · ` +
     `${count(trace.calls, "call")}${trace.host ? ` · ${trace.host}` : ""}${part}`;
   drawParts(rows("bottleneck"));
-  // In a window, all of these figures are the window's.
+  // If a window is set, all of these figures are for the window.
   const seen = trace.threads.filter(({ process }) => process > 0), [from, to] = trace.window || [0, trace.end_ns - trace.begin_ns];
   const processes = trace.window ? new Set(seen.map(({ process }) => process)).size : trace.processes.length;
   const lost = trace.lost === trace.lost_at_most ? count(trace.lost) : `${count(trace.lost)} to ${count(trace.lost_at_most)}`;

@@ -67,8 +67,8 @@ static int look(sqlite3 *connection, struct report *report)
 
 /* ---- running the sections in parallel ---- */
 
-/* Begins a read transaction. Returns a number that identifies the state of a trace that is being written, -1
- * if the query fails. */
+/* Begins a read transaction. Returns a number that identifies the state of a trace that is being written, or
+ * -1 if the query fails. */
 static int64_t begin_reading(sqlite3 *connection)
 {
     sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL);
@@ -83,7 +83,7 @@ struct reader {
 };
 
 /* Makes all readers see the same state of the trace. The daemon commits some twenty times a second. If it
- * commits between two of them, they begin again. */
+ * commits after one reader has begun and before another has, all begin again. */
 static void agree(const struct reader *reader, int count)
 {
     enum { ATTEMPTS = 50 };
@@ -98,7 +98,7 @@ static void agree(const struct reader *reader, int count)
     }
 }
 
-/* Returns NULL if the query cannot be prepared. */
+/* Prepares the query and binds its parameters. Returns NULL if it cannot be prepared. */
 static sqlite3_stmt *prepare(sqlite3 *connection, const char *sql, const struct ct_scope *scope)
 {
     sqlite3_stmt *statement = NULL;

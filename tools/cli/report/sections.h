@@ -1,4 +1,4 @@
-/* Runs and prints sections. Each is the rows of a query. Called by report.c and diff.c. */
+/* Runs and prints sections. A section has the rows of a query. Called by report.c and diff.c. */
 #ifndef CT_SECTIONS_H
 #define CT_SECTIONS_H
 
@@ -15,8 +15,8 @@ struct ct_section {
     char *text;
     size_t bytes;
     int64_t rows;
-    char *note;        /* set by ct_section_note(): NULL for none */
-    bool left_out;     /* it has no rows for a reason that is not a failure */
+    char *note;        /* set by ct_section_note(); NULL: none */
+    bool left_out;     /* it has no rows, for a reason that is not a failure */
     char problem[512]; /* empty for none */
 };
 
@@ -24,8 +24,8 @@ struct ct_section {
  * name. */
 bool ct_sections_choose(const char *command, struct ct_section *sections, size_t count, int names,
                         char **name);
-/* Runs the statement and keeps its rows or its error. The statement is NULL if preparing it failed, and stays
- * the caller's. Several threads may run sections at the same time. */
+/* Runs the statement and keeps its rows or its error. The statement is NULL if it could not be prepared. The
+ * caller still owns it. Several threads may run sections at the same time. */
 void ct_section_run(struct ct_section *section, sqlite3 *connection, sqlite3_stmt *statement,
                     enum ct_format format, int width);
 /* Runs the statement of a note and keeps its result. If it fails, there is no note. */
@@ -35,7 +35,7 @@ void ct_section_note(struct ct_section *section, sqlite3_stmt *statement, enum c
 int ct_sections_print(const char *command, const struct ct_section *sections, size_t count,
                       enum ct_format format);
 /* Returns `about` followed by a line for each section, for a command's help. The caller frees it. Returns
- * NULL without memory. */
+ * NULL if memory is short. */
 char *ct_sections_about(const char *about, const struct ct_section *sections, size_t count);
 void ct_sections_finish(struct ct_section *sections, size_t count);
 

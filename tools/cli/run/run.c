@@ -74,7 +74,7 @@ static void warn_about(const char *command)
         ct_fail(0, "run: %s %s", command, ct_program_why(program));
 }
 
-/* `run` was killed, and the command with it. The recorded calls are stored all the same. */
+/* Has the daemon store the recorded calls, after `run` was killed and the command with it. */
 static void on_orphaned(const void *data)
 {
     const struct traced *traced = data;
@@ -92,9 +92,9 @@ static void on_started(void *data)
     ct_printing_start(&traced->options->printing, traced->database, traced->began_ns);
 }
 
-/* Returns the calls that the daemon has stored since it started, -1 without an answer. Sets *leaves if the
- * daemon leaves when it is not held. Uses the connection that holds the daemon, since another one may reach
- * another daemon. */
+/* Returns the number of calls that the daemon has stored since it started, or -1 if it does not answer. Sets
+ * *leaves if the daemon exits when no process holds it. Uses the connection that holds the daemon, since a
+ * new connection may reach a different daemon. */
 static long long stored_calls(int daemon, bool *leaves)
 {
     char stays[32];
@@ -140,7 +140,7 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
 }
 
 /* Reports how many calls since `began_ns` were counted but are not in the trace, and explains each cause.
- * They may be of this command or of others of the session. */
+ * The calls may be from this command or from others in the session. */
 static void tell_losses(const char *database, int64_t began_ns)
 {
     static const char sql[] =
@@ -160,7 +160,7 @@ static void tell_losses(const char *database, int64_t began_ns)
 
 /* ---- processes that outlive the command ---- */
 
-/* Starts a process that keeps the daemon for them. Returns -1 after reporting an error. */
+/* Starts a process that keeps the daemon for the survivors. Returns -1 after reporting an error. */
 static pid_t follow(const struct traced *traced)
 {
     const pid_t follower = fork();
@@ -168,15 +168,15 @@ static pid_t follow(const struct traced *traced)
         if (traced->options->printing.path)
             close(traced->options->printing.fd);
         ct_survivors_await(&traced->mark, traced->daemon);
-        _exit(EXIT_SUCCESS); /* which releases the daemon, unless `run` waits */
+        _exit(EXIT_SUCCESS); /* closes the connection, which releases the daemon unless `run` is waiting */
     }
     if (follower < 0)
         ct_fail(0, "run: cannot fork: %s", strerror(errno));
     return follower;
 }
 
-/* Waits for the follower, which keeps the daemon even if this process ends earlier. As the first process of a
- * container, this process also gets other children. */
+/* Waits for the follower, which keeps the daemon even if this process ends earlier. If this process is the
+ * first one in a container, it also gets other children. */
 static void wait_for(pid_t follower)
 {
     pid_t ended;
@@ -184,7 +184,8 @@ static void wait_for(pid_t follower)
         ;
 }
 
-/* Handles the processes that outlive the command. Returns true if the daemon is kept for them. */
+/* Keeps the daemon for the processes that outlive the command, if there are any. Returns whether it is
+ * kept. */
 static bool keep_for_survivors(const struct traced *traced, bool daemon_leaves)
 {
     const struct run_options *options = traced->options;
@@ -211,7 +212,8 @@ static bool keep_for_survivors(const struct traced *traced, bool daemon_leaves)
     return follower > 0 && !options->waits;
 }
 
-/* Names the processes from which the daemon no longer collects. `left` is its answer to `release`. */
+/* Names the processes from which the daemon no longer collects. `left` is the daemon's answer to
+ * `release`. */
 static void tell_left(const char *left)
 {
     char *end, named[CT_ANSWER_BYTES] = "";
@@ -280,7 +282,8 @@ static int trace_command(struct run_options *options, char **command)
              traced.began_ns);
         tell_losses(database, traced.began_ns);
     }
-    /* If no other run needs the daemon, this returns after it has left, and the trace is one closed file. */
+    /* If no other run needs the daemon, this returns after the daemon has exited, and the trace is one closed
+     * file. */
     if (flushed != CT_ANSWER_NONE && !is_kept && ct_client_ask(daemon, "release", answer, 0) == CT_ANSWER_OK)
         tell_left(answer);
     close(daemon);

@@ -19,16 +19,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The messages between this process and the keeper, a packet each. */
+/* The messages between this process and the keeper. Each is one packet. */
 enum kind {
     /* from the front */
     SIGNALLED, /* the front received signal `value`, with `info` */
     SYNC,      /* request for SYNCED */
-    GOING,     /* the front knows that the command continued, at `turn` */
+    GOING,     /* the front knows that the command continued at `turn` */
     WOKEN,     /* the front stopped like the command at `turn`, and was woken by process `value` */
     /* from the keeper */
     NOT_STARTED, /* errno `value` */
-    STOPPED,     /* the command stopped, at `turn`, by signal `value` */
+    STOPPED,     /* the command was stopped by signal `value`, at `turn` */
     GOES_ON,     /* the command continued, at `turn` */
     ENDED,       /* the command ended, with wait status `value` */
     SYNCED,
@@ -57,8 +57,8 @@ static void tell(int channel, enum kind kind, int value)
     tell_at(channel, kind, value, 0);
 }
 
-/* Returns false if the other side is gone. If the other side left with packets unread, recv() first fails
- * once with ECONNRESET. Its own last packets follow. */
+/* Receives a packet. Returns false if the other side is gone. If the other side exited without reading all
+ * packets, recv() first fails once with ECONNRESET. The last packets from the other side follow. */
 static bool hear(int channel, struct packet *packet)
 {
     ssize_t got;
@@ -73,8 +73,8 @@ static int compare(const void *a, const void *b)
 }
 
 /* Closes the files that this process has inherited together with the command. A reader that waits for the end
- * of a pipe must not wait for this process. Keeps standard error and the given descriptors. The standard ones
- * up to `last` become /dev/null. */
+ * of a pipe must not wait for this process. Keeps standard error and the given descriptors. The standard
+ * descriptors up to `last` become /dev/null. */
 static void let_go_of_files(int last, int first_kept, int second_kept, int third_kept, int fourth_kept)
 {
     int kept[] = { STDERR_FILENO, first_kept, second_kept, third_kept, fourth_kept };
@@ -97,7 +97,7 @@ struct keeper {
     int channel, children;
     pid_t front, command;
     bool is_stopped; /* the last known state of the command */
-    int turn;        /* as in a packet, of the last change of `is_stopped` */
+    int turn;        /* the turn (as in a packet) of the last change of `is_stopped` */
     bool is_late;    /* the command has continued, and the front has not confirmed that yet */
     bool has_ended;
 };
@@ -115,8 +115,8 @@ static void become_command(const struct ct_command_plan *plan, const struct siga
     _exit(error == ENOENT ? 127 : 126);
 }
 
-/* Takes a pending signal of this number, and returns whether there was one. If so, it was sent to our group,
- * and the command has it already. */
+/* Takes a pending signal of this number, and returns whether there was one. Such a signal was sent to our
+ * group, so the command has it already. */
 static bool was_sent_here(int number)
 {
     sigset_t wanted;
@@ -127,7 +127,7 @@ static bool was_sent_here(int number)
 
 static void pass_on(const struct keeper *keeper, int number, siginfo_t *info)
 {
-    /* A pending SIGCHLD may be about the keeper's own child, so it does not show that the group got one. */
+    /* A pending SIGCHLD may be from the keeper's own child, so it does not show that the group got one. */
     if (number != SIGCHLD && was_sent_here(number))
         return;
     /* Keeps the value given to sigqueue(). Only the kernel can send other kinds of siginfo. */
@@ -156,8 +156,8 @@ static const int group_stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
 enum { GROUP_STOPS = sizeof(group_stops) / sizeof(group_stops[0]) };
 
 /* Wakes the front if it stopped after the command did, and so does not know that the command continued.
- * Leaves it stopped while a signal that stops the whole group is pending here: the command has got it,
- * too. */
+ * Leaves the front stopped while a signal that stops the whole group is pending here, because the command has
+ * got it, too. */
 static void wake_front(const struct keeper *keeper)
 {
     sigset_t pending;
@@ -171,8 +171,8 @@ static void wake_front(const struct keeper *keeper)
 }
 
 /* The front continues after the stop at `turn`. The keeper has woken it, or another process has, alone or
- * with the whole group. With the group, the command continued as well. If the command is stopped at a later
- * turn, it was stopped again since, and remains stopped. */
+ * with the whole group. In the latter case, the command continued as well. If the command is stopped at a
+ * later turn, it was stopped once more, and remains stopped. */
 static void continue_as_front(struct keeper *keeper, bool by_others, int turn)
 {
     was_sent_here(SIGCONT);
@@ -181,7 +181,7 @@ static void continue_as_front(struct keeper *keeper, bool by_others, int turn)
         kill(keeper->command, SIGCONT);
 }
 
-/* Returns false if the front is gone. */
+/* Handles a packet from the front. Returns false if the front is gone. */
 static bool listen_to_front(struct keeper *keeper)
 {
     struct packet packet;
@@ -207,7 +207,7 @@ static bool listen_to_front(struct keeper *keeper)
     return true;
 }
 
-/* The front has been killed. Kills the command as well, as if it had got the signal. */
+/* Called after the front has been killed. Kills the command as well, as if it had got the signal. */
 static void end_orphan(const struct keeper *keeper)
 {
     int status;
@@ -267,7 +267,7 @@ struct front {
     pid_t keeper;
 };
 
-/* Reaps children other than the keeper. As the first process of a container, this process gets some. */
+/* Reaps children other than the keeper. This process gets some if it is the first one in a container. */
 static void reap(void)
 {
     while (waitpid(-1, NULL, WNOHANG) > 0)
@@ -301,7 +301,7 @@ static void pass_signals(const struct front *front)
 static sigjmp_buf woken;
 static volatile pid_t woken_by;
 
-/* Runs with all signals blocked, which stay blocked. */
+/* Runs with all signals blocked. They stay blocked. */
 static void on_woken(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)context;
@@ -309,10 +309,10 @@ static void on_woken(int number, siginfo_t *info, void *context)
     siglongjmp(woken, 1);
 }
 
-/* Stops like the command, until another process continues this one. No signal may get lost between that and
- * the next stop. A stop signal can find SIGCONT still pending. It discards SIGCONT, and this process stops
- * again, like the command. Otherwise the stop signal is blocked. A terminal's signals cannot stop an orphaned
- * process group. In such a group this function returns at once. */
+/* Stops like the command, until another process continues this one. No signal may get lost between this stop
+ * and the next one. A stop signal that arrives while SIGCONT is pending discards SIGCONT, and this process
+ * stops again, like the command. Otherwise the stop signal is blocked. A terminal's signals cannot stop an
+ * orphaned process group. In such a group this function returns at once. */
 static void stop_as(int number)
 {
     struct sigaction before, before_woken, goes_on = { .sa_sigaction = on_woken, .sa_flags = SA_SIGINFO };
@@ -367,7 +367,7 @@ static enum heard listen_to_keeper(const struct front *front, int *wait_status)
                 tell_at(front->channel, GOING, 0, packet.turn);
                 return NOTHING;
             }
-            if (packet.kind == STOPPED) /* stopped again: the continuation in between was not seen */
+            if (packet.kind == STOPPED) /* the command stopped again, and its continuation was not seen */
                 number = packet.value, turn = packet.turn;
         } while (packet.kind != SYNCED);
         stop_as(number);
@@ -388,7 +388,7 @@ static enum heard listen_to_keeper(const struct front *front, int *wait_status)
     }
 }
 
-/* Waits until the command has ended. Returns false if its end is not known. */
+/* Waits until the command has ended. Returns false if its wait status is not known. */
 static bool stand_for(const struct front *front, int *wait_status)
 {
     struct pollfd files[] = { { .fd = front->signals, .events = POLLIN },

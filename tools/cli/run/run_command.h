@@ -4,8 +4,9 @@
  * There are three processes. The front is this process, which our parent knows. The keeper is its child, and
  * the command is the keeper's child. The keeper waits for the command, and has the front stop, continue and
  * end like it. The keeper also reveals whether a signal was sent to the whole group. It blocks all signals,
- * so that they stay pending. A signal that is pending in the keeper, too, was sent to the group (by the
- * terminal, by kill(-group)), and the command has it already. A signal that only the front got is passed on.
+ * so that they stay pending. If a signal is also pending in the keeper, it was sent to the group (by the
+ * terminal, or by kill(-group)), and the command has it already. A signal that only the front got is passed
+ * on.
  */
 #ifndef CT_RUN_COMMAND_H
 #define CT_RUN_COMMAND_H
@@ -26,10 +27,10 @@ struct ct_command_plan {
     int front; /* a descriptor that only this process needs afterwards */
 };
 
-/* Runs the command to its end. *wait_status is that of waitpid(). Signals stay blocked. Of the descriptors
- * that were open, only standard error, `keep` and `front` stay open, so that a file that the command closes
- * is really closed. Returns false after reporting that the command could not be started, or that its end is
- * not known. */
+/* Runs the command to its end. *wait_status gets the status from waitpid(). Signals stay blocked. Only
+ * standard error, `keep` and `front` stay open in this process, so that a file that the command closes is
+ * really closed. Returns false after reporting that the command could not be started, or that its wait status
+ * is not known. */
 bool ct_command_run(const struct ct_command_plan *plan, int *wait_status);
 /* Restores the signal mask from before the command ran, for a wait that may take hours. */
 void ct_command_wait_as_usual(void);

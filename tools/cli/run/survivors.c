@@ -15,8 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* MOMENT_MS: for processes that end just after the command, such as Python's resource tracker. LOOK_MS:
- * between looks at a process without a pidfd. */
+/* MOMENT_MS: the wait for processes that end just after the command, such as Python's resource tracker.
+ * LOOK_MS: the pause between two looks at a process without a pidfd. */
 enum { MOMENT_MS = 500, LOOK_MS = 1000 };
 
 void ct_mark_make(struct ct_mark *mark, const struct ct_session_choice *choice)
@@ -45,7 +45,7 @@ static bool is_traced(pid_t pid, const struct ct_session_choice *choice)
 }
 
 /* Returns whether the process has the mark. A program that writes its title over its environment, as
- * setproctitle() does, has lost it. It then counts if it is traced. */
+ * setproctitle() does, has lost the mark. It then counts as a survivor if it is traced. */
 static bool has_mark(pid_t pid, const struct ct_mark *mark)
 {
     size_t bytes = 0;
@@ -59,8 +59,8 @@ static bool has_mark(pid_t pid, const struct ct_mark *mark)
     return found;
 }
 
-/* Returns whether it has the hook. A `cudatrace` or daemon that the command started has it, too, but makes no
- * call. */
+/* Returns whether the process has the hook and is not a `cudatrace` or a daemon. Those that the command
+ * started have the hook, too, but make no call. */
 static bool has_hook(pid_t pid)
 {
     char name[32] = "";
@@ -131,8 +131,8 @@ static void drop_ended(struct ct_survivors *survivors)
     survivors->count = kept;
 }
 
-/* Waits until the first survivor has ended, or for `ms` milliseconds, without limit if -1. Returns whether
- * the daemon is still there. `daemon` is -1 for none. */
+/* Waits until the first survivor has ended, for at most `ms` milliseconds (-1: without limit). Returns
+ * whether the daemon is still there. `daemon` is -1 if there is none. */
 static bool await_one(const struct ct_survivors *survivors, int daemon, int ms)
 {
     const struct ct_survivor *first = &survivors->survivor[0];
@@ -150,7 +150,7 @@ void ct_survivors_find(struct ct_survivors *survivors, const struct ct_mark *mar
         await_one(survivors, -1, (int)((until_ns - now_ns) / 1000000) + 1);
         drop_ended(survivors);
     }
-    /* Finds those that they have started in the meantime. */
+    /* Finds processes that the survivors have started while this function waited. */
     ct_survivors_free(survivors);
     look(survivors, mark);
 }

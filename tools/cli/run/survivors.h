@@ -1,5 +1,5 @@
 /* The processes of a command that outlive it. `run` sets a mark in the command's environment, and other
- * processes inherit it. A survivor has the mark and has loaded the hook. It may have made no call yet. Called
+ * processes inherit it. A survivor has the mark and has loaded the hook. It need not have made a call. Called
  * only by run.c. */
 #ifndef CT_SURVIVORS_H
 #define CT_SURVIVORS_H
@@ -14,9 +14,9 @@
 #define CT_RUN_ENV "CUDATRACE_RUN" /* the mark, different for each run */
 
 struct ct_mark {
-    const struct ct_session_choice *choice; /* the session */
+    const struct ct_session_choice *choice; /* the session that the command uses */
     char text[48];
-    uint64_t start_ticks; /* of this process, so not later than that of any process with the mark */
+    uint64_t start_ticks; /* start time of this process, so not later than that of a process with the mark */
 };
 
 struct ct_survivor {
@@ -37,7 +37,7 @@ void ct_survivors_free(struct ct_survivors *survivors);
 /* Writes their pids, separated by commas, as many as fit. */
 void ct_survivors_name(const struct ct_survivors *survivors, char *text, size_t bytes);
 /* Waits until all survivors and the processes that they start have ended, or until the daemon at the other
- * end of `daemon` has left. Leaves the terminal and the standard files of the process that started this
+ * end of `daemon` has exited. Leaves the terminal and the standard files of the process that started this
  * one. */
 void ct_survivors_await(const struct ct_mark *mark, int daemon);
 

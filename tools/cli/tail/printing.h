@@ -23,11 +23,12 @@ struct ct_printing {
 
 /* Opens the file, if there is one. Returns false after reporting an error. */
 bool ct_printing_open(struct ct_printing *printing);
-/* Begins, if --print was given, with the processes whose recording began at `since_ns` or later. `database`
- * is the daemon's trace, empty if this user cannot read it. Returns false after reporting an error. */
+/* Begins to print if --print was given. Prints only processes whose recording began at `since_ns` or later.
+ * `database` is the daemon's trace, or empty if this user cannot read it. Returns false after reporting an
+ * error. */
 bool ct_printing_start(struct ct_printing *printing, const char *database, int64_t since_ns);
-/* Prints the rest of the stored calls, reports how many were not shown, and closes the file. Waits until the
- * reader has read the last line. Returns false after reporting that the calls could not be printed. */
+/* Prints the remaining stored calls, reports how many calls were not shown, and closes the file. Waits until
+ * the reader has read the last line. Returns false after reporting that the calls could not be printed. */
 bool ct_printing_finish(struct ct_printing *printing);
 
 #endif

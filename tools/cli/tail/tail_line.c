@@ -66,7 +66,7 @@ static void put_text(struct arguments *arguments, const char *name, const char *
     free(printable);
 }
 
-/* Returns the column of that name, -1 if the row has no such column, or NULL in it. */
+/* Returns the column of that name, or -1 if the row has no such column or its value is NULL. */
 static int column_of(sqlite3_stmt *row, const char *name)
 {
     for (int c = 0; c < sqlite3_column_count(row); c++) {
@@ -106,7 +106,7 @@ static void put_handle_column(struct arguments *arguments, sqlite3_stmt *row, co
         put_handle(arguments, name, number_of(row, column));
 }
 
-/* Prints the stream's name, or its handle if it has no name, and whether the call was captured into a graph.
+/* Prints the stream's name (its handle if it has no name), and whether the call was captured into a graph.
  */
 static void put_stream(struct arguments *arguments, sqlite3_stmt *row)
 {

@@ -11,8 +11,8 @@ struct ct_line_style {
     bool is_json, is_coloured;
     bool has_threads;           /* each line names its thread, even the first of a process */
     int text_width;             /* kernel names and texts are cut to this many characters; 0: not cut */
-    int64_t realtime_offset_ns; /* of the trace */
-    /* State of the functions below: the last second that was printed, its text, and the width of the widest
+    int64_t realtime_offset_ns; /* as in the trace */
+    /* Private to the functions below: the last second that was printed, its text, and the width of the widest
      * process. */
     time_t second;
     char second_text[24];

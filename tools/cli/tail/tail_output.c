@@ -11,8 +11,8 @@
 
 /* If poll() reports a pipe as writable, it takes this many bytes at once, so no line is cut. */
 enum { PIECE_BYTES = 4096 };
-/* How long to wait after the stop, if a terminal took only the beginning of a line, for it to take the
- * rest. */
+/* If a terminal took only the beginning of a line before the stop, wait this long until it takes the
+ * remainder. */
 #define LINE_PATIENCE_NS UINT64_C(200000000)
 
 bool ct_tail_output_open(struct ct_tail_output *output)
@@ -44,7 +44,8 @@ static struct timespec span(uint64_t ns)
     return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
 }
 
-/* Returns false after a signal, and at the end of the time. An error counts as room: write() reports it. */
+/* Waits until the output has room. Returns false after a signal or at `until_ns`. An error counts as room,
+ * because write() will report it. */
 static bool await_room(const struct ct_tail_output *output, uint64_t until_ns)
 {
     struct pollfd file = { .fd = output->fd, .events = POLLOUT };
@@ -53,7 +54,7 @@ static bool await_room(const struct ct_tail_output *output, uint64_t until_ns)
     return ppoll(&file, 1, until_ns ? &rest : NULL, output->mask) > 0;
 }
 
-/* Returns the length of the next piece: whole lines if one fits. */
+/* Returns the length of the next piece, which consists of whole lines if at least one line fits. */
 static size_t piece(const char *bytes, size_t count, bool one_line)
 {
     const size_t most = count < PIECE_BYTES ? count : PIECE_BYTES;
@@ -103,7 +104,7 @@ static size_t write_lines(struct ct_tail_output *output, const char *bytes, size
     return sent;
 }
 
-/* If only the beginning of a line was written, its rest stays, and precedes the next lines. */
+/* If only the beginning of a line was written, the remainder stays and precedes the next lines. */
 uint64_t ct_tail_output_send(struct ct_tail_output *output, uint64_t until_ns)
 {
     uint64_t dropped = 0;

@@ -16,20 +16,20 @@ struct ct_tail_output {
     char *bytes;
     size_t count;
     bool is_within_line; /* the last byte written was not the end of a line */
-    bool is_gone;        /* nothing more can be written, */
-    int error;           /* for this reason; 0: the reader has closed its end */
+    bool is_gone;        /* nothing more can be written */
+    int error;           /* the reason; 0: the reader has closed its end */
 };
 
-/* Returns false without memory. */
+/* Returns false if memory is short. */
 bool ct_tail_output_open(struct ct_tail_output *output);
 void ct_tail_output_close(struct ct_tail_output *output);
 /* Returns the number of collected bytes. */
 size_t ct_tail_output_pending(const struct ct_tail_output *output);
-/* Writes the collected lines until `until_ns`, without limit if 0. Then drops the remaining whole lines, and
+/* Writes the collected lines until `until_ns` (0: without limit). Then drops the remaining whole lines, and
  * returns their number. */
 uint64_t ct_tail_output_send(struct ct_tail_output *output, uint64_t until_ns);
-/* Waits for `wait_ns`, or until `fd` is readable or closed (-1: none), or the output is closed. Returns
- * whether `fd` is. */
+/* Waits for `wait_ns`, or until the output is closed, or until `fd` is readable or closed (-1: none). Returns
+ * whether `fd` is readable or closed. */
 bool ct_tail_output_wait(struct ct_tail_output *output, int fd, uint64_t wait_ns);
 
 #endif

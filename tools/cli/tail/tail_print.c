@@ -10,7 +10,7 @@
 
 enum {
     CHUNK_BYTES = 64 * 1024, /* lines made within one look */
-    CUT_WIDTH = 80,          /* of long names, on a terminal */
+    CUT_WIDTH = 80,          /* width to which long names are cut on a terminal */
 };
 
 /* The pause between two looks. Two pauses and the daemon's own delay add up to a quarter of a second. */
@@ -22,14 +22,15 @@ struct ct_tail {
     struct ct_line_style style;
     struct ct_tail_output output;
     uint64_t shown, not_shown;
-    uint64_t unreported;     /* of `not_shown`, calls that no line has reported yet */
-    bool has_removed;        /* calls were removed before they were read, */
-    bool removed_unreported; /* and no line has reported it yet */
+    uint64_t unreported;     /* the part of `not_shown` that no line has reported yet */
+    bool has_removed;        /* calls were removed before they were read */
+    bool removed_unreported; /* no line has reported the removal yet */
     bool is_skipping;        /* calls are counted and not printed */
-    bool is_history;         /* printing calls up to history_until_id, stored before it began */
+    bool is_history;         /* prints calls up to history_until_id, which were stored before
+                              * ct_tail_begin() */
     int64_t history_until_id;
     bool was_idle; /* the last step printed all stored calls */
-    /* The last stored call as of mark_ns, in a file. It must be printed within lag_max_ns. */
+    /* The last call that the file had at mark_ns. It must be printed within lag_max_ns. */
     int64_t mark_id;
     uint64_t mark_ns;
     uint32_t mark_files;
@@ -82,7 +83,7 @@ static bool is_stopped(const struct ct_tail *tail)
     return (tail->plan.stop && *tail->plan.stop) || tail->output.is_gone;
 }
 
-/* Begins to skip if the call that was the last one lag_max_ns ago is not printed yet. Calls of two files are
+/* Begins to skip calls if the last stored call of lag_max_ns ago is not printed yet. Calls of two files are
  * not compared. After a change of files, mark_ns stays, and the last call of the new file is marked. */
 static void watch_lag(struct ct_tail *tail)
 {
@@ -101,7 +102,8 @@ static void watch_lag(struct ct_tail *tail)
         tail->is_skipping = true;
 }
 
-/* Makes lines that precede the next call, except while it skips. Returns their number. */
+/* Makes the notice lines that precede the next call, except while calls are skipped. Returns the number of
+ * lines. */
 static uint64_t put_notices(struct ct_tail *tail)
 {
     uint64_t lines = 0;
@@ -116,7 +118,8 @@ static uint64_t put_notices(struct ct_tail *tail)
     return lines;
 }
 
-/* Makes lines of the calls of a look, or counts them while it skips. Returns the number of lines. */
+/* Makes a line for each call of a look, or only counts the calls while they are skipped. Returns the number
+ * of lines. */
 static uint64_t put_calls(struct ct_tail *tail)
 {
     struct ct_stream_call call;
@@ -209,8 +212,9 @@ static uint64_t close_trace(struct ct_tail *tail)
     return notices;
 }
 
-/* The line that reports skipped calls may be dropped as long as a later one will. Here none follows, so it
- * waits for the reader, and so does the rest of a line. The wait may be long: the trace is closed first. */
+/* A line that reports skipped calls may be dropped if a later line reports them. No line follows here, so
+ * this waits until the reader has taken it, and any unfinished line. The wait may be long, so the trace is
+ * closed first. */
 int ct_tail_finish(struct ct_tail *tail)
 {
     ct_follow_hurry(tail->follow);

@@ -37,8 +37,8 @@ static bool take_interval(const struct ct_option *option, const char *value)
 
 /* ---- without a screen ---- */
 
-/* Follows the processes: a member of the JSON object, or a table if it has a row. CSV allows only one
- * table. */
+/* Prints the untraced processes after the processes, as a member of the JSON object, or as a table if there
+ * are any. CSV allows only one table. */
 static void print_untraced(struct ct_top *top, enum ct_format format)
 {
     sqlite3_stmt *rows = top->view == CT_TOP_PROCESSES ? ct_top_untraced(top) : NULL;
@@ -81,8 +81,8 @@ static int print_moment(struct ct_top *top, enum ct_format format)
     return ct_flush_output() ? EXIT_SUCCESS : EXIT_FAILURE; /* main() reports the reason */
 }
 
-/* Current rates need two moments. A trace without a writer has only one moment, which is compared with the
- * start. */
+/* Current rates need two moments. A trace that no daemon writes has only one moment, which is compared with
+ * the start. */
 static int print_moments(struct top_options *options)
 {
     struct ct_top *top = &options->top;

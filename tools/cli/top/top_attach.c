@@ -27,7 +27,7 @@ static void become_attach(const struct ct_top *top, pid_t pid, int output)
     char number[16];
     const bool is_named = top->choice.session_option != NULL;
     snprintf(number, sizeof(number), "%d", (int)pid);
-    /* A user may not know which trace the daemon of a named session writes, if it is the system's. */
+    /* If the system's daemon serves a named session, the user may not know which trace that daemon writes. */
     const char *argv[] = { "cudatrace",
                            "attach",
                            "--stay",

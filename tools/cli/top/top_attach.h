@@ -6,14 +6,14 @@
 #include "top_sample.h"
 
 struct ct_top_attach {
-    pid_t child;    /* 0: none runs */
+    pid_t child;    /* pid of the child process; 0: none */
     int output;     /* a file in memory for its output, so that it waits for no reader */
     char text[640]; /* its last message, printable; empty: nothing to show */
 };
 
-/* Starts it, unless one is running. It records for the daemon that writes the trace. */
+/* Starts an attach, unless one is running. It records for the daemon that writes the trace. */
 void ct_top_attach_start(struct ct_top_attach *attach, const struct ct_top *top, pid_t pid);
-/* Reads its messages. Returns whether it has just ended. */
+/* Reads the messages of the attach. Returns whether it has just ended. */
 bool ct_top_attach_look(struct ct_top_attach *attach);
 
 #endif

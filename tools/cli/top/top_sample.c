@@ -42,7 +42,7 @@ static void ask_probed(struct ct_top *top)
     free(status);
 }
 
-/* Has the daemon store all recorded calls. Returns the time up to which calls are stored, 0 if it is not
+/* Has the daemon store all recorded calls. Returns the time up to which calls are stored, or 0 if it is not
  * known. */
 static int64_t flush(struct ct_top *top)
 {
@@ -117,7 +117,7 @@ bool ct_top_follow(struct ct_top *top)
         return false;
     sqlite3 *trace = NULL;
     if (ct_series_open(&now, &trace) != SQLITE_OK) {
-        sqlite3_close(trace); /* being made: the next look finds it complete */
+        sqlite3_close(trace); /* the file is being made; the next look will find it complete */
         return false;
     }
     sqlite3_close(top->trace);
@@ -155,8 +155,8 @@ static char *command_of(pid_t pid)
     return text;
 }
 
-/* Updates the table of processes that are not traced. It is empty for a trace without a daemon, which is an
- * old one. */
+/* Updates the table of processes that are not traced. The table is empty for a trace that no daemon writes,
+ * because such a trace is an old one. */
 static bool look_for_untraced(struct ct_top *top)
 {
     sqlite3_stmt *insert = NULL;
@@ -181,7 +181,7 @@ static bool look_for_untraced(struct ct_top *top)
 bool ct_top_sample(struct ct_top *top)
 {
     int64_t now_ns = flush(top);
-    /* Includes calls that returned while the others were being stored. */
+    /* Includes calls that returned while the flush was storing earlier ones. */
     const int64_t last_ns = ct_ask_number(top->trace, ct_sql_top_last_moment, 0, 0);
     if (last_ns > now_ns)
         now_ns = last_ns;
@@ -191,7 +191,7 @@ bool ct_top_sample(struct ct_top *top)
         return fail(top, blamed);
     ct_bind_number(side, ":now_ns", now_ns);
     ct_bind_number(side, ":process_id", top->process_id);
-    /* A trace without a writer has no present rate. It is compared with an empty table, so that its sums
+    /* A trace that no daemon writes has no current rate. It is compared with an empty table, so that its sums
      * count from the start of each process. */
     const bool is_first = top->samples == 0 || !top->is_live;
     const char *shift =
@@ -213,7 +213,7 @@ bool ct_top_sample(struct ct_top *top)
     return look_for_untraced(top) || fail(top, top->moments);
 }
 
-/* Texts are sorted from the first, numbers from the largest. */
+/* Texts are sorted in ascending order, numbers in descending order. */
 static bool is_text(const char *column)
 {
     static const char *const texts[] = { "open_call", "command",  "state", "function",
@@ -225,8 +225,8 @@ static bool is_text(const char *column)
     return false;
 }
 
-/* Returns the place of a column, from 1. If there is no such column, returns 0, and top->problem lists the
- * columns. */
+/* Returns the index of a column, counting from 1. If there is no such column, returns 0, and top->problem
+ * lists the columns. */
 static int find_column(struct ct_top *top, sqlite3_stmt *rows, const char *name)
 {
     const size_t bytes = sizeof(top->problem);

@@ -14,24 +14,26 @@ struct ct_top {
     struct ct_session_choice choice;
     double interval_s;
     enum ct_top_view view;
-    int64_t process_id; /* for all views except CT_TOP_PROCESSES */
-    int64_t pid;        /* its pid */
+    int64_t process_id; /* the process that is shown, except in CT_TOP_PROCESSES */
+    int64_t pid;        /* the pid of that process */
     const char *sort;   /* a column; NULL: the view's default; numbers descend, texts ascend */
     bool is_reversed;   /* in reverse order */
-    bool all;           /* also processes that have ended, as always for a trace without a writer */
+    bool all;           /* also show processes that have ended; always done for a trace that no daemon
+                         * writes */
     char text[64];      /* a text that rows must contain; empty: any */
 
-    bool lists_untraced; /* the processes include rows of state "not traced", without numbers */
+    bool lists_untraced; /* the view of processes includes rows of state "not traced", without numbers */
 
     sqlite3 *trace, *moments;
     struct ct_untraced untraced;
-    long long probed; /* processes that a probe records, 0 if that is not known */
+    long long probed; /* processes that a probe records, or 0 if that is not known */
     struct ct_series series;
-    int daemon;             /* the socket of the daemon that writes the trace, -1 if none does */
-    bool is_live, was_live; /* a daemon reported that all calls are in the trace: now, ever */
+    int daemon;             /* the socket of the daemon that writes the trace, or -1 if none does */
+    bool is_live, was_live; /* is_live: in the last sample, a daemon reported that all calls are in the trace;
+                             * was_live: in any earlier sample */
     const char *why;        /* why it is not live; NULL: no reason to report */
     char problem[512];      /* the last failure */
-    uint32_t samples;       /* moments taken for this view */
+    uint32_t samples;       /* number of moments taken for this view */
     int64_t at_ns, last_ns; /* the moments that are compared; last_ns is 0 for the start of each process */
 };
 

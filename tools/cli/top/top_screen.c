@@ -1,5 +1,5 @@
 /* The screen of `cudatrace top`: a line of sums, a line for keys and messages, and the view's rows. Tables
- * are drawn as the query returns them. Only a column's name gives its meaning. */
+ * are drawn as the query returns them. The screen knows the meaning of a column only by its name. */
 #include "top_screen.h"
 
 #include "top_attach.h"
@@ -39,7 +39,7 @@ struct grid {
 struct screen {
     struct ct_top *top;
     struct grid grid;
-    size_t selected, first; /* rows: the selected one, and the first on the screen */
+    size_t selected, first; /* index of the selected row, and of the first row on the screen */
     int sort;               /* the column to sort by; -1: the view's default */
     bool is_paused, is_finding;
     bool is_wrong; /* show top->problem */
@@ -306,7 +306,7 @@ static void draw(struct screen *screen)
 
 /* ---- keys ---- */
 
-/* Returns true, as the result of a key that moves. */
+/* Returns true, which is the result for a key that moves the selection. */
 static bool move_to(struct screen *screen, long row)
 {
     const long last = (long)screen->grid.rows - 1;
@@ -314,8 +314,8 @@ static bool move_to(struct screen *screen, long row)
     return true;
 }
 
-/* Shows another view. Its numbers first count from the start of the process, and are current from the next
- * look on. */
+/* Shows another view. At first its numbers count from the start of the process. They are current from the
+ * next look on. */
 static void look_at(struct screen *screen, enum ct_top_view view, int64_t process_id, int64_t pid)
 {
     ct_top_look_at(screen->top, view, process_id, pid);
@@ -398,7 +398,7 @@ static void attach_to(struct screen *screen)
                             (pid_t)strtol(cell_of(grid, screen->selected, "pid"), NULL, 10));
 }
 
-/* Handles a key. Returns false if the user leaves. */
+/* Handles a key. Returns false if the user quits. */
 static bool on_key(struct screen *screen, int key)
 {
     struct ct_top *top = screen->top;
@@ -467,7 +467,7 @@ static double now_s(void)
     return (double)ct_monotonic_ns() / 1e9;
 }
 
-/* Runs until the user leaves or the terminal is gone. */
+/* Runs until the user quits or the terminal is gone. */
 static void follow(struct screen *screen)
 {
     const struct ct_top *top = screen->top;

@@ -1,7 +1,8 @@
 #ifndef CT_TOP_TERMINAL_H
 #define CT_TOP_TERMINAL_H
 
-/* Returns NULL if a screen can be drawn on the terminal, else the rest of a sentence about it. */
+/* Returns NULL if a screen can be drawn on the terminal. Otherwise returns a predicate for a sentence about
+ * the terminal. */
 const char *ct_top_terminal_problem(void);
 
 #endif
