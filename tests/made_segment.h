@@ -1,4 +1,4 @@
-/* Makes a segment's header like the hook, for tests that run without it. */
+/* Makes a segment's header like the hook's, for tests that run without the hook. */
 #ifndef MADE_SEGMENT_H
 #define MADE_SEGMENT_H
 

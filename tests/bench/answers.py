@@ -15,7 +15,7 @@ from queries import make
 ROUNDS = 3
 MIB = 1 << 20
 
-# Sections that need only sums, whatever calls the trace has.
+# Sections that read only sums, so the number of calls does not matter.
 OF_SUMS = ("processes", "threads", "categories", "functions", "errors", "losses")
 ASKED = {
     "report": ("report",),
@@ -30,7 +30,7 @@ TARGETS = {"report": ("<=", 5), "export_chrome": ("<=", 60)}
 
 
 def ask(build, database, folder, arguments):
-    """Returns the seconds, the seconds of processor time, and the peak memory in MiB."""
+    """Returns the elapsed seconds, the seconds of processor time, and the peak memory in MiB."""
     command, *rest = arguments
     start = time.perf_counter()
     child = subprocess.Popen([build / "tools/cudatrace", command, "--db", database, *rest], cwd=folder, stdout=subprocess.DEVNULL)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Runs benchmarks, modules beside this file, and prints their figures as JSON lines: table.py makes a table of them. Those whose names
-begin with gpu_ want a machine with a GPU; they, and `soak`, which takes an hour, run by name alone. The gpu_ ones, `hook` and
-`hook_parts` do with a build folder from elsewhere and build here what they want besides."""
+"""Runs benchmarks, which are modules in this folder, and prints their figures as JSON lines. table.py makes a table from the lines.
+Benchmarks whose names begin with gpu_ need a machine with a GPU. These, and `soak`, which takes an hour, run only if they are named. The
+gpu_ benchmarks, `hook` and `hook_parts` can use a build folder from another machine, and build here any further programs that they
+need."""
 import argparse
 import ast
 import contextlib

@@ -9,7 +9,7 @@ WAYS = ("bare", "two_counter_reads", "clock_ring", "json_lines", "cudatrace")
 SLOT_BYTES = 16
 KERNELS = 1000
 
-# Name, arguments of hook_cost. A round's records fit into a ring: recording is measured, not a full ring.
+# Name, arguments of hook_cost. A round's records fit into a ring, so that recording is measured and not a full ring.
 CASES = (
     ("launch_of_one_kernel", ("-s", "launch", "-b", 50)),
     (f"launch_of_{KERNELS}_kernels", ("-s", f"launch:{KERNELS}", "-b", 50)),
@@ -24,7 +24,7 @@ CASES = (
 )
 # The other tracers whose ratios are shown.
 OTHERS = ("two_counter_reads", "clock_ring", "json_lines", "lttng_clock_and_event")
-# Cases of long calls. The added time is small compared to such a call, so its ratio to another tracer's would be noise.
+# Cases with long calls. The added time is small compared to such a call, so its ratio to another tracer's added time would be noise.
 LONG = ("10us", "1ms", "cold")
 
 
@@ -56,8 +56,8 @@ def with_daemon():
 
 def without_drain():
     """The daemon is stopped from the flush to the end of a round. The lane is filled up to its last quarter, or to just before
-    it. With the last quarter reached, each low-priority call is counted as skipped. The first round also uses shorter rings, with
-    room for all calls."""
+    it. Once the last quarter is reached, each low-priority call is counted as skipped. The first round also uses shorter rings, with room
+    for all calls."""
     ring, rounds, batches, calls = 256 * 1024, 25, 10, 100
     slots, measured = ring // SLOT_BYTES * 3 // 4, batches * calls
     for case, fill in {"ring_nearly_full": slots - measured - 64, "ring_full": slots}.items():

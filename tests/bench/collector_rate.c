@@ -1,7 +1,8 @@
 /* Measures the path from rings to committed rows. Segments like the hook's are filled with the calls of a
  * PyTorch training loop. The collector's own code reads, merges and stores them on one thread. This
- * alternates with a bare INSERT … SELECT of the same rows from arrays, and of the rows of `call` alone.
- * Prints `variant round value`: rows a second, and the bytes a call takes in the collector's database. */
+ * alternates with a bare INSERT … SELECT of the same rows from arrays, and with an INSERT of only the rows of
+ * `call`. Prints `variant round value`. The values are rows a second, and the bytes that a call takes in the
+ * collector's database. */
 #include "batch.h"
 #include "page_cache.h"
 #include "shm_segment.h"
@@ -76,7 +77,7 @@ static void run_collector(const char *folder, int round, const char *variant, bo
         printf("bytes_per_call %d %.2f\n", round, (double)status.st_size / CALLS);
 }
 
-/* ---- the floor: arrays as tables, and nothing more ---- */
+/* ---- the floor: only arrays as tables ---- */
 
 /* A table of the collector's database as an array; -1 means NULL. */
 static struct plain {
@@ -215,14 +216,15 @@ static void load_plains(const char *folder)
         die("the rows to compare with are not all there");
 }
 
-/* Stores rows as the collector does, without the collector: `tables` of the arrays, in batches of as many
- * calls as the collector's. */
+/* Stores rows as the collector does, but without the collector. Inserts `tables` of the arrays, in batches
+ * with as many calls as the collector's batches. */
 static void run_bare(const char *folder, int round, int tables, const char *variant)
 {
     enum { BATCH = 250000 };
     char path[4096], message[CT_MESSAGE_BYTES], sql[256];
     snprintf(path, sizeof(path), "%s/%s.%d.db", folder, variant, round);
-    /* The same tables and settings: created by the store, then used by a connection with equal settings. */
+    /* The tables and settings are the same. The store creates the tables, and a connection with equal
+     * settings then uses them. */
     struct ct_store *store;
     if (ct_store_open(path, "bench", &store, message) != 0)
         die(message);

@@ -1,4 +1,4 @@
-"""Figures of benchmarks as JSON lines: medians over interleaved rounds, with the spread."""
+"""Prints figures of benchmarks as JSON lines: medians over interleaved rounds, with the spread."""
 import collections
 import json
 import operator
@@ -22,7 +22,7 @@ def spread(values, rounded=rounded):
 
 
 def emit(benchmark, figure, values, unit, target=None, **more):
-    """Prints a figure. `target`: such as ("<=", 1.05), the median's target in docs/performance.md. `more`: further fields of the
+    """Prints a figure. `target` is the median's target in docs/performance.md, such as ("<=", 1.05). `more` has further fields of the
     line."""
     if not values:
         emit_missing(benchmark, figure, "in no round was there anything to compare with")

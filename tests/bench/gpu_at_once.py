@@ -1,8 +1,8 @@
-"""Measures small PyTorch trainings at once on this machine's GPU, and one Triton autotuner, under one daemon with default
-settings. The figures are the calls lost, the daemon's processor time per call, and the cost of a training's step next to as many
-untraced ones, in turns. Each training counts with its median step; several count with their mean. gpu_turns measures the added
-cost of a call in a step with less noise. If there are enough processors, each training has two of its own, and the daemon the
-rest."""
+"""Measures small PyTorch trainings, and one Triton autotuner, that run at once on this machine's GPU under one daemon with default
+settings. The figures are the lost calls, the daemon's processor time per call, and the time of a training's step relative to untraced
+trainings. As many untraced trainings run in turns with the traced ones. The figure of one training is its median step. The figure of
+several is the mean of these medians. gpu_turns measures the added cost of a call in a step with less noise. If there are enough
+processors, each training has two of its own, and the daemon the rest."""
 import json
 import pathlib
 import statistics
@@ -24,7 +24,7 @@ AUTOTUNE = pathlib.Path(__file__).with_name("gpu_autotune.py")
 
 
 class AtOnce:
-    """One program for each of these commands."""
+    """Runs one program for each of these commands."""
 
     def __init__(self, place, commands):
         self.place, self.commands, self.count = place, commands, len(commands)

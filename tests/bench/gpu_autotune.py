@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Triton's autotuner, as people meet it: a kernel with several configurations, for sizes that it has not seen, each configuration
-timed by launches between pairs of events, at full speed, with a buffer that is zeroed before each. Prints one line of JSON: the
-duration of a tuning. Events, memory sets and launches are most of the calls."""
+"""Triton's autotuner in its typical use. It tunes a kernel with several configurations for sizes that it has not seen. It times each
+configuration at full speed, by launches between pairs of events, and zeroes a buffer before each launch. Prints one line of JSON with the
+duration of a tuning. Most of the calls are events, memory sets and launches."""
 import argparse
 import json
 import statistics

@@ -1,5 +1,5 @@
-/* The program that gpu_calls.py measures, the same in every variant. It measures the cost of a driver call
- * that returns at once, and of a launch of an empty kernel. It is linked with libcuda.so.1 and is unaware of
+/* The program that gpu_calls.py runs, unchanged in every variant. It measures the cost of a driver call that
+ * returns at once, and of a launch of an empty kernel. It is linked with libcuda.so.1 and is unaware of
  * tracers.
  *
  *     gpu_calls cpu=N [image=FILE] [past=OFFSET] [pause=ask] [batches=N] [launch_batches=N]
@@ -12,8 +12,8 @@
  *
  * The thread binds itself to the processor after the set-up, so that threads started earlier by the driver or
  * a tracer are not bound with it. With pause=ask it prints "pause" and waits for a line, so that a ring can
- * be emptied. Otherwise it sleeps for as long as that takes. Prints `device NAME`, then `calls FUNCTION p10
- * p50 p90 p99`, `launch p10 p50 p90 p99` and `launch_turns THROUGH PAST` (medians). */
+ * be emptied. Without pause=ask it sleeps for as long as emptying takes. Prints `device NAME`, then `calls
+ * FUNCTION p10 p50 p90 p99`, `launch p10 p50 p90 p99` and `launch_turns THROUGH PAST` (medians). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -33,16 +33,15 @@
 enum {
     BATCH_CALLS = 200,
     BATCHES_MAX = 100000,
-    /* The calls between two pauses fit into half of a lane's ring of the default size: a call takes one slot,
-     * a launch two. */
+    /* The calls between two pauses fit into half of a lane's ring of the default size. A call takes one slot,
+     * and a launch two. */
     CALL_BATCHES_A_PAUSE = 100,
     LAUNCH_BATCHES_A_PAUSE = 50,
     WARM_UP_BATCHES = 5,
     PAUSE_MS = 20,
 };
 
-/* For any processor since Turing; the driver compiles it. gpu_variants.py supplies machine code if it has
- * nvcc. */
+/* For Turing and later GPUs; the driver compiles it. gpu_variants.py supplies machine code if it has nvcc. */
 static const char empty_ptx[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
                                 ".visible .entry empty()\n{\n\tret;\n}\n";
 
@@ -76,7 +75,7 @@ static void *allocate(size_t bytes)
         fputs("gpu_calls: no memory\n", stderr);
         exit(EXIT_FAILURE);
     }
-    memset(memory, 0, bytes); /* touch all pages before the clock runs */
+    memset(memory, 0, bytes); /* touches all pages before the clock runs */
     return memory;
 }
 

@@ -1,7 +1,7 @@
-"""Measures the cost of tracing on this machine's GPU: calls that return at once, and launches of an empty kernel, untraced, under
-cudatrace and under its peers. Each round runs every variant once, in processes of its own, on one processor whose core runs
-nothing else. Every second round runs in reverse order. "Turns" alternate batches of launches through the tracer and past it in
-one process, so differences between processes do not affect them."""
+"""Measures the cost of tracing on this machine's GPU. Times calls that return at once and launches of an empty kernel, untraced, under
+cudatrace and under its peers. Each round runs every variant once, in processes of its own, on one processor whose core runs nothing else.
+Every second round runs in reverse order. "Turns" alternate batches of launches through the tracer and past it in one process, so
+differences between processes do not affect them."""
 import contextlib
 import sys
 import time
@@ -16,7 +16,7 @@ TARGETS = {"cudatrace_cuCtxGetCurrent_added_ns": ("<=", 50), "cudatrace_cuLaunch
 
 
 def measure(place, options, deadline):
-    """Returns ({variant: [Measured of each round]}, {variant: why it is missing}, {variant: [milliseconds of set-up in each
+    """Returns ({variant: [Measured, for each round]}, {variant: why it is missing}, {variant: [milliseconds of set-up, for each
     round]})."""
     results, missing, setups = {}, {}, {}
     with contextlib.ExitStack() as stack:
@@ -30,7 +30,7 @@ def measure(place, options, deadline):
                 stack.callback(variants[-1].close)
             except Failed as why:
                 missing[name] = str(why)
-        # A first process finds files and the driver's own caches cold.
+        # For a first process, files and the driver's own caches are cold.
         variants[0].measure("warm-up")
         for number in range(options.rounds):
             begun = time.monotonic()

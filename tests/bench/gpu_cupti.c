@@ -28,7 +28,7 @@
 
 enum { BUFFER_BYTES = 4 << 20, BUFFERS = 16, RECORD_ALIGN = 8, RING = 1 << 14 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the following */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the variables below */
 static uint8_t *idle_buffers[BUFFERS];
 static int idle_count;
 static uint64_t driver_records, kernel_records;

@@ -72,8 +72,8 @@ static void end_line(void)
 }
 #endif
 
-/* Returns the time at entry. Lines of JSON contain it and the calling thread. A launch's line, written
- * separately, also has its shape. */
+/* Returns the time at entry. Lines of JSON contain this time and the calling thread. The line of a launch,
+ * which is written separately, also has its shape. */
 static inline uint64_t before(int function)
 {
     (void)function;

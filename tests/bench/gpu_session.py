@@ -1,4 +1,4 @@
-"""A daemon with default settings, in its own session and with its own trace, for programs that a benchmark starts itself."""
+"""Runs a daemon with default settings, its own session and its own trace, for programs that a benchmark starts itself."""
 import json
 import os
 import re
@@ -37,8 +37,8 @@ class OwnSession:
         return subprocess.run([self.build / "tools/cudatrace", *command], env=self.place.env, check=True, capture_output=True, text=True).stdout
 
     def finish(self, pids=None):
-        """Returns (sums of calls, stored, lost and skipped, of these processes or of all; the daemon's processor time in
-        seconds)."""
+        """Returns (sums, the daemon's processor time in seconds). The sums are the calls, stored, lost and skipped, for these processes
+        or for all."""
         status = self.ask("status", *self.where)
         self.ask("flush", *self.where)
         used_s = Daemon(int(re.search(r"^daemon (\d+)$", status, re.M)[1])).cpu_s()

@@ -1,6 +1,6 @@
-"""Measures the cost of tracing a PyTorch training loop on this machine's GPU: pairs of processes, untraced and traced, in
-alternating order. Where `cudatrace probe` can run, it is a third process, and --peers adds bpftrace and strace. For the launch-bound loop,
-every second pair also runs the driver's layer alone."""
+"""Measures the cost of tracing a PyTorch training loop on this machine's GPU. Runs pairs of processes, untraced and traced, in
+alternating order. Where `cudatrace probe` can run, a third process runs under it. --peers adds bpftrace and strace. For the launch-bound
+loop, every second pair also runs the driver's layer alone."""
 import contextlib
 import json
 import math
@@ -25,8 +25,8 @@ LIMIT_S, CPUS = 120, 4
 
 
 def median_interval(values):
-    """Returns (low, high, confidence) of the median. The interval depends only on the order of the values, as in the sign test:
-    of n values, the k-th from either end. If few values give no interval of CONFIDENCE, it spans all of them."""
+    """Returns (low, high, confidence) of the median. The interval depends only on the order of the values, as in the sign test. It is
+    from the k-th value to the k-th last. If there are too few values for CONFIDENCE, it spans all of them."""
     values, count = sorted(values), len(values)
 
     def outside(k):

@@ -2,9 +2,9 @@
 """A PyTorch training loop of many small kernels. Prints one line of JSON: the time of a step, as percentiles over blocks
 of steps. It waits for the GPU only at the end of each block.
 
-  layers       tiny layers, and an optimizer that steps each parameter separately: the GPU waits for the processor, and a
-               block's time is the processor's time to submit it, the worst case for a tracer of calls
-  transformer  twelve layers, as in real training: the processor is ahead of the GPU
+  layers       tiny layers, and an optimizer that steps each parameter separately. The GPU waits for the processor, and a
+               block's time is the processor's time to submit it, which is the worst case for a tracer of calls.
+  transformer  twelve layers, as in real training. The processor is ahead of the GPU.
 """
 import argparse
 import gc
@@ -53,7 +53,7 @@ def layers(torch, device):
 
 
 def transformer(torch, device):
-    """The same for a model of GPT-2's size, with PyTorch's defaults, in bfloat16 where PyTorch considers that safe."""
+    """Returns such a function for a model of GPT-2's size, with PyTorch's defaults, in bfloat16 where PyTorch considers that safe."""
     nn, words, width, length, batch = torch.nn, 50304, 768, 512, 16
     layer = nn.TransformerEncoderLayer(width, 12, 4 * width, batch_first=True, norm_first=True)
     model = nn.Sequential(nn.Embedding(words, width), nn.TransformerEncoder(layer, 12, enable_nested_tensor=False),
@@ -88,7 +88,7 @@ def main():
     for _ in range(arguments.warm_up):
         step()
     wait()
-    # A garbage collection would be in some blocks and not in others.
+    # A garbage collection would affect some blocks and not others.
     gc.collect()
     gc.disable()
 

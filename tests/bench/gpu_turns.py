@@ -1,9 +1,9 @@
-"""Measures the added cost of a call of a small PyTorch training in place, compared with two reads of the processor's counter
-there. Each of the simultaneous trainings has one untraced process and one whose calls take turns, in blocks of ten steps. The
-calls are passed on, timed by two reads, or recorded for a daemon with default settings (turns.c). Two processes differ by
-themselves by 50 ns a call and more. The turns of one process do not differ by that. Only the way in, which all three turns share,
-is measured between two processes; several sets of processes show its spread. A block after the other process's block finds cold
-caches, and is not counted."""
+"""Measures the time that tracing adds to a call of a small PyTorch training, compared with two reads of the processor's counter at the
+same place. Each of the simultaneous trainings has one untraced process, and one whose calls take turns in blocks of ten steps. The calls
+are passed on, timed by two reads, or recorded for a daemon with default settings (turns.c). Two equal processes differ by 50 ns a call
+and more. Turns within one process do not have that difference. Only the way in, which all three turns share, is measured between two
+processes, and several sets of processes show its spread. A block that follows a block of the other process has cold caches, and is not
+counted."""
 import contextlib
 import mmap
 import random
@@ -26,7 +26,7 @@ COUNTS = (1, 2, 4, 8)
 PROCESSES = {"untraced": None, "hooked": "tests/bench/libcudatrace-turns.so"}
 TURNS = {"passed": 0, "reads": 1, "traced": 2}  # as in turns.h
 ROUNDS, STEPS_BEFORE, STEPS_OF_BLOCK = 100, 200, 10
-LIMIT_S = 240  # for one set
+LIMIT_S = 240  # limit for one set
 
 
 def share(allowed, count, number):
@@ -50,7 +50,7 @@ class Turn:
 
 
 class Set:
-    """The processes that take turns, `count` of each."""
+    """The processes that take turns, `count` of each kind."""
 
     def __init__(self, options, place, count):
         self.options, self.place, self.count = options, place, count
@@ -76,7 +76,7 @@ class Set:
         return said
 
     def block_ms(self, which):
-        """Returns the mean of the programs' steps. All programs make a block at once."""
+        """Has all programs make a block at once. Returns the mean time of their steps."""
         for program in self.programs[which]:
             with contextlib.suppress(BrokenPipeError):
                 program.stdin.write("\n")
@@ -106,13 +106,13 @@ class Set:
                 program.wait()
 
     def kill(self):
-        """Ends a set whose programs do not answer: their reader gets an end of file."""
+        """Kills a set whose programs do not answer. The reader then gets an end of file."""
         for program in sum(self.programs.values(), []):
             program.kill()
 
     def measure(self, build):
-        """Returns {figure: value for this set}: the added cost of a call in nanoseconds, the calls of a step, the calls not
-        stored."""
+        """Returns {figure: value for this set}: the added cost of a call in nanoseconds, the number of calls in a step, and the number of
+        calls that were not stored."""
         with OwnSession(self.place, build, NAME) as session:
             watchdog = threading.Timer(LIMIT_S, self.kill)
             watchdog.start()
@@ -139,7 +139,7 @@ def show(count, sets, more):
     for name, values in figures.items():
         unit, target = ("ns", None) if name.endswith("_ns") else ("calls", ("<=", 0) if name == "lost_or_skipped" else None)
         emit(NAME, f"{count}_trainings_{name}", values, unit, target, **more)
-    # The way in differs from set to set as two processes differ by themselves: each set is combined with its median.
+    # The way in differs between sets as much as two equal processes differ, so each set is combined with the median of the way in.
     way_in = statistics.median(figures["passed_over_untraced_ns"])
     for name, more_ns, target in (("added_over_two_counter_reads", way_in, ("<=", 1.4)), ("added_over_two_counter_reads_without_the_way_in", 0, None)):
         ratios = [(more_ns + of_set["cudatrace_over_passed_ns"]) / (more_ns + of_set["two_counter_reads_over_passed_ns"]) for of_set in sets]

@@ -1,4 +1,4 @@
-"""The variants that gpu_calls compares: how each is built, started, and queried for its records."""
+"""The variants that gpu_calls compares, with the way to build and start each, and to query its records."""
 import collections
 import contextlib
 import glob
@@ -22,7 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 FUNCTIONS = ["cuCtxGetCurrent", "cuCtxGetDevice", "cuLaunchKernel"]
 PERCENTILES = ("p10", "p50", "p90", "p99")
 
-# figures: {name printed by gpu_calls.c: {percentile: ns}}; recorded, lost: calls, None if unknown.
+# figures: {name printed by gpu_calls.c: {percentile: ns}}. recorded, lost: numbers of calls, or None if unknown.
 Measured = collections.namedtuple("Measured", "figures device recorded lost")
 
 
@@ -49,7 +49,7 @@ def siblings(cpu):
 
 
 class Place:
-    """Shared by the variants: the build, a scratch folder, the driver, the processor, the built programs."""
+    """Holds the things that the variants share: the build, a scratch folder, the driver, the processor, the built programs."""
 
     def __init__(self, build, options, scratch):
         self.options = options
@@ -73,7 +73,7 @@ class Place:
         self.failed = {}
 
     def keep_away_from(self, cpus):
-        """Moves this script, and with it every daemon started later, to other processors if there are any."""
+        """Moves this script, and thus every daemon started later, to other processors if there are any."""
         cores = set().union(*(siblings(cpu) for cpu in cpus))
         os.sched_setaffinity(0, (self.allowed - cores) or (self.allowed - set(cpus)) or self.allowed)
 
@@ -115,7 +115,7 @@ class Place:
                 *([f"image={image}"] if os.path.exists(image) else []), *more]
 
     def calls(self):
-        """Returns the number of timed calls: a tracer must have seen at least that many."""
+        """Returns the number of timed calls. A tracer must have seen at least that many."""
         return 200 * (2 * self.options.batches + 2 * self.options.launch_batches)
 
 
@@ -170,7 +170,7 @@ def converse(command, env, on_pause, limit_s):
 
 
 def understand(text):
-    """Returns (figures, device) from the output of gpu_calls.c. The figures are None if it did not finish."""
+    """Returns (figures, device) from the output of gpu_calls.c. The figures are None if the program did not finish."""
     figures, device = {}, "unknown"
     for line in text.splitlines():
         words = line.split()
@@ -326,8 +326,8 @@ BPFTRACE = """
 
 @contextlib.contextmanager
 def bpftracing(place, env, said):
-    """Runs bpftrace on FUNCTIONS, which sums calls and times by function: the cheapest way to use it. Once it is ready, yields the time
-    that it took. Its output is appended to `said`."""
+    """Runs bpftrace on FUNCTIONS. It sums calls and times by function, which is the cheapest way to use it. Once it is ready, yields the
+    time that it took. Its output is appended to `said`."""
     if not shutil.which("bpftrace"):
         raise Failed("no bpftrace command (Debian: bpftrace)")
     if os.geteuid() != 0:
@@ -367,7 +367,7 @@ class Bpftrace(Variant):
 
 
 def strace_command(command):
-    """Returns the command below strace, which sees no driver calls, but the ioctls that some of them make."""
+    """Returns the command that runs under strace. strace sees no driver calls, only the ioctls that some of them make."""
     path = shutil.which("strace")
     if not path:
         raise Failed("no strace command (Debian: strace)")
@@ -418,7 +418,7 @@ class Cupti(Variant):
 
 
 class Uprobes(Variant):
-    """The probes are in the kernel from the first round on, and in the program only while it runs."""
+    """The probes stay in the kernel from the first round on. They are in the program only while it runs."""
 
     def __init__(self, place, name):
         super().__init__(place, name)
@@ -490,14 +490,14 @@ TABLE = {
     "cudatrace": Cudatrace,  # `cudatrace run`, default layers
     "attached": Attached,
     "probe": Probed,
-    "wrapper": peer("WRAPPER"),  # preloaded, does nothing
+    "wrapper": peer("WRAPPER"),  # a preloaded wrapper that does nothing
     "two_counter_reads": peer("COUNTERS"),
-    "clock_ring": peer("CLOCK_RING"),  # two clock_gettime and a record
+    "clock_ring": peer("CLOCK_RING"),  # two calls of clock_gettime and a record
     "json_lines": peer("JSON_LINES"),  # two lines of JSON, buffered
     "json_flushed": peer("JSON_FLUSHED"),
     "cupti_activity": cupti("activity"),  # driver calls
     "cupti_activity_kernels": cupti("activity-kernels"),
-    "cupti_callback": cupti("callback"),  # and a record
+    "cupti_callback": cupti("callback"),  # driver calls, with a record
     "uprobes": Uprobes,  # at entry and return, through tracefs
     "bpftrace": Bpftrace,
     "strace": Strace,

@@ -6,7 +6,7 @@ import peers
 from figures import emit, less, over
 from program import Measured
 
-# The ways that need only this program.
+# The ways to make a call that need only this program.
 WAYS = ("bare", "wrapper", "two_counter_reads", "clock_ring", "json_lines", "json_lines_flushed", "cudatrace")
 # A machine with a GPU has its own target.
 GPU = pathlib.Path("/dev/nvidiactl").exists()

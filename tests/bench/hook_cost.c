@@ -1,7 +1,7 @@
-/* Measures the cost of a call in several ways, one of them through the hook. Rounds are interleaved: each
- * round measures every way once, one after the other, and begins with another way each time. Prints `way
- * round value` in nanoseconds (`way.p99 round value` where there are several). At the end it prints `each 0
- * N`, the calls by each way, and `traced 0 N`, the calls through the hook.
+/* Measures the cost of a call in several ways, one of them through the hook. Rounds are interleaved. Each
+ * round measures every way once, and each begins with a different way. Prints `way round value` in
+ * nanoseconds (`way.p99 round value` where there are several). At the end it prints `each 0 N`, the calls by
+ * each way, and `traced 0 N`, the calls through the hook.
  *
  * Before each round it prints `round` and waits for a line: its parent flushes the daemon in between. */
 #include "clock.h"
@@ -167,8 +167,8 @@ static void print_way(int way, long round)
     }
 }
 
-/* Binds each thread to a processor, the last processors first. A thread that the scheduler moves finds its
- * ring in another processor's caches, and the tracer does not cause that cost. */
+/* Binds each thread to a processor, beginning with the last processor. If the scheduler moves a thread, its
+ * ring is in another processor's caches. That cost is not the tracer's. */
 static void stay_on_processor(long index)
 {
     long skip = index % CPU_COUNT(&allowed);
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
     stay_on_processor(0);
     const bool count_only = strcmp(options.mode, "count") == 0;
     if (!count_only)
-        calibrate(); /* not for `count`: it spins for 50 ms in a varying number of instructions */
+        calibrate(); /* not for `count`, because this spins for 50 ms in a varying number of instructions */
     const struct bench_subject *subject = bench_subject(options.subject, ns_per_tick);
     if (!subject)
         return usage();

@@ -4,9 +4,9 @@
  *
  * It measures three things, in interleaved rounds on one processor, as nanoseconds a call (the round's figure
  * is the median batch). First, the paths of hook_parts.h on a ring that stays in the first-level cache.
- * Second, the whole path on a ring of 1 MiB, alone, and after another processor has read the ring, as a
- * collector does. Third, single instructions, and the counter's read together with work that does not depend
- * on it. Prints `variant round ns`. Where the kernel allows counting, it prints `perf variant cycles
+ * Second, the whole path on a ring of 1 MiB, both alone and after another processor has read the ring, as a
+ * collector does. Third, single instructions, and a read of the counter together with work that does not
+ * depend on it. Prints `variant round ns`. Where the kernel allows counting, it prints `perf variant cycles
  * instructions branch_misses` a call, too. */
 #include "hook_parts.h"
 #include "clock.h"
@@ -96,7 +96,7 @@ static double median_batch(int (*call)(void **context))
 /* ---- the reader on another processor ---- */
 
 static struct {
-    int cpu; /* -1: there is no other processor */
+    int cpu; /* the reader's processor; -1: there is no other processor */
     sem_t asked, done;
 } reader = { .cpu = -1 };
 
@@ -188,7 +188,8 @@ LOOP(stores_16, STORES(4))
 LOOP(stores_32, STORES(8))
 LOOP(rdtsc_stores_16, READ STORES(4))
 LOOP(rdtsc_stores_32, READ STORES(8))
-/* A value passes through memory before it is used: same width, a narrower load, push and pop. */
+/* A value passes through memory before it is used: with the same width, with a narrower load, by push and
+ * pop. */
 LOOP(forward, "\tmovq %%rax, (%%rdi)\n\tmovq (%%rdi), %%rax\n")
 LOOP(forward_narrow, "\tmovq %%rax, (%%rdi)\n\tmovl (%%rdi), %%eax\n")
 /* Past the red zone: the compiler does not know about the push. */
@@ -197,7 +198,7 @@ LOOP(rdtsc_forward, READ "\tmovq %%rax, (%%rdi)\n\tmovq (%%rdi), %%rcx\n\tmovq %
 LOOP(call_return, "\tleaq -128(%%rsp), %%rsp\n\tcall 2f\n\tjmp 3f\n2:\tret\n3:\tleaq 128(%%rsp), %%rsp\n")
 LOOP(rdtsc_call_return,
      READ "\tleaq -128(%%rsp), %%rsp\n\tcall 2f\n\tjmp 3f\n2:\tret\n3:\tleaq 128(%%rsp), %%rsp\n")
-/* Publishing: the hook's store, and the same with a barrier. */
+/* Publishing: the hook's store, and the same store with a barrier. */
 LOOP(publish_store, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n")
 LOOP(publish_xchg, "\tmovq %%r8, (%%rdi)\n\txchgq %%r9, 64(%%rdi)\n")
 LOOP(publish_mfence, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n\tmfence\n")
@@ -205,7 +206,7 @@ LOOP(publish_mfence, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n\tmfence\n")
 static const struct {
     const char *name;
     void (*run)(uint64_t count, void *memory);
-    double per; /* how often a turn of the loop executes the named instructions */
+    double per; /* number of times that one pass of the loop executes the named instructions */
 } loops[] = {
 #define L(name)                                                                                              \
     {                                                                                                        \
@@ -331,11 +332,11 @@ static void take_places(void)
 
 int main(void)
 {
-    /* In the order of a segment's file: the lane's header, then its ring. */
+    /* As in a segment's file, the lane's header is followed by its ring. */
     lane = map(CT_LANE_HEADER_BYTES + (size_t)LARGE_SLOTS * CT_SLOT_BYTES);
     large_ring = (uint8_t *)lane + CT_LANE_HEADER_BYTES;
-    /* At a page offset where neither the lane nor the producer has written words. Equal offsets share a set
-     * of the first-level cache, and processors may mistake them for the same address. */
+    /* The small ring begins at a page offset where neither the lane nor the producer writes words. Equal
+     * offsets share a set of the first-level cache, and processors may mistake them for the same address. */
     small_ring = (uint8_t *)map(4096 + 4096) + 2048;
     take_places();
     const uint64_t ticks = ct_counter_read(), ns = ct_monotonic_ns();

@@ -26,7 +26,7 @@ RINGS = ("whole", "without_prefetch", "ring_1m", "ring_1m_without_prefetch", "ri
 
 
 def build_programs(folder):
-    """Builds hook_parts, hook_cost and its driver in a folder, for a host with a compiler and no build of them."""
+    """Builds hook_parts, hook_cost and its driver in a folder, for a host that has a compiler but no build of them."""
     folder = pathlib.Path(folder)
     compiler = [shutil.which("gcc") or "cc", "-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-fno-strict-aliasing",
                 *(f"-I{header}" for header in (*sorted((ROOT / "hook").glob("*/")), ROOT / "proto"))]

@@ -1,6 +1,6 @@
 /* The hook's fastest path, for plain calls, as in hook/call/wrap.c and hook/arch/x86_64/trampoline_x86_64.S.
  * There is one copy for each row of HOOK_PATHS, with some of its parts and without the others. It is compiled
- * like wrap.c. An omitted part leaves a constant in its place, so that the rest does not change. */
+ * like wrap.c. An omitted part leaves a constant in its place, so that the other parts do not change. */
 #include "hook_parts.h"
 #include "ring.h"
 
@@ -24,7 +24,7 @@ void parts_begin(struct ct_lane *lane, uint8_t *ring, uint64_t slots)
     ct_rows[ROW].real = (void *)(uintptr_t)parts_bare;
     atomic_store(&ct_rows[ROW].enter_id, 7);
     atomic_store(&ct_rows[ROW].leave_id, 7);
-    /* Far from any position, as when the collector keeps up. */
+    /* Far from any position, as if the collector keeps up. */
     atomic_store(&lane->wake, UINT64_MAX);
     parts_page.producer =
         (struct ct_producer){ .lane = lane, .ring = ring, .mask = slots - 1, .limit = UINT64_MAX, .idle = 1 };

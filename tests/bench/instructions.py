@@ -1,9 +1,10 @@
 """Counts the machine instructions of a call: of a plain call, a launch and a copy, bare and through the hook. It also counts the
-instructions of a launch in its decoder and in the look-up of its kernel's name. valgrind's callgrind counts them on a simulated
-processor. They do not measure time, but they are the same on every machine and in every run, so any change shows.
+instructions of a launch in its decoder and in the look-up of its kernel's name. The counts are those of valgrind's callgrind, on a
+simulated processor. They do not measure time, but they are the same on every machine and in every run, so any change shows.
 
-A program that makes a few calls and a program that makes more differ only in those calls: the loop around them, the driver's
-function, and the hook. The first program is warm by then: it has its lane, its first piece of ring and its names."""
+A program that makes a few calls is compared with a program that makes more. They differ only in the additional calls: the loop around
+these, the driver's function, and the hook. The few calls have already warmed the program up: it has its lane, its first piece of ring and
+its names."""
 import re
 import shutil
 
@@ -15,7 +16,7 @@ from program import PROGRAMS, Measured
 # learns a name or pays for the next piece.
 KERNELS, FEW, MANY = 64, 128, 512
 ROUNDS = 3
-LOOP = "make_calls"  # in hook_cost; the code before this loop differs between runs
+LOOP = "make_calls"  # a function of hook_cost; the code before this loop differs between runs
 SUBJECTS = {"plain": "instant", "launch_of_one_kernel": "launch", f"launch_of_{KERNELS}_kernels": f"launch:{KERNELS}",
             "copy": "copy"}
 # The hook's functions in the path of a launch, with their callees.

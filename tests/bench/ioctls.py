@@ -68,7 +68,7 @@ def run(build, _options):
         made = ROUNDS * CALLS_A_ROUND
         equal(session.value("SELECT sum(stored) FROM totals WHERE name = ?", ROW), made, "ioctls in the trace")
         if "strace" in programs:
-            # And the ioctls of the program's own library.
+            # Includes the ioctls of the program's own library.
             seen = listing.read_text().count("ioctl(")
             if seen < made:
                 emit_missing("ioctls", "strace", f"{seen} of {made} ioctls were seen")

@@ -1,7 +1,7 @@
-"""Measures live tracing: programs under the hook, with the daemon, all settings at their defaults, at rates that rise until calls
-are lost. One or more programs make the calls of a PyTorch training (tests/workloads/mix.c) on the simulated driver, each at the
-same rate. Reports the total rate where loss begins, the daemon's processor time per call and where it is spent, and the bytes
-that the daemon writes. Also reports the cost of the programs' calls next to untraced ones."""
+"""Measures live tracing with the hook and the daemon, with all settings at their defaults. The rate of calls rises until calls are lost.
+One or more programs make the calls of a PyTorch training (tests/workloads/mix.c) on the simulated driver, all at the same rate. Reports
+the total rate where loss begins, the daemon's processor time per call and where it is spent, and the bytes that the daemon writes. Also
+reports the cost of the programs' calls next to untraced ones."""
 import collections
 import os
 import shutil
@@ -14,9 +14,9 @@ from figures import emit, emit_missing
 from scene import Daemon, calls, cpu_of_ended_s
 
 SECONDS, ROUNDS = 2, 3
-RATES = (200_000, 400_000, 600_000, 800_000, 1_000_000, 1_500_000, 2_000_000, 3_000_000)  # of each program
+RATES = (200_000, 400_000, 600_000, 800_000, 1_000_000, 1_500_000, 2_000_000, 3_000_000)  # calls a second of each program
 PROGRAMS = (1, 2, 4, 8, 16)
-BURSTS = 1000  # a second
+BURSTS = 1000  # bursts a second
 HOTTEST = 12
 
 Seen = collections.namedtuple("Seen", "made_per_s lost skipped stored daemon_ns cpu_ns kept_bytes written_bytes")

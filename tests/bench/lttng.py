@@ -71,7 +71,7 @@ class Tracer:
         if os.geteuid() == 0 and not ROOTS_FOLDER.exists():
             undo.callback(remove_empty, ROOTS_FOLDER)
         with open(self.home / "sessiond.log", "wb") as log:
-            # In its own process group: Ctrl-C must not reach it.
+            # It has its own process group, because Ctrl-C must not reach it.
             daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"], env=self.environment(), stdout=log, stderr=log,
                                       stdin=subprocess.DEVNULL, start_new_session=True)
         undo.callback(end, daemon)

@@ -86,7 +86,7 @@ int main(int argc, char **argv)
             const uint64_t last_ns = training_write(path, &wanted);
             if (ct_shm_open(path, NULL, &process, &reason) != 0)
                 stop_with(reason);
-            atomic_store(&process->who.dead, true); /* it is read to its end and then ended */
+            atomic_store(&process->who.dead, true); /* the process is read to its end and then ended */
             ct_shm_adopt(&shm, process);
             first_ns = last_ns >= first_ns ? last_ns + 1 : first_ns;
         }

@@ -1,6 +1,6 @@
 /* Declares the additions of the benchmarks' driver to CUDA's functions. There are pointers to the functions
- * themselves, past every stub. There are copies of one function for peers that slow a function down for all
- * its callers. Called by hook_cost.c and peers.c. */
+ * themselves, which bypass every stub. There are also copies of one function, for peers that slow a function
+ * down for all its callers. Called by hook_cost.c and peers.c. */
 #ifndef BENCH_NULL_DRIVER_H
 #define BENCH_NULL_DRIVER_H
 

@@ -1,5 +1,5 @@
-/* See peers.h. Code in place of other tracers is as cheap as their design allows, so that a ratio to it does
- * not flatter. The thread's number is read once, and the ring belongs to the thread. */
+/* See peers.h. Code that represents other tracers is as cheap as their design allows, so that a ratio to it
+ * does not flatter cudatrace. The thread's number is read once, and the ring belongs to the thread. */
 #include "peers.h"
 
 #include "clock.h"

@@ -1,5 +1,5 @@
-/* The compared ways to make a call, all alike to the timer: through the hook, bare, or in a wrapper that
- * works like another tracer. */
+/* The ways to make a call that are compared: through the hook, bare, or in a wrapper that works like another
+ * tracer. The timer treats all ways alike. */
 #ifndef BENCH_PEERS_H
 #define BENCH_PEERS_H
 
@@ -8,7 +8,7 @@
 
 typedef int bench_call(void **context);
 
-/* A driver call to time: `traced` calls it through the hook if there is one, `bare` bypasses the hook. */
+/* A driver call to time. `traced` calls it through the hook if there is one. `bare` bypasses the hook. */
 struct bench_subject {
     const char *name;
     bench_call *bare, *traced;

@@ -1,11 +1,11 @@
-"""The peers that need resources of the machine, in the same rounds as the hook. An unavailable peer is reported and left out."""
+"""Measures the peers that need resources of the machine, in the same rounds as the hook. An unavailable peer is reported and left out."""
 import contextlib
 
 import lttng
 import uprobes
 from figures import Missing, emit_missing
 
-# WRAPPERS can wrap any call. The others have their own function, which returns at once.
+# WRAPPERS can wrap any call. Each of the other ways has its own function, which returns at once.
 WRAPPERS = (lttng.Tracer,)
 ALL = (*WRAPPERS, uprobes.Tracefs, uprobes.Bpftrace)
 

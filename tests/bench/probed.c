@@ -1,4 +1,4 @@
-/* Functions for uprobes. A probe is in the file, so it slows down every caller of the function: each kind of
+/* Functions for uprobes. A probe is in the file and slows down every caller of the function, so each kind of
  * probe has its own copy. They take their frame's address, so they begin with the push that most functions of
  * a driver begin with. The kernel emulates that push; any other first instruction costs the peer an
  * additional single step. */

@@ -1,5 +1,5 @@
-"""Measures many processes: 1,000 at once, and 10,000 short-lived ones in a row. Reports the cost of each next to the untraced
-program of the same round, the daemon's resources during and after the run, and whether every call is in the trace."""
+"""Measures many processes: 1,000 at once, and 10,000 short-lived ones in a row. Reports the cost of each program compared with the
+untraced program of the same round, the daemon's resources during and after the run, and whether every call is in the trace."""
 import concurrent.futures
 import os
 import subprocess
@@ -19,7 +19,7 @@ def fail(what):
 
 
 class Held:
-    """The programs. They have made their calls and stay."""
+    """Starts programs, which make their calls and stay."""
 
     def __init__(self, s, preload):
         self.hold = s.dir / f"hold.{time.monotonic_ns()}"

@@ -7,7 +7,7 @@ from cudatrace_test import BUILD, Session, check, equal
 from figures import rounds_of
 
 PROGRAMS = BUILD / "tests/bench"
-LONG_NS = 75_000  # takes a longer record (proto/record.h); from 100 us on, a full ring still keeps it
+LONG_NS = 75_000  # such a call needs a longer record (proto/record.h); calls from 100 us on are kept even in a full ring
 
 
 class Measured(Session):
@@ -24,9 +24,9 @@ class Measured(Session):
         self.daemon.send_signal(signal.SIGCONT)
 
     def measure(self, *arguments, between=None, env=None, lost=0):
-        """Returns {way: [value of each round]} of hook_cost. `between` is called before each round, in place of a flush. Fails
-        unless the trace has all calls except those that a full ring is expected to lose. A long, interrupted call changes the
-        number of losses by one: it is kept, or takes the room of two."""
+        """Returns {way: [value of each round]} of hook_cost. `between` is called before each round instead of a flush. Fails unless the
+        trace has all calls except those that a full ring is expected to lose. A long, interrupted call changes the number of losses by
+        one, because it is kept or takes the room of two calls."""
         lines = []
         with self.start(PROGRAMS / "hook_cost", *arguments, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                         text=True) as program:

@@ -34,7 +34,7 @@ class Daemon:
         return dict(line.split(":", 1) for line in (self.folder / path).read_text().splitlines() if ":" in line)
 
     def memory(self):
-        """Returns (KiB of its own, KiB of shared memory, which are mapped rings)."""
+        """Returns (KiB of private memory, KiB of shared memory). The shared memory is mapped rings."""
         status = self._status()
         own = int(status["RssAnon"].split()[0]) + int(status["RssFile"].split()[0])
         return own, int(status["RssShmem"].split()[0])
@@ -60,13 +60,13 @@ class Daemon:
         return int(next(line.split()[1] for line in lines if line.startswith("write_bytes:")))
 
     def switches(self):
-        """Returns how often its threads have given up a processor: (to wait, by preemption)."""
+        """Returns how often its threads have left a processor: (to wait, by preemption)."""
         threads = [self._status(f"task/{thread}/status") for thread in os.listdir(self.folder / "task")]
         return tuple(sum(int(thread[which + "_ctxt_switches"]) for thread in threads)
                      for which in ("voluntary", "nonvoluntary"))
 
     def settle(self):
-        """Waits until the daemon has finished its earlier work. The figures show whether it is idle with nothing to do."""
+        """Waits until the daemon has finished its earlier work. The figures show whether the daemon is idle when it has nothing to do."""
         wait_for("the daemon to have next to nothing to do", lambda: self.over(0.5)[0] < 0.05)
 
     def over(self, seconds):

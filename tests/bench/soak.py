@@ -20,12 +20,12 @@ from scene import Daemon, calls
 PROGRAMS, RATE, BURSTS = 2, 1_000_000, 1000
 KEEP, MAX_DB, MAX_DB_BYTES = "10m", "4G", 4 << 30
 SAMPLE_S, SHELL_S, REPORT_S, TRANSACTION_S = 5, 10, 120, 300
-FILLED = 1 / 6  # of the run: the trace reaches its full size by then
+FILLED = 1 / 6  # part of the run after which the trace has its full size
 PARTS = 10
 
 
 class Looks:
-    """The observers, each in its own thread, until `end` is set. Counts how often each looked, and collects failures."""
+    """Runs the observers, each in its own thread, until `end` is set. Counts how often each one looked, and collects failures."""
 
     def __init__(self, s):
         self.s, self.end = s, threading.Event()

@@ -1,7 +1,7 @@
-"""Measures more calls than the collector can store: eight processes that each try to make a million a second, next to one process
-that makes a thousand. Losses must be counted for each process, the slow process should lose nothing, and no program may wait: its
-calls take hardly more processor time than untraced ones. The achieved rate is not checked, because the daemon may occupy a
-processor that the programs would have used."""
+"""Measures the case of more calls than the collector can store. Eight processes each try to make a million calls a second, and one
+process makes a thousand. Losses must be counted for each process, and the slow process should lose nothing. No program may wait: its
+calls take hardly more processor time than untraced ones. The achieved rate is not checked, because the daemon may occupy a processor that
+the programs would have used."""
 import subprocess
 import sys
 import time
@@ -15,8 +15,8 @@ SLOW_RATE = 1000
 
 
 def start_all(s, preload):
-    """Returns the rate of the slowest fast program, from its start to the end of its calls; the average processor time of a call;
-    and the pids of the slow program and of the fast ones."""
+    """Returns (rate, average processor time of a call, pids of the slow program and of the fast ones). The rate is that of the slowest
+    fast program, from its start to the end of its calls."""
     before = cpu_of_ended_s()
     slow = s.start(*calls("--rate", SLOW_RATE, "--calls", SLOW_RATE * SECONDS), preload=preload,
                    stdout=subprocess.DEVNULL)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A table of what bench.py printed, read from standard input: ratios, counted instructions, what has a target, and what
-could not be measured. With --all every figure."""
+"""Reads the output of bench.py from standard input, and prints a table of it: ratios, counted instructions, figures with a target, and
+benchmarks that could not be measured. With --all, the table has every figure."""
 import argparse
 import json
 import sys

@@ -1,6 +1,6 @@
-"""Measures single calls, by the hook and by its peers: the middle and the tail, p50, p99, p99.9 and the longest. Each call is
-between two reads of the counter, which all figures include; `bare` shows their share. Then it measures with a running daemon and
-with a stopped one, while the ring has room and when it is full."""
+"""Measures single calls through the hook and through its peers. The figures are the median and the tail: p50, p99, p99.9 and the longest.
+Each call is between two reads of the counter, which all figures include; `bare` shows their share. Then it measures with a running daemon
+and with a stopped one, while the ring has room and while it is full."""
 import hook
 import peers
 from figures import emit, less, over
@@ -8,7 +8,7 @@ from program import Measured
 
 PARTS = ("p50", "p99", "p999", "max")
 CALLS, ROUNDS = 16000, 15
-SLOTS = 2 * 1024 * 1024 // 16 * 3 // 4  # of a ring; a low-priority call takes one, and none in the last quarter
+SLOTS = 2 * 1024 * 1024 // 16 * 3 // 4  # slots before the last quarter of a ring; a low-priority call takes one, and is dropped in that quarter
 
 
 def by_daemon():

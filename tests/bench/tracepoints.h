@@ -6,7 +6,7 @@
 #include "peers.h"
 
 struct bench_tracepoints {
-    bench_call *one_event;       /* when the call has returned: its end, without its duration */
+    bench_call *one_event;       /* after the return: its end, without its duration */
     bench_call *clock_and_event; /* the same with its start, which takes one more clock reading */
     bench_call *two_events;      /* at its beginning and at its end */
 };

@@ -38,7 +38,7 @@ static const struct {
 static struct {
     char name[CT_FUNCTION_NAME_MAX + 1];
     uint32_t layer, category;
-    uint64_t until; /* calls of this function and of those before it */
+    uint64_t until; /* calls of this function and of all functions before it */
     uint8_t kind;
 } functions[FUNCTIONS_MAX];
 static uint32_t function_count;
@@ -221,7 +221,8 @@ uint64_t training_write(const char *path, const struct training_segment *wanted)
             end_ns += wanted->gap_ns / 2 + next_random() % wanted->gap_ns;
             position += write_call(ring + position * CT_SLOT_BYTES, pick_function(), end_ns);
         }
-        /* The longest ring holds all of it, from its second lap on: the shortest one is for position 0. */
+        /* The longest ring holds all calls, beginning with its second lap, because the shortest ring is for
+         * position 0. */
         const uint64_t first = ring_bytes / CT_SLOT_BYTES;
         const uint32_t longest = ct_ring_count(l, first) - 1;
         ct_lane_switch(lane, longest, first);

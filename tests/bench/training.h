@@ -6,12 +6,12 @@
 #include <stdint.h>
 
 struct training_segment {
-    uint64_t first_ns; /* calls return from this time on; it should all be in the past */
-    uint64_t gap_ns;   /* between two returns of a lane, on average; 2 or more */
+    uint64_t first_ns; /* calls return from this time on; all of them should be in the past */
+    uint64_t gap_ns;   /* average time between two returns in a lane; 2 or more */
     uint32_t lanes, calls_per_lane;
 };
 
-/* Reads how often each function is called: training.calls.tsv. */
+/* Reads training.calls.tsv, which has the number of calls of each function. */
 void training_read(const char *path);
 /* Makes the segment of one process at `path`. Returns the return time of its last call. */
 uint64_t training_write(const char *path, const struct training_segment *wanted);

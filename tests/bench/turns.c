@@ -1,8 +1,9 @@
-/* Makes a hook whose calls take turns, in blocks of one process. Calls are recorded as usual. Or two reads of
- * the processor's counter replace the record, which is the least cost of measuring a duration. Or calls are
- * passed on. This file replaces hook/call/entry.c and wrap.c. They are compiled under other names as the
- * recording way, so that calls reach each way by the same path. Calls that they leave to the slow path are
- * always recorded: the first call of a thread, and of a function. */
+/* Makes a hook whose calls take turns, in blocks of one process. In one turn, calls are recorded as usual. In
+ * another, two reads of the processor's counter replace the record, which is the least cost of measuring a
+ * duration. In the third, calls are only passed on. This file replaces hook/call/entry.c and wrap.c. These
+ * two are compiled under other names as the recording way, so that calls reach each way by the same path.
+ * Calls that they leave to the slow path are always recorded. These are the first call of a thread, and the
+ * first call of a function. */
 #include "turns.h"
 
 #include "clock.h"

@@ -6,7 +6,7 @@
  * blocks. Without a file all calls are recorded. */
 #define TURN_FILE_ENV "CUDATRACE_BENCH_TURN"
 
-#define TURN_PASSED 0 /* directly to the function */
+#define TURN_PASSED 0 /* calls pass directly to the function */
 #define TURN_READS  1 /* two reads of the counter */
 #define TURN_TRACED 2
 

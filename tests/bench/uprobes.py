@@ -1,5 +1,5 @@
-"""The peers that probe a function in its file, at its entry and its return, by traps into the kernel: the kernel's own tracing
-through tracefs, which needs no installation, and bpftrace."""
+"""The peers that probe a function in its file, by traps into the kernel at the function's entry and return. They are the kernel's own
+tracing through tracefs, which needs no installation, and bpftrace."""
 import contextlib
 import ctypes
 import os
@@ -52,8 +52,8 @@ def file_offset(library, symbol):
 
 
 class Probes:
-    """A probe at the entry of each function of a library and one at its return, through tracefs; active after switch(True). All
-    probes are removed when the context ends."""
+    """Probes at the entry and the return of each function of a library, through tracefs. They are active after switch(True). All probes
+    are removed when the context ends."""
 
     def __init__(self, library, functions):
         self.probed_file, self.functions = library, functions
@@ -71,7 +71,7 @@ class Probes:
                     for kind in "pr":
                         self.define(f"{kind}:{self.group}/{kind}_{function} {where}")
                         undo.callback(self.define, f"-:{self.group}/{kind}_{function}")
-                # An instance has its own buffers: other users' tracing is not affected. Unread data is overwritten.
+                # An instance has its own buffers, so other users' tracing is not affected. Unread data is overwritten.
                 self.instance = self.tracefs / "instances" / self.group
                 self.instance.mkdir()
                 undo.callback(self.instance.rmdir)
@@ -138,7 +138,7 @@ class Tracefs(Probes):
 
 
 class Bpftrace:
-    """Sums by function instead of each call: the cheapest way to use it."""
+    """Keeps sums by function instead of each call, which is the cheapest way to use it."""
     name = "uprobes_bpftrace"
     ways = ("uprobes_bpftrace",)
     options = ()

@@ -36,7 +36,7 @@ def exact(s, threads):
     before = mapped(p.pid)
     equal(before[1], files, "descriptors of the process")
 
-    # Once more, by --stay and detach. The library is already loaded.
+    # The same by --stay and detach. The library is already loaded.
     a = Attach(s, p.pid, "--stay")
     a.await_armed(p.pid)
     p.step(1)
@@ -85,7 +85,7 @@ def to_the_end(s):
 
 
 def printed(s):
-    """--print prints the calls of its processes, also the second time, and of no other process of the session."""
+    """--print prints the calls of its own processes, also the second time. It prints no calls of other processes in the session."""
     p = Program(s, "steps")
     listed = s.dir / "calls.txt"
     other = Program(s, "steps")
@@ -109,7 +109,7 @@ def printed(s):
         equal(lines.count(f"{VERSION}("), 51, f"all lines of {options}")
     o.end()
 
-    # The line of calls that were not shown waits for its reader. A further signal ends the wait.
+    # The line that reports calls not shown waits for its reader. A further signal ends the wait.
     with fifo(s.dir, "unread") as path:
         reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
@@ -180,7 +180,7 @@ def kept_by_the_dead(s):
 
 
 def under_load(s, mode, threads=1, rounds=3, number=signal.SIGTERM):
-    """Attaches again and again while the program works. Its results are right, and the driver counts each of its calls."""
+    """Attaches repeatedly while the program works. The program's results are right, and the driver counts each of its calls."""
     p = Program(s, mode, threads)
     for turn in range(rounds):
         a = Attach(s, p.pid)
@@ -215,7 +215,7 @@ def sleep_in_calls(s):
 
 
 def sleep_for_a_time(s):
-    """A sleep takes as long as without a stop. The call after it is recorded, or is made after the detach."""
+    """A sleep takes as long as it does without a stop. The call after it is recorded, or is made after the detach."""
     p = Program(s, "nanosleep")
     Attach(s, p.pid).end(number=None, status=None)
     check(re.fullmatch(r"woke \d+ fine\n", end := p.end()), "it woke with", end)
@@ -297,7 +297,7 @@ def cut_short(s):
 
 
 def left_at_once(s):
-    """Several commands detach one process at once. One succeeds, and the others report that."""
+    """Several commands detach one process at once. One of them succeeds, and the others report that."""
     p = Program(s, by_tier("paced", "calls"), 8)
     for _ in range(by_tier(1, 3)):
         Attach(s, p.pid, "--stay").end(number=None)
@@ -338,7 +338,7 @@ def vforked(s):
 
 
 def crowded(s):
-    """A library that was mapped only in part does not count as loaded the next time."""
+    """A library that was mapped only in part does not count as loaded in the next attach."""
     most = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text())
     if most > 100000:
         print("not tried: a crowded process: vm.max_map_count is", most)
@@ -370,7 +370,8 @@ class Namespace:
 
 
 def inner(pid):
-    """The process that the command which enters or makes namespaces has started in them, or has become."""
+    """Returns the pid of the process inside. `pid` is the command that enters or makes the namespaces. It has started the process inside,
+    or has become it."""
     children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return int(children[0]) if children else pid
 
@@ -403,7 +404,7 @@ def all_and_new(s):
 
 
 def contained(s):
-    """Attaches from outside and from inside to a program in namespaces of its own, as in a container."""
+    """Attaches from outside and from inside to a program in separate namespaces, as in a container."""
     kinds = {"mount": ["-m"], "pid": ["-p", "-f", "--mount-proc"], "user": ["-U", "-r"]}
     kinds["all"] = [flag for flags in kinds.values() for flag in flags]
     before = 0
@@ -466,7 +467,7 @@ def refused(s):
         says(f"is traced by process {debugger.pid} (gdb)", p.pid)
         debugger.communicate("detach\nquit\n")
     if can("several users", "another user's program"):
-        # User 65534 cannot read a build in root's home, so copy it: the refusal must be about the process.
+        # User 65534 cannot read a build in root's home, so copy the build. The refusal must be about the process.
         done = subprocess.run([readable(s, CUDATRACE), "attach", str(p.pid)], cwd="/", user=65534, group=65534, extra_groups=[],
                               capture_output=True, text=True, env=dict(os.environ, CUDATRACE_HOOK=readable(s, s.hook)))
         equal((done.returncode, "belongs to user 0: run as that user or as root" in done.stderr), (1, True), done.stderr)
@@ -501,7 +502,7 @@ def builds(s):
 
 
 def daemon_gone(s):
-    """The daemon ends while a process is recorded: attach reports it, and the program runs on."""
+    """The daemon ends while a process is recorded. Attach reports that, and the program continues."""
     p = Program(s, "calls")
     s.start_daemon()
     a = Attach(s, p.pid)

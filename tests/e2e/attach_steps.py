@@ -57,12 +57,13 @@ class Program:
             yield registers[RIP]
 
     def leave(self):
-        """Ends the tracing. The program stays stopped where it is, because it has received no SIGCONT."""
+        """Ends the tracing. The program stays stopped at its instruction, because it has received no SIGCONT."""
         ask(DETACH, self.pid)
         wait_for("the program to be stopped", lambda: state_of(self.pid) == "T")
 
     def count(self):
-        """Returns the numbers of its instructions in the C library up to its call of the driver, and of the first in the driver."""
+        """Returns (numbers of the steps in the C library, number of the first step in the driver), up to the program's call to the
+        driver."""
         driver, libc = ranges(self.pid, "libcuda.so"), ranges(self.pid, "libc.so")
         within = []
         for number, at in enumerate(self.steps(), 1):
@@ -81,8 +82,8 @@ class Program:
 
 
 def within_entry(s, p, first):
-    """Stops at the bytes that a jump replaces: instructions 2 and 3 of 580's shape, after the landing (0). Attach must move the
-    thread out of them. Returns the number of recorded calls. A call that began before the jump is not recorded."""
+    """Stops at the bytes that a jump replaces. In 580's shape, these are instructions 2 and 3, after the landing (0). Attach must move
+    the thread out of them. Returns the number of recorded calls. A call that began before the jump is not recorded."""
     calls = 0
     for number in range(6):
         p.stop_at(first + number)

@@ -24,7 +24,7 @@ AREA_DATA, STATE, ARMED = 0x5000, 8, 1  # tools/cli/attach/area_layout.h
 
 
 def is_armed(pid):
-    """Returns whether a visit waits for the process's next call, which is a word of its memory."""
+    """Returns whether a visit waits for the process's next call. A word in the process's memory shows that."""
     found = [line.split("-")[0] for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines() if "cudatrace-visit" in line]
     if not found:
         return False
@@ -40,13 +40,13 @@ class Attach(Background):
         super().__init__(s, CUDATRACE, "attach", "--session", s.name, "--db", s.db, *INLINE, *arguments, **options)
 
     def await_armed(self, pid):
-        """Waits until the process's next call brings the hook in. The command prints that a second later."""
+        """Waits until a visit waits for the process's next call, which will load the hook. The command prints that a second later."""
         wait_for("attach to be done", lambda: is_armed(pid) or self.child.poll() is not None)
         check(self.child.poll() is None, "attach ended:", self.said)
 
 
 def attach(s, *arguments, status=0):
-    """Runs it in the foreground. Returns its lines."""
+    """Runs `cudatrace attach` in the foreground. Returns its lines."""
     return s.run(CUDATRACE, "attach", "--session", s.name, "--db", s.db, *INLINE, *arguments, preload=False, status=status).stderr
 
 
@@ -77,5 +77,5 @@ def tracer_of(pid):
 
 
 def await_leave(s):
-    """Waits until nothing of the session is left. After --stay, a process in the background keeps the daemon for a moment."""
+    """Waits until no file or process of the session is left. After --stay, a process in the background keeps the daemon for a moment."""
     wait_for("the daemon to leave", lambda: not glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}*"))

@@ -56,7 +56,7 @@ with Session() as s:
     refuses(1, DAEMON, "--session", s.name, "--db", s.dir, says="is a directory")
     equal(sorted(os.listdir(s.dir)), ["counts"], "files after all that")
 
-    # Two daemons for a session, two for a database, a run with another database.
+    # Two daemons for one session, two for one database, a run with another database.
     s.start_daemon()
     refuses(1, DAEMON, "--session", s.name, "--db", s.dir / "other.db", says=f"process {s.daemon.pid}")
     refuses(1, DAEMON, "--session", s.name + "x", "--db", s.db, says="written by another cudatraced")

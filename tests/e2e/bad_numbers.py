@@ -1,5 +1,5 @@
 """Tests every option that takes a number, a size, a duration or a moment with invalid and far too large values. Each exits with 2
-and prints one line that names the option. Valid values have the meaning that they show. The options come from the help texts."""
+and prints one line that names the option. Valid values are used as written. The options come from the help texts."""
 import os
 import re
 import subprocess
@@ -13,7 +13,7 @@ NO_MOMENTS = ["soon", "", " ", "5x", "5 s", "+ 5", "--5", "+-5", "0x10", "1e3", 
               "12:30:01.", "five", "5\n"]
 FAR_MOMENTS = ["2500-01-01 00:00", "9999-12-31 23:59:59", "0001-01-01 00:00", "1e30"[:1] + "0" * 30, "-" + "9" * 30, "99999999999999h", "9" * 40 + "ns",
                "@9223372036854775807", "@18446744073709551616", "@" + "9" * 40]
-# Bad values by the kind in the help text. Each option of such a kind is tried.
+# Bad values for each kind of value in the help texts. Each option with such a kind is tried.
 VALUES = {
     "T": NO_MOMENTS + FAR_MOMENTS,
     "PID": [*NO_NUMBERS, "0", "1.5", "2147483648", "4294967297"],
@@ -46,7 +46,7 @@ def refuse(s, command, option, value, arguments):
 
 
 def moments(s):
-    """Checks each form of a moment. Seconds count from the beginning of the trace. Times belong to the day of this beginning."""
+    """Checks each form of a moment. Seconds count from the beginning of the trace. Times of day are on the day when the trace began."""
     begin, last = s.rows("SELECT (SELECT min(started_ns) FROM processes), (SELECT max(call_id) FROM calls)")[0]
     offset = int(s.value("SELECT value FROM meta WHERE key = 'realtime_offset_ns'"))
     ends = s.value("SELECT max(ended_ns) FROM processes")

@@ -30,7 +30,7 @@ def path_options(text):
 
 
 class Folder:
-    """A folder, used as one user, with the paths for the options. Files in `made` may be made. Nothing else may change."""
+    """A folder for one user, with the paths for the options. Only the files in `made` may be made. No other file may change."""
 
     def __init__(self, s, uid):
         self.s, self.uid, self.path = s, uid, s.dir / f"of-{uid}"
@@ -118,7 +118,7 @@ def try_databases(f, tool, daemon, commands):
 
 
 def try_names(f, tool):
-    """Tests that special-looking names are ordinary names, of traces and of pages made from them."""
+    """Tests that special-looking names are ordinary names for traces, and for pages made from them."""
     for name in ("new\nline.db", ":memory:", "file:x.db?mode=memory", "file::memory:", "a?b#c%41.db", "-", "--db", " ", "\x1b[31m.db",
                  "größe.db", "\udcff.db"):
         done = f.run(tool, "run", f"--db={name}", "--", WORKLOADS / "calls", "--calls", "10") if f.uid is None else None
@@ -140,7 +140,7 @@ def try_names(f, tool):
 with Session() as s:
     s.trace(WORKLOADS / "calls", "--calls", 100)
     s.dir.chmod(0o755)
-    for binary in (CUDATRACE, DAEMON, HOOK):  # the build may be in a home
+    for binary in (CUDATRACE, DAEMON, HOOK):  # the build may be in a home directory
         shutil.copy(binary, s.dir)
     tool, daemon = s.dir / CUDATRACE.name, s.dir / DAEMON.name
     listed = re.findall(r"^  (\w+) +\S", s.run(tool, "--help", preload=False).stdout, re.M)

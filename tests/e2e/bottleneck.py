@@ -1,7 +1,7 @@
 """Tests the bottleneck that `cudatrace report` finds in runs whose bottleneck is known. A run is only start, is held up by the host,
 waits for room in a full queue of launches, or waits in cuStreamSynchronize or in a copy back. Other runs are mixtures, launch nothing,
-or are killed in a wait. The reports are of each run alone, of all together, of one process, and of windows. Imported traces with exact
-times have exact verdicts and shares, one for each kind of verdict."""
+or are killed in a wait. The reports cover each run alone, all runs together, one process, and windows. Imported traces with exact times
+have exact verdicts and shares, one for each kind of verdict."""
 import json
 import re
 
@@ -9,7 +9,7 @@ from cudatrace_test import CUDATRACE, SOURCE, HungCall, Session, WORKLOADS, chec
 
 QUEUE = {"SIMCUDA_QUEUE": 1024, "SIMCUDA_LAUNCH_NS": 100000}
 SLOW = {"SIMCUDA_LAUNCH_NS": 2000000}
-# Loading a module and launching take as long as on a real driver.
+# Loading a module and launching take as long as with a real driver.
 LATENCY = "cuModuleLoadData=20000000,cuLaunchKernel=3000"
 NUMBERS = re.compile(r"([\d.]+) % of the ([\d.]+) s from the first \w+ to the last")
 INSIDE = ("wait", "room", "launch", "copy", "memory", "load", "other")
@@ -64,16 +64,16 @@ with Session() as s:
         # 0.6 s of start, then launches without a pause.
         "start": trace_of(s, "--start-ms", 600, "--launches", 15000),
         "host": trace_of(s, "--launches", 300, "--pause-us", 1000),
-        # 3,072 kernels of 0.1 ms with room for 1,024: two thirds of the launches wait.
+        # 3,072 kernels of 0.1 ms, in a queue with room for 1,024. Two thirds of the launches wait.
         "queue": trace_of(s, "--launches", 3072, env=QUEUE),
-        # Kernels of 28 us in a row, as on an H200: nearly all launches wait, each for one kernel.
+        # Kernels of 28 us in a row, as on an H200. Nearly all launches wait, each for one kernel.
         "brief": trace_of(s, "--launches", 12000, env={**QUEUE, "SIMCUDA_LAUNCH_NS": 28000}),
-        # The same by two threads in turns, as in a forward and a backward pass. At any time, one or the other is in the driver.
+        # Such a queue, filled by two threads in turns, as in a forward and a backward pass. At any time, one of them is in the driver.
         "turns": trace_of(s, "--launches", 4096, "--turns", 256, env=QUEUE),
         "sync": trace_of(s, "--launches", 150, "--sync-every", 1, env=SLOW),
         # Waits only after its last launch, and stays for a while.
         "late": trace_of(s, "--launches", 150, "--end-ms", 300, env=SLOW),
-        # Spends as long outside the driver as in waits, which cover the time of its kernels.
+        # Spends as much time outside the driver as in waits, which cover the time of its kernels.
         "mixed": trace_of(s, "--launches", 100, "--pause-us", 2000, "--sync-every", 1, "--start-ms", 100, env=SLOW),
         # Makes far more of its calls after its launches than between them.
         "behind": trace_of(s, "--launches", 2000, "--copies", 20000, env={"SIMCUDA_LATENCY": "cuLaunchKernel=5000"}),
@@ -98,8 +98,8 @@ with Session() as s:
     check(host.verdict.startswith("The host is the bottleneck: ") and "run time of kernels is not recorded" in host.verdict, host.text)
     queue = of("queue").wants("gpu", room=(25, 100), launch=(0, 40))
     of("brief").wants("gpu", room=(60, 100), launch=(0, 40))
-    # For two threads, the report takes the middle of two values. One is the busiest thread's time, as if both were in the driver at
-    # the same time. The other is the sum of both.
+    # For two threads, the report takes the mean of two values. One is the busiest thread's time, as if both threads were in the driver at
+    # the same time. The other is the sum of both threads' times.
     turns = of("turns")
     spent = [ns for ns, in s.rows("SELECT driver_ns FROM threads JOIN processes USING (process_id) WHERE pid = ? ORDER BY 1", pids["turns"])]
     equal(len(spent), 2, "threads")
@@ -126,13 +126,13 @@ with Session() as s:
     check(abs(host.part_s - (last_ns - first_ns + late_ns) / 1e9) < 0.001, "from the first launch to the last", host.text)
     check(abs(host.driver - 100 * (inside_ns + late_ns) / (last_ns - first_ns + late_ns)) < host.off, "in the driver", host.text, inside_ns)
 
-    # Windows: of a full queue although no launch in it found room, of the start, of the wait at the end.
+    # Windows in a full queue, where no launch in the window found room, at the start, and in the wait at the end.
     def window(name, from_ns, to_ns):
         return of(name, "--from", f"@{from_ns}", "--to", f"@{to_ns}")
 
     process_id, first_ns, last_ns = s.rows("SELECT process_id, min(start_ns), max(call_id) FROM launches JOIN processes USING (process_id) "
                                            "WHERE pid = ?", pids["queue"])[0]
-    # The first launch of a window counts as loading. It takes long if it lost the processor.
+    # The first launch in a window counts as loading. It takes long if the program lost the processor.
     full = window("queue", last_ns - (last_ns - first_ns) // 3, last_ns)
     full.wants("load" if full.load > full.room else "gpu", before_s=(0, 0), after_s=(0, 0))
     check(full.room + full.load >= 90, "waits for room", full.text)
@@ -141,7 +141,7 @@ with Session() as s:
     wait_ns, end_ns = s.rows("SELECT start_ns, end_ns FROM calls WHERE pid = ? AND name = 'cuStreamSynchronize'", pids["late"])[0]
     window("late", wait_ns - 1000000, wait_ns + (end_ns - wait_ns) // 2).wants("gpu", wait=(90, 100))
 
-    # All together: the sums of all processes, and the time of the one that launches nothing.
+    # The report on all processes: their sums, and the time of the process that launches nothing.
     everything = Answer(s)
     alone = [of(name) for name in pids if name != "nothing"]
     check(everything.part_s > sum(answer.part_s for answer in alone) - 0.01, "the parts of all", everything.text)
@@ -149,7 +149,7 @@ with Session() as s:
     check("processes that launch nothing" in everything.text, everything.text)
     check(f"to the last in {len(pids)} processes." in everything.verdict, everything.text)
 
-    # The report reads a sample if many calls are outside the launches. Here, few calls count as many.
+    # The report reads only a sample if many calls are not launches. Here, few calls already count as many.
     sql = (SOURCE / "schema/reports/bottleneck.sql").read_text()
     check("/ 5e5" in sql, "what is many")
     sql = sql.replace(":pid", str(pids["behind"])).replace(":from_ns", "NULL").replace(":to_ns", "NULL")
@@ -161,7 +161,8 @@ with Session() as s:
         return answer
 
     sampled, whole = sample(5000), of("behind")
-    # A sampled call counts for several. If it lost the processor and took longer than they did, that counts for each of them.
+    # A sampled call counts for several calls. If it took longer because the program lost the processor, that time counts for each of
+    # them.
     calls, longest_ns = s.rows("SELECT count(*), max(duration_ns) FROM calls JOIN (SELECT process_id, max(call_id) AS to_ns FROM launches "
                                "GROUP BY process_id) USING (process_id) WHERE pid = ? AND layer = 'driver' AND call_id > to_ns", pids["behind"])[0]
     near = 5 + whole.off + 100 * longest_ns * calls / 5000 / (whole.part_s * 1e9)
@@ -183,14 +184,14 @@ MS = 1000000
 
 
 def lines_of(calls):
-    """Returns the lines of a process that makes the calls, [(name, begins, ends in ns, details)]."""
+    """Returns the lines of a process that makes the given calls, [(name, begin in ns, end in ns, details)]."""
     for number, (name, begin_ns, end_ns, details) in enumerate(calls):
         for phase, at_ns, has in ("B", begin_ns, {"category": CATEGORIES[name], **details}), ("E", end_ns, {"status": 0}):
             yield {"ts": at_ns / 1e9, "op_id": number, "phase": phase, "name": name, "pid": 7, "tid": 7, "details": has}
 
 
 def repeated(*calls, times, every_ns, from_ns=100 * MS):
-    """Returns cuInit in the first 20 ms, and then the calls, [(name, after ns, takes ns, details)], again and again."""
+    """Returns cuInit in the first 20 ms, and then the calls, [(name, ns before it, duration in ns, details)], over and over."""
     return [("cuInit", 0, 20 * MS, {})] + [(name, at := from_ns + n * every_ns + after_ns, at + takes_ns, details)
                                             for n in range(times) for name, after_ns, takes_ns, details in calls]
 

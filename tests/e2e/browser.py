@@ -10,7 +10,7 @@ from cudatrace_test import DEADLINE_S, check
 
 PAGE_LOAD_MS = 60000
 MARGIN = 4  # around a part of a page, in pixels of the page
-# Calls back when a page of `cudatrace html` reports that it is drawn, or why it cannot be.
+# Calls back when a page that `cudatrace html` made reports that it is drawn, or why it cannot be drawn.
 SHOWN = """
 const [tell] = arguments, { dataset } = document.body, problem = document.getElementById("problem"), watch = new MutationObserver(look);
 function look() {
@@ -94,7 +94,7 @@ class Browser:
         self.ask("POST", f"{self.session}/url", {"url": pathlib.Path(path).resolve().as_uri()})
 
     def show(self, page):
-        """Opens a page of `cudatrace html` and returns once it is drawn. Returns the milliseconds that it took."""
+        """Opens a page that `cudatrace html` made, and returns once it is drawn. Returns the milliseconds that this took."""
         self.open(page)
         ready, problem = self.ask("POST", f"{self.session}/execute/async", {"script": SHOWN, "args": []})
         check(ready, problem)

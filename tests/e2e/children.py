@@ -1,4 +1,4 @@
-"""Tests that children of fork are processes of their own, however they end."""
+"""Tests that children of fork() are recorded as separate processes, however they end."""
 from cudatrace_test import Session, WORKLOADS, check, equal
 
 with Session() as s:

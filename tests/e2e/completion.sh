@@ -21,7 +21,8 @@ trap cleanup EXIT
 unset -f _command_offset _comp_command_offset 2>/dev/null || true
 . "$source/tools/cli/completions/cudatrace.bash"
 cd "$dir"
-# Each option is tried, and `gc --force` cleans up all sessions that it finds. Sessions of other tests are in another folder.
+# Each option is tried, and `gc --force` removes the files of all sessions that it finds. So sessions of other tests must be in another
+# folder.
 mkdir shm
 export CUDATRACE_SHM_DIR=$dir/shm
 
@@ -76,7 +77,7 @@ for command in $commands; do
     help=$(cudatrace "$command" --help)
     wanted=$(options_of "$help")
     ! grep -E '.{101}' <<<"$help" || fail "cudatrace $command --help: that line has more than 100 columns"
-    # The usage has all options that the rest of the help explains.
+    # The usage line has all options that the help explains.
     same "the usage of cudatrace $command" "$wanted" "$(options_of "$(sed '/^$/q' <<<"$help")")"
     same "cudatrace $command -" "$wanted" "$(offered cudatrace "$command" - | grep -vx -e --)"
     has "cudatrace ${command:0:2}" "$command" "$(offered cudatrace "${command:0:2}")"

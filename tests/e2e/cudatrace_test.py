@@ -29,7 +29,7 @@ import termios
 import time
 
 BUILD = pathlib.Path(os.environ.get("CUDATRACE_BUILD", "build")).resolve()
-# Another build's daemon and tool, if the hook is built for another architecture. None if there is no such build.
+# The daemon and the tool of another build, if the hook is built for another architecture. None if there is no such build.
 TOOLS = os.environ.get("CUDATRACE_DAEMON_BUILD")
 TOOLS = BUILD if TOOLS is None else pathlib.Path(TOOLS).resolve() if TOOLS else None
 HOOK = BUILD / "hook/libcudatrace.so"
@@ -37,7 +37,8 @@ DAEMON = (TOOLS or BUILD) / "collector/cudatraced"
 CUDATRACE = (TOOLS or BUILD) / "tools/cudatrace"
 # A sanitizer has memory of its own, and needs unlimited address space.
 SANITIZED = DAEMON.exists() and b"__asan_init" in DAEMON.read_bytes()
-# The exports of the simulated driver have the shape of a version, 535 or 580, or are plain functions. Its compiler is in the latter's folder.
+# The exports of the simulated driver have the shape of a version, 535 or 580, or are plain functions. Its compiler is in the folder of
+# the driver with plain functions.
 SHAPE = os.environ.get("CUDATRACE_SHAPE", "")
 SIMCUDA = BUILD / "tests/simcuda" / SHAPE
 DRIVER_PATH = f"{SIMCUDA}:{BUILD / 'tests/simcuda'}" if SHAPE else str(SIMCUDA)
@@ -71,7 +72,7 @@ def equal(seen, wanted, what=""):
 
 
 def by_tier(short, full, long=None):
-    """Returns the value for the current tier. The long tier uses the full tier's value if it has none of its own."""
+    """Returns the value for the current tier. If there is no value for the long tier, it uses the full tier's value."""
     return {"short": short, "full": full, "long": full if long is None else long}[TIER]
 
 
@@ -105,8 +106,8 @@ def wait_for(what, condition):
 
 
 def in_turns(*cases):
-    """Runs generators, each as far as its next yield, in turns. A case yields before it waits for a timer of its daemon, so that the
-    timers of all run at the same time. When a case fails, the others end where they are."""
+    """Runs generators in turns, each as far as its next yield. A case yields before it waits for a timer of its daemon, so that the
+    timers of all cases run at the same time. If a case fails, the others end where they are."""
     with contextlib.ExitStack() as stack:
         for case in cases:
             stack.callback(case.close)
@@ -115,7 +116,7 @@ def in_turns(*cases):
 
 
 def on_terminal(columns, *command, **env):
-    """Runs a command on a terminal of that width. Returns its output there and on standard error."""
+    """Runs a command on a terminal of that width. Returns its output on the terminal and on standard error."""
     here, there = pty.openpty()
     fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     child = subprocess.Popen(list(map(str, command)), stdout=there, stderr=subprocess.PIPE, env=dict(os.environ, TERM="xterm", **env))
@@ -124,7 +125,7 @@ def on_terminal(columns, *command, **env):
     while True:
         try:
             piece = os.read(here, 65536)
-        except OSError:  # all writers have closed it
+        except OSError:  # all writers have closed the terminal
             break
         if not piece:
             break
@@ -143,12 +144,12 @@ def has_closed(child, path):
     """Returns whether a process that had opened the file has closed it, or ended."""
     try:
         return child.poll() is not None or os.path.realpath(path) not in [os.readlink(file) for file in glob.glob(f"/proc/{child.pid}/fd/*")]
-    except OSError:  # it has closed one of them, or ended, in the meantime
+    except OSError:  # it has just closed a descriptor, or ended
         return False
 
 
 class Session:
-    """A session with a name, a directory and a database of its own. Everything is removed at the end."""
+    """A session with its own name, directory and database. All of them are removed at the end."""
 
     numbers = itertools.count()
 
@@ -167,11 +168,11 @@ class Session:
         return self
 
     def end_all(self):
-        """Kills every process that has this session in its environment. A failed test's programs leave children, which keep shared
+        """Kills every process that has this session in its environment. The programs of a failed test leave children, which hold shared
         memory that the next test needs."""
         mine = f"CUDATRACE_SESSION={self.name}".encode()
         for folder in glob.glob("/proc/[0-9]*"):
-            with contextlib.suppress(OSError):  # ended, or another user's
+            with contextlib.suppress(OSError):  # the process has ended, or is another user's
                 if mine in pathlib.Path(folder, "environ").read_bytes().split(b"\0"):
                     os.kill(int(folder.rpartition("/")[2]), signal.SIGKILL)
 
@@ -241,7 +242,7 @@ class Session:
     # ---- the daemon ----
 
     def start_daemon(self, *options, **popen):
-        """Starts it in the foreground, as a child of the test. Returns once it serves the session."""
+        """Starts the daemon in the foreground, as a child of the test. Returns once it serves the session."""
         log = open(self.dir / "daemon.log", "ab")
         self.daemon = subprocess.Popen(
             [str(self.daemon_program), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log, stderr=log,
@@ -261,7 +262,7 @@ class Session:
         return served is True
 
     def status(self):
-        """Returns the lines of `cudatrace status` as {key: the rest of the line}."""
+        """Returns the lines of `cudatrace status` as {key: remainder of the line}."""
         return dict(line.split(" ", 1) for line in self.cudatrace("status").stdout.splitlines() if " " in line)
 
     def log(self):
@@ -277,7 +278,7 @@ class Session:
         self.cudatrace("flush")
 
     def flush_until(self, what, condition):
-        """Flushes until the condition, which it checks after each flush, is true. Returns the condition's value."""
+        """Flushes until the condition is true, which is checked after each flush. Returns the condition's value."""
         def flushed():
             self.flush()
             return condition()
@@ -308,7 +309,7 @@ class Session:
         return {key: calls for key, calls in truth.items() if calls}
 
     def check_identity(self, lost=0, killed=0):
-        """Calls check_sums(). For each function, also compares stored with the rows in `calls` plus those that have expired."""
+        """Calls check_sums(). For each function, also checks that stored equals the rows in `calls` plus the expired calls."""
         self.check_sums(lost, killed)
         equal(self.rows(
             "WITH seen AS (SELECT process_id, layer, name, count(*) AS calls, count(*) FILTER (WHERE status NOT IN (0, 600)) AS failed "
@@ -320,7 +321,8 @@ class Session:
 
     def check_sums(self, lost=0, killed=0):
         """Checks that calls = stored + lost + skipped, and that all sums agree with each other and with the number of rows. Each of the
-        `killed` threads may have counted its last loss by function and not yet by cause. Pass None if processes report false losses."""
+        `killed` threads may have counted its last loss by function and not yet by cause. `killed` is None if processes report false
+        losses."""
         equal(self.rows("SELECT * FROM totals WHERE calls <> stored + lost + skipped"), [], "broken identities")
         equal(self.value("SELECT (SELECT ifnull(sum(stored - expired), 0) FROM totals) - (SELECT count(*) FROM call)"), 0,
               "rows that no total counts")
@@ -336,7 +338,7 @@ class Session:
             "processes whose threads' calls do not add up")
         if lost is not None:
             seen = self.value("SELECT ifnull(sum(lost), 0) FROM totals")
-            # With little shared memory, more calls may be lost.
+            # If there is little shared memory, more calls may be lost.
             more = self.value("SELECT ifnull(sum(calls), 0) FROM losses WHERE cause = 'memory'") if "memory" in causes() else 0
             check(lost <= seen <= lost + more, "calls lost are", seen, "and should be", lost, "and for want of memory at most", more)
         by_function, by_cause = self.rows("SELECT (SELECT ifnull(sum(lost), 0) FROM totals), "
@@ -347,7 +349,7 @@ class Session:
         check(killed is None or pressed <= skipped, "skipped under pressure, by thread", pressed, "and by function", skipped)
 
     def check_truth(self, **only):
-        """Checks that every call that the driver counted is in the trace, and no other."""
+        """Checks that the trace has every call that the driver counted, and no other calls."""
         seen, truth = self.totals(), self.truth()
         wrong = {key: (seen.get(key, 0), truth.get(key, 0)) for key in seen.keys() | truth.keys()
                  if seen.get(key, 0) != truth.get(key, 0)}
@@ -362,9 +364,9 @@ def fifo(directory, name):
 
 
 class HungCall:
-    """A program that makes its calls, and then a call of cuCtxSynchronize that does not return. When the block begins, the program is
-    in that call. `release()` lets it continue to its end. `kill()` ends it in the call, and so does the end of the block. `within` is a
-    command that runs it, and `start` replaces the session's start()."""
+    """A program that makes its calls, and then calls cuCtxSynchronize, which does not return. When the block begins, the program is in
+    that call. `release()` lets the program continue to its end. `kill()` ends it in the call, and so does the end of the block. `within`
+    is a command that runs the program, and `start` replaces the session's start()."""
 
     def __init__(self, session, *options, within=(), program=WORKLOADS / "hang", start=None, env=None, **popen):
         self.session, self.command, self.popen = session, [*within, program, *options], popen

@@ -1,4 +1,4 @@
-"""The daemon stops reading a segment that is truncated under it, and logs the process. No other process is affected."""
+"""If a segment is truncated while the daemon reads it, the daemon stops reading it and logs the process. No other process is affected."""
 import glob
 import os
 
@@ -21,7 +21,7 @@ with Session() as s:
         s.check_identity()
         check(s.value("SELECT count(*) FROM calls") >= before + 10000, "the bystander's calls")
 
-        # Its row ends when the process ends.
+        # The row of the process ends when the process ends.
         s.flush_until("its state", lambda: s.value("SELECT state FROM processes WHERE pid = ?", held.pid) == "left")
         held.kill()
     s.flush()

@@ -1,5 +1,5 @@
-"""Tests databases that cudatrace must not write: foreign, damaged, newer, of another boot, on a full disk. A daemon leaves one plain
-file, and the next daemon continues in it."""
+"""Tests databases that cudatrace must not write: foreign, damaged, newer, from another boot, on a full disk. Also tests that a daemon
+leaves one plain file, in which the next daemon continues."""
 import contextlib
 import signal
 import sqlite3
@@ -14,7 +14,7 @@ with Session() as s:
         equal(done.stderr.count("\n"), 1, f"lines of {done.stderr!r}")
         check(says in done.stderr, done.stderr)
         equal(path.read_bytes(), before, f"the bytes of {path}")
-        # `run` does not start the command either.
+        # `run` does not start the command in these cases.
         ran = s.dir / "ran"
         done = s.run(CUDATRACE, "run", "--session", s.name, "--db", path, "--", "touch", ran, preload=False, status=1)
         check(not ran.exists(), "the command ran")
@@ -51,7 +51,7 @@ with Session() as s:
         done = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", "true", preload=False, status=1)
         check("is locked by another program" in done.stderr and "run: cannot start a daemon: " in done.stderr, done.stderr)
 
-    # After another boot, the trace is in the next numbered file, and the old file does not change.
+    # After a reboot, the trace is in the next numbered file, and the old file does not change.
     with sqlite3.connect(s.db) as connection:
         connection.execute("UPDATE meta SET value = 'another boot' WHERE key = 'boot_id'")
     connection.close()
@@ -66,7 +66,7 @@ with Session() as s:
     done = s.run("sh", "-c", script, preload=False, status=2)
     check("--db trace.db: the current directory was deleted: change to another one" in done.stderr, done.stderr)
 
-    # A full disk at start is reported, and nothing is left.
+    # A disk that is full at the start is reported, and no file is left.
     mount = s.dir / "full"
     mount.mkdir()
     script = f"mount -t tmpfs -o size=16k none {mount} && {DAEMON} --session {s.name} --db {mount}/trace.db; " \
@@ -97,8 +97,8 @@ with Session() as s:
         s.stop_daemon()
         check(is_plain(s.db), "a finished trace is not plain:", *s.dir.iterdir())
         equal(s.value("SELECT count(*) FROM processes"), n, "processes")
-    # A file that another program is reading does not change, and the trace continues in the next file. Closing the file in this
-    # process would drop the reader's lock.
+    # A file that another program is reading does not change, and the trace continues in the next file. This process must not close the
+    # file, because that would drop the reader's lock.
     before = s.db.read_bytes()
     with contextlib.closing(sqlite3.connect(s.db)) as reader:
         reading = reader.execute("SELECT * FROM call")
@@ -111,7 +111,7 @@ with Session() as s:
     check(is_plain(second), "the next file is not plain")
     equal(calls(s), s.value("SELECT count(*) FROM calls") + s.value("SELECT count(*) FROM calls", db=second), "calls of both files")
 
-# A reader keeps the log of the file that it reads. If the trace continues, the previous file is plain.
+# A reader keeps the log of the file that it reads. If the trace continues in another file, the previous file becomes plain.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "calls", "--calls", 100)

@@ -80,7 +80,7 @@ with Session() as s:
     pid, printed, _ = check_calls(s, "lookups")
     check_rows("allocation", printed, s.rows(ALLOCATIONS, pid))
 
-    # Loads of code: kind, bytes, and only successful loads.
+    # Loads of code, with their kind and bytes. Only successful loads have a row.
     equal(s.rows("SELECT what, bytes, count(*) FROM module_loads GROUP BY what, bytes"),
           [("library", None, 1), ("library", 1, 1), ("library", 4321, 1), ("library", 6168, 1),
            ("module", None, 1), ("module", 13, 1), ("module", 4321, 1), ("module", 5112, 1), ("module", 6168, 1)],

@@ -13,7 +13,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
 def anchors(path):
-    """Returns the anchors of a document's headings, as Markdown viewers make them."""
+    """Returns the anchors of a document's headings, in the form that Markdown viewers give them."""
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", path.read_text(), re.M)}
 
 
@@ -47,7 +47,7 @@ for command in commands:
         for option in re.findall(r"(?<=\s)--[a-z-]+", line.partition(" -- ")[0].partition("#")[0].partition("&&")[0].partition("|")[0]):
             check(option in options, f"docs/commands/{command}.md uses", option, "which the command does not have")
 
-# Only meson.build has the version. The changelog has it below the heading Unreleased.
+# Only meson.build contains the version. The changelog has it below the heading Unreleased.
 versions = re.findall(r"^## \[(.*?)\](?: - \d{4}-\d\d-\d\d)?$", (SOURCE / "CHANGELOG.md").read_text(), re.M)
 for program in CUDATRACE, DAEMON:
     printed = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
@@ -68,8 +68,8 @@ def examples(heading):
 
 
 def pattern(line, numbers):
-    """Returns a regular expression for a line of output. `…` is the rest of a line, or any lines. Unless `numbers` is set, any numbers
-    match, and a call that has been open for 0.0 seconds may have returned."""
+    """Returns a regular expression for a line of output. `…` matches the end of a line, or any lines. Unless `numbers` is set, any
+    numbers match, and a call shown as open for 0.0 seconds may have returned."""
     if line == "…":
         return r"(?:.*\n)*?"
     text = re.escape(line.removesuffix("…").rstrip())
@@ -95,8 +95,8 @@ with Session() as s:
     s.db.write_bytes(lzma.decompress((SOURCE / "tests/fixtures/h200-training.db.xz").read_bytes()))
     check_examples(s, "Where does the time go")
 
-# Four workers wait for the GPU again and again, and one never returns. Its call is the oldest open call once the others have begun
-# later ones.
+# Four workers wait for the GPU repeatedly, and one of them never returns. Its call is the oldest open call once the others have begun
+# later calls.
 with Session() as s:
     s.start_daemon()
     shutil.copy(WORKLOADS / "bottlenecks", s.dir / "worker")

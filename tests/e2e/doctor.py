@@ -1,4 +1,5 @@
-"""Tests that `cudatrace doctor` reports what is not traced and why, with status 1. If everything is traced, it reports no problem."""
+"""Tests that `cudatrace doctor` reports calls that are not traced, and the reason, with status 1. If everything is traced, it reports no
+problem."""
 import contextlib
 import os
 import pathlib
@@ -71,7 +72,7 @@ def held(s, *arguments, before=(), hook=True, **options):
         program.stdout.close()
 
 
-with Session() as s:  # the machine, without a daemon
+with Session() as s:  # checks of the machine, without a daemon
     before = set(os.listdir("/dev/shm"))
     lines = doctor(s, "--db", s.db, status=0)
     says(lines, "ok", "hook", str(HOOK))
@@ -79,7 +80,7 @@ with Session() as s:  # the machine, without a daemon
     says(lines, "note", "daemon", f"cudatraced --session {s.name} --db FILE")
     says(lines, "ok", "database", "does not exist yet")
     says(lines, "ok" if free_shm() > 256 else "note", "/dev/shm", "rings of up to 512 MiB")
-    says(lines, "note", "functions", "does not know 1 of the driver's functions (cuSimcudaRegisters)")  # a test's own
+    says(lines, "note", "functions", "does not know 1 of the driver's functions (cuSimcudaRegisters)")  # a function that only tests use
     says(doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir}, cwd=s.dir), "note", "driver", "the loader finds none")
     says(doctor(s, status=1, env={"CUDATRACE_HOOK": "/nowhere"}, cwd=s.dir), "miss", "hook", "set CUDATRACE_HOOK")
 
@@ -210,7 +211,7 @@ with Session() as s:  # files of commands; doctor does not run them
 
 # Commands that doctor starts.
 with Session() as s:
-    # The event that doctor waits for ends the command. If there is none, the test's own deadline comes first.
+    # The event for which doctor waits ends the command. If the event does not occur, the test's own deadline is reached first.
     def started(*command, status, wait="1h"):
         return doctor(s, "--wait", wait, "--", *command, status=status, cwd=s.dir)
 
@@ -275,7 +276,7 @@ with Session() as s, Session() as second:  # processes
                            ("names", "682 functions of the driver by their names")):
             with held(s, env={"CUDATRACE_WAY": way, "LD_LIBRARY_PATH": f"{SIMCUDA}/580"}) as program:
                 says(doctor(s, program.pid, status=0), "ok", "ways", words)
-    # Two and three drivers, each a file of its own. The hook supports two.
+    # Two and three drivers, each in a separate file. The hook supports two.
     copies = [shutil.copy(SIMCUDA / "libcuda.so.1", s.dir / f"libcuda.so.{number}") for number in (1, 2, 3)]
     for count, verdict, words in ((2, "note", "without their details"), (3, "miss", "only the first 2 that were loaded are traced")):
         program = s.start(sys.executable, "-c", DRIVERS, *copies[:count], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -296,7 +297,7 @@ with Session() as s, Session() as second:  # processes
     says(doctor(s, "--db", s.dir / "other.db", status=1), "miss", "database", f"the daemon writes {s.db}")
     says(doctor(second, "--db", s.db, status=1), "miss", "database", f"process {s.daemon.pid} writes it for another")
 
-    # Calls that the user has left out, and a library that is loaded before the hook.
+    # Calls that the user has excluded, and a library that is loaded before the hook.
     s.cudatrace("set", "--calls", "!cuMem*")
     with held(s) as program:
         lines = doctor(s, program.pid, status=1)
@@ -354,13 +355,13 @@ with Session() as s:  # a daemon that does not answer, full rings, and a process
             lines = doctor(s, program.pid, status=1)
             says(lines, "miss", "container", "has its own /dev/shm")
 
-    # As another user, without access to this user's database and processes.
+    # Doctor runs as another user, without access to this user's database and processes.
     if can("several users", "what another user is told"):
         s.dir.chmod(0o755)
         tool = s.dir / CUDATRACE.name
         s.db.chmod(0o644)
         (s.dir / "mine").mkdir()
-        for file in CUDATRACE, HOOK, SIMCUDA / "libcuda.so.1":  # the build may be in a home
+        for file in CUDATRACE, HOOK, SIMCUDA / "libcuda.so.1":  # the build may be in a home directory
             shutil.copy(file, s.dir)
         his = {"SIMCUDA_COUNTS": "", "CUDATRACE_HOOK": s.dir / HOOK.name, "LD_LIBRARY_PATH": s.dir}
         lines = doctor(s, "--db", s.db, status=1, user=NOBODY, cwd="/", env=his, tool=tool)

@@ -1,4 +1,4 @@
-"""Without a daemon, nothing is recorded, created or changed. A daemon that starts later finds the running program."""
+"""Without a daemon, no calls are recorded, and no files are created or changed. A daemon that starts later finds the running program."""
 import os
 
 from cudatrace_test import Session, WORKLOADS, check, equal, fifo

@@ -1,5 +1,5 @@
-"""Tests that cudatrace export gives other programs the calls of the trace, each once, in every format. Exports are also limited to
-windows, processes, functions and layers, and cover several files, long calls, and calls that do not return."""
+"""Tests that cudatrace export writes each call of the trace once, in every format. Exports are also limited to windows, processes,
+functions and layers, and cover several files, long calls, and calls that do not return."""
 import collections
 import csv
 import io

@@ -1,5 +1,5 @@
-"""Tests cudatrace export to perfetto and nsys. Protobuf's decoder reads the first, and typical SQL for Nsight Systems queries the other.
-Both must agree with the trace. Also tests marks and started ranges, which cross other ranges, in all formats."""
+"""Tests cudatrace export to perfetto and nsys. Protobuf's decoder reads the perfetto file, and SQL that is typical for Nsight Systems
+queries the nsys file. Both must agree with the trace. Also tests marks, and started ranges that cross other ranges, in all formats."""
 import collections
 import json
 import lzma
@@ -125,7 +125,7 @@ def check_perfetto(s, condition="1", options=()):
             equal(tracks[track["parent_uuid"][0]]["process"][0]["pid"], [str(pid)], "whose range it is")
         else:
             equal((track["thread"][0]["pid"], track["thread"][0]["tid"]), ([str(pid)], [str(tid)]), "whose call it is")
-    # Separate tracks have the started ranges, and the slices that begin in a range and end after it.
+    # Started ranges, and slices that begin in a range and end after it, are on separate tracks.
     for pid, tid, kind, start_ns, end_ns in across:
         check(kind == "start" or any(p == pid and t == tid and k != "start" and b <= start_ns < e < end_ns
                                      for (p, t, b, *_, k), e in ((row, key) for key, row in wanted.items())), "lies across nothing", start_ns)
@@ -159,7 +159,7 @@ RANGES = """
 
 
 def outermost(s):
-    """Returns calls of the runtime and the driver that are not inside another such call."""
+    """Returns the runtime and driver calls that are not inside another such call."""
     end, found = collections.Counter(), []  # the latest end of each thread
     for row in s.rows("SELECT start_ns, call_id, calls.name, status, pid, tid, layer, threads.name, process_id FROM calls "
                       "LEFT JOIN (SELECT process_id, tid, max(name) AS name FROM threads GROUP BY process_id, tid) AS threads "
@@ -196,7 +196,7 @@ def check_nsys(s):
           s.rows("SELECT name, count(*), sum(duration_ns) FROM calls WHERE layer = 'ioctl' GROUP BY name ORDER BY name"), "ioctls")
     equal(sorted(asked.execute("SELECT pid, globalPid >> 24 & 0xFFFFFF FROM PROCESSES").fetchall()),
           sorted((pid, pid) for pid, in s.rows("SELECT pid FROM processes")), "processes")
-    # The trace does not record the GPU's work, so the file has no table of it.
+    # The trace does not record the GPU's work, so the file has no table for it.
     equal(asked.execute("SELECT name FROM sqlite_master WHERE name LIKE 'CUPTI%' ORDER BY 1").fetchall(),
           [("CUPTI_ACTIVITY_KIND_RUNTIME",)], "tables of CUPTI")
     asked.close()

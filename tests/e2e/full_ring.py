@@ -1,4 +1,4 @@
-"""A ring is too small while the daemon is stopped. Low-priority calls are dropped before the ring is full, and are counted as skipped.
+"""The ring is too small while the daemon is stopped. Low-priority calls are dropped before the ring is full, and are counted as skipped.
 Calls that do not fit even then are counted as lost. Both counts are exact, by function and by thread. The reserve for important calls
 grows with their share of the ring, and with the number of important calls that were lost."""
 import os
@@ -16,7 +16,7 @@ def stop(s):
 
 
 def run_pressed(s, steps, *, stops_first):
-    """Stops the daemon before the program's first call, or after it, when the daemon has read the ring once."""
+    """Stops the daemon before the program's first call, or after that call, when the daemon has read the ring once."""
     if stops_first:
         stop(s)
     program = s.start(WORKLOADS / "pressed", "--steps", steps, "--plain", PLAIN, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -57,7 +57,8 @@ for STEPS, first in ((FEW_STEPS, True), (FEW_STEPS, False), (MANY_STEPS, True)):
         report = s.run(CUDATRACE, "report", "--db", s.db, "--format", "markdown", "losses", preload=False).stdout
         check("pressure: short calls" in report, "the report", report)
 
-# Each time that the daemon stops, there are calls for eight rings. The important calls nearly fill a ring. Some are lost the first time.
+# Each time that the daemon is stopped, the program makes enough calls for eight rings. The important calls nearly fill a ring. Some of
+# them are lost the first time.
 TIMES, MANY, PLAIN_OF_MANY, RING_SLOTS = 6, 115, 250, 4096
 with Session() as s:
     s.start_daemon("--ring", "64K")
@@ -78,13 +79,13 @@ with Session() as s:
         skipped.append(s.value("SELECT skipped FROM totals WHERE name = 'cuCtxGetCurrent'"))
     program.communicate()
     equal(program.returncode, 0, "the program's status")
-    # A plain call takes a slot. So more than six rings of them did not fit each time.
+    # A plain call takes one slot. So each time, more than six rings of plain calls did not fit.
     check(min(b - a for a, b in zip(skipped[1:], skipped[2:])) > 6 * RING_SLOTS, "plain calls that gave way", skipped)
     check(lost[0] > 0, "no call that says more was lost at first", lost, skipped)
     equal(lost[1:], [lost[0]] * (TIMES - 1), "calls that say more, lost by then")
     s.check_truth()
 
-# A thread without important calls has three quarters of its ring for the others.
+# A thread without important calls has three quarters of its ring for its other calls.
 with Session() as s:
     s.start_daemon("--ring", "64K")
     stop(s)

@@ -1,4 +1,4 @@
-"""/dev/shm is full. The program continues at its own speed with its own results, and every call is stored or counted."""
+"""/dev/shm is full. The program continues at its own speed with correct results, and every call is stored or counted."""
 import os
 import subprocess
 import sys

@@ -1,5 +1,5 @@
-"""Tests that `cudatrace gc` removes the files of killed daemons and their programs, and nothing else. It keeps files that a daemon serves,
-that a process uses or may use, that are not stored yet, or that only look like ours."""
+"""Tests that `cudatrace gc` removes the files of killed daemons and their programs, and no other files. It keeps files that a daemon
+serves, that a process uses or may use, whose records are not stored yet, or that only look like ours."""
 import contextlib
 import fcntl
 import os
@@ -90,7 +90,7 @@ def end(child):
 
 with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.dir, "hold2") as hold2:
     equal(gc(s), {}, "what there is to do at first")
-    # A daemon serves: nothing is removed, even with --force.
+    # A daemon serves the session, so no file is removed, even with --force.
     s.start_daemon()
     held = program(s, hold)
     s.flush()
@@ -111,7 +111,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     s.start_daemon()  # continues with the files that were kept
     s.flush()
     equal(s.value("SELECT state FROM processes"), "running", "the program after a new daemon")
-    # In another pid namespace, the same number belongs to another process, or to no visible process.
+    # In another pid namespace, the same pid belongs to another process, or to no visible process.
     mine = os.stat("/proc/self/ns/pid").st_ino
     kill_daemon(s)
     name = segment(s, held.pid)
@@ -119,7 +119,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     if can("pid namespaces", "gc from another pid namespace"):
         from_inside = s.run(*inside, CUDATRACE, "gc", "--session", s.name, "--force", preload=False)
         says(told(from_inside.stdout), name, "kept", f"process {held.pid} of another pid namespace runs")
-    # The program's lock shows that it runs, whatever its number means here. Without the lock, only the number shows that.
+    # The program's lock shows that the program runs, whatever its pid means here. Without the lock, only the pid can show that.
     pid, start = struct.unpack("i4xQ", (SHM / name).read_bytes()[PID:PID + 16])
     patch(name, PROCESS_START, "Q", start + 1)
     says(gc(s, "--force"), name, "kept", f"process {pid} runs")
@@ -128,7 +128,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     patch(name, PID, "i", pid)
     patch(name, PROCESS_START, "Q", start)
     end(held)
-    patch(name, PID, "i", os.getpid())  # as if that number had belonged to another process before
+    patch(name, PID, "i", os.getpid())  # as if that pid had belonged to another process earlier
     patch(name, PROCESS_START, "Q", 0)
     says(told(s.cudatrace("gc", "--dry-run").stdout), name, "would remove", "no longer uses it")
     patch(name, HELD, "I", 0)
@@ -142,7 +142,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
         says(told(s.cudatrace("gc", "--dry-run").stdout), name, "would remove", "of another pid namespace is gone")
         patch(name, PID_NAMESPACE, "Q", mine)
     patch(name, HELD, "I", 1)
-    # A file of another version is left to that version.
+    # A file of another version is not removed. It is left to that version.
     version = struct.unpack("I", (SHM / name).read_bytes()[VERSION:VERSION + 4])[0]
     patch(name, VERSION, "I", version + 1)
     says(gc(s, "--force"), name, "kept", "belongs to another version")
@@ -202,7 +202,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     for name in names(s):
         (SHM / name).unlink()
 
-    # Names that only begin like ours.
+    # Files whose names only begin like ours.
     strangers = [f"cudatrace.{uid}.{s.name}{rest}" for rest in
                  (".sock2", ".sock.1", ".12", ".12.", ".12.1g", ".12.1a.2", ".-1.1a", ".012.1a", "..sock", ".x.1a", ".99999999999.1a",
                   ".12.1A", "+", "\n.12.1a", " .sock")]
@@ -225,7 +225,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     says(gc(s), f"{control(s)}.sock", "removed", "no daemon serves")
     equal(names(s), [], "what is left")
 
-    # Damaged by a program that has ended: no daemon could read it.
+    # A segment that was damaged by a program that has ended. No daemon could read it.
     s.start_daemon()
     held = program(s, hold)
     s.flush()
@@ -236,7 +236,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     end(held)
     says(gc(s), name, "removed", "damaged")
 
-# A first thread that has ended is a zombie, and the process continues in its other threads. With a lock and without.
+# If the first thread has ended, it is a zombie, and the process continues in its other threads. Tested with and without a lock.
 with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon()
     held = program(s, hold, "--first-ends", 1)
@@ -253,14 +253,14 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold:
     gc(s)
     equal(names(s), [], "what is left")
 
-# The system's session: its segments belong to many users, and its control segment stays as long as any of them.
+# The segments of the system's session belong to many users, and its control segment stays as long as there are any segments.
 if can("several users", "gc of the session of all users"):
     with Session() as s, fifo(s.dir, "hold") as hold:
         s.start_daemon("--system")
         held = program(s, hold)
         s.flush()
         kill_daemon(s)
-        his = SHM / f"cudatrace.{NOBODY}.{s.name}.system.{GONE_PID}.1a"  # as any user's segment
+        his = SHM / f"cudatrace.{NOBODY}.{s.name}.system.{GONE_PID}.1a"  # as the segment of any user
         his.write_bytes(b"")
         os.chown(his, NOBODY, NOBODY)
         os.utime(his, OLD)
@@ -287,7 +287,8 @@ if can("several users", "gc of the session of all users"):
         equal({word for word, _ in did.values()}, {"removed"}, did)
         equal(names(s), [], "what is left")
 
-# A POSIX lock, which shows its process, is a tool's. The hook does not treat it as a daemon's, and a daemon waits for it.
+# A POSIX lock, for which the kernel reports a process, belongs to a tool. The hook does not mistake it for a daemon's lock, and a daemon
+# waits for it.
 with Session() as s:
     s.start_daemon()
     kill_daemon(s)
@@ -314,7 +315,8 @@ with Session() as s:
     s.wait_until_served()
     s.stop_daemon()
 
-# Daemons that start while gc is at work serve during it or before it, and keep their sockets.
+# A daemon that starts while gc is running serves its session and keeps its sockets, whether it starts to serve before or after gc has
+# finished.
 with Session() as s:
     for _ in range(12):
         s.start_daemon()

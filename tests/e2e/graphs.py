@@ -1,5 +1,5 @@
-"""Tests that the trace knows the nodes of graphs, and which calls are captured, without any call of the hook's own. The driver's nodes
-and its count of calls are the truth."""
+"""Tests that the trace has the nodes of graphs, and shows which calls are captured, although the hook makes no calls of its own. The
+driver's nodes and its count of calls are the truth."""
 import re
 
 from cudatrace_test import Session, WORKLOADS, equal
@@ -27,7 +27,7 @@ with Session() as s:
     s.check_identity()
     s.check_truth()
 
-# A capture that was not recorded: a launch of its graph under a later daemon has its nodes.
+# A capture was not recorded. A launch of its graph under a later daemon has the graph's nodes.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "graph", "--launches", 7, "--replays", 3)

@@ -1,5 +1,5 @@
-"""A burst is stored completely if there is memory for it. The daemon then takes its memory in /dev/shm back, even while its thread sleeps.
-A thread that is read in time takes no more memory than at first, and many such threads take little."""
+"""A burst is stored completely if there is memory for it. The daemon then takes the burst's memory in /dev/shm back, even while the
+thread sleeps. A thread that is read in time takes no more memory than at first, and many such threads take little memory."""
 import glob
 import os
 import subprocess

@@ -1,4 +1,5 @@
-"""The traced program behaves as untraced under a limit on the size of files, and with another library that has the driver's names."""
+"""A traced program behaves like an untraced one under a limit on the size of files, and with another library that has the driver's
+names."""
 import os
 import subprocess
 
@@ -7,7 +8,8 @@ from cudatrace_test import Session, WORKLOADS, equal
 with Session() as s:
 
     def same(what, *command, lost=0, **options):
-        """Checks that the results are the same with and without a daemon as without the hook. Returns the standard output."""
+        """Checks that the results with the hook, with and without a daemon, are the same as without the hook. Returns the standard
+        output."""
         plain = s.run(*command, preload=False, status=None, **options)
         for daemon in ("dormant", "recording"):
             if daemon == "recording":
@@ -31,5 +33,5 @@ with Session() as s:
     subprocess.run([compiler, "-o", mock / "use", mock / "use.c", mock / "libmock.so", f"-Wl,-rpath,{mock}"], check=True)
     equal(same("another library's cuInit", mock / "use", env={"LD_LIBRARY_PATH": ""}), "77\n", "its result")
 
-    # The limit must not become a signal. This loses calls, so it comes last.
+    # The limit must not cause a signal. Calls are lost here, so this test is the last one.
     same("ulimit -f", "sh", "-c", f"ulimit -f 100; exec {WORKLOADS}/calls --calls 5000 --mix getctx", lost=None)

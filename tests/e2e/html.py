@@ -17,7 +17,7 @@ from cudatrace_test import CUDATRACE, Session, TIER, WORKLOADS, by_tier, can, ch
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 LEVELS = 8
-# One browser for all pages.
+# One browser shows all pages.
 browsers = contextlib.ExitStack()
 atexit.register(browsers.close)
 b = browsers.enter_context(Browser()) if can("chromedriver", "the page in a browser") else None
@@ -97,7 +97,7 @@ with Session() as s:
         per_percent = sum(width for _, width, _ in bar) / 100
         for (part, _), (_, width, _), row in zip(values, bar, report["bottleneck"]):
             check(abs(width - per_percent * row["%_of_run"]) <= 10, part, "is", width, "wide, for", row["%_of_run"], "%")
-        # Some calls of every layer's colours are drawn.
+        # Calls in the colours of ranges, modules and launches are drawn.
         drawn = b.run("const c = document.getElementById('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, "
                       "seen = {}; for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) { const k = d[i] + ',' + d[i+1] + ',' + d[i+2]; "
                       "seen[k] = (seen[k] || 0) + 1; } return seen")
@@ -120,7 +120,7 @@ with Session() as s:
         check(moved[0] < zoomed[0] and abs((moved[1] - moved[0]) - (zoomed[1] - zoomed[0])) < 1, "moved", zoomed, moved)
         b.run("window.cudatrace.timeline.setWindow(arguments[0], arguments[1])", *whole)
         equal(window(), whole, "all of it again")
-        # A click into the middle of the longest range, at the place that the page reports.
+        # A click into the middle of the longest range, at the position that the page reports.
         start_ns, end_ns, message, tid = s.rows("SELECT start_ns, end_ns, message, tid FROM ranges ORDER BY duration_ns DESC LIMIT 1")[0]
         at = (start_ns + end_ns) / 2 - s.value("SELECT min(started_ns) FROM processes")
         x, y = b.run("const t = window.cudatrace.timeline, l = t.lanes.find((l) => l.thread && l.thread.tid === arguments[1]); "
@@ -162,7 +162,7 @@ with Session() as s:
             equal(b.errors(), [], f"what the console says at {width}")
             check(b.run("return [...document.querySelectorAll('#parts i')].every((e) => e.getBoundingClientRect().width >= 2)"), "a part is not seen", width)
             check(b.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth"), "wider than the window", width)
-            # The last thread is out of view, and scrolls into it.
+            # The last thread is out of view, and can be scrolled into view.
             last = ("const t = window.cudatrace.timeline, l = t.lanes[t.lanes.length - 1], c = l.index[0], y = l.y + 8 - t.tracks.scrollTop; "
                     "return [y < t.view, t.callAt(190 + t.calls.start[c] / t.length * (t.width - 190), y)?.lane === l]")
             check(not b.run(last)[0], "all threads are seen at once")

@@ -1,6 +1,6 @@
-"""Tests the charts of `cudatrace html`, drawn by dygraphs. Memory is a step chart, whose steps keep their last, highest and lowest values.
-A selection in it zooms the timeline, and the other way round. Durations are a histogram. A page of a window has only data of the window.
-A page that was made without the library reports that, and has everything else."""
+"""Tests the charts of `cudatrace html`, drawn by dygraphs. Memory is a step chart, whose steps keep their last, highest and lowest
+values. A selection in it zooms the timeline, and a selection in the timeline zooms the chart. Durations are a histogram. A page of a
+window has only data of the window. A page that was made without the library reports that, and has everything else."""
 import contextlib
 import json
 import lzma
@@ -27,8 +27,8 @@ def page(s, *options, name="page.html"):
 
 
 def add_rows(s):
-    """Adds a process's memory that changes far more often than there are steps, and calls that were lost before, across and in the
-    window."""
+    """Adds a process whose memory changes far more often than there are steps. Also adds calls that were lost before the window, across
+    its border and within it."""
     random.seed(13)
     process_id, begin_ns, end_ns = s.rows("SELECT process_id, started_ns, (SELECT max(call_id) FROM calls) FROM processes")[0]
     with contextlib.closing(sqlite3.connect(s.db)) as db, db:
@@ -84,7 +84,7 @@ def windows(b):
 
 
 def equal_windows(b, differs_from):
-    """Waits until the timeline and the chart show the same window, and not the previous one. Returns that window."""
+    """Waits until the timeline and the chart show the same new window. Returns that window."""
     found = wait_for("both to follow", lambda: (w := windows(b)) and w[0] == w[1] and w[0] != differs_from and w)
     return found[0]
 
@@ -105,7 +105,7 @@ def check_zoom(b, trace):
     b.run("window.cudatrace.timeline.setWindow(arguments[0], arguments[1])", length * 0.3, length * 0.31)
     moved = equal_windows(b, zoomed)
     equal(moved, [length * 0.3, length * 0.31], "the timeline's window")
-    # At this zoom, each change is drawn. At full length, the chart has no more points than it can show.
+    # At this zoom, each change is drawn. At full length, the chart has only as many points as it can show.
     rows = "const m = window.cudatrace.memory; return Array.from({ length: m.numRows() }, (_, i) => [m.getValue(i, 0), m.getValue(i, 1)])"
     near = b.run(rows)
     points = trace["memory"][0]["points"]
@@ -144,7 +144,7 @@ def check_histogram(b, s, trace):
               f"{s.value('SELECT count(*) FROM calls WHERE name = ?', name):,} calls", "how many")
         rows = b.run("const d = window.cudatrace.durations; return Array.from({ length: d.numRows() }, (_, i) => [d.getValue(i, 0), d.getValue(i, 1)])")
         equal({str(bucket): calls for bucket, calls in rows if calls}, trace["durations"][name], f"bars of {name}")
-    # The highest bar is drawn as wide as its place, and starts at the axis.
+    # The highest bar is as wide as its bucket, and starts at the axis.
     bucket, most = max(rows, key=lambda row: row[1])
     colours = b.run("const d = window.cudatrace.durations, c = document.querySelector('#durations-chart canvas'), x = d.toDomXCoord(arguments[0] + 0.5), "
                     "column = c.getContext('2d').getImageData(x, 0, 1, c.height).data; "

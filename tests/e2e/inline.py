@@ -1,5 +1,6 @@
-"""Tests `cudatrace attach --inline` on a driver with an unknown table, for each shape of entries. Each function is recorded as often as it
-is called, with the same arguments and results as without, while other threads make calls. Then the code has its old bytes again."""
+"""Tests `cudatrace attach --inline` on a driver with an unknown table, for each shape of entries. While other threads make calls, each
+function is recorded as often as it is called, and its arguments and results stay the same. After the detach, the code has its old bytes
+again."""
 import pathlib
 import re
 import signal
@@ -46,7 +47,7 @@ print("wrong", len(wrong), "made", sum(made) + 1, flush=True)
 """
 
 
-# Has a child in its own memory. The child sleeps until it is killed.
+# Has a child that shares its memory. The child sleeps until it is killed.
 SHARER = """
 import ctypes, os, signal, sys
 driver, c = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None)
@@ -90,7 +91,7 @@ def code_of(pid):
 
 
 def places(code):
-    """Returns the number of places that differ from the file. Each is no longer than a jump."""
+    """Returns the number of places that differ from the file. No such place is longer than a jump."""
     found, last = 0, -JUMP_BYTES
     for at, (is_now, was) in enumerate(zip(code, CODE)):
         if is_now != was and at >= last + JUMP_BYTES:
@@ -201,7 +202,7 @@ def restored(s):
 
 
 def shared(s):
-    """A process that shares its memory is refused, because the other process would run on."""
+    """A process that shares its memory with another process is refused, because the other process would continue to run."""
     client = Client(s, 0, SHARER)
     check("shares its memory with another process" in attach(s, client.pid, status=1), "with a child in its memory")
     check(code_of(client.pid) == CODE, "the code has other bytes than the file")

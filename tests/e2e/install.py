@@ -13,7 +13,7 @@ needs("meson")
 
 
 def install(folder):
-    """Installs below the folder, as packagers do. Returns the build's prefix below the folder, and the prefix itself."""
+    """Installs below the folder, as packagers do. Returns (the build's prefix below the folder, the prefix itself)."""
     # Restore the list of installed files, because `ninja uninstall` removes the files that the user's last installation listed in it.
     listed = BUILD / "meson-logs/install-log.txt"
     before = listed.read_bytes() if listed.exists() else None
@@ -39,7 +39,7 @@ with tempfile.TemporaryDirectory(prefix="cudatrace-test-") as name:
     installed, final = install(pathlib.Path(name).resolve())
     check_files(installed)
     check_units(installed, final)
-    # A folder whose name is in no installed file.
+    # A folder whose name does not occur in any installed file.
     moved = pathlib.Path(name).resolve() / "elsewhere"
     shutil.move(installed, moved)
     for variable in ("CUDATRACE_HOOK", "CUDATRACE_DAEMON"):

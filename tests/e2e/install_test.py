@@ -22,7 +22,7 @@ def files_of(prefix):
 
 
 def check_files(prefix, *more):
-    """Tests that all files to install are there, and `more`, and no others."""
+    """Tests that exactly the files to install and the files in `more` are installed."""
     files = files_of(prefix)
     links = {f"lib/cudatrace/{place}libcudatrace.so" for place in ("", "lib/", "lib64/", "lib/x86_64-linux-gnu/", "lib32/", "lib/i386-linux-gnu/")}
     equal(sorted({*WANTED, *more} - files), [], "files that are missing")

@@ -13,7 +13,7 @@ PARTS = ("launch", "transfer", "call_subject", "long_call", "late_call", "range"
 
 
 def check_whole(s):
-    """Checks in one query each that no part of a call is left without the call, and no call without its parts."""
+    """Checks that no part of a call is left without the call, and that no call is left without its parts. Each check is one query."""
     for part in PARTS:
         equal(s.value(f"SELECT count(*) FROM {part} WHERE call_id NOT IN (SELECT end_ns FROM call)"), 0,
               f"rows of {part} without a call")
@@ -28,7 +28,7 @@ def check_whole(s):
 
 
 def wait_until_gone(s, before_ns):
-    """Waits until all calls that returned before this time are removed, once they are old enough, without further calls."""
+    """Waits until all calls that returned before this time have expired and are removed, although no further calls are made."""
     newest_ns = s.value("SELECT ifnull(max(call_id), 0) FROM calls WHERE call_id < ?", before_ns)
     wait_for("old calls to go", lambda: s.rows("SELECT call_id FROM calls WHERE call_id < ? LIMIT 1", before_ns) == [])
     check(time.monotonic_ns() - newest_ns >= KEEP_S * 10**9, "calls went before their time")
@@ -49,9 +49,9 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         asked_ns = time.monotonic_ns()
         expired_ns = s.value("SELECT max(value) FROM (SELECT value FROM meta WHERE key = 'expired_before_ns' UNION ALL SELECT 0)")
         check(expired_ns <= time.monotonic_ns() - KEEP_S * 10**9, "calls were taken away that are to be kept")
-        # All calls that have not expired are still there, and the sums include all.
+        # All calls that have not expired are still there, and the sums include all calls.
         check_whole(s)
-        # Keep the size of the file including its log, and the number of calls, which is uneven on a busy machine.
+        # Note the size of the file including its log, and the number of calls, which varies on a busy machine.
         sizes.append((asked_ns, s.value("PRAGMA page_count"), s.value("SELECT count(*) FROM call")))
         with contextlib.suppress(subprocess.TimeoutExpired):
             program.wait(0.2)
@@ -65,7 +65,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     print("pages and calls at most, early:", early, "later:", most)
     check(most[0] / early[0] < 1.5 * most[1] / early[1], "the file grew with what had gone")
 
-    # All recent calls are there as long as they are young.
+    # Calls stay in the trace as long as they are recent.
     young = s.run(WORKLOADS / "calls", "--calls", 500, "--mix", "training")
     began_ns = time.monotonic_ns()
     s.flush()
@@ -75,7 +75,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     if time.monotonic_ns() - began_ns < KEEP_S * 10**9 / 2:
         check(found[0] == 0 and found[1] == found[2] >= 500, "young calls that are not there", found)
 
-    # No more calls are made, and the rest expires. Then a program that was silent makes calls again.
+    # No more calls are made, and the remaining ones expire. Then a program that was silent makes calls again.
     now_ns = time.monotonic_ns()
     wait_until_gone(s, now_ns)
     equal(s.value("SELECT count(*) FROM call"), 0, "calls left")

@@ -1,4 +1,4 @@
-"""Kills a program in a call with SIGKILL. Published calls are stored, the open call is shown, the segment is removed."""
+"""Kills a program in a call with SIGKILL. Published calls are stored, the open call is shown, and the segment is removed."""
 import os
 
 from cudatrace_test import HungCall, Session, WORKLOADS, equal

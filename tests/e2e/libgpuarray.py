@@ -1,5 +1,5 @@
 """Traces another third-party program: Debian's python3-pygpu (libgpuarray) finds the driver by dlopen and dlsym, and compiles its
-kernels as it runs. It computes on the (simulated) device the same as numpy on the host. Its output must be the same when traced."""
+kernels as it runs. Its results on the (simulated) device must equal numpy's on the host. Its output must be the same when traced."""
 from cudatrace_test import SOURCE, Session, check, equal, needs
 from needs import DEBIAN_PYTHON
 
@@ -27,7 +27,7 @@ with Session() as s:
         equal(s.value("SELECT sum(bytes) FROM copies WHERE kind = ? AND process_id = ?", kind, process), moved, f"bytes {kind}")
     check(s.value("SELECT sum(bytes) FROM copies WHERE kind = 'DtoD'") >= ROUNDS * SIZE * 4, "bytes DtoD")
     equal(s.value("SELECT count(*) FROM memsets WHERE bytes = ?", 8 * 16 * 2), ROUNDS, "arrays of zeros")
-    # All of its kernels have one name, and each has a module and a function.
+    # All of its kernels have the same name, and each has its own module and function.
     kernels = dict(s.rows("SELECT kernel, count(*) FROM launches GROUP BY kernel"))
     check(kernels.get("elem", 0) >= 6 * ROUNDS, "launches", kernels)
     equal(sum(kernels.values()), s.value("SELECT count(*) FROM calls WHERE name = 'cuLaunchKernel'"), "launches and their calls")

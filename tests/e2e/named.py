@@ -20,12 +20,12 @@ def check_names():
         s.check_truth()
         main, by_another, by_itself, nameless = map(int, lines[0][1:])
         stream, other, again = map(int, lines[1][1:])
-        long = "\u00e9" * 127  # 255 bytes are kept, and no half character
+        long = "\u00e9" * 127  # 255 bytes are kept, but never half of a character
         wanted = {main: "main thread", by_another: "w\u00f6rker", by_itself: long, nameless: "comm"}
         equal(dict(s.rows("SELECT tid, name FROM threads")), wanted, "names of threads")
         equal(s.rows("SELECT comm FROM threads WHERE tid <> ?", main), [("comm",)] * 3, "their names in the kernel")
 
-        # A launch has its stream's name at that time.
+        # A launch has the name that its stream had at the time of the launch.
         equal(again == stream, True, "the handle comes again")
         equal(s.rows("SELECT stream, stream_name FROM launches ORDER BY call_id"),
               [(stream, None), (stream, "first"), (stream, "s\u00e9cond"), (0, None), (0, "default"), (other, "by resource"),
@@ -43,7 +43,7 @@ def check_names():
 
 
 def check_many():
-    """Checks that each object has its name until it ends, even with more objects than the hook keeps names of."""
+    """Checks that each object has its name until it ends, even if there are more objects than the hook can keep names for."""
     with Session() as s:
         s.start_daemon()
         s.run(NAMED, "--many", 1500, env=TOOL)
@@ -54,7 +54,7 @@ def check_many():
 
 
 def check_late_daemon():
-    """Checks that names are there that were given without a daemon, or with an earlier one."""
+    """Checks that the trace has names that were given while there was no daemon, or an earlier one."""
     with Session() as s, fifo(s.dir, "told") as told, fifo(s.dir, "released") as released:
         for before in (False, True):
             if before:

@@ -1,13 +1,13 @@
-"""Finds out whether the machine permits a test to do more than an ordinary program may. Such needs have names. Each is tried for
-real. If it is refused, the test, or the part that needs it, is left out with a message:
+"""Finds out whether the machine permits a test to do more than an ordinary program may. Such needs have names. Each need is actually
+tried. If the machine refuses it, the test, or the part that needs it, is left out with a message:
 
     needs("mount namespaces")                                    the whole script: exit status 77
     if can("several users", "another user's socket"):            a part of it
     if can("terminals", "top on a terminal", promises=["…"]):    with the promises (tests/faults) that only this part tests
 
 tools/suite finds both messages in Meson's logs. With CUDATRACE_REQUIRE=all, or a comma-separated list of needs, a refusal is a
-failure, so that where everything is permitted, nothing is left out unnoticed. The name of a command is also a need, if
-tools/check installs the command. Equipment of a machine, such as a GPU, is not a need. Its absence is a `skip()`.
+failure, so that no test is left out unnoticed on a machine that permits everything. The name of a command is also a need, if tools/check
+installs the command. Equipment of a machine, such as a GPU, is not a need. Its absence is a `skip()`.
 """
 import contextlib
 import ctypes
@@ -26,7 +26,7 @@ import tempfile
 SKIP = 77
 NOBODY = 65534
 PTRACE_ATTACH = 16
-DEBIAN_PYTHON = "/usr/bin/python3"  # packages belong to this one, whatever runs the tests
+DEBIAN_PYTHON = "/usr/bin/python3"  # packages are installed for this Python, whichever one runs the tests
 
 
 class Refused(Exception):
@@ -43,7 +43,7 @@ def tell(pipe, act):
 
 
 def in_child(act):
-    """Tries it in a separate process. Raises Refused or an OSError if it is refused."""
+    """Tries the need in a separate process. Raises Refused or an OSError if the need is refused."""
     mine, its = os.pipe()
     child = os.fork()
     if child == 0:
@@ -69,7 +69,7 @@ def by_command(*command, **options):
 
 @functools.lru_cache(None)
 def mount_namespace():
-    """Returns the command that runs another one with mounts of its own, and with the right to mount."""
+    """Returns a command that runs another command in a separate mount namespace, with the right to mount."""
     whys = []
     for command in (("unshare", "-m"), ("unshare", "-rm")):
         try:
@@ -81,7 +81,7 @@ def mount_namespace():
 
 
 def user_namespaces():
-    """Tries it for the current user and for an ordinary user."""
+    """Tries the need for the current user and for an ordinary user."""
     for as_user in ({}, {"user": NOBODY, "group": NOBODY, "extra_groups": []})[:1 if os.geteuid() else 2]:
         by_command("unshare", "-r", "-p", "-f", "--mount-proc", "true", cwd="/", **as_user)
 
@@ -117,7 +117,8 @@ def sleeper(become=lambda: None):
 
 
 def everyones_shm():
-    """Checks that users other than root can make files in /dev/shm. They cannot if it is a plain folder of a bound /dev."""
+    """Checks that users other than root can make files in /dev/shm. They cannot if /dev/shm is a plain folder in a /dev that is
+    bind-mounted."""
     def make():
         become_nobody()
         with tempfile.NamedTemporaryFile(dir="/dev/shm"):
@@ -257,12 +258,12 @@ def free_shm():
 
 
 def causes(*expected):
-    """Returns the possible causes of lost calls: these, and lack of memory if /dev/shm has no room for all rings."""
+    """Returns the possible causes of lost calls. These are the given causes, and lack of memory if /dev/shm has no room for all rings."""
     return {*expected} if free_shm() > 256 else {*expected, "memory"}
 
 
 def fail_if_required(why, need):
-    """Fails if CUDATRACE_REQUIRE names the need, or all needs. Otherwise the caller leaves its part out."""
+    """Fails if CUDATRACE_REQUIRE names the need, or is `all`. Otherwise the caller leaves its part out."""
     required = os.environ.get("CUDATRACE_REQUIRE", "")
     if required == "all" or need and need in required.split(","):
         raise AssertionError(f"{why}, and CUDATRACE_REQUIRE={required}")
@@ -291,7 +292,7 @@ def needs(*wanted, shm_mib=0):
 
 
 def can(need, what, promises=()):
-    """Returns whether the machine meets the need. If not, prints what is left out."""
+    """Returns whether the machine meets the need. If not, prints the part that is left out."""
     why = why_not(need)
     if why is None:
         return True
@@ -302,7 +303,7 @@ def can(need, what, promises=()):
 
 
 def have_shm(mib, what):
-    """Returns whether so much of /dev/shm is free. If not, prints what is left out."""
+    """Returns whether that much of /dev/shm is free. If not, prints the part that is left out."""
     if free_shm() >= mib:
         return True
     why = f"/dev/shm has no {mib} MiB free"

@@ -1,7 +1,7 @@
-"""Tests the files that `export` and `html` write. Anything but a regular file keeps its kind and receives the bytes. A file is complete or
-as before, only its owner may read a new file, and no other user's link is followed.
+"""Tests the files that `export` and `html` write. A target that is not a regular file keeps its kind and receives the bytes. A regular
+file is either complete or unchanged. Only its owner may read a new file, and no other user's link is followed.
 
-The test uses none of the machine's own devices, because a tool that replaced one would take it away from everyone."""
+The test uses none of the machine's own devices, because a tool that replaced a device would take it away from all users."""
 import contextlib
 import ctypes
 import os
@@ -28,7 +28,7 @@ ALICE, BOB = 12001, 12002
 
 
 class Place:
-    """A folder to write into, a trace to write, a longer trace that takes time, and the tool, for one user."""
+    """A folder to write into, a trace to export, a longer trace that takes time, and the tool, for one user."""
 
     long_db = None
 
@@ -51,7 +51,8 @@ class Place:
         return subprocess.Popen(self.command(output, form, db), **self.options(**options))
 
     def write(self, output, form="csv", status=0, says="", **options):
-        """Exports to `output` and returns the standard output. Checks that there is at most one error line, and no other new file."""
+        """Exports to `output` and returns the standard output. Checks that at most one error line is printed, and that no other file is
+        made."""
         before = set(os.listdir(self.folder))
         child = self.start(output, form, **options)
         out, error = child.communicate(timeout=DEADLINE_S)
@@ -92,7 +93,7 @@ def seen(path):
 
 @contextlib.contextmanager
 def unchanged(path):
-    """Checks that the block does not change the file or its bytes."""
+    """Checks that the block does not replace the file or change its bytes."""
     before = seen(path)
     yield
     equal(seen(path), before, path)
@@ -132,7 +133,7 @@ def as_it_is(p):
             read.seek(0)
             check_content(p, form, read.read())
         path.unlink()
-        # Pipes by their names, and open files, which are written from their current offset.
+        # Pipes that are given by name, and open files, which are written from their current offset.
         for name in ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
             check_content(p, form, p.write(name, form))
     with open(p.folder / "open", "w+b") as file:
@@ -235,7 +236,7 @@ def replaced(p):
         p.write("dangling")
     check_content(p, "csv", (p.folder / "target").read_bytes())
     equal(facts(p.folder / "target")[2], 0o600, "the mode of what a link led to")
-    # In a folder that permits no new file.
+    # The target is in a folder that permits no new file.
     if IS_ROOT and p.uid is None:
         return
     (p.folder / "shut").mkdir()
@@ -253,7 +254,7 @@ def replaced(p):
 
 
 def broken_off(p):
-    """However the export ends early, the old file is complete, and no other file is left."""
+    """If the export ends early for any reason, the old file is complete, and no other file is left."""
     file = p.make("kept", "file")
     for form in p.formats:
         with promise("output-whole"), unchanged(file):
@@ -268,9 +269,9 @@ def broken_off(p):
 
 
 def stop_while_writing(p, kept, output, number):
-    """Sends a signal as soon as the temporary file is there, until one arrives in time. The kept file must be unchanged then."""
+    """Sends a signal as soon as the temporary file is there, until one arrives in time. The old file must then be unchanged."""
     # This process sleeps until the file is made (IN_CREATE). It then runs at once, because the other process has the least priority. It
-    # would not if it polled.
+    # would not if it polled instead.
     created, libc = 0x100, ctypes.CDLL(None)
     for _ in range(100):
         before = seen(kept)
@@ -316,7 +317,7 @@ def laid_by_others(p):
         own = p.make("own", "link", "mine", owner=owner)
         p.write("own")
         own.unlink()
-    # Root replaces a user's file in that user's folder: the file still belongs to the user.
+    # Root replaces a user's file in that user's folder. The file still belongs to the user.
     if p.uid is None:
         (p.folder / "home").mkdir()
         os.chown(p.folder / "home", ALICE, ALICE)
@@ -349,7 +350,7 @@ with Session() as s:
     for db in (s.db, Place.long_db):
         db.chmod(0o644)
     tool = s.dir / "cudatrace"
-    shutil.copy(CUDATRACE, tool)  # the build may be in a home
+    shutil.copy(CUDATRACE, tool)  # the build may be in a home directory
     for uid in (None, ALICE) if HAS_USERS else (None,):
         p = Place(s.dir / f"as-{uid}", tool, s.db, uid, **({} if uid else {"formats": FORMATS}))
         for part in (plain, as_it_is, devices, refused, replaced, broken_off):

@@ -1,5 +1,5 @@
-"""Tests that a probe records what the hook records: each program runs with the hook and then under the probe, and every row about its
-calls must be the same, but for times, addresses and process ids."""
+"""Tests that a probe records the same calls as the hook. Each program runs with the hook and then under the probe. Every row about its
+calls must be the same, except for times, addresses and process IDs."""
 import os
 import re
 import signal
@@ -14,7 +14,7 @@ SAME_EACH_RUN = re.compile(r"(?!.*(_ns|_us)$)(?!(process_id|thread_id|pid|tid|th
 
 
 def detail_views(s):
-    """{view: its columns that are the same in each run}, of the views that have rows about single calls."""
+    """{view: its columns that are the same in each run}, for the views with rows about single calls."""
     views = {}
     for (name,) in s.rows("SELECT name FROM sqlite_master WHERE type = 'view'"):
         columns = [column for _, column, *_ in s.rows(f"PRAGMA table_info({name})")]
@@ -24,8 +24,8 @@ def detail_views(s):
 
 
 def rows_of(s, pid, views):
-    """All rows about the calls of a process. A call's id becomes its number, and each large number, which may be an address, the number
-    of large ones before it."""
+    """Returns all rows about the calls of a process. A call's id is replaced by its index. Each large number, which may be an address, is
+    replaced by the number of large numbers before it."""
     calls = s.rows(CALLS, pid)
     number_of = {call_id: number for number, (call_id, *_) in enumerate(calls)}
     large = {}
@@ -46,7 +46,7 @@ def rows_of(s, pid, views):
 
 
 def answer_pauses(s, child):
-    """The program pauses after it has passed images and files to the driver, and the writer reads them from the process itself."""
+    """The program pauses after it has passed images and files to the driver, so that the writer can read them from the process itself."""
     printed = 0
     for line in child.stdout:
         printed += line.startswith("call ")

@@ -1,4 +1,5 @@
-"""tools/quickstart reports, before it does anything, a checkout that it cannot write and names that are in use. It changes neither."""
+"""Before it does anything, tools/quickstart reports a checkout that is not writable, and names that are in use. It changes nothing in
+these cases."""
 import os
 import pathlib
 import shutil

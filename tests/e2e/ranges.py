@@ -1,5 +1,5 @@
-"""Tests ranges and marks that programs name through NVTX: their texts, and how they nest with driver calls. Also tests ranges that
-are not closed, are closed elsewhere, or are more than the hook can keep."""
+"""Tests ranges and marks that programs name through NVTX. Checks their texts, and how they nest with driver calls. Also tests ranges that
+are not closed, ranges that are closed elsewhere, and more ranges than the hook can keep."""
 import os
 import pathlib
 import signal
@@ -62,7 +62,8 @@ def check_domains():
         s.flush()
         argb = 0xff102030
         equal(calls(s, "NULL")[:6], [
-            # The range of the other domain was popped inside another range. Its place stays until that one is popped, too.
+            # The range of the other domain was popped inside another range. Its level stays occupied until the other range is popped,
+            # too.
             ("cuCtxGetCurrent", 3, None), ("nvtxRangePush", 1, None), ("cuCtxGetCurrent", 3, None),
             ("nvtxRangePush", 2, None), ("nvtxRangePush", 0, None), ("cuCtxGetCurrent", 0, None)], "the depths of domains")
         equal(s.rows("SELECT kind, domain, message, category, color, payload FROM ranges ORDER BY call_id"), [
@@ -103,7 +104,7 @@ def check_race():
         s.start_daemon("--ring", "2M")
         act(s, "race", "--count", count)
         s.flush()
-        # Each range ended once, in whichever process or thread.
+        # Each range ended once, in any process or thread.
         equal(s.rows("SELECT name, calls FROM totals WHERE layer = 'nvtx'"), [("nvtxRangeStart", 8 * count)], "ranges")
         equal(s.value("SELECT count(*) - count(DISTINCT range_id) FROM ranges"), 0, "identifiers given twice")
         equal(s.rows("SELECT DISTINCT message FROM ranges"), [("exchanged",)], "their messages")
@@ -123,7 +124,7 @@ def check_deep():
         s.start_daemon()
         act(s, "deep", "--count", 3000)
         s.flush()
-        # 1024 of them are kept. The others have levels, which the workload checks, and are counted.
+        # 1024 of them are kept. The others get levels, which the workload checks, and are counted.
         equal(s.rows("SELECT calls, stored, lost FROM totals WHERE layer = 'nvtx'"), [(3000, 1024, 1976)], "3000 ranges")
         equal(s.rows("SELECT cause, calls FROM losses"), [("memory", 1976)], "the losses")
         equal(calls(s)[-1], ("cuCtxGetCurrent", 0, None), "the call behind them")
@@ -152,7 +153,7 @@ def shared_bytes(s):
 
 
 def check_distinct():
-    """Uses a great number of different messages. None is lost, and no memory grows with them."""
+    """Uses a great number of different messages. None of them is lost, and no memory grows with their number."""
     count, seen, shared = by_tier(250000, 1000000), 0, []
     with Session() as s:
         s.start_daemon("--ring", "2M")
@@ -180,7 +181,7 @@ def check_distinct():
             check(grown < 24 << 20, "the daemon grew by", grown)
     with Session() as s:
         s.start_daemon()
-        # The same without waiting: ranges that do not fit into the ring are counted, and the process does not grow.
+        # The same without waiting. Ranges that do not fit into the ring are counted, and the process's memory does not grow.
         done = s.run(RANGES, "--do", "distinct", "--count", count, env=TOOL, stdin=open("/dev/zero"))
         grown = int(done.stdout.split("grown=")[1].split()[0])
         check(grown < 1 << 20, "the process grew by", grown)
@@ -223,14 +224,14 @@ def check_killed():
 
 
 def check_crossing():
-    """A range ends inside the call that it encloses. Another begins there and outlives the call."""
+    """A range ends inside the call that it encloses. Another range begins inside the call and outlives it."""
     with Session() as s:
         s.start_daemon()
         with hung_in(s, "cross", stdout=subprocess.PIPE) as child:
             os.kill(child.pid, signal.SIGUSR1)
             equal(child.program.stdout.readline(), b"handled\n", "what the handler says")
             s.flush()
-            # The place of the ended range is empty.
+            # The level of the ended range is empty.
             equal(s.rows("SELECT name, depth FROM open_calls ORDER BY depth"), [("cuCtxSynchronize", 1), ("nvtxRangePush", 2)],
                   "the open calls")
             child.release()
@@ -278,12 +279,12 @@ def check_dormant():
                 go.write(b"\n")
             equal(child.wait(), 0, "its status")
 
-        # Levels and handles are right without a daemon, and no file is made.
+        # Without a daemon, levels and handles are correct, and no file is made.
         for what in ("nest", "domains", "processes", "deep", "threads", "forks"):
             act(s, what)
         wait_inside(lambda: None)
         equal([name for name in os.listdir("/dev/shm") if s.name in name], [], "files without a daemon")
-        # The daemon ends while ranges are open, and another one starts. Like calls, these ranges end in neither trace.
+        # The daemon ends while ranges are open, and another one starts. Like open calls, these ranges end in neither trace.
         s.start_daemon()
 
         def change_daemon():
@@ -300,7 +301,7 @@ def check_dormant():
 
 def check_other_tools():
     with Session() as s:
-        # The user's own tool is not replaced, though it cannot be loaded here, and neither is an empty value.
+        # The user's own tool is not replaced, although it cannot be loaded here. An empty value is not replaced, either.
         for value in ("/nowhere/libtool.so", ""):
             done = s.trace("sh", "-c", 'echo "$NVTX_INJECTION64_PATH"', env={"NVTX_INJECTION64_PATH": value})
             equal(done.stdout, value + "\n", "the variable that the user set")
@@ -314,7 +315,7 @@ def check_other_tools():
         s.start_daemon()
         s.run(RANGES, "--do", "nest", preload=False, env=TOOL)
         s.flush()
-        # When loaded this late, it finds the driver's slots, if there are any.
+        # When it is loaded this late, the hook finds only the driver's slots, if there are any.
         equal(s.rows("SELECT DISTINCT layer FROM calls ORDER BY 1"), [("driver",), ("nvtx",)] if SHAPE else [("nvtx",)], "layers")
         s.check_identity()
 

@@ -1,4 +1,5 @@
-"""Tests that ranges of libraries are not the program's phases, and that open ranges of a process that exited differ from a killed one's."""
+"""Tests that ranges of libraries are not the program's phases. Also tests that the open ranges of a process that exited differ from those
+of a killed process."""
 import contextlib
 import json
 import subprocess
@@ -63,7 +64,8 @@ with Session() as s:
             tiles = b.run("return Object.fromEntries([...document.querySelectorAll('.tile')].map((t) => [t.children[1].textContent, t.children[0].textContent]))")
             equal(tiles["calls not returned"], str(len(rows)), "what the page counts: the killed one's alone")
 
-    # The program's ranges, in a domain of its own or in none, inside a library's range or not. Without ranges, the pattern.
+    # The program's ranges are in its own domain or in none, and inside a library's range or not. Without ranges, the pattern of calls
+    # gives the phases.
     equal([(row["phase"], row["times"], row["by"]) for row in s.report("--pid", exited, "phases")["phases"]],
           [("setup", 1, "nvtx"), ("step N", STEPS, "nvtx")], "phases")
     equal({row["by"] for row in s.report("--pid", killed, "phases")["phases"]}, {"pattern"}, "phases of a program without ranges")

@@ -1,5 +1,5 @@
-"""Tests a recording of a bounded trace. It keeps the calls that --keep removes, and --max-db stores it again in several files. If its
-file may not grow, it ends with its last whole batch, while the trace continues."""
+"""Tests a recording of a bounded trace. The recording keeps the calls that --keep removes, and can be stored in several files with
+--max-db. If the recording's file may not grow, it ends with its last whole batch, while the trace continues."""
 import resource
 import subprocess
 
@@ -56,7 +56,7 @@ with Session() as s:
     check((s.db.parent / "trace.2.db").exists(), "the replay is in one file")
     equal(nsys(s, s.dir / "one.db"), nsys(s, s.dir / "trace.db"), "what Nsight Systems gets")
 
-# Files may not grow beyond a bound. The recording is larger than the trace, and reaches it first.
+# Files may not grow beyond a bound. The recording is larger than the trace, and reaches the bound first.
 with Session() as s:
     recording = s.dir / "a.rec"
     daemon = s.start_daemon("--ring", "32M", "--record", recording)
@@ -80,7 +80,7 @@ with Session() as s:
     first = s.rows("SELECT call_id, layer, name, pid FROM calls ORDER BY call_id", db=s.dir / "again.db")
     equal(first, s.rows("SELECT call_id, layer, name, pid FROM calls ORDER BY call_id")[:len(first)], "what was recorded")
 
-# The trace at such a bound: calls wait in shared memory, and the daemon reports that.
+# The trace has reached such a bound. Calls wait in shared memory, and the daemon reports that.
 with Session() as s:
     daemon = s.start_daemon()
     calls(s, 100)

@@ -1,5 +1,5 @@
 """Tests that a recorded session, stored again, is the same trace: all rows of all tables, the reports, and the exports. A recording that
-is cut short or damaged yields its whole frames, and a message."""
+is truncated or damaged yields its complete frames, and a message."""
 import contextlib
 import os
 import sqlite3
@@ -43,7 +43,7 @@ def said(path, *command):
 
 
 def frames(data):
-    """Yields the offset of each frame of a recording, and of the end."""
+    """Yields the offset of each frame of a recording, and the offset of the end."""
     at = HEADER_BYTES
     while at < len(data):
         yield at
@@ -84,7 +84,7 @@ def check_sameness(s, recording, again):
 
 
 def check_cut_short(s, data):
-    """Tests that all whole frames are stored, wherever a recording ends."""
+    """Tests that all complete frames are stored, wherever a recording ends."""
     part, db = s.dir / "part.rec", s.dir / "part.db"
     starts = list(frames(data))
     check(len(starts) > 6, "a recording of", len(starts), "batches")
@@ -124,7 +124,8 @@ def check_bad_input(s, data):
 
 
 def check_outputs(s):
-    """Tests that a file that is no recording is not overwritten, and that the daemon does not start if it cannot make its recording."""
+    """Tests that a file that is not a recording is not overwritten, and that the daemon does not start if it cannot make its
+    recording."""
     precious = s.dir / "precious"
     precious.write_text("mine\n")
     link = s.dir / "link.rec"

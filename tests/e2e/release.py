@@ -1,4 +1,4 @@
-"""Tests tools/release: the same build makes the same tarball, which works in any folder and has the licences of the linked libraries."""
+"""Tests tools/release. The same build makes the same tarball, which works in any folder and has the licences of the linked libraries."""
 import hashlib
 import json
 import os
@@ -11,7 +11,7 @@ from cudatrace_test import BUILD, SOURCE, check, equal, needs, skip
 from install_test import check_commands, check_completions, check_files
 
 TIME = 1700000000
-# Debian's packages of the libraries that a portable build links.
+# Debian's packages with the libraries that a portable build links.
 PACKAGES = ("libiberty-dev", "libjansson-dev", "libncurses-dev", "libprotobuf-c-dev", "libsqlite3-dev", "libuv1-dev", "zlib1g-dev")
 
 

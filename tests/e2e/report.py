@@ -1,5 +1,5 @@
-"""Tests reports of a run with known contents: phases, an idle gap, a leak, failing calls, and a process that lags. Reports are of all
-processes, of one process, and of a window, in every format."""
+"""Tests reports on a run with known contents: phases, an idle gap, a leak, failing calls, and a process that lags. The reports cover all
+processes, one process, and a window, in every format."""
 import csv
 import io
 import json
@@ -11,7 +11,7 @@ LAUNCHES, PAUSE_US, IDLE_MS, LEAKS, FAILURES, BUFFERS, MIB = 2000, 150, 120, 3, 
 
 
 def truth_of(out):
-    """Returns {phase: when it began}, and when it was idle."""
+    """Returns {phase: time when it began}, and the time when the program was idle."""
     begun, idle = {}, None
     for kind, *rest in map(str.split, out.splitlines()):
         if kind == "phase":
@@ -49,8 +49,8 @@ with Session() as s:
     found = report(s)
     zero_ns = s.value("SELECT min(started_ns) FROM processes")
 
-    # Phases agree within two slices of a five-hundredth of the run. If the program lost its processor at the border of a phase, they
-    # agree with the phase's next call.
+    # Phases agree within two slices, each a five-hundredth of the run. If the program lost its processor at the border of a phase, the
+    # reported border agrees with the phase's next call.
     for pid, (begun, idle) in truth.items():
         slices_ns = 2 * (begun["end"] - begun["load"]) / 500
         begun["exit"] = s.value("SELECT max(call_id) FROM copies JOIN processes USING (process_id) WHERE pid = ?", pid)
@@ -68,7 +68,7 @@ with Session() as s:
                   "and not in", earliest_s, latest_s)
         equal({row["by"] for row in phases}, {"pattern"}, "how phases were found")
 
-        # The idle gap: from the last launch before it to the first after it, with the driver calls in between.
+        # The idle gap lasts from the last launch before it to the first launch after it, including the driver calls in between.
         from_ns, to_ns = s.rows("SELECT max(call_id) FILTER (WHERE call_id <= ?2), min(start_ns) FILTER (WHERE start_ns >= ?3) FROM launches "
                                 "WHERE process_id = (SELECT process_id FROM processes WHERE pid = ?1)", pid, *idle)[0]
         gap, = [row for row in found["gaps"] if row["pid"] == pid and abs(row["at_s"] - (from_ns - zero_ns) / 1e9) < 1e-6]
@@ -108,7 +108,7 @@ with Session() as s:
     check("outside of the driver" in bound["paragraph"], bound)
     equal(bound["bound_by"], "host", "the straggler's pauses")
 
-    # Sums equal the sums of the rows. Percentiles equal the durations' percentiles, within a thirty-second.
+    # Sums equal the sums of the rows. Percentiles equal the percentiles of the durations, within one part in 32.
     equal([(row["function"], row["error"], row["calls"], row["processes"]) for row in found["errors"]],
           [("cuMemAlloc_v2", "CUDA_ERROR_OUT_OF_MEMORY", 3 * FAILURES, 3)], "errors")
     first_ns, last_ns = s.rows("SELECT min(call_id), max(call_id) FROM calls WHERE status = 2")[0]
@@ -149,7 +149,7 @@ with Session() as s:
     equal([(row["calls"], row["processes"]) for row in seen["errors"]], [(FAILURES, 1)], "errors of a window")
     equal(sum(row["calls"] for row in seen["categories"]), s.value(f"SELECT count(*) FROM calls WHERE {within}"), "calls of a window")
 
-    # Moments: since the beginning, before the end, of the day.
+    # Moments are given since the beginning, before the end, and as times of day.
     end_ns = s.value("SELECT max(ended_ns) FROM processes")
     for option, ns in (("1.5ms", zero_ns + 1500000), (f"-{(end_ns - begun['retrieval']) / 1e9:.9f}", begun["retrieval"])):
         rows = report(s, "--from", option, "functions")["functions"]
@@ -158,7 +158,7 @@ with Session() as s:
         rows = report(s, "--from", option, "functions")["functions"]
         equal(sum(row["calls"] for row in rows), s.value("SELECT count(*) FROM calls"), f"--from {option}")
 
-    # Formats. Numbers are numbers, and each file of schema/reports works on its own.
+    # Formats. Numbers stay numbers, and each file of schema/reports works on its own.
     equal(list(csv.DictReader(io.StringIO(report(s, "copies", format="csv"))))[0].keys(), found["copies"][0].keys(), "columns as csv")
     check(isinstance(found["functions"][0]["total_ms"], float), "a number", found["functions"][0])
     markdown = report(s, "errors", format="markdown").splitlines()

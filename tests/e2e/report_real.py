@@ -47,7 +47,7 @@ with Session() as s:
     longest = s.value("SELECT kernel FROM launches ORDER BY length(kernel) DESC LIMIT 1")
     check(longest in whole, "the longest kernel is not there")
 
-    # A database from before durations and failures. Sections that need them are left out, and the command reports that.
+    # A database from a version without durations and failures. Sections that need them are left out, and the command reports that.
     with sqlite3.connect(s.db) as old:
         old.executescript("DROP VIEW durations; DROP VIEW failures; DROP TABLE duration; DROP TABLE failure; PRAGMA user_version = 4;")
     done = s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False)
@@ -55,7 +55,7 @@ with Session() as s:
     for section in ("bottleneck", "functions", "errors"):
         check(f"report: {section}: left out: the trace was written by an older cudatrace (schema 4" in done.stderr, done.stderr)
 
-    # Other commands use the existing data. If a trace lacks data that a command requires, the command reports that.
+    # Other commands use the data that the trace has. If a trace lacks data that a command requires, the command reports that.
     for command in ("top", "--once"), ("timeline",), ("export",), ("html", "--output", s.dir / "old.html"):
         done = s.run(CUDATRACE, command[0], "--db", s.db, *command[1:], preload=False)
         equal(done.stderr, "", f"{command[0]} of an older trace")
@@ -66,7 +66,7 @@ with Session() as s:
         done = s.run(CUDATRACE, command[0], "--db", s.db, *command[1:], preload=False, status=1)
         check(done.stderr.count("\n") == 1 and "the trace was written by an older cudatrace (schema 3, this one reads" in done.stderr, command, done.stderr)
 
-# A trace that is being written: all sections are of the same moment.
+# A trace that is being written. All sections show the same moment.
 with Session() as s:
     s.start_daemon("--ring", "64M")  # sums count lost calls, too
     s.run(WORKLOADS / "calls", "--calls", 40000, "--mix", "launch")  # so that sections take different times

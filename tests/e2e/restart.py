@@ -19,7 +19,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         s.start_daemon()
         s.flush()
         s.check_identity(lost=0)
-    # After a clean stop, the held program continues untraced. A new daemon on the same file records the rest.
+    # After a clean stop, the held program continues untraced. A new daemon on the same file records its later calls.
     s.stop_daemon()
     s.run(WORKLOADS / "calls", "--calls", 10)
     s.start_daemon()
@@ -33,8 +33,8 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal(s.daemon.wait(), 0, "the status after SIGINT")
     s.daemon = None
 
-# A daemon that ends marks the programs that still run. A killed daemon cannot. The next daemon marks those whose shared memory no
-# longer exists.
+# A daemon that ends marks the programs that are still running. A killed daemon cannot do that. The next daemon marks the programs whose
+# shared memory no longer exists.
 LEFT = "SELECT state, cause, calls, first_ns >= started_ns, last_ns FROM processes LEFT JOIN losses USING (process_id) WHERE pid = ?"
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon()
@@ -67,7 +67,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         equal(s.value("SELECT first_ns FROM losses JOIN processes USING (process_id) WHERE pid = ?", held.pid), newest + 1, "since")
         s.check_identity()
 
-# A call that returns while there is no daemon is not open for the next one.
+# A call that returns while there is no daemon is not open for the next daemon.
 with Session() as s:
     s.start_daemon()
     with HungCall(s) as held:
@@ -82,8 +82,8 @@ with Session() as s:
     equal(s.rows("SELECT state FROM processes"), [("exited",)], "its state")
     s.check_identity(lost=0)
 
-# A program ended before the next daemon started. Its file was made long ago and has changed since, as happens when rings grow. The
-# test makes the file's header that old, and reports such a birth time to that daemon.
+# A program ended before the next daemon started. Its file was made long ago and has changed later, as happens when rings grow. The test
+# makes the file's header that old, and makes statx() return a matching birth time in that daemon.
 LONG_AGO_S = 20
 BIRTHS = """#include <fcntl.h>
 #include <sys/stat.h>
@@ -96,7 +96,7 @@ int statx(int folder, const char *restrict path, int flags, unsigned mask, struc
     return result;
 }
 """ % LONG_AGO_S
-ANCHOR_MONOTONIC = 104  # offset in a segment's header (proto/segment.h) of CLOCK_MONOTONIC when the segment was made
+ANCHOR_MONOTONIC = 104  # offset in a segment's header (proto/segment.h) of the CLOCK_MONOTONIC time when the segment was made
 
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon("--clock", "monotonic")

@@ -20,7 +20,7 @@ with Session() as s:
     s.check_identity()
     equal(s.value("SELECT count(*) FROM processes WHERE state = 'exited' AND ended_ns > started_ns"), 1, "exited")
 
-    # Exit statuses and signals are the command's own.
+    # `run` returns the command's exit status, or dies of its signal.
     s.trace("sh", "-c", "exit 37", status=37)
     s.trace("sh", "-c", "kill -TERM $$", status=-signal.SIGTERM)
     s.trace("sh", "-c", "kill -SEGV $$", status=-signal.SIGSEGV)
@@ -32,7 +32,7 @@ with Session() as s:
     equal(s.trace("sh", "-c", "ls /proc/self/fd | wc -l").stdout,
           s.run("sh", "-c", "ls /proc/self/fd | wc -l", preload=False).stdout, "open descriptors")
 
-    # If --layers, --calls or --sample excluded all calls, `run` reports that, and not that the program made none.
+    # If --layers, --calls or --sample excluded all calls, `run` reports that, and not that the program made no calls.
     calls = (WORKLOADS / "calls", "--calls", 100)
     said = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--calls", "!*", "--", *calls, preload=False).stderr
     skipped = s.value("SELECT sum(skipped) FROM totals")
@@ -51,7 +51,7 @@ with Session() as s:
     equal(held.wait(), 9, "the status after a forwarded signal")
     held.stdout.close()
 
-    # Several at once share a daemon and a trace.
+    # Several runs at once share a daemon and a trace.
     before = s.value("SELECT count(*) FROM processes")
     many = [s.start(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", WORKLOADS / "calls", "--calls", 500,
                     preload=False, stdout=subprocess.DEVNULL) for _ in range(8)]
@@ -148,7 +148,7 @@ open({str(hold)!r}, "rb").read(1)
     s.run(CUDATRACE, "run", "--wait", "--no-follow", "--", "true", preload=False, status=2)
 
 # Each loader finds a library of its own class, so that the loader of a 32-bit child prints nothing. Each value of $LIB in a 64-bit loader
-# leads to the hook. So does an empty value, as a shell makes it.
+# leads to the hook. An empty value, as a shell substitutes it, does so, too.
 if can("/lib/ld-linux.so.2", "32-bit children"):
     with Session() as s:
         end = "__attribute__((noreturn)) void _start(void) { for (;;) __asm__ volatile(\"int $0x80\" : : \"a\"(1), \"b\"(3)); }"
@@ -163,7 +163,7 @@ if can("/lib/ld-linux.so.2", "32-bit children"):
         for lib in "", "lib", "lib64", "lib/x86_64-linux-gnu":
             check(os.path.samefile(HOOK, HOOK.parent / "cudatrace" / lib / HOOK.name), lib)
 
-        # A hook that was copied without the other files is named by its path.
+        # LD_PRELOAD names a hook that was copied without the other files by its path.
         copy = shutil.copy(HOOK, s.dir)
         for hook, named in (HOOK, HOOK.parent / "cudatrace/$LIB" / HOOK.name), (copy, copy):
             done = s.trace("sh", "-c", "echo $LD_PRELOAD", env={"CUDATRACE_HOOK": str(hook)})

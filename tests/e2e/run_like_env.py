@@ -1,5 +1,6 @@
 """Tests that `cudatrace run COMMAND` behaves as `env COMMAND` towards its caller. Cases test the state that the command inherits, the
-signals that it gets and how often, when it stops and continues, and how it ends. In each case, env is the truth."""
+signals that it gets and how often, when it stops and continues, and how it ends. In each case, the behaviour of env is the correct
+one."""
 import contextlib
 import ctypes
 import os
@@ -87,7 +88,7 @@ class Run:
 
 
 def change(child):
-    """Returns the next change of the child's state that its parent sees."""
+    """Returns the next change in the child's state that its parent sees."""
     _, status = wait_for(f"a change of process {child.pid}",
                          lambda: (seen := os.waitpid(child.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED))[0] and seen)
     if os.WIFSTOPPED(status):
@@ -177,7 +178,7 @@ def signals(run):
         yield number, run.lines(child, 1)
     send_value(child.pid, signal.SIGRTMIN + 1)
     yield "sigqueue", run.lines(child, 1)
-    # To the whole group: the command gets it once. The next signal shows that there is no second.
+    # If a signal is sent to the whole group, the command gets it once. The next signal shows that there was no second one.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT, signal.SIGRTMIN):
         os.killpg(child.pid, number)
         yield "group", run.lines(child, 1)
@@ -216,7 +217,7 @@ def signals(run):
 
 def stops(run):
     for whom in ("front", "group", "command"):
-        # The command's group is in our session, and its parent is in another group, so a terminal's signals can stop it.
+        # A terminal's signals can stop the command's group, because the group is in our session and its parent is in another group.
         for number in (signal.SIGTSTP, signal.SIGSTOP, signal.SIGTTIN):
             if whom == "front" and number == signal.SIGSTOP:
                 continue  # no program can pass SIGSTOP on
@@ -238,7 +239,7 @@ def stops(run):
 
 @contextlib.contextmanager
 def held(pid):
-    """Keeps a process from running, whatever signals it gets."""
+    """Prevents a process from running, even if it gets signals."""
     SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
     check(libc.ptrace(SEIZE, pid, None, None) == 0 and libc.ptrace(INTERRUPT, pid, None, None) == 0, "ptrace", ctypes.get_errno())
     os.waitpid(pid, 0)
@@ -249,7 +250,7 @@ def held(pid):
 
 
 def second_stop(run):
-    """The group continues and stops again before the keeper, which waits for the command, has seen either."""
+    """The group continues and stops again before the keeper, which waits for the command, has seen either event."""
     child, pid = run.listen(*SLEEPER)
     os.killpg(child.pid, signal.SIGTSTP)
     yield change(child)
@@ -318,13 +319,13 @@ def terminal(run):
     yield "as", until(b"$ ").split()
     say(b"fg")
     until(b"sleep 1000'")
-    # The shell prints this before it hands over the terminal and wakes the command. An earlier key would be lost.
+    # The shell prints this before it gives the terminal to the command and wakes it. An earlier key would be lost.
     wait_for("the command to go on", lambda: os.tcgetpgrp(fd) != pid and state(os.tcgetpgrp(fd)) != "T")
     os.write(fd, b"\x1a")
     yield "stopped again", b"Stopped" in until(b"$ ")
     say(b"bg; jobs -l | grep -c Running; kill -INT %1; wait %1; echo was-$?")
     yield "in the background", b"1\r\n" in until(b"was-130\r\n$ ")
-    # A program that handles the key continues, and so does the process that waits for it.
+    # A program that handles the key continues, and the process that waits for it continues, too.
     say(run_it + b" sh -c 'trap \"echo caught-2\" INT; echo up-$((1 + 2)); while :; do sleep 0.01; done'")
     until(b"up-3")
     os.write(fd, b"\x03")
@@ -338,7 +339,7 @@ def terminal(run):
     os.waitpid(pid, 0)
 
 
-# The needs of a case, and the part that is left out without them.
+# The needs of a case, and the part that is left out if they are not met.
 NEEDS = {terminal: ("terminals", "keys on a terminal"), second_stop: ("ptrace", "a second stop that overtakes the keeper")}
 
 
@@ -354,7 +355,7 @@ def case(name, both):
 
 
 def killed(s):
-    """Killing the run also kills its command. The calls are stored, and nothing is left."""
+    """Killing the run also kills its command. The calls are stored, and no process or file is left."""
     with HungCall(s, "--calls", 200, within=(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--"),
                   start=lambda *command, env, **options: s.start(*command, env=env, preload=False, **options),
                   stdout=subprocess.DEVNULL) as hung:

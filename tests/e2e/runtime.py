@@ -1,5 +1,5 @@
-"""Tests programs of the runtime. Their runtime calls have depth 0, and the driver calls inside them depth 1. Each call reaches the
-library that it was bound to, and nothing is counted twice."""
+"""Tests programs that use the runtime. Their runtime calls have depth 0, and the driver calls inside them have depth 1. Each call reaches
+the library to which it was bound, and no call is counted twice."""
 import itertools
 
 from cudatrace_test import BUILD, Session, WORKLOADS, check, equal
@@ -16,7 +16,8 @@ def calls_of(s, pid, layer):
 
 
 with Session() as s:
-    # The output when linked, by dlsym, and without the library. With a dormant hook it is the same.
+    # The output of a linked program, of a program that uses dlsym(), and of a program without the library. It is the same with a dormant
+    # hook.
     ways = {"linked": ["runtime_calls", "linked"], "dlsym": ["runtime_unlinked", "dlsym", LIBRARY],
             "none": ["runtime_unlinked", "none"]}
     untraced = {way: s.run(WORKLOADS / program, *arguments, preload=False).stdout
@@ -44,7 +45,7 @@ with Session() as s:
           {"cudaMalloc": ROUNDS + 1, "cudaFree": ROUNDS, "cudaMemcpy": ROUNDS, "cudaLaunchKernel": ROUNDS,
            "cudaGetErrorName": 2}, "runtime calls")
 
-    # From here on, both ways together. cuCtxGetDevice comes from cudaGetDriverEntryPointByVersion.
+    # From here on, both programs are checked together. They get cuCtxGetDevice from cudaGetDriverEntryPointByVersion.
     equal(s.rows("SELECT DISTINCT depth FROM calls WHERE layer = 'runtime'"), [(0,)], "depths of runtime calls")
     equal(s.rows("SELECT DISTINCT name FROM calls WHERE layer = 'driver' AND depth <> 1"), [("cuCtxGetDevice",)],
           "driver calls that no runtime call encloses")
@@ -63,13 +64,13 @@ with Session() as s:
         equal(s.rows("SELECT DISTINCT bytes FROM calls WHERE name = ?", name), [(BYTES,)], f"bytes of {name}")
     equal(s.value("SELECT sum(bytes) FROM totals WHERE name = 'cudaMalloc'"), 2 * ROUNDS * BYTES, "bytes allocated")
 
-    # Statuses, with their names in this layer. A result that is no status counts as success.
+    # Statuses have their names in this layer. A result that is not a status counts as success.
     equal(s.rows("SELECT DISTINCT name, status, status_name FROM calls WHERE status <> 0 AND layer = 'runtime' ORDER BY 1"),
           [("cudaGetLastError", 2, "cudaErrorMemoryAllocation"), ("cudaMalloc", 2, "cudaErrorMemoryAllocation")],
           "runtime calls that failed")
     equal(s.rows("SELECT DISTINCT status_name FROM calls WHERE name = 'cudaGetErrorName'"), [("cudaSuccess",)], "a text")
 
-    # For a wait, both layers name the same objects.
+    # For a wait, the rows of both layers name the same objects.
     for outer, inner in {"cudaStreamSynchronize": "cuStreamSynchronize", "cudaEventSynchronize": "cuEventSynchronize"}.items():
         handles = [s.rows("SELECT DISTINCT role, handle FROM objects JOIN calls USING (call_id) WHERE name = ?", name)
                    for name in (outer, inner)]

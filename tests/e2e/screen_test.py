@@ -7,7 +7,7 @@ from cudatrace_test import CUDATRACE, wait_for
 
 def findable(s, program):
     """Links a program to another name, which includes the session's folder. With this name, --find selects only this test's programs. A
-    pid would not do, since it may be a part of another number."""
+    pid would not be enough, since it may be part of another number."""
     link = s.dir / program.name
     link.symlink_to(program)
     return link
@@ -19,7 +19,7 @@ class Screen:
     numbers = itertools.count()
 
     def __init__(self, s, width, height, *options):
-        # Each has its own server: a new one must not find the socket of a server that is ending.
+        # Each has its own server, because a new tmux must not find the socket of a server that is ending.
         self.tmux = ["tmux", "-S", str(s.dir / f"screen.{next(self.numbers)}"), "-f", "/dev/null"]
         self.s = s
         subprocess.run([*self.tmux, "new-session", "-d", "-x", str(width), "-y", str(height), CUDATRACE, "top", "--session", s.name,

@@ -1,5 +1,5 @@
-"""Tests that fewer calls are stored on request: by layer, by name, by sample, at start and while processes run. The calls that are left
-out are counted exactly."""
+"""Tests that fewer calls are stored on request: by layer, by name, by sample, from the start and while processes are running. The omitted
+calls are counted exactly."""
 
 from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal, wait_for
 
@@ -32,7 +32,7 @@ with Session() as s:
     check(skipped(s, f"NOT ({wanted})") > 1000, "the others are counted")
     equal(s.rows("SELECT name FROM totals WHERE calls > 100 AND total_ns < calls"), [], "time of what was left out")
 
-# The trace has the frees of memory, but not the allocations, as in a process that was attached to.
+# The trace has frees of memory without the allocations, as for a process that was attached to.
 with Session() as s:
     traced(s, "--calls", "cuMemFree*", workload=(WORKLOADS / "demo", "--rounds", 20))
     freed = s.value("SELECT count(*) FROM calls WHERE status = 0")
@@ -61,7 +61,7 @@ with Session() as s:
         equal(left_out, everything.value("SELECT sum(bytes) FROM totals WHERE name LIKE 'cuMemcpy%'"), "bytes")
 
 with Session() as s:
-    # The hook learns names and graphs from calls that are left out, too.
+    # The hook learns names and graphs from omitted calls, too.
     traced(s, "--calls", "cuGraphLaunch", workload=(WORKLOADS / "graph",))
     equal(s.rows("SELECT DISTINCT kernel_nodes FROM graph_launches"), [(20,)], "kernels that a launch replays")
 
@@ -81,7 +81,7 @@ with Session() as s:
 with Session() as s:
     # A running process follows each change of the session's selection.
     s.start_daemon()
-    # Not faster than the daemon stores: calls dropped because a ring fills would also count as left out.
+    # The rate must not exceed the daemon's. Calls that are dropped because a ring fills would also count as omitted.
     child = s.start(CALLS, "--mix", "getctx", "--calls", 1 << 40, "--rate", 20000)
     def grows(value):
         """Returns whether the value grows between two flushes."""

@@ -30,7 +30,7 @@ def disk_bytes(s):
 
 
 def check_series(s, db=None):
-    """Checks the identity over all files and in each of them. Nothing is there twice, and each part has its call."""
+    """Checks the identity over all files and in each file. No row exists twice, and each part of a call has its call."""
     wrong = """SELECT totals.process_id, layer, name, stored - expired AS counted, found FROM totals LEFT JOIN
         (SELECT process_id, layer, name, count(*) AS found FROM calls GROUP BY 1, 2, 3) USING (process_id, layer, name)
         WHERE calls <> stored + lost + skipped OR stored - expired <> ifnull(found, 0)"""
@@ -47,7 +47,7 @@ def check_series(s, db=None):
     equal(value(s, "SELECT count(*) FROM launches WHERE call_id NOT IN (SELECT call_id FROM calls)", db), 0, "launches without a call")
     for number in files(s):
         if s.value("PRAGMA application_id", db=file(s, number)) == 0:
-            continue  # a daemon was killed while it made this file; a later daemon uses the file in its turn
+            continue  # a daemon was killed while it made this file; a later daemon will use the file
         # In a single file, the other files' rows count as expired.
         equal(s.rows("SELECT * FROM totals WHERE calls <> stored + lost + skipped", db=file(s, number)), [], "identities")
         equal(s.value("SELECT (SELECT sum(stored - expired) FROM totals) - (SELECT count(*) FROM calls)",

@@ -1,5 +1,5 @@
 """Tests the daemon's messages to a service manager (READY once the session is served, a status line, STOPPING) and its log. The log has
-a line for each event. No program can forge a line, or cause too many."""
+a line for each event. No program can forge a line, or cause too many lines."""
 import fcntl
 import os
 import pathlib
@@ -23,7 +23,7 @@ LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d cudatraced\[\d+\]: (error|war
 
 
 class Manager:
-    """systemd's end of NOTIFY_SOCKET."""
+    """The service manager's end of NOTIFY_SOCKET."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -111,12 +111,12 @@ with Session() as s:
         start(s, env={"NOTIFY_SOCKET": nowhere})
         s.wait_until_served()
         s.stop_daemon()
-    # A service that runs `cudatrace run` does not become ready when the run's daemon does.
+    # A service that runs `cudatrace run` does not become ready when the daemon of the run does.
     s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", WORKLOADS / "calls", "--calls", 10, preload=False,
           env={"NOTIFY_SOCKET": s.dir / "notify"})
     equal(manager.rest(), [], "what the daemon of a run has told")
 
-# Levels. A program makes only one line, whatever its name. A file that logrotate moved is not written again.
+# Levels. A program causes only one line, whatever its name is. A file that logrotate has moved is not written again.
 with promise("log-forged"), Session() as s:
     evil = s.dir / "a\n2026-01-01 00:00:00 cudatraced[1]: error: forged\x1b[2J\"\\é\u202e\udcff"
     shutil.copy(WORKLOADS / "calls", evil)
@@ -151,7 +151,7 @@ with Session() as s:
         equal((s.dir / moved).read_text().count("received SIGHUP"), 1, moved)
     s.cudatrace("stop")
 
-# For the journal, lines begin with its numbers instead of time and level. The number of lines of each kind is limited.
+# For the journal, lines begin with the journal's level numbers instead of time and level. The number of lines of each kind is limited.
 with promise("log-flood"), Session() as s:
     log = open(s.dir / "daemon.log", "ab")
     status = os.fstat(log.fileno())
@@ -194,7 +194,7 @@ if can("terminals", "a daemon whose terminal goes"):
         held.stdout.close()
         equal(held.wait(DEADLINE_S), 0, "the program's status")
 
-# A stop returns when the daemon has ended, however long that takes. This daemon sends nothing more, and stays.
+# `stop` returns only when the daemon has ended, however long that takes. This daemon answers, and then does not end.
 with Session() as s, socket.socket(socket.AF_UNIX) as daemon:
     path = f"{s.dir}/cudatrace.{os.geteuid()}.{s.name}.sock"
     daemon.bind(path)
@@ -212,7 +212,7 @@ with Session() as s, socket.socket(socket.AF_UNIX) as daemon:
     equal(stop.wait(DEADLINE_S), 0, "the status of stop")
     os.unlink(path)
 
-# Another user's socket with our name is not a daemon's.
+# Another user's socket with our name does not count as a daemon's.
 if can("several users", "a socket at which another user listens"):
     with Session() as s:
         path = f"{s.dir}/cudatrace.{os.geteuid()}.{s.name}.sock"

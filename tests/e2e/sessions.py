@@ -1,4 +1,4 @@
-"""Tests that each database has a session of its own, when many runs at once use one database each, or all the same. Commands find
+"""Tests that each database has its own session, if many runs at once use one database each, or all use the same database. Commands find
 the session by its database, no matter how its daemon was started, or list the existing sessions."""
 import contextlib
 import os
@@ -45,7 +45,8 @@ class Place:
         return sorted({name.split(".")[2] for name in os.listdir(self.shm)})
 
     def processes(self, database, is_written=False):
-        """Counts the processes in a database. It is one closed file, unless it is still written. Reading it makes no other file."""
+        """Counts the processes in a database. The database is one closed file, unless it is still being written. Reading it makes no
+        other file."""
         path = self.folder / database
         equal((self.folder / f"{database}-wal").exists(), is_written, "whether there is a log")
         how = "mode=ro" if is_written else "immutable=1"
@@ -67,7 +68,7 @@ def place():
         equal(here.sessions(), [], "sessions of which something is left")
 
 
-# Each run has a daemon of its own, all at once from one folder, and nothing is left.
+# All runs are at once and from one folder. Each has its own daemon, and no file is left.
 with place() as here:
     runs = [here.run("--db", f"{n}.db", stdout=subprocess.DEVNULL) for n in range(MANY)]
     for child in runs:
@@ -86,7 +87,7 @@ with place() as here:
             one.execute("DETACH trace")
         equal(seen, here.s.truth(), "calls in all databases")
 
-# All into one database, by different names: one session.
+# All runs write one database, by different names. There is only one session.
 with place() as here:
     (here.folder / "link.db").symlink_to("one.db")
     (here.folder / "sub").mkdir()
@@ -110,7 +111,7 @@ with place() as here:
         here.finish(child)
     equal(here.processes("race.db"), 10, "processes of runs that raced")
 
-# A daemon with an arbitrary session name, started by hand. Some commands get its database, others do not.
+# A daemon with an arbitrary session name, which is started manually. Some commands are given its database, others are not.
 with place() as here:
     daemon = here.popen(DAEMON, "--foreground", "--db", "jobs.db", "--session", "jobs")
     wait_for("the daemon", lambda: here.popen(CUDATRACE, "status", "--session", "jobs").wait() == 0)
@@ -123,7 +124,7 @@ with place() as here:
     check("session jobs\n" in out and "session 'jobs' (process" in err, "the only session", out, err)
     _, err = here.tool("stop", status=1)
     check("session jobs, process" in err and f"writes {here.folder}/jobs.db" in err, "stop takes no guess", err)
-    # The database of this folder has priority over a guess.
+    # The database in this folder has priority over a guess.
     with here.hung() as hung:
         name = [session for session in here.sessions() if session != "jobs"]
         equal(len(name), 1, "sessions but jobs")
@@ -136,7 +137,7 @@ with place() as here:
         check("session jobs, process" in err and f"session {name[0]}, process" in err, "which sessions there are", err)
         out, err = here.tool("flush", "--db", "none.db", status=1)
         check("no cudatraced writes 'none.db'" in err and "session jobs, process" in err, "a database that nobody writes", err)
-        # A given name never selects another session.
+        # If a session is named, no other session is used.
         for way in ({"env": {"CUDATRACE_SESSION": "no-such"}}, {}):
             _, err = here.tool("flush", *([] if way else ["--session", "no-such"]), status=1, **way)
             check("no cudatraced serves session 'no-such'" in err, err)

@@ -1,5 +1,5 @@
-"""Tests needs.py and the list of tests that were left out. If the machine refuses a test's need, the test is left out, reports that,
-is listed and does not fail. Otherwise nothing is left out, and tests skip only for the reasons below."""
+"""Tests needs.py and the list of tests that were left out. If the machine refuses a test's need, the test is left out, reports that, is
+listed, and does not fail. If it refuses no need, no test is left out, and tests skip only for the reasons below."""
 import errno
 import json
 import os
@@ -36,7 +36,7 @@ def facts():
 
 
 def restraints():
-    """Returns the reasons for refusals that the kernel lists in /proc. Tries nothing."""
+    """Returns the reasons for refusals that the kernel lists in /proc. Does not try any need."""
     told, found = facts(), []
     if missing := [name for name, bit in RIGHTS.items() if not int(told["CapEff"], 16) >> bit & 1]:
         found.append("no right to " + ", ".join(missing))
@@ -71,7 +71,7 @@ def tool(name, *arguments, status=0):
     return done
 
 
-# If the kernel lists no reason for a refusal, all needs are met. Otherwise this part is left out.
+# If the kernel lists no reason for a refusal, all needs must be met. If it lists one, this part is left out.
 found = restraints()
 if found:
     print(f"not tried: that all needs are had: {'; '.join(found)}")
@@ -94,7 +94,7 @@ equal(done.stdout.splitlines(), [f"not tried: a child: {why}", f"not tried: prom
 check("AssertionError" in in_script(part, refuse="unshare", CUDATRACE_REQUIRE="all").stderr, "it went on")
 equal(in_script('needs("no-such-command")', CUDATRACE_REQUIRE="").stdout, "skipped: no no-such-command here: there is no such command\n")
 
-# The list, and promises. A promise is left out if its test, or the part that tests it, was left out. If the test failed, or ran
+# Tests the list and the promises. A promise is left out if its test, or the part that tests it, was left out. If the test failed, or ran
 # without reporting the promise, the promise is untested.
 with tempfile.TemporaryDirectory() as folder:
     log, account = pathlib.Path(folder) / "testlog.json", pathlib.Path(folder) / "promises.jsonl"
@@ -115,7 +115,7 @@ with tempfile.TemporaryDirectory() as folder:
         write(**{"full-tmpfs": result})
         check("not put to the test: full-tmpfs" in tool("promises", account, log, status=1).stderr, result)
 
-# No test skips by other means: not for permissions, by a check of its own, or silently.
+# No test skips in another way: for permissions, by its own check, or silently.
 scripts = sorted(path for path in (SOURCE / "tests").glob("*/*.py") if path.parent.name in ("e2e", "faults", "hook", "kernel", "model", "traps"))
 for path in scripts:
     if path.name in ("needs.py", "skipped_tests.py"):

@@ -1,8 +1,8 @@
 """Tests that docs/sql.md and .schema are correct. Every query of the document runs on a trace, and every table and view has an
 explanation in the statement that SQLite keeps. Every place that explains causes of losses explains all of them.
 
-With a database as argument, the queries run on it, read-only. Without, they run on a new trace of several processes. One
-process was killed in a call.
+If a database is given as an argument, the queries run on it, read-only. If not, they run on a new trace of several processes, one of
+which was killed in a call.
 """
 import contextlib
 import pathlib

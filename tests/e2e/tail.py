@@ -20,7 +20,7 @@ LINE = re.compile(r"(\d\d:\d\d:\d\d\.\d{6}) (\d+)(?:/(\d+))? ( *)(\w[\w ]*)\((.*
 
 
 class Lines:
-    """The lines from a pipe."""
+    """Reads lines from a pipe."""
 
     def __init__(self, file):
         self.file, self.rest = file, b""
@@ -80,7 +80,7 @@ def ids(s, where="1", db=None):
 
 
 def check_objects(s, lines):
-    """Compares lines with the rows of the views."""
+    """Compares JSON lines with the rows of the views."""
     columns = ("call_id", "process_id", "pid", "tid", "layer", "name", "category", "depth", "start_ns", "duration_ns", "status",
                "status_name", "bytes")
     rows = {row[0]: dict(zip(columns, row)) for row in s.rows(f"SELECT {', '.join(columns)} FROM calls")}
@@ -132,7 +132,7 @@ with Session() as s:
     with HungCall(s, "--calls", 10) as before:
         s.flush()
         tail = Tail(s, "-f", "json")
-        # A first line shows that it has begun.
+        # The first line shows that `tail` has begun.
         first = None
         while not first:
             s.run(WORKLOADS / "calls", "--calls", 5)
@@ -154,7 +154,7 @@ with Session() as s:
         tail.child.send_signal(signal.SIGINT)
         equal(tail.end(), ([], ""), "the end after an interrupt")
 
-    # All kinds of calls of several programs, as text and as JSON, from the beginning of the trace.
+    # All kinds of calls by several programs, as text and as JSON, from the beginning of the trace.
     tails = [Tail(s, "--from", "@0", "--all"), Tail(s, "--from", "@0", "--format", "json", "--all")]
     for program, *arguments in (["demo"], ["scripted", "--launches", 20], ["objects", "memory"], ["objects", "streams"], ["graph"], ["nodes"],
                                 ["runtime_calls"], ["ranges", "--do", "nest"], ["threads"]):
@@ -216,7 +216,7 @@ with Session() as s:
         done = s.run(CUDATRACE, "tail", "--db", s.db, "-n", 5, preload=False, status=1, stdout=full)
     equal(done.stderr, "cudatrace: tail: cannot write: No space left on device\n", "the message when the disk is full")
 
-# The daemon writes further files, two of them before the next is read.
+# The daemon writes further files. It begins two of them before `tail` reads the next one.
 with Session() as s:
     s.start_daemon()
     tail = Tail(s, "-f", "json", "--all", "--from", "@0")
@@ -255,7 +255,7 @@ with Session() as s:
         for _ in range(400):
             if "not_shown" not in (lines or [{}])[-1]:  # this may be the last line
                 lines.append(json.loads(tail.line()))
-    # The last line to report them waits for the reader, although the daemon has stopped.
+    # The last line that reports such calls waits for the reader, although the daemon has stopped.
     s.run(WORKLOADS / "calls", "--calls", 100)
     s.stop_daemon()
     wait_for("the end of the trace", lambda: has_closed(tail.child, s.db))
@@ -268,7 +268,7 @@ with Session() as s:
     check(left_out > 0 and set(shown) <= set(stored) and len(set(shown)) == len(shown), "calls that were shown")
     check(f"tail: {left_out} of {len(stored)} calls were not shown" in said, said)
     equal(s.value("SELECT sum(lost) FROM totals"), 0, "lost calls")
-    # Each gap has the size in its line.
+    # Each gap has the size that its line reports.
     place = {call_id: n for n, call_id in enumerate(stored)}
     at = 0
     for line in lines if s.value("SELECT count(*) FROM late_call") == 0 else []:
@@ -283,7 +283,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     tail = Tail(s, "--from", "@0")
     s.run(WORKLOADS / "calls", "--calls", 10)
     check(tail.line(), "a line")
-    os.close(tail.file)  # it ends without writing another line
+    os.close(tail.file)  # `tail` ends without writing another line
     check(tail.child.wait() in (1, -signal.SIGPIPE), "its status", tail.child.returncode)
     equal(tail.child.stderr.read(), b"", "its message")
     held = s.start(WORKLOADS / "calls", "--calls", by_tier(5000, 20000), "--hold", hold, stdout=subprocess.DEVNULL)
@@ -345,7 +345,7 @@ with Session() as s, HungCall(s, "--calls", 10) as other:
     wanted = s.rows(f"SELECT pid, name FROM calls WHERE {mine} ORDER BY call_id")
     equal([(int(m[2]), m[5]) for m in map(LINE.fullmatch, before)], wanted, "the lines of run --print")
 
-    # Into a file: all calls. A signal to `run` ends the command, and then `run`.
+    # A file gets all calls. A signal to `run` ends the command, and then `run`.
     listed = s.dir / "calls.txt"
     listed.write_text("what was there\n" * 1000)
     s.run(*run, "--output", listed, "--", "sh", "-c", '"$@"; exit 3', "sh", WORKLOADS / "calls", "--calls", by_tier(5000, 100000), preload=False,

@@ -5,8 +5,8 @@ from cudatrace_test import Session, WORKLOADS, check, equal
 
 COUNT = 1000
 
-# Without signals, because they make a thread lose calls. No other thread gets a lane while the daemon has not seen its losses. So with
-# signals, the number of lanes would depend on how soon the daemon reads them.
+# No signals are sent here, because they make a thread lose calls. No other thread gets its lane until the daemon has read its losses.
+# With signals, the number of lanes would depend on how soon the daemon reads them.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "threads", "--count", COUNT, "--interval", 0)

@@ -1,5 +1,5 @@
-"""Tests that cudatrace timeline draws phases, an idle gap and a call that never returned in the columns of their times. Terminals have
-every width and get colours, pipes get none."""
+"""Tests that cudatrace timeline draws phases, an idle gap and a call that never returned in the columns of their times. Tests terminals
+of every width, which get colours, and pipes, which do not."""
 import lzma
 import pathlib
 import re
@@ -43,14 +43,14 @@ with Session() as s:
     times = s.rows("SELECT start_ns, call_id, category FROM calls WHERE layer = 'driver' AND tid = ?", child.pid)
 
     def is_mostly(category, begin_ns, end_ns):
-        """Returns whether the program was in calls of that category for longer than in others."""
+        """Returns whether the program was in calls of that category for longer than in all other calls."""
         spent = [(min(done, end_ns) - max(start, begin_ns), of) for start, done, of in times if start < end_ns and done > begin_ns]
         inside = sum(ns for ns, of in spent if of == category)
         return inside > 1000 and inside > sum(ns for ns, of in spent if of != category)
 
     def columns(letters, begin_ns, end_ns, window=(from_ns, to_ns), category=None):
-        """Returns the letters of the columns within a time. With a category, returns only columns that are mostly covered by its
-        calls, because the program may wait for a processor between calls."""
+        """Returns the letters of the columns within a period. If a category is given, returns only columns that its calls mostly cover,
+        because the program may wait for a processor between calls."""
         width = (window[1] - window[0]) / len(letters)
         within = [(letter, window[0] + i * width, window[0] + (i + 1) * width) for i, letter in enumerate(letters)]
         return [letter for letter, begin, end in within if begin >= begin_ns and end <= end_ns and
@@ -66,7 +66,7 @@ with Session() as s:
             found = columns(letters, begin_ns, end_ns, category=category)
             check(len(found) > 1 and {letter.upper() for letter in found} == {what}, what, "is drawn as", found, letters)
         check("W" in columns(letters, begun["execution"], idle[0]), "waits", letters)
-        # The hung process: nothing before it began, then the call that never returned.
+        # The hung process has no letter before it began, and then the letter of the call that never returned.
         start_ns = s.value("SELECT start_ns FROM open_calls")
         check(set(columns(rows[hung.pid], from_ns, start_ns - 50000000)) <= {"."}, "before the hung process", rows[hung.pid])
         equal(set(columns(rows[hung.pid], start_ns, to_ns)), {"W"} if columns(rows[hung.pid], start_ns, to_ns) else set(), rows[hung.pid])

@@ -1,5 +1,5 @@
-"""Tests that cudatrace top agrees with the trace and with the programs at each moment. There are hung calls, lost calls, held memory,
-no daemon, a stopped daemon and a killed one. Also tests the screen, in a terminal of tmux."""
+"""Tests that cudatrace top agrees with the trace and with the programs at each moment. The cases are hung calls, lost calls, held memory,
+no daemon, a stopped daemon and a killed one. Also tests the screen, in a tmux terminal."""
 import json
 import lzma
 import os
@@ -18,7 +18,7 @@ MB = 1e6
 
 
 def moments(s, *options, count=1, where=None):
-    """Returns the output of `top --json`, an object for each moment."""
+    """Returns the output of `top --json`, which is an object for each moment."""
     done = s.run(CUDATRACE, "top", *(where or ("--session", s.name)), "--json", "--count", count, "--interval", "0.2", *options,
                  preload=False)
     decoder, text, found = json.JSONDecoder(), done.stdout, []
@@ -35,11 +35,12 @@ def by_pid(moment):
 
 
 def shown(lines, *pids):
-    """Returns which of the processes the screen shows, in its order. The rows include untraced programs of other tests."""
+    """Returns the given processes that the screen shows, in the order of the screen. The screen may also have untraced programs of other
+    tests."""
     return [int(words[0]) for words in map(str.split, lines[3:]) if words and words[0] in map(str, pids)]
 
 
-# Running programs: one hangs in a call, the other holds memory and makes calls until it is killed.
+# Two running programs. One hangs in a call, and the other holds memory and makes calls until it is killed.
 with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as release:
     s.start_daemon()
     hung = s.start(WORKLOADS / "hang", "--calls", 10, stdout=subprocess.DEVNULL,
@@ -56,7 +57,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
         seconds = (after["at_ns"] - after["since_ns"]) / 1e9
         equal(row["calls/s"], round((row["calls"] - earlier["calls"]) / seconds), "calls a second")
         equal((row["state"], row["lost"], row["failed"]), ("running", 0, 0), "how it does")
-        # Sums are as old as the last stored batch, at most a tenth of a second. Their age differs between moments.
+        # Sums are as old as the last stored batch, which is at most a tenth of a second. Their age differs between moments.
         check(0 <= row["driver_%"] <= 101 + 10 / seconds, "the part of one thread's time", row)
     first, second = by_pid(before)[hung.pid], by_pid(after)[hung.pid]
     equal((second["open_call"], second["calls/s"], second["driver_%"]), ("cuCtxSynchronize", 0, 100.0), "the hung one")
@@ -144,7 +145,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
     s.start_daemon()
     s.flush()
 
-# A trace without a daemon: whole processes.
+# A trace without a daemon shows processes from their start to their end.
 with Session() as s:
     s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     at = "--db", s.db
@@ -177,7 +178,7 @@ with Session() as s:
     found = moments(s, count=3, where=("--db", other))
     equal([(m["live"], len(m["processes"])) for m in found], [(False, 1)] * 3, "beside another trace's daemon")
 
-# The daemon is found by the trace's name, even while it writes another file of the trace.
+# The daemon is found by the trace's name, even while it is writing another file of the trace.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "calls", "--calls", 10)

@@ -1,5 +1,5 @@
 """Tests that values unknown to cudatrace are NULL, not 0. Examples are the kernels of graphs with conditional nodes and of graphs made
-without the hook, and the size of memory that another process shares. Sums leave them out, and reports count them."""
+without the hook, and the size of memory that another process shares. Sums omit them, and reports count them."""
 import csv
 import io
 

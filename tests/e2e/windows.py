@@ -1,5 +1,5 @@
-"""Tests queries of windows of a trace, in every view, for calls that returned, began or were in progress within the window. The result is
-the same as from reading all rows, also for calls longer than the window. The queries do not read all rows."""
+"""Tests queries on windows of a trace, in every view, for calls that returned, began or were in progress within the window. The results
+are the same as if all rows were read, also for calls longer than the window. But the queries do not read all rows."""
 import contextlib
 import random
 import sqlite3
@@ -13,7 +13,7 @@ BEGAN = ("start_ns BETWEEN :from AND :to AND (call_id BETWEEN :from AND :to + 10
 WENT_ON = ("start_ns <= :to AND (call_id BETWEEN :from AND :to + 100000000 OR "
            "call_id IN (SELECT call_id FROM long_calls WHERE start_ns <= :to AND call_id >= :from))")
 RETURNED = "call_id BETWEEN :from AND :to"
-# The unary plus keeps a column out of the choice of a key, so that every row is read.
+# The unary plus prevents SQLite from using an index on a column, so that every row is read.
 ALL_READ = {
     BEGAN: "+start_ns BETWEEN :from AND :to",
     WENT_ON: "+start_ns <= :to AND +call_id >= :from",
@@ -30,7 +30,7 @@ def check_window(connection, view, window):
 
 with Session() as s:
     s.start_daemon()
-    # One call lasts as long as all others together. Some calls take longer than a tenth of a second, most almost no time.
+    # One call lasts as long as all others together. Some calls take longer than a tenth of a second, but most take almost no time.
     with HungCall(s, "--calls", 10, stdout=-3) as longest:
         programs = [s.start(WORKLOADS / "hang", "--calls", 50, env={"SIMCUDA_LATENCY": "cuCtxSynchronize=150000000"}, stdout=-3),
                     s.start(WORKLOADS / "hang", "--calls", 50, env={"SIMCUDA_LATENCY": "cuCtxSynchronize=90000000"}, stdout=-3),

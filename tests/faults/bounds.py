@@ -54,7 +54,7 @@ with Session() as s, promise("descriptors"):
     equal(log.count("processes wait: there are descriptors and mappings for only"), 1, log)
     equal(log.count("no processes wait for descriptors or mappings any more"), 1, log)
 
-# Many processes at once, twice: the second round reuses the resources of the first.
+# Many processes run at once, two times. The second round reuses the resources of the first.
 with Session() as s:
     s.start_daemon()
     processes = by_tier(60, 150, 1000)
@@ -74,7 +74,7 @@ with Session() as s:
         print(f"{processes} at once: memory, descriptors, shared memory {during}; behind them {after}")
     with promise("processes"):
         equal(after[1:], first[1:], "descriptors and shared memory")
-        # The daemon keeps threads and functions in tables with a size of their own (docs/performance.md).
+        # The daemon keeps threads and functions in tables, each with its own size (docs/performance.md).
         check(after[0] < 64 << 20 or SANITIZED, "the daemon has", after[0], "bytes of memory")
 
 # Simulates many days. The stored data is bounded, and so is everything else.
@@ -100,7 +100,7 @@ with Session() as s:
     print("memory, descriptors, shared memory, disk:", *taken, sep="\n  ")
     early, late = taken[rounds // 3], taken[-1]
     with promise("days"):
-        # The files of the trace are continued and removed in the background.
+        # The daemon begins new files of the trace, and removes old ones, in the background.
         wait_for("as few descriptors, and as little shared memory", lambda: daemon_takes(s)[1:] == early[1:3])
         check(late[0] < 1.15 * early[0] + (4 << 20) or SANITIZED, "memory went from", early[0], "to", late[0])
         check(late[3] <= 16 << 20, "the trace takes", late[3], "bytes")

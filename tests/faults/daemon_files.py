@@ -7,8 +7,8 @@ from series_test import check_series, check_truth, files, value, workload
 
 needs(shm_mib=256)  # room for all calls that are made while no daemon runs
 
-# The test points that a daemon passes when it is ordered to switch to another file, and the number of that passing. It passes
-# some of them at its start, too, when it opens the existing file.
+# The test points that a daemon passes when it is ordered to switch to another file. The number counts the daemon's passings of the point.
+# It passes some points at its start, too, when it opens the existing file.
 GOING_ON = {"database.locked": 2, "database.opened": 2, "database.filled": 1, "database.made": 1, "store.going_on": 1,
             "store.went_on": 1, "database.plain": 1}
 REMOVING = "database.removing"

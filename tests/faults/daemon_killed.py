@@ -1,5 +1,5 @@
-"""The daemon is killed at each of its test points while programs run, again and again over one database. Each call is stored or
-counted once, and no program notices."""
+"""The daemon is killed repeatedly, at each of its test points, over one database and while programs run. Each call is stored or counted
+once, and no program notices."""
 import os
 import signal
 import subprocess
@@ -23,11 +23,11 @@ FIRST_LOAD = by_tier(LOAD[::2], LOAD)
 LATER = (2, 3, 5, 17, 100, 1000, 10000) if LONG else (3,)
 LATER_LOAD = by_tier(LOAD[1::8], LOAD)
 CALLS = 2000
-EARLY_CALLS = by_tier(3, 15) * CALLS  # of each thread of the programs that the first daemon finds
+EARLY_CALLS = by_tier(3, 15) * CALLS  # calls of each thread in the programs that the first daemon finds
 
 
 def die(s, name, nth, *options):
-    """Starts a daemon that dies at the point's nth passing, under load."""
+    """Starts a daemon that dies under load, when it passes the point for the nth time."""
     if s.start_armed(name, nth, *options):
         s.flush_until_death(3, CALLS, None if nth == 1 else 40 if LONG else 4)
     if s.reap():
@@ -39,10 +39,10 @@ def die(s, name, nth, *options):
 def under_load(s, wanted, *options):
     """Runs one daemon after another while programs run across all of them."""
     s.start_daemon(*options)
-    # These programs are found before the first daemon dies: each of their calls is stored or counted.
+    # The first daemon finds these programs before it dies, so each of their calls is stored or counted.
     for number, (command, _) in enumerate(PROGRAMS):
         child = s.start_program(number, EARLY_CALLS)
-        if "--processes" not in command:  # the first process of these makes no calls
+        if "--processes" not in command:  # the first process of such a program makes no calls
             s.exact.add(child.pid)
     s.flush_until("all programs", lambda: s.exact <= {pid for (pid,) in s.rows("SELECT pid FROM processes")})
     s.reap()
@@ -55,7 +55,7 @@ def under_load(s, wanted, *options):
     s.summary()
 
 
-# Rings too small for the calls made while no daemon runs, and rings that are large enough.
+# Rings that are too small for the calls made while no daemon is running, and rings that are large enough.
 with Deadly() as s, promise("daemon-killed", len(FIRST_LOAD)):
     under_load(s, [(name, 1) for name in ["lane.loss_saved"] + FIRST_LOAD], "--ring", "64K")
     check(s.value("SELECT sum(lost) FROM totals") > 0, "nothing was lost, so that losses were not put to the test")
@@ -80,7 +80,7 @@ with Deadly() as s, promise("daemon-killed-expiring", len(EXPIRING)):
 
 
 def give(name):
-    """A burst makes a ring grow while the daemon is stopped. A second later the daemon gives the memory back, and dies while doing so."""
+    """A burst makes a ring grow while the daemon is stopped. A second later the daemon frees the memory, and dies while doing so."""
     with Deadly() as s, promise("daemon-killed-giving"):
         s.start_armed(name)
         with fifo(s.dir, "hold") as hold:
@@ -103,7 +103,7 @@ def give(name):
 
 in_turns(*map(give, sorted(GIVING)))
 
-# Creating the database: the next daemon creates it again, or uses it if it is complete.
+# The daemon dies while creating the database. The next daemon creates it again, or uses it if it is complete.
 for name in sorted(MAKING | {"database.locked", "database.opened", "session.locked", "session.cleared", "session.opened",
                              "command.binding", "command.listening"}):
     with Deadly() as s, promise("daemon-killed-starting"):
@@ -116,7 +116,8 @@ for name in sorted(MAKING | {"database.locked", "database.opened", "session.lock
         s.check_all()
 
 
-# Leaving: hooks are made to detach, and then find another daemon. The program makes no call while no daemon runs.
+# The daemon dies while it exits. It makes hooks detach, and they then find another daemon. The program makes no call while no daemon is
+# running.
 for name in sorted(LEAVING):
     with Deadly() as s, promise("daemon-killed-leaving"):
         s.start_armed(name)
@@ -136,7 +137,7 @@ for name in sorted(LEAVING):
         s.check_all()
         check({pid for pid, _ in s.absent()} <= {program.pid}, "processes that miss calls")
 
-# A change of the selection is interrupted halfway: everything is recorded, and hooks re-read the selection only once.
+# A change of the selection is interrupted halfway. All calls are recorded, and hooks re-read the selection only once.
 with Deadly() as s, promise("daemon-killed-setting"):
     s.start_armed("session.selecting", 2)
     s.cudatrace("set", "--calls", "cuMem*")

@@ -1,5 +1,5 @@
-"""A daemon that is stopped, that starts after the programs, or that starts long after another one died. Programs do not wait for
-it, and missing calls are counted or reported as missing."""
+"""Tests a daemon that is stopped, a daemon that starts after the programs, and a daemon that starts long after another one died. Programs
+do not wait for the daemon, and missing calls are counted or reported as missing."""
 import signal
 import subprocess
 import time
@@ -29,8 +29,8 @@ def check_losses_by_function(s, programs):
           "bytes of lost copies")
 
 
-# The first programs bring the daemon to the point where it stops. Later ones run to their end while it is stopped: no program
-# waits for it.
+# The first programs bring the daemon to the point where it stops. Later programs run to their end while the daemon is stopped, because no
+# program waits for it.
 for name in STOPPING:
     with Deadly() as s, promise("daemon-stopped"):
         s.start_armed(name, 1 if name.startswith(("merged", "process", "store", "lane")) else 3, "--ring", "64K", action="stop")
@@ -44,7 +44,7 @@ for name in STOPPING:
         s.flush()
         s.check_all()
         check_losses_by_function(s, later)
-        # The rings have room again: calls from here on are stored.
+        # The rings have room again, so calls from here on are stored.
         s.exact.add(s.start_program(0, 500).pid)
         s.end_programs()
         s.flush()
@@ -83,11 +83,11 @@ with Deadly() as s:
             equal((tool.returncode, out), (1, ""), command)
             check(f"(process {s.daemon.pid}) is stopped" in said, command, "said", said)
     equal(s.cudatrace("sql", "--db", s.db, "--format", "csv", "SELECT 1 AS one").stdout.split(), ["one", "1"], "sql with --db")
-    # When it continues, the daemon executes the command that it was sent: it stops.
+    # When it continues, the daemon executes the command that it was sent, and stops.
     s.daemon.send_signal(signal.SIGCONT)
     equal(s.daemon.wait(DEADLINE_S), 0, "the daemon's status")
     s.start_daemon()
-    # The daemon is stopped while a command runs: `run` passes on the command's status nevertheless.
+    # The daemon is stopped while a command is running. `run` returns the command's status nevertheless.
     with promise("daemon-stopped-tools"), fifo(s.dir, "stopped") as stopped:
         job = s.start(CUDATRACE, "run", "--session", s.name, "--", "sh", "-c", f"read line < {stopped}; exit 7", preload=False,
                       stderr=subprocess.PIPE, text=True)
@@ -121,7 +121,7 @@ def step_until(s, program, sql):
     wait_for("the daemon to find the program", lambda: s.value(sql, program.pid) or not step(program) or s.flush())
 
 
-# The daemon starts after the program: the trace begins at that moment and reports this.
+# The daemon starts after the program. The trace begins at that moment and reports that.
 with Deadly() as s, promise("daemon-late"):
     program = start_churn(s)
     early = sum(s.truth().values())
@@ -141,8 +141,8 @@ with Deadly() as s, promise("daemon-late"):
     truth = sum(calls for (pid, _), calls in s.truth().items() if pid == program.pid)
     check(0 < seen <= truth - early, "calls in the trace, of all, before the daemon:", seen, truth, early)
 
-# A daemon is killed, and the next one starts after the programs have ended. Calls that fitted into the rings are stored, the
-# others are counted.
+# A daemon is killed, and the next one starts after the programs have ended. Calls that fitted into the rings are stored, and the others
+# are counted.
 with Deadly() as s, promise("daemon-killed-long-ago"):
     s.start_daemon("--ring", "64K")
     program = start_churn(s)
@@ -163,7 +163,7 @@ with Deadly() as s, promise("daemon-killed-long-ago"):
     check(found and found <= {("full",), ("pressure",)}, "causes", found)
     s.summary()
 
-# A daemon stops, and another one starts while the program runs: the trace reports the time between them.
+# A daemon stops, and another one starts while the program is running. The trace reports the time between them.
 with Deadly() as s, promise("daemon-between"):
     s.start_daemon()
     program = start_churn(s)

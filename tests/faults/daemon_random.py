@@ -1,5 +1,6 @@
-"""The daemon is killed at random moments, many times over one database, while programs run across all of its deaths. The moment
-is the nth passing of any test point, or of one of them, chosen by a seed that is printed. CUDATRACE_SEED sets the seed."""
+"""The daemon is killed at random moments, many times over one database, while programs run across all of its deaths. It dies at the nth
+passing of any test point, or at the nth passing of one chosen point. A seed, which is printed, chooses these. CUDATRACE_SEED sets the
+seed."""
 import random
 
 from daemon_test import Deadly
@@ -10,8 +11,8 @@ POINTS = [name for name in points(FAULT_DAEMON) if name.split(".")[0] in ("batch
 
 
 def lives(s, count, calls, *options):
-    """Runs that many lives of a daemon, of any length: each order of magnitude of passings is equally likely. Most passings are
-    at points that are passed for each row. Every other life therefore ends at one point, chosen from all points alike."""
+    """Runs that many lives of a daemon, of any length. Each order of magnitude of passings is equally likely. Most passings are at points
+    that are passed for each row. Therefore, every second life ends at one point, and all points are equally likely."""
     s.start_daemon(*options)
     child = s.start_program(0, 10 * calls * count)
     s.exact.add(child.pid)

@@ -42,7 +42,7 @@ def run_plain(command, env):
 
 
 class Deadly(fault_test.cudatrace_test.Session):
-    """A session whose daemon dies again and again. Its programs must neither stop nor notice."""
+    """A session whose daemon dies repeatedly. Its programs must not stop, and must not notice."""
 
     def __init__(self):
         super().__init__(hook=fault_test.FAULT_HOOK, daemon_program=fault_test.FAULT_DAEMON)
@@ -66,7 +66,7 @@ class Deadly(fault_test.cudatrace_test.Session):
         return child
 
     def keep_running(self, count, calls):
-        """Keeps at least `count` programs running. The trace reports for which of them the daemon missed the beginning."""
+        """Keeps at least `count` programs running. The trace reports the programs whose beginning the daemon missed."""
         for program in self.programs[:]:
             if program[0].poll() is not None:
                 self.end_program(program)
@@ -101,7 +101,7 @@ class Deadly(fault_test.cudatrace_test.Session):
         return self.daemon.poll() is None
 
     def is_stopped(self, wait=0):
-        """Returns whether a signal has stopped the daemon. Waits for that, unless `wait` has WNOHANG."""
+        """Returns whether a signal has stopped the daemon. Waits until one has, unless `wait` has WNOHANG."""
         return os.waitid(os.P_PID, self.daemon.pid, os.WSTOPPED | os.WNOWAIT | wait) is not None
 
     def dead(self):
@@ -149,8 +149,8 @@ class Deadly(fault_test.cudatrace_test.Session):
         return set(self.rows("SELECT pid, start_ticks FROM losses JOIN process USING (process_id) WHERE cause = 'absent'"))
 
     def check_counts(self):
-        """Checks that stored, lost and omitted calls are the calls that the driver counted as returned. There may be fewer only
-        for processes that the trace reports as incomplete, or does not have."""
+        """Checks that stored, lost and omitted calls are the calls that the driver counted as returned. Only for processes that the trace
+        lacks, or reports as incomplete, may there be fewer."""
         seen = {(row[:2], row[2]): row[3] for row in self.rows(
             "SELECT pid, start_ticks, totals.name, sum(calls) FROM totals JOIN process USING (process_id) "
             "WHERE layer = 'driver' GROUP BY pid, start_ticks, totals.name")}
@@ -169,8 +169,8 @@ class Deadly(fault_test.cudatrace_test.Session):
         # Memory that is still allocated keeps its row after its call has expired (--keep).
         equal([row for row in self.rows("PRAGMA foreign_key_check") if (row[0], row[2]) != ("allocation", "call")], [],
               "rows that name others that are not there")
-        # Calls of one thread follow each other, so a row stored twice overlaps another one. Each daemon fits its own line through
-        # the clock's anchors. Two such lines differ by at most a microsecond.
+        # Calls of one thread follow each other, so a row stored twice overlaps another one. Each daemon fits its own line through the
+        # clock's anchors. The lines of two daemons differ by at most a microsecond.
         equal(self.rows("SELECT * FROM (SELECT process_id, tid, function.name, end_ns - duration_ns AS start_ns, end_ns, lag(end_ns) OVER "
                         "(PARTITION BY process_id, tid ORDER BY end_ns) AS before FROM call JOIN site USING (site_id) JOIN thread USING (thread_id) "
                         "JOIN function USING (function_id) WHERE depth = 0 AND layer = 'driver') WHERE start_ns < before - 2000"), [],
@@ -195,8 +195,8 @@ class Deadly(fault_test.cudatrace_test.Session):
             equal(self.value("SELECT count(*) FROM launches WHERE kernel IS NULL"), 0, "launches without a name")
 
     def check_losses(self):
-        """Checks that calls are lost only because a ring was full or a signal handler interrupted a record. Each loss has its
-        time and its first and last moment."""
+        """Checks that calls are lost only because a ring was full or a signal handler interrupted a record. Each loss has a duration, and
+        a first and a last moment."""
         self.check_causes("full", "pressure", "signal", "absent")
         equal(self.rows("SELECT process_id, name FROM totals WHERE lost > 0 AND total_ns <= 0"), [], "lost calls without time")
         equal(self.rows("SELECT * FROM losses JOIN processes USING (process_id) WHERE first_ns > last_ns OR first_ns = 0 "

@@ -1,5 +1,5 @@
-"""The database's disk fails and is repaired, at every moment of a daemon's life. The programs do not notice. The daemon keeps
-running, logs the failure once, stores the calls that the rings kept and counts the rest. The database stays intact."""
+"""The database's disk fails and is repaired, at every moment of a daemon's life. The programs do not notice. The daemon keeps running,
+logs the failure once, stores the calls that the rings kept, and counts the other calls. The database stays intact."""
 import collections
 import contextlib
 import os
@@ -20,9 +20,8 @@ OUTPUT = re.compile(r"calls: processes=1 threads=2 calls=1000 failed=\d+ ok\n")
 ALL = MAIN | LOG | SHM | JOURNAL
 BEGINS, ENDS = "calls stay in shared memory", "can be written again"
 
-# For each fault: its message, the moments of a daemon's life when it strikes, and the moments when the daemon must fail. A fault
-# strikes when SQLite performs the failing operation. At the other moments the daemon may not notice, and must have stored all
-# calls.
+# For each fault: its message, the moments in a daemon's life when it strikes, and the moments when the daemon must fail. A fault strikes
+# when SQLite performs the failing operation. At the other moments the daemon may not notice, and must have stored all calls.
 Fault = collections.namedtuple("Fault", "says strikes fails")
 WRITING = "create first middle checkpoint stop", "create first middle stop"
 WANTED = {
@@ -56,7 +55,7 @@ def run_program(s):
 
 
 def run_long_program(s):
-    """Makes enough calls for a checkpoint: the log is copied into the database afterwards."""
+    """Makes enough calls for a checkpoint, which copies the log into the database."""
     s.run(WORKLOADS / "calls", "--threads", 2, "--calls", by_tier(4000, 30000), "--mix", "copy")
 
 
@@ -69,8 +68,8 @@ def check_whole(s, lost=0):
 
 
 def look_between_batches(s):
-    """Returns the status and the number of stored calls at one moment. Returns None if a batch was stored in between: the daemon
-    retries every second, and part of a batch may fit."""
+    """Returns the status and the number of stored calls at one moment. Returns None if a batch was stored in between, since the daemon
+    retries every second and part of a batch may fit."""
     now, stored = s.status(), s.value("SELECT ifnull(sum(stored), 0) FROM totals")
     return (now, stored) if s.status()["batches"] == now["batches"] else None
 
@@ -81,7 +80,7 @@ def is_well(s):
 
 
 def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
-    """Runs programs until the disk has failed, and repairs it. Checks the messages, and that nothing is missing afterwards."""
+    """Runs programs until the disk has failed, and repairs it. Checks the messages, and that no call is missing afterwards."""
     fault, before = WANTED[name], log_lines(s)
     unread = name == "dead" and kinds == MAIN
     run = run_program if moment in ("first", "middle") else run_long_program
@@ -102,7 +101,7 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
         now, stored = wait_for("no batch between two looks", lambda: look_between_batches(s))
         check(fault.says in now["state"], "status says", now)
         missing = sum(s.truth().values()) - stored
-        # With little shared memory, some calls of a long program have no room to wait in, and are lost.
+        # If there is little shared memory, there is no room in which all calls of a long program can wait, so some are lost.
         waiting = int(now["waiting"])
         check(0 < waiting == missing or "memory" in causes() and waiting < missing, missing, "calls are missing; status says", now)
         check(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", now["since"]), "since", now)
@@ -116,8 +115,8 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
     equal((now["state"], now["waiting"]), ("ok", "0"), "the state behind it")
     begun, ended = log_lines(s)
     check(begun == ended, "what the log says after it", begun, ended)
-    # The daemon regards the fault as ended after a batch that still fits into a log that cannot grow. Where the database cannot
-    # be read, it does so after a batch whose pages are all in memory.
+    # The daemon considers the fault ended after a batch that still fits into a log that cannot grow. If the database cannot be read, it
+    # does so after a batch whose pages are all in memory.
     check(begun <= before[0] + 1 or moment == "grown" or unread, "the log says it", begun - before[0], "times")
     run_program(s)
     s.flush()
@@ -130,8 +129,7 @@ def without_mode(content):
 
 
 def fail_to_start(s, disk, name, moment):
-    """Tests that a daemon that cannot create or open its database exits with one line and changes no row. It may also serve
-    normally."""
+    """Tests a daemon that cannot create or open its database. It exits with one line and changes no row, or it serves normally."""
     files = {path.name: without_mode(path.read_bytes()) for path in s.dir.glob("trace.db*")}
     disk.fail(name)
     done = s.start(FAULT_DAEMON, "--foreground", "--session", s.name, "--db", s.db, preload=False, env=disk.env,
@@ -216,7 +214,7 @@ def life(name, seed=0):
 
 
 def losses():
-    """Rings of 64 KiB hold 2000 calls. The rest is counted as lost, and the daemon recovers without a command."""
+    """Rings of 64 KiB hold 2000 calls. Further calls are counted as lost, and the daemon recovers without a command."""
     with Session() as s, promise("disk-losses"):
         disk = Disk(s.dir)
         s.start_daemon("--ring", "64K", env=env(disk))
@@ -235,7 +233,7 @@ def losses():
 
 
 def hung_call():
-    """Only open calls have to be written. A flush that omits them does not count as recovery."""
+    """Only open calls have to be written. A flush without them does not count as recovery."""
     with Session() as s, promise("disk-said-once"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -254,7 +252,7 @@ def hung_call():
 
 
 def hung_call_retried():
-    """The same for a retry that the daemon makes by itself."""
+    """Only open calls have to be written, in a retry that the daemon makes by itself."""
     with Session() as s, promise("disk-said-once"):
         disk, aside = Disk(s.dir), s.dir / "aside.db"
         s.start_daemon(env=env(disk))
@@ -275,7 +273,7 @@ def hung_call_retried():
 
 
 def checkpoint():
-    """The log cannot be copied into the database. Calls are stored nevertheless, and status reports it."""
+    """The log cannot be copied into the database. Calls are stored nevertheless, and `status` reports the failure."""
     with Session() as s, promise("disk-checkpoint"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -376,8 +374,8 @@ def next_file():
 
 
 def replaced(how):
-    """The database is moved or deleted while the daemon runs. The daemon reports it at once and writes nothing to a file that has
-    lost its name. The next daemon stores the calls made in between."""
+    """The database is moved or deleted while the daemon is running. The daemon reports that at once, and writes nothing to a file that
+    has lost its name. The next daemon stores the calls made in between."""
     with Session() as s, contextlib.ExitStack() as stack, promise("disk-replaced"):
         disk, aside = Disk(s.dir), s.dir / "aside.db"
         s.start_daemon(env=env(disk))
@@ -387,7 +385,7 @@ def replaced(how):
         if how == "delete":
             for path in s.dir.glob("trace.db*"):
                 path.unlink()
-        elif how == "delete it alone":  # somebody still reads it, and holds its -shm
+        elif how == "delete it alone":  # another process is still reading it, and holds its -shm
             stack.enter_context(reading(s))
             before = s.truth()
             s.db.unlink()
@@ -400,7 +398,7 @@ def replaced(how):
         run_program(s)
         done = s.cudatrace("flush", status=None)
         check(done.returncode == 1 and "moved, deleted or replaced" in done.stderr, "flush said", done.stderr)
-        if how == "move":  # back, and on it goes
+        if how == "move":  # the file returns, and the daemon continues
             aside.rename(s.db)
             s.flush()
             check_whole(s)
@@ -411,7 +409,7 @@ def replaced(how):
         yield  # the daemon waits five seconds for the reader to end
         equal(stopping.wait(DEADLINE_S), 1, "stop")
         equal(s.daemon.wait(DEADLINE_S), 1, "the daemon's exit status")
-        if "delete" not in how:  # all that was stored is in it, the log as well
+        if "delete" not in how:  # it has all stored rows, including those of the log
             connection_rows = s.value("SELECT count(*) FROM calls", db=aside)
             check(connection_rows >= sum(before.values()), "the file that was moved has", connection_rows)
             equal(s.value("PRAGMA integrity_check", db=aside), "ok", "its integrity_check")
@@ -446,7 +444,7 @@ def overwritten():
 
         wait_for("a file of some pages", grown)
 
-        # A write while the daemon copies the log into the file is not noticed, so there are several.
+        # The daemon does not notice a write that occurs while it copies the log into the file, so there are several writes.
         def noticed():
             with open(s.db, "r+b") as file:
                 file.seek(20 * PAGE)
@@ -483,7 +481,7 @@ def in_turn(number, test, *arguments):
     print(test.__name__, *arguments, f"{time.monotonic() - began:.1f} s")
 
 
-# SQLite meets these as it meets "full". The short tier leaves them out.
+# SQLite handles these faults like "full". The short tier leaves them out.
 ALIKE = ("short", "quota", "write")
 LIVES = [(name, seed) for name in WANTED if name not in by_tier(ALIKE, ()) for seed in range(11 if LONG else 1)]
 for repetition in range(3 if LONG else 1):

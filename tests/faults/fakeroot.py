@@ -1,17 +1,17 @@
-"""Tests that a user whom fakeroot shows as root is traced under the real user id: run within fakeroot, fakeroot within run, and a
-daemon within fakeroot."""
+"""Tests that a user whom fakeroot shows as root is traced under the real user id. The cases are `run` within fakeroot, fakeroot within
+`run`, and a daemon within fakeroot."""
 import os
 import sys
 
 from fault_test import CUDATRACE, DAEMON, HOOK, Session, WORKLOADS, check, equal, needs
 
 needs("fakeroot")
-# A sanitizer insists on being loaded first, but fakeroot is.
+# A sanitizer must be loaded first, but fakeroot is loaded first here.
 os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
 
 
 class Oneself:
-    """The programs of users.Users, for the user that runs the test."""
+    """Runs the programs of users.Users as the user that runs the test."""
     cudatrace, daemon, hook, calls = CUDATRACE, DAEMON, HOOK, WORKLOADS / "calls"
 
     def __init__(self, s):

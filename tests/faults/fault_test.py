@@ -1,4 +1,4 @@
-"""Shared by the tests of this folder: tests/e2e/cudatrace_test.py, the hook and the daemon with test points, and the account of
+"""Code shared by the tests of this folder: tests/e2e/cudatrace_test.py, the hook and the daemon with test points, and the account of
 promises.
 
 A promise is a row of promises.tsv: its name, its test, the fault and the guarantee. A test wraps each trial of a promise in

@@ -1,10 +1,10 @@
-/* A failing disk, as SQLite sees it: a layer over SQLite's VFS. It becomes the default VFS in every process
- * that finds a struct disk in the file named by $CUDATRACE_DISK. A test maps that file, too, and switches
- * faults on and off while the process runs (disk_test.py).
+/* Simulates a failing disk, by a layer over SQLite's VFS. It becomes the default VFS in every process that
+ * finds a struct disk in the file named by $CUDATRACE_DISK. A test maps that file, too, and switches faults
+ * on and off while the process runs (disk_test.py).
  *
  * It can also cut the power at the Nth operation that changes a file: the process is killed. Of the data
- * written since a file's last sync, only some pages survive, chosen by a seed, some of them in part. The
- * names of new files and of deleted ones are equally uncertain until their folder is synced. */
+ * written since a file's last sync, only some pages survive, and some of these only in part. A seed chooses
+ * them. The names of new files and of deleted ones are equally uncertain until their folder is synced. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -34,8 +34,8 @@ struct disk {
     _Atomic uint64_t left;     /* operations that still succeed; bytes for the first two faults */
     _Atomic uint64_t hits;     /* times that the fault struck */
     _Atomic uint64_t changes;  /* operations that changed a file, or synced it */
-    _Atomic uint64_t cut_at;   /* change at which to cut the power; 0: never, and nothing is kept */
-    _Atomic uint64_t survival; /* unsynced data that survives: 0 none, 1 all, else a seed */
+    _Atomic uint64_t cut_at;   /* change at which to cut the power; 0: never, and no contents are kept */
+    _Atomic uint64_t survival; /* unsynced data that survives: 0: none, 1: all; other values are a seed */
 };
 
 /* In the order of FAULTS in disk_test.py. */
@@ -64,7 +64,7 @@ struct image {
     uint8_t **before; /* each page written since the last sync, with its contents at that sync */
     size_t pages;     /* length of `before` */
     uint64_t synced_bytes;
-    bool known;     /* it exists, and was opened before */
+    bool known;     /* the file exists, and was opened earlier */
     bool named;     /* its name survives */
     uint8_t *ghost; /* contents if deleted; restored if its folder was not synced */
     uint64_t ghost_bytes;
@@ -73,7 +73,7 @@ struct image {
 struct file {
     sqlite3_file base;
     enum kind kind;
-    struct image *image; /* NULL: its loss does not matter, or the power is not cut */
+    struct image *image; /* NULL: the loss of the file does not matter, or the power is not cut */
     sqlite3_file *real;
 };
 
@@ -149,8 +149,8 @@ static void keep_page(struct image *image, sqlite3_file *real, size_t page)
         give_up("a page cannot be kept");
 }
 
-/* Keeps the pages of [from, to) before they change. Reads through SQLite's own descriptor: closing another
- * one drops its locks. */
+/* Keeps the pages of [from, to) before they change. Reads through SQLite's own descriptor, because closing
+ * another one would drop SQLite's locks. */
 static void keep(struct image *image, sqlite3_file *real, uint64_t from, uint64_t to)
 {
     for (uint64_t page = from / PAGE_BYTES; page * PAGE_BYTES < to; page++)
@@ -190,7 +190,7 @@ static uint64_t random_next(void)
     return state >> 11;
 }
 
-/* Returns true once in `one_in` calls, unless nothing or everything survives. */
+/* Returns true once in `one_in` calls, unless no data or all data survives. */
 static bool survives(uint64_t one_in)
 {
     const uint64_t survival = atomic_load(&disk->survival);
@@ -236,7 +236,7 @@ static void cut_file(struct image *image)
         give_up("a file cannot be cut");
 }
 
-/* The log's index is memory that happens to be in a file: it may contain anything after the cut. */
+/* The log's index is memory that happens to be in a file, so it may contain anything after the cut. */
 static void spoil_shm(const char *path)
 {
     char shm[4200];
@@ -358,7 +358,7 @@ static int vfs_sector_size(sqlite3_file *base)
 {
     return REAL(base)->pMethods->xSectorSize(REAL(base));
 }
-/* None: a sector that is being written may lose its old contents. */
+/* Claims no special properties. A sector that is being written may lose its old contents. */
 static int vfs_characteristics(sqlite3_file *base)
 {
     (void)base;
@@ -382,7 +382,7 @@ static int vfs_shm_unmap(sqlite3_file *base, int remove)
     return REAL(base)->pMethods->xShmUnmap(REAL(base), remove);
 }
 
-/* Version 2: SQLite does not map files, as writes through a mapping would bypass this layer. */
+/* With version 2, SQLite does not map files. Writes through a mapping would bypass this layer. */
 static const sqlite3_io_methods methods = {
     .iVersion = 2,
     .xClose = vfs_close,
@@ -411,7 +411,7 @@ static void note_opened(struct file *file, const char *path, bool existed, uint6
     free(file->image->ghost);
     file->image->ghost = NULL;
     if (existed && file->image->known)
-        return; /* opened by another connection, or opened again */
+        return; /* another connection has opened it, or it is opened again */
     file->image->known = true;
     file->image->named = existed;
     forget(file->image);
@@ -495,8 +495,8 @@ static void install(void)
     sqlite3_vfs_register(&vfs, 1);
 }
 
-/* The linker redirects sqlite3_open_v2() to this (--wrap). Nothing happens earlier: the program may have to
- * configure SQLite before it initializes. */
+/* The linker redirects sqlite3_open_v2() to this (--wrap). The VFS is not registered earlier, because the
+ * program may have to configure SQLite before it initializes. */
 int __real_sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs);
 int __wrap_sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs);
 int __wrap_sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs)

@@ -1,5 +1,5 @@
-/* The program's first look-up happens while another thread forks. The child finds all of the driver's slots
- * exchanged, or none, and its calls return. A thread waits at a test point:
+/* The program's first look-up happens while another thread forks. In the child, either all of the driver's
+ * slots are exchanged or none is, and its calls return. A thread waits at a test point:
  *
  *   forked exchange   in the middle of the exchange, until the other thread has to wait or has forked
  *   forked fork       after its fork has begun, until the look-up has returned */

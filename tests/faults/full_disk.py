@@ -30,7 +30,7 @@ with cudatrace_test.Session() as s, promise("full-tmpfs"):
         s.check_identity(lost=0)
         s.check_truth()
         equal(s.value("PRAGMA integrity_check"), "ok", "integrity_check")
-        # There is no room for even a line: messages that do not fit into the log are logged once there is room.
+        # There is not even room for one line. Messages that do not fit into the log are logged once there is room.
         rows = s.value("SELECT count(*) FROM calls")
         with open(folder / "filler", "wb", buffering=0) as filler:
             try:

@@ -1,5 +1,6 @@
-/* A program of one user that takes all it can from the system's daemon. It builds its own segments and keeps
- * filling them with data that the daemon must remember, look up or write, until its standard input ends.
+/* A program of one user that takes as much as it can from the system's daemon. It builds its own segments and
+ * keeps filling them with data that the daemon must remember, look up or write, until its standard input
+ * ends.
  *
  *   hog DIR SESSION KIND PROCESSES FIFO     each process writes a byte to FIFO once it has begun */
 #include "../made_segment.h"
@@ -21,7 +22,7 @@ enum { PROCESSES_MAX = 2000, BURST = 1024, PAUSE_MS = 10 };
 
 struct hog {
     struct ct_segment *segment;
-    uint64_t position; /* in the first lane */
+    uint64_t position; /* position in the first lane */
 };
 
 static uint64_t count; /* records made so far */

@@ -1,6 +1,6 @@
-"""Segments that no hook made, and segments of live processes that another process overwrites. The daemon survives. It refuses or
-detaches the offender, counts it and names it. The calls of honest processes are complete, without foreign rows. No file that is
-not a segment of the session is removed or written.
+"""Tests segments that no hook made, and segments of live processes that another process overwrites. The daemon survives. It refuses or
+detaches the offender, counts it and names it. The calls of honest processes are complete, without foreign rows. No file that is not a
+segment of the session is removed or written.
 
 CUDATRACE_SEED chooses the random data. The seed is printed.
 """
@@ -44,7 +44,7 @@ def start_of(pid):
 
 
 class Segment:
-    """A hand-made file in /dev/shm with the name of a segment. It is removed at the end of the test if it still exists."""
+    """A forged file in /dev/shm with the name of a segment. It is removed at the end of the test if it still exists."""
 
     count = 0
 
@@ -184,7 +184,7 @@ def test_refused(s):
             Segment(s, pid=NO_PID, calls=3)
             donor = Segment(s, pid=NO_PID, calls=3)
             s.flush()
-            # A valid segment in the wrong place, so that a daemon that follows the link finds one.
+            # A valid segment in another folder, so that a daemon that follows the link finds a segment.
             precious.write_bytes(b"precious" * 100000)
             with refused(s, path, what):
                 try:
@@ -243,7 +243,7 @@ def test_descriptors():
 
 
 def test_crowds(s):
-    """Thousands of files that are not segments. Leftovers are removed. Invalid files are refused in a few lines, and
+    """Thousands of files that are not segments. Leftovers are removed. Invalid files are refused with few lines in the log, and then
     forgotten."""
     count = 3000 if LONG else 1000
     with promise("crowd-of-empty-files"):
@@ -282,7 +282,7 @@ def test_crowds(s):
 # ---- segments that break the rules ----
 
 def test_let_go(s):
-    """Rules are broken after the daemon has begun to read the segment. Calls stored before stay."""
+    """The rules are broken after the daemon has begun to read the segment. Calls that are already stored stay."""
     lane = LANES_AT
     ring = LANES_AT + LANE_HEADER
     breaks = {
@@ -388,7 +388,7 @@ def test_names_of_the_living(s, honest):
                 twin.remove()
                 s.flush()
         with promise("another-process-name"):
-            # As if the process had executed another program since.
+            # As if the process had then executed another program.
             Segment(s, pid=child.pid, calls=9, **dict(claims, exec_ns=facts["exec_ns"] + 1))
             Segment(s, pid=child.pid, calls=9, maker=PROBE, flags=LEFT, **dict(claims, exec_ns=facts["exec_ns"] + 2))
             s.flush()
@@ -465,13 +465,13 @@ def test_mutations(s, honest):
     detached = status(s, "detached") - before
     print("detached by mutations:", detached)
     check(detached > 0, "no mutation was noticed")
-    # The log has up to fifty of these messages a minute, and the number of the others.
+    # The log has up to fifty of these messages a minute, and the number of suppressed ones.
     check(min(status(s, "detached"), 50) <= s.log().count("stopped tracing process") <= status(s, "detached"), "detached and not named")
 
 
 def test_control_segment():
-    """Writes garbage into the session's control segment, which all hooks may write. No program runs then: it would have mapped
-    it, too."""
+    """Writes garbage into the session's control segment, which all hooks may write. No program is running then, because it would have
+    mapped the control segment, too."""
     with Session() as s:
         s.start_daemon()
         control = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"

@@ -1,6 +1,6 @@
-"""A signal handler that interrupts the hook, at any of its instructions, leaves it by siglongjmp. The thread's next calls are
-recorded. Or the handler forks, and the child continues inside the hook: its writes are discarded. tests/traps/signals.py has the
-same mechanism.
+"""A signal handler interrupts the hook at any of its instructions, and leaves it by siglongjmp. The thread's next calls are recorded. Or
+the handler forks, and the child continues inside the hook. The child's writes are discarded. tests/traps/signals.py has the same
+mechanism.
 
     interrupted.py fork_late | clone_late | alternate | jump | jump_launch | jump_decoded | jump_range
 """
@@ -27,7 +27,7 @@ def check_jumps(s, rounds_made, missed):
         equal(s.rows("SELECT name, count(*) FROM calls WHERE message = 'behind' GROUP BY name ORDER BY name"), wanted,
               "ranges behind a jump")
         return
-    # A call that was left before its record was published has no row. A call that was left later has one.
+    # A call that was left before its record was published has no row. A call that was left later has a row.
     rows = [name for (name,) in s.rows("SELECT name FROM calls ORDER BY call_id")]
     rows = rows[rows.index("cuCtxGetCurrent") + 1:]  # after the round without signals
     rounds, recorded = [], False

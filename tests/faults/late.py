@@ -1,5 +1,5 @@
-"""Tests waiting between threads. A thread that is stopped in the middle of a record delays the others no longer than the
-patience. Its row then arrives late, marked and counted. A call that does not return delays no other thread."""
+"""Tests waiting between threads. A thread that is stopped in the middle of a record delays the other threads no longer than the daemon's
+patience. Its row then arrives late, and is marked and counted. A call that does not return delays no other thread."""
 import os
 import signal
 

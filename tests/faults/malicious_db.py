@@ -1,4 +1,4 @@
-"""Malicious queries and database files. A query only reads. A file made by another user does not harm its reader. A damaged file
+"""Tests malicious queries and database files. A query only reads. A file made by another user does not harm its reader. A damaged file
 gives an error message and never a crash. Terminal escapes are not sent to the terminal."""
 import contextlib
 import csv
@@ -89,7 +89,7 @@ def schemas_that_would(s, trace):
         equal(sql(s, path, "SELECT * FROM processes").returncode, 1, "a view that writes")
         equal(tool(s, "report", "--db", path).returncode, 1, "its report")
         check(not target.exists(), "a view made a file")
-    # The daemon and doctor give up when they read such a file on their own: no user requested that much work.
+    # The daemon and doctor give up when they read such a file by themselves, because no user requested that much work.
     with promise("foreign_schema"), edited(s, "meta.db", trace, "DROP TABLE meta",
                                            "CREATE VIEW meta AS " + bomb.format("'boot_id' AS key, i AS value") +
                                            " WHERE i < 0") as path:
@@ -127,7 +127,7 @@ def schemas_that_would(s, trace):
             tool(s, "report", "--db", path, "--format", form, text=False)
             tool(s, "sql", "--db", path, "--format", form, "SELECT * FROM processes; SELECT * FROM totals", text=False)
         tool(s, "doctor", "--db", path, text=False)
-    # A daemon that opens such a file runs nothing that the file contains.
+    # A daemon that opens such a file runs no code that the file contains.
     with promise("foreign_schema"), edited(
             s, "trigger.db", trace, "CREATE TABLE sprung (a)", "CREATE TRIGGER t AFTER INSERT ON process BEGIN "
             "INSERT INTO sprung VALUES (load_extension('x')); DELETE FROM meta; END") as path:
@@ -190,8 +190,7 @@ def files_that_are_none(s, trace):
 
 
 def damage(s, trace):
-    """Bytes changed at random, more often where a page's structure is; truncated files; files with stray -wal, -journal or
-    -shm."""
+    """Bytes are changed at random, more often in a page's structure. Files are truncated, or have stray -wal, -journal or -shm files."""
     whole = trace.read_bytes()
     asked = "; ".join(f"SELECT * FROM {view}" for view in (
         "processes", "threads", "functions", "calls", "launches", "copies", "allocations", "open_calls", "totals", "losses",

@@ -1,5 +1,5 @@
-"""Tests that only its owner can access a recording, whatever the umask and the folder's permissions. Checks modes while the
-session runs, tries each file as another user, and uses names that another user took first."""
+"""Tests that only its owner can access a recording, for any umask and any permissions of the folder. Checks modes while the session is
+running, tries each file as another user, and uses names that another user has taken."""
 import glob
 import os
 import select
@@ -34,7 +34,7 @@ def record(u, owner, umask):
     """Records as one owner, with a background daemon and a process, in a folder that everyone can write."""
     s, folder = u.s, u.folder(f"shared-{owner}-{umask:o}", mode=0o1777)
     db = folder / "trace.db"
-    # Another user's file among the segments is left alone. It makes the daemon write its log.
+    # Another user's file among the segments is not touched. It causes the daemon to write its log.
     stranger = f"/dev/shm/cudatrace.{owner}.{s.name}.1.1"
     start = [u.daemon, "--db", db, "--session", s.name]
     u.run(owner, *start, umask=umask)
@@ -97,7 +97,7 @@ def taken_successor(u, owner, folder, home, makers):
 
 
 def follow_own_link(u, owner, folder, home):
-    """The owner's own link is followed. A file with a second name is refused: another user could read it later by that name."""
+    """The owner's own link is followed. A file with a second name is refused, because another user could read it later by that name."""
     s = u.s
     real = home / "real.db"
     os.symlink(real, folder / "own.db")
@@ -113,7 +113,7 @@ def follow_own_link(u, owner, folder, home):
 
 
 def taken(u, owner):
-    """Another user took the name first. The daemon reports it, exits at once, and follows and writes nothing."""
+    """Another user took the name first. The daemon reports that and exits at once. It follows no link and writes no file."""
     s = u.s
     for mode in (0o1777, 0o777):
         folder = u.folder(f"taken-{owner}-{mode:o}", mode=mode)

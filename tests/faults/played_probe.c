@@ -107,7 +107,8 @@ static bool act(const char *line)
 
 /* ---- the segment ---- */
 
-/* Describes the watched process. The probe's times are on CLOCK_MONOTONIC whatever clock the session uses. */
+/* Describes the watched process. The probe's times are on CLOCK_MONOTONIC, whichever clock the session
+ * uses. */
 static void describe(char **arguments)
 {
     *segment = made_segment(CT_RING_BYTES_MIN);

@@ -1,8 +1,7 @@
-"""The power fails at any operation on the database's files. Synced data survives, and of the rest some pages, some of them in
-part. The result is a consistent database of some moment, with the positions of its rows. The next boot begins a new file.
+"""The power fails at any operation on the database's files. Synced data survives. Of the unsynced data, some pages survive, some of them
+only in part. The result is the consistent database of some moment, with the positions of its rows. The next boot begins a new file.
 
-The death of the daemon alone is a different case: the page cache, and the calls in shared memory, survive it (killed.py,
-restart.py).
+If only the daemon dies, the page cache and the calls in shared memory survive. That is a different case (killed.py, restart.py).
 """
 import contextlib
 import glob
@@ -120,7 +119,7 @@ def check_database(s, life, survival):
 
 
 def check_next_boot(s, there):
-    """Tests that a daemon of another boot leaves the file unchanged, and begins the next."""
+    """Tests that a daemon in another boot leaves the file unchanged, and begins the next file."""
     if there:
         with contextlib.closing(sqlite3.connect(s.db)) as connection:
             connection.execute("UPDATE meta SET value = 'another boot' WHERE key = 'boot_id'")
@@ -136,7 +135,7 @@ def check_next_boot(s, there):
 
 
 def cut(at, survival, next_boot=False):
-    """Cuts the power at one operation, if it is reached. Returns the number of operations, and whether a cut left a database."""
+    """Cuts the power at one operation, if it is reached. Returns the number of operations, and whether the cut left a database."""
     with Session() as s:
         disk, life = Disk(s.dir), Life(s)
         disk["cut_at"], disk["survival"] = at, survival
@@ -158,7 +157,7 @@ def cut(at, survival, next_boot=False):
 with promise("power-whole"):
     changes, _ = cut(NEVER, 1, next_boot=True)
     check(changes > 200, changes, "operations")
-# The number of batches, and so of operations, differs between runs: the last operations may not occur. The first ones occur
+# The number of batches, and thus of operations, differs between runs, so the last operations may not occur. The first operations occur
 # before there is a database.
 step = 1 if LONG else max(1, changes // CUTS)
 left = 0

@@ -1,5 +1,5 @@
-"""Tests segments written by a probe, a process that watches another one. Records arrive after the calls have returned, also after
-the watched process has ended. The watermark waits for them, and the segment ends with the probe."""
+"""Tests segments that a probe writes, which is a process that watches another one. Records arrive after the calls have returned, even
+after the watched process has ended. The watermark waits for them, and the segment ends with the probe."""
 import contextlib
 import glob
 import os
@@ -82,7 +82,8 @@ def late(s):
 
 @contextlib.contextmanager
 def flushing(s):
-    """Starts a flush, and waits for its end after the block. A whole batch has been made since then when the block begins."""
+    """Starts a flush, and waits for its end after the block. When the block begins, a whole batch has been made after the flush was
+    started."""
     before = int(s.status()["batches"])
     flush = s.start(CUDATRACE, "flush", "--session", s.name, preload=False)
     wait_for("batches", lambda: int(s.status()["batches"]) > before + 1)
@@ -120,8 +121,8 @@ def test_later_calls_wait(s):
 
 
 def test_new_segment(s):
-    """A probe names a later moment once it has counted the segment of a new process. A batch that reads that moment must look for the
-    segment, however the two are timed."""
+    """A probe sets a later moment only after it has counted the segment of a new process. A batch that reads that moment must look for
+    the segment, however the two are timed."""
     first = Watched(s)
     complete = now()
     first.do("complete", complete)
@@ -182,7 +183,7 @@ def test_probe_ends_first(s):
         equal(watched.times(), [(end, 10)], "its calls")
         equal(watched.process.poll(), None, "its status")
     with promise("probe-killed"):
-        # Two probes: the end of one does not end the process.
+        # There are two probes. The end of one does not end the process.
         first, second = (Probe(s, watched.pid, watched.exec_ns) for _ in range(2))
         for probe in (first, second):
             probe.do("complete", FOREVER)
@@ -223,7 +224,7 @@ def test_losses(s):
     check("probe: the BPF ring" in report, "the report", report)
     done = s.run(CUDATRACE, "doctor", "--session", s.name, watched.pid, preload=False, status=1)
     check("7 calls were counted but not recorded, 7 of them of cuWatched: the BPF ring" in done.stdout, "doctor", done.stdout)
-    # More losses while a command runs: `run` reports the losses of its session.
+    # There are more losses while a command is running. `run` reports the losses of its session.
     run = s.start(CUDATRACE, "run", "--session", s.name, "--", "sh", "-c", "echo begun; exec cat", preload=False, stdin=subprocess.PIPE,
                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     equal(run.stdout.readline(), "begun\n", "the command's output")
@@ -256,7 +257,7 @@ def test_standing_still():
 
 
 with Session() as s:
-    # A probe's times are on another clock.
+    # A probe's times are on a different clock from the session's.
     s.start_daemon("--clock", "counter")
     test_later_calls_wait(s)
     test_new_segment(s)

@@ -1,8 +1,8 @@
-"""A traced process is killed at each step of the hook's work, alone and among others. Its trace is correct, no other process's
-trace is affected, and nothing of it is left over.
+"""A traced process is killed at each step of the hook's work, alone and among others. Its trace is correct, no other process's trace is
+affected, and no file of it remains.
 
-FAMILIES has every test point of the hook: the workload that reaches the point, and the trace's contents for the interrupted call.
-A point that does not exist, or that its workload does not reach, fails the test.
+FAMILIES has every test point of the hook, with the workload that reaches the point, and the trace's contents for the interrupted call. A
+point that does not exist, or that its workload does not reach, fails the test.
 """
 import collections
 import contextlib
@@ -16,17 +16,17 @@ import time
 
 from fault_test import DEADLINE_S, FAULT_HOOK, LONG, Session, WORKLOADS, at_point, by_tier, check, equal, points, promise, refuse_system_call, seed
 
-# The trace's contents for the call that a killed thread was in. `missing` is the number of returns that the driver counted and
-# the trace lacks. `open` is true if the call is shown as open.
+# The trace's contents for the call in which a thread was killed. `missing` is the number of returns that the driver counted but the trace
+# lacks. `open` is true if the call is shown as open.
 Outcome = collections.namedtuple("Outcome", "missing open")
 OUT = Outcome(0, False)      # not entered, or left
 ENTERED = Outcome(0, True)   # the real function was not yet called
-RETURNED = Outcome(1, True)  # the real function has returned, and no record is published: only the open call is left
-COUNTED = Outcome(0, True)   # counted as lost or skipped, not yet left
-UNLANED = Outcome(1, False)  # as RETURNED, in a thread without a lane: its open call is not shown
+RETURNED = Outcome(1, True)  # the real function has returned, and no record is published, so the trace has only the open call
+COUNTED = Outcome(0, True)   # counted as lost or skipped, but not yet left
+UNLANED = Outcome(1, False)  # like RETURNED, but in a thread without a lane, so the open call is not shown
 KEPT = OUT                   # its record is published, or it was counted and left
-KEPT_OR_NAMED = object()     # the same, or the record was a kernel's name, which is published before its launch returns
-UNSEEN = None                # no process: its segment has no name yet
+KEPT_OR_NAMED = object()     # like KEPT, or the record was a kernel's name, which is published before its launch returns
+UNSEEN = None                # the trace has no process, because its segment has no name yet
 
 CALLS = [WORKLOADS / "calls", "--mix", "training", "--calls", 200]
 MANY = [WORKLOADS / "calls", "--mix", "getctx", "--calls", 20000]
@@ -40,13 +40,13 @@ DOMAINS = [WORKLOADS / "ranges", "--do", "domains"]
 PROCESS_RANGES = [WORKLOADS / "ranges", "--do", "processes"]
 STEPS = [WORKLOADS / "ranges", "--do", "distinct", "--count", 20000]
 FORKS = [WORKLOADS / "forks", "--children", 2, "--calls", 20]
-# Slow enough not to fill a ring of the usual size: a running process's counts of lost calls cannot be read at one moment.
+# Slow enough not to fill a ring of the usual size, because the counts of a running process's lost calls cannot be read at one moment.
 ENDLESS = [WORKLOADS / "calls", "--mix", "getctx", "--calls", 1 << 40, "--rate", 20000, "--burst", 100]
 
 ELSEWHERE = ("lock.waiting", "ring_resize.waiting", "slots.exchanged", "driver_functions.fork_begun")  # points that other tests reach
 
-# family: (promise, machine, workload, {point: outcome, or the outcomes of the first passing and of a later one}). A machine runs
-# the daemon and the process in a certain way, see below.
+# (promise, machine, workload, {point: outcome}) of each family. A pair has the outcomes of the first passing and of a later one. A
+# machine, which is defined below, runs the daemon and the process in a certain way.
 FAMILIES = [
     ("call", "plain", CALLS, {
         "lane.open_written": OUT,
@@ -58,7 +58,7 @@ FAMILIES = [
         "slow.defined": OUT, "slow.entering": OUT, "slow.entered": ENTERED, "slow.returned": RETURNED,
         "slow.announced": RETURNED, "slow.decoded": RETURNED, "slow.leaving": KEPT, "slow.left": KEPT,
         "attach.waking": KEPT, "attach.woken": KEPT,
-        # Passed first in the record that introduces the thread.
+        # The first passing is in the record that introduces the thread.
         "ring.half_written": (OUT, RETURNED), "ring.written": (OUT, RETURNED),
         "ring.published": (OUT, KEPT_OR_NAMED),
     }),
@@ -119,9 +119,9 @@ FAMILIES = [
         "attach.detaching": None, "producer_pool.abandoned": None, "attach.detached": None,
     }),
 ]
-# Passed when the daemon sleeps. It may not sleep if other processes keep it busy.
+# Passed only if the daemon sleeps. It may not sleep if other processes keep it busy.
 SLEEPERS = {"find_daemon.ringing", "find_daemon.rung"}
-# Between the count by function and the count by cause.
+# These points are between the count by function and the count by cause.
 COUNTED_HALF = {"loss.function_calls", "loss.noted", "loss.first", "loss.last", "loss.held_calls", "loss.held_first", "loss.held_last"}
 LATER = random.Random(seed()).sample(range(2, 200), 10) if LONG else [3]
 
@@ -297,7 +297,8 @@ def forks(s, rows, others):
 
 
 def leaving(s, rows, others):
-    """The daemon leaves, and the process dies while it detaches its segment. The next daemon finds nothing of it."""
+    """The daemon exits, and the process dies while it detaches its segment. The next daemon finds no trace of the process in shared
+    memory."""
     for point, nth, _, command in rows:
         if nth > 1:
             continue  # passed once in a process
@@ -305,7 +306,7 @@ def leaving(s, rows, others):
         victim = Victim(s, point, nth, None, command)
         beside = [s.start(*ENDLESS, stdout=subprocess.DEVNULL) for _ in range(others)]
         pids = {victim.pid} | {b.pid for b in beside}
-        # Waits for the threads that continue calling: a thread without a lane has none to leave.
+        # Waits for the threads that continue to make calls. A thread without a lane has no lane to leave.
         s.flush_until("calls of all", lambda: pids <= {pid for (pid,) in s.rows("SELECT DISTINCT pid FROM calls WHERE tid <> pid")})
         s.stop_daemon()
         victim.wait()
@@ -317,7 +318,7 @@ def leaving(s, rows, others):
             bystander.wait()
         s.start_daemon("--clock", "counter")
         s.flush()
-        # No daemon watched it end.
+        # No daemon watched the process end.
         check(Trace(s).states[victim.pid] in ("exited", "killed"), victim, "runs")
         s.check_identity()
         equal(segments(s), [], f"segments left by {victim}")
@@ -326,7 +327,7 @@ def leaving(s, rows, others):
 
 
 def refuse_names():
-    """Makes linkat fail, as without /proc: a segment has its name from the start."""
+    """Makes linkat fail, as it does without /proc. A segment then has its name from the start."""
     refuse_system_call("linkat", errno.ENOENT)
 
 
@@ -339,7 +340,7 @@ def with_a_name_from_the_start():
         s.check_truth()
         s.run(*CALLS, env=at_point("segment_file.file_made", 2), status=-signal.SIGKILL, preexec_fn=refuse_names)
         s.flush()
-        # Its maker may be in another pid namespace, and still at work.
+        # Its maker may be in another pid namespace, and may still be writing it.
         (left,) = segments(s)
         os.utime("/dev/shm/" + left, (time.time() - 60,) * 2)
         s.flush()
@@ -354,7 +355,8 @@ def rows_of(family_points, command):
 
 
 listed = [point for _, _, _, of_family in FAMILIES for point in of_family]
-# Reached only where two threads need a lock at one moment, or the collector holds a lock: unit-lock and ring_lock.py test these.
+# These points are reached only if two threads need a lock at one moment, or the collector holds a lock. unit-lock and ring_lock.py test
+# them.
 equal(sorted(listed), [point for point in points(FAULT_HOOK) if point not in ELSEWHERE], "the points of FAMILIES, and those of the hook")
 for name, machine, command, of_family in FAMILIES:
     rows = rows_of(of_family, command)

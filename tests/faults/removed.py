@@ -47,7 +47,7 @@ def removed(what, says):
         before = of(s, "segments")
         for path in of(s, what):
             os.unlink(path)
-        program.call()  # through the files it has mapped
+        program.call()  # the call is recorded through the files that the program has mapped
         wait_for("the log to say so", lambda: os.path.exists(s.dir / "daemon.log") and says in s.log())
         wait_for("tools to find the daemon", s.is_served)
         s.flush()

@@ -13,8 +13,8 @@ STRIDE = 5000  # ranges between two lines of `ranges --do distinct`; they need a
 
 
 def start_locked(s, *env):
-    """Starts a program and stops the daemon when it is about to shorten the program's longer ring and holds the ring's lock. The
-    daemon reads nothing before the program waits: it would give back memory that the program then needs again."""
+    """Starts a program and stops the daemon when it is about to shorten the program's longer ring and holds the ring's lock. The daemon
+    reads nothing before the program waits, because it would free memory that the program then needs again."""
     s.start_armed("rings.giving", 1, "--ring", RING, action="stop")
     s.daemon.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, s.daemon.pid, os.WSTOPPED)
@@ -48,7 +48,7 @@ with Deadly() as s, promise("ring-lock-held"):
     equal(s.rows("SELECT cause, calls FROM losses"), [], "calls lost")
     s.check_identity()
 
-# The collector stays stopped: the program reaches its next line anyway, and uses the ring again when the daemon continues.
+# The collector stays stopped. The program reaches its next line anyway, and uses the ring again when the daemon continues.
 with Deadly() as s, promise("ring-lock-held"):
     program = start_locked(s)
     equal(step(program), "\n", "the program's second line")

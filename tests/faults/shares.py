@@ -69,7 +69,7 @@ with Session() as s:
     print("the daemon's memory:", memory, "KiB")
     with promise("every_table"):
         check(memory < MEMORY_KIB or SANITIZED, "the daemon's memory:", memory, "KiB")
-    # Once the hogs have ended, nothing waits and Bob is served as before.
+    # Once the hogs have ended, no calls wait, and Bob is served as before.
     for child in hogs:
         child.stdin.close()
     for child in hogs:

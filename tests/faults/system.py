@@ -1,5 +1,5 @@
-"""One daemon for all users. Each user's calls are recorded under the user id that the kernel reports. No user can read, stop,
-delay or write another user's data."""
+"""Tests one daemon for all users. Each user's calls are recorded under the user id that the kernel reports. No user can read, stop, delay
+or write another user's data."""
 import contextlib
 import fcntl
 import glob
@@ -95,7 +95,7 @@ def everybody_is_recorded(u):
 
 
 def a_long_name_of_the_folder(u):
-    """Uses a link whose name leaves no room for the name of the daemon's bell. No hook can ring, so a flush sends a request."""
+    """Uses a link whose name leaves no room for the name of the daemon's bell. No hook can ring the bell, so a flush sends a request."""
     s = u.s
     link = s.dir / ("d" * (139 - len(str(s.dir))))
     link.symlink_to("/dev/shm")
@@ -315,13 +315,13 @@ def locked_by(uid, path):
 
 
 def killed_and_locked_out(u):
-    """The daemon continues after SIGKILL where it was, even if a user has locked the files that users can read."""
+    """After SIGKILL, the next daemon continues at the same place, even if a user has locked the files that users can read."""
     s = u.s
     with promise("all_users"), u.held(ALICE, "--calls", 200) as child:
         s.daemon.kill()
         s.daemon.wait()
         with locked_by(BOB, shm(s, 0)):
-            u.run(ALICE, u.calls, "--calls", 100, preload=True)  # does not mistake the lock's holder for a daemon
+            u.run(ALICE, u.calls, "--calls", 100, preload=True)  # the hook does not mistake the lock's holder for a daemon
             equal(glob.glob(shm(s, ALICE, ".system.*")), [segment_of(s, ALICE, child.pid)], "her segments")
             s.start_daemon("--system")
             u.run(BOB, u.cudatrace, "flush", "--session", s.name)
@@ -329,7 +329,7 @@ def killed_and_locked_out(u):
 
 
 def each_has_a_share(u):
-    """More calls wait than one batch takes. Each user's flush stores that user's calls. The rest is stored in the next batch."""
+    """More calls wait than one batch takes. Each user's flush stores that user's calls. The other calls are stored in the next batch."""
     s = u.s
     with promise("shares"):
         s.daemon.send_signal(signal.SIGSTOP)
@@ -365,8 +365,8 @@ sys.exit(os.waitpid(child, 0)[1])
 
 
 def who_drops_his_rights(u):
-    """A process that drops its rights keeps its segment, which can no longer grow. Calls without room are counted. Its children
-    get segments of their own."""
+    """A process that drops its rights keeps its segment, which can no longer grow. Calls for which there is no room are counted. Its
+    children get their own segments."""
     s = u.s
     with promise("rights_dropped"):
         u.run(0, sys.executable, "-c", DROP.format(uid=ALICE, calls=20000), preload=True)

@@ -1,4 +1,4 @@
-"""Several users: sessions whose programs run as users other than root, and attempts of a user to access another user's files.
+"""Several users: sessions whose programs run as users other than root, and attempts by one user to access another user's files.
 
 The build's files are copied to a place where every user can read them, since a checkout is often in a home directory."""
 import atexit
@@ -51,7 +51,7 @@ DENIED = {"EACCES", "EPERM"}
 
 
 def intrusions(path):
-    """Returns {name: function}: attempts of another user to access or change a file."""
+    """Returns {name: function}: attempts by another user to access or change a file."""
     def write_open():
         with open(path, "r+b") as file:
             file.write(b"x")
@@ -145,5 +145,5 @@ class Users:
         return child
 
     def held(self, uid, *options, umask=0o022):
-        """Runs a traced process of that user that has made its calls and stays. It ends with the block."""
+        """Runs a traced process of that user, which makes its calls and stays. It ends with the block."""
         return HungCall(self.s, *options, program=self.hang, start=functools.partial(self.start, uid, umask=umask))

@@ -1,8 +1,8 @@
 /* Fuzzes the collector with a segment that changes while the collector reads it. The input is a script
  * of a producer's writes, honest or not, and of batches. A script can arm writes for the test points
- * (proto/test_point.h) of a batch, between checking a word and using it. The real collector reads the segment
- * into a real database. After each batch, sums and rows must agree, no number may be negative, and every text
- * must be valid. All rows of a second, honest process must be there, unchanged.
+ * (proto/test_point.h) of a batch, which are between the check of a word and its use. The real collector
+ * reads the segment into a real database. After each batch, sums and rows must agree, no number may be
+ * negative, and every text must be valid. All rows of a second, honest process must be there and unchanged.
  *
  * A step is a byte with its number, then the fields of `struct step`, little-endian. The last field is the
  * number of data bytes that follow. make_corpus.py writes the same format. */
@@ -81,7 +81,7 @@ static struct {
 static size_t armed_count;
 static uint32_t points_passed;
 static bool replaced;
-static uint64_t told_at; /* position of the first lane when the process had to detach; 0: not yet */
+static uint64_t told_at; /* position of the first lane when the process had to detach; 0: it has not had to */
 
 /* ---- the producer ---- */
 
@@ -107,7 +107,7 @@ static void make_segment(struct producer *producer, const char *name, int32_t pi
     if (producer->fd < 0 || ftruncate(producer->fd, FILE_BYTES) != 0)
         fuzz_fail(producer->path, "cannot be made");
     producer->map = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, producer->fd, 0);
-    /* The script may truncate this file while the producer still writes to it. */
+    /* The script may truncate this file while the producer is still writing to it. */
     producer->guard = ct_guard_add(producer->map, FILE_BYTES);
     if (producer->map == MAP_FAILED || !producer->guard)
         fuzz_fail(producer->path, "cannot be mapped");
@@ -307,7 +307,7 @@ static void run_step(uint8_t number, const struct step *step, const uint8_t *dat
     }
 }
 
-/* Reads a step. Returns the number of bytes read, 0 at the end. */
+/* Reads a step. Returns the number of bytes read, or 0 at the end. */
 static size_t read_step(const uint8_t *at, size_t left, uint8_t *number, struct step *step,
                         const uint8_t **data)
 {
@@ -321,7 +321,7 @@ static size_t read_step(const uint8_t *at, size_t left, uint8_t *number, struct 
     return 1 + sizeof(*step) + step->bytes;
 }
 
-/* The collector calls this at its test points. Runs the steps that are armed for this one. */
+/* The collector calls this at its test points. Runs the steps that are armed for the point. */
 void ct_test_point(const char *name)
 {
     if (strncmp(name, "lane.", 5) != 0 && strncmp(name, "process.", 8) != 0)
@@ -380,7 +380,7 @@ static void end(void)
 {
     /* Detach all processes, then drain until no backlog is left. */
     make_batch(2);
-    /* The collector waits for a lane that keeps announcing only until its patience is over. */
+    /* The collector waits for a lane that keeps announcing records only until its patience is over. */
     const uint64_t began_ns = ct_monotonic_ns();
     for (int i = 0; report.backlog; i++) {
         if (i > 50 && ct_monotonic_ns() - began_ns > UINT64_C(3000000000))

@@ -1,5 +1,5 @@
-/* Fuzzes traces in JSON lines. For any input, a replay accepts the frames made from it. They describe each
- * event's process, thread and function before the event. */
+/* Fuzzes traces in JSON lines. For any input, a replay accepts the frames that are made from it. The frames
+ * describe each event's process, thread and function before the event. */
 #include "dump_file.h"
 #include "known.h"
 #include "test_point.h"

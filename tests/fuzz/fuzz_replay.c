@@ -1,7 +1,7 @@
-/* Fuzzes the replay. If the first byte of the input is even, the rest is a recording or JSON lines. If it is
- * odd, the rest is frames. Each frame is two bytes with its number of 8-byte words, then these words. This
- * file adds the header and the checksums, so that the replay reads past them. For any input, the database
- * holds: sums and rows agree, and no number is negative. */
+/* Fuzzes the replay. If the first byte of the input is even, the following bytes are a recording or JSON
+ * lines. If it is odd, they are frames. Each frame is two bytes with its number of 8-byte words, then these
+ * words. This file adds the header and the checksums, so that the replay does not stop at them. For any
+ * input, the sums and rows of the database must agree, and no number may be negative. */
 #include "batch.h"
 #include "dump.h"
 #include "fuzz_store.h"
@@ -61,7 +61,7 @@ static void store(struct ct_source *source)
     fuzz_store_close(collection.ledger.store);
 }
 
-/* Nothing happens at test points. */
+/* Does nothing at test points. */
 void ct_test_point(const char *name)
 {
     (void)name;

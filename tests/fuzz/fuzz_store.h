@@ -1,5 +1,5 @@
-/* Makes a fresh database for each input, which the target's collector writes. Checks that it holds for any
- * input: sums and rows agree, no number is negative, no text is broken. */
+/* Makes a fresh database for each input, which the target's collector writes. Checks the invariants for any
+ * input: sums and rows agree, no number is negative, and every text is valid. */
 #ifndef FUZZ_STORE_H
 #define FUZZ_STORE_H
 
@@ -7,7 +7,8 @@
 
 _Noreturn void fuzz_fail(const char *what, const char *more);
 
-/* A target must remove its files from the folder before it ends. The name is shorter than 80 characters. */
+/* Returns the folder for files, whose name is shorter than 80 characters. A target must remove its files from
+ * it before it ends. */
 const char *fuzz_folder(void);
 
 struct ct_store *fuzz_store_open(void);

@@ -1,7 +1,7 @@
-"""Writes the corpus of the fuzz targets: tests/fuzz/corpus/TARGET/NAME. A file is named for the case it shows.
+"""Writes the corpus of the fuzz targets: tests/fuzz/corpus/TARGET/NAME. A file is named after the case that it shows.
 
-For `drain`, the corpus has records of real programs: the segments of workloads, read while they run, as steps. It also has
-single lies, including each that once broke something. Add a fuzzer's crasher as another entry here.
+For `drain`, the corpus has records of real programs: the segments of workloads, read while they run, as steps. It also has single false
+values, including each value that once caused a failure. Add a fuzzer's crasher as another entry here.
 
     tests/fuzz/make_corpus.py [BUILD]        with a build directory, also records its workloads
 """
@@ -20,7 +20,7 @@ WORDS = ["state", "tail", "depth", "tid", "tenancy", "loss_calls", "loss_first",
          "since_longer", "level", "upto", "ring_lock", "complete"]
 KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES", "NAME"]
 SLOT, HEAD = 16, 2  # bytes of a slot; slots of a record before its payload
-START_AT, ANCHOR_AT, EXE_AT, READY_AT, MAKER_AT, RING_AT = 56, 96, 120, 1400, 1420, 0x42000  # in a segment; RING_AT is in the first lane
+START_AT, ANCHOR_AT, EXE_AT, READY_AT, MAKER_AT, RING_AT = 56, 96, 120, 1400, 1420, 0x42000  # offsets in a segment; RING_AT is in the first lane
 MAX64, MIN64 = 2**64 - 1, 2**63
 
 

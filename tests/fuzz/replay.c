@@ -1,5 +1,5 @@
-/* Runs a fuzz target on files or on standard input. Use it to run the corpus, to repeat one crash, or under a
- * fuzzer that starts a program for each input. */
+/* Runs a fuzz target on files or on standard input. It is used to run the corpus, to repeat one crash, and
+ * under a fuzzer that starts a program for each input. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Programs that attach.py attaches to. Each repeats the same work, epoch after epoch, and compares each result, to the bit,
-with the result of an untraced epoch. A program prints `ready EPOCH` (steps of an epoch). Then it executes the commands on
-standard input, and answers each with a line that begins with `done`:
+"""The programs to which attach.py attaches. Each repeats the same work in every epoch, and compares each result bit by bit with the
+result of an untraced epoch. A program prints `ready EPOCH` (steps of an epoch). Then it executes the commands on standard input, and
+answers each with a line that begins with `done`:
 
     steps N         makes N steps, and waits for the GPU
     run             makes steps until the next line, prints `at N` now and then, and answers that line
@@ -31,7 +31,7 @@ from concurrent import futures
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 SAY_EACH_STEPS = 10
-# The reference for other epochs. Not the first, because libraries choose their kernels in that.
+# The reference for other epochs. It is not the first epoch, because libraries choose their kernels in that one.
 REFERENCE_EPOCH = 1
 
 
@@ -131,7 +131,7 @@ class Nccl:
     epoch_steps = 20
 
     def __init__(self, options):
-        # Multicast over NVLink may put GPUs of the whole host out of service.
+        # Multicast over NVLink can make GPUs of the whole host unusable.
         os.environ.update(NCCL_NVLS_ENABLE="0", TORCH_SYMM_MEM_DISABLE_MULTICAST="1", NVSHMEM_DISABLE_NVLS="1")
         import torch
         import torch.distributed as distributed
@@ -166,7 +166,8 @@ class Nccl:
 
 
 class Simulated:
-    """Replaces each of the others where there is no GPU. Calls the simulated driver, half of the calls in a second thread."""
+    """Replaces each of the other programs on a machine without a GPU. Calls the simulated driver, and makes half of the calls in a second
+    thread."""
 
     epoch_steps = 20
     numbers = 256
@@ -276,7 +277,7 @@ def write_snapshot(path):
     if "SIMCUDA_COUNTS" in os.environ:
         write_simulated_counts(path)
         return
-    # The driver has loaded this library already, and CDLL() returns the same one.
+    # The driver has already loaded this library, so CDLL() returns the same one.
     truth = ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"])
     if truth.cupti_truth_snapshot(os.fsencode(path)):
         raise RuntimeError(f"CUPTI's counts could not be written to {path}")

@@ -1,6 +1,6 @@
-"""Autotuning by Triton, as a program of attach_programs.py. Each step is a matrix product of a new size. Triton tries each
-configuration for as long as it likes, and another kernel is compiled and loaded. All numbers are integers, so the product
-is the same in every configuration. The program compares it with PyTorch's product."""
+"""Autotuning by Triton, as a program of attach_programs.py. Each step is a matrix product of a new size. Triton tries each configuration
+for as long as it needs, and compiles and loads another kernel. All numbers are integers, so the product is the same in every
+configuration. The program compares it with PyTorch's product."""
 import torch
 import triton
 import triton.language as tl

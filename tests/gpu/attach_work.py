@@ -1,4 +1,4 @@
-"""A running workload of attach.py: its daemon, its processes, and the commands that attach to them."""
+"""A running workload for attach.py, with its daemon, its processes, and the commands that attach to them."""
 import collections
 import contextlib
 import json
@@ -18,7 +18,7 @@ QUIET_TRIES = 30
 # A machine that has just started reads gigabytes of libraries for the first time.
 READY_LIMIT_S = 150
 
-# steps: made between the two moments. burst: made at a time while an attach or a detach is under way.
+# steps: the number of steps between the two moments. burst: the number of steps at a time while an attach or a detach is running.
 Workload = collections.namedtuple("Workload", "processes steps burst")
 WORKLOADS = {
     "torch": Workload(1, 200, 5),
@@ -28,16 +28,16 @@ WORKLOADS = {
     "load": Workload(1, 0, 0),
     "handover": Workload(1, 200, 5),
 }
-# Calls of each process up to a moment, by function, from the trace and from CUPTI.
+# Each process's calls up to a moment, by function, from the trace and from CUPTI.
 Moment = collections.namedtuple("Moment", "ours theirs")
 
 
 class Trouble(Exception):
-    """Results after this would be meaningless in this workload."""
+    """Any further results of this workload would be meaningless."""
 
 
 class Lines:
-    """A process's output, line by line, with the time of reading of each line."""
+    """A process's output, line by line, with the time at which each line was read."""
 
     def __init__(self, stream):
         self.lines, self.has_ended, self.changed = [], False, threading.Condition()
@@ -123,7 +123,7 @@ class Program:
         return [name for name in os.listdir("/dev/shm") if name.startswith(f"cudatrace.{os.geteuid()}.{self.work.session}.{self.pid}")]
 
     def mappings(self):
-        """Returns the number of mappings of the hook, and of its shared memory."""
+        """Returns the number of mappings of the hook and of its shared memory."""
         maps = pathlib.Path(f"/proc/{self.pid}/maps").read_text().splitlines()
         return sum("memfd:" in line and "cudatrace" in line for line in maps), sum("/dev/shm/cudatrace" in line for line in maps)
 
@@ -242,7 +242,8 @@ class Work:
                               env=self.bench.tool_env, check=False)
 
     def attach(self, *options, other=""):
-        """Attaches to all processes, into the trace. With `other`, attaches to another trace and starts its daemon."""
+        """Attaches to all processes, which record into the trace. With `other`, they record into another trace, and its daemon is
+        started."""
         db = self.path(f"{other}.db") if other else self.db
         return Command(self, "attach", *(program.pid for program in self.programs), "--session", self.session + other, "--db", db,
                        "--verbose", *options)
@@ -304,8 +305,8 @@ class Work:
             raise Trouble(f"flush: {flushed.stderr}")
 
     def moment(self):
-        """Returns a quiet moment, when no thread of the processes makes a call. CUPTI's counts are then the same before and
-        after reading the trace."""
+        """Returns a quiet moment, in which no thread of the processes makes a call. CUPTI's counts are then the same before and after the
+        trace is read."""
         for _ in range(QUIET_TRIES):
             before = [program.snapshot() for program in self.programs]
             self.flush()

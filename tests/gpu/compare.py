@@ -14,11 +14,11 @@ import re
 import sqlite3
 import sys
 
-# Kinds that CUPTI and cudatrace both name in every case. Differences in other kinds are only warnings.
+# Kinds that both CUPTI and cudatrace always name. Differences in other kinds are only warnings.
 FIRM_KINDS = ("HtoD", "DtoH", "DtoD")
 
-# Driver functions that CUPTI's callbacks do not count in full. CUPTI gets no callback for cuGetExportTable. It is not yet up at
-# cuGetProcAddress, cuInit and cuDriverGetVersion, and is already down at cuLibraryUnload and cuDevicePrimaryCtxRelease.
+# Driver functions whose calls CUPTI's callbacks do not count completely. CUPTI gets no callback for cuGetExportTable. It is not ready yet
+# at cuGetProcAddress, cuInit and cuDriverGetVersion, and has already ended at cuLibraryUnload and cuDevicePrimaryCtxRelease.
 UNCOUNTED = {
     "cuGetExportTable",
     "cuGetProcAddress",
@@ -30,7 +30,7 @@ UNCOUNTED = {
     "cuDevicePrimaryCtxRelease_v2",
 }
 
-# Runtime functions called by the compiler's code and not by programs. CUPTI counts them, the hook does not trace them.
+# Runtime functions that the compiler's code calls, and programs do not. CUPTI counts them, but the hook does not trace them.
 UNTRACED_RUNTIME = re.compile(r"__cuda")
 
 ROWS_SHOWN = 15
@@ -90,7 +90,7 @@ class Truth:
 
     def __init__(self):
         self.kernels = collections.Counter()  # mangled -> count, graph launches included
-        self.graph_kernels = collections.Counter()  # the same, of graph launches only
+        self.graph_kernels = collections.Counter()  # mangled -> count, only of graph launches
         self.copies = collections.Counter()  # (kind, async) -> count
         self.copied_bytes = collections.Counter()
         self.graph_copies = 0
@@ -99,7 +99,7 @@ class Truth:
         self.graph_sets = 0
         self.calls = collections.Counter()  # driver function -> count
         self.runtime = collections.Counter()  # function of a shared libcudart -> count
-        self.runtime_static = collections.Counter()  # the same, of a libcudart that is linked into a library
+        self.runtime_static = collections.Counter()  # function of a libcudart that is linked into a library -> count
         self.problems = []  # reasons not to trust the counts
 
     def read(self, path):
@@ -123,7 +123,7 @@ class Truth:
         elif kind == "graph_kernel":
             self.graph_kernels[value[0]] += int(value[1])
         elif kind in ("copy", "graph_copy"):
-            # `copy` includes the copies of graph launches, and `graph_copy` has only these. Keep the difference.
+            # `copy` includes the copies in graph launches, and `graph_copy` has only these. Keep the difference.
             sign = 1 if kind == "copy" else -1
             key = (value[0], int(value[1] == "async"))
             self.copied_bytes[key] += sign * int(value[2])
@@ -150,7 +150,7 @@ class Truth:
 
 
 def open_database(path):
-    """Opens it read-only. Only the daemon writes."""
+    """Opens a database read-only. Only the daemon writes it."""
     if not os.path.exists(path):
         raise sqlite3.OperationalError(f"no database {path}")
     return sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
@@ -169,7 +169,7 @@ def match_processes(report, database, truth_paths):
             f"{sum(alone.calls.values())} calls by CUPTI"
         if pid in processes:
             matched += processes.pop(pid)
-            # CUPTI's functions also fail in a process without a context. A process that did more shows in the counts.
+            # CUPTI's functions also fail in a process without a context. If a process did more, the counts show that.
             if alone.saw_nothing() and alone.problems:
                 report.warn(f"pid {pid}: CUPTI saw nothing", alone.problems)
             else:
@@ -208,7 +208,7 @@ def table(rows):
 
 
 class Launches:
-    """Successful launches of the given processes, and the graphs that they replayed."""
+    """Successful launches by the given processes, and the graphs that they replayed."""
 
     def __init__(self, database, processes):
         self.direct = collections.Counter()  # mangled -> executed at once
@@ -254,7 +254,7 @@ def check_kernels(report, database, processes, truth, expected=None):
 
 
 def check_copies(report, database, processes, truth):
-    """Checks copies that were executed at once. A captured copy is not executed, and only CUPTI knows a graph's copies."""
+    """Checks copies that were executed immediately. A captured copy is not executed, and only CUPTI knows a graph's copies."""
     count, size = collections.Counter(), collections.Counter()
     # CUPTI has no record of a copy of 0 bytes.
     for kind, is_async, copies, copied in database.execute(
@@ -384,7 +384,7 @@ def scalar(database, query):
 
 
 def check_sums(report, database):
-    """Checks that nothing is lost, and that each call is there once, in order of return."""
+    """Checks that no call is lost, and that each call is in the trace once, in order of return."""
 
     calls = scalar(database, "SELECT count(*) FROM calls")
     report.check(calls > 0, f"the database holds {calls} calls of {scalar(database, 'SELECT count(*) FROM processes')} processes")

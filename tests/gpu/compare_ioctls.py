@@ -38,7 +38,7 @@ def request_of(file, request):
 
 
 def function_of(name, names):
-    """Returns the same for a function's name in the trace. The number is None if the name does not have it."""
+    """Returns (space, number) for a function's name in the trace. The number is None if the name does not contain it."""
     if name in names:
         return names[name]
     if name.startswith("NVKMS"):  # one request for all

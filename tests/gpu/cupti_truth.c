@@ -66,7 +66,7 @@ enum {
 };
 
 struct kernel_count {
-    char *name; /* NULL: a free slot. */
+    char *name; /* NULL marks a free slot. */
     uint64_t count;
     uint64_t graph_count;
 };
@@ -104,7 +104,7 @@ static const CUpti_CallbackDomain call_domains[CALL_KINDS] = {
     CUPTI_CB_DOMAIN_RUNTIME_API,
 };
 static _Atomic uint64_t calls[CALL_KINDS][CALLBACK_IDS];
-/* CUPTI owns the names. They are read at snapshots and at exit, while CUPTI is up. */
+/* CUPTI owns the names. They are read at snapshots and at exit, while CUPTI is still running. */
 static const char *call_names[CALL_KINDS][CALLBACK_IDS];
 
 /* The address ranges of the shared libcudarts, valid at the number of loads in `runtimes_as_of`. */
@@ -321,7 +321,7 @@ static int visit_object(struct dl_phdr_info *object, size_t size, void *unused)
     return 0;
 }
 
-/* Updates `runtimes` if objects were loaded since. */
+/* Updates `runtimes` if objects were loaded after the last update. */
 static void find_runtimes(void)
 {
     uint64_t loads = 0;
@@ -337,7 +337,7 @@ static void find_runtimes(void)
     pthread_rwlock_unlock(&runtimes_lock);
 }
 
-/* The libcudart that was entered calls CUPTI, so it is among our callers. */
+/* The libcudart that was called calls CUPTI, so it is among our callers. */
 static enum call_kind runtime_kind(void)
 {
     void *frames[FRAMES_MAX];
@@ -372,7 +372,7 @@ static void CUPTIAPI callback(void *data, CUpti_CallbackDomain domain, CUpti_Cal
             break;
         if (count_calls)
             count_call(runtime_kind(), id);
-        /* cudaDeviceReset and the end of a context discard unflushed records. */
+        /* cudaDeviceReset() and the end of a context discard records that were not flushed. */
         if (id == CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020)
             cuptiActivityFlushAll(0);
         break;
@@ -478,9 +478,9 @@ static void ask_for_names(void)
 }
 
 /*
- * Writes the counts up to now. Calls are exact if no other thread makes any. Of kernels, copies and sets, it
- * counts the records that CUPTI has handed over, and does not request more. Returns 0, or -1 on failure. For
- * one thread at a time.
+ * Writes the counts up to now. The counts of calls are exact if no other thread is making calls. For kernels,
+ * copies and sets, it counts the records that CUPTI has already delivered, and does not request more. Returns
+ * 0, or -1 on failure. Only one thread may call it at a time.
  */
 __attribute__((visibility("default"))) int cupti_truth_snapshot(const char *path);
 
@@ -513,8 +513,8 @@ static void at_exit(void)
 }
 
 /*
- * Runs after every atexit handler, including the runtime's, which unloads its modules. CUPTI may be down by
- * then, so this does not call it. Adds the counts of its callbacks since at_exit().
+ * Runs after every atexit handler, including the runtime's, which unloads its modules. CUPTI may have ended
+ * by then, so this does not call it. Adds the counts of its callbacks since at_exit().
  */
 __attribute__((destructor)) static void at_unload(void)
 {

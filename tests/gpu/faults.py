@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Breaks things while a real training runs on the real driver. The daemon is killed again and again, or stopped until the
-training ends; the training is killed. It does the same work as untraced, and the trace has each call once or counts it.
+"""Causes faults while a real training is running on the real driver. The daemon is killed repeatedly, or is stopped until the training
+ends. In another case, the training is killed. A training does the same work as an untraced one, and the trace has each call once or
+counts it.
 
-    faults.py --build build        0 for success, 1 for a failure, 77 where there is no GPU or no PyTorch
+    faults.py --build build        exit status 0: success, 1: failure, 77: no GPU or no PyTorch
 """
 import argparse
 import contextlib

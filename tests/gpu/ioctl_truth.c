@@ -217,7 +217,7 @@ static void count_stopped(pid_t tid)
 {
     struct __ptrace_syscall_info info;
     if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(info), &info) <= 0)
-        return; /* it was killed at the stop, and the call was not made */
+        return; /* the thread was killed at the stop, and the call was not made */
     count(process_of(tid), file_of(tid, (int)info.seccomp.args[0]), (uint32_t)info.seccomp.args[1], 1);
 }
 
@@ -242,7 +242,7 @@ static void run_ptrace(char **argv)
         if (event == PTRACE_EVENT_SECCOMP)
             count_stopped(tid);
         if (event == PTRACE_EVENT_STOP && stop != SIGTRAP)
-            ptrace(PTRACE_LISTEN, tid, NULL, NULL); /* a group stop: it stays stopped until SIGCONT */
+            ptrace(PTRACE_LISTEN, tid, NULL, NULL); /* a group stop: the thread stays stopped until SIGCONT */
         else
             ptrace(PTRACE_CONT, tid, NULL, (void *)(intptr_t)(event ? 0 : stop));
     }
@@ -383,7 +383,7 @@ static void on_child(int number)
     (void)number;
 }
 
-/* Returns false if perf is not permitted. The command has not begun then. */
+/* Returns false if perf is not permitted. The command has then not begun. */
 static bool run_perf(char **argv)
 {
     const int id = tracepoint_id();

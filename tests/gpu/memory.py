@@ -3,7 +3,7 @@
 processes, arrays, loads of code. The program prints the rows that `allocations` and `module_loads` must have. The test compares
 the trace with them.
 
-    memory.py --build build        0 for success, 1 for a failure, 77 where there is no GPU
+    memory.py --build build        exit status 0: success, 1: failure, 77: no GPU
 """
 import argparse
 import contextlib

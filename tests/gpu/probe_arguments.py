@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Compares the arguments that a probe records with those that the hook records, of the same program on a real GPU. It needs root.
+"""Compares the arguments that a probe records with the arguments that the hook records for the same program, on a real GPU. It needs
+root.
 
 Each program runs once under `cudatrace run` and once under `cudatrace probe --all`. It does the same work both times, so its launches,
-copies, allocations and module loads must be the same: kernels by name and shape, copies by direction and bytes, allocations by kind and bytes.
-Addresses, times and calls that poll differ between runs and are not compared. The probe may not know the length of a module that was freed
-before it could read it: their number is printed.
+copies, allocations and module loads must be the same. Kernels are compared by name and shape, copies by direction and bytes, and
+allocations by kind and bytes. Addresses, times and calls that poll differ between runs and are not compared. The probe may not know the
+length of a module that was freed before the probe could read it. The number of such modules is printed.
 
-    probe_arguments.py --build build            0 for success, 1 for a failure, 77 where there is no GPU
+    probe_arguments.py --build build        exit status 0: success, 1: failure, 77: no GPU
 """
 import argparse
 import collections

@@ -105,7 +105,7 @@ def cuda_roots(nvcc):
 
 
 def find_cupti(nvcc):
-    """Returns (include directories, path of the library), both of one root if any has both."""
+    """Returns (include directories, path of the library). Both are from the same root if there is one with both."""
     roots = cuda_roots(nvcc)
 
     def with_file(root, name):
@@ -189,7 +189,7 @@ def run_process(command, env, limit_s):
     """Runs a command in its own process group, and kills the group at the limit. The status is then None."""
     begun = time.monotonic()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        # Files, not pipes, because a daemon that outlives the command would hold a pipe open.
+        # The output goes to files and not to pipes, because a daemon that outlives the command would hold a pipe open.
         process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                    start_new_session=True)
         try:
@@ -228,7 +228,7 @@ def describe(outcome):
 
 
 class Bench:
-    """State that every run needs: the tools, the CUPTI library, a scratch directory and the directory for kept results."""
+    """The state that every run needs: the tools, the CUPTI library, a scratch directory and the directory for kept results."""
 
     def __init__(self, report, options, scratch, truth_library, ioctl_truth=None):
         self.report = report
@@ -248,7 +248,7 @@ class Bench:
         self.report.check(asked.status == 0, said[-1] if said else "no answer", said[-12:])
 
     def ask_doctor(self):
-        """Checks that `cudatrace doctor` finds the real driver and its devices, and that nothing would be missed. Lists the
+        """Checks that `cudatrace doctor` finds the real driver and its devices, and reports that no calls would be missed. Lists the
         functions that the hook does not know."""
         self.report.begin("doctor")
         asked = run_process([self.cudatrace, "doctor", "--db", f"{self.scratch}/doctor.db", "--session", "gpu-doctor"],
@@ -289,8 +289,8 @@ class Bench:
             self.run_traced(program, mode, untraced, comparable, env)
 
     def settle(self, program, untraced, env):
-        """Runs untraced until two successive runs are the same, because the first may fill caches and report that. Returns the
-        last run, and whether traced runs can be compared with it."""
+        """Runs the program untraced until two successive runs are the same, because the first run may fill caches and report that.
+        Returns the last run, and whether traced runs can be compared with it."""
         for number in range(2):
             again = run_process(program.command, env, program.limit_s)
             self.keep_output(program, "untraced-again" if number == 0 else "untraced-third", again)
@@ -319,7 +319,7 @@ class Bench:
         traced = run_process([self.cudatrace, "run", "--db", database, "--session", session, "--", *command],
                              env, program.limit_s)
         if traced.status is None:
-            # The daemon has left the killed group. Stop only this session's daemon.
+            # The daemon is not in the killed group. Stop only this session's daemon.
             run_process([self.cudatrace, "stop", "--db", database, "--session", session], env, 30)
         self.keep_output(program, mode, traced)
         self.compare_results(untraced, traced, comparable)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests the comparison itself, on databases and truths made by hand, without GPU, CUDA or daemon."""
+"""Tests the comparison itself, on databases and truths that this script makes. Needs no GPU, no CUDA and no daemon."""
 
 import contextlib
 import io

@@ -32,7 +32,7 @@ with Session() as s:
     equal(s.value("SELECT count(DISTINCT process_id) FROM totals WHERE layer = 'ioctl'"), 3, "processes with ioctls")
     s.check_identity()
 
-    # ioctl_truth passes on the status or the signal of a failing program.
+    # ioctl_truth returns the status or the signal of a failing program.
     equal(s.run(TRUTH, "--ptrace", "--out", out, "sh", "-c", "exit 7", env=env, status=None).returncode, 7, "its status")
     equal(s.run(TRUTH, "--ptrace", "--out", out, "sh", "-c", "kill -TERM $$", env=env, status=None).returncode, 128 + 15,
           "its status after a signal")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A PyTorch training loop that does the same work, to the bit, each time it runs on one machine.
+"""A PyTorch training loop that does bit-identical work each time it runs on the same machine.
 
 It prints the last loss and a hash of the trained parameters, so that run.py can compare a traced run with an
 untraced one. Batches are made by forked DataLoader workers and a pinning thread. A tracer must handle children that
-inherited its state, and a second thread that calls CUDA. With --graph, it captures a CUDA graph and replays it. With
---compile, it compiles the model with torch.compile, so that Triton loads modules of its own. With --ranges, each step and its
-phases are ranges of NVTX. Under `cudatrace run`, the views `ranges` and `calls` must have steps x 4 of them. The
-forward range of a step must be within the step, and its launches within the range.
+inherited its state, and a second thread that calls CUDA. With --graph, it captures a CUDA graph and replays it. With --compile, it
+compiles the model with torch.compile, so that Triton loads its own modules. With --ranges, each step and its phases are ranges of NVTX.
+Under `cudatrace run`, the views `ranges` and `calls` must have steps x 4 of them. The forward range of a step must be within the step,
+and its launches within the range.
 """
 
 import argparse
@@ -26,7 +26,7 @@ REPLAYS = 50
 
 
 class Batches(torch.utils.data.Dataset):
-    """Batch i depends only on i, whichever worker makes it."""
+    """Batch i depends only on i, and not on the worker that makes it."""
 
     def __init__(self, count):
         self.count = count

@@ -72,7 +72,8 @@ __global__ void stir(uint32_t *to, uint32_t with)
 
 } // namespace mixing
 
-/* Every block reads values that others wrote before the barrier. This only works if all blocks run at once. */
+/* Every block reads values that other blocks wrote before the barrier. This only works if all blocks run at
+ * once. */
 __global__ void cooperative_swap(uint32_t *to, uint32_t *scratch, uint32_t n)
 {
     cooperative_groups::grid_group all = cooperative_groups::this_grid();
@@ -297,7 +298,7 @@ static void captured_graph(uint32_t *a)
     CHECK(cudaStreamDestroy(stream));
 }
 
-/* No device runs a block of 4096 threads. The error is not a sticky one, and no kernel runs. */
+/* No device runs a block of 4096 threads. The error is not sticky, and no kernel runs. */
 static void failing_launch(uint32_t *a)
 {
     void *arguments[] = { &a };

@@ -9,14 +9,14 @@ import re
 import sys
 
 TYPES = {"p": "void *", "l": "uint64_t", "i": "uint32_t", "h": "uint16_t", "c": "uint8_t", "f": "float", "d": "double"}
-# Structs by value: bytes, and the type of their words.
+# Structs passed by value: their size in bytes, and the type of their words.
 STRUCTS = {"L": (8, "uint64_t"), "D": (12, "uint32_t"), "F": (20, "uint32_t"), "E": (24, "uint64_t"),
            "P": (32, "uint64_t"), "S": (64, "uint64_t"), "G": (280, "uint64_t")}
 TYPES |= {letter: f"struct bytes{size}" for letter, (size, _) in STRUCTS.items()}
 
 
-# Decoders that follow a pointer although the call failed: the argument with this number, which the driver read before it
-# failed (inspected() in hook/decode/decode.h).
+# Decoders that follow a pointer although the call failed, with the number of that argument. The driver read its object before it failed
+# (inspected() in hook/decode/decode.h).
 INSPECTED = {"copy_2d": 0, "copy_3d": 0, "launch_ex": 0, "array_create": 1}
 
 

@@ -1,11 +1,13 @@
-/* Calls every driver function twice: the first call takes the hook's slow path, the second the short one.
- * Prints what the entry point in the simulated driver saw: name, result, checksum of all arguments,
- * misaligned. arguments_driver.py compares the output with and without the hook, and between architectures.
- * Then does the same with a function that no table has, which keeps all registers and stack words that can
- * carry an argument. Checks after each call that the function preserved the registers that it must.
+/* Calls every driver function twice. The first call takes the hook's slow path, and the second takes the
+ * short one. Prints what the entry point in the simulated driver saw: name, result, checksum of all
+ * arguments, misaligned. arguments_driver.py compares the output with and without the hook, and between
+ * architectures. Then calls a function that is in no table, which keeps all registers and stack words that
+ * can carry an argument. Checks after each call that the function preserved the registers that it must
+ * preserve.
  *
- * Pointers point into a buffer of zeros. With "wild" they point to no memory, except those that a decoder may
- * follow after a failure; with "nowhere" those do too. With "small" numbers are 1, so that counts are true.
+ * Pointers point into a buffer of zeros. With "wild", they point to no memory, except the pointers that a
+ * decoder may follow after a failure. With "nowhere", these point to no memory, either. With "small", numbers
+ * are 1, so that counts are correct.
  */
 #include "guard.h"
 #include "simcuda_verify.h"
@@ -38,7 +40,7 @@ static void check_preserved(const char *name)
     }
     memset(guard.seen, 0, sizeof(guard.seen));
 }
-/* No program has memory here: the upper bits are neither all 0 nor all 1. */
+/* No program has memory at this address, because its upper bits are not all equal. */
 static uint8_t *const nothing = (uint8_t *)UINT64_C(0x6b6b000000000000);
 
 static uint8_t *pointers, *readable;
@@ -52,7 +54,7 @@ static void report(const char *name, int result)
     const char *seen = "";
     uint64_t checksum = 0;
     int misaligned = -1;
-    /* The hook's own look-ups come after the call. */
+    /* The hook makes its own look-ups after the call. */
     unsigned int back = 0;
     while (back < SIMCUDA_PAST_CALLS && simcuda_past_call(back, &seen, &checksum, &misaligned) == 0 &&
            strcmp(seen, name) != 0)
@@ -99,8 +101,8 @@ static void check_word(const char *what, int i, uint64_t seen, uint64_t wanted)
     }
 }
 
-/* Calls the unknown function by the driver's own handle, not by RTLD_DEFAULT. Only for that handle does the
- * hook know that an unknown name belongs to the driver. */
+/* Calls the unknown function by the driver's own handle, not by RTLD_DEFAULT. The hook knows only for that
+ * handle that an unknown name belongs to the driver. */
 static void call_unknown(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);

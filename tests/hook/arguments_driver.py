@@ -1,6 +1,6 @@
 """Calls every function through its stub. The driver must see the same arguments and stack alignment as without the hook, and
 the program must get the same results. This holds while the hook is dormant, while it records with the counter as clock, and while it
-records with a function as clock. On another architecture, under an emulator, the driver must see the same as on this one."""
+records with a function as clock. On another architecture, under an emulator, the driver must see the same arguments as on this one."""
 import collections
 import sys
 
@@ -49,7 +49,7 @@ with Session() as s:
     s.check_identity()
     equal(s.rows("SELECT name, calls FROM totals ORDER BY name"), sorted({(line.split()[0], 2) for line in plain}),
           "calls recorded")
-    # Results are recorded too: the status of each row is the function's return value.
+    # Results are recorded, too. The status of each row is the function's return value.
     statuses = s.rows("SELECT DISTINCT name, status FROM calls ORDER BY name")
     equal([row for row in statuses if row[0] not in nothing], sorted({(name, int(status)) for name, status in results}),
           "statuses recorded")
@@ -62,8 +62,8 @@ with Session() as s:
         for view in VIEWS:
             equal(told(s, view, other), told(s, view, this), f"{view} of the other and of this architecture")
 
-# Tests which pointers decoders follow. They must not follow a pointer that a failed call should have written. If the driver may
-# have returned before it read anything, they follow none. They do not trust a count that the driver refused. The program must
+# Tests which pointers decoders follow. They must not follow a pointer that a failed call should have written. If the driver may have
+# returned before it read any pointer, they follow no pointer. They do not trust a count that the driver refused. The program must
 # survive, and its calls must be recorded.
 NOT_INITIALIZED, INVALID_VALUE = 3, 1
 for mode, status in ("wild", INVALID_VALUE), ("nowhere", NOT_INITIALIZED), ("small", 0):

@@ -1,6 +1,6 @@
-/* Calls every runtime function twice: the first call takes the hook's slow path, the second the short one.
- * Prints what the entry point in the simulated library saw: name, result, checksum of all arguments,
- * misaligned. arguments_runtime.py compares the output with and without the hook. */
+/* Calls every runtime function twice. The first call takes the hook's slow path, and the second takes the
+ * short one. Prints what the entry point in the simulated library saw: name, result, checksum of all
+ * arguments, misaligned. arguments_runtime.py compares the output with and without the hook. */
 #include "simcudart_past_call.h"
 
 #include <stdint.h>
@@ -18,7 +18,7 @@ static void report(const char *name, int64_t result)
     const char *seen = "";
     uint64_t checksum = 0;
     int misaligned = -1;
-    /* The hook's own look-ups come after the call. */
+    /* The hook makes its own look-ups after the call. */
     unsigned int back = 0;
     while (back < SIMCUDA_PAST_CALLS && simcudart_past_call(back, &seen, &checksum, &misaligned) == 0 &&
            strcmp(seen, name) != 0)

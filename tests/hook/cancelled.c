@@ -1,6 +1,7 @@
 /* Cancels a thread inside a driver call, while the simulated driver blocks. The unwinder passes through the
  * driver, the hook's trampoline and the caller, whose cleanup runs. Does this twice, each time with a thread
- * that has made a call before. The first takes the hook's slow path, the second the short one. */
+ * that has already made a call. The first call takes the hook's slow path, and the second takes the short
+ * one. */
 #include "cuda_min.h"
 
 #include <pthread.h>

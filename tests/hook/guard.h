@@ -1,5 +1,5 @@
-/* Watches a call from outside: checks that a function preserves the registers that it must. The instructions
- * are in guard_<cpu>.S. For one thread, and one call at a time. */
+/* Watches a call from outside, and checks that the function preserves the registers that it must preserve.
+ * The instructions are in guard_<cpu>.S. Can be used by one thread, for one call at a time. */
 #ifndef GUARD_H
 #define GUARD_H
 
@@ -28,8 +28,8 @@ struct guard {
 };
 extern struct guard guard;
 
-/* Its declared type fits no function: cast it to the type of guard.function. Leaves the arguments in place,
- * also on the stack, calls guard.function with them and returns its result. */
+/* Leaves the arguments in place, also on the stack, calls guard.function with them and returns its result.
+ * Callers must cast guard_call to the type of guard.function. */
 void guard_call(void);
 
 /* Calls `name` through guard_call(), with the type of `name`. */

@@ -1,5 +1,5 @@
-/* guard_call() of guard.h. Its own return address replaces the caller's, so that the stack pointer is the same
- * at the function's entry and the function finds its stack arguments. */
+/* guard_call() of guard.h. Its own return address replaces the caller's. So the stack pointer is the same at
+ * the function's entry, and the function finds its stack arguments. */
 
 #define FUNCTION 0
 #define LINK     8

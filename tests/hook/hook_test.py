@@ -1,5 +1,5 @@
-"""Code shared only by the tests of the hook. The programs may be of another architecture. CUDATRACE_EMULATOR then runs
-them, and everything else runs natively."""
+"""Code shared only by the tests of the hook. The programs may be of another architecture. CUDATRACE_EMULATOR then runs them, and all
+other programs run natively."""
 import contextlib
 import os
 import pathlib

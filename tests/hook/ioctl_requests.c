@@ -5,7 +5,7 @@
  *   ioctl_requests all THREADS ROUNDS   every kind of request
  *   ioctl_requests foreign              no request on a device
  *   ioctl_requests many COUNT           COUNT different commands
- *   ioctl_requests hang NOTIFY HOLD     one that writes to NOTIFY and blocks until HOLD is readable */
+ *   ioctl_requests hang NOTIFY HOLD     a request that writes to NOTIFY and blocks until HOLD is readable */
 #include "../ensure.h"
 #include "simdevice.h"
 
@@ -26,7 +26,7 @@
 enum { UNTOUCHED_ERRNO = 1234 };
 
 static int control_fd, gpu_fd, uvm_fd, uvm_tools_fd, modeset_fd;
-static uint8_t *unreadable; /* a page; the page before it is readable */
+static uint8_t *unreadable; /* an unreadable page; the page before it is readable */
 static long rounds = 1;
 
 static int open_device(const char *name)
@@ -119,7 +119,8 @@ static void ask_badly(void)
     ask(control_fd, request_of(0x2a, 32), NULL, NULL, 0, EFAULT, "NV_ESC_RM_CONTROL", 32);
     ask(control_fd, request_of(0x2b, 48), unreadable - 8, NULL, 0, EFAULT, "NV_ESC_RM_ALLOC", 48);
     ask(uvm_fd, 27, unreadable, NULL, 0, EFAULT, "UVM_REGISTER_CHANNEL", 56);
-    /* A success with an unreadable argument, which the kernel never reports. It must not crash either. */
+    /* A success with an unreadable argument, which the kernel never reports. It must not cause a crash,
+     * either. */
     ask(uvm_fd, 27, unreadable, NULL, 0, 0, "UVM_REGISTER_CHANNEL", 56);
 }
 
@@ -167,12 +168,12 @@ static volatile sig_atomic_t handled;
 static void on_signal(int number)
 {
     (void)number;
-    errno = 7; /* handlers must not do this; it shows that nothing else restores errno */
+    errno = 7; /* handlers must not do this; it shows that no other code restores errno */
     ask_control(control_fd, 0x20800102, 1032, 0x65, 0, "RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2");
     handled = 1;
 }
 
-/* ioctl() is no cancellation point, and neither is the hook's work around it. */
+/* ioctl() is not a cancellation point, and the hook's work around it must not be one, either. */
 static volatile bool passed;
 
 static void *be_cancelled(void *unused)

@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from cudatrace_test import BUILD, SIMCUDA, WORKLOADS, Session, check, equal, fifo, needs
 
 IOCTLS = BUILD / "tests/hook/ioctl_requests"
-# nvidiactl and nvidia0 have the same major number, the other devices have not. Two more devices are terminals.
+# nvidiactl and nvidia0 have the same major number, and the other devices have different ones. Two further devices are terminals.
 DEVICES = {"nvidiactl": "/dev/null", "nvidia0": "/dev/zero", "nvidia-uvm": "/dev/ptmx"}
 
 
@@ -124,7 +124,7 @@ def test_dormant(env):
         equal([n for n in os.listdir("/dev/shm") if s.name in n], [], "files with no daemon")
 
 
-needs("terminals")  # the test opens /dev/ptmx
+needs("terminals")  # the test itself opens /dev/ptmx
 with Session() as s:
     env = {"CUDATRACE_DEVICES": devices(s), "SIMCUDA_IOCTLS": 1, "LD_LIBRARY_PATH": SIMCUDA}
     with_answers = dict(env, LD_PRELOAD=f"{BUILD / 'hook/libcudatrace.so'} {SIMCUDA / 'libsimdevice.so'}")

@@ -3,9 +3,9 @@ makes (tests/simcuda/cudart-13.0.procaddress.tsv), with each of the flags 0, 1 a
 
     procaddress.py HOOK [LIBCUDA-DIRECTORY]     (CUDATRACE_WAY=slots: by the driver's slots)
 
-Without a directory, the test queries the machine's own driver. It compares the names of the returned addresses. Without the
-hook, dladdr() returns libcuda's symbol. With the hook, the name is the stub's, from the hook's symbols, or libcuda's if the
-driver calls the stubs itself. No daemon runs, so this also holds while nothing is recorded.
+Without a directory, the test queries the machine's own driver. It compares the symbol names of the returned addresses. Without the hook,
+dladdr() returns libcuda's symbol. With the hook, the name is the stub's name from the hook's symbols, or libcuda's name if the driver
+calls the stubs itself. No daemon is running, so this must also hold while no calls are recorded.
 """
 import ctypes
 import functools

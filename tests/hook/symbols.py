@@ -1,5 +1,6 @@
-"""Checks the imports and exports of the built hook. It may need glibc 2.17 at most, and no library except the C library's own.
-It may export only the runtime's functions and the few interposed ones. The hot path must have no vector register and no locked instruction."""
+"""Checks the imports and exports of the built hook. It may need at most glibc 2.17, and only the C library's own libraries. It may export
+only the runtime's functions and the few functions that it interposes. The hot path must have no vector register and no locked
+instruction."""
 import argparse
 import pathlib
 import re
@@ -14,8 +15,8 @@ parser.add_argument("--objdump", required=True, help="one that knows the hook's 
 arguments = parser.parse_args()
 hook, objdump = arguments.hook, arguments.objdump
 
-# By ELF machine: patterns for a vector register and for an atomic instruction in the disassembly. Atomic on aarch64 are
-# exclusive accesses (acquire and release forms included), LSE instructions, and libgcc's functions that choose between them.
+# By ELF machine: patterns for a vector register and for an atomic instruction in the disassembly. On aarch64, the atomic instructions are
+# exclusive accesses (including the acquire and release forms), LSE instructions, and libgcc's functions that choose between them.
 MACHINES = {
     "X86-64": (r"%[xyz]mm\d", r"\block\b|\bxchg\b.*\("),
     "AArch64": (r"\b[bhsdqv]\d+\b",
@@ -45,7 +46,8 @@ allowed = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
 check(needed <= allowed and "libc.so.6" in needed, "libraries:", needed)
 
 
-# A part of the space that exists for libraries that are loaded late (SECURITY.md, "What the hook takes of the program").
+# The C library has only limited space for libraries that are loaded late, and this is a part of it (SECURITY.md, "What the hook takes of
+# the program").
 tls = re.search(r"^ *TLS +\S+ +\S+ +\S+ +\S+ +(0x[0-9a-f]+)", output("readelf", "-lW", hook), re.M)
 check(tls and int(tls.group(1), 16) <= 128, "thread-local storage:", tls)
 
@@ -59,7 +61,7 @@ exported = {line.split()[-1]: line.split()[-2] for line in output("nm", "-D", "-
 functions, runtime_functions = rows(arguments.driver_table), rows(arguments.runtime_table)
 check(len(functions) == 682 and len(runtime_functions) == 451, "rows in the tables:", len(functions), len(runtime_functions))
 machine = re.search(r"Machine: .*?(X86-64|AArch64)", output("readelf", "-h", hook)).group(1)
-# One `@`: a reference without a version binds to none of these versions.
+# A single `@` means that a reference without a version binds to none of these versions.
 runtime_versions = ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"]
 versioned = {f"{name}@{version}" for name in runtime_functions for version in runtime_versions}
 if machine == "AArch64":  # without the runtime's layer
@@ -111,7 +113,7 @@ others = set(undefined) - DATA - STRINGS - OF_THE_LIBRARY - BY_SYMBOL_IN_MUSL
 check(not others, "not in hook/base/libc.h, and another library may interpose it:", sorted(others))
 
 # musl's loader refuses a library with an undefined symbol, and the program would not start. So the symbols that musl lacks are
-# weak. (As of musl 1.2; its names for C libraries' parts cover libc.so.6, libdl.so.2 and the others above.)
+# weak. (As of musl 1.2. It accepts libc.so.6, libdl.so.2 and the other libraries above as names of itself.)
 LACKED_BY_MUSL = {"__cxa_at_quick_exit", "__register_atfork", "gnu_get_libc_version", "_r_debug"}
 strong = {name for name, kind in undefined.items() if kind not in "wv"}
 check(not strong & LACKED_BY_MUSL and LACKED_BY_MUSL <= set(undefined), "not weak:", strong & LACKED_BY_MUSL,

@@ -1,5 +1,5 @@
-"""The kernels of Debian releases. apt downloads and verifies their packages. It uses only a folder of the build: it installs nothing, and
-leaves the machine's own sources unchanged."""
+"""Gets the kernels of Debian releases. apt downloads and verifies their packages. It uses only a folder of the build, installs nothing,
+and leaves the machine's own sources unchanged."""
 import pathlib
 import subprocess
 import tarfile
@@ -12,7 +12,7 @@ META_PACKAGE = "linux-image-cloud-amd64"  # this flavour has few drivers, and bo
 
 
 class Unavailable(Exception):
-    """The reason why there is no such kernel, or no machine for it."""
+    """The kernel, or a machine for it, is not available. The text is the reason."""
 
 
 def output_of(*command, **options):
@@ -31,7 +31,7 @@ def mirror():
 
 
 class Apt:
-    """apt with that release as its only source, and with a folder of its own."""
+    """Runs apt with that release as its only source, in a separate folder."""
 
     def __init__(self, release, folder):
         self.folder = folder
@@ -59,7 +59,7 @@ class Apt:
 
 
 def extract_kernel(archive, folder):
-    """Extracts only the kernel, and neither its modules nor its configuration."""
+    """Extracts only the kernel, without its modules and its configuration."""
     packed = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE)
     with packed, tarfile.open(fileobj=packed.stdout, mode="r|") as files:
         for file in files:

@@ -20,7 +20,7 @@ IN_MACHINE = {"CUDATRACE_BUILD": BUILD, "CUDATRACE_REQUIRE": "all", "CUDATRACE_T
 
 
 def records(machine, method, *tests):
-    """The probe attaches by that method, and these tests of tests/e2e/probe.py pass."""
+    """Checks that the probe attaches by that method, and that these tests of tests/e2e/probe.py pass."""
     said = machine.run(*PROBE).errors
     check(said.startswith(f"probe: by {method}; "), said)
     check("can record driver calls of all processes by eBPF" in machine.run(*DOCTOR, status=None).output, "the doctor's line on the probe")
@@ -61,7 +61,7 @@ def trixie(boot):
         records(machine, "links to many functions", "exact multi", "short_lives", *BY_LINKS)
 
 
-# Without short_lives, which sometimes misses a first call there, or does not end.
+# short_lives is left out, because it sometimes misses a first call there, or does not end.
 def forky(boot):
     with boot() as machine:
         records(machine, "sessions", "exact session", *BY_LINKS)

@@ -1,5 +1,5 @@
 """A virtual machine (qemu) that runs commands. It has the programs and libraries that the tests of the probe need, at the same paths as
-here. They are in its memory (initramfs), so it has no disk."""
+on this machine. They are in its memory (initramfs), so it needs no disk."""
 import collections
 import os
 import pathlib
@@ -23,8 +23,8 @@ Done = collections.namedtuple("Done", "status output errors")
 
 
 def why_no_kvm():
-    """Returns the reason why KVM cannot run the machine, or None. Without these extensions of the processor, /dev/kvm may exist, but runs
-    only special kernels (kvm-pvm)."""
+    """Returns the reason why KVM cannot run the machine, or None if it can. On a processor without these extensions, /dev/kvm may exist,
+    but runs only special kernels (kvm-pvm)."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "no access to /dev/kvm"
     flags = pathlib.Path("/proc/cpuinfo").read_text().split()

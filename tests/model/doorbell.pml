@@ -1,19 +1,19 @@
-/* The doorbell. A sleeping collector is woken, or has already seen all records. Each producer has a store buffer like x86-64
- * processors. Its stores become visible later and in order. Its loads do not wait for that, but an atomic exchange does.
+/* The doorbell. A sleeping collector is woken, or has already seen all records. Each producer has a store buffer, as x86-64 processors
+ * have. Its stores become visible later and in order. Its loads do not wait until they are visible, but an atomic exchange does.
  *
  *   producer   ct_lane_publish() and ct_lane_rung() of proto/lane.h, ct_wants_doorbell() of hook/lane/producer.h, ct_attach_apply() of
  *              hook/process/attach.c, ct_daemon_ring() of hook/segment/find_daemon.c
  *   collector  wake() and rest() of collector/source/shm/shm_source.c, ct_lane_source_publish() of shm_lane.c (`wake`), on_batch() of service.c:
  *              another batch follows while rows arrived or wait, one follows an empty batch, and then it sleeps
  *
- * The time between two batches is longer than a store stays invisible (CT_PUBLISH_SLACK_NS). So a pause ends when all stores are
- * visible that were in the buffers at its beginning. The collector's own buffer is not modelled. `sleeping` is set by an exchange,
- * and makes earlier stores visible, too. If `wake` is seen early, the producer only rings early.
- * After a batch without rows, `sleeping` stays set, also during the second look, which follows the pause. A producer that finds it
- * unset published before the pause.
+ * The time between two batches is longer than a store stays invisible (CT_PUBLISH_SLACK_NS). So when a pause ends, all stores that were
+ * in the buffers at its beginning are visible. The collector's own buffer is not modelled. `sleeping` is set by an exchange, which makes
+ * earlier stores visible, too. If `wake` is seen early, the producer only rings early. After a batch without rows, `sleeping` stays set,
+ * also during the second look, which follows the pause. A producer that finds it unset published before the pause.
  *
- * Property: when nothing moves any more, all published records were drained. The collector's housekeeping also looks once a
- * second. That is not in the model, and not needed. Twins: TWIN_AWAKE_FOR_EACH_LOOK, TWIN_NO_SECOND_LOOK, TWIN_WAKE_AT_HALF. */
+ * Property: when no process can take a step any more, all published records have been drained. The collector's housekeeping also looks
+ * once a second. This is not in the model, and the property does not need it. Twins: TWIN_AWAKE_FOR_EACH_LOOK, TWIN_NO_SECOND_LOOK,
+ * TWIN_WAKE_AT_HALF. */
 #define PRODUCERS 2
 #ifdef SMALL
 #define RECORDS(p) (p == 0 -> 2 : 1)
@@ -27,10 +27,10 @@ byte position[PRODUCERS];
 byte tail[PRODUCERS];
 byte wake[PRODUCERS] = 1;
 bool sleeping;
-byte doorbell; /* rings that the collector has not taken yet */
+byte doorbell; /* number of rings of the bell that the collector has not taken yet */
 
-/* Store buffers. All buffered stores are positions, so their number determines them. A pause waits for those that were
- * there when it began. */
+/* Store buffers. All buffered stores are positions, so their number determines them. A pause waits for the stores that were buffered when
+ * it began. */
 byte buffered[PRODUCERS], awaited[PRODUCERS];
 
 inline drain_one(p)
@@ -171,6 +171,6 @@ init {
     atomic {
         run producer(0); run producer(1); run store_buffer(0); run store_buffer(1); run collector()
     }
-    /* Nothing moves. */
+    /* No process can take a step. */
     timeout -> assert(tail[0] == RECORDS(0) && tail[1] == RECORDS(1))
 }

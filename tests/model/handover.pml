@@ -12,7 +12,7 @@
 #define THREADS 2
 #define LANES 1
 #define CALLS 2
-#define SPACE 6 /* all records of a lane; another model has the rings */
+#define SPACE 6 /* room for all records of a lane; another model has the rings */
 
 typedef lane_of {
     bool owned;
@@ -25,7 +25,7 @@ typedef lane_of {
     byte owners, lost_by[THREADS + 1];
     /* The database. */
     byte stored_position, stored_tenancy, stored_loss[THREADS + 1];
-    /* The collector's own. */
+    /* Private to the collector. */
     byte known_tenancy, base, saved
 }
 #define INTRODUCES 16
@@ -93,7 +93,7 @@ proctype collector()
     do
     :: running == 0 && ALL_SEEN(0) -> break
     :: l < LANES ->
-        /* Records, up to any published one. */
+        /* Takes records, up to any published one. */
         do
         :: lane[l].stored_position < lane[l].published -> atomic {
             record = lane[l].slot[lane[l].stored_position];
@@ -107,7 +107,7 @@ proctype collector()
             record = 0 }
         :: break
         od;
-        /* save_losses(). This may be another daemon, which knows nothing yet. */
+        /* save_losses(). This may be a new daemon, which has no state yet. */
         if
         :: true
         :: lane[l].known_tenancy > 0 -> d_step { lane[l].known_tenancy = 0; lane[l].base = 0; lane[l].saved = 0 }

@@ -1,4 +1,4 @@
-"""Checks a model: searches all its states with spin, then each broken twin's states, where spin must find an error.
+"""Checks a model. Searches all its states with spin, and then the states of each broken twin, where spin must find an error.
 
 A twin is the model with a macro TWIN_… defined. The model's first comment lists these macros. SMALL makes a model
 smaller. The short tier searches only the small model, the other tiers search the whole one. If the search of a small twin
@@ -21,7 +21,7 @@ WHOLE = os.environ.get("CUDATRACE_TIER", "short") != "short"
 
 def explore(model, *defines):
     """Returns the number of states, the number of errors and spin's output. The test fails if a search was cut short."""
-    # Bounds: the search depth in steps, and log2 of the hash table's size. spin reports a model that exceeds the first.
+    # The bounds are the search depth in steps, and log2 of the hash table's size. spin reports a model that exceeds the search depth.
     effort, bounds = ("-O0", ("-m50000", "-w20")) if "SMALL" in defines else ("-O2", ("-m2000000", "-w24"))
     with tempfile.TemporaryDirectory() as folder:
         for file in model.parent.glob("*.pml"):
@@ -34,7 +34,7 @@ def explore(model, *defines):
             return done.stdout
 
         run("spin", "-a", *(f"-D{name}" for name in defines), model.name)
-        # Compile with ccache: it skips a model that has not changed.
+        # Compile with ccache, which skips a model that has not changed.
         run(*CACHE, "gcc", effort, "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=2048", "-c", "pan.c")
         run("gcc", "-o", "pan", "pan.o")
         said = run("./pan", *bounds)

@@ -1,10 +1,9 @@
 /* A lane's rings. Slots are published, read, stored and given back. Records are 1 to 3 slots long and do not wrap. A pad fills
  * the end of a ring, and records without room are counted. There are a short ring and a longer one. A producer switches to the
- * longer one when its ring is full, and back when the collector permits it. It only switches to a ring of which all slots were
- * given back. While the collector holds the lock, it removes the longer ring's memory from the file. It removes either all of it,
- * or the part that is not shown as about to be written. The processor may make a producer's stores visible one by one in any
- * order, except where a release orders them. So the slots of a record are written one at a time, in any order, and `state` after
- * them.
+ * longer one when its ring is full, and back when the collector permits it. It only switches to a ring whose slots were all given back.
+ * While the collector holds the lock, it removes the longer ring's memory from the file. It removes either all of that memory, or the
+ * part that the producer does not show as about to be written. The processor may make a producer's stores visible one by one in any
+ * order, except where a release orders them. So the slots of a record are written one at a time, in any order, and `state` after them.
  *
  *   producer   hold() and begin_record() of hook/call/hot_record.h, ct_record_room() and ct_record_write() of hook/lane/ring.c,
  *              ct_ring_make_room() of hook/lane/ring_resize.c
@@ -14,12 +13,12 @@
  *
  * With DEATHS, the collector is killed that many times at any step, and another one continues from the committed position.
  *
- * Properties: each call is stored once, whole and in order, or counted as lost. No slot is written while the collector may
- * still need it, and none without memory. Twins: TWIN_PUBLISH_EARLY, TWIN_ROOM_WITHOUT_PAD, TWIN_GIVE_BACK_UNREAD,
- * TWIN_SWITCH_ANYWHERE, TWIN_SINCE_READ_FIRST, TWIN_SINCE_SHOWN_LATE, TWIN_TAKE_WITHOUT_LOCK, TWIN_REQUEST_IGNORED. */
+ * Properties: each call is stored once, whole and in order, or counted as lost. No slot is written while the collector may still need it,
+ * or while it has no memory. Twins: TWIN_PUBLISH_EARLY, TWIN_ROOM_WITHOUT_PAD, TWIN_GIVE_BACK_UNREAD, TWIN_SWITCH_ANYWHERE,
+ * TWIN_SINCE_READ_FIRST, TWIN_SINCE_SHOWN_LATE, TWIN_TAKE_WITHOUT_LOCK, TWIN_REQUEST_IGNORED. */
 #define SHORT 4
 #define LONG 8
-#define PLACES 12 /* of the short ring, then of the longer one */
+#define PLACES 12 /* slots of the short ring, followed by slots of the longer one */
 #define STEP_SLOTS 4 /* slots of the longer ring shown at a time */
 #ifndef DEATHS
 #define DEATHS 0
@@ -32,7 +31,7 @@
 #define START 3
 #define SLOTS_OF(ring) (SHORT + (ring) * (LONG - SHORT))
 #define PLACE(ring, position) ((ring) * SHORT + (position) % SLOTS_OF(ring))
-/* The ring that a slot is in: the ring most recently begun before it. */
+/* The ring that has a slot: of the rings begun before that position, the most recent one. */
 #define RING(position) ((since1 <= (position) && since1 > since0) || (since0 > (position) && since1 <= (position)))
 #define LATER(a, b) ((a) > (b) -> (a) : (b))
 #define PAD 15
@@ -41,24 +40,24 @@
 byte position = START; /* lane->state, without its announcement */
 byte tail = START;
 byte since0 = 0, since1 = 0;
-bool lock;             /* held, by the producer or the collector */
+bool lock;             /* held by the producer or the collector */
 byte level;            /* shown by the producer: the ring in use, and in `upto` how far it may be written */
 byte upto;
 byte request;              /* counts removals of memory */
-byte slot_record[PLACES]; /* of each slot: the record's number, or PAD in a pad */
+byte slot_record[PLACES]; /* for each slot: the record's number, or PAD in a pad */
 byte slot_length[PLACES]; /* the length of its record */
 byte slot_part[PLACES];   /* the number of the slot in its record */
 
 /* The database. */
 byte stored_position = START;
 byte stored;           /* records */
-byte last_stored;      /* the number of the newest */
+byte last_stored;      /* the number of the newest record */
 
 /* Only used by the properties. */
 byte lost;
 bool was_lost[RECORDS + 1];
-bool wanted[PLACES];   /* written and not given back */
-bool there[PLACES];    /* has memory */
+bool wanted[PLACES];   /* the slot is written and not yet given back */
+bool there[PLACES];    /* the slot has memory */
 bool done;
 
 inline write_slot(at, what, long, part)
@@ -138,7 +137,7 @@ active proctype producer()
         :: else ->
             seen = tail;
             if
-            /* The collector's request: back to the short ring. */
+            /* The collector's request to switch back to the short ring. */
             :: mine_level == 1 && request != applied && seen >= left && mine > begun ->
                 applied = request;
                 left = mine; begun = mine; mine_level = 0;
@@ -271,7 +270,7 @@ inline take_away()
     fi
 }
 
-/* A kill may happen before each step. */
+/* A kill may occur before each step. */
 byte deaths;
 #define STEP if :: skip :: deaths < DEATHS -> deaths++; goto another_one fi
 
@@ -315,7 +314,7 @@ another_one:
             if
             :: first == PAD
             :: else ->
-                /* It is the next record, except for lost ones, and it is whole. */
+                /* The record must be the next one, except for lost ones, and it must be whole. */
                 d_step {
                     assert(first > newest && first <= RECORDS);
                     newest++;

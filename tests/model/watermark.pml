@@ -1,6 +1,6 @@
 /* The watermark: a record that returned before it is in the batch or was in an earlier one. There is no fence between announcing
- * a record and reading its end time. Time is in ticks. A store stays in its processor's buffer for less than SLACK ticks, and
- * buffers are emptied in order. Loads do not wait for that.
+ * a record and reading its end time. Time is in ticks. A store stays in its processor's buffer for less than SLACK ticks, and buffers are
+ * emptied in order. Loads do not wait until a buffer is empty.
  *
  *   producer   begin_record() and finish_record() of hook/call/hot_record.h: ct_lane_announce(), the clock, ct_lane_publish()
  *   collector  all_are_known_ns() of collector/source/shm/shm_source.c, ct_lane_source_watermark() of shm_lane.c, fill() by the watermark
@@ -14,11 +14,10 @@
  * A batch is made every GAP ticks.
  *
  * Properties: a row is newer than each earlier batch's watermark, unless its lane's announcement was seen for PATIENCE ticks. No
- * lane holds the watermark back for longer than that, however often it announces. A probe's row is older than an earlier
- * watermark only if `complete` was PROBE_PATIENCE ticks old then. No probe holds the watermark back for longer than that.
- * Twins: TWIN_NO_SLACK, TWIN_ANNOUNCE_BEHIND_CLOCK, TWIN_NOT_WAITED_FOR,
- * TWIN_SILENCE_ALONE, TWIN_SILENCE_OF_OTHERS, TWIN_COMPLETE_IGNORED, TWIN_COMPLETE_READ_LAST, TWIN_COMPLETE_STORED_FIRST,
- * TWIN_COMPLETE_OF_LATER, TWIN_RESERVE_BEHIND_CLOCK, TWIN_PROBE_WAITED_FOR_EVER. */
+ * lane holds the watermark back for longer than that, however often it announces. A probe's row is older than an earlier watermark only
+ * if `complete` was PROBE_PATIENCE ticks old at that time. No probe holds the watermark back for longer than that. Twins: TWIN_NO_SLACK,
+ * TWIN_ANNOUNCE_BEHIND_CLOCK, TWIN_NOT_WAITED_FOR, TWIN_SILENCE_ALONE, TWIN_SILENCE_OF_OTHERS, TWIN_COMPLETE_IGNORED,
+ * TWIN_COMPLETE_READ_LAST, TWIN_COMPLETE_STORED_FIRST, TWIN_COMPLETE_OF_LATER, TWIN_RESERVE_BEHIND_CLOCK, TWIN_PROBE_WAITED_FOR_EVER. */
 #define LANES 2
 #define RECORDS_MAX 2
 #define RECORDS(p) (p == 0 -> 2 : 1)
@@ -42,12 +41,12 @@ typedef lane_of {
     byte position;
     bool announcing;
     byte end[RECORDS_MAX];
-    /* The store buffer: a state each, and the time of the store. */
+    /* The store buffer. Each entry has a state and the time of the store. */
     byte buffer_position[2];
     bool buffer_announcing[2];
     byte buffer_time[2];
     byte buffered;
-    /* The collector's own state. */
+    /* Private to the collector. */
     byte taken, head, silent, announced_at, announced_since, looked
 }
 lane_of lane[LANES];
@@ -135,7 +134,7 @@ proctype watched()
     od
 }
 
-/* The probe has no store buffer: stores that become visible later, in order, are the same as later stores. */
+/* The probe has no store buffer, because stores that become visible later, in order, are the same as later stores. */
 proctype probe()
 {
     byte read, until;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* An image of the program may end with its first NUL. */
+/* An image that the program passes may end with its first NUL. */
 size_t compiled_bytes(const void *image)
 {
     if (strncmp(image, COMPILED_MAGIC, sizeof COMPILED_MAGIC) != 0)
@@ -27,7 +27,7 @@ CUresult compiled_load(void **code, const void *image)
     const size_t bytes = compiled_bytes(image);
     if (bytes == 0)
         return CUDA_SUCCESS;
-    /* The path must be unique: the loader identifies objects by it. */
+    /* The path must be unique, because the loader identifies objects by it. */
     const char *scratch = getenv("TMPDIR");
     char path[2048];
     snprintf(path, sizeof path, "%s/simcuda-code-XXXXXX", scratch && *scratch ? scratch : "/tmp");

@@ -1,5 +1,5 @@
 /* cuda_min.h: the part of the CUDA driver's interface that the workloads and tests call, declared
- * independently, so that nothing here needs a CUDA toolkit.
+ * independently, so that no CUDA toolkit is needed.
  *
  * As in cuda.h, the plain names mean the newest version that a program built today would link. */
 #ifndef CUDA_MIN_H

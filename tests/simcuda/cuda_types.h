@@ -49,7 +49,7 @@ typedef struct CUmemcpy3DOperand {
 
 typedef struct CUDA_MEMCPY3D_BATCH_OP {
     CUmemcpy3DOperand src, dst;
-    size_t width, height, depth; /* in elements of the array, or bytes without an array */
+    size_t width, height, depth; /* in elements of the array, or in bytes if there is no array */
     int srcAccessOrder;
     unsigned int flags;
 } CUDA_MEMCPY3D_BATCH_OP;
@@ -69,7 +69,7 @@ typedef struct CUgraphNodeParams {
             unsigned long long handle;
             int type; /* CUgraphConditionalNodeType */
             unsigned int size;
-            CUgraph *phGraph_out; /* the driver's array, of size bodies */
+            CUgraph *phGraph_out; /* the driver's array, which has `size` bodies */
             CUcontext ctx;
         } conditional;
     };

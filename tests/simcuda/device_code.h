@@ -1,6 +1,6 @@
 /* device_code.h: CUDA C++ for the host's compiler, prepended to the source that a program passes to nvrtc.c.
- * The threads of a launch run one after the other, so they cannot cooperate: shared memory does not compile,
- * barriers and inline PTX do not link. */
+ * The threads of a launch run one after the other, so they cannot cooperate. Shared memory does not compile,
+ * and barriers and inline PTX do not link. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
 #define __global__

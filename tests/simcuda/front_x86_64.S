@@ -1,8 +1,8 @@
-/* The exports of a driver whose functions are called through a table of its own entry points, as in real
- * drivers (`docs/decisions/0037-the-drivers-own-table.md`). Before each function, code tests a word that is
- * set when the driver has ended. It then jumps (SIMCUDA_FRONT 535) or calls (580) through the function's
- * slot. The call copies the function's stack arguments. */
-#ifdef SIMCUDA_UNKNOWN /* a table that the hook does not know: another word, and a landing */
+/* The exports of a driver that calls its functions through a table of its own entry points, as real drivers
+ * do (`docs/decisions/0037-the-drivers-own-table.md`). Each export first tests a word that is set when the
+ * driver has ended. It then jumps (SIMCUDA_FRONT 535) or calls (580) through the function's slot. Before a
+ * call, it copies the function's stack arguments. */
+#ifdef SIMCUDA_UNKNOWN /* a table that the hook does not know, with another word and a landing */
 #define GONE        0x321cba01
 #else
 #define GONE        0x321cba00

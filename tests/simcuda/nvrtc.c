@@ -1,6 +1,6 @@
 /* nvrtc.c: libnvrtc.so, a simulation of NVIDIA's run-time compiler. The host's C++ compiler makes host code
  * of a program's kernels (device_code.h), and the simulated device runs it (sim_kernel.c). That image
- * replaces the PTX. A program whose kernels need missing features of the device is rejected as if it did not
+ * replaces the PTX. A program whose kernels need features that the device lacks is rejected as if it did not
  * compile, with the compiler's output as its log.
  *
  * NVRTC_CXX names the compiler (c++). */
@@ -149,7 +149,7 @@ static bool write_file(const char *folder, const char *name, const char *text)
     return file && fclose(file) == 0 && written;
 }
 
-/* Runs the compiler there, with its output redirected to "log". Nothing is preloaded into it. */
+/* Runs the compiler in that folder, with its output redirected to "log". Nothing is preloaded into it. */
 static bool run(const char *folder, char *const *command)
 {
     char log[4096];
@@ -215,8 +215,8 @@ static bool compile(struct program *p, const char *folder)
         done = write_file(folder, p->header_names[i], p->headers[i]);
     char *preprocess[] = { compiler, "-E", "-P", "-x", "c++", "-D__CUDACC__", "-D__CUDA_ARCH__=900",
                            include,  in,   "-o", out,  NULL };
-    /* Functions that no kernel calls are dropped, and with them their references to missing features of the
-     * device. */
+    /* Functions that no kernel calls are dropped, together with their references to features that the device
+     * lacks. */
     char *make[] = { compiler,
                      "-std=c++14",
                      "-O1",
@@ -275,7 +275,7 @@ static void remove_folder(const struct program *p, const char *folder)
     rmdir(folder);
 }
 
-/* The options are for a real device, and ignored. */
+/* The options are for a real device and are ignored. */
 API(nvrtcResult, nvrtcCompileProgram, nvrtcProgram program, int option_count, const char *const *options)
 {
     if (!program)

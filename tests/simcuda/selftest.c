@@ -57,7 +57,8 @@ static uint64_t masked(char letter, uint64_t word)
     }
 }
 
-/* Sixteen words serve all functions of integers: a function ignores words beyond its own arguments. */
+/* Sixteen words are enough for all functions with integer arguments. A function ignores words beyond its own
+ * arguments. */
 typedef int32_t integers(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                          uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
@@ -179,7 +180,7 @@ static CUresult capture_status(void)
     return (CUresult)status;
 }
 
-/* Begin a capture, make a call that must end it with the given result, and check that it did. */
+/* Begins a capture, makes a call that must end it with the given result, and checks that it did. */
 #define SPOILS(mode, expected, call)                                                                         \
     do {                                                                                                     \
         OK(cuStreamBeginCapture(stream, mode));                                                              \

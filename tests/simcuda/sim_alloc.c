@@ -31,7 +31,7 @@ CUresult sim_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
     return allocate(address, REGION_DEVICE, bytes);
 }
 
-/* Locks for freeing: the address determines the context. */
+/* Takes the lock for freeing. The address determines the context. */
 static CUresult lock_to_free(void)
 {
     CUcontext context;
@@ -53,7 +53,7 @@ CUresult sim_cuMemFree_v2(CUdeviceptr address)
     struct region *region = region_based_at((uintptr_t)address);
     if (region)
         context_wait(region->context);
-    region = region_based_at((uintptr_t)address); /* waiting released the lock */
+    region = region_based_at((uintptr_t)address); /* the lock was released during the wait */
     if (!region || region->kind != REGION_DEVICE || region->nodes > 0)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
     region_free(region);

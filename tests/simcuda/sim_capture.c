@@ -1,15 +1,15 @@
-/* sim_capture.c: stream capture. A captured stream has a struct capture, and its tips: the nodes that its
- * next op depends on. Other streams join by waiting for an event recorded in the capture.
+/* sim_capture.c: stream capture. A captured stream has a struct capture, and its tips, which are the nodes on
+ * which its next op depends. Other streams join by waiting for an event recorded in the capture.
  *
- * Driver 580.159.04 showed which results end a capture. The two states "invalidated" and "ended by error" are
- * the same, as in that driver: every later call returns CUDA_ERROR_STREAM_CAPTURE_INVALIDATED until the
+ * Driver 580.159.04 showed which results end a capture. As in that driver, the two states "invalidated" and
+ * "ended by error" are the same. Every later call returns CUDA_ERROR_STREAM_CAPTURE_INVALIDATED until the
  * capture is ended. */
 #include "sim_graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static struct capture *captures; /* captures begun and not ended */
+static struct capture *captures; /* captures that have begun and not ended */
 
 static struct capture *find(uint64_t id)
 {
@@ -69,8 +69,8 @@ CUresult capture_spoil(CUstream stream, CUresult result)
 }
 
 /* Checks whether a capture forbids an unsafe call, as documented for cuThreadExchangeStreamCaptureMode, for
- * threads in their initial mode. A global capture forbids it to all threads, a thread-local capture to its
- * own thread. */
+ * threads in their initial mode. A global capture forbids the call to all threads. A thread-local capture
+ * forbids it only to its own thread. */
 CUresult capture_forbids_unsafe(void)
 {
     bool forbidden = false;
@@ -155,7 +155,7 @@ CUresult capture_forbids_event(CUevent event)
     return CUDA_ERROR_CAPTURED_EVENT;
 }
 
-/* The stream is destroyed: its capture can no longer be completed. */
+/* The stream is destroyed, so its capture can no longer be completed. */
 void capture_leave(CUstream stream)
 {
     struct capture *capture = stream->capture;
@@ -229,8 +229,8 @@ CUresult sim_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const C
     return valid ? begin(stream, mode, graph, after, after_count) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Every stream that joined must have been joined back: the origin's tips must depend on its nodes. Nodes are
- * in the order of their capture, so one walk backwards finds all dependencies. */
+/* Every stream that joined the capture must have been joined back, which means that the origin's tips depend
+ * on its nodes. Nodes are in the order of their capture, so one walk backwards finds all dependencies. */
 static bool all_joined(const struct capture *capture)
 {
     const CUgraph graph = capture->graph;
@@ -283,7 +283,7 @@ static CUresult capture_info(CUstream stream, CUstreamCaptureStatus *status, uin
         return result;
     if (!status)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    if (captured_behind(stream)) /* the query does not spoil the capture */
+    if (captured_behind(stream)) /* the query does not invalidate the capture */
         return driver_unlock(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     const struct capture *capture = stream->capture;
     *status = !capture               ? CU_STREAM_CAPTURE_STATUS_NONE

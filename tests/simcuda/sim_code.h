@@ -11,9 +11,10 @@ struct launch {
     CUfunction function;
     uint64_t function_generation;
     unsigned grid[3], block[3], shared_bytes;
-    uint64_t values[KERNEL_MAX_PARAMS]; /* copied, for kernels with known code */
+    uint64_t values[KERNEL_MAX_PARAMS]; /* copies of the parameters, for a kernel with known code */
 };
-/* Known by name, or compiled for the host. Without either, a launch changes nothing. */
+/* The code of a kernel that is known by its name (run), or that was compiled for the host (compiled). If a
+ * kernel has neither, its launch changes nothing. */
 struct kernel_code {
     size_t param_count;
     const size_t *param_bytes;
@@ -34,7 +35,7 @@ struct CUmod_st {
     struct handle handle;
     CUcontext context;
     CUlibrary library; /* NULL, or the library that this module instantiates in its context */
-    void *code;        /* the loaded object, for an image with host code */
+    void *code;        /* the loaded object, if the image has host code */
 };
 
 struct CUfunc_st {
@@ -58,7 +59,7 @@ struct CUkern_st {
 };
 
 /* ---- compiled.c */
-size_t compiled_bytes(const void *image); /* bytes of an image with host code; 0: another image */
+size_t compiled_bytes(const void *image); /* size in bytes of an image with host code; 0: any other image */
 CUresult compiled_load(void **code, const void *image);
 void compiled_unload(void *code);
 const struct compiled_kernel *compiled_kernel_named(void *code, const char *name);

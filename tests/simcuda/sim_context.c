@@ -9,7 +9,8 @@ _Thread_local bool sim_in_callback;
 
 static struct slab contexts = SLAB(struct CUctx_st);
 
-/* Another thread may have destroyed a context and a new one reused its handle, hence the generation. */
+/* Another thread may have destroyed a context, and a new one may have reused its handle. The generation
+ * distinguishes the two. */
 static _Thread_local struct {
     CUcontext context;
     uint64_t generation;

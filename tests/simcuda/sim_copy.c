@@ -1,14 +1,15 @@
 /* sim_copy.c: checks the memory that a copy may access, computes its duration, and moves the bytes. Every
- * copy is a struct copy here: of one dimension or three, from host, device or array. sim_copy_call.c makes
+ * copy is a struct copy, with one dimension or three, from host, device or array. sim_copy_call.c makes
  * them. */
 #include "sim_op.h"
 
 #include <string.h>
 
-/* Every size in a valid copy is far below this, so sums of a few do not overflow. Products are checked. */
+/* Every size in a valid copy is far below this, so sums of a few sizes do not overflow. Products are
+ * checked. */
 static const size_t size_limit = (size_t)1 << 60;
 
-/* The location of the bytes: rows of the copy's width, pitch apart, in slices. */
+/* The location of the bytes. Rows are as wide as the copy and `pitch` apart, and slices are `slice` apart. */
 struct box {
     unsigned char *first;
     size_t pitch, slice;

@@ -1,7 +1,7 @@
 /* sim_counts.c: the reference counts of calls. Under SIMCUDA_COUNTS=FOLDER each process keeps two counters
- * for each exported function in FOLDER/<pid>.<start>.counts. The file is a shared mapping, so it survives
- * however the process ends. <start> is the process's start time, field 22 of /proc/<pid>/stat. counts.py
- * reads the folder.
+ * for each exported function in FOLDER/<pid>.<start>.counts. The file is a shared mapping, so the counts
+ * survive, however the process ends. <start> is the process's start time, field 22 of /proc/<pid>/stat.
+ * counts.py reads the folder.
  *
  * An exec keeps pid and start time, so a program started by exec continues in its predecessor's file. */
 #include "sim_entry.h"
@@ -46,7 +46,8 @@ static unsigned long long process_start(void)
     return start;
 }
 
-/* FOLDER/names: the rows' names, a line each. All processes would write the same; the first one does. */
+/* Writes FOLDER/names, which has the rows' names, a line each. All processes would write the same names, so
+ * only the first one does. */
 static void write_names(const char *folder)
 {
     char final[4096], mine[4096];
@@ -75,7 +76,7 @@ void counts_open(const char *folder)
     close(fd);
     if (mapped == MAP_FAILED)
         settings_refuse("SIMCUDA_COUNTS", folder, "a folder to write to");
-    /* A forked child leaves the parent's mapping to the parent. */
+    /* A forked child does not use its parent's mapping. */
     if (counts)
         munmap(counts, sizeof *counts);
     counts = mapped;

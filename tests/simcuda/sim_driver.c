@@ -1,6 +1,6 @@
 /*
- * sim_driver.c: the driver as a whole: initialisation, its one lock, its clock, its forks, and the calls
- * about itself.
+ * sim_driver.c: the driver as a whole, with its initialisation, its only lock, its clock, forks, and the
+ * calls about the driver itself.
  */
 #include "sim_op.h"
 
@@ -56,7 +56,7 @@ int64_t clock_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* By default the kernel may wake a sleeper 50 us late, which is longer than many kernels run. */
+/* By default the kernel may wake a sleeper 50 us late. Many GPU kernels take less time than that. */
 void clock_sleep_until_ns(int64_t until_ns)
 {
     if (until_ns <= clock_now_ns())

@@ -20,10 +20,10 @@ NOT_SUPPORTED = 801
 C_TYPES = {"p": "void *", "l": "uint64_t", "i": "uint32_t", "h": "uint16_t", "c": "uint8_t",
            "f": "float", "L": "uint64_t", "S": "struct bytes64"}
 
-# As in libcuda 580: these are not in the table.
+# These functions are not in the table, as in libcuda 580.
 BARE = {"cuEGLApiInit", "cuMemGetAttribute", "cuMemGetAttribute_v2"}
 
-# The letters of types that models take by value and whose names do not show it.
+# The letters of types that models take by value, although their names do not show that.
 VALUE_TYPES = {
     "p": "CUcontext CUmodule CUfunction CUlibrary CUkernel CUstream CUevent CUgraph CUgraphNode CUgraphExec "
          "CUarray CUmemoryPool CUlinkState CUhostFn CUstreamCallback CUoccupancyB2DSize",
@@ -77,7 +77,7 @@ def verify_lines(letters):
 
 
 def run_function(name, letters, parameters, models):
-    """Return run_<name>: the call of the model, without the gate."""
+    """Return run_<name>, which calls the model without the gate."""
     base = re.sub(r"_pt[sd][sz]$", "", name)
     model = name if name in models else base if base in models else None
     arguments = [f"a{i}" for i in range(len(letters))]

@@ -15,13 +15,13 @@
 
 atomic_uint sim_watch = WATCH_NEW | WATCH_UNINITIALISED;
 
-/* A sleep may end this late. */
+/* A sleep may end late by this much. */
 enum { SPIN_NS = 50000 };
 
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t latency_ns[ROW_COUNT];
 static uint32_t blocked_row;
-static bool blocks_at_return; /* after its work, not at its beginning */
+static bool blocks_at_return; /* block after the call's work, and not before it */
 
 /* The real driver returns these results before cuInit, and in the child of a process that had called it. */
 static bool needs_no_init(uint32_t row)
@@ -116,13 +116,13 @@ static void after_fork_child(void)
     atomic_store(&sim_watch, now);
 }
 
-/* Registered before any call, so that no fork can be missed. */
+/* The handlers are registered before any call, so that no fork can be missed. */
 __attribute__((constructor)) static void watch_forks(void)
 {
     pthread_atfork(driver_before_fork, driver_after_fork_parent, after_fork_child);
 }
 
-/* The first call of a process: reads its environment, and opens its own counter file. */
+/* Called at the first call of a process. Reads the environment, and opens the process's own counter file. */
 static void setup(void)
 {
     pthread_mutex_lock(&setup_lock);
@@ -153,8 +153,8 @@ bool entry_is_forked(void)
     return atomic_load(&sim_watch) & WATCH_FORKED;
 }
 
-/* Write to SIMCUDA_BLOCK_NOTIFY, then block until SIMCUDA_BLOCK_RELEASE yields a byte or its end, or for
- * ever. */
+/* Writes to SIMCUDA_BLOCK_NOTIFY. Then blocks until it reads a byte or the end of SIMCUDA_BLOCK_RELEASE, or
+ * forever without that variable. */
 static void block(void)
 {
     const char *notify = getenv("SIMCUDA_BLOCK_NOTIFY"), *release = getenv("SIMCUDA_BLOCK_RELEASE");
@@ -206,7 +206,7 @@ enum entry_path entry_begin(struct entry *entry)
     return ENTRY_RUN;
 }
 
-/* Returns at that time or later. Sleeps first: other programs need the processor. */
+/* Returns at that time or later. Sleeps first, because other programs need the processor. */
 static void wait_until(int64_t until_ns)
 {
     clock_sleep_until_ns(until_ns - SPIN_NS);

@@ -24,11 +24,13 @@ struct sim_function {
 extern const struct sim_function sim_functions[ROW_COUNT];
 const struct sim_function *entry_function(const char *name); /* NULL: no such export */
 
-/* Why a call cannot run its model directly. Zero in a process that has called cuInit and sets no variable. */
+/* The reasons why a call cannot run its model directly. There is none in a process that has called cuInit and
+ * sets no variable. */
 enum {
     WATCH_NEW = 1,           /* the environment has not been read in this process */
     WATCH_UNINITIALISED = 2, /* cuInit has not succeeded */
-    WATCH_FORKED = 4,        /* forked from a process that had: the real driver refuses */
+    WATCH_FORKED = 4,        /* forked from a process that had called cuInit: the real driver refuses the
+                              * call */
     WATCH_COUNTS = 8,
     WATCH_VERIFY = 16,
     WATCH_LATENCY = 32,
@@ -48,14 +50,14 @@ enum entry_path {
     ENTRY_VERIFY,  /* run verify_*() instead */
 };
 
-/* For a call with a misaligned stack, before anything else, since compiled code may rely on the alignment.
- * Under WATCH_VERIFY it records the fact and returns the result to return. Otherwise it returns 0. */
+/* Must be called first if the stack is misaligned, since compiled code may rely on the alignment. Under
+ * WATCH_VERIFY, records the misalignment and returns the call's result. Otherwise returns 0. */
 int32_t entry_misaligned(uint32_t row);
 
 enum entry_path entry_begin(struct entry *entry);
 int32_t entry_end(struct entry *entry);
 
-/* Set while a function that ends in _ptds or _ptsz runs its base's model: NULL is then the thread's own
+/* Set while a function that ends in _ptds or _ptsz runs its base's model. NULL then means the thread's own
  * stream. */
 extern _Thread_local bool sim_null_stream_is_thread;
 
@@ -69,7 +71,7 @@ struct verify {
     uint32_t row;
     uint64_t sum;
 };
-void verify_answer(int32_t status); /* the result of all functions, instead of their checksum */
+void verify_answer(int32_t status); /* sets the result of all functions, which replaces their checksum */
 void verify_start(struct verify *verify, uint32_t row);
 void verify_word(struct verify *verify, uint64_t word);
 void verify_words(struct verify *verify, const void *words, uint32_t count);
@@ -79,7 +81,7 @@ int32_t verify_misaligned(uint32_t row);
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* An entry point is the export itself, or called by the table's export (front_x86_64.S). */
+/* An entry point is the export itself, or the export calls it through the table (front_x86_64.S). */
 #ifdef SIMCUDA_FRONT
 #define ENTRY
 #define ENTRY_NAME(name) front_##name
@@ -91,11 +93,11 @@ int32_t verify_misaligned(uint32_t row);
 #ifdef __x86_64__
 #define ALIGNS_ITS_STACK __attribute__((force_align_arg_pointer))
 #else
-#define ALIGNS_ITS_STACK /* aarch64 faults by itself */
+#define ALIGNS_ITS_STACK /* aarch64 raises a fault itself */
 #endif
 
 /* The caller's stack pointer was 16-byte aligned at the call exactly if the frame address is. The empty
- * instruction keeps the compiler from assuming the ABI's alignment. */
+ * instruction prevents the compiler from assuming the ABI's alignment. */
 #define ENTRY_FRAME(frame)                                                                                   \
     uintptr_t frame = (uintptr_t)__builtin_frame_address(0);                                                 \
     __asm__("" : "+r"(frame))

@@ -48,8 +48,8 @@ CUresult sim_cuEventCreate(CUevent *event, unsigned int flags)
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* Lock, and reject invalid events like the driver: a dead event as destroyed, NULL as an invalid handle. Then
- * look up the stream, if the call has one. */
+/* Takes the lock, and rejects invalid events like the driver does: a dead event as destroyed, NULL as an
+ * invalid handle. Then looks up the stream, if the call has one. */
 static CUresult lock_event(CUevent event, CUstream *stream)
 {
     CUcontext context;

@@ -73,7 +73,7 @@ void function_free_all(CUmodule module)
     }
 }
 
-/* With the lock held, find the function: for a CUkernel, its function in the current context. */
+/* Finds the function, with the lock held. For a CUkernel, this is its function in the current context. */
 static CUresult find(CUfunction *function, CUcontext current)
 {
     *function = function_of(*function, current);
@@ -156,8 +156,8 @@ CUresult sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, C
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* shared_of is the program's callback and runs without the lock. It returns the shared memory needed for a
- * block size. */
+/* shared_of is the program's callback, which runs without the lock. It returns the shared memory that a block
+ * of a given size needs. */
 CUresult sim_cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction function,
                                                        CUoccupancyB2DSize shared_of, size_t shared_bytes,
                                                        int limit, unsigned int flags)

@@ -1,6 +1,6 @@
 /* sim_graph.c: graphs as a whole: creating, copying, listing and destroying them. sim_graph_node.c has the
- * nodes, sim_graph_exec.c the launchable graphs. A node lists the nodes that it depends on. They all existed
- * before it, so the order of creation preserves the edges. */
+ * nodes, sim_graph_exec.c the launchable graphs. A node lists the nodes on which it depends. They were all
+ * created earlier, so the order of creation preserves the edges. */
 #include "sim_graph.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ void graph_free(CUgraph graph)
 
 static CUresult copy_graph(CUgraph *copy, CUgraph graph);
 
-/* Returns the copy with its own reference. */
+/* Copies an op. The copy has its own references. */
 static CUresult copy_op(struct op *copy, const struct op *op)
 {
     *copy = *op;
@@ -141,7 +141,7 @@ CUresult sim_cuGraphClone(CUgraph *clone, CUgraph graph)
     return driver_unlock(copy_graph(clone, graph));
 }
 
-/* A NULL list queries the number. Unneeded room is filled with NULL. */
+/* A NULL list queries the number. Unused room is filled with NULL. */
 CUresult sim_cuGraphGetNodes(CUgraph graph, CUgraphNode *out, size_t *count)
 {
     driver_lock();

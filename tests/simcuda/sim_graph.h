@@ -17,7 +17,7 @@ struct capture {
 };
 CUresult capture_add(CUstream stream, const struct op *op);
 CUresult capture_spoil(CUstream stream, CUresult result); /* an error on a captured stream ends its capture */
-CUresult capture_forbids_unsafe(void); /* CUDA_SUCCESS unless some capture forbids the call */
+CUresult capture_forbids_unsafe(void);                    /* CUDA_SUCCESS unless a capture forbids the call */
 CUresult capture_forbids_context_sync(CUcontext context);
 CUresult capture_forbids_legacy(CUstream stream);
 CUresult capture_record(CUevent event, CUstream stream);
@@ -53,7 +53,7 @@ struct exec_op {
 
 struct CUgraphExec_st {
     struct handle handle;
-    struct exec_op *ops; /* child graphs are in their nodes' places */
+    struct exec_op *ops; /* includes the ops of child graphs, at the places of their nodes */
     size_t op_count;
     unsigned running; /* replays that the driver's thread still has to run */
     bool dying;

@@ -29,7 +29,7 @@ static CUresult child_op(struct op *op, CUgraph child)
     return CUDA_SUCCESS;
 }
 
-/* Bodies outlive their node: they are few, and the array passed to the program is reused. */
+/* Bodies outlive their node, because they are few, and the array that the program gets is reused. */
 static CUresult conditional_op(struct op *op, const CUgraphNodeParams *params)
 {
     enum { BODIES_MAX = 2, NODES_MAX = 16 };
@@ -62,7 +62,7 @@ static CUresult node_op(struct op *op, const CUgraphNodeParams *params)
     }
 }
 
-/* ---- Adding. Each function takes the lock, makes the common checks, and adds the op unless making it
+/* ---- Adding nodes. Each function takes the lock, makes the common checks, and adds the op unless making it
  * failed. */
 
 static bool lock_graph(const void *out, CUgraph graph, const void *params)

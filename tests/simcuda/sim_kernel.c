@@ -1,6 +1,6 @@
 /* sim_kernel.c: the kernels with code on the simulated device, known by name or compiled for the host
- * (compiled.c). Any other name can be launched, too. Such a launch takes its time and changes nothing, since
- * its image is never read. */
+ * (compiled.c). A kernel with any other name can be launched, too. Its launch takes time and changes nothing,
+ * since its image is never read. */
 #include "sim_code.h"
 
 #include "compiled.h"

@@ -38,7 +38,7 @@ CUresult launch_check(const struct launch *launch)
     return CUDA_SUCCESS;
 }
 
-/* Returns when the stream has room for another kernel. */
+/* Waits until the stream has room for another kernel. */
 static int64_t room_at_ns(CUstream stream)
 {
     return sim_settings.queue > 0 && !stream->capture
@@ -46,7 +46,8 @@ static int64_t room_at_ns(CUstream stream)
                : 0;
 }
 
-/* Locks, and finds the stream for the program's handle, with room for another kernel. */
+/* Takes the lock, finds the stream for the program's handle, and waits until it has room for another
+ * kernel. */
 static CUresult lock_stream_with_room(CUstream *stream)
 {
     const CUstream named = *stream;

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 enum {
-    ALIGNMENT = 512,           /* of device memory, as in the real driver */
+    ALIGNMENT = 512,           /* alignment of device memory, as in the real driver */
     MAPPED_FROM = 1024 * 1024, /* larger blocks come from mmap and use memory only where touched */
 };
 
@@ -127,8 +127,8 @@ CUresult region_new(struct region **region, CUcontext context, enum region_kind 
     return result;
 }
 
-/* A region with references from graph nodes loses its memory and its address. The rest is freed with the last
- * node. */
+/* A region with references from graph nodes loses its memory and its address. The region itself is freed with
+ * the last node. */
 void region_free(struct region *region)
 {
     const size_t at = rank(region->base) - 1;

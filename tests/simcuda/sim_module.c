@@ -82,7 +82,7 @@ CUresult sim_cuModuleUnload(CUmodule module)
         return result;
     result = capture_forbids_unsafe();
     if (result == CUDA_SUCCESS && module->library)
-        result = CUDA_ERROR_INVALID_HANDLE; /* it is unloaded with its library */
+        result = CUDA_ERROR_INVALID_HANDLE; /* the module is unloaded with its library */
     if (result != CUDA_SUCCESS)
         return driver_unlock(result);
     context_wait(module->context);

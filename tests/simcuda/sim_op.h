@@ -22,7 +22,7 @@ enum op_kind {
     OP_ALLOC,
     OP_FREE,
     OP_GRAPH,  /* a child graph; only as a node */
-    OP_REPLAY, /* of an instantiated graph; never a node */
+    OP_REPLAY, /* a launch of an instantiated graph; never a node */
     OP_KIND_COUNT
 };
 
@@ -40,7 +40,7 @@ struct op {
         struct launch launch;
         struct copy {
             struct side from, to;
-            size_t bytes, height, depth; /* of each row, rows, slices */
+            size_t bytes, height, depth; /* bytes of each row, number of rows, number of slices */
         } copy;
         struct set {
             CUdeviceptr at;
@@ -64,7 +64,8 @@ CUresult op_submit(CUstream stream, const struct op *op); /* checks, then runs, 
 CUgraphNodeType op_node_type(enum op_kind kind);
 void op_hold(const struct op *op); /* a graph now refers to the op's objects */
 void op_drop(const struct op *op);
-void op_run_late(const struct op *op, CUstream stream); /* the op was checked when it was submitted */
+void op_run_late(const struct op *op, CUstream stream); /* does not check the op, which was done when it was
+                                                         * submitted */
 bool op_needs_thread(const struct op *op);
 
 /* sim_worker.c: the driver's thread, which runs the ops after host callbacks, in order. */
@@ -97,7 +98,8 @@ struct CUstream_st {
 };
 
 CUresult stream_of(CUstream *stream, CUcontext current); /* converts a program's handle to the real stream */
-CUresult stream_lock(CUstream *stream); /* holds the lock exactly if it returns CUDA_SUCCESS; then as above */
+CUresult stream_lock(CUstream *stream); /* like stream_of(); holds the lock exactly if it returns
+                                         * CUDA_SUCCESS */
 CUstream stream_next(const void *previous);
 bool stream_is_blocking(CUstream stream); /* ordered with the legacy stream */
 int64_t stream_barrier_ns(CUstream stream);
@@ -115,7 +117,8 @@ struct CUevent_st {
     bool recorded;
     int64_t at_ns;       /* when the recorded point is reached */
     unsigned kept;       /* records that the driver's thread still has to run */
-    uint64_t capture_id; /* recorded in a capture: its id, and the nodes of that point */
+    uint64_t capture_id; /* set if recorded in a capture: the capture's id; `tips` are the nodes of that
+                          * point */
     CUgraphNode *tips;
     size_t tip_count;
 };

@@ -22,7 +22,7 @@ CUresult sim_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream
         return result;
     if (!address)
         return driver_unlock(capture_spoil(stream, CUDA_ERROR_INVALID_VALUE));
-    if (bytes == 0) { /* accepted by driver 580 */
+    if (bytes == 0) { /* driver 580 accepts this value */
         *address = 0;
         return driver_unlock(CUDA_SUCCESS);
     }

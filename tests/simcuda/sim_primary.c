@@ -31,7 +31,8 @@ CUresult sim_cuDevicePrimaryCtxRelease_v2(CUdevice device)
         return CUDA_ERROR_INVALID_DEVICE;
     driver_lock();
     if (primary.retains == 1)
-        context_wait(primary.context); /* releases the lock, so others may retain or release */
+        context_wait(primary.context); /* releases the lock, so other threads may retain or release the
+                                        * context */
     if (primary.retains == 0)
         return driver_unlock(CUDA_ERROR_INVALID_CONTEXT);
     if (--primary.retains == 0)

@@ -1,4 +1,4 @@
-/* sim_settings.c: reading the environment variables of sim_settings.h, once, at a process's first call. */
+/* sim_settings.c: reads the environment variables of sim_settings.h once, at a process's first call. */
 #include "sim_settings.h"
 
 #include <errno.h>

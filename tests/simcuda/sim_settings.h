@@ -24,8 +24,8 @@ void settings_read(void);
 /* Returns an environment variable as a number within [low, high], or fallback if it is not set. */
 int64_t settings_number(const char *variable, int64_t low, int64_t high, int64_t fallback);
 
-/* Report the invalid variable and end the process: a test that runs with settings other than the requested
- * ones proves nothing. */
+/* Reports the invalid variable and ends the process, because a test that runs with settings other than the
+ * requested ones proves nothing. */
 _Noreturn void settings_refuse(const char *variable, const char *value, const char *expected);
 
 #endif

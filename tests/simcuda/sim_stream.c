@@ -1,5 +1,5 @@
 /* sim_stream.c: streams, their timelines, and waiting for them. A stream is busy until a point of
- * CLOCK_MONOTONIC. Nothing runs at that point, but a thread that synchronises sleeps until then. */
+ * CLOCK_MONOTONIC. No code runs at that point, but a thread that synchronises sleeps until then. */
 #include "sim_graph.h"
 
 #include <stdlib.h>
@@ -15,7 +15,8 @@ static _Thread_local struct {
 static pthread_key_t own_key;
 static pthread_once_t own_key_once = PTHREAD_ONCE_INIT;
 
-extern _Thread_local bool sim_null_stream_is_thread; /* sim_entries.py: the call ends in _ptds or _ptsz */
+extern _Thread_local bool sim_null_stream_is_thread; /* set by sim_entries.py: the function's name ends in
+                                                      * _ptds or _ptsz */
 
 static CUresult new_stream(CUstream *stream, CUcontext context, enum stream_kind kind)
 {
@@ -99,8 +100,8 @@ CUresult stream_of(CUstream *stream, CUcontext current)
     return handle_alive(&streams, *stream) && !(*stream)->dying ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Returns until when the stream's next op has to wait: the legacy stream and the blocking streams wait for
- * each other. */
+/* Returns the time until which the stream's next op has to wait. The legacy stream and the blocking streams
+ * wait for each other. */
 int64_t stream_barrier_ns(CUstream stream)
 {
     int64_t until_ns = stream->busy_until_ns;
@@ -200,7 +201,7 @@ CUresult sim_cuStreamCreate(CUstream *stream, unsigned int flags)
     return sim_cuStreamCreateWithPriority(stream, flags, 0);
 }
 
-/* The handle dies at once, the stream after its last op. */
+/* The handle becomes invalid at once. The stream lives until its last op is done. */
 CUresult sim_cuStreamDestroy_v2(CUstream stream)
 {
     CUcontext context;
@@ -225,7 +226,7 @@ CUresult stream_lock(CUstream *stream)
     return result == CUDA_SUCCESS ? result : driver_unlock(result);
 }
 
-/* A query of a stream's state cannot be captured, and spoils a capture that it might disturb. */
+/* A query of a stream's state cannot be captured, and invalidates a capture that it might disturb. */
 static CUresult lock_stream_to_look(CUstream *stream)
 {
     CUresult result = stream_lock(stream);

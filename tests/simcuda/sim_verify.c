@@ -1,5 +1,5 @@
-/* sim_verify.c: the checksum mode. The entry points pass their arguments in one by one. The checksum is kept
- * for the calling thread, and the result shows whether the return path works, too. */
+/* sim_verify.c: the checksum mode. The entry points pass their arguments to it one by one. It keeps the
+ * checksum for the calling thread. The result shows whether the return path works, too. */
 #include "sim_entry.h"
 #include "simcuda_verify.h"
 
@@ -11,7 +11,7 @@ struct past_call {
     bool misaligned;
 };
 
-/* A ring, since a tracer that looks up a kernel's name after a launch makes its own call. */
+/* A ring of calls, because a tracer that looks up a kernel's name after a launch makes a call, too. */
 static _Thread_local struct past_call past[SIMCUDA_PAST_CALLS];
 static _Thread_local uint64_t past_count;
 

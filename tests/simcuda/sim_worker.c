@@ -1,6 +1,7 @@
 /* sim_worker.c: the driver's thread. It runs host callbacks, and any op submitted after one, which must not
- * overtake it. One queue serves all streams in the order of submission: every dependency points backwards in
- * it. The driver does not order callbacks of independent streams, nor promise that they overlap. */
+ * overtake it. One queue serves all streams in the order of submission, so every dependency points backwards
+ * in it. The driver does not order callbacks of independent streams, and does not promise that they
+ * overlap. */
 #include "sim_graph.h"
 
 #include <signal.h>
@@ -15,7 +16,7 @@ struct kept {
 static struct kept *first, **last = &first;
 static bool running;
 
-/* Counts an op that enters the queue, or leaves it to run, in the objects it uses. */
+/* Counts an op that enters the queue, or leaves it to run, in the objects that the op uses. */
 static void count(CUstream stream, const struct op *op, int change)
 {
     stream->kept += (unsigned)change;

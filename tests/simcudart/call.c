@@ -1,4 +1,4 @@
-/* call.c: the data that the entry points keep of each call, for the calling thread. */
+/* call.c: the data that the entry points keep about each call, for the calling thread. */
 #include "simcudart.h"
 
 #include <stdlib.h>

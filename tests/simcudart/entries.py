@@ -3,8 +3,8 @@
 
     entries.py runtime_api.def runtime_signatures.def OUTPUT.c MODEL.c...
 
-Each keeps a checksum of its arguments, as wide as they are declared. A function has a model when one of the MODEL files defines
-sim_<name>. It runs the model unless SIMCUDA_VERIFY is set. The others return a result derived from the checksum.
+Each entry point keeps a checksum of its arguments, as wide as they are declared. A function has a model if one of the MODEL files defines
+sim_<name>, and runs it unless SIMCUDA_VERIFY is set. All other calls return a result derived from the checksum.
 """
 
 import pathlib

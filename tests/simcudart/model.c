@@ -1,5 +1,6 @@
-/* model.c: the functions with an effect, on top of whatever driver the process finds. They find it as
- * libcudart 11.3 and newer do: dlopen, dlsym for cuGetProcAddress_v2 only, and that for everything else. */
+/* model.c: the functions with an effect, on top of the driver that the process finds. They find it like
+ * libcudart 11.3 and newer: by dlopen(), by dlsym() only for cuGetProcAddress_v2, and by that function for
+ * all other functions. */
 #include "simcudart.h"
 
 #include <dlfcn.h>
@@ -212,7 +213,7 @@ int32_t sim_cudaLaunchKernel(void *name, struct bytes12 grid, struct bytes12 blo
     return done(status);
 }
 
-/* ---- the rest ---- */
+/* ---- other functions ---- */
 
 int32_t sim_cudaGetDeviceCount(void *count)
 {

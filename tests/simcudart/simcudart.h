@@ -28,7 +28,7 @@ struct bytes280 {
     uint64_t words[35];
 };
 
-/* Returns whether functions with a model behave like the others. */
+/* Returns whether functions with a model behave like functions without one. */
 bool simcudart_verifies(void);
 
 void keep_call(const char *name, uint64_t checksum, bool misaligned);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes the arrows of the tree: which file includes which header, and which object uses which symbol.
+"""Computes the arrows of the tree, from the headers that files include and the symbols that objects use.
 
     arrows.py BUILD              fails on an arrow that goes up, on a circle of files, on two files with the same name,
                                  and on a picture that shows other arrows (the test `arrows`)
@@ -21,7 +21,7 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PICTURE = SOURCE / "docs/pictures/structure.svg"
 
-# From the bottom to the top. A part may use the parts in its row, and its own folders further down.
+# Ordered from the bottom to the top. A part may use the parts in its row, and its own folders further down.
 FLOORS = {
     "proto": ([], ["proto", "proto/base"]),
     "schema": ([], ["schema"]),
@@ -52,7 +52,7 @@ def module(path):
 
 
 def include_arrows(files):
-    """Yields (module, module). A bare name refers to the file next to the includer, else to the only file with that name."""
+    """Yields (module, module). A bare name refers to the file next to the includer, or else to the only file with that name."""
     by_name = collections.defaultdict(list)
     for path in files:
         by_name[path.name].append(path)
@@ -75,7 +75,7 @@ def objects(build):
 
 
 def symbol_arrows(build):
-    """Yields (module, module) within a part. Parts share memory and files, never a symbol."""
+    """Yields (module, module) within a part. Parts share memory and files, but never a symbol."""
     defined, wanted = {}, []
     for path, made in objects(build):
         listed = subprocess.run(["nm", "--format=posix", made], capture_output=True, text=True, check=True).stdout

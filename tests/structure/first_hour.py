@@ -30,7 +30,7 @@ text = (SOURCE / "tests/meson.build").read_text()
 for variable in "alone", "longer", "quick":
     listed = re.findall(r"'([\w-]+)'", text.partition(f"\n{variable} =")[2].partition("]\n")[0])
     assert listed and not set(listed) - set(names), f"tests/meson.build names what is no test in {variable}: {set(listed) - set(names)}"
-# The name of no test: the error suggests a similar one.
+# There is no test of that name, so the error suggests a similar name.
 try:
     list(dev.matching(build, ["kill"]))
 except SystemExit as end:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks that files and symbols named in documents and comments exist, so that a move or a rename updates them.
 
-A symbol is ct_… or CT_…. A word of it in the other case is a placeholder: ct_decode_NAME, CT_LOG_kind. `SYMBOL` in `FILE`,
-`SYMBOL` (`FILE`…) and function() of FILE are correct if the file has the symbol, with any prefix.
+A symbol is ct_… or CT_…. A word in the other case is a placeholder, as in ct_decode_NAME and CT_LOG_kind. `SYMBOL` in `FILE`, `SYMBOL`
+(`FILE`…) and function() of FILE are correct if the file has the symbol, with any prefix.
 """
 import collections
 import functools
@@ -15,7 +15,7 @@ sys.path.insert(0, str(SOURCE / "tools"))
 from treefiles import tree_files  # noqa: E402
 
 PARTS = "hook|collector|proto|probe|schema|tools|tests|docs|dist"
-# Made by the build, headers and sources of other projects, or examples.
+# Files that the build makes, headers and sources of other projects, and examples.
 ELSEWHERE = set("""arguments_calls.h arguments_calls_runtime.h arguments.c cuda.h cudadebugger.h cupti.h driver_types.h entries.c front.h fatbinary_section.h
 g_allclasses.h html_page.h nvos.h schema.h osapi.c re.S schema_sql.h uvm_ioctl.h nvToolsExt.h nvToolsExtCuda.h nvToolsExtCudaRt.h nvtxTypes.h
 question.sql query.sql export_toy.c decode_toy.c toy.c train.py""".split())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Follows the recipes of docs/hacking.md on a copy of the tree: adds a file, adds its name where the recipe directs, builds, and
-checks that it works.
+"""Follows the recipes of docs/hacking.md on a copy of the tree. Adds a file, adds its name at the places that the recipe names, builds,
+and checks that the result works.
 
     recipes.py BUILD NAME...     NAME: report, format, command, decoder, layer
 
@@ -132,7 +132,7 @@ def made(tree, build):
 
 
 def main():
-    # The other recipes change headers that most files include.
+    # The remaining recipes change headers that most files include.
     short = ["report", "format", "command"] if os.environ.get("CUDATRACE_TIER", "short") == "short" else list(RECIPES)
     names = sys.argv[1:] or short
     with tempfile.TemporaryDirectory(prefix="cudatrace-recipes-") as folder:

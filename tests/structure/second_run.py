@@ -17,7 +17,7 @@ test('twice', sh, args: ['-c', 'exit 1'])
 test('killed', sh, args: ['-c', 'mkdir FOLDER/slow || exit 0; exec sleep 1000'], timeout: 1)
 test('refused', sh, args: ['-c', 'echo "skipped: no GPU here"; exit 77'])
 """
-# For the account of promises: testlog.forget_failures() drops the failures of a test that passed on its second run.
+# A promise for the account, from which testlog.forget_failures() drops the failures of a test that passed on its second run.
 PROMISE = next(line.split("\t") for line in (SOURCE / "tests/faults/promises.tsv").read_text().splitlines()[1:])
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures how long files, functions and headers are. Prints the longest functions, and fails beyond the bounds below."""
+"""Measures the lengths of files, functions and headers. Prints the longest functions, and fails if a length exceeds the bounds below."""
 import pathlib
 import statistics
 import sys
@@ -9,7 +9,7 @@ sys.path.insert(0, str(SOURCE / "tools"))
 from treefiles import tree_files  # noqa: E402
 
 FILE, HEADER, FUNCTION, MEDIAN = 600, 250, 60, 200  # lines
-LONG_FUNCTIONS = 10  # at most this many may be longer: each a table's loop or one protocol from its first step to its last
+LONG_FUNCTIONS = 10  # at most this many may be longer; each is the loop of a table, or one protocol from its first step to its last
 PARTS = ("hook", "collector", "proto", "tools", "tests")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that the list of the tree's files is the same with git, without git, and in an unpacked archive. In each case, tools/lint
-must check these files. The script tools/dev needs git. Without it, tools/dev must report the reason."""
+"""Checks that the list of the tree's files is the same with git, without git, and in an unpacked archive. In each case, tools/lint must
+check these files. The script tools/dev needs git, and must report that if there is no git."""
 import os
 import pathlib
 import shutil

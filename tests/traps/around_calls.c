@@ -1,5 +1,5 @@
-/* Exercises processes and threads around the driver, one way for each name, and prints the results. Run by
- * around_calls.py.
+/* Uses processes and threads together with the driver, in the way that its argument names, and prints the
+ * results. Run by around_calls.py.
  *
  *   around_calls vfork | exits | host | capture | plain LIBCUDA */
 #include "cuda_min.h"
@@ -29,7 +29,7 @@ static CUcontext start(void)
     return context;
 }
 
-/* ---- vfork: the child has the parent's memory, thread included, and runs no atfork handler ---- */
+/* ---- vfork: the child has the parent's memory and thread, and runs no atfork handler ---- */
 
 static int trap_vfork(void)
 {
@@ -60,7 +60,7 @@ static int trap_vfork(void)
     return 0;
 }
 
-/* ---- exits: after every destructor of the hook, and of thread-local objects ---- */
+/* ---- exits: after every destructor of the hook and of thread-local objects ---- */
 
 int __cxa_thread_atexit_impl(void (*)(void *), void *, void *);
 extern void *__dso_handle;
@@ -119,7 +119,7 @@ static int trap_exits(void)
         pthread_create(&id, NULL, thread, NULL);
         pthread_join(id, NULL);
     }
-    __cxa_thread_atexit_impl(by_tls, NULL, &__dso_handle); /* for the main thread */
+    __cxa_thread_atexit_impl(by_tls, NULL, &__dso_handle); /* destructor for the main thread */
     printf("exits\n");
     return 0;
 }
@@ -135,8 +135,8 @@ static void *from_callback(void *which)
     return NULL;
 }
 
-/* The callback waits for a thread of the program that makes a first call. A lock held across
- * cuStreamSynchronize would now deadlock. */
+/* The callback waits for a thread of the program that makes its first call. A lock held across
+ * cuStreamSynchronize would cause a deadlock here. */
 static void callback(void *which)
 {
     pthread_t other;
@@ -170,7 +170,8 @@ static void *beside(void *results)
     int *result = results;
     cuDevicePrimaryCtxRetain(&context, 0);
     cuCtxSetCurrent(context);
-    /* A global capture refuses unsafe calls of other threads, and they end it. These calls are safe. */
+    /* A global capture refuses unsafe calls by other threads, and such calls end the capture. These calls are
+     * safe. */
     result[0] = cuCtxGetCurrent(&context);
     result[1] = cuLaunchKernel(functions[2], 1, 1, 1, 1, 1, 1, 0, (CUstream)2, NULL, NULL);
     return NULL;

@@ -13,14 +13,14 @@ from trap_test import Session, WORKLOADS, check, equal
 
 SCALE = 1 if "--long" in sys.argv[1:] else 20
 THREADS, MODULES, FORKS = 100_000 // SCALE, 10_000 // SCALE, 1_000 // SCALE
-# Bounds of the memory that may be added between a tenth and the end of a phase. The process keeps up to 256 KiB for unreferenced
-# texts; the rest is the C library's heap. /dev/shm may grow by a lane or two if the daemon is late. The daemon keeps a limited
+# Bounds for the memory that may be added between a tenth and the end of a phase. The process keeps up to 256 KiB for unreferenced texts.
+# The remaining memory is the C library's heap. /dev/shm may grow by a lane or two if the daemon is late. The daemon keeps a limited
 # number of combinations of thread, function and status, and SQLite's 8 MiB of pages. It fills these and stays below its limit.
 PROCESS_KB, SHM_KB, DAEMON_KB, DAEMON_MOST_KB = 640, 2200, 32 * 1024, 64 * 1024
 
 
 def rss_kb(pid):
-    """Returns the unshared resident memory: the pages of a ring that has grown are resident again, and counted in /dev/shm."""
+    """Returns the unshared resident memory. The pages of a ring that has grown are resident again, and are counted in /dev/shm."""
     with open(f"/proc/{pid}/status") as status:
         kb = {line.split(":")[0]: int(line.split()[1]) for line in status if line.startswith(("VmRSS", "RssShmem"))}
     return kb["VmRSS"] - kb["RssShmem"]

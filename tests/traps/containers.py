@@ -1,5 +1,5 @@
-"""Programs in separate namespaces are in the trace of a daemon outside: with the machine's /dev/shm, or with another directory;
-as root of a user namespace; and in a pid namespace that the daemon cannot see into.
+"""Programs in separate namespaces are in the trace of a daemon outside. They use the machine's /dev/shm or another directory, or run as
+root in a user namespace, or in a pid namespace that the daemon cannot see into.
 
     containers.py shared | private | user | sibling | clocks | refused
 """
@@ -21,7 +21,7 @@ PRIVATE = ("sh", "-c", 'mount -t tmpfs none /dev/shm && "$0" "$@" && ls -A /dev/
 
 
 def ended(s, states):
-    """Checks how all processes ended. The daemon notices at a flush that a process of another namespace has ended."""
+    """Checks how all processes ended. At a flush, the daemon notices that a process of another namespace has ended."""
     s.flush()
     equal(sorted(s.rows("SELECT state, count(*) FROM processes GROUP BY state")), sorted(states.items()), "states")
     s.check_identity()
@@ -35,7 +35,8 @@ def shared(s):
 
 
 def private(s):
-    """Tests --shm-dir as an option and in the environment, relative and absolute, and a run inside. No file is anywhere else."""
+    """Tests --shm-dir as an option and in the environment, with relative and absolute paths, and a run inside the container. No files are
+    in other places."""
     shm = s.dir / "shm"
     shm.mkdir()
     os.chdir(s.dir)
@@ -47,7 +48,7 @@ def private(s):
     equal((seen.stdout, seen.stderr), (plain.stdout, plain.stderr), "the output in there, /dev/shm being empty after it")
     s.cudatrace("run", "--shm-dir", "shm", "--", *CONTAINER, *PRIVATE, *CALLS)
     s.cudatrace("run", "--", *CALLS, env=env)
-    # After a chdir() a relative directory would be a different one for the hook. A path that is too long has no file.
+    # After a chdir(), a relative path would mean a different directory for the hook. A path that is too long leaves no file.
     for wrong in ("shm", "/" + "x" * 300, shm / "none"):
         s.run(*CALLS, env={"CUDATRACE_SHM_DIR": wrong})
     s.cudatrace("flush", "--shm-dir", shm)
@@ -70,7 +71,7 @@ def private(s):
 
 
 def user(s):
-    """The root of a user namespace is recorded as the user who created it, whether the daemon or the program is inside."""
+    """Root in a user namespace is recorded as the user who created the namespace, whether the daemon or the program is inside."""
     os.chmod(s.dir, 0o777)
     os.chmod(s.counts, 0o777)
     as_user = {} if os.geteuid() else {"user": NOBODY, "group": NOBODY, "extra_groups": []}
@@ -92,8 +93,8 @@ def user(s):
 
 
 def sibling(s):
-    """The daemon's pid namespace contains none of the programs. It notices each end nevertheless, even in the middle of a
-    call."""
+    """The daemon's pid namespace contains none of the programs. The daemon notices each program's end nevertheless, even in the middle of
+    a call."""
     inside = ("unshare", "-p", "-f", "--mount-proc", "--kill-child")
     program = compiled(s, "lifecycle.c", *LIFECYCLE, *LINKED, "-lpthread")
     with fifo(s.dir, "hold") as hold:
@@ -104,7 +105,7 @@ def sibling(s):
             s.run(*inside, *CALLS)
         s.run(*CALLS)
         ended(s, {"exited": 4})
-        # A child with its parent's memory does not have its lock.
+        # A child that shares its parent's memory does not have the parent's lock.
         s.run(program, "orphan", s.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         ended(s, {"exited": 5})
         for within in (inside, ()):
@@ -113,7 +114,7 @@ def sibling(s):
                 for _ in range(3):
                     ended(s, {"exited": 5, "running": 1} if not before else {"exited": 5, "killed": 1, "running": 1})
                 victim.kill()
-            # unshare has ended; the processes that it kills end later by themselves.
+            # unshare has ended. The processes that it kills end a moment later.
             s.flush_until("its end", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'running'") == 0)
             ended(s, {"exited": 5, "killed": before + 1})
         equal(s.rows("SELECT DISTINCT name FROM open_calls"), [("cuCtxSynchronize",)], "what they were in")
@@ -129,8 +130,8 @@ AHEAD_S = 100000
 
 
 def clocks(s):
-    """A time namespace has its own clocks. Calls are stored in the daemon's time, whether the daemon or the program is inside,
-    and with either clock. A process inside counts as running until it ends."""
+    """A time namespace has its own clocks. Calls are stored in the daemon's time, whether the daemon or the program is inside, and with
+    both of cudatrace's clocks. A process inside counts as running until it ends."""
     inside = ("unshare", "--time", "--monotonic", AHEAD_S, "--boottime", 2 * AHEAD_S, "--fork", "--kill-child")
     origins = {(): 0, inside: AHEAD_S * 10**9}
     for daemon, program in (((), inside), (inside, ())):

@@ -14,6 +14,6 @@ with Session() as s:
             runs += 1
     s.flush()
     s.check_identity()
-    # All calls except the cuInit of .preinit_array: the environment, and so the session, is unknown at that time.
+    # All calls except the cuInit in .preinit_array, because the environment, and thus the session, is unknown at that time.
     equal(recorded(s), {"cuInit": runs, "cuDriverGetVersion": 1601 * runs, "cuCtxGetCurrent": 1600 * runs}, "the trace")
     equal(s.value("SELECT count(*) FROM processes WHERE state <> 'exited'"), 0, "processes that did not exit")

@@ -1,5 +1,5 @@
-/* Returns the file of an address: the hook's file for a stub. It uses the C library's own dladdr(), because
- * the hook's dladdr() answers for the real function. */
+/* Returns the file of an address, which is the hook's file for a stub. Uses the C library's own dladdr(),
+ * because the hook's dladdr() returns the real function. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* A library that limits memory in five ways, as GPU-sharing libraries do; and a program that allocates.
+/* A library that limits memory in five ways, as GPU-sharing libraries do, and a program that allocates.
  *
  *   -DLIMITER=NEXT     finds the real function by RTLD_NEXT
  *   -DLIMITER=DLSYM    exports dlsym, too, which returns the limited function
@@ -66,7 +66,7 @@ int cuMemAlloc_v2(unsigned long long *address, size_t bytes)
     if (!real && (!next || next("cuMemAlloc", (void **)&real, VERSION, 0, &found) != 0))
         real = NULL;
 #endif
-    /* The program opened the driver itself: RTLD_NEXT does not find it. */
+    /* The program opened the driver itself, so RTLD_NEXT does not find it. */
     if (!real)
         real = (allocate *)find("cuMemAlloc_v2");
     if (!real)

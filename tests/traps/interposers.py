@@ -1,5 +1,6 @@
-"""Tests the hook with libraries that limit memory, of five kinds, before, after and on both sides of the hook. Programs obtain
-the driver in three ways. The program and the limiters see the same as without the hook, and the trace has the driver's calls."""
+"""Tests the hook with five kinds of libraries that limit memory, which are loaded before the hook, after it, and on both sides. Programs
+obtain the driver in three ways. The program and the limiters see the same results as without the hook, and the trace has the driver's
+calls."""
 from trap_test import LINKED, Session, check, compiled, equal, library, preloads
 
 KINDS = ["NEXT", "DLSYM", "DLVSYM", "PROC", "HANDLE"]
@@ -38,7 +39,7 @@ with Session() as s:
             print(f"{kind:7} {' '.join(order):17}", *(f"{cell:>24}" for cell in cells))
     s.check_identity()
 
-    # Without a driver: a look-up of the next function finds none, and no call loops forever.
+    # Without a driver, a look-up of the next function fails, and no call loops forever.
     weak = compiled(s, "interposers.c", "-DWEAK", output="weak")
     init = library(s, "interposers.c", "cuinit.so", "-DCUINIT")
     for order in [["HOOK"], [init, "HOOK"], ["HOOK", init]]:

@@ -1,6 +1,6 @@
-/* Kernels' handles, obtained in all ways. Each is launched once or more under its name. The program
- * overwrites the name as soon as the driver has it. "hidden" obtains functions past the hook, like libraries
- * that use the driver's own addresses from cuGetExportTable. */
+/* Obtains kernels' handles in all possible ways, and launches each at least once under its name. Overwrites
+ * the name as soon as the driver has it. "hidden" obtains functions past the hook, like libraries that use
+ * the driver's own addresses from cuGetExportTable. */
 #include "../ensure.h"
 #include "cuda_min.h"
 #include "simcuda_verify.h"
@@ -50,7 +50,7 @@ static get_function *past_the_hook(void)
 
 static CUmodule module; /* kept until the context's reset */
 
-/* A function from its module, twice; a kernel, and its function. */
+/* Gets a function from its module, twice. Gets a kernel, and its function. */
 static CUlibrary by_function_and_kernel(void)
 {
     CUlibrary library;
@@ -66,8 +66,8 @@ static CUlibrary by_function_and_kernel(void)
     return library;
 }
 
-/* Gets handles from lists. Their names are known by the function, by an image with only one kernel, or not
- * until the program queries them. */
+/* Gets handles from lists. Their names are known from the function or from an image with only one kernel, or
+ * become known when the program queries them. */
 static void by_lists(CUlibrary library)
 {
     CUmodule other;
@@ -92,7 +92,7 @@ static void by_lists(CUlibrary library)
     launch(kernels[0]);
 }
 
-/* A library's module; then its handle under other names, obtained past the hook: the old names were dropped
+/* Gets a library's module. Then gets its handle under other names, past the hook. The old names were dropped
  * with the library. */
 static void handle_comes_again(CUlibrary library)
 {
@@ -116,7 +116,7 @@ static void handle_comes_again(CUlibrary library)
     launch(hidden[0]);
 }
 
-/* A context's reset destroys its modules, and their handles are reused. */
+/* The reset of a context destroys its modules, and their handles are reused. */
 static void handle_comes_again_after_resets(void)
 {
     CUfunction hidden;
@@ -131,7 +131,7 @@ static void handle_comes_again_after_resets(void)
     printf("and after a reset: %d", after == before);
     launch(function_of(module, "kept"));
 
-    /* The same again, past the hook: only the driver knows that the name has changed. */
+    /* The same again, past the hook, so that only the driver knows that the name has changed. */
     OK(cuDevicePrimaryCtxReset_v2(0));
     start();
     OK(cuModuleLoadData(&module, "image"));

@@ -1,11 +1,11 @@
-"""Kernels' names: by function and by kernel, listed, from a library's module, and after an unload and a reset under the same
-handles. The driver returns the name when the program queries it. Handles obtained past the hook have none. Names are copied at
-once, since the program's text may be freed. The hook itself does not query the driver for names."""
+"""Tests kernels' names, by function and by kernel, from lists, from a library's module, and after an unload and a reset under the same
+handles. The driver returns the name when the program queries it. Handles obtained past the hook have no name. Names are copied at once,
+since the program's text may be freed. The hook itself does not query the driver for names."""
 from trap_test import LINKED, Session, compiled, counted, equal
 
 KERNELS = {"by_module": 3, "by_library": 3, "only_one": 1, "told": 1, "of_the_librarys_module": 1, "hidden_0": 1,
            "before_the_reset": 1, "after_the_reset": 1, "kept": 1,
-           None: 6}  # one without a query so far, hidden_0 to hidden_3 and hidden_after_the_reset
+           None: 6}  # one kernel before its query, hidden_0 to hidden_3 and hidden_after_the_reset
 
 with Session() as s:
     program = compiled(s, "kernel_handles.c", *LINKED)

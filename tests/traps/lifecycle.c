@@ -1,5 +1,5 @@
-/* Begins, changes and ends processes, threads and calls, one way for each name, and prints the results. Run
- * by lifecycle.py.
+/* Begins, changes and ends processes, threads and calls, in the way that its argument names, and prints the
+ * results. Run by lifecycle.py.
  *
  *   lifecycle WAY [SCRATCH FOLDER] */
 #include "lifecycle.h"

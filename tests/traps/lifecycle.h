@@ -1,4 +1,4 @@
-/* lifecycle.h: shared by the files of lifecycle.c: the ways, and their common functions. */
+/* lifecycle.h: shared by the files of the program lifecycle: the ways, and their common functions. */
 #ifndef LIFECYCLE_H
 #define LIFECYCLE_H
 
@@ -33,24 +33,25 @@ int end_process(const char *how); /* a process of the way `ends` */
         }                                                                                                    \
     } while (0)
 
-extern const char *self, *folder; /* the program, and a scratch folder of its own */
+extern const char *self, *folder; /* the program, and its own scratch folder */
 extern CUcontext current;
 
 void start(void); /* initializes the driver */
 CUresult call(void);
 void calls(int count);
-void call_new(int which); /* each of six functions, first called at different moments */
+void call_new(int which); /* calls each of six functions, for the first time at different moments */
 void *one_call(void *unused);
 
 pthread_t started(void *(*body)(void *), void *data);
 void in_thread(void *(*body)(void *), void *data);
 int status_of(pid_t child);
-/* Flushes, so that the daemon finds the process while it runs: the kernel then reports how it ended. */
+/* Flushes, so that the daemon finds the process while it is running. The kernel then reports how the process
+ * ended. */
 void be_known(void);
 void wait_for_blocked(void); /* waits until a call is blocked, by SIMCUDA_BLOCK_NOTIFY */
 
-/* Threads that exercise all parts of the hook: threads that take a lane one after the other, a caller, and a
- * definer of functions. */
+/* Threads that use all parts of the hook. Some take a lane one after the other, one makes calls, and one
+ * defines functions. */
 void be_busy(void);
 void end_busy(void);
 void *busy_caller(void *unused);

@@ -1,7 +1,7 @@
 """However a process, a thread or a call begins, changes or ends, the program behaves as without the hook. Every call that the
 driver counted is in the trace, or counted there as lost.
 
-    lifecycle.py WAY…      rows of WAYS; all of them when none is named
+    lifecycle.py WAY…      rows of WAYS; all of them if none is named
 """
 import collections
 import os
@@ -17,8 +17,8 @@ FORKS = {"SIMCUDA_FORK": "works"}
 
 
 def way(states, loses=(), unrecorded=0, needs=(), env=None, open_calls=None):
-    """`states`: how many processes end in each state. `loses`: why calls may be lost. `unrecorded`: how many calls the driver may
-    have returned without a record, because threads were in them when they ended."""
+    """`states`: the number of processes that end in each state. `loses`: the causes for which calls may be lost. `unrecorded`: the number
+    of calls that the driver may have returned without a record, because threads were in them when they ended."""
     return {"states": states, "loses": set(loses), "unrecorded": unrecorded, "needs": needs, "env": env or {},
             "open_calls": open_calls or {}}
 
@@ -31,7 +31,7 @@ UNTOLD = {"exec_plain", "ends"}
 WAYS = {
     "fork_busy": way({"exited": TIMES + 1}, loses=["full"], env=FORKS),
     "fork_exec": way({"exited": 11}, env=FORKS),
-    # The child makes its calls in its parent's memory, and they count as the parent's. In a thread without a lane they are lost.
+    # The child makes its calls in its parent's memory, so they count as the parent's. In a thread without a lane, they are lost.
     "vfork_calls": way({"exited": 1}, loses=["full", "memory"]),
     "vfork_first": way({"exited": 1}, unrecorded=1),
     "spawn": way({"exited": 4}),
@@ -87,7 +87,7 @@ def examine(s, name, facts, program, before):
     open_calls = collections.Counter(row[0] for row in s.rows(
         "SELECT name FROM open_calls WHERE process_id > ? AND name = 'cuCtxSynchronize'", before))
     equal(dict(open_calls), facts["open_calls"], "open calls")
-    # The driver counts by process. If the memory is the parent's, its counts belong to the first caller.
+    # The driver counts by process. If a child has the parent's memory, the counts there belong to the first caller.
     borrowed = name.startswith("vfork")
     seen, truth = collections.Counter(), collections.Counter()
     for (pid, function), calls in s.truth().items():

@@ -1,4 +1,4 @@
-/* Ways a process begins, or becomes another one: forks, started programs, descriptors, users. */
+/* The ways in which a process begins, or becomes another one: forks, started programs, descriptors, users. */
 #include "lifecycle.h"
 
 #include <fcntl.h>
@@ -67,7 +67,7 @@ int way_fork_exec(void)
     return 0;
 }
 
-/* A child that makes no calls outlives its parent: it waits until the scratch folder's FIFO `hold` is
+/* A child that makes no calls outlives its parent. It waits until the scratch folder's FIFO `hold` is
  * closed. */
 int way_orphan(void)
 {
@@ -100,8 +100,8 @@ static void *vfork_in_thread(void *sum)
     return NULL;
 }
 
-/* Calls vfork() in a thread that has called before, and in others that have not, while more threads are at
- * work. */
+/* Calls vfork() in a thread that has already made calls, and in threads that have not, while further threads
+ * are working. */
 int way_vfork_calls(void)
 {
     int sum = 0;
@@ -272,8 +272,8 @@ int way_daemon(void)
     return 0;
 }
 
-/* The same in a process that is not forked, by close_range() during other threads' calls: these hold no
- * descriptor between calls. */
+/* Closes all descriptors in a process that is not forked, by close_range() during other threads' calls.
+ * Threads hold no descriptor between calls. */
 int way_close_range(void)
 {
     int own[OWN];

@@ -1,4 +1,5 @@
-/* Ways a call, a thread or a process ends or is delayed: cancellation, exits, signals, tracers. */
+/* The ways in which a call, a thread or a process ends or is delayed: cancellation, exits, signals,
+ * tracers. */
 #include "lifecycle.h"
 
 #include <fcntl.h>
@@ -49,7 +50,7 @@ static void *cancelled_before(void *unused)
     return unused;
 }
 
-/* A thread with a pending cancellation makes its first call: a call is not a cancellation point. */
+/* A thread with a pending cancellation makes its first call. A call is not a cancellation point. */
 int way_cancel_pending(void)
 {
     void *result = NULL;
@@ -94,7 +95,7 @@ int way_cancel_async(void)
     return 0;
 }
 
-/* The first thread ends, and the process continues in the others. */
+/* The first thread ends, and the process continues in its other threads. */
 static void *outlives(void *data)
 {
     if (data)

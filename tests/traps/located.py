@@ -1,4 +1,4 @@
-"""dladdr() and dladdr1() return the same for the driver's and the runtime's functions as without the hook."""
+"""For the driver's and the runtime's functions, dladdr() and dladdr1() return the same results as without the hook."""
 from trap_test import BUILD, LINKED, Session, check, compiled, same
 
 with Session() as s:

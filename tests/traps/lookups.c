@@ -13,7 +13,8 @@ int lookup_which(void)
     return LOOKUP;
 }
 
-/* Names that begin like the driver's and are not: an upper-case letter must follow "cu". */
+/* Names that begin like the driver's names but are not among them, because an upper-case letter must follow
+ * "cu". */
 int cublasCreate_v2(void)
 {
     return 1000 + LOOKUP;
@@ -41,7 +42,7 @@ int lookup_next(void)
     return next ? next() : -1;
 }
 
-/* A library's own cuLookup, looked up by the library before it in the order. */
+/* A library's own cuLookup, which the library before it in the search order looks up. */
 int lookup_next_cu(void)
 {
     int (*next)(void) = (int (*)(void))dlsym(RTLD_NEXT, "cuLookup");

@@ -1,5 +1,5 @@
 """dlsym: RTLD_NEXT and RTLD_DEFAULT find the same as without the hook, in every version of the symbol. Names that only look like
-the driver's are ignored. A failure's dlerror() is the program's own, and a success leaves none."""
+the driver's are ignored. After a failure, dlerror() reports the program's own error. After a success, it reports none."""
 from trap_test import LINKED, Session, check, compiled, library, recorded, equal, same
 
 with Session() as s:
@@ -9,7 +9,7 @@ with Session() as s:
     said = same(s, "look-ups", program).stdout
     check("first: 1, next of first: 2, next of a driver's kind: 4002\n" in said, said)
     print(said, end="")
-    # The same with a driver in the process, when the hook knows the driver's names.
+    # The same with a driver in the process, in which case the hook knows the driver's names.
     linked = compiled(s, "lookups.c", "-Wl,--no-as-needed", first, second, f"-Wl,-rpath,{s.dir}", *LINKED,
                       output="lookups_driver")
     equal(same(s, "look-ups beside a driver", linked).stdout, said, "beside a driver")

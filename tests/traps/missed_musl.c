@@ -1,4 +1,4 @@
-/* A program of another C library, which loads the hook but is not traced: tests the functions that the hook
+/* A program with another C library, which loads the hook but is not traced. Tests the functions that the hook
  * interposes. */
 #include <dlfcn.h>
 #include <errno.h>

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     for (int i = 2; i < 8; i++)
         printf("%llu ", (unsigned long long)words[i]);
     printf("\n");
-    /* libcudart hashes the addresses: they must be the driver's own. */
+    /* libcudart hashes the addresses, so they must be the driver's own. */
     printf("table in %s, its function in %s\n", file_of(table), file_of((const void *)function));
     const int *data = dlsym(driver, "cudbgNewState");
     printf("data: %d in %s\n", data ? *data : -1, file_of(data));

@@ -1,6 +1,6 @@
-/* libcuda.so.1 of a driver newer than the table: unknown functions, one of them not even exported. It also
- * has a cuInit like the real one (it forks, executes a helper, registers atfork handlers), a table for
- * cuGetExportTable, and exported data. */
+/* libcuda.so.1 of a driver newer than the table, with unknown functions, one of which is not even exported.
+ * It also has a cuInit like the real one (it forks, executes a helper, registers atfork handlers), a table
+ * for cuGetExportTable, and exported data. */
 #include <pthread.h>
 #include <spawn.h>
 #include <stddef.h>
@@ -29,7 +29,8 @@ static int wait_for(pid_t child)
     return child > 0 && waitpid(child, &status, 0) == child && status == 0 ? 0 : 999;
 }
 
-/* As for nvidia-modprobe: fork, exec, wait; then the same with vfork and posix_spawn. */
+/* Starts a program as for nvidia-modprobe, by fork, exec and wait. Then does the same with vfork and
+ * posix_spawn. */
 int cuInit(unsigned flags)
 {
     char *const argv[] = { (char *)"true", NULL };

@@ -1,4 +1,4 @@
-"""A driver newer than the table: unknown functions get fallback stubs under the requested name. Export tables and data stay the
+"""Tests a driver newer than the table. Unknown functions get fallback stubs under the requested name. Export tables and data stay the
 driver's own. A cuInit that forks, executes and registers atfork handlers is an ordinary call."""
 from trap_test import Session, check, compiled, equal, library, recorded, same
 

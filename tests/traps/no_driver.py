@@ -1,4 +1,4 @@
-"""No driver on the machine: dlopen and dlsym fail as without the hook, and a weak &cuInit is NULL."""
+"""On a machine without a driver, dlopen and dlsym fail as they do without the hook, and a weak &cuInit is NULL."""
 from trap_test import Session, compiled, equal, recorded, same
 
 with Session() as s:

@@ -1,4 +1,5 @@
-/* A driver whose exports nearly have the shape that calls through a slot; and a program that calls each.
+/* A driver whose exports nearly have the shape of calls through a slot, and a program that calls each of
+ * them.
  *
  *   -DDRIVER    the driver
  *   -DLIBRARY   a library linked against it, whose pointer to a function of the driver is protected
@@ -32,15 +33,15 @@ extern int getpagesize(void);
 EXPORT(cuInit, gone, 0x321cba00, "jmp *slot_one(%rip)")
 EXPORT(cuDeviceGet, gone, 0x321cba00, "jmp *slot_two(%rip)")
 EXPORT(cuDeviceGetCount, gone, 0x321cba00, "jmp *slot_two(%rip)")        /* the same slot */
-EXPORT(cuDeviceGetName, gone, 0x321cba01, "jmp *slot_three(%rip)")       /* another word's value */
+EXPORT(cuDeviceGetName, gone, 0x321cba01, "jmp *slot_three(%rip)")       /* another value of the word */
 EXPORT(cuDeviceGetUuid, gone, 0x321cba00, "jmp four")                    /* no slot */
-EXPORT(cuCtxGetFlags, gone, 0x321cba00, "jmp *sealed_five(%rip)")        /* read-only */
+EXPORT(cuCtxGetFlags, gone, 0x321cba00, "jmp *sealed_five(%rip)")        /* the slot is read-only */
 EXPORT(cuCtxGetLimit, text_word, 0x321cba00, "jmp *slot_six(%rip)")      /* the word is not data */
-EXPORT(cuCtxGetDevice, gone, 0x321cba00, "jmp *slot_outside(%rip)")      /* leads out of the driver */
-EXPORT(cuCtxGetCurrent, gone, 0x321cba00, "jmp *slot_odd(%rip)")         /* between two */
-EXPORT(cuCtxGetId, gone, 0x321cba00, "nop; jmp *slot_eight(%rip)")       /* a little further on */
-EXPORT(cuCtxGetCacheConfig, gone, 0x321cba00, "jmp *slot_nine(%rip)")    /* protected at the start */
-EXPORT(cuCtxGetSharedMemConfig, gone, 0x321cba00, "jmp *slot_ten(%rip)") /* protected later */
+EXPORT(cuCtxGetDevice, gone, 0x321cba00, "jmp *slot_outside(%rip)")      /* the slot leads outside */
+EXPORT(cuCtxGetCurrent, gone, 0x321cba00, "jmp *slot_odd(%rip)")         /* between two slots */
+EXPORT(cuCtxGetId, gone, 0x321cba00, "nop; jmp *slot_eight(%rip)")       /* one instruction later */
+EXPORT(cuCtxGetCacheConfig, gone, 0x321cba00, "jmp *slot_nine(%rip)")    /* slot protected at the start */
+EXPORT(cuCtxGetSharedMemConfig, gone, 0x321cba00, "jmp *slot_ten(%rip)") /* slot protected later */
 __asm__(".text; text_word: .long 0");
 __asm__(".data; gone: .long 0; .p2align 3; slot_one: .quad one; slot_two: .quad two; slot_three: .quad "
         "three; slot_six: .quad six;"

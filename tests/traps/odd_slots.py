@@ -1,6 +1,6 @@
-"""A driver whose exports nearly have the shape that calls through a slot. Two names share one slot. Slots are sealed, misaligned,
-or lead elsewhere. Another word is tested first. The hook finds these functions by name, and counts each call once. The driver or
-another library protects pages: neither the hook nor a visit writes to slots or pointers there."""
+"""Tests a driver whose exports nearly have the shape of calls through a slot. Two names share one slot. Slots are sealed, misaligned, or
+lead elsewhere. Another word is tested first. The hook finds these functions by name, and counts each call once. The driver or another
+library protects pages. The hook and visits do not write to slots or pointers there."""
 import ctypes
 import signal
 import subprocess
@@ -23,7 +23,7 @@ def visited(hook, session, driver):
 
 
 def protects(driver):
-    """A program that is attached to. Before its next call, its driver protects a slot with a thunk."""
+    """A program to which `attach` has attached. Before its next call, its driver protects a slot that has a thunk."""
     cuda = ctypes.CDLL(driver)
     print("ready", flush=True)
     input()

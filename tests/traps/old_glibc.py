@@ -1,5 +1,5 @@
-"""The hook under a real old C library: a container root whose glibc has libdl and libpthread in addition to libc, with
-LD_BIND_NOW, so that every symbol must exist.
+"""Tests the hook with a real old C library, in a container root whose glibc has libdl and libpthread in addition to libc. LD_BIND_NOW is
+set, so every symbol must exist.
 
     CUDATRACE_OLD_ROOT=ROOT old_glibc.py
     old_glibc.py --make-root ROOT [SUITE]     makes a root with debootstrap (Debian 11: glibc 2.31), as root

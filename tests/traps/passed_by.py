@@ -1,4 +1,4 @@
-"""Ways to the driver that bypass preloaded libraries: RTLD_DEEPBIND, dlmopen, and a dlsym obtained by dlvsym. Results are
+"""Tests ways to the driver that bypass preloaded libraries: RTLD_DEEPBIND, dlmopen, and a dlsym obtained by dlvsym. Results are
 unchanged, and the calls are in the trace, whether or not the driver has slots.
 
     passed_by.py deepbind | dlmopen | dlvsym

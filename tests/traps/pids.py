@@ -1,5 +1,5 @@
-"""A reused pid is another process. A process is identified correctly in a pid namespace, with its own /dev/shm, and when it is
-watched without a pidfd.
+"""Tests that a process with a reused pid counts as another process. A process is identified correctly in a pid namespace, with its own
+/dev/shm, and if it is watched without a pidfd.
 
     pids.py reuse | namespace | own_shm | no_pidfd
 """
@@ -22,7 +22,7 @@ def reuse(s):
     s.start_daemon()
     pids = []
     for calls in (100, 200, 300):
-        # Programs under one pid run one after the other: each has ended before the next one begins.
+        # Programs with the same pid run one after the other. Each has ended before the next one begins.
         with open("/proc/sys/kernel/ns_last_pid", "w") as last:
             last.write("4999")
         program = s.start(*CALLS, calls, stdout=-3)
@@ -45,7 +45,7 @@ def namespace(s):
     for _ in range(2):
         s.run("unshare", "-p", "-f", "--mount-proc", *CALLS, 500)
     s.run("unshare", "-p", "-f", "--mount-proc", "sh", "-c", '"$0" "$@" & wait $!; exit $?', *CALLS, 500)
-    # With a pid that no process outside has.
+    # The program has a pid that no process outside has.
     free = next(pid for pid in range(30000, 300, -1) if not any(os.path.exists(f"/proc/{pid + i}") for i in range(5)))
     for _ in range(10):
         s.run("unshare", "-p", "-f", "--mount-proc", "sh", "-c",
@@ -54,7 +54,7 @@ def namespace(s):
         victim.kill()
     s.flush()
     s.check_identity()
-    # The kernel does not notify the daemon that a process of another namespace has ended: it has to poll.
+    # The kernel does not notify the daemon that a process of another namespace has ended, so the daemon has to poll.
     s.flush_until("the end of all processes", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'running'") == 0)
     rows = s.rows("SELECT pid, state FROM processes WHERE cmdline LIKE '%getctx%'")
     equal(len(rows), 13, "programs")
@@ -65,7 +65,7 @@ def namespace(s):
 
 
 def own_shm(s):
-    """A container with its own /dev/shm has no daemon: the hook is dormant, and nothing is left over."""
+    """A container with its own /dev/shm has no daemon. The hook is dormant, and no file is left over."""
     s.start_daemon()
     plain = s.run(*CALLS, 500, preload=False)
     done = s.run(*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm && "$0" "$@" && ls -A /dev/shm', *CALLS, 500)
@@ -93,7 +93,7 @@ def no_pidfd(s):
         equal(s.rows(states), [("exited",), ("running",)], "states")
         equal(open_files(s.daemon.pid).count("anon_inode:[pidfd]"), 0, "pidfds of the daemon")
         os.kill(victim.pid, signal.SIGKILL)
-        # Do not reap it: a zombie has ended, too.
+        # Do not reap it, because a zombie has ended, too.
         os.waitid(os.P_PID, victim.pid, os.WEXITED | os.WNOWAIT)
         s.flush()
         equal(s.rows(states), [("exited",), ("killed",)], "states after the kill")

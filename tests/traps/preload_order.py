@@ -1,4 +1,5 @@
-"""Runs with tcmalloc, jemalloc and AddressSanitizer, in either order of LD_PRELOAD: the same output, every call in the trace.
+"""Runs with tcmalloc, jemalloc and AddressSanitizer, in either order in LD_PRELOAD. The output is the same, and every call is in the
+trace.
 
     preload_order.py tcmalloc | jemalloc | asan
 """
@@ -30,7 +31,7 @@ with Session() as s:
                 for via in ("linked", "dlsym", "procaddress")] + [[WORKLOADS / "threads", "--count", 50],
                                                                   [WORKLOADS / "forks"]]
     if name == "asan":
-        # And a program built with it: the sanitizer then loads before or after the hook by its own rules.
+        # A program built with the sanitizer, which then loads before or after the hook by its own rules.
         programs.append([compiled(s, "around_calls.c", *LINKED, "-lpthread", "-fsanitize=address"), "exits"])
     for program in programs:
         plain = s.run(*program, preload=False, env=dict(preloads(other), **ASAN))

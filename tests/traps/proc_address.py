@@ -1,5 +1,5 @@
-"""cuGetProcAddress: libcudart 13.0's 439 queries return the results, statuses and pointers of the untraced program, and each
-pointer is a stub. Tests four arguments and five, a NULL status, and that versions are distinguished by address."""
+"""Tests cuGetProcAddress. The 439 queries of libcudart 13.0 return the same results, statuses and pointers as in the untraced program,
+and each pointer is a stub. Also tests four and five arguments, a NULL status, and that versions are distinguished by address."""
 from trap_test import SOURCE, Session, check, compiled, equal, recorded, same
 
 QUERIES = SOURCE / "tests/simcuda/cudart-13.0.procaddress.tsv"

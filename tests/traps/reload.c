@@ -39,8 +39,8 @@ int main(int argc, char **argv)
         failed += plugin && dlclose(plugin) != 0;
         failed += driver && dlclose(driver) != 0;
         take_places();
-        /* A preloaded library belongs to the program: closing it does not unload it, just like the C
-         * library. */
+        /* A preloaded library belongs to the program, like the C library, so closing it does not unload
+         * it. */
         void *hook = dlopen(argv[2], RTLD_NOW | RTLD_NOLOAD);
         for (int times = 0; hook && times < 3; times++)
             dlclose(hook);

@@ -1,7 +1,7 @@
-"""Tests the bounds on the program's resources that the hook uses (SECURITY.md, "What the hook takes of the program"). The program
-runs at each bound, and does not notice.
+"""Tests the bounds on the hook's use of the program's resources (SECURITY.md, "What the hook takes of the program"). The program runs at
+each bound, and does not notice.
 
-    resources.py WAY…      shared, addresses, files, restarts, left_out, written, removed; all of them when none is named
+    resources.py WAY…      shared, addresses, files, restarts, left_out, written, removed; all of them if none is named
 """
 import contextlib
 import glob
@@ -41,8 +41,8 @@ def lost(s):
 
 
 def shared():
-    """In a small /dev/shm, half of it is left to the program, however many threads it has. Rings that cannot grow wrap around, so
-    bursts lose nothing. If the file system is too small for a lane for each thread, calls without a lane are counted."""
+    """Half of a small /dev/shm is left to the program, however many threads it has. Rings that cannot grow wrap around, so bursts lose
+    nothing. If the file system is too small for a lane for each thread, calls without a lane are counted."""
     if INSIDE not in os.environ:
         needs("mount namespaces")
         for size in ("16m", "4m"):
@@ -73,7 +73,7 @@ def shared():
 
 
 def files():
-    """Under a file size limit too small for a lane, each call is counted as lost, under its function's name."""
+    """If the limit on file sizes is too small for a lane, each call is counted as lost, under its function's name."""
     for kib in (100, 200):
         with Session() as s:
             s.start_daemon()
@@ -87,7 +87,7 @@ def files():
 
 
 def addresses():
-    """Under a limit of the address space the hook uses a sixteenth of it, whatever the number of threads."""
+    """Under a limit on the address space, the hook uses a sixteenth of it, however many threads there are."""
     limit, threads = 512 * MIB, 200
     with Session() as s:
         s.start_daemon()
@@ -113,7 +113,7 @@ def addresses():
 
 
 def restarts():
-    """Daemons and threads are started and ended repeatedly: mappings for one are reused for the next."""
+    """Daemons and threads are started and ended repeatedly. Mappings made for one are reused for the next."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, 50)
@@ -124,7 +124,7 @@ def restarts():
             s.flush()
             sizes.append(tuple(map(int, program.ask("size").split())))
             s.stop_daemon()
-            # Threads release their lanes while there is no daemon, or at the next call, whichever is first.
+            # Threads release their lanes while there is no daemon, or at the next call, whichever happens first.
             if len(sizes) % 2:
                 program.ask("calls 1")
             s.start_daemon()
@@ -138,7 +138,7 @@ def restarts():
 
 
 def left_out():
-    """Threads without any recorded call find the next daemon as well, and their calls are counted there."""
+    """Threads without a recorded call find the next daemon, too, and their calls are counted there."""
     def skipped():
         s.flush()
         return s.value("SELECT ifnull(sum(skipped), 0) FROM totals WHERE name = 'cuDeviceGetCount'")
@@ -180,11 +180,11 @@ def written():
         with Session() as s:
             s.start_daemon("--ring", "256K")
             program = Program(s, 6)
-            # First single words: the geometry, as the hook made it.
+            # First single words, with the geometry that the hook made.
             for turn in range(30):
                 paths = glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{program.child.pid}.*")
                 for path in [*paths, f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"]:
-                    # A segment that the daemon has detached may have been removed by now.
+                    # A segment that the daemon has detached may already have been removed.
                     with contextlib.suppress(FileNotFoundError), open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as map_:
                         if path not in paths:
                             words(map_, [(16, len(map_) - 16)], rng)
@@ -197,7 +197,7 @@ def written():
                 equal(program.ask("calls 300"), "failed 0", "calls")
                 equal(program.ask("threads 4"), "gone", "threads that come and go")
             program.end()
-            s.daemon.kill()  # its trace holds this test's made-up data, so nothing in it is checked
+            s.daemon.kill()  # its trace contains the data that this test made up, so it is not checked
             s.daemon.wait()
             s.daemon = None
             for path in glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}*"):
@@ -220,8 +220,8 @@ def removed():
         s.flush()
         s.check_identity()
         stored = s.value("SELECT sum(stored) FROM totals WHERE name = 'cuDeviceGetCount'")
-        # When the daemon notices, the program makes another segment. A thread that makes a call after that loses it, and switches
-        # to the new segment because of it.
+        # When the daemon notices the removal, the program makes another segment. A thread's next call is lost, and makes the thread
+        # switch to the new segment.
         check(stored >= 40_040 - 2 * 4, "stored are", stored, "of 40,040")
         print(f"{stored} of 40040 stored without the file")
 

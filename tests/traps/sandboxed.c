@@ -1,7 +1,7 @@
-/* A program that initializes CUDA and then forbids itself all system calls except a few, and continues. It
- * makes calls that it made before, for longer than a second if requested. It makes calls of other functions,
- * calls from a thread that has made calls and from a thread that has not, allocations, look-ups, ranges, and
- * a fork. It ends with status 7.
+/* A program that initializes CUDA, then forbids itself all system calls except a few, and continues. It
+ * repeats earlier calls, for longer than a second if requested. It makes calls of other functions, calls from
+ * a thread that has made calls and from a thread that has not, allocations, look-ups, ranges, and a fork. It
+ * ends with status 7.
  *
  *   sandboxed WAY [long]
  *
@@ -45,7 +45,7 @@
 enum { LOOPS = 600, ALLOCATIONS = 50 };
 static int count, version;
 
-/* Without the hook there is no library to load. */
+/* Without the hook, there is no library to load. */
 static void load_nvtx(void)
 {
     if (dlsym(RTLD_DEFAULT, "InitializeInjectionNvtx2") && !nvtx_load(RTLD_DEFAULT))
@@ -83,7 +83,8 @@ static struct sock_filter few[] = {
     ALLOW(brk),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 };
-/* The hook continues to make some system calls if it saw no filter. The futex call of its doorbell is one. */
+/* If the hook saw no filter, it continues to make some system calls. The futex call for its doorbell is one
+ * of them. */
 static struct sock_filter few_and_futex[] = {
     NUMBER,
     ALLOW(read),
@@ -152,7 +153,7 @@ static long confine(const char *way)
         int status;
         const bool ended =
             waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5;
-        const char *flush = getenv("TEST_FLUSH"); /* the collector sees the child's remains */
+        const char *flush = getenv("TEST_FLUSH"); /* shows the collector the state that the child left */
         return !ended || (flush && system(flush) != 0);
     }
     if (strcmp(way, "landlock") == 0) {

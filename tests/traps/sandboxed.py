@@ -1,5 +1,5 @@
-"""Once a filter of system calls is installed, the hook makes only system calls that the program would have made. Nothing is
-killed, and the output is the same as untraced, without a daemon and with one. Calls that can no longer be recorded are counted.
+"""Once a system call filter is installed, the hook makes only system calls that the program would have made. No process is killed, and
+the output is the same as untraced, with and without a daemon. Calls that can no longer be recorded are counted.
 
     sandboxed.py WAY [long]     see sandboxed.c
 """

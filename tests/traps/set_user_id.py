@@ -1,4 +1,4 @@
-"""A set-user-ID program ignores the hook: its results are its own, nothing is counted, and `cudatrace run` reports this."""
+"""A set-user-ID program ignores the hook. Its results are unchanged, no calls are counted, and `cudatrace run` reports this."""
 import os
 import shutil
 

@@ -1,5 +1,5 @@
 /* A library that interposes the C library. It shifts the clock by a setting that it reads at the first clock
- * call, and denies the system calls made through syscall(). With PROGRAM: makes a call of the driver and
+ * call, and refuses the system calls made through syscall(). With PROGRAM: makes a call to the driver and
  * prints the year. */
 #include <dlfcn.h>
 #include <errno.h>

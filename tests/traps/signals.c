@@ -48,7 +48,7 @@ static int find_hook(struct dl_phdr_info *info, size_t bytes, void *unused)
 enum { FUNCTIONS = 400 };
 static CUfunction functions[FUNCTIONS];
 static pid_t (*forks)(void);
-static bool is_child; /* in a forked child the driver returns an error */
+static bool is_child; /* the driver returns an error in a forked child */
 static bool is_late;
 static int late_child, late_pipe[2];
 static int killed;
@@ -68,10 +68,11 @@ static void call(CUfunction function, unsigned int grid)
 
 /* Shared by the program and its tracer. */
 static struct {
-    long stop_at; /* number of the call's instruction in the hook where the signal is sent */
+    long stop_at; /* number of the instruction in the hook, within the call, at which the signal is sent */
     long steps;   /* instructions counted before the signal */
-    bool again; /* the call took a different path than in earlier rounds: repeat the round in single steps */
-    bool jumps; /* each round begins like the one before: its first instructions need no steps */
+    bool again;   /* the call took a different path than in earlier rounds, so repeat the round in single
+                   * steps */
+    bool jumps;   /* each round begins like the previous one, so its first instructions need no steps */
     long rounds;
 } * shared;
 
@@ -98,7 +99,7 @@ static void interrupted_range(void)
 static void (*interrupted)(void); /* NULL: the handler returns */
 static sigjmp_buf before;
 
-/* Called at or above the stack level of the interrupted call: always recorded. */
+/* Called at or above the stack level of the interrupted call, so it is always recorded. */
 static inline __attribute__((always_inline)) void call_behind_a_jump(void)
 {
     cuCtxGetCurrent(&current);
@@ -137,7 +138,7 @@ static void on_signal(int number)
 
 enum { LATE_CALLS = 20 };
 
-/* The collector reads before and after, so it would see the child's writes to its parent's lane. */
+/* The collector reads before and after this, so it would see the child's writes to its parent's lane. */
 static void let_child_go_on(void)
 {
     const char *flush = getenv("TEST_FLUSH");
@@ -157,7 +158,7 @@ static void every_instruction(void)
     sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = on_signal, .sa_flags = SA_ONSTACK }, NULL);
     shared->jumps = interrupted;
     if (interrupted)
-        interrupted(); /* once undisturbed: later calls are shorter */
+        interrupted(); /* makes the call once undisturbed, because later calls are shorter */
     do {
         shared->rounds++;
         if (interrupted)
@@ -201,7 +202,7 @@ static bool at_breakpoint(pid_t program)
     return why.si_code == SI_KERNEL;
 }
 
-/* Addresses of the call's instructions in the hook, in order, as far as earlier rounds have come. */
+/* Addresses of the call's instructions in the hook, in order, as far as earlier rounds have executed them. */
 enum { WAY_MAX = 100000, STEPS_BEFORE = 20 };
 static uintptr_t way[WAY_MAX];
 static long way_length;
@@ -213,8 +214,8 @@ static struct user_regs_struct registers_of(pid_t program)
     return registers;
 }
 
-/* Runs to the instruction at `place` in `way` by a breakpoint: single steps would be quadratic in the length
- * of the call. Returns false if the call ended before it. */
+/* Runs to the instruction at `place` in `way` by a breakpoint, because the number of single steps would be
+ * quadratic in the length of the call. Returns false if the call ended before that instruction. */
 static bool run_to(pid_t program, int *status, long place)
 {
     const uintptr_t address = way[place];
@@ -239,7 +240,8 @@ static bool run_to(pid_t program, int *status, long place)
     }
 }
 
-/* The program is stopped before the call at the start, and after the call on return. */
+/* Steps through one call. The program is stopped before the call at the start, and after the call on
+ * return. */
 static bool step_through(pid_t program, int *status)
 {
     const long begin = shared->stop_at - STEPS_BEFORE;
@@ -271,7 +273,7 @@ static bool step_through(pid_t program, int *status)
     return true;
 }
 
-/* Returns in the program. Its tracer exits with it. */
+/* Starts the tracer, and returns in the program. The tracer exits with the program's status. */
 static void trace(void)
 {
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -322,7 +324,7 @@ static bool choose_what_is_left(const char *what)
 
 int main(int argc, char **argv)
 {
-    char alternate[65536]; /* above the frames of all calls */
+    char alternate[65536]; /* it is above the frames of all calls */
     const char *what = argc == 2 ? argv[1] : "";
     CUcontext context;
     CUdevice device;
@@ -361,7 +363,7 @@ int main(int argc, char **argv)
         return 7;
     if (killed)
         printf("%d children were killed\n", killed);
-    /* There are none without the hook. */
+    /* There are no such instructions without the hook. */
     printf("%s: %s, %ld rounds\n", what,
            shared->stop_at > 50 || !hook_from ? "every instruction" : "too few instructions", shared->rounds);
     return 0;

@@ -24,7 +24,7 @@ with Session() as s:
     lost = s.value("SELECT sum(lost) FROM totals")
     s.check_identity(lost=lost)
     equal(s.rows("SELECT DISTINCT state FROM processes"), [("exited",)], "how it ended")
-    if trap != "fork":  # there, a child's call belongs to its parent, or is counted by neither
+    if trap != "fork":  # with fork, a child's call belongs to its parent, or neither of them counts it
         equal(recorded(s), counted(s), "calls, and the driver's counts")
         check(lost > 0, "calls that interrupted a record are counted as lost")
     else:

@@ -1,5 +1,5 @@
-"""A function that is not in the table is called where the stack ends. The hook reads nothing beyond the caller's words, and the
-arguments among them arrive. Also tests a filter of system calls that forbids checking which addresses are readable."""
+"""A function that is not in the table is called at the end of the stack. The hook reads no memory beyond the caller's words, and the
+arguments among them arrive. Also tests a system call filter that forbids checking which addresses are readable."""
 from trap_test import Session, can, check, compiled, equal, library, recorded, same
 
 with Session() as s:

@@ -1,6 +1,6 @@
-"""The hook makes no system call for a call. A program that makes ten times as many calls, without a daemon and with one, makes more
-system calls only for pieces of ring, one search for the daemon each second, and the doorbell. No thread yields the processor while it
-waits for a lock of the hook, which a real-time thread would do for ever. strace counts."""
+"""The hook makes no system call when it records a call. A program that makes ten times as many calls makes additional system calls only
+for pieces of ring, for one search for the daemon each second, and for the doorbell. This holds with and without a daemon. No thread waits
+for a lock of the hook by yielding the processor, which a real-time thread would do forever. strace counts the system calls."""
 import re
 import sys
 
@@ -24,7 +24,7 @@ def compare(s):
     check(sum(more.values()) < (MANY - FEW) / 100, f"for {MANY - FEW} calls more:", more)
 
 
-# Threads whose first calls are simultaneous, again and again: each takes the process's lock.
+# Threads that repeatedly make their first calls at the same time. Each takes the process's lock.
 FIRST_CALLS = """#include "cuda_min.h"
 #include <pthread.h>
 #include <stdio.h>

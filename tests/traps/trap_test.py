@@ -1,5 +1,5 @@
-"""Shared by the tests of this folder: tests/e2e/cudatrace_test.py, a compiler, and a comparison with the untraced program. A
-test's C program is next to it."""
+"""Code shared by the tests of this folder: tests/e2e/cudatrace_test.py, a compiler, and a comparison with the untraced program. A test's
+C program is next to it."""
 import os
 import pathlib
 import subprocess
@@ -12,7 +12,7 @@ from cudatrace_test import HOOK, SIMCUDA, SOURCE, by_tier, equal  # noqa: E402
 
 LINKED = ["-L" + str(SIMCUDA), "-l:libcuda.so.1"]
 TIMES = by_tier(15, 60)  # number of times that lifecycle.c cancels a thread, or forks, while others make calls
-LIFECYCLE = [f"-DTIMES={TIMES}", HERE / "lifecycle_begins.c", HERE / "lifecycle_ends.c"]  # the rest of lifecycle.c
+LIFECYCLE = [f"-DTIMES={TIMES}", HERE / "lifecycle_begins.c", HERE / "lifecycle_ends.c"]  # the other files of the program lifecycle
 
 
 def compiled(s, source, *flags, output=None, compiler=None):
@@ -54,7 +54,7 @@ def recorded(s, like="%"):
 
 
 def counted(s):
-    """Returns {function: calls} as counted by the simulated driver in all processes since the session began."""
+    """Returns {function: calls}, as the simulated driver has counted them in all processes since the session began."""
     sums = {}
     for (_, name), calls in s.truth().items():
         sums[name] = sums.get(name, 0) + calls

@@ -1,6 +1,6 @@
-/* Walks and unwinds stacks through a call, from a function that the driver calls back. "walk" prints the
- * program's functions in a backtrace there. "leave" ends the thread from there and runs its clean-up handlers
- * on the way. */
+/* Walks and unwinds stacks through a call, starting in a function that the driver calls back. "walk" prints
+ * the program's functions in a backtrace there. "leave" ends the thread from there and runs its clean-up
+ * handlers on the way. */
 #include "cuda_min.h"
 
 #include <execinfo.h>

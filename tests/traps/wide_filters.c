@@ -1,5 +1,6 @@
-/* Installs a filter that allows the calls of LISTED and kills at any other, and executes the program in its
- * arguments. The hook does not see a filter installed before the program starts. */
+/* Installs a filter that allows the system calls of LISTED and kills the process at any other. Then executes
+ * the program in its arguments. The hook does not see a filter that is installed before the program
+ * starts. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
-"""Filters installed before a program starts, as by Docker and systemd, allow all system calls of the hook. The program is recorded as
-without a filter. hook/process/system.def, which the hook uses to check a filter, has every system call that it makes.
+"""Filters that are installed before a program starts, as by Docker and systemd, allow all system calls that the hook makes. The program
+is recorded as it is without a filter. hook/process/system.def, which the hook uses to check a filter, has every system call that it
+makes.
 
     wide_filters.py docker | system-service | table
 """
@@ -78,6 +79,6 @@ with Session() as s:
             equal(len(seen.splitlines()), len(untraced.splitlines()), f"lines of {program}")
         s.flush()
         s.check_identity(lost=None)
-        # `threads` makes calls in signal handlers, too: a call that interrupts a record is counted.
+        # `threads` makes calls in signal handlers, too. A call that interrupts a record is counted.
         equal(s.rows("SELECT DISTINCT cause FROM losses WHERE cause <> 'signal'"), [], "causes of losses")
         check(s.value("SELECT sum(calls) FROM totals") > 3000, "calls")

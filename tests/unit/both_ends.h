@@ -8,15 +8,15 @@
 
 #include <stdbool.h>
 
-/* A copy of `n` bytes is recorded from n + SOURCE to n + DESTINATION. */
+/* A copy of `n` bytes is recorded as one from n + SOURCE to n + DESTINATION. */
 enum { BOTH_ENDS_SOURCE = 1 << 20, BOTH_ENDS_DESTINATION = 1 << 24 };
 
-/* The only longer ring after the first one. */
+/* The size of the longer ring, which is the only one after the first. */
 enum { BOTH_ENDS_RING_BYTES = CT_CHUNK_BYTES << CT_RING_STEP };
 
 bool both_ends_begin(struct ct_segment *of, struct ct_control *control);
 
-/* Makes a call of the calling thread. Every third one is a plain call of `number` bytes, the others are
+/* Makes a call in the calling thread. Every third call is a plain call of `number` bytes, and the others are
  * copies. */
 void both_ends_call(uint64_t number);
 

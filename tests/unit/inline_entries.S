@@ -25,7 +25,7 @@ spare:  .quad   0
         .text
         .p2align 4
         .type   inline_sum, @function
-inline_sum: /* jump target of others; not exported */
+inline_sum: /* jump target of other functions; not exported */
         lea     (%rdi,%rsi), %rax
         add     %rdx, %rax
         ret
@@ -261,7 +261,7 @@ inline_sum: /* jump target of others; not exported */
         jmp     2b
         END     begins_as_580
 
-        /* The following are refused. */
+        /* The following functions are refused. */
         ENTRY   repeats
 1:      add     %rsi, %rax
         dec     %rdi
@@ -277,7 +277,7 @@ inline_sum: /* jump target of others; not exported */
         ret
         END     repeats_behind_landing
 
-        /* The only jump to its loop is in its cold part, outside its symbol. */
+        /* The only jump to the function's loop is in its cold part, outside its symbol. */
         ENTRY   has_cold_part
         sub     $8, %rsp
 1:      dec     %rdi
@@ -293,7 +293,7 @@ cold:   add     %rdi, %rsi
         .long   1b - . - 4
         .size   cold, .-cold
 
-        /* An entry of its jump table may lead to its loop. */
+        /* An entry of the function's jump table may lead to its loop. */
         ENTRY   chooses
         xor     %eax, %eax
 1:      add     %rsi, %rax

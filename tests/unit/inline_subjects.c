@@ -1,4 +1,4 @@
-/* Functions that compilers begin in many ways, built once for each compiler and set of options.
+/* Functions whose beginnings compilers make in many ways. Built once for each compiler and set of options.
  * unit_inline_plan.c gives them slots. */
 #include <stdint.h>
 #include <stdlib.h>

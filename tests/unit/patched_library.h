@@ -1,4 +1,5 @@
-/* A library of this process whose functions get slots, and lose them again. A failure ends the test. */
+/* Gives slots to the functions of a library in this process, and takes them away again. A failure ends the
+ * test. */
 #ifndef PATCHED_LIBRARY_H
 #define PATCHED_LIBRARY_H
 
@@ -13,7 +14,7 @@ struct patched {
     const char *names[FUNCTIONS_MOST];
     size_t count;
     struct ct_inline_plan plan;
-    uint64_t *counters; /* calls through each slot */
+    uint64_t *counters; /* number of calls through each slot */
 };
 
 struct patched *patched_open(const char *path);
@@ -31,7 +32,7 @@ void patched_write_area(const struct patched *library);
 void patched_enter(struct patched *library);
 uint64_t *patched_counter(const struct patched *library, const char *name);
 
-/* Returns a copy of its code. The caller frees it. */
+/* Returns a copy of the library's code, which the caller frees. */
 uint8_t *patched_code(const struct patched *library);
 /* Undoes all patches, using only the area and the code, and compares the code with that copy. */
 void patched_undo(struct patched *library, const uint8_t *code);

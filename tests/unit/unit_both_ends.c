@@ -1,7 +1,7 @@
-/* The hook's own code and the collector's on one segment, as threads of one process, for TSan to watch (the
- * `threads` build). Threads start and end, their records have two to six slots and wrap around the rings many
- * times, and open calls are read at the same time. In the end calls = stored + lost, and each row has its
- * thread's call, in order.
+/* Runs the hook's code and the collector's code on one segment, as threads of one process, so that TSan can
+ * watch them (the `threads` build). Threads start and end, their records have two to six slots and wrap
+ * around the rings many times, and open calls are read at the same time. In the end calls = stored + lost,
+ * and each row has its thread's call, in order.
  *
  *   paced  threads wait for the collector when a ring might be full: nothing is lost
  *   full   the collector waits until a ring is full: calls are lost
@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 enum { THREADS = 3, GENERATIONS = 4, CALLS = 6000, LANES = 16 };
-enum { AHEAD = 500 }; /* calls that always fit into a ring: six slots each, and the thread's own */
+enum { AHEAD = 500 }; /* calls that always fit into a ring, at six slots each plus the thread's own */
 
 static uint8_t *whole;
 static size_t whole_bytes;
@@ -134,8 +134,8 @@ static uint64_t calls_lost(const struct ct_segment *segment)
     return lost;
 }
 
-/* Returns the number of rows. Checks that each thread's rows, in order of return, are its calls in their
- * order. */
+/* Checks that each thread's rows, in order of return, are its calls in the order in which they were made.
+ * Returns the number of rows. */
 static uint64_t check_rows(const char *path)
 {
     static const char query[] = "SELECT thread_id, call.bytes, source, destination, status FROM call "

@@ -1,5 +1,5 @@
-/* The checkpointer. Under continuous commits the log is copied and restarted, again and again. A reader that
- * holds the log makes it grow, and nothing is lost. Once the reader has ended, the log restarts. */
+/* Tests the checkpointer. Under continuous commits, it repeatedly copies and restarts the log. A reader that
+ * holds the log makes it grow, and no row is lost. Once the reader has ended, the log restarts. */
 #include "checkpoint.h"
 #include "process_rows.h"
 
@@ -14,7 +14,7 @@ enum { COMMITS_MAX = 4000, ROWS = 600, LOG_PAGES = 4096 };
 static struct ct_store *store;
 static struct ct_checkpointer *checkpointer;
 static sqlite3 *reader;
-static uint32_t names; /* stored so far */
+static uint32_t names; /* number of rows stored so far */
 
 static void fail(const char *what, long long seen)
 {
@@ -50,7 +50,7 @@ static uint32_t commit(void)
     return ct_store_log_pages(store);
 }
 
-/* Commits until the log has restarted `times` times. Returns the most pages that it had. */
+/* Commits until the log has restarted `times` times. Returns the largest number of pages that the log had. */
 static uint32_t commit_until_anew(int times)
 {
     uint32_t most = 0, before = 0;
@@ -89,7 +89,7 @@ int main(void)
     commit_until_anew(3);
     check_rows();
 
-    /* A reader in the middle of its query. */
+    /* A reader is in the middle of its query. */
     sqlite3_exec(reader, "BEGIN", NULL, NULL, NULL);
     const long long seen = ask("SELECT count(*) FROM meta");
     uint32_t pages = 0;

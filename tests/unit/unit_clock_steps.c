@@ -1,5 +1,6 @@
-/* The timeline on a machine with simulated clocks: slewed, suspended, moved to another machine, read slowly,
- * and running for ten days. A step is logged once, and nothing else is logged. */
+/* Tests the timeline on a machine with simulated clocks. Clocks are slewed, the machine is suspended or
+ * replaced by another one, reading a clock is slow, and the machine runs for ten days. A step is logged once,
+ * and no other line is logged. */
 #include "log.h"
 #include "record.h"
 #include "ticks.h"
@@ -92,7 +93,7 @@ static void slewed(void)
         const uint64_t at = (uint64_t)ticks, at_ns = now_ns;
         go(30 * millisecond);
         ct_timeline_anchor(&timeline);
-        is("the moment of a change", at, at_ns, 13000); /* from end to end of the range */
+        is("the moment of a change", at, at_ns, 13000); /* from one end of the range to the other */
         collect(500 * millisecond);
         is("the present", (uint64_t)ticks, now_ns, 1000);
     }
@@ -120,13 +121,13 @@ static void suspended(const char *name, double woken)
     collect(20 * second);
     is("what returned before, later", before, before_ns, 1000);
     is("the present, later", (uint64_t)ticks, now_ns, 1000);
-    /* Another daemon. */
+    /* Starts another daemon. */
     ct_timeline_begin(&timeline, &control, &clocks);
     is("the present to another daemon", (uint64_t)ticks, now_ns, 1000);
     is("what returned before, to another daemon", before, before_ns, 1000);
 }
 
-/* A step shortly after an anchor, within the interval between two anchors, is detected, too. */
+/* A step is also detected if it follows shortly after an anchor, within the interval between two anchors. */
 static void suspended_at_once(void)
 {
     begin("suspended behind an anchor", 3);
@@ -153,7 +154,7 @@ static void moved(double ghz)
     }
 }
 
-/* The kernel has given up the counter: its own clock takes 4 us to read, by a system call. */
+/* The kernel has stopped using the counter, so reading its clock takes a system call and 4 us. */
 static void read_slowly(void)
 {
     begin("a clock that is read slowly", 3);
@@ -205,8 +206,8 @@ static void long_calls(void)
     }
 }
 
-/* Begins with anchors that another daemon has left in the control segment, or any process that may write
- * there. */
+/* Begins with anchors that another daemon has left in the control segment, or that any process may have
+ * written there. */
 static void left_over(const char *name, const struct ct_anchor *kept, size_t count)
 {
     begin(name, 3);
@@ -224,7 +225,7 @@ static void left_over(const char *name, const struct ct_anchor *kept, size_t cou
 
 static void left_over_by_others(void)
 {
-    /* A second in one tick: the next second takes no tick. */
+    /* One tick takes a second, and the next second takes no tick. */
     const struct ct_anchor steep[] = { { (uint64_t)3000e9, 998 * second, 0 },
                                        { (uint64_t)3000e9 + 1, 999 * second, 0 },
                                        { (uint64_t)3000e9 + 1, 999 * second + 6 * millisecond, 0 } };

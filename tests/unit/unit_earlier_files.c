@@ -1,5 +1,5 @@
-/* An earlier file of the trace is queried and removed only after a check. A file of another trace, a FIFO, or
- * a link to the file in use may have replaced it. */
+/* Tests that an earlier file of the trace is queried and removed only after a check. A file of another trace,
+ * a FIFO, or a link to the file in use may have replaced it. */
 #include "earlier_files.h"
 
 #include <stdio.h>
@@ -88,7 +88,7 @@ int main(void)
     expect("nothing is there", !has(CALL_ID) && prune() == 0);
     expect("a link of ours", symlink(away, path) == 0 && has(CALL_ID));
     unlink(path);
-    /* A connection that only reads does not remove these two files. */
+    /* A read-only connection does not remove these two files. */
     snprintf(side, sizeof(side), "%s-wal", away);
     unlink(side);
     snprintf(side, sizeof(side), "%s-shm", away);

@@ -1,5 +1,5 @@
-/* The reader of ELF files (tools/base/elf_reader.c): its results for this program, and that no truncated or
- * changed file makes it read out of bounds, which AddressSanitizer checks. */
+/* Tests the reader of ELF files (tools/base/elf_reader.c). Checks its results for this program, and that it
+ * does not read out of bounds in truncated or changed files, which AddressSanitizer detects. */
 #include "../ensure.h"
 #include "elf_reader.h"
 
@@ -110,7 +110,7 @@ static void read_everything(const char *path)
     ct_elf_close(&elf);
 }
 
-/* Makes a file that contains only these headers. The rest of its length is a hole. */
+/* Makes a file that contains only these headers. Its remaining length is a hole. */
 static int sparse(const void *headers, size_t bytes, off_t length, char path[64])
 {
     const int fd = memfd_create("sparse", 0);
@@ -129,7 +129,8 @@ static Elf64_Ehdr own_header(void)
     return header;
 }
 
-/* The maximum number of dynamic segments, each of the maximum size: reading them all would take hours. */
+/* The maximum number of dynamic segments, each with the maximum size. Reading all of them would take
+ * hours. */
 static void read_many_segments(void)
 {
     enum { SEGMENTS = 65535, BYTES = 64 << 20 };
@@ -171,7 +172,7 @@ static void read_half_a_table(void)
     }
 }
 
-/* The same noise in each run. */
+/* The noise is the same in each run. */
 static uint64_t noise = 1;
 static uint64_t next(uint64_t below)
 {
@@ -206,7 +207,7 @@ static void read_damaged(void)
         const uint64_t word = next(2) ? words[next(8)] : next(UINT32_MAX);
         ENSURE(pwrite(copy, &word, width, (off_t)at) == (ssize_t)width);
         read_everything(path);
-        if (next(4)) /* otherwise the damage accumulates */
+        if (next(4)) /* undoes the change, because damage would accumulate */
             ENSURE(pwrite(copy, whole + at, width, (off_t)at) == (ssize_t)width);
         if (round % 64 == 63)
             ENSURE(pwrite(copy, whole, bytes, 0) == (ssize_t)bytes);

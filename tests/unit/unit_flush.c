@@ -1,5 +1,5 @@
-/* Tests that everything that a report marks as flushed is flushed. Covers reports of several batches, users
- * that were held back, and a daemon that has not yet looked for new segments. */
+/* Tests that all calls that a report marks as flushed are flushed. Covers reports on several batches, users
+ * whose calls were held back, and a daemon that has not yet looked for new segments. */
 #include "batch.h"
 #include "clock.h"
 #include "shm_source.h"
@@ -16,7 +16,7 @@ static void expect(const char *what, bool is_so)
     exit(EXIT_FAILURE);
 }
 
-/* Makes a report that holds back users from `uid` on. */
+/* Makes a report in which `users` users, from `uid` on, are held back. */
 static struct ct_report held_of(uint32_t uid, uint32_t users, uint64_t flushed_ns)
 {
     struct ct_report report = { .flushed_ns = flushed_ns };
@@ -33,7 +33,7 @@ static void check_held(void)
     expect("the later moment counts", report.flushed_ns == 20);
     expect("those who were held are", ct_report_holds(&report, 1) && ct_report_holds(&report, CT_HELD_MAX));
     expect("nobody else is", !ct_report_holds(&report, CT_HELD_MAX + 1));
-    /* If one user more than can be listed is held, all users that might be meant are. */
+    /* If more users are held back than can be listed, all users who might be meant count as held back. */
     earlier = held_of(100, 1, 30);
     ct_report_add(&report, &earlier);
     expect("what is flushed stays so", report.flushed_ns == 30);
@@ -46,7 +46,7 @@ static void check_held(void)
 
 static struct ct_shm shm;
 
-/* Makes a batch without a process, at once. */
+/* Makes a batch immediately, without any process. */
 static uint64_t flushed_by(struct ct_collection *collection)
 {
     struct ct_report report = { 0 };

@@ -1,5 +1,5 @@
-/* Following a trace returns each call once. Between two reads, the store adds calls in order and late calls,
- * begins the next file, or removes calls. */
+/* Tests that following a trace returns each call once. Between two reads, the store adds calls in order and
+ * late calls, begins the next file, or removes calls. */
 #include "clock.h"
 #include "expire.h"
 #include "follow.h"
@@ -22,7 +22,7 @@ static struct ct_follow *follow;
 static int64_t process_id, segment_id, function_id, thread_id;
 static uint64_t now_ns;
 
-/* The stored calls, and how often each was returned. */
+/* The stored calls, and the number of times that each was returned. */
 static struct {
     int64_t call_id;
     int given;
@@ -60,7 +60,7 @@ static void open_store(void)
     expect("commit", ct_store_commit(store) == 0);
 }
 
-/* Stores a batch of calls a microsecond apart, some of them late by up to the number of stored calls. */
+/* Stores a batch of calls a microsecond apart. Some are late, by at most the number of stored calls. */
 static void store_batch(uint32_t count)
 {
     expect("begin", ct_store_begin(store) == 0);

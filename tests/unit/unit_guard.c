@@ -1,4 +1,4 @@
-/* A file truncated during a read gives zeros and sets a mark, without a SIGBUS. */
+/* If a file is truncated during a read, the read returns zeros and sets a mark, without a SIGBUS. */
 #include "cut_guard.h"
 
 #include <fcntl.h>

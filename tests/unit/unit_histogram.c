@@ -1,5 +1,5 @@
-/* Counts by key survive growing and clearing. Durations are counted in buckets with the bounds of the view
- * `durations`. */
+/* Tests that counts by key stay correct when the table grows or is cleared. Durations are counted in buckets
+ * with the bounds of the view `durations`. */
 #include "histogram.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
-/* decode_image.c of the hook: the only kernel of an image, which is reported only if it is certain. The test
- * builds images: cubins, fat binaries with parts for several devices, compressed parts, PTX, and truncated
- * images. */
+/* Tests decode_image.c of the hook, which finds the only kernel of an image, and reports it only if it is
+ * certain. The test builds images: cubins, fat binaries with parts for several devices, compressed parts,
+ * PTX, and truncated images. */
 #include "decode_image.h"
 
 #include <elf.h>
@@ -116,7 +116,7 @@ static void cubins(void)
     one.symbols[0].st_name = sizeof(one.strings) + 1;
     ensure(only_kernel_is(&one, sizeof(one), NULL), "a name beyond the strings");
     one = cubin("one", NULL);
-    memset(one.strings, 'x', sizeof(one.strings)); /* unterminated: the table's end ends the name */
+    memset(one.strings, 'x', sizeof(one.strings)); /* not terminated: the name ends with the table */
     one.sections[1].sh_size = (uint64_t)1 << 40;
     ensure(only_kernel_is(&one, sizeof(one), NULL), "symbols beyond the image");
 }

@@ -1,6 +1,6 @@
-/* Applies plans in this process. Functions written by hand must get a certain verdict. Others come from
+/* Applies plans in this process. Functions written in assembly must get a given verdict. Others come from
  * several compilers, from zlib, and from the simulated driver. Each call through a slot is counted and
- * returns the same as before. When the patches are undone, the code has its old bytes. */
+ * returns the same result as before the plan. When the patches are undone, the code has its old bytes. */
 #include "../ensure.h"
 #include "inline_plan.h"
 #include "patched_library.h"
@@ -66,8 +66,8 @@ static void set_trap(bool is_on)
                 : "memory", "cc");
 }
 
-/* Calls the function, stops before the instruction `behind` bytes into the patch, and continues at its moved
- * copy. */
+/* Calls the function, stops before the instruction that is `behind` bytes into the patch, and continues at
+ * its moved copy. */
 static uint64_t call_and_move(any_function *function, const struct ct_inline_patch *patch, int behind)
 {
     uint64_t sum = 0;
@@ -107,7 +107,7 @@ static int move_from_everywhere(const struct patched *library, const char *name,
     return tried;
 }
 
-/* ---- functions written by hand ---- */
+/* ---- functions written in assembly ---- */
 
 enum { NOT_CALLED = 1, CALLS_ITSELF = 2 };
 static const struct expected {
@@ -131,7 +131,7 @@ static const struct expected {
     { "calls_itself", CT_INLINE_FINE, CALLS_ITSELF },
     { "loops_behind", CT_INLINE_FINE, 0 },
     { "returns_zero", CT_INLINE_FINE, 0 },
-    { "returns", CT_INLINE_FINE, NOT_CALLED }, /* it sets no result */
+    { "returns", CT_INLINE_FINE, NOT_CALLED }, /* this function sets no result */
     { "returns_constant", CT_INLINE_FINE, 0 },
     { "jumps_on", CT_INLINE_FINE, 0 },
     { "jumps_on_short", CT_INLINE_FINE, 0 },
@@ -287,7 +287,7 @@ static bool is_driver_function(const char *name)
     return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
 
-/* The simulated driver works through its moved instructions. */
+/* The simulated driver works with its moved instructions. */
 static void try_driver(const char *path)
 {
     struct patched *library = patched_open(path);
@@ -367,7 +367,7 @@ static void try_places(void)
     ENSURE(place >= 1 << 20);
 }
 
-/* Areas out of range: first of the code, then only of its data. */
+/* Areas that are out of range of the code, and then of only its data. */
 static void try_distances(const char *path)
 {
     struct patched *library = patched_open(path);

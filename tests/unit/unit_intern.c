@@ -1,5 +1,5 @@
-/* Equal keys have equal numbers, different keys different ones. A full table is emptied, and numbers
- * continue. */
+/* Tests that equal keys have equal numbers, and different keys have different ones. A full table is emptied,
+ * and numbers continue. */
 #include "intern.h"
 
 #include <stdio.h>

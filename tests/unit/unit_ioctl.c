@@ -1,5 +1,5 @@
-/* Tests that the hook reads an ioctl's struct correctly in each layout that the driver ever had, whatever the
- * pointers are. Tests that the collector finds every number that has a name. */
+/* Tests that the hook reads an ioctl's struct correctly in each layout that the driver has ever had, and that
+ * invalid pointers do no harm. Tests that the collector finds every number that has a name. */
 #include "../ensure.h"
 #include "ioctl_layout.h"
 #include "ioctl_names.h"
@@ -39,7 +39,7 @@ static void test_control(void)
     ENSURE(ioctl.params_bytes == 1032 && ioctl.size_bytes == 32);
     ENSURE(ct_ioctl_status(&ioctl) == 0x56);
 
-    /* A struct of a size that the driver does not accept is not read. */
+    /* A struct whose size the driver does not accept is not read. */
     const struct ct_ioctl cut = escape(0x2a, 16, control, 0);
     ENSURE(cut.space == CT_IOCTL_ESCAPE && cut.code == 0x2a && cut.status_offset == -1 &&
            ct_ioctl_status(&cut) == 0);
@@ -51,7 +51,7 @@ static void test_control(void)
     ENSURE(at_odd.code == 0x20800102 && ct_ioctl_status(&at_odd) == 0x56);
 }
 
-/* Writes each word's own offset into it: a value shows where it was read. */
+/* Writes each word's own offset into the word, so that a value shows where it was read. */
 static void number_words(uint8_t *bytes, uint32_t size)
 {
     for (uint32_t offset = 0; offset + 4 <= size; offset += 4)
@@ -192,7 +192,7 @@ static void test_names(void)
     expect_name(CT_IOCTL_ESCAPE, 0xc8, "ESC 0xc8", "NV_ESC_CARD_INFO");
     expect_name(CT_IOCTL_ESCAPE, 0xfe, "ESC 0xfe", NULL);
 
-    /* Each row of the table is found by its number: the table is sorted as the search requires. */
+    /* Each row of the table is found by its number, so the table is sorted as the search requires. */
     enum { ESCAPE = CT_IOCTL_ESCAPE, CONTROL = CT_IOCTL_CONTROL, CLASS = CT_IOCTL_CLASS, UVM = CT_IOCTL_UVM };
     static const struct {
         int space;

@@ -1,6 +1,6 @@
-/* A lane with both ends as threads. Every record arrives once, complete and in order, across the ring's end
- * and with positions that start just below a power of two. The lane switches between its rings now and then.
- * TSan watches it in the `threads` build. */
+/* Tests a lane with its two ends as threads. Every record arrives once, complete and in order, across the
+ * ring's end and with positions that start just below a power of two. The lane occasionally switches between
+ * its rings. TSan watches it in the `threads` build. */
 #include "lane.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ static struct ct_lane lane;
 static uint8_t rings[RINGS][RING_SLOTS * CT_SLOT_BYTES] __attribute__((aligned(64)));
 static const uint64_t first_position = (UINT64_C(1) << 32) - 3;
 
-/* `state` and `tail` hand over the rings' bytes. The copies are plain, as in the product. */
+/* `state` and `tail` transfer the ownership of the rings' bytes. The copies are plain, as in the product. */
 static uint8_t *slot(uint64_t position, uint32_t level)
 {
     return rings[level] + (position & (ct_ring_slots(0, level, RING_SLOTS) - 1)) * CT_SLOT_BYTES;
@@ -37,7 +37,7 @@ static struct ct_record made(uint64_t i)
 static uint32_t level, switches;
 static uint64_t begun = (UINT64_C(1) << 32) - 3, ended[RINGS];
 
-/* Switches to another ring now and then, longer or shorter, if the collector has emptied it. */
+/* Occasionally switches to a longer or shorter ring, if the collector has emptied that ring. */
 static void switch_ring(uint64_t record, uint64_t position)
 {
     const uint32_t other = (level + 1 + (uint32_t)(record / 700 % 2)) % RINGS;

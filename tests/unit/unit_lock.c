@@ -1,5 +1,5 @@
-/* The hook's lock (hook/base/lock.c): which threads get it, which are refused, and that no thread spins for
- * it. */
+/* Tests the hook's lock (hook/base/lock.c): which threads get it, which threads are refused, and that no
+ * thread spins for it. */
 #include "lock.h"
 
 #include "compiler.h"
@@ -65,7 +65,8 @@ static void apart(void (*test)(void))
     if (child == 0) {
         ct_thread_number_forget();
         test();
-        /* Not _exit(): a sanitizer makes system calls in it, which the filter must not see. */
+        /* _exit() is not used, because a sanitizer makes system calls in it, which the filter must not
+         * see. */
         syscall(SYS_exit_group, 0);
     }
     check(waitpid(child, &status, 0) == child && status == 0, "a test in a process of its own");
@@ -104,7 +105,7 @@ static void takes_without_system_calls(void)
     }
     ct_system_silence();
     ct_thread_number_forget();
-    if (!ct_lock_take(&masking)) /* by the thread number that the C library knows */
+    if (!ct_lock_take(&masking)) /* identified by the thread number in the C library */
         _exit(3);
     ct_lock_give(&masking);
 }
@@ -131,7 +132,7 @@ static void refuses_its_holder(void)
     ct_lock_give(&plain);
 }
 
-/* ---- several ---- */
+/* ---- several threads ---- */
 
 enum { THREADS = 4, ROUNDS = 20000 };
 static volatile long counter;
@@ -189,7 +190,7 @@ static void is_taken_from_the_dead(void)
     check(ct_lock_take(&plain), "a lock whose holder is no more");
     ct_lock_give(&plain);
     in_thread(take_and_end);
-    ct_lock_forget(&plain); /* as in a forked child */
+    ct_lock_forget(&plain); /* as for a forked child */
     check(ct_lock_take(&plain), "a lock that was forgotten");
     ct_lock_give(&plain);
 }

@@ -1,5 +1,5 @@
-/* A kind that has been logged too often is suppressed for a minute. The number of suppressed lines is logged
- * once, and then the kind is logged again. */
+/* Tests that a kind of line that has been logged too often is suppressed for a minute. The number of
+ * suppressed lines is logged once, and then the kind is logged again. */
 #include "clock.h"
 #include "log.h"
 
@@ -37,7 +37,7 @@ int main(void)
     for (int i = 0; i < LINES; i++)
         ct_log(CT_LOG_segment_refused, "segment %d", i);
     assert(count("warning: segment") == BURST && count("suppressed") == 0);
-    ct_log_catch_up(ct_monotonic_ns()); /* its minute has not passed */
+    ct_log_catch_up(ct_monotonic_ns()); /* the minute of this kind has not passed */
     assert(count("suppressed") == 0);
     errno = ENOSPC;
     ct_log(CT_LOG_database_failed, "another kind");

@@ -1,6 +1,6 @@
-/* The merge returns the calls of all streams in the order of their return, each once, and none after the
- * watermark. A record other than a call comes before the call that it precedes. A stream whose budget is
- * spent is left out. */
+/* Tests that the merge returns the calls of all streams in the order of their return, each once, and no call
+ * after the watermark. A record that is not a call stays before the call that it precedes. A stream whose
+ * budget is used up is left out. */
 #include "merge.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 enum { STREAMS = 300, CALLS = 400, FILLED = 7 };
 
-/* Fills in a few calls at a time, and drops the ones filled in before. */
+/* Fills in a few calls at a time, and drops the ones that it filled in earlier. */
 struct array_stream {
     struct ct_stream stream;
     uint64_t ends[CALLS];
@@ -81,7 +81,7 @@ static bool no_more(struct ct_stream *stream, uint64_t until_ns)
     return stream->next < stream->end;
 }
 
-/* A name precedes a call that returns late. Another stream has a budget of one call, and has two. */
+/* A name precedes a call that returns late. Another stream has two calls and a budget of one. */
 static void check_notes_and_budgets(void)
 {
     struct ct_call late[] = { { .end_ns = 9, .kind = CT_KIND_NAME }, { .end_ns = 5, .kind = CT_KIND_CALL } };

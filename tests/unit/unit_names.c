@@ -1,6 +1,6 @@
-/* kernel_names.c and texts.c of the hook: reused handles, lists and answers that the program got, and unloads
- * with all dependent objects. Memory stays constant however many modules are loaded and unloaded. Also a lock
- * held by the thread itself, and a child forked in the middle of a write. */
+/* Tests kernel_names.c and texts.c of the hook, with reused handles, lists and answers that the program got,
+ * and unloads with all dependent objects. Memory stays constant, however many modules are loaded and
+ * unloaded. Also tests a lock that the thread itself holds, and a child forked in the middle of a write. */
 #include "../ensure.h"
 #include "current.h"
 #include "kernel_names.h"
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- the parts of the hook that they need ---- */
+/* ---- the parts of the hook that these files need ---- */
 
 bool ct_clock_is_counter;
 
@@ -58,8 +58,8 @@ static void ensure(bool condition, const char *what)
 static struct ct_lane lane;
 static struct ct_producer producer = { .lane = &lane, .epoch = 1 };
 
-/* Returns whether a launch of `handle` gets `name`, and the definition of the name has arrived by then. NULL
- * means no name. */
+/* Returns whether a launch of `handle` gets `name`, and whether the definition of the name arrived first.
+ * NULL means no name. */
 static bool is_named(uint64_t handle, const char *name)
 {
     static char texts[1 << 20][24];
@@ -118,7 +118,7 @@ static void nested(void)
     ct_names_unload(0x72, UINT64_MAX);
 }
 
-/* Learns known names again: lanes keep the kernels that they remember. */
+/* Learns known names again. Lanes keep the kernels that they remember. */
 static void again(void)
 {
     ct_names_learn(0x20, 0x10, "kernel", &producer);
@@ -177,7 +177,7 @@ static void told(void)
     ct_names_unload(0x90, UINT64_MAX);
     ensure(is_named(0x92, NULL) && is_named(0x1a0, NULL),
            "nothing after an unload, also of what may have gone with it");
-    /* The module's handle is reused: the first one's context must have ended. */
+    /* The module's handle is reused, so the context of the first module must have ended. */
     ct_names_load(0x80, UINT64_MAX, NULL, 0, &producer);
     ensure(is_named(0x81, NULL), "nothing of a module whose handle is another's");
     ct_names_listed(0x81, 0x80, &producer);
@@ -185,8 +185,8 @@ static void told(void)
     ct_names_unload(0x80, UINT64_MAX);
 }
 
-/* A program that obtains functions past the hook may get the handles of an ended context. Must be the last
- * test, since the hook does not forget its doubt. */
+/* A program that obtains functions past the hook may get the handles of an ended context. This must be the
+ * last test, since the hook keeps doubting handles. */
 static void doubted(void)
 {
     ct_names_learn(0xb1, 0xb0, "before", &producer);
@@ -223,7 +223,7 @@ static void churn(void)
             early = mapped_pages();
     }
     ensure(mapped_pages() <= early + 64, "memory grows with what was unloaded");
-    /* A name that was dropped a moment ago keeps its number: it is not defined again. */
+    /* A name that was dropped a moment ago keeps its number, so it is not defined again. */
     ct_names_learn(0x3000, 1, "common", &producer);
     is_named(0x3000, "common");
     const uint64_t before = definitions;
@@ -248,7 +248,8 @@ static void reentered(void)
     ensure(is_named(0x4000, "interrupted") && definitions == before + 1, "the definition later");
 }
 
-/* A forked child gets the lists in their current state, which may be the middle of another thread's write. */
+/* A forked child gets the lists in their current state, which may be in the middle of another thread's
+ * write. */
 static _Atomic bool stopped;
 static void *write_on(void *unused)
 {

@@ -1,6 +1,7 @@
-/* The page loader. Rows stored a page at a time must leave the same file contents as rows stored one by one.
- * This holds for any rows, for any earlier contents, and when other connections change the file in between.
- * One process has the window in SQLite's page cache and another one does not. Both store the same batches. */
+/* Tests the page loader. Rows stored a page at a time must leave the same file contents as rows stored one by
+ * one. This must hold for any rows, for any earlier contents, and if other connections change the file in
+ * between. One process has the window in SQLite's page cache and another one does not. Both store the same
+ * batches. */
 #include "../ensure.h"
 #include "bulk.h"
 #include "clock.h"
@@ -56,7 +57,7 @@ static void check(void)
     EXPECT(1, ask(other, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"));
 }
 
-/* Values at the borders where an integer takes another byte. */
+/* Values at the borders above which an integer takes one more byte. */
 static uint64_t next_value(void)
 {
     static const uint64_t borders[] = {
@@ -108,8 +109,8 @@ static void put_call(uint64_t end_ns)
         ct_store_add(store, CT_BULK_CALL_SUBJECT)[1] = (int64_t)next_value();
 }
 
-/* Stores calls in order, some at the same time. Now and then a call is late: much older, or between earlier
- * ones. */
+/* Stores calls in order, some with the same time. Occasionally a call is late, which means that it is much
+ * older, or is between earlier ones. */
 static void fill_batch(size_t rows, bool with_late)
 {
     EXPECT(0, ct_store_begin(store));
@@ -145,7 +146,7 @@ static void store_batch(size_t rows, bool with_late)
     EXPECT(0, ct_store_commit(store));
 }
 
-/* Batches of all sizes, each of which leaves a different last page. */
+/* Batches of all sizes, each of which makes a different last page. */
 static void store_sizes(void)
 {
     for (size_t rows = 0; rows < 40; rows++) {
@@ -155,8 +156,8 @@ static void store_sizes(void)
     check();
 }
 
-/* The last page has one short row, and SQLite would add another one to it: single calls across a page
- * border. */
+/* Single calls across a page border. The last page has one short row, and SQLite would add another row to
+ * it. */
 static void store_one_by_one(void)
 {
     for (int i = 0; i < 300; i++) {
@@ -170,8 +171,8 @@ static void store_one_by_one(void)
     check();
 }
 
-/* Changes by other connections: an index, which must have all rows; a column; other pages; a reader of an old
- * snapshot. */
+/* Changes by other connections: an index, which must contain all rows; a column; other pages; a reader with
+ * an old snapshot. */
 static void store_with_others(bool is_loaded)
 {
     run(other, "CREATE INDEX mine ON call (duration_ns)");

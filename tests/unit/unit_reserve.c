@@ -1,5 +1,5 @@
-/* reserve.c of the hook: the size of the reserve follows from the first records in a ring, and from the lost
- * calls. */
+/* Tests reserve.c of the hook. The size of the reserve depends on the first records in a ring, and on the
+ * lost calls. */
 #include "../ensure.h"
 #include "record.h"
 #include "reserve.h"
@@ -55,7 +55,7 @@ static void check_broken(void)
     self = begun(20);
     self.position = self.step + 100;
     ct_reserve_sample(&self);
-    ENSURE(!self.is_sampled); /* too few */
+    ENSURE(!self.is_sampled); /* too few slots to take a sample */
     self.step = self.position + 1;
     ct_reserve_sample(&self);
     self.position += SLOTS + 2;
@@ -63,7 +63,7 @@ static void check_broken(void)
     ENSURE(!self.is_sampled);
 }
 
-/* Adapts after `lost` lost slots, with `empty` empty ones before the ring's end. */
+/* Adapts the reserve after `lost` lost slots, with `empty` empty slots before the ring's end. */
 static uint64_t adapted(struct ct_producer *self, uint32_t lost, uint64_t empty)
 {
     if (lost > 0)
@@ -78,9 +78,9 @@ static void check_adapt(void)
 {
     struct ct_producer self = begun(0);
     EXPECT(SLOTS * 3 / 4, adapted(&self, 0, 0));
-    EXPECT(SLOTS * 3 / 8, adapted(&self, 4, 0)); /* by at least one step */
+    EXPECT(SLOTS * 3 / 8, adapted(&self, 4, 0)); /* grows by at least one step */
     EXPECT(SLOTS * 3 / 4 >> 3, adapted(&self, 190, 0));
-    EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, 100 * SLOTS, 0)); /* the limit */
+    EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, 100 * SLOTS, 0)); /* stays at the limit */
     EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, SLOTS, 0));
     EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, 0, SLOTS / 2)); /* half of the ring was used */
     for (int pressure = 5; pressure >= 0; pressure--)

@@ -1,5 +1,5 @@
-/* graphs.c and addresses.c of the hook. A handle or an address that is returned again before the call that
- * freed it has returned belongs to the new owner. One that was not reused no longer exists. */
+/* Tests graphs.c and addresses.c of the hook. If a handle or an address is returned again before the call
+ * that freed it has returned, it belongs to the new owner. If it was not reused, it no longer exists. */
 #include "addresses.h"
 #include "current.h"
 #include "graphs.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- the parts of the hook that they need ---- */
+/* ---- the parts of the hook that these files need ---- */
 
 bool ct_clock_is_counter;
 struct ct_replayed ct_replayed;

@@ -1,5 +1,5 @@
-/* Patterns, layers and samples as in proto/selection.h: which names are selected, and which patterns are
- * refused. */
+/* Tests patterns, layers and samples as in proto/selection.h: which names are selected, and which patterns
+ * are refused. */
 #include "selection.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* A trace of several files. A daemon removes the oldest ones while a reader opens or reads the trace. */
+/* Tests a trace of several files. A daemon removes the oldest files while a reader opens or reads the
+ * trace. */
 #include "database.h"
 #include "series.h"
 
@@ -19,7 +20,7 @@ static void expect(const char *what, bool is_so)
     exit(EXIT_FAILURE);
 }
 
-/* Removes a file like a daemon. */
+/* Removes a file as a daemon does. */
 static void remove_file(int i)
 {
     char side[200];

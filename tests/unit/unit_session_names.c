@@ -1,4 +1,5 @@
-/* Names of a session's files: written names are parsed again, and no other name is accepted. */
+/* Tests the names of a session's files. Names that are written can be parsed, and no other name is
+ * accepted. */
 #include "session_names.h"
 
 #include <stdio.h>

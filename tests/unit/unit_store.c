@@ -1,5 +1,6 @@
-/* The store. Late and long calls are where windows search for them. Calls older than the limit are removed in
- * pieces, in order, with their parts, and are counted. Held memory and objects still in use stay. */
+/* Tests the store. Late and long calls are where windows search for them. Calls older than the limit are
+ * removed in pieces, in order, with their parts, and are counted. Held memory and objects that are still in
+ * use stay. */
 #include "clock.h"
 #include "deferred.h"
 #include "expire.h"
@@ -90,7 +91,7 @@ static void check_counts(void)
           0);
 }
 
-/* Compares a window of start times by its two ranges with a scan of every call. */
+/* Compares the result for a window of start times, which reads two ranges, with a scan of every call. */
 static void check_window(uint64_t from_ns, uint64_t to_ns)
 {
     char sql[512];
@@ -108,7 +109,7 @@ static void check_window(uint64_t from_ns, uint64_t to_ns)
 
 enum { CALLS = 1000 };
 
-/* Stores calls a millisecond apart, up to ten seconds ago; some are long, one lasts a minute. Then stores
+/* Stores calls a millisecond apart, up to ten seconds ago. Some are long, and one lasts a minute. Then stores
  * late calls. */
 static void store_first(uint64_t base_ns)
 {
@@ -119,9 +120,9 @@ static void store_first(uint64_t base_ns)
     }
     store_calls((const uint64_t(*)[2])call, CALLS);
     const uint64_t late[][2] = {
-        { base_ns + 500, 10 },               /* before all but the first */
+        { base_ns + 500, 10 },               /* before all calls except the first */
         { base_ns + 300 * 1000000, 20 },     /* at the time of another call */
-        { base_ns + 300 * 1000000, 30 },     /* again */
+        { base_ns + 300 * 1000000, 30 },     /* again at that time */
         { base_ns + 400500000, 2 * SECOND }, /* late and long */
     };
     for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++)
@@ -215,7 +216,7 @@ int main(void)
     store_allocations(base_ns);
     store_first(base_ns);
 
-    /* In pieces up to the limit, not beyond it. */
+    /* Removes calls in pieces up to the limit, and not beyond it. */
     struct ct_expired expired = expire(middle_ns, 100);
     equal("the first piece", (long long)expired.rows, 100);
     equal("more is to go", expired.more, 1);
@@ -228,14 +229,14 @@ int main(void)
     equal("all memory", ask("SELECT count(*) FROM allocations"), 1);
     equal("nothing is due", (long long)expire(middle_ns, 100).rows, 0);
 
-    /* A late call from before the limit is stored and then removed. */
+    /* A late call that is older than the limit is stored and then removed. */
     const uint64_t late[][2] = { { base_ns + 1000, SECOND } };
     const int64_t site = store_calls(late, 1);
     equal("a late one", (long long)expire(middle_ns, 100).rows, 1);
     check_window(base_ns - 100 * SECOND, base_ns + 100 * SECOND);
 
     /* Numbers restart once no older call is left, and then the old numbers are removed. The thread stays,
-     * since it runs. Sweeps are a second apart in the time passed to the store. */
+     * since it is still running. Sweeps are a second apart in the time passed to the store. */
     now_ns += SECOND;
     const uint32_t numbering = ct_store_numbering(store);
     expire(ct_monotonic_ns(), 1 << 20);

@@ -1,5 +1,5 @@
-/* A key has the last value set. Removing keys leaves no growth. A concurrent reader sees only values that
- * were set. */
+/* Tests that a key has the last value that was set. The table does not grow if keys are removed. A concurrent
+ * reader sees only values that were set. */
 #include "table.h"
 
 #include <pthread.h>

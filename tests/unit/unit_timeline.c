@@ -1,5 +1,5 @@
-/* Ticks become CLOCK_MONOTONIC to a microsecond, never run backwards, and a second daemon inherits the
- * anchors. */
+/* Tests that ticks are converted to CLOCK_MONOTONIC within a microsecond, and that times never run backwards.
+ * A second daemon inherits the anchors. */
 #include "clock_source.h"
 #include "ticks.h"
 

@@ -1,4 +1,4 @@
-/* Names of a trace's files: the number of a file, and the file of a number. */
+/* Tests the names of a trace's files: the number of a file, and the file with a number. */
 #include "trace_files.h"
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static void names(void)
         equal_number(first, (uint32_t)strcmp(first, cases[i].trace), 0);
     }
     char small[8];
-    const size_t volatile bytes = sizeof(small); /* hides from compilers that it is too small */
+    const size_t volatile bytes = sizeof(small); /* hides from compilers that the buffer is too small */
     equal_number("room for a long name", ct_trace_file(small, bytes, "trace.db", 2), false);
 }
 
@@ -104,7 +104,8 @@ static void folder(void)
     equal_number("in no folder", ct_trace_file_before(path, UINT32_MAX), 0);
 }
 
-/* All names of a trace, whether or not it exists yet, are equal, and no other trace's name is. */
+/* All names of a trace are equal, whether or not the trace exists yet. No name of another trace is equal to
+ * them. */
 static void identity(void)
 {
     char root[] = "/tmp/unit-trace-files-XXXXXX", before[PATH_MAX];

@@ -1,5 +1,5 @@
-/* A batch that fails at any step leaves no trace in the file or in memory: the next batch has the same effect
- * as the failed one would have had. */
+/* Tests that a batch that fails at any step leaves no effect in the file or in memory. The next batch has the
+ * effect that the failed one would have had. */
 #include "batch.h"
 #include "clock.h"
 #include "numbers.h"
@@ -49,7 +49,7 @@ static long long ask(const char *sql)
     return value;
 }
 
-/* No file can grow: a commit fails. */
+/* No file can grow, so a commit fails. */
 static void fill_disk(bool is_full)
 {
     struct rlimit limit;
@@ -83,11 +83,11 @@ static void check_late_rows(void)
     equal("late rows", (long long)ct_store_late_rows(store), 1);
 }
 
-/* ---- a row that had no memory is not dropped from a batch, even from one without a call ---- */
+/* ---- a row for which there was no memory is not dropped from a batch, even if the batch has no call ---- */
 
 static void check_memory(int64_t process_id)
 {
-    enum { THREADS = 10000 }; /* more than fit into the buffer without growing */
+    enum { THREADS = 10000 }; /* more than fit into the buffer unless it grows */
     equal("begin", ct_store_begin(store), 0);
     is_memory_short = true;
     for (uint32_t tid = 1; tid <= THREADS; tid++)
@@ -163,7 +163,7 @@ static bool has_call(struct ct_stream *stream, uint64_t until_ns)
     return stream->next && stream->next->end_ns <= until_ns;
 }
 
-/* A merge without memory for its streams returns an error with that message. */
+/* If a merge has no memory for its streams, it returns an error with that message. */
 static void check_merge(void)
 {
     static struct ct_segment segment;

@@ -1,5 +1,5 @@
-/* Tests that valid UTF-8 is read completely, that other bytes are refused, and that terminal control
- * characters are distinguished from printable ones. */
+/* Tests that valid UTF-8 is read completely, that other bytes are refused, and that control characters for
+ * terminals are distinguished from printable ones. */
 #include "utf8.h"
 
 #include <stdio.h>
@@ -83,7 +83,7 @@ int main(void)
     IS_NONE("\x80");
     IS_NONE("\xbf\xbf");
     IS_NONE("\xff");
-    IS_NONE("\xc3x"); /* another character where the rest should be */
+    IS_NONE("\xc3x"); /* another character in place of the continuation bytes */
     IS_NONE("\xe4\xb8x");
     IS_NONE("\xf0\x9f\x9ax");
     IS_NONE("\xe4\xc3\xbc");

@@ -1,5 +1,5 @@
-/* Tests how long a lane may delay the rows of all lanes: as long as it may have a record to publish.
- * Announcing records again and again does not prolong the delay. */
+/* Tests how long a lane may delay the rows of all lanes, which is as long as it may have a record to publish.
+ * Announcing records repeatedly does not prolong the delay. */
 #include "shm_lane.h"
 
 #include <stdio.h>
@@ -34,10 +34,10 @@ static void expect(uint64_t at_ms, uint64_t position, bool announcing, uint64_t 
 int main(void)
 {
     expect(1000, 1, false, 1000);
-    /* An announced record: it returned after the last silence. */
+    /* A record is announced. Its call returned after the last silence. */
     expect(1010, 1, true, 1000);
     expect(1020, 1, true, 1000);
-    /* It was published. Another record was announced after the last read. */
+    /* The record was published. Another one was announced after the last read. */
     expect(1030, 2, true, 1020);
     expect(1040, 3, true, 1030);
     for (uint64_t i = 0; i < 1000; i++)

@@ -1,5 +1,5 @@
-"""Computes on the device, with Debian's python3-pygpu (libgpuarray), and on the host with numpy. Compares each result with
-numpy's, and prints its sum; at the end it prints the bytes copied in each direction. tests/e2e/libgpuarray.py runs it.
+"""Computes on the device, with Debian's python3-pygpu (libgpuarray), and on the host with numpy. Compares each result with numpy's, and
+prints its sum. At the end, prints the bytes copied in each direction. tests/e2e/libgpuarray.py runs it.
 
     arrays.py ROUNDS
 """
@@ -36,7 +36,7 @@ for _ in range(int(sys.argv[1])):
     same("slice", x[100:200], a[100:200])
     same("zeros", gpuarray.zeros((8, 16), dtype="int16", context=context), np.zeros((8, 16), "int16"))
     same("copy", x.copy(), a)
-    # Kernels compiled for this, or for other strides of the same arrays.
+    # Kernels compiled for this expression, or for other strides of the same arrays.
     same("sum", x + y, a + b)
     same("product", x * y, a * b)
     same("scaled", x * np.float32(3), a * np.float32(3))

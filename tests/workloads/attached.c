@@ -1,10 +1,10 @@
-/* attached.c: a program that is attached to while it runs, in each state that a stop, a thunk or a library
- * loaded later could disturb. It checks itself: results, errno, signals that are ignored, blocked and
- * handled, and system calls that sleep and must not end early.
+/* attached.c: a program to which `attach` attaches while it is running, in each state that a stop, a thunk or
+ * a library loaded later could disturb. It checks its own results, errno, signals that are ignored, blocked
+ * and handled, and system calls that sleep and must not end early.
  *
  * It prints "ready". Then it works until SIGTERM, or makes the number of calls in each line of its input, or
- * sleeps in one system call until a line arrives, SIGUSR2, or a second has passed. At its end it prints a
- * sum. */
+ * sleeps in one system call. The sleep ends when a line or SIGUSR2 arrives, or after a second. At its end it
+ * prints a sum. */
 #include "workload.h"
 
 #include <dlfcn.h>
@@ -109,7 +109,7 @@ static void do_exec(void)
     if (!execs)
         return;
     arguments[2] = calls;
-    set_alarm(0); /* it would outlive the handler */
+    set_alarm(0); /* the timer would outlive the handler */
     execv("/proc/self/exe", arguments);
     ENSURE(false);
 }
@@ -134,7 +134,7 @@ static void do_crowd(void)
     }
 }
 
-/* ---- system calls to sleep in; they return a result, with errno ---- */
+/* ---- system calls in which the program sleeps; they return a result, with errno ---- */
 
 static long sleep_read(void)
 {
@@ -185,7 +185,7 @@ static long sleep_signal(void)
 {
     sigset_t wanted;
     sigemptyset(&wanted);
-    sigaddset(&wanted, SIGUSR2); /* it is blocked */
+    sigaddset(&wanted, SIGUSR2); /* the signal is blocked */
     return sigwaitinfo(&wanted, NULL) == SIGUSR2 ? 0 : -1;
 }
 
@@ -214,7 +214,7 @@ static long sleep_wait(void)
     return got == child ? 0 : -1;
 }
 
-/* The line arrives through a socket with a timeout: the kernel does not restart such calls. */
+/* The line arrives through a socket with a timeout. The kernel does not restart calls on such a socket. */
 static long sleep_socket(void)
 {
     const struct timeval hour = { .tv_sec = 3600 };
@@ -227,7 +227,7 @@ static long sleep_socket(void)
     return (long)read(ends[0], &byte, 1);
 }
 
-/* Nor does it restart calls whose timeout is in read-only memory. */
+/* The kernel does not restart calls whose timeout is in read-only memory, either. */
 static long sleep_constant(void)
 {
     static const struct timespec hour = { .tv_sec = 3600 };
@@ -295,7 +295,7 @@ static void *work(void *data)
     return NULL;
 }
 
-/* A line with a number: each thread makes that many calls. */
+/* For a line with a number, each thread makes that many calls. */
 static pthread_barrier_t begins, is_done;
 static int step_calls;
 
@@ -340,7 +340,7 @@ static void handle(int number, void (*handler)(int))
     ENSURE(sigaction(number, &action, NULL) == 0);
 }
 
-/* Sets signals like a program might. They must not change. */
+/* Sets signals as a program might. The settings must not change. */
 static void set_signals(void)
 {
     sigset_t blocked;

@@ -1,5 +1,5 @@
-/* bottlenecks.c: a job with a known bottleneck. Options set the time to its first kernel, the work between
- * two kernels, whether it waits for them, and how it ends. */
+/* bottlenecks.c: a job with a known bottleneck. Options set the time until its first kernel, the work between
+ * two kernels, whether it waits for kernels, and how it ends. */
 #include "workload.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* calls.c: many processes with many threads. Each thread makes a known number of driver calls and checks
  * every result.
  *
- * With more than one process the program executes itself for each of them. Each process reports through a
+ * With more than one process, the program executes itself for each process. Each process reports through a
  * pipe when its calls are done, and the summary is printed after all have. */
 #include "mix.h"
 
@@ -94,7 +94,7 @@ static int run_process(void)
     pthread_barrier_init(&calls_done, NULL, (unsigned)threads + 1);
     pthread_barrier_init(&may_end, NULL, (unsigned)threads + 1);
     for (long long i = 0; i < threads; i++) {
-        workers[i].calls = (uint64_t)i; /* its number, until it starts counting */
+        workers[i].calls = (uint64_t)i; /* the thread's number, until it starts counting */
         ENSURE(pthread_create(&ids[i], NULL, work, &workers[i]) == 0);
     }
     pthread_barrier_wait(&calls_done);

@@ -1,8 +1,8 @@
 /* churn.c: creates and destroys threads, modules, libraries and forked children for as long as a job runs.
  * Names of kernels are repeated, or new each time. The driver gives a released handle to the next object.
  *
- * At a tenth of each phase, at its end and now and then it prints "NAME PERCENT" and waits for a line, so
- * that a test can examine it from outside. The launches follow from the options alone:
+ * At a tenth of each phase, at its end and occasionally it prints "NAME PERCENT" and waits for a line, so
+ * that a test can examine it from outside. The launches depend only on the options:
  *
  *   each thread        "common" once
  *   module i of M      "common" once and "module_<i>" twice; that name has 4096 bytes where i % 50 == 0
@@ -46,7 +46,7 @@ static void point(const char *phase, int percent)
     ENSURE(fgets(line, sizeof line, stdin));
 }
 
-/* "pace" is frequent: a tracer that is emptied at each one needs to hold at most PACE rounds. */
+/* "pace" is frequent, so a tracer that is emptied at each one needs to hold at most PACE rounds. */
 static void point_at(const char *phase, long long done, long long all)
 {
     if (done % PACE == 0)
@@ -93,7 +93,7 @@ static void run_threads(void)
     }
 }
 
-/* Returns whether the handle equals the one of the round before: a tracer must not confuse the two. */
+/* Returns whether the handle equals the previous round's. A tracer must not confuse the two. */
 static bool use_module(const char *name, CUfunction *before)
 {
     CUmodule loaded;

@@ -48,7 +48,7 @@ static void open_dlsym(void)
 #undef DRIVER
 }
 
-/* As in libcudart since 11.3: one dlsym, and the rest through its result. */
+/* As in libcudart since 11.3: one dlsym(), and all other functions through its result. */
 static void open_procaddress(void)
 {
     __typeof__(&cuGetProcAddress_v2) get =

@@ -1,6 +1,6 @@
 /* forks.c: processes created by fork without exec, before and after their parent's first call. The real
- * driver works in the first kind and refuses every call in the second. SIMCUDA_FORK=works makes the simulated
- * one work there, too. Children end by returning from main, by exit() and by _exit(). */
+ * driver works in the first kind and refuses every call in the second. With SIMCUDA_FORK=works, the simulated
+ * driver works in the second kind, too. Children end by returning from main, by exit() and by _exit(). */
 #include "workload.h"
 
 #include <string.h>
@@ -46,7 +46,8 @@ static void be_refused(void)
         EXPECT(CUDA_ERROR_NOT_INITIALIZED, cu.CtxGetCurrent(&context));
 }
 
-/* Makes a child's calls, and ends it in the way of its number; or returns the result of main(). */
+/* Makes a child's calls, and ends the child in the way that its number selects, or returns the result for
+ * main(). */
 static int child(long long number, bool is_late)
 {
     CUcontext context;

@@ -1,5 +1,5 @@
-/* mix.c: steps of one call each, and the mixes that choose among them. Each thread keeps a copy of its device
- * memory's expected contents, so every read that returns is checked in full. */
+/* mix.c: steps of a single call each, and the mixes that choose among the steps. Each thread keeps a copy of
+ * its device memory's expected contents, so every read that returns is checked in full. */
 #include "mix.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static uint64_t random_below(struct worker *worker, uint64_t limit)
     return (worker->random * 0x2545f4914f6cdd1du >> 16) % limit;
 }
 
-/* Bytes to copy or set: mostly small, at times the whole buffer. */
+/* Returns the number of bytes to copy or set. It is mostly small, and sometimes the whole buffer. */
 static size_t random_bytes(struct worker *worker)
 {
     const size_t most = (size_t)1 << (2 + random_below(worker, 15));
@@ -90,7 +90,7 @@ static CUkernel any_kernel(struct worker *worker)
     return worker->shared->kernels[random_below(worker, KERNEL_COUNT)];
 }
 
-/* A net launches the same shapes in each step: a few hundred. */
+/* A net launches the same few hundred shapes in each step. */
 static void launch_any(struct worker *worker)
 {
     const unsigned grid = 1 + 61 * (unsigned)random_below(worker, 16), block = 64u << random_below(worker, 3);
@@ -303,9 +303,9 @@ struct share {
 
 static const struct share getctx[] = { { get_current, 1 }, { NULL, 0 } };
 
-/* The calls of 205 training steps of a small convolutional net under PyTorch 2.11 on an H200, by count.
- * Functions called fewer than 20 times are omitted, except for the reads, which check the rest. The failing
- * calls are added. */
+/* The number of calls in 205 training steps of a small convolutional net, with PyTorch 2.11 on an H200.
+ * Functions called fewer than 20 times are omitted, except for the reads, which check the other calls. The
+ * failing calls are added. */
 static const struct share training[] = {
     { get_device, 65936 },
     { get_primary_state, 20049 },

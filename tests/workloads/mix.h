@@ -1,11 +1,11 @@
-/* mix.h: the mixes of calls that the workload "calls" makes, one call a step. */
+/* mix.h: the mixes of calls that the workload "calls" makes, with one call in each step. */
 #ifndef WORKLOAD_MIX_H
 #define WORKLOAD_MIX_H
 
 #include "workload.h"
 
 enum mix { MIX_GETCTX, MIX_TRAINING, MIX_ALLOC, MIX_COPY, MIX_LAUNCH };
-extern const char *const mix_words[]; /* in the order of enum mix, ended by NULL */
+extern const char *const mix_words[]; /* in the order of enum mix, with a NULL at the end */
 
 enum { BUFFER_BYTES = 65536, STREAM_ROOM = 8, BLOCK_ROOM = 16 };
 

@@ -152,7 +152,7 @@ static void name_objects(void)
     OK(cu.EventDestroy(event));
 }
 
-/* More names than are kept. Each of them ends. */
+/* More names than are kept. Each named object ends. */
 static long long many;
 static void name_many(void)
 {

@@ -1,5 +1,5 @@
 /* nested.c: makes calls within calls, deeper than a probe can count, and leaves calls by longjmp. The driver
- * calls back from cuOccupancyMaxPotentialBlockSize, which fails here: it is passed no function. */
+ * calls back from cuOccupancyMaxPotentialBlockSize, which fails here, because it gets no function. */
 #include "workload.h"
 
 #include <setjmp.h>

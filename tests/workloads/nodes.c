@@ -1,5 +1,5 @@
-/* nodes.c: makes graphs in every possible way and prints, for each executable one, the nodes that the driver
- * reports for it. Tests compare a trace's counts with these.
+/* nodes.c: makes graphs in every possible way. For each executable graph, prints the nodes that the driver
+ * reports. Tests compare a trace's counts with these.
  *
  * Prints "exec HANDLE KIND=COUNT …" for each, with CUgraphNodeType numbers as kinds, child graphs included,
  * and "captured NUMBER" for the calls made on streams under capture. */
@@ -64,7 +64,7 @@ static void launch_on(CUstream stream)
     OK(cuLaunchKernel(fill, 1, 1, 1, 128, 1, 1, 0, stream, params, NULL));
 }
 
-/* One stream forks to another by an event, and the other joins it again. */
+/* One stream forks to another by an event, and the other stream joins it again. */
 static CUgraph capture_two_streams(CUstream first, CUstream second, CUstream outside)
 {
     CUevent fork, join;
@@ -119,7 +119,7 @@ static CUgraph by_hand(CUgraph child, CUgraphNode *kernel)
     return graph;
 }
 
-/* Captures into a graph that has nodes, and adds a node by hand during the capture. */
+/* Captures into a graph that has nodes, and adds a node explicitly during the capture. */
 static CUgraphExec capture_into_graph(CUstream first)
 {
     CUgraph into;
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
 
     CUgraphExec into_exec = capture_into_graph(first), own_exec = capture_own_stream();
 
-    OK(cuGraphLaunch(hand, first)); /* 2 kernels by hand, and 4 of the child */
+    OK(cuGraphLaunch(hand, first)); /* 2 kernels added one by one, and 4 of the child */
     OK(cuGraphNodeSetEnabled(hand, kernel, 0));
     OK(cuGraphNodeSetEnabled(hand, kernel, 0));
     OK(cuGraphLaunch(hand, first));

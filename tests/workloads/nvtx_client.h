@@ -1,6 +1,6 @@
-/* nvtx_client.h: a program's side of NVTX without its header. The tables and the order of loading follow NVTX
- * 3 (nvToolsExt.h, nvToolsExtCuda.h, nvToolsExtCudaRt.h, nvtxDetail/nvtxInit.h and nvtxTypes.h; Apache-2.0
- * with LLVM exception). Only one file of a program may include it; that file owns the tables. */
+/* nvtx_client.h: a program's side of NVTX, without NVTX's header. The tables and the order of loading follow
+ * NVTX 3 (nvToolsExt.h, nvToolsExtCuda.h, nvToolsExtCudaRt.h, nvtxDetail/nvtxInit.h and nvtxTypes.h;
+ * Apache-2.0 with LLVM exception). Only one file of a program may include this. That file owns the tables. */
 #ifndef NVTX_CLIENT_H
 #define NVTX_CLIENT_H
 
@@ -153,7 +153,7 @@ static const void *nvtx_get_table(uint32_t table)
     return table == 1 ? (const void *)&callbacks : table == 3 && !nvtx_is_old ? (const void *)&version : NULL;
 }
 
-/* Makes the library, or RTLD_DEFAULT, fill in the tables. Returns false if there is no tool, or it
+/* Has the library, or RTLD_DEFAULT, fill in the tables. Returns false if there is no tool, or the tool
  * refuses. */
 static bool nvtx_load(void *library)
 {

@@ -1,8 +1,8 @@
 /* objects.c: calls about every kind of object, with recognizable arguments. Prints the expected trace of each
- * call: its name and status, role=handle in order, bytes=N; then the rows of `allocations` and `event_waits`.
- * "arguments" and "memory" are for a driver whose functions do nothing and return SIMCUDA_VERIFY. "streams"
- * makes real calls, some of them captured. "lookups" makes real calls whose number of bytes only the driver
- * knows. */
+ * call: its name and status, role=handle in order, and bytes=N. Then prints the rows of `allocations` and
+ * `event_waits`. "arguments" and "memory" are for a driver whose functions do nothing and return the status
+ * in SIMCUDA_VERIFY. "streams" makes real calls, some of them captured. "lookups" makes real calls whose
+ * number of bytes only the driver knows. */
 #include "objects.h"
 
 #include <dlfcn.h>

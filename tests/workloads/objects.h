@@ -32,7 +32,7 @@
 
 #define SIZE_UNKNOWN UINT64_MAX
 
-/* With OBJECTS_PAUSE, prints "pauses" and waits for a line: a probe may read the program's memory. */
+/* With OBJECTS_PAUSE, prints "pauses" and waits for a line, so that a probe can read the program's memory. */
 void objects_pause(void);
 
 struct want {
@@ -49,30 +49,31 @@ void object_said(const char *name, CUresult status, const struct want *wants, si
 /* Makes the call and prints its line. */
 void object_call(const char *name, const uint64_t *arguments, const struct want *wants, size_t count);
 
-/* Missing arguments are 0. When a value must be in the trace: always, after success, after failure. */
+/* A: arguments, with 0 for missing ones. I, O and F: a value that must be in the trace always, after success,
+ * or after failure. */
 /* clang-format off */
 #define A(...)   ((const uint64_t[10]){ __VA_ARGS__ })
 #define I(r, v)  { ALWAYS, #r, (v) }
 #define O(r, v)  { AFTER_SUCCESS, #r, (v) }
 #define F(r, v)  { AFTER_FAILURE, #r, (v) }
-#define UNKNOWN(r) { NEVER, #r, 0 } /* the trace must not have it */
+#define UNKNOWN(r) { NEVER, #r, 0 } /* the trace must not have this value */
 #define WANTS(...)                                                                                           \
     (const struct want[]){ __VA_ARGS__ }, sizeof((const struct want[]){ __VA_ARGS__ }) / sizeof(struct want)
 #define CALL(name, arguments, ...)  object_call(#name, arguments, WANTS(__VA_ARGS__))
 #define SAID(name, status, ...)     object_said(name, status, WANTS(__VA_ARGS__))
 /* clang-format on */
 
-/* An argument of 32 bits: the upper bits of its register are undefined. */
+/* Returns an argument of 32 bits. The upper bits of its register are undefined. */
 uint64_t n(int32_t number);
-/* A pointer to an object that the driver reads or writes; an invalid pointer if the driver's functions
- * fail. */
+/* Returns a pointer to an object that the driver reads or writes, or an invalid pointer if the driver's
+ * functions fail. */
 uint64_t to(const void *object);
-/* The same for a handle. Each call has its own. */
+/* Returns such a pointer to a handle. Each call has its own copy. */
 uint64_t out(uint64_t handle);
-/* CUmemLocation by value. */
+/* Returns a CUmemLocation that is passed by value. */
 uint64_t location(uint32_t type, int32_t id);
 
-/* A row of `allocations`, in the order of allocation. */
+/* Adds a row of `allocations`, in the order of allocation. */
 void held(const char *kind, uint64_t address, uint64_t bytes, uint64_t pool, bool freed);
 
 void make_arguments(void);

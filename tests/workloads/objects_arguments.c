@@ -4,7 +4,8 @@
 #include <elf.h>
 #include <unistd.h>
 
-/* Calls about graphs that do not change their nodes, except parameters. nodes.c makes the others. */
+/* Calls about graphs that do not change the graphs' nodes, except for parameters. nodes.c makes the other
+ * calls. */
 static void graphs(void)
 {
     CALL(cuGraphGetNodes, A(RESOURCE, 0, 0), I(graph, RESOURCE));

@@ -1,4 +1,4 @@
-/* objects_memory.c: memory allocated and freed, at addresses chosen here, by a driver whose functions do
+/* objects_memory.c: allocates and frees memory, at addresses chosen here, with a driver whose functions do
  * nothing. */
 #include "objects.h"
 
@@ -14,7 +14,7 @@ static void virtual_memory(void)
     CALL(cuMemMap, A(ADDRESS, piece, 0, MEMORY, 0), I(bytes, piece));
     CALL(cuMemMap, A(second, piece, piece, MEMORY, 0), I(bytes, piece));
     CALL(cuMemMap, A(third, piece, 0, MEMORY + 1, 0), I(bytes, piece));
-    /* A second holder, which releases it. The first one does, too. */
+    /* A second holder releases the memory. The first holder does so, too. */
     CALL(cuMemRetainAllocationHandle, A(out(MEMORY), ADDRESS), UNKNOWN(bytes));
     CALL(cuMemRelease, A(MEMORY), F(memory, MEMORY));
     CALL(cuMemImportFromShareableHandle, A(out(MEMORY + 2), 3, n(1)), UNKNOWN(bytes));
@@ -57,7 +57,7 @@ static void shared_memory(void)
     CALL(cuIpcCloseMemHandle, A(opened), F(address, opened));
     CALL(cuIpcCloseMemHandle, A(opened), F(address, opened));
     SAID("cuIpcOpenMemHandle_v2", open_memory(out(opened), handle, 1), UNKNOWN(bytes));
-    /* The program queries it, with an address in the middle. */
+    /* The program queries the memory, with an address in its middle. */
     CALL(cuMemGetAddressRange_v2, A(out(opened), out(SIZE), opened + 5), I(address, opened + 5),
          O(address, opened), O(bytes, SIZE));
     SAID("cuIpcOpenEventHandle", open_event(out(EVENT), handle), O(event, EVENT));
@@ -110,7 +110,7 @@ static void arrays(void)
     held("array", ARRAY + 5, (64 + 16 + 4) * 3, 0, true);
 }
 
-/* A reused address is another row, even if the free in between was not seen. */
+/* A reused address has a new row, even if the free in between was not seen. */
 static void reused(void)
 {
     CALL(cuMemAlloc_v2, A(out(ADDRESS + 7), 100), I(bytes, 100));

@@ -1,5 +1,5 @@
-/* pressed.c: low-priority calls mixed with important ones, a known number of each. After its first call it
- * waits for a line of standard input before it begins. It reports when it is done, and repeats everything for
+/* pressed.c: makes low-priority calls mixed with important ones, in known numbers. After its first call, it
+ * waits for a line on standard input before it begins. It reports when it is done, and repeats all calls for
  * each further line. */
 #include "nvtx_client.h"
 #include "workload.h"
@@ -30,7 +30,7 @@ static void make_steps(CUcontext context, CUfunction fill, CUdeviceptr buffer)
         OK(cu.MemFree(other));
         OK(cu.CtxSynchronize());
         EXPECT(CUDA_ERROR_OUT_OF_MEMORY, cu.MemAlloc(&other, (size_t)1 << 60));
-        OK(cu.CtxGetDevice(&device, context)); /* the test makes this call long */
+        OK(cu.CtxGetDevice(&device, context)); /* the test makes this call take long */
         EXPECT(0, nvtx.RangePop());
     }
 }

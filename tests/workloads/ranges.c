@@ -1,5 +1,5 @@
-/* ranges.c: marks ranges of its time through NVTX, with driver calls inside. It checks the functions'
- * results. The tests that run it check the recorded ranges. */
+/* ranges.c: marks ranges through NVTX, with driver calls inside them. It checks the functions' results. The
+ * tests that run it check the recorded ranges. */
 #include "nvtx_client.h"
 #include "workload.h"
 
@@ -79,7 +79,7 @@ static void mark(void *wide, struct nvtx_attributes a, struct nvtx_attributes r,
     w.message_type = UNICODE;
     w.message.unicode = L"\u03b1";
     w.category = 7;
-    w.color = 0xffffffff; /* without a type it has no effect */
+    w.color = 0xffffffff; /* has no effect without a type */
     w.payload_type = U64;
     w.payload.u64 = UINT64_MAX;
     nvtx_domain.MarkEx(wide, &w);
@@ -208,8 +208,8 @@ static void processes(void)
     ENSURE(nvtx.RangeStartA("never ended") != third);
 }
 
-/* Threads end ranges of other threads: each leaves its range in a place and ends the range that it finds
- * there. */
+/* Threads end ranges of other threads. Each thread leaves its range in a shared place, and ends the range
+ * that it finds there. */
 static void *exchange(void *places)
 {
     enum { PLACES = 4 };
@@ -258,14 +258,14 @@ static long long memory_bytes(bool mapped)
     return (mapped ? total : resident - shared_pages) * sysconf(_SC_PAGESIZE);
 }
 
-/* Lets the test read the records so far, so that nothing is lost: a byte in each direction. */
+/* Lets the test read the records so far, so that none is lost. Sends a byte in each direction. */
 static void pace(void)
 {
     char byte;
     ENSURE(write(STDOUT_FILENO, "\n", 1) == 1 && read(STDIN_FILENO, &byte, 1) == 1);
 }
 
-/* Messages that are never the same. Prints how much the process grew after the first tenth of them. */
+/* Uses messages that are all different. Prints how much the process grew after the first tenth of them. */
 static void distinct(void)
 {
     enum { STRIDE = 5000 };
@@ -285,7 +285,7 @@ static void distinct(void)
     printf("ranges: grown=%lld\n", memory_bytes(false) - before);
 }
 
-/* More of everything than is kept: names, domains, open ranges. */
+/* Makes more names, domains and open ranges than are kept. */
 static void limits(void)
 {
     char message[64];
@@ -369,7 +369,7 @@ static void cross(void)
     EXPECT(0, nvtx.RangePushA("ends inside the call"));
     OK(cu.CtxSynchronize());
     call_driver();
-    /* Ranges of another domain reuse the places of the call and its range. */
+    /* Ranges in another domain reuse the levels of the call and its range. */
     void *library = nvtx_domain.CreateA("library");
     const struct nvtx_attributes a = say("after");
     for (int i = 0; i < 3; i++)
@@ -388,7 +388,7 @@ static void jump(int number)
     siglongjmp(before_call, number);
 }
 
-/* Leaves the blocked call by a jump: the call is then no longer open. */
+/* Leaves the blocked call by a jump. The call is then no longer open. */
 static void leave_by_jump(void)
 {
     sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = jump, .sa_flags = SA_RESTART }, NULL);
@@ -423,7 +423,7 @@ static void forks(void)
 
 static const char *released, *told;
 
-/* Waits for `released` with a range open: the test starts or stops daemons in between. */
+/* Waits for `released` with a range open, while the test starts or stops daemons. */
 static void wait_inside(void)
 {
     char byte;
@@ -436,7 +436,8 @@ static void wait_inside(void)
     const int go = open(released, O_RDONLY);
     ENSURE(go >= 0 && read(go, &byte, 1) >= 0);
     close(go);
-    /* A process without a daemon looks for one once a second: nothing is recorded until it has found it. */
+    /* A process without a daemon looks for one once a second. No calls are recorded until it has found
+     * one. */
     for (long long i = 0; i < count; i++) {
         EXPECT(1, nvtx.RangePushA("inside"));
         EXPECT(1, nvtx.RangePop());

@@ -1,5 +1,5 @@
 /* A program that uses the runtime, as most CUDA programs do. `linked` and `dlsym` make the same calls; `none`
- * looks the runtime up where there is none. Prints its results, for a comparison with and without the
+ * looks up the runtime in a process without one. Prints its results, for a comparison with and without the
  * hook. */
 #include "../ensure.h"
 
@@ -38,7 +38,7 @@ enum { WORDS = 4096, ROUNDS = 20 };
     F(cudaGetErrorName, const char *, (int))                                                                 \
     F(cudaGetDriverEntryPointByVersion, int, (const char *, void **, unsigned, unsigned long long, void *))
 
-/* WEAK: a program that was not linked with the runtime, and uses it if present. */
+/* WEAK: a program that is not linked with the runtime, and uses it if it is present. */
 #ifdef WEAK
 #define F(name, result, parameters) result name parameters __attribute__((weak));
 #else

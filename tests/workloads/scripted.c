@@ -1,5 +1,6 @@
-/* scripted.c: a job with known behaviour: it loads, prepares, executes and retrieves, is idle in the middle
- * of executing, leaks, and makes calls that fail. It prints its actions, and when each phase began. */
+/* scripted.c: a job with known behaviour. It loads, prepares, executes and retrieves, is idle in the middle
+ * of executing, leaks memory, and makes calls that fail. It prints its actions, and the time when each phase
+ * began. */
 #include "workload.h"
 
 #include <time.h>

@@ -1,7 +1,7 @@
-/* stepped.c: a program that is stopped in the middle of the allocator, and attached to there. In each round
- * it prints its number, stops itself by SIGSTOP, allocates and frees, small and large, and makes one call.
- * The test single-steps it to each instruction of these. Its handler of SIGUSR1 prints a line and stops the
- * program. It ends after the round of a SIGTERM. */
+/* stepped.c: a program that is stopped in the middle of the allocator, where `attach` attaches to it. In each
+ * round it prints the round's number, stops itself by SIGSTOP, allocates and frees small and large blocks,
+ * and makes one call. The test single-steps it to each of these instructions. Its handler of SIGUSR1 prints a
+ * line and stops the program. It ends after the round of a SIGTERM. */
 #include "workload.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static void on_user(int number)
     ENSURE(raise(SIGSTOP) == 0);
 }
 
-/* Identical in each round, to the instruction. */
+/* Executes the same instructions in each round. */
 static void allocate(int round)
 {
     char *block = malloc(SMALL), *large = malloc(LARGE);

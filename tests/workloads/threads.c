@@ -1,4 +1,4 @@
-/* threads.c: many short-lived threads one after another, and calls from places where tracers break:
+/* threads.c: many short-lived threads one after another, and calls from places where tracers break. These are
  * destructors of thread-specific data, atexit handlers, destructors of the program, and a signal handler that
  * interrupts calls. */
 #include "workload.h"
@@ -32,7 +32,7 @@ static void call(void)
     ENSURE(version > 0);
 }
 
-/* Both calls take no lock in the driver, so they may interrupt any other call. */
+/* Neither of these calls takes a lock in the driver, so they may interrupt any other call. */
 static void handler(int signal)
 {
     const int saved = errno;

@@ -1,5 +1,6 @@
-/* unknown.c: launches graphs whose number of kernels cannot be known: with conditional nodes, and created
- * past any observer. Prints "graph NAME HANDLE" for each executable graph, in the order of their launches. */
+/* unknown.c: launches graphs whose number of kernels cannot be known, because they have conditional nodes or
+ * were created past any observer. Prints "graph NAME HANDLE" for each executable graph, in the order of their
+ * launches. */
 #include "simcuda_verify.h"
 #include "workload.h"
 

@@ -15,10 +15,10 @@ struct option_row {
     long long *number; /* from low to high */
     long long low, high;
     const char **text;
-    const char *const *words; /* ended by NULL; the index is stored in *number */
+    const char *const *words; /* with a NULL at the end; the index is stored in *number */
 };
 
-/* Reads argv, answers --help, and ends the process with 2 for an unknown option or value. Rows end with a
+/* Reads argv, handles --help, and ends the process with 2 for an unknown option or value. The last row has a
  * NULL name. */
 void options_read(int argc, char **argv, const char *summary, const struct option_row *rows);
 
@@ -40,7 +40,7 @@ extern const char *const via_words[]; /* in the order of enum via */
 #define VIA_OPTION(variable)                                                                                 \
     WORD_OPTION("via", "WAY", "how to reach the driver: linked, dlsym or procaddress", variable, via_words)
 
-/* Pauses without a driver call: some workloads are about the host's own time. */
+/* Pauses without a driver call, because some workloads are about the host's own time. */
 void pause_ns(long long ns);
 
 /* Calls cuInit, then retains device 0's primary context and makes it current. */
