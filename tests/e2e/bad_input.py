@@ -18,6 +18,8 @@ with Session() as s:
         refuses(2, CUDATRACE, command, "--session", "a/b", "x", says="invalid session name 'a/b'")
         refuses(2, CUDATRACE, command, "--session", says="option '--session' requires a value")
         check("Usage: cudatrace " + command in s.run(CUDATRACE, command, "--help", preload=False).stdout, "help")
+    usage = s.run(CUDATRACE, "probe", "--help", preload=False).stdout
+    check("Usage: cudatrace probe (--pid PID | --all) [--library FILE] " in usage, "the synopsis lacks the required choice", usage)
     refuses(2, CUDATRACE, "run", says="no command")
     refuses(2, CUDATRACE, "run", "--", says="no command")
     refuses(2, CUDATRACE, "run", "--session", s.name, "--db", s.db, "--ring", "0", "--", "true", says="invalid value '0' for --ring")

@@ -68,11 +68,15 @@ static int take(const char *command, const struct ct_option *option, const char 
 
 /* ---- help ---- */
 
-/* "[--format text|csv]", "[--all]". */
-static int name_option(char text[128], const struct ct_option *option)
+/* "[--format text|csv]", "[--all]". The first option of a required choice gives "(--pid PID |", the last one
+ * "--all)". */
+static int name_option(char text[128], const struct ct_option *option, bool is_alternative)
 {
     const char *value = option->choices ? option->choices : option->value;
-    return snprintf(text, 128, "[--%s%s%s]", option->name, value ? " " : "", value ? value : "");
+    const char *begin = is_alternative ? "" : option->or_next ? "(" : "[";
+    const char *end = option->or_next ? " |" : is_alternative ? ")" : "]";
+    return snprintf(text, 128, "%s--%s%s%s%s", begin, option->name, value ? " " : "", value ? value : "",
+                    end);
 }
 
 static void print_usage(const char *command, const struct ct_usage *usage)
@@ -81,9 +85,11 @@ static void print_usage(const char *command, const struct ct_usage *usage)
     char text[128];
     const int indent = printf("Usage: cudatrace %s", command);
     int at = indent;
+    bool is_alternative = false;
     for (const struct ct_option *option = usage->options; option->name || usage->arguments; option++) {
-        const int length =
-            option->name ? name_option(text, option) : snprintf(text, sizeof(text), "%s", usage->arguments);
+        const int length = option->name ? name_option(text, option, is_alternative)
+                                        : snprintf(text, sizeof(text), "%s", usage->arguments);
+        is_alternative = option->or_next;
         if (at + 1 + length > COLUMNS)
             at = printf("\n%*s", indent, "") - 1;
         at += printf(" %s", text);

@@ -20,6 +20,7 @@ struct ct_option {
     const char *choices; /* ct_take_choice(): "text|csv" */
     int64_t least, most; /* ct_take_number() */
     char letter;         /* a second, short name; 0: none */
+    bool or_next;        /* the synopsis shows that this option or the next one is required */
 };
 
 /* Accepts any text that is not empty. */

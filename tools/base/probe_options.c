@@ -106,9 +106,9 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
 {
     *options = (struct ct_probe_options){ .selecting.selection = ct_selection_everything() };
     const struct ct_option table[] = {
-        { "pid", "PID", "this process; may be repeated", options, .take = take_pid,
-          .wrong = "expected a process ID; at most 256 are possible" },
-        { "all", NULL, "every process, also those that start later", &options->all },
+        { "pid", "PID", "probe this process; may be repeated", options, .take = take_pid,
+          .wrong = "expected a process ID; at most 256 are possible", .or_next = true },
+        { "all", NULL, "probe every process, including those that start later", &options->all },
         { "library", "FILE",
           "a copy of libcuda.so in an unusual place, which processes may load later;\n"
           "may be repeated",
@@ -134,17 +134,14 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
     };
     const struct ct_usage usage = {
         .options = table,
-        .about =
-            "Records driver calls of running processes by eBPF. It loads nothing into a process, and "
-            "changes\n"
-            "nothing in it. It needs root, or CAP_BPF and CAP_PERFMON. A daemon must serve the session. The\n"
-            "probe waits for one.\n",
+        .about = "Records driver calls of running processes by eBPF. It loads nothing into a process, and\n"
+                 "changes nothing in it. It needs root, or CAP_BPF and CAP_PERFMON. A daemon must serve the\n"
+                 "session; the probe waits for one.\n",
         .more =
             "A call costs about a microsecond more; `cudatrace attach` costs less. Durations are corrected\n"
             "for the cost of the probe itself.\n"
-            "Processes that the hook records are skipped. The probe ends with Ctrl-C, or with the last "
-            "process\n"
-            "of --pid.\n"
+            "Processes that the hook records are skipped. The probe ends with Ctrl-C, or with the last\n"
+            "process of --pid.\n"
             "Exit status: 0, 1 for a failure, 2 for wrong usage.\n",
     };
     int first;

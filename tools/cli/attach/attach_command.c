@@ -232,10 +232,12 @@ static int attach(int argc, char **argv)
     };
     const struct ct_usage usage = {
         .options = table,
-        .arguments = "PID…",
-        .about = "Records the CUDA calls of running processes. One thread of a process is stopped for about\n"
-                 "a millisecond, and its next driver call loads the hook. At the end the hook undoes all\n"
-                 "changes, and all calls made in between are in the database.\n",
+        .arguments = "[PID…]",
+        .about =
+            "Records the CUDA calls of running processes: of each PID, or of those that --all and --new\n"
+            "select. One thread of a process is stopped for about a millisecond, and its next driver\n"
+            "call loads the hook. At the end the hook undoes all changes, and all calls made in between\n"
+            "are in the database.\n",
         .more = "If no daemon writes the database, one is started, as by `cudatrace run`.\n"
                 "Exit status: 0 if all processes were recorded, 1 if not.\n"
                 "\n"
