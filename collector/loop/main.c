@@ -36,8 +36,8 @@ static const char help[] =
     "to the session, and stores them in a SQLite database while they run.\n"
     "\n"
     "  --db FILE         the database; created if it does not exist (default: ./trace.db)\n"
-    "  --session NAME    1 to 48 letters, digits, '-' or '_' (default: $CUDATRACE_SESSION,\n"
-    "                    or default)\n"
+    "  --session NAME    the session: 1 to 48 letters, digits, '-' or '_' (default:\n"
+    "                    $CUDATRACE_SESSION, or default)\n"
     "  --shm-dir DIR     the directory of the session's shared memory and socket, preferably a\n"
     "                    tmpfs; containers with access to it share the session\n"
     "                    (default: $CUDATRACE_SHM_DIR, or /dev/shm)\n"
@@ -50,8 +50,8 @@ static const char help[] =
     "  --max-db SIZE     limit the trace on disk to this size, such as 500M or 20G. It continues\n"
     "                    in numbered files next to FILE, which `cudatrace sql` reads as one,\n"
     "                    and the oldest files are deleted (default: one file without limit)\n"
-    "  --workers N       the number of threads that store, 1 or 2 (default: 2 if there are eight\n"
-    "                    processors or more)\n"
+    "  --workers N       the number of threads that store calls, 1 or 2 (default: 2 if there are\n"
+    "                    eight processors or more)\n"
     "  --clock NAME      the clock for times of calls: counter (the processor's) or monotonic\n"
     "                    (the kernel's; default: counter if the kernel trusts it)\n"
     "  --log-level LEVEL log error, warning, notice, info or debug, and all more severe levels\n"
@@ -61,7 +61,7 @@ static const char help[] =
     "                    owner)\n"
     "  --system          collect for all users whose processes find no daemon of their own in\n"
     "                    this session; requires root\n"
-    "  --record FILE     also write all that is stored to FILE, for --replay on any machine\n";
+    "  --record FILE     also write everything that is stored to FILE, for --replay on any machine\n";
 
 static const char help_end[] =
     "  --help, --version\n"

@@ -127,7 +127,7 @@ static void note_failing(struct daemon *daemon, const struct ct_report *report)
                "%s; calls stay in shared memory, and are only counted once it is full; retrying every second",
                report->error);
     else
-        ct_log(CT_LOG_database_back, "the database can be written again, for the first time since %s (%s)",
+        ct_log(CT_LOG_database_back, "the database can be written again; writing had failed since %s (%s)",
                daemon->stamp, daemon->last.error);
     daemon->failing = !daemon->failing;
     ct_log_stamp(daemon->stamp);

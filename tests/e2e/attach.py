@@ -46,7 +46,7 @@ def exact(s, threads):
     said = detach(s, p.pid)
     both = recorded(s, p.pid)
     check(1 <= both - first - threads * 300 <= threads, "calls of the second time:", both - first)
-    check(f"{both} calls of it are in" in said, "detach said", said)
+    check(f"{both} of its calls are in" in said, "detach said", said)
     equal(mapped(p.pid), before, "what is mapped and open after the second time")
     check("is not attached to" in detach(s, p.pid, status=1), "detaching twice")
     p.step(7)
@@ -80,7 +80,7 @@ def to_the_end(s):
     p.step(41)
     p.end()
     said = a.end(number=None)
-    check("has ended: what it called until then is recorded" in said, said)
+    check("has ended: its earlier calls are recorded" in said, said)
     equal(recorded(s, p.pid), 42, "calls to the end")
 
 
@@ -232,7 +232,7 @@ def stopped(s):
     p.child.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WNOWAIT)
     said = attach(s, p.pid, "--wait", "1s", status=1)
-    check("it is stopped by a signal" in said, said)
+    check("a signal has stopped it" in said, said)
     a = Attach(s, p.pid)
     a.await_armed(p.pid)
     wait_for("the process to be stopped again", lambda: state_of(p.pid) == "T")
@@ -261,7 +261,7 @@ def killed(s):
     a.await_line("is recorded")
     p.child.kill()
     p.child.communicate()
-    check("has ended: what it called until then is recorded" in a.end(number=None), a.said)
+    check("has ended: its earlier calls are recorded" in a.end(number=None), a.said)
     p = Program(s, "steps")
     a = Attach(s, p.pid)
     a.await_armed(p.pid)
@@ -275,7 +275,7 @@ def executing(s):
     a = Attach(s, p.pid)
     a.await_line("is recorded")
     p.child.send_signal(signal.SIGUSR1)
-    check("executes another program now: what it called until then is recorded" in a.end(number=None), a.said)
+    check("executes another program now: its earlier calls are recorded" in a.end(number=None), a.said)
     equal(p.child.stdout.readline(), "ready\n", "the program behind exec")
     a = Attach(s, p.pid)
     a.await_line("is recorded")
@@ -303,9 +303,9 @@ def left_at_once(s):
         Attach(s, p.pid, "--stay").end(number=None)
         children = [s.start(CUDATRACE, "detach", p.pid, preload=False, stderr=subprocess.PIPE, text=True) for _ in range(4)]
         said = [child.communicate(timeout=DEADLINE_S)[1] for child in children]
-        known = ("calls of it are in", "was detached by another command", "is not attached to", "is being attached to", "is traced by process")
+        known = ("of its calls are in", "was detached by another command", "is not attached to", "is being attached to", "is traced by process")
         check(all(any(what in lines for what in known) and "is still recorded" not in lines for lines in said), said)
-        check(any("calls of it are in" in lines for lines in said), said)
+        check(any("of its calls are in" in lines for lines in said), said)
         check("is not attached to" in detach(s, p.pid, status=1), "it was left")
     p.end(signal.SIGTERM)
 
@@ -322,7 +322,7 @@ def left_after_another(s):
     os.close(folder)
     said = child.communicate(timeout=DEADLINE_S)[1]
     equal(child.returncode, 0, said)
-    check("calls of it are in" in said, said)
+    check("of its calls are in" in said, said)
     p.end(signal.SIGTERM)
 
 

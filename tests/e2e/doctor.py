@@ -110,7 +110,7 @@ with Session() as s:  # checks of the machine, without a daemon
     s.trace(CALLS, "--calls", 100)
     says(doctor(s, "--db", s.db, status=0), "ok", "database", "will be continued")
     boot = s.value("SELECT value FROM meta WHERE key = 'boot_id'")
-    for value, words in (("another", "is of an earlier boot"), (boot, "will be continued")):
+    for value, words in (("another", "is from an earlier boot"), (boot, "will be continued")):
         with contextlib.closing(sqlite3.connect(s.db)) as connection, connection:
             connection.execute("UPDATE meta SET value = ? WHERE key = 'boot_id'", (value,))
         says(doctor(s, "--db", s.db, status=0), "ok", "database", words)
@@ -269,7 +269,7 @@ with Session() as s, Session() as second:  # processes
             says(lines, "miss", "session", f"belongs to session {s.name} and not to {second.name}")
             second.stop_daemon()
             lines = doctor(second, program.pid, status=1)
-            says(lines, "miss", "daemon", "Served are: ")
+            says(lines, "miss", "daemon", "Sessions with a daemon: ")
             says(lines, "miss", "daemon", s.name)
     if BUILD_HAS_SLOTS:
         for way, words in (("slots", "679 functions of the driver by its table of entry points, 3 by their names"),
@@ -315,10 +315,10 @@ with Session() as s, Session() as second:  # processes
     copy = s.dir / "libcudatrace.so"
     copy.write_bytes(HOOK.read_bytes())
     with held(s, hook=False, env={"LD_PRELOAD": copy}) as program:
-        says(doctor(s, program.pid, status=0), "ok", "hook", "a copy of its own")
+        says(doctor(s, program.pid, status=0), "ok", "hook", "is loaded, which is another file of a compatible build")
         (s.dir / "new.so").write_bytes(HOOK.read_bytes())
         (s.dir / "new.so").rename(copy)
-        says(doctor(s, program.pid, status=0), "note", "hook", "was replaced on disk since")
+        says(doctor(s, program.pid, status=0), "note", "hook", "has been replaced on disk")
     with held(s, hook=False, env={"LD_PRELOAD": "/nowhere/libcudatrace.so"}, stderr=subprocess.DEVNULL) as program:
         says(doctor(s, program.pid, status=1), "miss", "hook", "the loader did not find it")
 
@@ -335,7 +335,7 @@ with Session() as s, Session() as second:  # processes
         s.daemon.kill()
         s.daemon.wait()
         lines = doctor(s, program.pid, status=1)
-        says(lines, "miss", "daemon", f"process {s.daemon.pid} did and was killed")
+        says(lines, "miss", "daemon", f"process {s.daemon.pid} did, and was killed")
         says(lines, "miss", "recording", "no daemon reads")
         s.start_daemon()
         says(doctor(s, program.pid, status=0), "ok", "recording", "functions so far: ")

@@ -137,7 +137,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     patch(name, PROCESS_START, "Q", start)
     if mine != 0xEFFFFFFC:
         patch(name, PID_NAMESPACE, "Q", mine + 1)
-        says(gc(s, "--force"), name, "kept", "of another pid namespace may run")
+        says(gc(s, "--force"), name, "kept", "of another pid namespace may still run")
         patch(name, HELD, "I", 1)
         says(told(s.cudatrace("gc", "--dry-run").stdout), name, "would remove", "of another pid namespace is gone")
         patch(name, PID_NAMESPACE, "Q", mine)

@@ -182,7 +182,7 @@ def exact(report, work):
 def said_by(text):
     """Parses the output of --verbose: milliseconds until recorded, and the number and length of a thread's stops."""
     stops = re.findall(r"(\d+) stops of a thread, ([\d.]+) ms in all, the longest ([\d.]+) ms", text)
-    recorded = re.findall(r"recorded ([\d.]+) ms after it was looked for", text)
+    recorded = re.findall(r"recorded after ([\d.]+) ms, ", text)
     return {"recorded_ms": [float(ms) for ms in recorded], "stops": [int(count) for count, _, _ in stops],
             "stopped_ms": [float(ms) for _, ms, _ in stops], "longest_stop_ms": [float(ms) for _, _, ms in stops]}
 
@@ -270,7 +270,7 @@ def spread(values, digits=3):
 
 
 def tell_waits(report, waits, said, simulated):
-    named = {"from the command's start to recorded, ms": waits, "from looking for it to recorded, ms": said["recorded_ms"],
+    named = {"from the command's start to recorded, ms": waits, "from its examination to recorded, ms": said["recorded_ms"],
              "stops of a thread in one attach and detach": said["stops"], "all of them together, ms": said["stopped_ms"],
              "the longest of them, ms": said["longest_stop_ms"]}
     found = {name: spread(values) for name, values in named.items()}

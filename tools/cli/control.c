@@ -156,11 +156,12 @@ static int print_status(int argc, char **argv)
         "                             longer traced because their data was invalid\n"
         "  batches, clock             the batches stored, and the clock for the times of calls\n"
         "  layers, calls, sample      the selection (see set)\n"
-        "  storing                    a page at a time, or one by one, and why\n"
+        "  storing                    how calls are stored: a page at a time, or one by one, and why\n"
         "  checkpoints                ok, or why the log cannot be copied into the database\n"
         "  waiting                    calls in shared memory while the database cannot be written\n"
-        "  stays                      until the daemon is stopped, or while a run or attach uses it\n"
-        "  since, state               when the present state began, and the state: ok, or the problem\n"
+        "  stays                      how long the daemon runs: until it is stopped, or while a run or\n"
+        "                             attach uses it\n"
+        "  since, state               when the current state began, and the state: ok, or the problem\n"
         "\n"
         "The system daemon shows users other than root only session, daemon and state.\n";
     struct ct_session_choice choice = { 0 };

@@ -43,16 +43,15 @@ static void usage(FILE *to)
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n"
-          "All commands except import accept --session NAME and --shm-dir DIR (default:\n"
-          "$CUDATRACE_SHM_DIR, or /dev/shm). All except gc and probe accept --db FILE (default:\n"
-          "./trace.db), which also selects the session that writes it. `cudatrace COMMAND --help`\n"
-          "explains a command. `cudatrace --version` prints the version.\n"
+          "Most commands accept --db FILE (default: ./trace.db), which also selects the session that\n"
+          "writes it, --session NAME, and --shm-dir DIR (default: $CUDATRACE_SHM_DIR, or /dev/shm).\n"
+          "`cudatrace COMMAND --help` explains a command. `cudatrace --version` prints the version.\n"
           "\n"
           "  cudatrace run -- python train.py\n"
           "  cudatrace report\n"
           "  cudatrace sql 'SELECT name, calls, total_ns FROM totals ORDER BY total_ns DESC LIMIT 5'\n"
           "\n"
-          "Exit status: 0, 1 for a failure, 2 for wrong usage; run returns the command's own.\n",
+          "Exit status: 0, 1 for a failure, 2 for wrong usage; for run, the status of its command.\n",
           to);
 }
 

@@ -341,7 +341,7 @@ static void print_legend(const struct timeline *timeline, bool colours)
         at += length;
     }
     puts("\n"
-         ". no calls; a small letter: calls took less than half of that time");
+         ". no calls; lower case: calls took less than half of that time");
 }
 
 static void print_row(struct timeline *timeline, const struct row *row, bool colours)
@@ -438,8 +438,8 @@ static int timeline(int argc, char **argv)
     const struct ct_option options[] = {
         CT_OPTIONS_OF_TRACE(&choice),
         CT_OPTION_PID(&timeline.scope.pid),
-        CT_OPTIONS_OF_WINDOW(&timeline.scope, "from T on"),
-        { "around", "CALL", "around this call, by its call_id", &timeline.around },
+        CT_OPTIONS_OF_WINDOW(&timeline.scope, "begin at T"),
+        { "around", "CALL", "show the time around this call, by its call_id", &timeline.around },
         CT_OPTION_LAYERS(&timeline.scope.only,
                          "only these layers: driver, runtime, ioctl, nvtx, or all (default: driver)"),
         { "width", "N", "the number of columns (default: those of the terminal, or 100)", &timeline.width,

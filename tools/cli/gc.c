@@ -140,7 +140,7 @@ static struct verdict judge_header(const struct gc *gc, const struct ct_session_
     if (life == RUNS)
         return KEEP("process %d%s runs", segment.pid, where);
     if (life == UNKNOWN)
-        return KEEP("process %d%s may run", segment.pid, where);
+        return KEEP("process %d%s may still run", segment.pid, where);
     char whose[96];
     snprintf(whose, sizeof(whose), "process %d%s %s", segment.pid, where,
              life == LET_GO ? "still runs, but no longer uses it" : "is gone");

@@ -20,13 +20,12 @@ static int import(int argc, char **argv)
         .options = options,
         .arguments = "FILE…",
         .about =
-            "Stores recordings of the daemon (see cudatraced(1)) in a new trace: its rows, reports and "
-            "exports\n"
-            "are those of the original session. Also stores calls from JSON lines, which `cudatrace export`\n"
-            "and other programs write, and calls and ranges from Chrome's Trace Event Format, which\n"
-            "PyTorch's profiler writes. Files may be compressed by gzip. Calls of several files are merged\n"
-            "by time. A damaged or truncated file is stored up to that point, and the exit status is 1. A\n"
-            "file without anything to store is rejected.\n",
+            "Stores recordings of the daemon (see cudatraced(1)) in a new trace, with the same rows,\n"
+            "reports and exports as the original session. Also stores calls from JSON lines, which\n"
+            "`cudatrace export` and other programs write, and calls and ranges from Chrome's Trace Event\n"
+            "Format, which PyTorch's profiler writes. Files may be compressed by gzip. Calls of several\n"
+            "files are merged by time. A damaged or truncated file is stored up to the damage, and the exit\n"
+            "status is 1. A file without anything to store is rejected.\n",
     };
     const int status = ct_options_parse(argc, argv, &usage, &first);
     if (status != CT_GO_ON)

@@ -18,12 +18,13 @@ static int probe(int argc, char **argv)
     if (status != CT_GO_ON)
         return status;
     if (!ct_installed_probe(path))
-        return ct_fail(EXIT_FAILURE,
-                       "probe: cudatrace-probe not found next to cudatrace; it is built if libbpf-dev, clang "
-                       "and bpftool are installed. CUDATRACE_PROBE may contain its path");
+        return ct_fail(
+            EXIT_FAILURE,
+            "probe: cudatrace-probe not found next to cudatrace; set CUDATRACE_PROBE to its path, or "
+            "build it: libbpf-dev, clang and bpftool must be installed");
     argv[0] = path;
     execv(path, argv);
-    return ct_fail(EXIT_FAILURE, "probe: %s: %s", path, strerror(errno));
+    return ct_fail(EXIT_FAILURE, "probe: cannot start %s: %s", path, strerror(errno));
 }
 
 const struct ct_subcommand ct_subcommand_probe = { "probe",

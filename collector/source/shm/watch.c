@@ -138,8 +138,8 @@ static bool may_take(struct ct_watch *watch, struct ct_user *user, const char *p
         watch->waiting++;
         if (user) {
             user->segments_wait++;
-            ct_user_complain(user, "it waits, because the user already has the maximum number of segments",
-                             path);
+            ct_user_complain(
+                user, "the user already has the maximum number of segments; it waits until one ends", path);
         }
         return false;
     }

@@ -141,7 +141,7 @@ static bool find(struct attach *attach, char **pids)
     if (attach->all || attach->new)
         ct_attach_set_scan(&attach->set, attach->all ? CT_ATTACH_ALL : CT_ATTACH_NONE);
     if (attach->all && !attach->new && attach->set.count == 0)
-        ct_fail(0, "attach: no process has the driver (libcuda.so.1) and may be attached to");
+        ct_fail(0, "attach: no process that may be attached to has loaded the driver (libcuda.so.1)");
     return attach->set.count > 0 || attach->new;
 }
 

@@ -113,7 +113,7 @@ static void end(struct ct_attachment *attachment)
     const bool is_recorded = attachment->state == CT_ATTACHMENT_RECORDING;
     char text[128];
     snprintf(text, sizeof(text), "%s%s", has_ended(target) ? "has ended" : "executes another program now",
-             is_recorded ? ": what it called until then is recorded" : ", before it was recorded");
+             is_recorded ? ": its earlier calls are recorded" : ", before it was recorded");
     print(attachment, text);
     attachment->state = is_recorded ? CT_ATTACHMENT_OVER : CT_ATTACHMENT_FAILED;
 }
@@ -313,7 +313,8 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
 static void take_answer(struct ct_attachment *attachment)
 {
     static const char *const why[] = {
-        [CT_VISIT_STRANGER] = "has a hook of another version, which does not know this command: restart it",
+        [CT_VISIT_STRANGER] =
+            "has a hook of another version, which does not know this command: restart the process",
         [CT_VISIT_NO_DAEMON] = "found no daemon of the session, neither its own user's nor the system "
                                "daemon; or there is no memory for its records",
         [CT_VISIT_NO_SLOTS] = "has a driver without any function of a known form",
@@ -331,12 +332,13 @@ static void take_answer(struct ct_attachment *attachment)
     if (data->answer == CT_AREA_NOT_LOADED) {
         const int length = (int)strnlen(data->why, sizeof(data->why));
         snprintf(text, sizeof(text), "could not load the hook: %.*s", length,
-                 length ? data->why : "it has closed the file meanwhile; try again");
+                 length ? data->why : "it has closed the hook's file; try again");
         fail(attachment, text);
     } else if (data->answer < sizeof(why) / sizeof(why[0]) && why[data->answer]) {
         fail(attachment, why[data->answer]);
     } else {
-        snprintf(text, sizeof(text), "has a hook that answers %" PRIu32 ", which is not known", data->answer);
+        snprintf(text, sizeof(text),
+                 "has a hook of another version (answer %" PRIu32 "): restart the process", data->answer);
         fail(attachment, text);
     }
 }
@@ -350,10 +352,10 @@ static void give_up(struct ct_attachment *attachment)
     if (error)
         fail_with(attachment, error);
     else if (state == CT_AREA_IDLE && is_stopped)
-        fail(attachment,
-             "makes no CUDA call: it is stopped by a signal (resume it with kill -CONT). It was not changed");
+        fail(attachment, "makes no CUDA call, because a signal has stopped it: resume it with kill -CONT; it "
+                         "was not changed");
     else if (state == CT_AREA_IDLE)
-        fail(attachment, "made no CUDA call in this time and was not changed; --wait waits longer");
+        fail(attachment, "made no CUDA call in this time and was not changed; use --wait to wait longer");
     /* If the state is any other, a thread has just entered a thunk. */
 }
 
@@ -517,8 +519,8 @@ void ct_attach_tell(const char *command, const struct ct_target *target, const c
         stored = ct_ask_number(connection, sql, target->inner_pid, -1);
     sqlite3_close(connection);
     if (stored >= 0)
-        ct_fail(0, "%s: process %d (%s): %lld calls of it are in %s", command, (int)target->pid, target->name,
-                (long long)stored, database);
+        ct_fail(0, "%s: process %d (%s): %lld of its calls are in %s", command, (int)target->pid,
+                target->name, (long long)stored, database);
 }
 
 void ct_attachment_say(const struct ct_attachment *attachment)
@@ -526,20 +528,22 @@ void ct_attachment_say(const struct ct_attachment *attachment)
     const struct ct_target *target = &attachment->target;
     const struct ct_visitor *visitor = &attachment->visitor;
     ct_fail(0,
-            "%s: process %d (%s): driver %s, %zu of %zu functions by its table; area at %#" PRIx64
+            "%s: process %d (%s): driver %s, %zu of %zu functions traced by its table; area at %#" PRIx64
             "; %" PRIu64 " stops of a thread, %.3f ms in all, the longest %.3f ms",
             attachment->command, (int)target->pid, target->name, target->driver,
             target->slots.count - attachment->made.count, target->slots.functions, visitor->area.address,
             visitor->stops, (double)visitor->stopped_ns / MS_NS, (double)visitor->longest_ns / MS_NS);
     if (attachment->made.stops)
         ct_fail(0,
-                "%s: process %d (%s): for %" PRIu32 " more by jumps, %" PRIu64
-                " stops of a thread or of all, %.3f ms in all, the longest %.3f ms",
+                "%s: process %d (%s): %" PRIu32 " more functions traced by jumps; %" PRIu64
+                " stops of one or all threads, %.3f ms in all, the longest %.3f ms",
                 attachment->command, (int)target->pid, target->name, attachment->made.count,
                 attachment->made.stops, (double)attachment->made.stopped_ns / MS_NS,
                 (double)attachment->made.longest_ns / MS_NS);
     if (attachment->recording_ns)
-        ct_fail(0, "%s: process %d (%s): recorded %.1f ms after it was looked for, its call came after %.1f",
+        ct_fail(0,
+                "%s: process %d (%s): recorded after %.1f ms, including %.1f ms until its next CUDA call had "
+                "loaded the hook",
                 attachment->command, (int)target->pid, target->name,
                 (double)(attachment->recording_ns - attachment->looked_ns) / MS_NS,
                 (double)(attachment->recording_ns - attachment->armed_ns) / MS_NS);

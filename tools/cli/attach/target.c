@@ -152,7 +152,7 @@ static bool refuse_rights(struct ct_target *target, int error)
             value,
             value == 1   ? "only ancestors of the process"
             : value == 2 ? "only root"
-                         : "nobody until the next reboot",
+                         : "no process until the next reboot",
             value < 3 ? ", or `sysctl kernel.yama.ptrace_scope=0`" : "");
     return refuse(target, CT_TARGET_REFUSED,
                   "may not be traced: the container or a security module forbids ptrace (docker run "

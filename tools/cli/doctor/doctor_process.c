@@ -260,7 +260,7 @@ static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patien
     const struct mapping *hook = find_mapping(patient, "libcudatrace.so");
     if (!hook && find_mapping(patient, "memfd:libcudatrace.so")) {
         FINE("hook", "loaded by `cudatrace attach`: it records for the session of that command, or nothing "
-                     "if it was detached since");
+                     "if it has since been detached");
         return true;
     }
     if (!hook && is_probed) {
@@ -281,7 +281,7 @@ static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patien
         ct_elf_note(&elf, CT_HOOK_NOTE_OWNER, CT_HOOK_NOTE_TYPE, &note, sizeof(note));
     ct_elf_close(&elf);
     if (hook->deleted)
-        NOTE("hook", "%s is loaded, but was replaced on disk since: restart the process to use the new build",
+        NOTE("hook", "%s is loaded, but has been replaced on disk: restart the process to use the new build",
              hook->path);
     else if (note.proto_version == 0)
         NOTE("hook", "%s is loaded, but does not report its build", hook->path);
@@ -291,7 +291,8 @@ static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patien
              "find a daemon of this build: restart the process with %s",
              hook->path, note.proto_version, CT_PROTO_VERSION, doctor->hook_path);
     else
-        FINE("hook", "%s is loaded%s", hook->path, same ? "" : ", a copy of its own");
+        FINE("hook", "%s is loaded%s", hook->path,
+             same ? "" : ", which is another file of a compatible build");
     return true;
 }
 
@@ -328,7 +329,7 @@ static void check_driver(struct ct_doctor *doctor, const struct ct_patient *pati
     char path[PATH_MAX];
     below_root(patient, driver->path, path);
     const bool same = is_same_file(path, doctor->driver_path);
-    FINE("driver", "%s%s", driver->path, driver->deleted ? ", which was replaced on disk since" : "");
+    FINE("driver", "%s%s", driver->path, driver->deleted ? ", which has been replaced on disk" : "");
     struct ct_elf elf;
     struct ct_elf_names names = { 0 };
     if (same || open_mapped(patient, driver->path, &elf) != 0)

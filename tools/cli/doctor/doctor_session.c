@@ -106,21 +106,22 @@ static void say_unserved(struct ct_doctor *doctor, enum ct_serving serving, cons
     char served[512], others[600] = "", left[128] = "";
     list_served(doctor, served, sizeof(served));
     if (*served)
-        snprintf(others, sizeof(others), " Served are: %s.", served);
+        snprintf(others, sizeof(others), " Sessions with a daemon: %s.", served);
     if (serving == CT_SERVED_LEFT)
         snprintf(left, sizeof(left),
-                 " (process %d did and was killed; a new daemon continues where it left off)",
+                 " (process %d did, and was killed; a new daemon continues where it left off)",
                  control->daemon_pid);
     if (doctor->patient)
         MISS("daemon",
-             "none serves it%s, so its processes record nothing: cudatraced --session %s --db FILE; those "
-             "that have the hook find it at a call within a second.%s",
+             "none serves it%s, so its processes record nothing: start `cudatraced --session %s --db FILE`. "
+             "Processes with the hook find it within a second, at their next call.%s",
              left, doctor->session, others);
     else
-        NOTE("daemon",
-             "none serves it%s: `cudatrace run` starts one and ends it; for programs that are started "
-             "otherwise: cudatraced --session %s --db FILE.%s",
-             left, doctor->session, others);
+        NOTE(
+            "daemon",
+            "none serves it%s: `cudatrace run` starts one and ends it. For other programs, start `cudatraced "
+            "--session %s --db FILE`.%s",
+            left, doctor->session, others);
 }
 
 static enum ct_serving read_control_of(const struct ct_doctor *doctor, uint32_t uid,
@@ -139,7 +140,7 @@ static void say_status(struct ct_doctor *doctor, const char *status, char *datab
     if (ct_client_status_word(status, "serves", serves, sizeof(serves))) {
         FINE("daemon",
              "process %d, the system daemon, serves it for all users, and the trace is root's; for a trace "
-             "of your own: cudatrace run --db FILE",
+             "of your own, use `cudatrace run --db FILE`",
              doctor->daemon_pid);
         say_shortage(doctor, status);
         return;
@@ -288,15 +289,16 @@ static bool check_file(struct ct_doctor *doctor, const char *path, const struct 
     else if (facts.application != CT_APPLICATION_ID && facts.objects > 0)
         snprintf(problem, sizeof(problem), "it is a database of another program");
     else if (facts.schema > CT_SCHEMA_VERSION)
-        snprintf(problem, sizeof(problem), "a newer cudatrace wrote it (schema %lld, this one reads %d)",
+        snprintf(problem, sizeof(problem),
+                 "it was written by a newer cudatrace (schema %lld, this one reads %d)",
                  (long long)facts.schema, CT_SCHEMA_VERSION);
     else if (facts.schema < CT_SCHEMA_VERSION)
         snprintf(what, bytes,
-                 "is an older cudatrace's (schema %lld, not %d): the next numbered file next to it will be "
-                 "written",
+                 "was written by an older cudatrace (schema %lld, not %d): the next numbered file next to it "
+                 "will be written",
                  (long long)facts.schema, CT_SCHEMA_VERSION);
     else if (!is_this_boot(facts.boot_id))
-        snprintf(what, bytes, "is of an earlier boot: the next numbered file next to it will be written");
+        snprintf(what, bytes, "is from an earlier boot: the next numbered file next to it will be written");
     else
         snprintf(what, bytes, "is a trace and will be continued");
     const int holder = holder_of(status);
@@ -325,8 +327,8 @@ static void say_room(struct ct_doctor *doctor, const char *path, const char *wha
         NOTE("database", "%s %s; only %s are free there, and a million calls take some 20 MiB", path, what,
              ct_size_text(size, free_bytes));
     else
-        FINE("database", "%s %s; %s free", path, what,
-             known ? ct_size_text(size, free_bytes) : "unknown room is");
+        FINE("database", "%s %s; %s%s", path, what,
+             known ? ct_size_text(size, free_bytes) : "the free space is unknown", known ? " free" : "");
 }
 
 /* Checks the database that the next daemon would write. */

@@ -168,7 +168,7 @@ static void list_formats(char choices[128], char about[2048])
 {
     size_t n = 0, m = (size_t)snprintf(
                       about, 2048,
-                      "Writes the calls of a trace in a format of other programs. The formats are:\n"
+                      "Writes the calls of a trace in a format for other programs. The formats are:\n"
                       "\n");
     for (int i = 0; i < FORMATS; i++) {
         n += (size_t)snprintf(choices + n, 128 - n, "%s%s", i ? "|" : "", formats[i]->name);
@@ -227,5 +227,5 @@ static int export(int argc, char **argv)
 }
 
 const struct ct_subcommand ct_subcommand_export = {
-    "export", "write the calls of a trace in a format of other programs: Perfetto, scripts", export
+    "export", "write the calls of a trace in a format for other programs: Perfetto, scripts", export
 };

@@ -155,7 +155,7 @@ static void tell_losses(const char *database, int64_t began_ns)
             length += (size_t)snprintf(explained + length, sizeof(explained) - length, "; %s: %s",
                                        ct_losses[cause].name, ct_losses[cause].explanation);
     }
-    ct_fail(0, "run: %s%s; for when, see the view losses", lost, explained);
+    ct_fail(0, "run: %s%s; the view losses has the times", lost, explained);
 }
 
 /* ---- processes that outlive the command ---- */
@@ -222,7 +222,7 @@ static void tell_left(const char *left)
     for (char *at = end; count > 0 && *at == ' ' && n < sizeof(named); at += strcspn(at + 1, " ") + 1)
         n += (size_t)snprintf(named + n, sizeof(named) - n, "%s%ld", n ? ", " : "", strtol(at, NULL, 10));
     if (count > 0)
-        ct_fail(0, "run: %lu %s untraced (%s); for since when, see the view losses", count,
+        ct_fail(0, "run: %lu %s untraced (%s); the view losses has the times", count,
                 count == 1 ? "process continues" : "processes continue", named);
 }
 
@@ -345,17 +345,16 @@ static int run(int argc, char **argv)
             "\n"
             "Processes that outlive COMMAND are traced until they end, or until `cudatrace stop`. The\n"
             "daemon stays in the background for them, and run prints their IDs.\n",
-        .more =
-            "Calls that are not selected are counted (skipped in the view totals). `cudatrace set`\n"
-            "changes the selection while COMMAND runs.\n"
-            "\n"
-            "Signals sent to run are passed to COMMAND. When COMMAND stops or continues, run does, too.\n"
-            "Exit status: that of COMMAND, 1 if it could not be traced, 126 if it could not be executed,\n"
-            "127 if it was not found. If a signal killed COMMAND, the same signal kills run.\n"
-            "\n"
-            "  cudatrace run -- python train.py\n"
-            "  cudatrace run --db ab.db -- ./a & cudatrace run --db ab.db -- ./b    # one trace\n"
-            "  cudatrace run --db a.db -- ./a & cudatrace run --db b.db -- ./b      # two\n",
+        .more = "Calls that are not selected are counted (skipped in the view totals). `cudatrace set`\n"
+                "changes the selection while COMMAND runs.\n"
+                "\n"
+                "Signals sent to run are passed to COMMAND. When COMMAND stops or continues, run does, too.\n"
+                "Exit status: the status of COMMAND, 1 if it could not be traced, 126 if it could not be\n"
+                "executed, 127 if it was not found. If a signal killed COMMAND, the same signal kills run.\n"
+                "\n"
+                "  cudatrace run -- python train.py\n"
+                "  cudatrace run --db ab.db -- ./a & cudatrace run --db ab.db -- ./b    # one trace\n"
+                "  cudatrace run --db a.db -- ./a & cudatrace run --db b.db -- ./b      # two\n",
     };
     int first;
     const int status = ct_session_choice_parse(argc, argv, &usage, &options.choice, &first);

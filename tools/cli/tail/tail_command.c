@@ -141,8 +141,8 @@ static int tail(int argc, char **argv)
         { "last", "N", "begin with the last N calls (also -n N; default: with the next call)", &options.last,
           ct_take_number, "expected a number of calls", .most = INT32_MAX, .letter = 'n' },
         { "from", "T",
-          "begin with the calls that returned at T: seconds since the trace began\n"
-          "(12.5, 350ms), before its end (-10s), of the day (14:03:02), or @NANOSECONDS",
+          "begin with calls that returned at T or later: seconds since the trace began (12.5,\n"
+          "350ms) or before its end (-10s), a time of day (14:03:02), or @NANOSECONDS",
           &follow->scope.from },
         CT_OPTION_PID(&follow->scope.pid),
         CT_OPTION_LAYERS(&follow->scope.only,

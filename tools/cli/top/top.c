@@ -172,7 +172,7 @@ static int top(int argc, char **argv)
             "Keys on a terminal: the arrows and Enter select a process and show its functions (Tab: its\n"
             "threads), Escape goes back, < and > select the sort column, r reverses the order, / finds,\n"
             "a shows ended processes, t attaches to an untraced process, space pauses, q quits. Without\n"
-            "a terminal, it prints.\n",
+            "a terminal, it prints each update.\n",
     };
     int first, status = ct_session_choice_parse(argc, argv, &usage, &top->choice, &first);
     if (status != CT_GO_ON)
