@@ -19,7 +19,7 @@ need_packages() {
     local as_root=()
     if [ "$(id -u)" -ne 0 ]; then
         if ! command -v sudo >/dev/null; then
-            echo "$0: needs root, or sudo, to install: ${missing[*]}" >&2
+            echo "$0: needs root or sudo to install these packages: ${missing[*]}" >&2
             exit 1
         fi
         as_root=(sudo)
@@ -36,12 +36,12 @@ want_packages() {
     # Runs in a subshell, because need_packages exits without root. Tries all packages together first, with a single update.
     (need_packages "$@") && return
     for package in "$@"; do
-        (need_packages "$package") || echo "$0: going on without $package" >&2
+        (need_packages "$package") || echo "$0: continuing without $package" >&2
     done
 }
 
 if ! command -v apt-get >/dev/null; then
     need_packages() {
-        echo "$0: no apt-get here; on Debian these packages would be installed: $*" >&2
+        echo "$0: apt-get not found; install the equivalents of these Debian packages: $*" >&2
     }
 fi

@@ -75,7 +75,7 @@ def skipped(ran):
     for test in ran:
         if test.skipped:
             why = re.search(r"^skipped: (.*)", test.said, re.M)
-            found[test.name, None, why[1] if why else (test.said.strip().splitlines() or ["it did not say why"])[-1]] = True
+            found[test.name, None, why[1] if why else (test.said.strip().splitlines() or ["no reason given"])[-1]] = True
         for what, why in re.findall(r"^not tried: (.+?): (.*)", test.said, re.M):
             found[test.name, what, why] = True
     return list(found)

@@ -74,7 +74,7 @@ def parse_arguments():
     arguments.benchmark = arguments.benchmark or BENCHMARKS
     for name in arguments.benchmark:
         if name not in BENCHMARKS + LONG_BENCHMARKS + GPU_BENCHMARKS:
-            parser.error(f"no benchmark '{name}' (there are: {', '.join(BENCHMARKS + LONG_BENCHMARKS + GPU_BENCHMARKS)})")
+            parser.error(f"no benchmark '{name}' (the benchmarks are: {', '.join(BENCHMARKS + LONG_BENCHMARKS + GPU_BENCHMARKS)})")
     arguments.build = arguments.build.resolve()
     wants_build = [name for name in arguments.benchmark if name not in GPU_BENCHMARKS + BUILT_HERE]
     if not arguments.list and not (arguments.build / ("tests/bench" if wants_build else "tools/cudatrace")).exists():

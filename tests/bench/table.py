@@ -5,8 +5,8 @@ import argparse
 import json
 import sys
 
-HEAD = ("benchmark", "figure", "median", "least", "most", "target", "reached")
-RIGHT = {"median", "least", "most"}
+HEAD = ("benchmark", "figure", "median", "minimum", "maximum", "target", "reached")
+RIGHT = {"median", "minimum", "maximum"}
 SHOWN = {"ratio", "instructions"}
 
 

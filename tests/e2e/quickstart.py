@@ -35,5 +35,5 @@ with tempfile.TemporaryDirectory(prefix="cudatrace-test-") as name:
     equal(victim.read_text(), "precious", "what a link led to")
     folder.chmod(0o555)
     user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
-    refuse(folder, "cannot be written", **user)
+    refuse(folder, "is not writable", **user)
     folder.chmod(0o755)

@@ -37,11 +37,11 @@ def check_entries(tarball):
 
 check("Usage: tools/release" in release("--help"), "the help")
 check("unknown argument '--fast'" in release("--fast", status=2), "an unknown argument")
-check("--build wants a folder" in release("--build", "/dev/null", status=2), "no folder")
-check("is no build folder" in release("--build", SOURCE / "docs", status=1), "no build")
+check("--build requires an existing folder" in release("--build", "/dev/null", status=2), "no folder")
+check("is not a build folder" in release("--build", SOURCE / "docs", status=1), "no build")
 needs("meson")
 if not options()["portable"]:
-    check("is no portable build" in release("--build", BUILD, status=1), "a build that is not portable")
+    check("is not a portable build" in release("--build", BUILD, status=1), "a build that is not portable")
     skip("only a portable build makes a tarball: tools/check --full has one")
 
 with tempfile.TemporaryDirectory(prefix="cudatrace-test-") as name:

@@ -113,7 +113,7 @@ with tempfile.TemporaryDirectory() as folder:
     check(f"not tried here: full-tmpfs: {why}" in tool("promises", account, log).stdout, "the promise")
     for result in ("OK", ""), ("OK", f"not tried: mounts: {why}\n"), ("FAIL", ""):
         write(**{"full-tmpfs": result})
-        check("not put to the test: full-tmpfs" in tool("promises", account, log, status=1).stderr, result)
+        check("not tested: full-tmpfs" in tool("promises", account, log, status=1).stderr, result)
 
 # No test skips in another way: for permissions, by its own check, or silently.
 scripts = sorted(path for path in (SOURCE / "tests").glob("*/*.py") if path.parent.name in ("e2e", "faults", "hook", "kernel", "model", "traps"))

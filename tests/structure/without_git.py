@@ -50,7 +50,7 @@ with tempfile.TemporaryDirectory(prefix="cudatrace-test-") as name:
     files = (*KNOWN, *scripts, ".gitignore")
     env = commands_without_git(pathlib.Path(name, "commands"))
     looked_at(tree, env, *files)
-    says_why(tree, env, "no git here")
+    says_why(tree, env, "git not found")
     if shutil.which("git"):
         says_why(tree, dict(os.environ, GIT_CEILING_DIRECTORIES=name), "git rev-parse: ")
         for command in ("init", "-q"), ("add", "."):

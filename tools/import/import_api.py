@@ -324,7 +324,7 @@ def read_table(path):
     for index in range(at[0], at[-1] + 1):
         match = ROW.match(lines[index].strip())
         if not match:
-            raise Failure(f"{path}:{index + 1}: not a row; comments stand before the first or after the last")
+            raise Failure(f"{path}:{index + 1}: not a row; comments must be before the first or after the last")
         rows[match.group(1)] = (match.group(2), match.group(3), match.group(4))
     return "".join(lines[: at[0]]), rows, "".join(lines[at[-1] + 1 :])
 
@@ -365,11 +365,11 @@ def format_status(api, before, old, status):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="The C compiler is $CC, else cc.")
-    parser.add_argument("api", choices=sorted(APIS), help="whose table it is")
+    parser.add_argument("api", choices=sorted(APIS), help="the library whose table it is")
     parser.add_argument("table", metavar="TABLE", help="hook/function/driver_api.def, hook/function/runtime_api.def")
     parser.add_argument("--include", metavar="DIR", default=DEFAULT_INCLUDE, help="directory of the headers (default: %(default)s)")
     parser.add_argument("--exports", metavar="FILE",
-                        help="a libcuda.so.1 or libcudart.so, or lines of name<TAB>function (default: the names that the table has)")
+                        help="a libcuda.so.1 or libcudart.so, or lines of name<TAB>function (default: the names in the table)")
     parser.add_argument("--signatures", metavar="FILE", help="write the signatures for tests, tests/…signatures.def")
     parser.add_argument("--status", metavar="FILE", help="rewrite the layer's part of schema/status.sql")
     return parser.parse_args()
