@@ -9,6 +9,7 @@
 
 #include "account.h"
 #include "merge.h"
+#include "process_rows.h"
 #include "store.h"
 
 struct ct_recorder;

@@ -3,7 +3,10 @@
 #ifndef CT_ACCOUNT_H
 #define CT_ACCOUNT_H
 
-#include "process_rows.h"
+#include "histogram.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 struct ct_budget;
 
