@@ -17,7 +17,6 @@ enum {
     PLACE_EFFORT = 8,
     KEY_EFFORT = 8
 }; /* cost of saving a lane's position or a count, in rows of plain calls */
-enum { KNOWN_SITES = 64 };
 
 struct total_facts {
     uint64_t calls, total_ns, min_ns, max_ns, bytes, failed;
@@ -29,19 +28,11 @@ struct ct_account_total {
     struct ct_callee *callee;
 };
 
-/* The store's number for the site of calls like this one. */
-struct ct_known_site {
-    uint64_t call;   /* function, depth and status */
-    int64_t site_id; /* 0: unknown */
-};
-
 /* ---- batches ---- */
 
 int ct_ledger_begin(struct ct_ledger *ledger)
 {
-    const int error = ct_store_begin(ledger->store);
-    ledger->numbering = ct_store_numbering(ledger->store);
-    return error;
+    return ct_store_begin(ledger->store);
 }
 
 int ct_ledger_commit(struct ct_ledger *ledger)
@@ -105,7 +96,7 @@ static void take_note(struct ct_ledger *ledger, const struct ct_call *note)
     const uint64_t before = ct_store_effort(ledger->store);
     if (note->kind != CT_KIND_THREAD) {
         ct_recorder_call(ledger->recorder, note);
-        ct_detail_note(ledger->store, note->caller->account->process_id, note);
+        ct_store_note(ledger->store, note);
     } else if (note->payload_bytes >= sizeof(name)) {
         char clean[sizeof(name.name)];
         memcpy(&name, note->payload, sizeof(name));
@@ -114,28 +105,6 @@ static void take_note(struct ct_ledger *ledger, const struct ct_call *note)
         make_thread(ledger, note->caller, (uint32_t)note->value, clean);
     }
     charge(note->caller->account, 1 + ct_store_effort(ledger->store) - before);
-}
-
-/* A thread repeats the same calls, so cache its last site for each function and depth, and skip the store. */
-static int64_t site_of(struct ct_ledger *ledger, const struct ct_call *call)
-{
-    struct ct_caller *caller = call->caller;
-    const int64_t function_id = call->callee->function_id;
-    if (!caller->known && !(caller->known = calloc(KNOWN_SITES, sizeof(*caller->known))))
-        return ct_store_site(ledger->store, caller->thread_id, function_id, call->depth, call->status);
-    if (caller->numbering != ledger->numbering) {
-        memset(caller->known, 0, KNOWN_SITES * sizeof(*caller->known));
-        caller->numbering = ledger->numbering;
-    }
-    const uint64_t key = (uint64_t)function_id << 40 | (uint64_t)call->depth << 32 | (uint32_t)call->status;
-    struct ct_known_site *known =
-        &caller->known[((uint64_t)function_id ^ (uint64_t)call->depth << 4) % KNOWN_SITES];
-    if (known->call != key || known->site_id == 0) {
-        known->call = key;
-        known->site_id =
-            ct_store_site(ledger->store, caller->thread_id, function_id, call->depth, call->status);
-    }
-    return known->site_id;
 }
 
 /* Returns the sums of a function in this batch. Never returns NULL: if out of memory, reports that to the
@@ -184,21 +153,22 @@ static uint64_t add(uint64_t sum, uint64_t more)
     return more < INT64_MAX - sum ? sum + more : INT64_MAX;
 }
 
-static void sum(struct ct_ledger *ledger, const struct ct_call *call, const struct ct_call_row *row)
+static void sum(struct ct_ledger *ledger, const struct ct_call *call)
 {
     struct ct_caller *caller = call->caller;
     struct total_facts *total = total_of(ledger, caller->account, call->callee);
-    total->min_ns = total->calls == 0 || row->duration_ns < total->min_ns ? row->duration_ns : total->min_ns;
-    total->max_ns = row->duration_ns > total->max_ns ? row->duration_ns : total->max_ns;
-    total->total_ns = add(total->total_ns, row->duration_ns);
+    total->min_ns =
+        total->calls == 0 || call->duration_ns < total->min_ns ? call->duration_ns : total->min_ns;
+    total->max_ns = call->duration_ns > total->max_ns ? call->duration_ns : total->max_ns;
+    total->total_ns = add(total->total_ns, call->duration_ns);
     /* A failed call moved no bytes. */
-    if (row->has_bytes && call->status == 0)
-        total->bytes = add(total->bytes, row->bytes);
+    if (ct_kind_has_bytes(call->kind, call->flags) && call->status == 0)
+        total->bytes = add(total->bytes, call->value);
     total->failed += ct_status_is_failure(call->status);
     total->calls++;
     caller->calls++;
-    if (call->callee->is_driver && row->duration_ns < INT64_MAX - caller->driver_ns)
-        caller->driver_ns += row->duration_ns;
+    if (call->callee->is_driver && call->duration_ns < INT64_MAX - caller->driver_ns)
+        caller->driver_ns += call->duration_ns;
 }
 
 static void take_call(struct ct_ledger *ledger, const struct ct_call *call)
@@ -206,23 +176,13 @@ static void take_call(struct ct_ledger *ledger, const struct ct_call *call)
     struct ct_caller *caller = call->caller;
     const struct ct_budget *budget = caller->account->budget;
     const uint64_t before = budget ? ct_store_effort(ledger->store) : 0;
-    ct_store_place(ledger->store, call->end_ns);
     if (caller->thread_id == 0)
         make_thread(ledger, caller, caller->tid, "");
     if (ledger->recorder)
         ct_recorder_call(ledger->recorder, call);
-    const struct ct_call_row row = {
-        .end_ns = call->end_ns,
-        .duration_ns = call->duration_ns,
-        .site_id = site_of(ledger, call),
-        .has_bytes = ct_kind_has_bytes(call->kind, call->flags),
-        .bytes = call->value < INT64_MAX ? call->value : INT64_MAX,
-    };
-    if (call->kind != CT_KIND_CALL)
-        ct_detail_store(ledger->store, caller->account->process_id, call);
     const bool is_first = caller->calls == 0;
-    ct_store_call(ledger->store, &row);
-    sum(ledger, call, &row);
+    ct_store_call(ledger->store, call);
+    sum(ledger, call);
     count(ledger, caller->account, call);
     if (budget)
         charge(caller->account, 1 + ct_store_effort(ledger->store) - before + (is_first ? PLACE_EFFORT : 0));

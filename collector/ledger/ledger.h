@@ -18,7 +18,6 @@ struct ct_ledger {
     struct ct_store *store;
     struct ct_recorder *recorder; /* NULL: no recording */
     struct ct_merge merge;        /* the owner of a batch begins it and adds streams */
-    uint32_t numbering;           /* the store's numbering in this batch */
 };
 
 /* ct_ledger_rollback() undoes everything since ct_ledger_begin(). The owner of an account then calls

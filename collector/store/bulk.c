@@ -43,6 +43,7 @@ static bool next_row(struct ct_row_table *table)
 int64_t *ct_bulk_add(struct ct_store *store, enum ct_bulk table, int64_t key)
 {
     static int64_t nobodys[CT_ROW_COLUMNS_MAX];
+    store->effort += table != CT_BULK_CALL;
     struct ct_bulk_table *bulk = &store->bulk[table];
     struct ct_bulk_batch *taken = &bulk->taken;
     const size_t count = taken->ordered.count;

@@ -11,8 +11,9 @@
 struct ct_store;
 struct sqlite3;
 
-/* Returns a new row with its key set. The caller sets the other values, listed in `enum ct_bulk`. Never
- * returns NULL: if out of memory, the row is discarded and the commit fails. Valid until the next call. */
+/* Returns a new row with its key set. A row of details counts as effort. The caller sets the other values,
+ * listed in `enum ct_bulk`. Never returns NULL: if out of memory, the row is discarded and the commit fails.
+ * Valid until the next call. */
 int64_t *ct_bulk_add(struct ct_store *store, enum ct_bulk table, int64_t key);
 /* Returns whether the rows that arrived in order include this key. */
 bool ct_bulk_has(const struct ct_store *store, enum ct_bulk table, int64_t key);

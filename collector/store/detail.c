@@ -1,10 +1,11 @@
 #include "detail.h"
 
+#include "account.h"
+#include "bulk.h"
 #include "deferred.h"
-#include "interner.h"
 #include "names.h"
 #include "numbers.h"
-#include "stored_calls.h"
+#include "store_state.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -40,7 +41,7 @@ static void store_launch(const struct context *c, const struct ct_launch *launch
                             launch->block[0], launch->block[1], launch->block[2], launch->shared_bytes,
                             ct_stored(c->call->value), (c->flags & CT_FLAG_CAPTURED) != 0 },
                         NULL);
-    int64_t *value = ct_store_add(c->store, CT_BULK_LAUNCH);
+    int64_t *value = ct_bulk_add(c->store, CT_BULK_LAUNCH, c->call_id);
     value[1] = shape;
     value[2] = c->process_id;
 }
@@ -53,7 +54,7 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
         (const int64_t[CT_ROUTE_VALUES]){ c->process_id, kind, transfer->async != 0,
                                           ct_stored(transfer->stream), (c->flags & CT_FLAG_CAPTURED) != 0 },
         ct_transfer_names[kind]);
-    int64_t *value = ct_store_add(c->store, CT_BULK_TRANSFER);
+    int64_t *value = ct_bulk_add(c->store, CT_BULK_TRANSFER, c->call_id);
     value[1] = route;
     value[2] = transfer->source ? ct_stored(transfer->source) : CT_NULL;
     value[3] = transfer->destination ? ct_stored(transfer->destination) : CT_NULL;
@@ -82,7 +83,7 @@ static void store_held(const struct context *c, const struct ct_alloc *alloc, co
                        kind);
         ct_store_defer(c->store, CT_SQL_insert_allocation,
                        CT_VALUES(c->call_id, c->process_id, address, bytes, pool), kind);
-        if (ct_store_is_late(c->store))
+        if ((uint64_t)c->call_id < c->store->calls.last_id)
             ct_store_defer(c->store, CT_SQL_supersede_late_allocation,
                            CT_VALUES(c->process_id, address, c->call_id), NULL);
     }
@@ -115,7 +116,7 @@ static void store_objects(const struct context *c, const struct ct_objects *obje
         value[3 + 2 * i] = ct_stored(objects->handle[i]);
     }
     const int64_t subject = ct_store_number(c->store, CT_NUMBER_SUBJECT, value, NULL);
-    ct_store_add(c->store, CT_BULK_CALL_SUBJECT)[1] = subject;
+    ct_bulk_add(c->store, CT_BULK_CALL_SUBJECT, c->call_id)[1] = subject;
 }
 
 /* Returns the number of the text at *texts, and advances past it. The text has `bytes` bytes with its NUL,
@@ -205,12 +206,13 @@ static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
         store_objects(c, &objects);
 }
 
-void ct_detail_store(struct ct_store *store, int64_t process_id, const struct ct_call *call)
+void ct_detail_store(struct ct_store *store, const struct ct_call *call, int64_t call_id)
 {
+    const int64_t process_id = call->caller->account->process_id;
     const struct context c = {
         .store = store,
         .call = call,
-        .call_id = (int64_t)ct_store_call_id(store),
+        .call_id = call_id,
         .process_id = process_id,
         .start_ns = (int64_t)(call->end_ns - call->duration_ns),
         .flags = call->flags,
@@ -271,8 +273,9 @@ static void name_object(struct ct_store *store, int64_t process_id, const struct
         ct_store_defer(store, CT_SQL_name_thread, CT_VALUES(process_id, handle), clean);
 }
 
-void ct_detail_note(struct ct_store *store, int64_t process_id, const struct ct_call *note)
+void ct_store_note(struct ct_store *store, const struct ct_call *note)
 {
+    const int64_t process_id = note->caller->account->process_id;
     const char *text = note->payload;
     if (note->kind == CT_KIND_NAME)
         name_object(store, process_id, note);

@@ -1,12 +1,22 @@
 #include "numbers.h"
 
+#include "account.h"
 #include "clock.h"
 #include "deferred.h"
 #include "schema_sql.h"
 #include "statements.h"
 #include "store_state.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+enum { KNOWN_SITES = 64 };
+
+/* The number of the site of calls like this one. */
+struct ct_known_site {
+    uint64_t call;   /* function, depth and status */
+    int64_t site_id; /* 0: unknown */
+};
 
 /* For each kind: the query for the highest number in the database, the statement that writes a number's row,
  * how many values the row has, and the limit of the table in memory. Full tables take 20 MiB together, as
@@ -98,17 +108,39 @@ void ct_store_numbers_finish(struct ct_store *store)
     ct_interner_finish(&store->texts);
 }
 
-int64_t ct_store_site(struct ct_store *store, int64_t thread_id, int64_t function_id, uint32_t depth,
-                      int32_t status)
+static int64_t find_site(struct ct_store *store, const struct ct_call *call)
 {
-    const int64_t key[] = { thread_id, function_id, (int64_t)((uint64_t)depth << 32 | (uint32_t)status) };
+    const int64_t thread_id = call->caller->thread_id, function_id = call->callee->function_id;
+    const int64_t key[] = { thread_id, function_id,
+                            (int64_t)((uint64_t)call->depth << 32 | (uint32_t)call->status) };
     bool is_new;
     const int64_t site = ct_intern_get(&store->numbers[CT_NUMBER_SITE], key, &is_new);
     if (is_new)
-        ct_store_defer(store, CT_SQL_insert_site, CT_VALUES(site, thread_id, function_id, depth, status),
-                       NULL);
+        ct_store_defer(store, CT_SQL_insert_site,
+                       CT_VALUES(site, thread_id, function_id, call->depth, call->status), NULL);
     store->out_of_memory |= site == 0;
     return site;
+}
+
+/* A thread repeats the same calls, so cache its last site for each function and depth. */
+int64_t ct_store_site(struct ct_store *store, const struct ct_call *call)
+{
+    struct ct_caller *caller = call->caller;
+    const int64_t function_id = call->callee->function_id;
+    if (!caller->known && !(caller->known = calloc(KNOWN_SITES, sizeof(*caller->known))))
+        return find_site(store, call);
+    if (caller->numbering != store->numbering) {
+        memset(caller->known, 0, KNOWN_SITES * sizeof(*caller->known));
+        caller->numbering = store->numbering;
+    }
+    const uint64_t key = (uint64_t)function_id << 40 | (uint64_t)call->depth << 32 | (uint32_t)call->status;
+    struct ct_known_site *known =
+        &caller->known[((uint64_t)function_id ^ (uint64_t)call->depth << 4) % KNOWN_SITES];
+    if (known->call != key || known->site_id == 0) {
+        known->call = key;
+        known->site_id = find_site(store, call);
+    }
+    return known->site_id;
 }
 
 int64_t ct_store_thread(struct ct_store *store, int64_t process_id, uint32_t tid, const char *name)
@@ -140,9 +172,4 @@ int64_t ct_store_text(struct ct_store *store, const char *text)
         ct_store_defer(store, CT_SQL_insert_text, CT_VALUES(number), text);
     store->out_of_memory |= number == 0;
     return number;
-}
-
-uint32_t ct_store_numbering(const struct ct_store *store)
-{
-    return store->numbering;
 }

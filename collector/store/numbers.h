@@ -4,22 +4,20 @@
 #ifndef CT_NUMBERS_H
 #define CT_NUMBERS_H
 
+#include "call.h"
 #include "store_names.h"
 
 #include <stdint.h>
 
 struct ct_store;
 
-int64_t ct_store_site(struct ct_store *store, int64_t thread_id, int64_t function_id, uint32_t depth,
-                      int32_t status);
+int64_t ct_store_site(struct ct_store *store, const struct ct_call *call);
 int64_t ct_store_thread(struct ct_store *store, int64_t process_id, uint32_t tid, const char *name);
 
 /* Numbers a shape, a route or a subject. */
 int64_t ct_store_number(struct ct_store *store, enum ct_number kind, const int64_t *value, const char *text);
 /* Numbers a text chosen by an application, as NUL-terminated UTF-8. */
 int64_t ct_store_text(struct ct_store *store, const char *text);
-/* Incremented when earlier numbers become void. */
-uint32_t ct_store_numbering(const struct ct_store *store);
 
 /* For the store only. Set up and tear down. ct_store_forget_numbers() voids all numbers and continues after
  * the numbers in the database. If it cannot read them, it sets numbers_unknown. ct_store_renumber() voids all

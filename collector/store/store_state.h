@@ -24,8 +24,6 @@ enum { CT_UNMATCHED_FREES = 256 };
 struct ct_stored_calls {
     uint64_t ordered_ns;   /* calls that returned before this are late */
     uint64_t last_id;      /* call_id of the last row in order */
-    uint64_t call_id;      /* call_id of the row being taken */
-    bool in_order;         /* the row being taken is in order */
     struct ct_intern late; /* call_ids of the late rows of this batch */
     uint64_t late_tries;   /* attempts to find ids for late rows in this batch */
     uint64_t late_rows;

@@ -2,6 +2,8 @@
 
 #include "bulk.h"
 #include "deferred.h"
+#include "detail.h"
+#include "numbers.h"
 #include "statements.h"
 #include "store_state.h"
 
@@ -55,18 +57,15 @@ static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
     }
 }
 
-void ct_store_place(struct ct_store *store, uint64_t end_ns)
+static uint64_t next_call_id(struct ct_store *store, uint64_t end_ns)
 {
     struct ct_stored_calls *calls = &store->calls;
-    calls->in_order = end_ns >= calls->ordered_ns;
-    if (!calls->in_order) {
+    if (end_ns < calls->ordered_ns) {
         store->effort += LATE_EFFORT;
-        calls->call_id = free_call_id(store, end_ns > 0 ? end_ns : 1);
-        return;
+        return free_call_id(store, end_ns > 0 ? end_ns : 1);
     }
     calls->ordered_ns = end_ns;
-    calls->call_id = end_ns > calls->last_id ? end_ns : calls->last_id + 1;
-    calls->last_id = calls->call_id;
+    return calls->last_id = end_ns > calls->last_id ? end_ns : calls->last_id + 1;
 }
 
 bool ct_store_takes_calls(const struct ct_store *store)
@@ -75,37 +74,27 @@ bool ct_store_takes_calls(const struct ct_store *store)
            !ct_store_is_full(store);
 }
 
-void ct_store_call(struct ct_store *store, const struct ct_call_row *row)
+int64_t ct_store_call(struct ct_store *store, const struct ct_call *call)
 {
-    const struct ct_stored_calls *calls = &store->calls;
-    const int64_t call_id = (int64_t)calls->call_id;
+    const int64_t call_id = (int64_t)next_call_id(store, call->end_ns);
+    const int64_t site_id = ct_store_site(store, call);
+    if (call->kind != CT_KIND_CALL)
+        ct_detail_store(store, call, call_id);
     /* A call that was moved to an earlier time may seem to begin before time 0. */
-    const int64_t duration_ns = row->duration_ns < calls->call_id ? (int64_t)row->duration_ns : call_id;
+    const int64_t duration_ns = call->duration_ns < (uint64_t)call_id ? (int64_t)call->duration_ns : call_id;
+    const int64_t bytes = call->value < INT64_MAX ? (int64_t)call->value : INT64_MAX;
     int64_t *value = ct_bulk_add(store, CT_BULK_CALL, call_id);
     value[1] = duration_ns;
-    value[2] = row->site_id;
-    value[3] = row->has_bytes ? (int64_t)row->bytes : CT_NULL;
+    value[2] = site_id;
+    value[3] = ct_kind_has_bytes(call->kind, call->flags) ? bytes : CT_NULL;
     if (duration_ns > LONG_CALL_NS)
-        ct_store_add(store, CT_BULK_LONG_CALL)[1] = call_id - duration_ns;
-    if (!calls->in_order)
+        ct_bulk_add(store, CT_BULK_LONG_CALL, call_id)[1] = call_id - duration_ns;
+    if (call->end_ns < store->calls.ordered_ns)
         ct_store_defer(store, CT_SQL_mark_late_call,
-                       CT_VALUES(call_id, (int64_t)(calls->ordered_ns - row->end_ns)), NULL);
+                       CT_VALUES(call_id, (int64_t)(store->calls.ordered_ns - call->end_ns)), NULL);
+    return call_id;
 }
 
-int64_t *ct_store_add(struct ct_store *store, enum ct_bulk table)
-{
-    store->effort++;
-    return ct_bulk_add(store, table, (int64_t)store->calls.call_id);
-}
-
-uint64_t ct_store_call_id(const struct ct_store *store)
-{
-    return store->calls.call_id;
-}
-bool ct_store_is_late(const struct ct_store *store)
-{
-    return store->calls.call_id < store->calls.last_id;
-}
 uint64_t ct_store_effort(const struct ct_store *store)
 {
     return store->effort;

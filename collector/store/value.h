@@ -1,8 +1,7 @@
-/* The store's form of integers and calls. */
+/* The store's form of integers. */
 #ifndef CT_VALUE_H
 #define CT_VALUE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define CT_NULL INT64_MIN /* represents NULL */
@@ -16,14 +15,5 @@ static inline int64_t ct_stored(uint64_t word)
 /* clang-format off */
 #define CT_VALUES(...) sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (const int64_t[]){ __VA_ARGS__ }
 /* clang-format on */
-
-/* A call in the form of the table `call`. */
-struct ct_call_row {
-    uint64_t end_ns;
-    uint64_t duration_ns;
-    int64_t site_id;
-    uint64_t bytes;
-    bool has_bytes;
-};
 
 #endif

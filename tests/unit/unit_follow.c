@@ -1,5 +1,6 @@
 /* Tests that following a trace returns each call once. Between two reads, the store adds calls in order and
  * late calls, begins the next file, or removes calls. */
+#include "account.h"
 #include "clock.h"
 #include "expire.h"
 #include "follow.h"
@@ -21,6 +22,7 @@ static struct ct_store *store;
 static struct ct_follow *follow;
 static int64_t process_id, segment_id, function_id, thread_id;
 static uint64_t now_ns;
+static int64_t newest; /* call_id of the newest call */
 
 /* The stored calls, and the number of times that each was returned. */
 static struct {
@@ -64,18 +66,23 @@ static void open_store(void)
 static void store_batch(uint32_t count)
 {
     expect("begin", ct_store_begin(store) == 0);
-    const int64_t site_id = ct_store_site(store, thread_id, function_id, draw(3), 0);
+    struct ct_account account = { .process_id = process_id };
+    struct ct_caller caller = { .account = &account, .thread_id = thread_id };
+    struct ct_callee callee = { .function_id = function_id };
+    struct ct_call taken = { .caller = &caller,
+                             .callee = &callee,
+                             .duration_ns = 5,
+                             .kind = CT_KIND_CALL,
+                             .depth = (uint8_t)draw(3) };
     for (uint32_t i = 0; i < count; i++) {
         const bool is_late = calls > 10 && draw(10) == 0;
         now_ns += is_late ? 0 : 1000;
-        const struct ct_call_row row = { .end_ns = is_late ? now_ns - draw(2000000) : now_ns,
-                                         .duration_ns = 5,
-                                         .site_id = site_id };
-        ct_store_place(store, row.end_ns);
-        late += ct_store_is_late(store);
-        ct_store_call(store, &row);
-        call[calls++].call_id = (int64_t)ct_store_call_id(store);
+        taken.end_ns = is_late ? now_ns - draw(2000000) : now_ns;
+        const int64_t call_id = call[calls++].call_id = ct_store_call(store, &taken);
+        late += call_id < newest;
+        newest = call_id > newest ? call_id : newest;
     }
+    free(caller.known);
     expect("sums", ct_store_do(store, CT_SQL_add_total,
                                CT_VALUES(process_id, function_id, count, 0, 1, 1, 0, 0)) == 0);
     expect("commit", ct_store_commit(store) == 0);

@@ -3,6 +3,7 @@
  * between. One process has the window in SQLite's page cache and another one does not. Both store the same
  * batches. */
 #include "../ensure.h"
+#include "account.h"
 #include "bulk.h"
 #include "clock.h"
 #include "expire.h"
@@ -83,30 +84,35 @@ static uint64_t next_value(void)
                                                        : next_random(UINT64_C(1) << next_random(31));
 }
 
+static struct ct_account account;
+static struct ct_caller thread = { .account = &account, .thread_id = 1 };
+static struct ct_callee function = { .function_id = 1 };
+
 static void put_call(uint64_t end_ns)
 {
-    const struct ct_call_row row = {
-        .end_ns = end_ns,
-        .duration_ns = next_value(),
-        .site_id = (int64_t)next_random(300),
-        .has_bytes = next_random(5) == 0,
-        .bytes = next_value(),
-    };
-    ct_store_place(store, end_ns);
-    ct_store_call(store, &row);
+    const int64_t call_id = ct_store_call(store, &(struct ct_call){
+                                                     .end_ns = end_ns,
+                                                     .duration_ns = next_value(),
+                                                     .caller = &thread,
+                                                     .callee = &function,
+                                                     .status = (int32_t)next_random(300),
+                                                     .kind = CT_KIND_CALL,
+                                                     .flags = next_random(5) == 0 ? CT_FLAG_BYTES : 0,
+                                                     .value = next_value(),
+                                                 });
     const uint64_t detail = next_random(8);
     if (detail < 3) {
-        int64_t *launch = ct_store_add(store, CT_BULK_LAUNCH);
+        int64_t *launch = ct_bulk_add(store, CT_BULK_LAUNCH, call_id);
         launch[1] = (int64_t)next_random(40);
         launch[2] = (int64_t)next_random(3);
     } else if (detail < 5) {
-        int64_t *transfer = ct_store_add(store, CT_BULK_TRANSFER);
+        int64_t *transfer = ct_bulk_add(store, CT_BULK_TRANSFER, call_id);
         transfer[1] = (int64_t)next_random(9);
         transfer[2] = next_random(3) ? -(int64_t)next_value() : CT_NULL;
         transfer[3] = next_random(3) ? (int64_t)next_value() : CT_NULL;
     }
     if (detail > 3)
-        ct_store_add(store, CT_BULK_CALL_SUBJECT)[1] = (int64_t)next_value();
+        ct_bulk_add(store, CT_BULK_CALL_SUBJECT, call_id)[1] = (int64_t)next_value();
 }
 
 /* Stores calls in order, some with the same time. Occasionally a call is late, which means that it is much
@@ -162,8 +168,11 @@ static void store_one_by_one(void)
 {
     for (int i = 0; i < 300; i++) {
         EXPECT(0, ct_store_begin(store));
-        ct_store_place(store, now_ns += 1000);
-        ct_store_call(store, &(struct ct_call_row){ .end_ns = now_ns, .duration_ns = 1, .site_id = 1 });
+        ct_store_call(store, &(struct ct_call){ .end_ns = now_ns += 1000,
+                                                .duration_ns = 1,
+                                                .caller = &thread,
+                                                .callee = &function,
+                                                .kind = CT_KIND_CALL });
         EXPECT(0, ct_store_commit(store));
         if (i % 3 == 0)
             store_batch(BATCH_MIN, false);

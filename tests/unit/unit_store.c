@@ -1,13 +1,16 @@
 /* Tests the store. Late and long calls are where windows search for them. Calls older than the limit are
  * removed in pieces, in order, with their parts, and are counted. Held memory and objects that are still in
  * use stay. */
+#include "account.h"
 #include "clock.h"
 #include "deferred.h"
 #include "expire.h"
 #include "numbers.h"
+#include "payload.h"
 #include "process_rows.h"
 #include "statements.h"
 #include "store.h"
+#include "store_state.h"
 #include "stored_calls.h"
 
 #include <sqlite3.h>
@@ -21,6 +24,9 @@ static struct ct_store *store;
 static sqlite3 *reader;
 static int64_t process_id, segment_id, function_id, thread_id;
 static uint64_t stored;
+static struct ct_account account;
+static struct ct_callee function;
+static struct ct_caller thread = { .account = &account };
 
 static void fail(const char *what, long long seen, long long wanted)
 {
@@ -51,17 +57,17 @@ static long long ask(const char *sql)
 static int64_t store_calls(const uint64_t call[][2], size_t count)
 {
     equal("begin", ct_store_begin(store), 0);
-    const int64_t site_id = ct_store_site(store, thread_id, function_id, 0, 0);
+    static const struct ct_launch launch = { .kernel = 1 };
+    struct ct_call taken = { .caller = &thread,
+                             .callee = &function,
+                             .payload = &launch,
+                             .payload_bytes = sizeof(launch),
+                             .kind = CT_KIND_LAUNCH };
     for (size_t i = 0; i < count; i++) {
-        const struct ct_call_row row = { .end_ns = call[i][0],
-                                         .duration_ns = call[i][1],
-                                         .site_id = site_id };
+        taken.end_ns = call[i][0];
+        taken.duration_ns = call[i][1];
         equal("a batch takes calls", ct_store_takes_calls(store), true);
-        ct_store_place(store, row.end_ns);
-        ct_store_call(store, &row);
-        int64_t *launch = ct_store_add(store, CT_BULK_LAUNCH);
-        launch[1] = 1;
-        launch[2] = process_id;
+        ct_store_call(store, &taken);
     }
     equal("sums",
           ct_store_do(store, CT_SQL_add_total,
@@ -69,7 +75,7 @@ static int64_t store_calls(const uint64_t call[][2], size_t count)
           0);
     equal("commit", ct_store_commit(store), 0);
     stored += count;
-    return site_id;
+    return ct_store_site(store, &taken);
 }
 
 static void check_counts(void)
@@ -188,6 +194,9 @@ static void open_store(const char *path)
                        &function_id),
           0);
     thread_id = ct_store_thread(store, process_id, 1, "");
+    account.process_id = process_id;
+    function.function_id = function_id;
+    thread.thread_id = thread_id;
     equal("a lane", ct_store_do(store, CT_SQL_save_lane, CT_VALUES(segment_id, 0, 0, thread_id)), 0);
     equal("commit", ct_store_commit(store), 0);
 }
@@ -238,9 +247,9 @@ int main(void)
     /* Numbers restart once no older call is left, and then the old numbers are removed. The thread stays,
      * since it is still running. Sweeps are a second apart in the time passed to the store. */
     now_ns += SECOND;
-    const uint32_t numbering = ct_store_numbering(store);
+    const uint32_t numbering = store->numbering;
     expire(ct_monotonic_ns(), 1 << 20);
-    equal("numbers are void", ct_store_numbering(store), numbering + 1);
+    equal("numbers are void", store->numbering, numbering + 1);
     equal("calls left", ask("SELECT count(*) FROM call"), 0);
     const uint64_t after[][2] = { { ct_monotonic_ns(), 5 } };
     equal("a number behind the others", store_calls(after, 1) > site, 1);

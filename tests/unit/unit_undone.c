@@ -62,9 +62,15 @@ static void fill_disk(bool is_full)
 
 static void put_call(uint64_t end_ns)
 {
+    static struct ct_account account;
+    static struct ct_caller thread = { .account = &account, .thread_id = 1 };
+    static struct ct_callee function = { .function_id = 1 };
     equal("begin", ct_store_begin(store), 0);
-    ct_store_place(store, end_ns);
-    ct_store_call(store, &(struct ct_call_row){ .end_ns = end_ns, .duration_ns = 1, .site_id = 1 });
+    ct_store_call(store, &(struct ct_call){ .end_ns = end_ns,
+                                            .duration_ns = 1,
+                                            .caller = &thread,
+                                            .callee = &function,
+                                            .kind = CT_KIND_CALL });
 }
 
 static void check_late_rows(void)
