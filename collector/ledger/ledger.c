@@ -30,11 +30,6 @@ struct ct_account_total {
 
 /* ---- batches ---- */
 
-int ct_ledger_begin(struct ct_ledger *ledger)
-{
-    return ct_store_begin(ledger->store);
-}
-
 int ct_ledger_commit(struct ct_ledger *ledger)
 {
     if (ct_store_commit(ledger->store) != 0)
@@ -259,13 +254,6 @@ void ct_ledger_sum_up(struct ct_ledger *ledger, struct ct_caller *caller)
     caller->calls = caller->driver_ns = 0;
 }
 
-int ct_ledger_find_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
-                        uint32_t lane, uint64_t *position)
-{
-    return ct_store_find_lane(ledger->store, account->segment_id, lane, position, &caller->thread_id,
-                              &caller->tid);
-}
-
 int ct_ledger_save_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
                         uint32_t lane, uint64_t position)
 {
@@ -330,12 +318,6 @@ int ct_ledger_save_loss(struct ct_ledger *ledger, const struct ct_loss_facts *fa
 {
     ct_recorder_event(ledger->recorder, CT_DUMP_LOSS, facts, NULL);
     return ct_store_save_loss(ledger->store, facts);
-}
-
-int ct_ledger_find_losses(struct ct_ledger *ledger, const struct ct_account *account, uint32_t lane,
-                          uint32_t tenancy, uint64_t *lost)
-{
-    return ct_store_find_losses(ledger->store, account->segment_id, lane, tenancy, lost);
 }
 
 int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_unsent_facts *facts)

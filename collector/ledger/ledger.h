@@ -1,9 +1,9 @@
-/* The only path into a trace. Takes merged calls, and facts about processes from the sources. Numbers the
- * sites of calls, keeps sums by function, status and duration, and passes everything to the store. A
- * recording contains everything that took this path (recorder.h).
+/* The only path into a trace. Takes merged calls, and facts about processes from the sources. Keeps sums by
+ * function, status and duration, and passes everything to the store. A recording contains everything that
+ * took this path (recorder.h). Sources read from the store itself.
  *
- * Used by one thread. In a batch, call begin, then any other functions, then commit; after an error, roll
- * back. Functions return 0, or -1 with the error set in the store. */
+ * Used by one thread. In a batch, call ct_store_begin(), then any other functions, then commit; after an
+ * error, roll back. Functions return 0, or -1 with the error set in the store. */
 #ifndef CT_LEDGER_H
 #define CT_LEDGER_H
 
@@ -20,9 +20,8 @@ struct ct_ledger {
     struct ct_merge merge;        /* the owner of a batch begins it and adds streams */
 };
 
-/* ct_ledger_rollback() undoes everything since ct_ledger_begin(). The owner of an account then calls
+/* ct_ledger_rollback() undoes everything since ct_store_begin(). The owner of an account then calls
  * ct_account_revert(), and the owner of a callee sets function_id to 0. */
-int ct_ledger_begin(struct ct_ledger *ledger);
 int ct_ledger_commit(struct ct_ledger *ledger);
 void ct_ledger_rollback(struct ct_ledger *ledger);
 /* Also ends the recording, and includes the events since the last commit. */
@@ -50,20 +49,16 @@ void ct_ledger_find_function(struct ct_ledger *ledger, struct ct_callee *callee,
 void ct_ledger_make_function(struct ct_ledger *ledger, struct ct_callee *callee,
                              const struct ct_function_name *name);
 
-/* Save how far a lane was read, write its thread's sums, and find its saved position. */
+/* Save how far a lane was read, and write its thread's sums. */
 int ct_ledger_save_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
                         uint32_t lane, uint64_t position);
 void ct_ledger_sum_up(struct ct_ledger *ledger, struct ct_caller *caller);
-int ct_ledger_find_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
-                        uint32_t lane, uint64_t *position);
 /* Discards the thread's known sites and frees their memory. */
 void ct_caller_rest(struct ct_caller *caller);
 
 /* Writes the sums of a process's functions. */
 int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account);
 int ct_ledger_save_loss(struct ct_ledger *ledger, const struct ct_loss_facts *facts);
-int ct_ledger_find_losses(struct ct_ledger *ledger, const struct ct_account *account, uint32_t lane,
-                          uint32_t tenancy, uint64_t *lost);
 int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_unsent_facts *facts);
 /* Replace the open calls of a process. The first removes all of them, and the second adds one. */
 int ct_ledger_clear_open_calls(struct ct_ledger *ledger, const struct ct_account *account);

@@ -309,8 +309,8 @@ bool ct_batch_make(struct ct_collection *collection, const struct ct_request *re
         .rows_max = rows_max(&collection->bounds),
         .snapshot_open = request->snapshot_open || request->flush_ns,
     };
-    /* ct_ledger_begin() may wait for another process's lock, so take the time after it. */
-    const int begun = ct_ledger_begin(ledger);
+    /* ct_store_begin() may wait for another process's lock, so take the time after it. */
+    const int begun = ct_store_begin(ledger->store);
     batch.now_ns = ct_monotonic_ns();
     batch.until_ns = UINT64_MAX;
     own.began_ns = batch.now_ns;

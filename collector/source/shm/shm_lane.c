@@ -71,8 +71,8 @@ int ct_lane_source_begin(struct ct_lane_source *source, struct ct_ledger *ledger
     source->read = tail;
     if (tail > CT_POSITION_MAX)
         source->process->broken = "the position of a lane is outside its ring";
-    else if (ct_ledger_find_lane(ledger, &source->process->account, &source->caller, source->index,
-                                 &source->read) != 0)
+    else if (ct_store_find_lane(ledger->store, source->process->account.segment_id, source->index,
+                                &source->read, &source->caller.thread_id, &source->caller.tid) != 0)
         return -1;
     if (source->read < tail)
         source->read = tail; /* another database has the earlier rows, and their slots are reused */
@@ -341,7 +341,8 @@ static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
     const uint32_t tenancy = atomic_load_explicit(&lane->tenancy, memory_order_acquire);
     if (tenancy != source->tenancy) {
         memset(source->loss_base, 0, sizeof(source->loss_base));
-        if (ct_ledger_find_losses(ledger, &process->account, source->index, tenancy, source->loss_base) != 0)
+        if (ct_store_find_losses(ledger->store, process->account.segment_id, source->index, tenancy,
+                                 source->loss_base) != 0)
             return -1;
         source->tenancy = tenancy;
     }
