@@ -328,10 +328,11 @@ INSERT INTO range (call_id, message_id, domain_id, category_id, category, color,
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, CAST(nullif(?8, '') AS NUMERIC));
 
 -- name: clear_open_calls
-DELETE FROM open_call WHERE process_id = ?1;
+DELETE FROM open_call WHERE process_id = (SELECT process_id FROM segment WHERE segment_id = ?1);
 
 -- name: insert_open_call
-INSERT OR REPLACE INTO open_call (process_id, thread_id, depth, function_id, start_ns) VALUES (?1, ?2, ?3, ?4, ?5);
+INSERT OR REPLACE INTO open_call (process_id, thread_id, depth, function_id, start_ns)
+SELECT process_id, ?2, ?3, ?4, ?5 FROM segment WHERE segment_id = ?1;
 
 -- name: oldest_call
 SELECT min(end_ns) FROM call;

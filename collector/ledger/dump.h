@@ -75,23 +75,8 @@ struct ct_dump_call {
     int32_t status;
     uint8_t kind, depth, flags, reserved;
 };
-struct ct_dump_lane {
-    int64_t segment_id, thread_id; /* 0: none yet */
-    uint64_t lane, position;
-};
 static_assert(sizeof(struct ct_loss_facts) == 48, "ct_loss_facts");
 static_assert(sizeof(struct ct_unsent_facts) == 72, "ct_unsent_facts");
-struct ct_dump_open {
-    int64_t segment_id, thread_id, function_id; /* the last two are 0 for CT_DUMP_NOTHING_OPEN */
-    uint64_t depth, start_ns;
-};
-struct ct_dump_end {
-    int64_t process_id;
-    uint64_t ended_ns;
-};
-struct ct_dump_meta {
-    int64_t value;
-};
 
 /* The body of an event, which follows its head. For each type, ct_dump_shapes has the length of the body and
  * the number of texts. */
@@ -100,12 +85,12 @@ union ct_dump_body {
     struct ct_dump_function function;
     struct ct_dump_thread thread;
     struct ct_dump_call call;
-    struct ct_dump_lane lane;
+    struct ct_lane_facts lane;
     struct ct_loss_facts loss;
     struct ct_unsent_facts unsent;
-    struct ct_dump_open open;
-    struct ct_dump_end end;
-    struct ct_dump_meta meta;
+    struct ct_open_facts open;
+    struct ct_end_facts end;
+    struct ct_meta_facts meta;
 };
 static const struct {
     uint8_t body_bytes, texts;

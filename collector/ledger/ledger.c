@@ -254,17 +254,6 @@ void ct_ledger_sum_up(struct ct_ledger *ledger, struct ct_caller *caller)
     caller->calls = caller->driver_ns = 0;
 }
 
-int ct_ledger_save_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
-                        uint32_t lane, uint64_t position)
-{
-    ct_recorder_thread(ledger->recorder, caller, NULL);
-    ct_recorder_event(ledger->recorder, CT_DUMP_LANE,
-                      &(struct ct_dump_lane){ account->segment_id, caller->thread_id, lane, position }, NULL);
-    return ct_store_do(ledger->store, CT_SQL_save_lane,
-                       CT_VALUES(account->segment_id, lane, (int64_t)position,
-                                 caller->thread_id ? caller->thread_id : CT_NULL));
-}
-
 void ct_caller_rest(struct ct_caller *caller)
 {
     free(caller->known);
@@ -314,48 +303,10 @@ int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account)
     return 0;
 }
 
-int ct_ledger_save_loss(struct ct_ledger *ledger, const struct ct_loss_facts *facts)
+int ct_ledger_save(struct ct_ledger *ledger, const struct ct_fact *fact)
 {
-    ct_recorder_event(ledger->recorder, CT_DUMP_LOSS, facts, NULL);
-    return ct_store_save_loss(ledger->store, facts);
-}
-
-int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_unsent_facts *facts)
-{
-    ct_recorder_event(ledger->recorder, CT_DUMP_UNSENT, facts, NULL);
-    return ct_store_do(ledger->store, CT_SQL_save_unsent,
-                       CT_VALUES(facts->segment_id, (int64_t)facts->entry, facts->function_id,
-                                 (int64_t)facts->lost, (int64_t)facts->lost_ns, (int64_t)facts->lost_bytes,
-                                 (int64_t)facts->skipped, (int64_t)facts->skipped_ns,
-                                 (int64_t)facts->skipped_bytes));
-}
-
-int ct_ledger_clear_open_calls(struct ct_ledger *ledger, const struct ct_account *account)
-{
-    ct_recorder_event(ledger->recorder, CT_DUMP_NOTHING_OPEN,
-                      &(struct ct_dump_open){ .segment_id = account->segment_id }, NULL);
-    return ct_store_do(ledger->store, CT_SQL_clear_open_calls, CT_VALUES(account->process_id));
-}
-
-int ct_ledger_open_call(struct ct_ledger *ledger, struct ct_caller *caller, uint32_t depth,
-                        const struct ct_callee *callee, uint64_t start_ns)
-{
-    const struct ct_dump_open open = { caller->account->segment_id, caller->thread_id, callee->function_id,
-                                       depth, start_ns };
-    ct_recorder_thread(ledger->recorder, caller, NULL);
-    ct_recorder_event(ledger->recorder, CT_DUMP_OPEN, &open, NULL);
-    return ct_store_do(ledger->store, CT_SQL_insert_open_call,
-                       CT_VALUES(caller->account->process_id, caller->thread_id, depth, callee->function_id,
-                                 (int64_t)start_ns));
-}
-
-int ct_ledger_end_process(struct ct_ledger *ledger, int64_t process_id, uint64_t ended_ns, const char *state)
-{
-    ct_recorder_event(ledger->recorder, CT_DUMP_END, &(struct ct_dump_end){ process_id, ended_ns }, &state);
-    if (strcmp(state, CT_STATE_LEFT) == 0)
-        return ct_store_leave_process(ledger->store, process_id, ended_ns);
-    return ct_store_ask(ledger->store, CT_SQL_end_process, CT_VALUES(process_id, (int64_t)ended_ns),
-                        CT_TEXTS(state), NULL);
+    ct_recorder_fact(ledger->recorder, fact);
+    return ct_store_fact(ledger->store, fact);
 }
 
 /* Queries the owner about the state of each process. */
@@ -371,11 +322,13 @@ static int ask(const struct ct_running *running, void *data)
     struct asking *asking = data;
     const enum ct_going going = asking->going(running, asking->data);
     asking->running += going != CT_GOING_ENDED;
-    if (going == CT_GOING_ENDED)
-        return ct_ledger_end_process(asking->ledger, running->process_id, asking->now_ns, "exited");
-    if (going == CT_GOING_ON || running->is_left)
+    if (going == CT_GOING_ON || (going == CT_GOING_UNCOLLECTED && running->is_left))
         return 0;
-    return ct_ledger_end_process(asking->ledger, running->process_id, asking->left_ns, CT_STATE_LEFT);
+    const bool has_ended = going == CT_GOING_ENDED;
+    const struct ct_end_facts end = { running->process_id, has_ended ? asking->now_ns : asking->left_ns };
+    return ct_ledger_save(
+        asking->ledger,
+        &(struct ct_fact){ CT_FACT_END, .text = has_ended ? "exited" : CT_STATE_LEFT, .end = end });
 }
 
 int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns, uint64_t left_ns,
@@ -387,10 +340,4 @@ int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns, uint64_t le
     if (running)
         *running = asking.running;
     return error;
-}
-
-int ct_ledger_set_meta(struct ct_ledger *ledger, const char *key, int64_t value)
-{
-    ct_recorder_event(ledger->recorder, CT_DUMP_META, &(struct ct_dump_meta){ value }, &key);
-    return ct_store_set_meta(ledger->store, key, value);
 }

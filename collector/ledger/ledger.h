@@ -49,25 +49,15 @@ void ct_ledger_find_function(struct ct_ledger *ledger, struct ct_callee *callee,
 void ct_ledger_make_function(struct ct_ledger *ledger, struct ct_callee *callee,
                              const struct ct_function_name *name);
 
-/* Save how far a lane was read, and write its thread's sums. */
-int ct_ledger_save_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
-                        uint32_t lane, uint64_t position);
+/* Writes the sums of a thread. */
 void ct_ledger_sum_up(struct ct_ledger *ledger, struct ct_caller *caller);
 /* Discards the thread's known sites and frees their memory. */
 void ct_caller_rest(struct ct_caller *caller);
 
+/* Passes a fact to the recording and to the store. */
+int ct_ledger_save(struct ct_ledger *ledger, const struct ct_fact *fact);
 /* Writes the sums of a process's functions. */
 int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account);
-int ct_ledger_save_loss(struct ct_ledger *ledger, const struct ct_loss_facts *facts);
-int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_unsent_facts *facts);
-/* Replace the open calls of a process. The first removes all of them, and the second adds one. */
-int ct_ledger_clear_open_calls(struct ct_ledger *ledger, const struct ct_account *account);
-int ct_ledger_open_call(struct ct_ledger *ledger, struct ct_caller *caller, uint32_t depth,
-                        const struct ct_callee *callee, uint64_t start_ns);
-/* `state` is exited, killed, detached, or CT_STATE_LEFT. The last is for a process that keeps running, but
- * whose calls from `ended_ns` on are not collected. */
-#define CT_STATE_LEFT "left"
-int ct_ledger_end_process(struct ct_ledger *ledger, int64_t process_id, uint64_t ended_ns, const char *state);
 /* The state of a process that the trace lists as running. */
 enum ct_going { CT_GOING_ENDED, CT_GOING_ON, CT_GOING_UNCOLLECTED };
 /* Ends processes that the trace lists as running but that have ended. How they ended is unknown. Marks
@@ -76,6 +66,5 @@ enum ct_going { CT_GOING_ENDED, CT_GOING_ON, CT_GOING_UNCOLLECTED };
 int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns, uint64_t left_ns,
                           enum ct_going (*going)(const struct ct_running *running, const void *data),
                           const void *data, uint64_t *running);
-int ct_ledger_set_meta(struct ct_ledger *ledger, const char *key, int64_t value);
 
 #endif

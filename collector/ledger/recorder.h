@@ -33,6 +33,8 @@ void ct_recorder_event(struct ct_recorder *recorder, enum ct_dump_type type, con
 /* Records a thread before its first event. If `name` is NULL, does so only if the thread has a number and was
  * not recorded since the last rollback. */
 void ct_recorder_thread(struct ct_recorder *recorder, struct ct_caller *caller, const char *name);
+/* Take what ct_store_call(), ct_store_note() and ct_store_fact() take, in the same order. */
 void ct_recorder_call(struct ct_recorder *recorder, const struct ct_call *call);
+void ct_recorder_fact(struct ct_recorder *recorder, const struct ct_fact *fact);
 
 #endif

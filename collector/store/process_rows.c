@@ -59,7 +59,7 @@ int ct_store_each_running(struct ct_store *store, int (*each)(const struct ct_ru
     return error;
 }
 
-int ct_store_leave_process(struct ct_store *store, int64_t process_id, uint64_t since_ns)
+static int leave_process(struct ct_store *store, int64_t process_id, uint64_t since_ns)
 {
     const int64_t values[] = { process_id, (int64_t)since_ns };
     return ct_store_do(store, CT_SQL_leave_segment, 2, values) != 0
@@ -101,7 +101,7 @@ int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t la
     return rc == SQLITE_DONE ? 0 : ct_store_failed(store);
 }
 
-int ct_store_save_loss(struct ct_store *store, const struct ct_loss_facts *facts)
+static int save_loss(struct ct_store *store, const struct ct_loss_facts *facts)
 {
     return ct_store_ask(store, CT_SQL_save_loss,
                         CT_VALUES(facts->segment_id, facts->lane, facts->tenancy, facts->tid,
@@ -109,7 +109,51 @@ int ct_store_save_loss(struct ct_store *store, const struct ct_loss_facts *facts
                         CT_TEXTS(loss_causes[facts->cause]), NULL);
 }
 
+static int save_unsent(struct ct_store *store, const struct ct_unsent_facts *facts)
+{
+    return ct_store_do(store, CT_SQL_save_unsent,
+                       CT_VALUES(facts->segment_id, (int64_t)facts->entry, facts->function_id,
+                                 (int64_t)facts->lost, (int64_t)facts->lost_ns, (int64_t)facts->lost_bytes,
+                                 (int64_t)facts->skipped, (int64_t)facts->skipped_ns,
+                                 (int64_t)facts->skipped_bytes));
+}
+
+static int end_process(struct ct_store *store, const struct ct_end_facts *facts, const char *state)
+{
+    if (strcmp(state, CT_STATE_LEFT) == 0)
+        return leave_process(store, facts->process_id, facts->ended_ns);
+    return ct_store_ask(store, CT_SQL_end_process, CT_VALUES(facts->process_id, (int64_t)facts->ended_ns),
+                        CT_TEXTS(state), NULL);
+}
+
 int ct_store_set_meta(struct ct_store *store, const char *key, int64_t value)
 {
     return ct_store_ask(store, CT_SQL_set_meta, CT_VALUES(value), CT_TEXTS(key), NULL);
+}
+
+int ct_store_fact(struct ct_store *store, const struct ct_fact *fact)
+{
+    const struct ct_lane_facts *lane = &fact->lane;
+    const struct ct_open_facts *open = &fact->open;
+    switch (fact->type) {
+    case CT_FACT_LANE:
+        return ct_store_do(store, CT_SQL_save_lane,
+                           CT_VALUES(lane->segment_id, (int64_t)lane->lane, (int64_t)lane->position,
+                                     lane->thread_id ? lane->thread_id : CT_NULL));
+    case CT_FACT_LOSS:
+        return save_loss(store, &fact->loss);
+    case CT_FACT_UNSENT:
+        return save_unsent(store, &fact->unsent);
+    case CT_FACT_NOTHING_OPEN:
+        return ct_store_do(store, CT_SQL_clear_open_calls, CT_VALUES(open->segment_id));
+    case CT_FACT_OPEN:
+        return ct_store_do(store, CT_SQL_insert_open_call,
+                           CT_VALUES(open->segment_id, open->thread_id, (int64_t)open->depth,
+                                     open->function_id, (int64_t)open->start_ns));
+    case CT_FACT_END:
+        return end_process(store, &fact->end, fact->text);
+    case CT_FACT_META:
+        return ct_store_set_meta(store, fact->text, fact->meta.value);
+    }
+    return 0;
 }

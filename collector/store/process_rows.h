@@ -3,6 +3,7 @@
 #ifndef CT_PROCESS_ROWS_H
 #define CT_PROCESS_ROWS_H
 
+#include "fact.h"
 #include "histogram.h"
 
 #include <stdbool.h>
@@ -39,9 +40,6 @@ struct ct_running {
 int ct_store_each_running(struct ct_store *store, int (*each)(const struct ct_running *running, void *data),
                           void *data);
 
-/* Records that a process keeps running, but its calls from `since_ns` on are not collected. */
-int ct_store_leave_process(struct ct_store *store, int64_t process_id, uint64_t since_ns);
-
 /* Finds the saved position and the thread of a lane. Leaves *position, *thread_id and *tid unchanged if the
  * lane is new. */
 int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, uint64_t *position,
@@ -55,19 +53,7 @@ int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t la
 #define CT_UNSENT_CALLS_MAX (UINT64_C(1) << 48)
 #define CT_UNSENT_SUM_MAX   (UINT64_C(1) << 60)
 
-struct ct_loss_facts {
-    int64_t segment_id;
-    uint32_t lane, tenancy, tid, cause;
-    uint64_t calls, first_ns, last_ns;
-};
-int ct_store_save_loss(struct ct_store *store, const struct ct_loss_facts *facts);
-
-struct ct_unsent_facts {
-    int64_t segment_id, function_id;
-    uint64_t entry; /* index in the segment's directory, because two functions may have one name */
-    uint64_t lost, lost_ns, lost_bytes, skipped, skipped_ns, skipped_bytes;
-};
-
+int ct_store_fact(struct ct_store *store, const struct ct_fact *fact);
 int ct_store_set_meta(struct ct_store *store, const char *key, int64_t value);
 
 #endif

@@ -283,15 +283,15 @@ static bool tell_end(struct ct_json_lines *lines)
         const struct thread *thread = &lines->thread[t];
         for (size_t i = 0; i < thread->count; i++) {
             const struct ct_dump_call *call = &thread->begun[i].body;
-            const struct ct_dump_open body = { call->segment_id, call->thread_id, call->function_id,
-                                               call->depth, call->end_ns };
+            const struct ct_open_facts body = { call->segment_id, call->thread_id, call->function_id,
+                                                call->depth, call->end_ns };
             lines->process[call->segment_id - 1].is_open = true;
             if (!ct_dump_add(&lines->frame.events, CT_DUMP_OPEN, &body, 0))
                 return fail_memory(lines);
         }
     }
     for (size_t p = 0; p < lines->process_count; p++) {
-        const struct ct_dump_end body = { (int64_t)p + 1, (uint64_t)lines->process[p].last_ns };
+        const struct ct_end_facts body = { (int64_t)p + 1, (uint64_t)lines->process[p].last_ns };
         if (!lines->process[p].is_open &&
             !ct_dump_add_texts(&lines->frame.events, CT_DUMP_END, &body, (const char *const[]){ "exited" }))
             return fail_memory(lines);

@@ -190,10 +190,10 @@ static bool learn_call(struct ct_known *known, const struct ct_dump_view *view)
 
 bool ct_known_learn(struct ct_known *known, const struct ct_dump_view *view)
 {
-    const struct ct_dump_lane *lane = &view->body->lane;
+    const struct ct_lane_facts *lane = &view->body->lane;
     const struct ct_loss_facts *loss = &view->body->loss;
     const struct ct_unsent_facts *unsent = &view->body->unsent;
-    const struct ct_dump_open *open = &view->body->open;
+    const struct ct_open_facts *open = &view->body->open;
     switch (view->type) {
     case CT_DUMP_PROCESS:
         return learn_process(known, view);
@@ -308,50 +308,50 @@ int ct_known_save(struct ct_known *known, struct ct_ledger *ledger)
 
 static int save_end(struct ct_known *known, struct ct_ledger *ledger, const struct ct_dump_view *view)
 {
-    const struct ct_dump_end *body = &view->body->end;
+    const struct ct_end_facts *body = &view->body->end;
     struct process *process = find(&known->processes, &body->process_id);
     if (!process || process->process_id == 0)
         return 0; /* unknown to this recording */
     process->ended = strcmp(view->text[0], CT_STATE_LEFT) != 0;
-    return ct_ledger_end_process(ledger, process->process_id, body->ended_ns, view->text[0]);
+    const struct ct_end_facts end = { process->process_id, body->ended_ns };
+    return ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_END, .text = view->text[0], .end = end });
+}
+
+/* Saves a fact about a segment. All of them begin with its number. */
+static int save_of_segment(struct ct_known *known, struct ct_ledger *ledger, struct ct_fact *fact)
+{
+    const int64_t segment_id = fact->loss.segment_id;
+    const struct segment *segment = find(&known->segments, &segment_id);
+    fact->loss.segment_id = segment->account.segment_id;
+    if (fact->loss.segment_id == 0)
+        return 0;
+    switch (fact->type) {
+    case CT_FACT_LANE:
+        fact->caller = ct_known_thread(known, segment_id, fact->lane.thread_id);
+        fact->lane.thread_id = fact->caller->thread_id;
+        break;
+    case CT_FACT_UNSENT:
+        fact->unsent.function_id = ct_known_callee(known, segment_id, fact->unsent.function_id)->function_id;
+        break;
+    case CT_FACT_OPEN:
+        fact->caller = ct_known_thread(known, segment_id, fact->open.thread_id);
+        fact->open.thread_id = fact->caller->thread_id;
+        fact->open.function_id = ct_known_callee(known, segment_id, fact->open.function_id)->function_id;
+        break;
+    default:
+        break;
+    }
+    return ct_ledger_save(ledger, fact);
 }
 
 int ct_known_save_event(struct ct_known *known, struct ct_ledger *ledger, const struct ct_dump_view *view)
 {
     if (view->type == CT_DUMP_END)
         return save_end(known, ledger, view);
-    if (view->type == CT_DUMP_META)
-        return strcmp(view->text[0], "realtime_offset_ns") == 0
-                   ? ct_ledger_set_meta(ledger, view->text[0], view->body->meta.value)
-                   : 0;
-    if (view->type < CT_DUMP_LANE)
+    if (view->type < CT_DUMP_LANE ||
+        (view->type == CT_DUMP_META && strcmp(view->text[0], "realtime_offset_ns") != 0))
         return 0;
-    union ct_dump_body body;
-    memcpy(&body, view->body, ct_dump_shapes[view->type].body_bytes);
-    /* All other events begin with their segment. */
-    const struct segment *segment = find(&known->segments, &body.loss.segment_id);
-    const struct ct_account *account = &segment->account;
-    if (account->segment_id == 0)
-        return 0;
-    switch (view->type) {
-    case CT_DUMP_LANE:
-        return ct_ledger_save_lane(ledger, account,
-                                   ct_known_thread(known, body.lane.segment_id, body.lane.thread_id),
-                                   (uint32_t)body.lane.lane, body.lane.position);
-    case CT_DUMP_LOSS:
-        body.loss.segment_id = account->segment_id;
-        return ct_ledger_save_loss(ledger, &body.loss);
-    case CT_DUMP_UNSENT:
-        body.unsent.function_id =
-            ct_known_callee(known, body.unsent.segment_id, body.unsent.function_id)->function_id;
-        body.unsent.segment_id = account->segment_id;
-        return ct_ledger_save_unsent(ledger, &body.unsent);
-    case CT_DUMP_NOTHING_OPEN:
-        return ct_ledger_clear_open_calls(ledger, account);
-    default:
-        return ct_ledger_open_call(ledger, ct_known_thread(known, body.open.segment_id, body.open.thread_id),
-                                   (uint32_t)body.open.depth,
-                                   ct_known_callee(known, body.open.segment_id, body.open.function_id),
-                                   body.open.start_ns);
-    }
+    struct ct_fact fact = { (enum ct_fact_type)(view->type - CT_DUMP_LANE), .text = view->text[0] };
+    memcpy(&fact.lane, view->body, ct_dump_shapes[view->type].body_bytes);
+    return fact.type == CT_FACT_META ? ct_ledger_save(ledger, &fact) : save_of_segment(known, ledger, &fact);
 }

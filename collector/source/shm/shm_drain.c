@@ -251,7 +251,7 @@ static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger
         .first_ns = ct_shm_past_ns(process, atomic_load_explicit(&loss->first, memory_order_relaxed), &hint),
         .last_ns = ct_shm_past_ns(process, atomic_load_explicit(&loss->last, memory_order_relaxed), &hint),
     };
-    if (ct_ledger_save_loss(ledger, &facts) != 0)
+    if (ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_LOSS, .loss = facts }) != 0)
         return -1;
     process->unlaned_saved = calls;
     return 0;
@@ -296,7 +296,11 @@ static int store_open_calls(struct ct_shm_process *process, struct ct_ledger *le
         const uint32_t entry = open[d].function < process->published ? open[d].function : 0;
         const struct ct_callee *function = ct_shm_function(process, ledger, entry);
         const uint64_t start_ns = ct_lane_source_opened(lane, (uint32_t)d, open[d].start);
-        if (!function || ct_ledger_open_call(ledger, &lane->caller, (uint32_t)d, function, start_ns) != 0)
+        if (!function)
+            return -1;
+        const struct ct_open_facts facts = { process->account.segment_id, lane->caller.thread_id,
+                                             function->function_id, d, start_ns };
+        if (ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_OPEN, &lane->caller, .open = facts }) != 0)
             return -1;
     }
     return 0;
@@ -329,7 +333,8 @@ static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *led
         process->unfinished |= process->final;
         return 0;
     }
-    if (ct_ledger_clear_open_calls(ledger, &process->account) != 0)
+    const struct ct_open_facts none = { .segment_id = process->account.segment_id };
+    if (ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_NOTHING_OPEN, .open = none }) != 0)
         return -1;
     /* Read them again, since the threads keep running. The signature must match the stored calls. */
     bool complete = true;
@@ -448,7 +453,8 @@ int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger)
         process->broken = "it had more threads than are read at once for one user";
     /* Use the current time, which is after all its calls. The process may have ended after the batch
      * began. */
-    return ct_ledger_end_process(ledger, process->account.process_id, ct_monotonic_ns(), state);
+    const struct ct_end_facts end = { process->account.process_id, ct_monotonic_ns() };
+    return ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_END, .text = state, .end = end });
 }
 
 void ct_shm_detach(struct ct_shm_process *process)

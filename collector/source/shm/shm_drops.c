@@ -134,7 +134,7 @@ static int save(struct ct_shm_process *process, struct ct_ledger *ledger, uint32
         .skipped_ns = ct_shm_at_most(ct_shm_span_ns(process, drops->skipped.ticks), CT_UNSENT_SUM_MAX),
         .skipped_bytes = ct_shm_at_most(drops->skipped.bytes, CT_UNSENT_SUM_MAX),
     };
-    if (ct_ledger_save_unsent(ledger, &facts) != 0)
+    if (ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_UNSENT, .unsent = facts }) != 0)
         return -1;
     if (is_own) {
         function->lost = lost;

@@ -377,7 +377,7 @@ static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
             .last_ns = ct_shm_past_ns(
                 process, atomic_load_explicit(&lane->loss[cause].last, memory_order_relaxed), &hint),
         };
-        if (ct_ledger_save_loss(ledger, &facts) != 0)
+        if (ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_LOSS, .loss = facts }) != 0)
             return -1;
         CT_TEST_POINT("lane.loss_saved");
         source->loss_saved[cause] = calls;
@@ -401,8 +401,9 @@ int ct_lane_source_save(struct ct_lane_source *source, struct ct_ledger *ledger)
         if (source->saved.thread_id == source->committed.thread_id)
             return 0;
     }
-    return ct_ledger_save_lane(ledger, &source->process->account, &source->caller, source->index,
-                               source->read);
+    const struct ct_lane_facts lane = { source->process->account.segment_id, source->caller.thread_id,
+                                        source->index, source->read };
+    return ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_LANE, &source->caller, .lane = lane });
 }
 
 /* The rings may be full, and the producer notices only after its next record. Twice the size of the rings is

@@ -326,8 +326,9 @@ static int write_meta(struct ct_shm *shm, const struct ct_batch *batch)
     struct timespec real;
     clock_gettime(CLOCK_REALTIME, &real);
     const int64_t now = (int64_t)ct_monotonic_ns();
-    return ct_ledger_set_meta(batch->ledger, "realtime_offset_ns",
-                              (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - now);
+    const struct ct_meta_facts offset_ns = { (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - now };
+    return ct_ledger_save(batch->ledger,
+                          &(struct ct_fact){ CT_FACT_META, .text = "realtime_offset_ns", .meta = offset_ns });
 }
 
 /* Returns whether the process has another live segment, and so has not ended. Its hook may have left this
