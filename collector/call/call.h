@@ -1,5 +1,5 @@
-/* A call between its source and the ledger. Sources fill it in, and know nothing of the database. The ledger
- * reads it, and knows nothing of the source. */
+/* A call between its source and the store. Sources fill it in, and know nothing of the database. The ledger,
+ * the recorder and the store read it, and know nothing of the source. */
 #ifndef CT_CALL_H
 #define CT_CALL_H
 
