@@ -1,13 +1,7 @@
 /* The BPF programs, which see entries and returns of probed functions. With sessions (Linux 6.13) one program
  * handles both, otherwise there are two. The storage of a thread holds the frames of its open calls. When a
  * call returns, its record is written to the ring of the process's channel. */
-#include "kernel.h"
-
-#include "visits.h"
-
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
+#include "tasks.bpf.h"
 
 /* A call instruction pushes the return address, and the return pops it. */
 #if defined(__TARGET_ARCH_x86)
@@ -16,30 +10,9 @@ enum { RETURN_BYTES = 8 };
 enum { RETURN_BYTES = 0 };
 #endif
 
-struct frame {
-    __u64 sp, start;
-    __u32 function;
-    __u32 links;                        /* the links whose probe added the frame */
-    struct ct_probe_lane lane;          /* of a visited process: read_lane() at the entry */
-    bool is_visited;                    /* the hook may record the call */
-    __u64 argument[CT_PROBE_ARGUMENTS]; /* not set if the shape is plain */
-};
-
-struct task {
-    __u32 channel; /* of its process; CT_PROBE_PROCESSES for none, which only a visited process may have */
-    __u32 thread;  /* index in the channel's map of threads, CT_PROBE_THREADS for none */
-    __u32 depth;
-    __u32 tid;
-    bool is_visited; /* its process had a visit that was not over when the last call began */
-    struct frame frame[CT_PROBE_OPEN];
-};
-
-struct {
-    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, int);
-    __type(value, struct task);
-} tasks SEC(".maps");
+struct task_storage tasks SEC(".maps");
+struct rings_of_channels rings SEC(".maps");
+struct lost_of_channels lost SEC(".maps");
 
 /* By function. */
 struct ct_probe_shape shapes[CT_PROBE_FUNCTIONS];
@@ -62,17 +35,6 @@ struct {
 } visits SEC(".maps");
 
 /* Each channel has three maps: a ring, its threads, and its lost calls. */
-struct ring {
-    __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, CT_PROBE_RING_BYTES);
-};
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-    __uint(max_entries, CT_PROBE_PROCESSES);
-    __type(key, __u32);
-    __array(values, struct ring);
-} rings SEC(".maps");
-
 struct thread_places {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, CT_PROBE_THREADS);
@@ -86,20 +48,6 @@ struct {
     __type(key, __u32);
     __array(values, struct thread_places);
 } threads SEC(".maps");
-
-struct lost_calls {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, CT_PROBE_FUNCTIONS);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(key_size, sizeof(__u32));
-    __uint(value_size, sizeof(struct ct_probe_lost));
-};
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-    __uint(max_entries, CT_PROBE_PROCESSES);
-    __type(key, __u32);
-    __array(values, struct lost_calls);
-} lost SEC(".maps");
 
 /* Channels for processes that the probe does not know yet. */
 struct {
@@ -274,47 +222,11 @@ static struct ct_probe_thread *thread_of(const struct task *task)
     return of_process ? bpf_map_lookup_elem(of_process, &key) : 0;
 }
 
-static void begin_record(struct ct_probe_record *record, __u32 tid, __u32 kind)
-{
-    record->tid = tid;
-    record->function = 0;
-    record->depth = 0;
-    record->kind = kind;
-    record->status = 0;
-    record->read = 0;
-}
-
-static struct ct_probe_record *reserve(void *ring, __u32 tid, __u32 kind)
-{
-    struct ct_probe_record *record = bpf_ringbuf_reserve(ring, sizeof(*record), 0);
-    if (record)
-        begin_record(record, tid, kind);
-    return record;
-}
-
-/* The writer polls, so it is woken only if the ring has filled up quickly, or the record is urgent. */
-static void submit(void *ring, void *record, bool is_urgent)
-{
-    const bool is_much = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > CT_PROBE_WAKE_BYTES;
-    bpf_ringbuf_submit(record, is_much || is_urgent ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
-}
-
 /* The lower half of a probe's cookie is the number of the function, the upper half the number of the links
  * (programs.c). */
 static __u32 function_of(__u64 cookie)
 {
     return (__u32)cookie;
-}
-
-/* Counts a call that has no record. */
-static void lose(__u32 channel, __u32 function, __u64 ns)
-{
-    void *of_process = bpf_map_lookup_elem(&lost, &channel);
-    struct ct_probe_lost *calls = of_process ? bpf_map_lookup_elem(of_process, &function) : 0;
-    if (!calls)
-        return;
-    __sync_fetch_and_add(&calls->ns, ns);
-    __sync_fetch_and_add(&calls->calls, 1);
 }
 
 /* Gives the thread its process's channel. Returns whether it has one. */

@@ -1,4 +1,4 @@
-/* Shared by the BPF programs (calls.bpf.c) and the probe: the records of calls, and the state of threads. */
+/* Shared by the BPF programs and the probe: the records of calls, and the state of threads. */
 #ifndef CT_PROBE_CALLS_H
 #define CT_PROBE_CALLS_H
 
@@ -30,6 +30,15 @@ enum ct_probe_kind {
     /* The hook may have recorded the thread's next call in the lane of `lane_tid`. If so, the position of
      * that lane is greater than `position` now. */
     CT_PROBE_DOUBT = 4,
+};
+
+/* Events of the kernel inside calls. Their numbers are those of functions, and no driver function has them.
+ */
+enum ct_probe_event {
+    CT_EVENT_BLOCKED = 0,   /* the thread slept */
+    CT_EVENT_PREEMPTED = 1, /* it was runnable, but another thread had its processor */
+    CT_EVENT_PAGE_FAULT = 2,
+    CT_EVENT_COUNT
 };
 
 /* A record in the ring of a channel. Times are nanoseconds of CLOCK_MONOTONIC. The program reads `end` after

@@ -19,6 +19,18 @@ struct ct_function_table *ct_functions_create(void)
     struct ct_function_table *table = memory;
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++)
         ct_rows[row].flags |= ct_row_form(ct_row_name(row));
+    static const struct ct_function_entry events[CT_EVENT_COUNT] = {
+        [CT_EVENT_BLOCKED] = { "blocked", .category = CT_CATEGORY_scheduling },
+        [CT_EVENT_PREEMPTED] = { "preempted", .category = CT_CATEGORY_scheduling },
+        [CT_EVENT_PAGE_FAULT] = { "page_fault", .category = CT_CATEGORY_memory },
+    };
+    for (; table->count < CT_EVENT_COUNT; table->count++) {
+        struct ct_function_entry *entry = &table->entry[table->count];
+        *entry = events[table->count];
+        entry->row = CT_ROWS_ALL;
+        entry->layer = CT_LAYER_KERNEL;
+        entry->is_minor = true;
+    }
     table->shapes = ct_shapes_find();
     return table->shapes ? table : NULL;
 }
@@ -32,7 +44,7 @@ const struct ct_probe_shape *ct_functions_shape(const struct ct_function_table *
 
 uint32_t ct_functions_number(struct ct_function_table *table, const char *name)
 {
-    for (uint32_t i = 0; i < table->count; i++) {
+    for (uint32_t i = CT_EVENT_COUNT; i < table->count; i++) {
         if (strncmp(table->entry[i].name, name, CT_FUNCTION_NAME_MAX) == 0)
             return i;
     }
@@ -40,6 +52,7 @@ uint32_t ct_functions_number(struct ct_function_table *table, const char *name)
         return CT_PROBE_FUNCTIONS;
     struct ct_function_entry *entry = &table->entry[table->count];
     strncpy(entry->name, name, CT_FUNCTION_NAME_MAX);
+    entry->layer = CT_LAYER_DRIVER;
     entry->row = ct_row_of_driver(name);
     entry->category = entry->row < CT_ROW_COUNT ? ct_rows[entry->row].category : CT_CATEGORY_other;
     entry->is_minor = ct_name_asks(name) || !ct_category_says_more(entry->category);

@@ -1,4 +1,5 @@
-/* The table of probed functions. Records from the kernel contain a function's number. */
+/* The table of probed functions, which begins with the events of the kernel (enum ct_probe_event). Records
+ * from the kernel contain a function's number. */
 #ifndef CT_PROBE_FUNCTIONS_H
 #define CT_PROBE_FUNCTIONS_H
 
@@ -12,6 +13,7 @@ struct ct_function_entry {
     char name[CT_FUNCTION_NAME_MAX + 1];
     uint32_t row;      /* rows.h; CT_ROWS_ALL for a function that driver_api.def lacks */
     uint32_t category; /* enum ct_category */
+    uint32_t layer;    /* enum ct_layer */
     bool is_minor;     /* when a ring is nearly full, short calls that succeed are dropped first */
 };
 

@@ -1,5 +1,5 @@
-/* The members of kernel types that calls.bpf.c uses. libbpf relocates them for the running kernel (CO-RE), so
- * a build needs neither the headers of a kernel nor its BTF. */
+/* The members of kernel types that the BPF programs use. libbpf relocates them for the running kernel
+ * (CO-RE), so a build needs neither the headers of a kernel nor its BTF. */
 #ifndef CT_PROBE_KERNEL_H
 #define CT_PROBE_KERNEL_H
 
@@ -60,6 +60,12 @@ struct task_struct {
     struct thread_struct thread;
     __u64 start_boottime; /* nanoseconds of CLOCK_BOOTTIME */
     int exit_code;        /* a wait status */
+    unsigned int __state; /* 0: runnable */
+} CT_KERNEL_TYPE;
+
+/* Before Linux 5.14. */
+struct task_struct___5_13 {
+    long state;
 } CT_KERNEL_TYPE;
 
 #endif

@@ -378,7 +378,8 @@ static int refuse(int error, const char *why)
 static int begin(struct probe *probe)
 {
     char why[CT_WHY_BYTES];
-    int error = ct_programs_load((enum ct_method)probe->options.method, &probe->programs, why);
+    int error = ct_programs_load((enum ct_method)probe->options.method, probe->options.kernel_events,
+                                 &probe->programs, why);
     if (error)
         return refuse(error, why);
     error = ct_rights_keep(ct_programs_method(probe->programs) == CT_METHOD_EVENTS);

@@ -21,14 +21,16 @@
 #define TRACE_UPROBE_SESSION ((enum bpf_attach_type)57)
 enum { UPROBE_MULTI_RETURN = 1 };
 
+enum { TRACEPOINTS = 4 };
+
 const char *const ct_method_names[CT_METHOD_COUNT] = { "sessions", "links to many functions", "perf events" };
 
 struct ct_programs {
     struct ct_calls *calls; /* the skeleton */
     enum ct_method method;
     struct ct_probe_cost cost;
-    struct bpf_link *ends[2]; /* to the ends of threads, and to exec */
-    uint32_t links;           /* number of struct ct_links that were made */
+    struct bpf_link *tracepoint[TRACEPOINTS];
+    uint32_t links; /* number of struct ct_links that were made */
     bool taken[CT_PROBE_PROCESSES];
 };
 
@@ -460,40 +462,50 @@ static void choose(struct ct_calls *calls, enum ct_method method)
     }
 }
 
-static int load(struct ct_programs *programs, enum ct_method method)
+static int load(struct ct_programs *programs, enum ct_method method, bool kernel_events)
 {
     programs->method = method;
     programs->calls = ct_calls__open();
     if (!programs->calls)
         return -errno;
     choose(programs->calls, method);
+    bpf_program__set_autoload(programs->calls->progs.thread_switch, kernel_events);
+    bpf_program__set_autoload(programs->calls->progs.page_fault, kernel_events);
     int error = ct_calls__load(programs->calls);
     if (error)
         return error;
-    programs->ends[0] = bpf_program__attach(programs->calls->progs.thread_exit);
-    programs->ends[1] = bpf_program__attach(programs->calls->progs.program_exec);
-    if (!programs->ends[0] || !programs->ends[1])
-        return -errno;
+    const struct bpf_program *const program[TRACEPOINTS] = {
+        programs->calls->progs.thread_exit,
+        programs->calls->progs.program_exec,
+        kernel_events ? programs->calls->progs.thread_switch : NULL,
+        kernel_events ? programs->calls->progs.page_fault : NULL,
+    };
+    for (int i = 0; i < TRACEPOINTS; i++) {
+        if (program[i] && !(programs->tracepoint[i] = bpf_program__attach(program[i])))
+            return -errno;
+    }
     return measure(programs);
 }
 
 static void close_all(struct ct_programs *programs)
 {
-    bpf_link__destroy(programs->ends[0]);
-    bpf_link__destroy(programs->ends[1]);
+    for (int i = 0; i < TRACEPOINTS; i++) {
+        bpf_link__destroy(programs->tracepoint[i]);
+        programs->tracepoint[i] = NULL;
+    }
     ct_calls__destroy(programs->calls);
-    programs->ends[0] = programs->ends[1] = NULL;
     programs->calls = NULL;
 }
 
-int ct_programs_load(enum ct_method best, struct ct_programs **result, char why[CT_WHY_BYTES])
+int ct_programs_load(enum ct_method best, bool kernel_events, struct ct_programs **result,
+                     char why[CT_WHY_BYTES])
 {
     struct ct_programs *programs = calloc(1, sizeof(*programs));
     int error = programs ? -EINVAL : -ENOMEM;
     libbpf_set_print(keep_warning);
     for (enum ct_method method = best; programs && method < CT_METHOD_COUNT; method++) {
         first_warning[0] = '\0';
-        error = load(programs, method);
+        error = load(programs, method, kernel_events);
         if (!error) {
             *result = programs;
             return 0;

@@ -1,4 +1,5 @@
-/* The BPF programs (calls.bpf.c): loads them, attaches them to functions, and manages their maps. */
+/* The BPF programs (calls.bpf.c, kernel_events.bpf.c): loads them, attaches them to functions, and manages
+ * their maps. */
 #ifndef CT_PROBE_PROGRAMS_H
 #define CT_PROBE_PROGRAMS_H
 
@@ -22,9 +23,11 @@ extern const char *const ct_method_names[CT_METHOD_COUNT];
 struct ct_programs;
 
 /* Loads the programs for the first method from `best` on that works in this kernel. Each is tried on a
- * function of this process. Returns 0, or -errno of the last try with libbpf's reason in `why`. */
+ * function of this process. With `kernel_events`, also records events of the kernel inside calls, on the
+ * whole machine at once. Returns 0, or -errno of the last try with libbpf's reason in `why`. */
 enum { CT_WHY_BYTES = 512 };
-int ct_programs_load(enum ct_method best, struct ct_programs **programs, char why[CT_WHY_BYTES]);
+int ct_programs_load(enum ct_method best, bool kernel_events, struct ct_programs **programs,
+                     char why[CT_WHY_BYTES]);
 void ct_programs_unload(struct ct_programs *programs);
 
 enum ct_method ct_programs_method(const struct ct_programs *programs);

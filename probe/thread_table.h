@@ -15,6 +15,7 @@ struct ct_thread {
     struct ct_producer *producer; /* NULL: it has no lane */
     bool is_hooks;                /* the hook has recorded the call that began at this moment: */
     uint32_t hooks_start;         /* (CT_PROBE_DOUBT) */
+    uint64_t last_end;            /* of its last record */
 };
 
 enum { CT_THREAD_BUCKETS = 1024 };

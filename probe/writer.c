@@ -182,7 +182,7 @@ static uint16_t id_of(struct writer *writer, uint32_t function)
     const struct ct_function_entry *entry = &writer->plan->functions->entry[function];
     if (writer->ids[function] == 0 && ct_process_lock()) {
         writer->ids[function] =
-            ct_segment_define(writer->segment, entry->name, CT_LAYER_DRIVER, entry->category);
+            ct_segment_define(writer->segment, entry->name, entry->layer, entry->category);
         ct_process_unlock();
     }
     return writer->ids[function];
@@ -197,11 +197,15 @@ static struct ct_producer *lane_of(struct writer *writer, struct ct_thread *thre
     return thread->producer;
 }
 
-/* Removes the time that the probe itself took at both ends of the call. */
-static void correct(const struct ct_writer_plan *plan, uint64_t *start, uint64_t *end)
+/* Removes the time that the probe itself took at both ends of the call. An event of the kernel may have
+ * happened in that time. The call does not end before it. */
+static void correct(const struct ct_writer_plan *plan, const struct ct_thread *thread, uint64_t *start,
+                    uint64_t *end)
 {
     const uint64_t added = plan->entry_ns + plan->return_ns, took = *end - *start;
     *end -= plan->return_ns;
+    if (thread && *end < thread->last_end)
+        *end = thread->last_end;
     *start = took > added ? *start + plan->entry_ns : *end;
 }
 
@@ -266,8 +270,11 @@ static void take_call(struct writer *writer, const struct ct_probe_values *value
     if (call->function >= writer->plan->functions->count)
         return;
     uint64_t start = call->start, end = call->end;
-    correct(writer->plan, &start, &end);
     struct ct_thread *thread = ct_thread_table_get(&writer->threads, call->tid);
+    if (writer->plan->functions->entry[call->function].layer == CT_LAYER_DRIVER)
+        correct(writer->plan, thread, &start, &end);
+    if (thread)
+        thread->last_end = end;
     if (thread && thread->is_hooks && thread->hooks_start == (uint32_t)call->start)
         return;
     const uint16_t id = writer->segment ? id_of(writer, call->function) : 0;

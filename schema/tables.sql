@@ -46,7 +46,7 @@ CREATE INDEX thread_of ON thread (process_id, tid);
 CREATE TABLE function (
     -- One row for each function that was called.
     function_id INTEGER PRIMARY KEY,
-    layer       TEXT NOT NULL,             -- driver, runtime, ioctl, nvtx
+    layer       TEXT NOT NULL,             -- driver, runtime, ioctl, nvtx, kernel
     name        TEXT NOT NULL,
     category    TEXT NOT NULL,             -- memory, copy, launch, sync, …
     UNIQUE (layer, name)

@@ -47,7 +47,7 @@ SELECT thread_id,
 CREATE VIEW functions AS
 -- The functions that were called.
 SELECT function_id,
-       layer,                 -- driver, runtime, ioctl, nvtx
+       layer,                 -- driver, runtime, ioctl, nvtx, kernel
        name,
        category               -- memory, copy, set, launch, sync, module, …
   FROM function;
@@ -260,7 +260,17 @@ SELECT call.end_ns                    AS call_id,
        function.name                  AS name,
        subject.handle_1               AS handle,
        call.end_ns - call.duration_ns AS start_ns,
-       call.duration_ns               AS duration_ns
+       call.duration_ns               AS duration_ns,
+       CASE WHEN EXISTS (SELECT 1 FROM function WHERE layer = 'kernel')
+            THEN (SELECT CAST(total(inner_call.duration_ns) AS INTEGER)
+                    FROM call AS inner_call
+                   CROSS JOIN site AS inner_site ON inner_site.site_id = inner_call.site_id
+                   CROSS JOIN function AS event ON event.function_id = inner_site.function_id
+                   WHERE inner_call.end_ns BETWEEN call.end_ns - call.duration_ns AND call.end_ns
+                     AND inner_site.thread_id = site.thread_id
+                     AND event.layer = 'kernel' AND event.name = 'blocked')
+             END                      AS blocked_ns    -- the thread slept; the rest is polling, or it was preempted.
+                                                       -- Only with `cudatrace probe --kernel`, otherwise NULL
   FROM call
  CROSS JOIN site ON site.site_id = call.site_id
  CROSS JOIN thread ON thread.thread_id = site.thread_id
@@ -268,6 +278,56 @@ SELECT call.end_ns                    AS call_id,
   LEFT JOIN call_subject ON call_subject.call_id = call.end_ns
   LEFT JOIN subject      ON subject.subject_id = call_subject.subject_id
  WHERE function.category = 'sync' AND function.layer = 'driver';
+
+CREATE VIEW off_cpu AS
+-- The calls whose thread was off the processor, or had page faults, before they returned. `cudatrace probe --kernel`
+-- records these events as calls of the layer kernel. Each counts for the innermost recorded call around it.
+WITH event AS MATERIALIZED (
+    SELECT call.end_ns, call.duration_ns, site.thread_id, site.depth, function.name
+      FROM call
+     CROSS JOIN site ON site.site_id = call.site_id
+     CROSS JOIN function ON function.function_id = site.function_id
+     WHERE EXISTS (SELECT 1 FROM function WHERE layer = 'kernel') AND function.layer = 'kernel'
+), found AS MATERIALIZED (
+    SELECT name, duration_ns,
+           (SELECT around.end_ns
+              FROM call AS around
+             CROSS JOIN site ON site.site_id = around.site_id
+             WHERE around.end_ns > event.end_ns
+               AND site.thread_id = event.thread_id
+               AND site.depth < event.depth
+               AND site.function_id NOT IN (SELECT function_id FROM function WHERE layer = 'kernel')
+             ORDER BY around.end_ns
+             LIMIT 1) AS call_id
+      FROM event
+), summed AS (
+    SELECT call_id,
+           count(*) FILTER (WHERE name = 'blocked')                              AS blocked,
+           CAST(total(duration_ns) FILTER (WHERE name = 'blocked') AS INTEGER)   AS blocked_ns,
+           count(*) FILTER (WHERE name = 'preempted')                            AS preempted,
+           CAST(total(duration_ns) FILTER (WHERE name = 'preempted') AS INTEGER) AS preempted_ns,
+           count(*) FILTER (WHERE name = 'page_fault')                           AS page_faults
+      FROM found
+     WHERE call_id IS NOT NULL
+     GROUP BY call_id
+)
+SELECT summed.call_id,
+       thread.process_id,
+       thread.tid,
+       function.layer,
+       function.name,
+       call.end_ns - call.duration_ns AS start_ns,
+       call.duration_ns               AS duration_ns,
+       blocked,               -- how often the thread slept: it waited for a lock, an event, a device or a timer
+       blocked_ns,
+       preempted,             -- how often another thread took its processor while it could run
+       preempted_ns,
+       page_faults            -- of its own accesses, not of the kernel's in a system call
+  FROM summed
+ CROSS JOIN call ON call.end_ns = summed.call_id
+ CROSS JOIN site ON site.site_id = call.site_id
+ CROSS JOIN thread ON thread.thread_id = site.thread_id
+ CROSS JOIN function ON function.function_id = site.function_id;
 
 CREATE VIEW context_switches AS
 -- Calls that create, make current or destroy a context. They show each thread's context over time.

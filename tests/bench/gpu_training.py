@@ -1,5 +1,5 @@
 """Measures the cost of tracing a PyTorch training loop on this machine's GPU. Runs pairs of processes, untraced and traced, in
-alternating order. Where `cudatrace probe` can run, a third process runs under it. --peers adds bpftrace and strace. For the launch-bound
+alternating order. Where `cudatrace probe` can run, further processes run under it. --peers adds bpftrace and strace. For the launch-bound
 loop, every second pair also runs the driver's layer alone."""
 import contextlib
 import json
@@ -36,6 +36,10 @@ def median_interval(values):
     return values[k - 1], values[count - k], max(0.0, 1 - outside(k))
 
 
+# Options of `cudatrace probe`. The last one records the events of the kernel in the calls of a function that is called once.
+PROBES = {"probe": [], "probe_kernel": ["--kernel"], "kernel_alone": ["--kernel", "--calls", "cuInit"]}
+
+
 class Training:
     def __init__(self, options, place, cpus, model):
         self.options, self.place, self.cpus, self.model = options, place, cpus, model
@@ -57,8 +61,9 @@ class Training:
             layers = ["--layers", "driver"] if name == "cudatrace_driver_layer" else []
             command = [self.place.cudatrace, "run", "--session", session, "--db", database, *layers, "--", *command]
         probing = contextlib.nullcontext()
-        if name == "probe":
-            probing = gpu_variants.probing(self.place, self.place.env, session, database, "--all", "--library", self.place.driver)
+        if name in PROBES:
+            probing = gpu_variants.probing(self.place, self.place.env, session, database, "--all", "--library", self.place.driver,
+                                           *PROBES[name])
         elif name == "bpftrace":
             probing = gpu_variants.bpftracing(self.place, self.place.env, [])
         elif name == "strace":
@@ -85,7 +90,7 @@ class Training:
         if number % 2 != 0 and self.model == "layers":
             names.append("cudatrace_driver_layer")
         if self.has_probe:
-            names.append("probe")
+            names += PROBES
         if self.options.peers:
             names += PEERS
         for name, said in {name: self.once(name, number) for name in names}.items():

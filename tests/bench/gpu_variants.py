@@ -272,7 +272,7 @@ class Attached(Cudatrace):
 
 
 @contextlib.contextmanager
-def probing(place, env, session, database, *processes):
+def probing(place, env, session, database, *options):
     """Runs a daemon and `cudatrace probe`. Once all functions are probed, yields the time that the probe took."""
     with tempfile.TemporaryFile() as err:
         daemon = subprocess.Popen([place.daemon, "--foreground", "--session", session, "--db", database], env=env, stderr=err)
@@ -280,7 +280,7 @@ def probing(place, env, session, database, *processes):
             if daemon.poll() is not None:
                 raise Failed("the daemon has ended")
         begun = time.monotonic()
-        probe = subprocess.Popen([place.cudatrace, "probe", "--session", session, *map(str, processes)], env=env, stderr=subprocess.PIPE, text=True)
+        probe = subprocess.Popen([place.cudatrace, "probe", "--session", session, *map(str, options)], env=env, stderr=subprocess.PIPE, text=True)
         try:
             for line in probe.stderr:
                 if "functions are probed" in line:
@@ -298,6 +298,8 @@ def probing(place, env, session, database, *processes):
 class Probed(Cudatrace):
     """`cudatrace probe`, after the program has set up and before it times its first call."""
 
+    options = ()
+
     def __init__(self, place, name):
         super().__init__(place, name)
         if not os.path.exists(f"{os.path.dirname(os.path.dirname(place.cudatrace))}/probe/cudatrace-probe"):
@@ -313,10 +315,16 @@ class Probed(Cudatrace):
                 if probed:
                     self.flush()
                     return
-                probed.append(stack.enter_context(probing(self.place, self.env, self.session, self.database(number), "--pid", pid)))
+                probed.append(stack.enter_context(probing(self.place, self.env, self.session, self.database(number), "--pid", pid, *self.options)))
                 self.setup_ms += probed
 
             return converse(self.place.program("pause=ask"), self.env, on_pause, self.LIMIT_S)
+
+
+class ProbedWithKernel(Probed):
+    """`cudatrace probe --kernel`."""
+
+    options = ("--kernel",)
 
 
 BPFTRACE = """
@@ -490,6 +498,7 @@ TABLE = {
     "cudatrace": Cudatrace,  # `cudatrace run`, default layers
     "attached": Attached,
     "probe": Probed,
+    "probe_kernel": ProbedWithKernel,
     "wrapper": peer("WRAPPER"),  # a preloaded wrapper that does nothing
     "two_counter_reads": peer("COUNTERS"),
     "clock_ring": peer("CLOCK_RING"),  # two calls of clock_gettime and a record

@@ -58,6 +58,7 @@ def whole_life(s, calls="*"):
     probe.end()
     failed = s.value("SELECT sum(failed) FROM totals JOIN processes USING (process_id) WHERE pid = ?", done.pid)
     check(failed > 0, "no failed call was recorded of a program that makes some")
+    equal(s.rows("SELECT call_id FROM off_cpu UNION ALL SELECT call_id FROM waits WHERE blocked_ns IS NOT NULL"), [], "events without --kernel")
 
 
 def nested(s, method):
@@ -153,6 +154,34 @@ def whole(s, *options, within=()):
     ended = "SELECT pid FROM processes WHERE state = 'exited' AND cmdline LIKE ?", f"{WORKLOADS}/calls%"
     s.flush_until("its end", lambda: s.rows(*ended))
     equal(stored_of(s, s.value(*ended)), dict(truth_of(s, counted)), "the calls")
+    equal(late(s), 0, "late rows")
+    probe.end()
+
+
+def kernel_events(s):
+    """With --kernel, the trace has the page faults of calls, and the time that their threads were off the processor. A program compares
+    both with the kernel's own counts."""
+    sleep_ms = 30
+    probe = Probe(s, *s.every, "--kernel", "--calls", "cuOccupancy*,cuCtxSynchronize")
+    done = s.start(WORKLOADS / "off_cpu", "--pages", 100, "--sleep", sleep_ms, preload=False, stdout=subprocess.PIPE, text=True)
+    printed = done.communicate(timeout=DEADLINE_S)[0]
+    equal((done.returncode, printed), (0, 2 * "100 page faults\n1 sleeps\n"), "the program's status, and the kernel's counts")
+    with HungCall(s, start=lambda *command, **options: s.start(*command, preload=False, **options)) as hung:
+        wait_for("the call to sleep", lambda: pathlib.Path(f"/proc/{hung.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S")
+        hung.release()
+    s.flush_until("their ends", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'exited'") == 2)
+    calls = s.rows("""SELECT duration_ns, ifnull(blocked, 0), ifnull(blocked_ns, 0), ifnull(preempted_ns, 0), ifnull(page_faults, 0)
+                        FROM calls LEFT JOIN (SELECT call_id, blocked, blocked_ns, preempted_ns, page_faults FROM off_cpu) USING (call_id)
+                       WHERE layer = 'driver' AND pid = ? ORDER BY call_id""", done.pid)
+    # The program's code is mapped when it makes these calls for the second time.
+    touching, sleeping, idle = calls[3:]
+    equal((touching[1], touching[4]), (0, 100), "sleeps and page faults of the call that touches pages")
+    equal((sleeping[1], sleeping[4]), (1, 0), "those of the call that sleeps")
+    equal((idle[1], idle[4]), (0, 0), "those of the call that does nothing")
+    check(sleep_ms * 10**6 / 2 < sleeping[2] + sleeping[3] <= sleeping[0], "time off the processor, of a sleep of", sleep_ms, "ms:", sleeping)
+    equal(s.rows("SELECT name, blocked_ns > 0 AND blocked_ns <= duration_ns FROM waits JOIN processes USING (process_id) WHERE pid = ?", hung.pid),
+          [("cuCtxSynchronize", 1)], "the wait of the call that hung")
+    equal(s.rows("SELECT DISTINCT depth FROM calls WHERE layer = 'kernel'"), [(1,)], "the depth of the events")
     equal(late(s), 0, "late rows")
     probe.end()
 
@@ -540,7 +569,7 @@ def flood(s):
 
 
 TESTS = [*((exact, method) for method in METHODS), (whole_life,), (whole_life, "cuMem*"), *((nested, method) for method in by_tier(METHODS[:1], METHODS)),
-         (short_lives,), (hooked,), (in_top,), (other_namespace,), *by_tier([], [(many_threads,)]), *((hidden, how) for how in PLACES), (open_calls,), (probe_killed,),
+         (short_lives,), (hooked,), (in_top,), (kernel_events,), (other_namespace,), *by_tier([], [(many_threads,)]), *((hidden, how) for how in PLACES), (open_calls,), (probe_killed,),
          *((killed_in_order, *order) for order in by_tier([("process", "probe", "daemon"), ("daemon", "probe", "process")],
                                                           itertools.permutations(("probe", "daemon", "process")))),
          (writer_killed,), (writer_stopped,), (open_calls_adopted,), (daemon_killed,), (executes,), (executes_named,), (executes_late,), (closed_files,), (wrong,),

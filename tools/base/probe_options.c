@@ -118,6 +118,10 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
         CT_OPTION_CALLS(&options->selecting,
                         "probe these functions, by pattern, with '!' before those to exclude; the last\n"
                         "match decides: 'cuMem*,!cuMemGetInfo*' (default: every function of the driver)"),
+        { "kernel", NULL,
+          "also record when a thread was blocked or preempted in a call, and its page faults\n"
+          "(layer kernel)",
+          &options->kernel_events },
         { "for", "DURATION", "stop after this time: 30s, 10m or 24h (default: at Ctrl-C)", &options->for_ns,
           ct_take_duration, CT_DURATION_WRONG },
         { "session", "NAME", "record into this session (default: $CUDATRACE_SESSION, or default)",

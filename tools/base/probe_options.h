@@ -21,7 +21,7 @@ struct ct_probe_options {
     struct ct_selecting selecting;
     int64_t for_ns; /* 0: without end */
     int method;     /* the first to try: 0 session, 1 multi, 2 event */
-    bool all, verbose;
+    bool all, kernel_events, verbose;
 };
 
 /* Returns CT_GO_ON, or the exit status after --help or an error, which has been printed. */

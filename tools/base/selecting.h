@@ -13,13 +13,15 @@ struct ct_selecting {
 };
 
 bool ct_take_layers(const struct ct_option *option, const char *value);
+/* Takes layers that the hook can record. */
+bool ct_take_hook_layers(const struct ct_option *option, const char *value);
 bool ct_take_calls(const struct ct_option *option, const char *value);
 bool ct_take_sample(const struct ct_option *option, const char *value);
 
 #define CT_OPTION_LAYERS(selecting_, help_)                                                                  \
     {                                                                                                        \
         "layers", "LIST", help_, selecting_, ct_take_layers,                                                 \
-            "expected driver, runtime, ioctl, nvtx, separated by commas, or all"                             \
+            "expected driver, runtime, ioctl, nvtx, kernel, separated by commas, or all"                     \
     }
 #define CT_OPTION_CALLS(selecting_, help_)                                                                   \
     {                                                                                                        \
@@ -31,7 +33,12 @@ static_assert(CT_SELECTION_CALLS_BYTES == 1024 && CT_SAMPLE_MAX == 1000000000, "
 
 /* The options of commands that choose which calls are recorded. */
 #define CT_OPTIONS_OF_RECORDING(selecting_)                                                                  \
-    CT_OPTION_LAYERS(selecting_, "record these layers: driver, runtime, ioctl, nvtx, or all"),               \
+    { "layers",                                                                                              \
+      "LIST",                                                                                                \
+      "record these layers: driver, runtime, ioctl, nvtx, or all",                                           \
+      selecting_,                                                                                            \
+      ct_take_hook_layers,                                                                                   \
+      "expected driver, runtime, ioctl, nvtx, separated by commas, or all" },                                \
         CT_OPTION_CALLS(selecting_,                                                                          \
                         "record driver and runtime functions by pattern, with '!' before\n"                  \
                         "those to exclude; the last match decides: 'cuMem*,!cuMemGetInfo*'; '*' is all"),    \

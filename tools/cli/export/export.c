@@ -194,7 +194,7 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
         CT_OPTIONS_OF_WINDOW(&options.scope, "only calls that returned at T or later"),
         CT_OPTION_PID(&options.scope.pid),
         CT_OPTION_LAYERS(&options.scope.only,
-                         "only these layers: driver, runtime, ioctl, nvtx, or all (default: all)"),
+                         "only these layers: driver, runtime, ioctl, nvtx, kernel, or all (default: all)"),
         CT_OPTION_CALLS(&options.scope.only,
                         "only driver and runtime functions that match, with '!' before those to\n"
                         "exclude; the last match decides: 'cuMem*,!cuMemGetInfo*'"),

@@ -146,7 +146,7 @@ static int tail(int argc, char **argv)
           &follow->scope.from },
         CT_OPTION_PID(&follow->scope.pid),
         CT_OPTION_LAYERS(&follow->scope.only,
-                         "only these layers: driver, runtime, ioctl, nvtx, or all (default: all)"),
+                         "only these layers: driver, runtime, ioctl, nvtx, kernel, or all (default: all)"),
         CT_OPTION_CALLS(&follow->scope.only,
                         "only driver and runtime functions that match, with '!' before those to\n"
                         "exclude; the last match decides: 'cuMem*,!cuMemGetInfo*'"),

@@ -1,0 +1,78 @@
+/* Inside three driver calls, touches new pages, sleeps, and does nothing. Prints what the kernel
+ * has counted for this thread while it touched and while it slept: page faults, and switches at which it
+ * slept. The driver calls back from cuOccupancyMaxPotentialBlockSize, which fails here, because it gets no
+ * function. */
+#include "workload.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef size_t shared_of(int block_size);
+CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, shared_of *shared_of,
+                                          size_t shared_bytes, int limit);
+
+static long long pages = 100, sleep_ms = 30;
+
+static void call(shared_of *back)
+{
+    int grid, block;
+    ENSURE(cuOccupancyMaxPotentialBlockSize(&grid, &block, NULL, back, 0, 0) != CUDA_SUCCESS);
+}
+
+static struct rusage usage(void)
+{
+    struct rusage used;
+    ENSURE(getrusage(RUSAGE_THREAD, &used) == 0);
+    return used;
+}
+
+static size_t touch(int block_size)
+{
+    (void)block_size;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (size_t)pages * page;
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ENSURE(memory != MAP_FAILED);
+    madvise(memory, bytes, MADV_NOHUGEPAGE);
+    const struct rusage before = usage();
+    for (size_t at = 0; at < bytes; at += page)
+        memory[at] = 1;
+    printf("%ld page faults\n", usage().ru_minflt - before.ru_minflt);
+    munmap(memory, bytes);
+    return 0;
+}
+
+static size_t wait_a_while(int block_size)
+{
+    (void)block_size;
+    const struct rusage before = usage();
+    nanosleep(&(struct timespec){ .tv_nsec = sleep_ms * 1000000 }, NULL);
+    printf("%ld sleeps\n", usage().ru_nvcsw - before.ru_nvcsw);
+    return 0;
+}
+
+static size_t nothing(int block_size)
+{
+    (void)block_size;
+    return 0;
+}
+
+static const struct option_row options[] = {
+    NUMBER_OPTION("pages", "pages to touch", &pages, 1, 1 << 20),
+    NUMBER_OPTION("sleep", "milliseconds to sleep", &sleep_ms, 1, 999),
+    { .name = NULL },
+};
+
+int main(int argc, char **argv)
+{
+    options_read(argc, argv, "Touch pages, sleep, and do nothing inside driver calls.", options);
+    driver_open(VIA_LINKED);
+    driver_start();
+    shared_of *const acts[] = { touch, wait_a_while, nothing };
+    for (int round = 0; round < 2; round++) { /* in the first one, the code itself is mapped */
+        for (int i = 0; i < 3; i++)
+            call(acts[i]);
+    }
+    return 0;
+}
