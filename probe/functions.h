@@ -32,7 +32,7 @@ struct ct_function_table {
 /* Returns whether driver_api.def has a function of that name. */
 bool ct_functions_is_known(const char *name);
 
-/* Returns NULL without memory. */
+/* Returns NULL if out of memory. */
 struct ct_function_table *ct_functions_create(void);
 /* Returns the shape of the function's arguments. */
 const struct ct_probe_shape *ct_functions_shape(const struct ct_function_table *table, uint32_t number);

@@ -69,7 +69,7 @@ static struct attached *find_attached(const struct probe *probe, const struct ct
     return attached;
 }
 
-/* Returns NULL without memory. */
+/* Returns NULL if out of memory. */
 static struct attached *get_attached(struct probe *probe, const struct ct_mapped_driver *image, pid_t pid)
 {
     struct attached *attached = find_attached(probe, image, pid);

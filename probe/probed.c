@@ -303,7 +303,7 @@ void ct_probed_reap(struct ct_probed_set *set)
     }
 }
 
-/* Waits for the end of the writer, until the given moment or another Ctrl-C. Returns whether it has ended.
+/* Waits for the writer to exit, until the given time or another Ctrl-C. Returns whether it has exited.
  * The signals are blocked. */
 static bool await_end(pid_t writer, uint64_t until_ns)
 {

@@ -5,7 +5,7 @@
 
 #include "calls.h"
 
-/* Returns the shapes of the driver's functions, by row (rows.h), or NULL without memory. They are not
+/* Returns the shapes of the driver's functions, by row (rows.h), or NULL if out of memory. They are not
  * freed. */
 const struct ct_probe_shape *ct_shapes_find(void);
 

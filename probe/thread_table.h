@@ -23,11 +23,11 @@ struct ct_thread_table {
     struct ct_thread **bucket;
 };
 
-/* Returns false without memory. */
+/* Returns false if out of memory. */
 bool ct_thread_table_begin(struct ct_thread_table *table);
 /* Returns the thread, NULL if it is unknown. */
 struct ct_thread *ct_thread_table_find(const struct ct_thread_table *table, uint32_t tid);
-/* Returns the thread, adding it without a name if it is unknown. Returns NULL without memory. */
+/* Returns the thread, adding it without a name if it is unknown. Returns NULL if out of memory. */
 struct ct_thread *ct_thread_table_get(struct ct_thread_table *table, uint32_t tid);
 /* Removes the thread, if it is known. */
 void ct_thread_table_remove(struct ct_thread_table *table, uint32_t tid);

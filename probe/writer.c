@@ -367,7 +367,8 @@ static void note_doubt(struct writer *writer, const struct ct_probe_record *reco
     thread->hooks_start = record->call_start;
 }
 
-/* Finds threads that made calls before this writer started. There are some if it replaces another writer. */
+/* Finds the threads that made calls before this writer started, which happens if it replaces another writer.
+ */
 static void adopt_threads(struct writer *writer)
 {
     for (uint32_t i = 0; i < CT_PROBE_THREADS; i++) {

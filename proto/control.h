@@ -66,9 +66,9 @@ struct ct_control {
     uint64_t trace;
     uint8_t pad0[8];
 
-    /* The doorbell. `sleeping` is not 0 while the daemon sleeps. A producer that finds it set resets it to 0
-     * and rings, so the doorbell is rung once per sleep. In the system's session, `sleeping` has a different
-     * value for each sleep, and each process rings once per sleep. */
+    /* The doorbell. `sleeping` is nonzero while the daemon sleeps. A producer that finds it set resets it to
+     * 0 and rings, so the doorbell is rung once per sleep. In the system's session, `sleeping` has a
+     * different value for each sleep, and each process rings once per sleep. */
     _Atomic uint32_t sleeping;
     /* Counts the segments created. The collector looks for new segments if the count has changed. 0 in the
      * system's session. */

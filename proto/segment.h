@@ -206,10 +206,10 @@ static inline bool ct_segment_valid(const struct ct_segment *segment)
 
 enum ct_segment_hold { CT_SEGMENT_HELD, CT_SEGMENT_LET_GO, CT_SEGMENT_HOLD_UNKNOWN };
 
-/* Checks whether the program image that writes the segment still has its memory. If so, the process still
- * runs the same program, whatever its pid namespace. `fd` is the segment's file, in an open file description
- * other than the program image's. The result is unknown if the kernel refused the lock to the program
- * image. */
+/* Checks whether the program image that writes the segment still has its memory. If so, the process is
+ * still running the same program. This works across pid namespaces. `fd` is the segment's file, in an open
+ * file description other than the program image's. The result is unknown if the kernel refused the lock to
+ * the program image. */
 static inline enum ct_segment_hold ct_segment_hold(const struct ct_segment *segment, int fd)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

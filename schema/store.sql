@@ -441,7 +441,7 @@ SELECT process_id, pid, start_ticks,
   FROM process
  WHERE state IN ('running', 'left');
 
--- Keeps the time of the first daemon that left the process, if later daemons found no newer segment.
+-- Records when a daemon left the process's newest segment. If an earlier daemon has left that segment, its time is kept.
 -- name: leave_segment
 UPDATE segment
    SET left_ns = ifnull(left_ns, max(begun_ns, ?2))

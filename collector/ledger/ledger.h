@@ -17,7 +17,7 @@ struct ct_recorder;
 struct ct_ledger {
     struct ct_store *store;
     struct ct_recorder *recorder; /* NULL: no recording */
-    struct ct_merge merge;        /* the owner of a batch begins it and adds streams */
+    struct ct_merge merge;        /* begun by the owner of a batch, which also adds the streams */
 };
 
 /* ct_ledger_rollback() undoes everything since ct_store_begin(). The owner of an account then calls

@@ -8,7 +8,7 @@
 /* The bounds of a trace; 0 means unbounded. */
 struct ct_bounds {
     uint64_t keep_ns;   /* calls that returned longer ago are removed */
-    uint64_t max_bytes; /* of all files together: the trace continues in numbered files, and the oldest ones
+    uint64_t max_bytes; /* total size of all files. The trace continues in numbered files, and the oldest
                            are removed */
 };
 

@@ -39,8 +39,8 @@ void ct_tracking_look_around(struct ct_tracking *tracking);
 /* Closes the processes that the worker has returned. Returns whether there were any. */
 bool ct_tracking_close_gone(struct ct_tracking *tracking);
 /* Call after the worker has ended. Unless `ledger` is NULL, records there which processes have ended and
- * which were left. Closes the remaining processes. Calls that were not read, as after `cut_short`, stay in
- * shared memory for the next daemon. */
+ * which were left. Closes the remaining processes. Calls that were not read, for example because of
+ * `cut_short`, stay in shared memory for the next daemon. */
 void ct_tracking_end(struct ct_tracking *tracking, struct ct_ledger *ledger, bool cut_short);
 void ct_tracking_finish(struct ct_tracking *tracking);
 

@@ -2,9 +2,9 @@
  *
  * The hook is initialised before every other library (-z initfirst). Other preloaded libraries interpose C
  * library functions for the clock, files and memory. If the hook called such a function by its symbol, the
- * function would run before its library is initialised. It might read its settings before the program has an
- * environment, or refuse a system call that it does not know. So the hook makes system calls itself
- * (kernel.c), and finds the other functions in the C library's own symbol table (libc.c).
+ * interposed function would run before its library had been initialised. It might read its settings before
+ * the program has an environment, or refuse a system call that it does not know. So the hook makes system
+ * calls itself (kernel.c), and finds the other functions in the C library's own symbol table (libc.c).
  *
  * The hook's system calls are not cancellation points. The look-up names no symbol version, so that one file
  * works on every distribution since 2013. The test `hook-symbols` reports a function that is missing here. */

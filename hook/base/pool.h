@@ -23,7 +23,7 @@ struct ct_pool {
     uint32_t free; /* the number given back last, 0 for none */
 };
 
-/* Returns a number of at least 1, or 0 if there is no memory or no number left. A reused object still has its
+/* Returns a number of at least 1, or 0 if out of memory or no number left. A reused object still has its
  * old contents. */
 uint32_t ct_pool_take(struct ct_pool *pool);
 void ct_pool_give(struct ct_pool *pool, uint32_t number);

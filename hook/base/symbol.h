@@ -67,7 +67,7 @@ struct ct_seen {
 struct ct_arrivals {
     uint64_t adds, subs, from, to;
 };
-/* Finds the objects loaded since the caller last examined them. Returns false if there are none, after
+/* Finds the objects loaded since the caller's last look. Returns false if there are none, after
  * looking at only one object. */
 bool ct_symbol_arrivals(const struct ct_seen *seen, struct ct_arrivals *arrivals);
 /* Calls `visit` for each object in `arrivals`, like ct_symbol_each(). */

@@ -101,7 +101,7 @@ void ct_producer_set_owner(struct ct_producer *producer, enum ct_producer_owner 
     atomic_store_explicit(&producer->owner, (uint32_t)owner, memory_order_release);
 }
 
-/* Returns a producer without a lane, or NULL if there is no memory. Requires the process lock. */
+/* Returns a producer without a lane, or NULL if out of memory. Requires the process lock. */
 static struct ct_producer *spare_producer(void)
 {
     for (uint32_t number = 0; number < in_use; number++) {

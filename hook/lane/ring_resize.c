@@ -269,7 +269,7 @@ static void switch_to(struct ct_producer *self, uint32_t level)
 }
 
 /* Switches to a ring other than the shortest, after allocating memory for the slots that are written first.
- * Returns false if there is no memory. Requires the ring's lock. */
+ * Returns false if out of memory. Requires the ring's lock. */
 static bool fetch(struct ct_producer *self, uint32_t level)
 {
     struct ct_ring_map *map = ct_ring_map(self);

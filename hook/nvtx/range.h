@@ -9,13 +9,13 @@
 bool ct_range_begin(void);
 
 /* ct_range_push() and ct_range_pop() return the range's level in its thread and domain, counted from 0. They
- * return CT_NVTX_NO_PUSH_POP_TRACKING if there is no memory or no range to pop, or if a signal handler that
+ * return CT_NVTX_NO_PUSH_POP_TRACKING if out of memory or no range to pop, or if a signal handler that
  * interrupted one of these functions calls them. `frame` is as in struct ct_said. */
 int ct_range_push(const struct ct_said *said);
 int ct_range_pop(uint32_t domain, const void *frame);
 void ct_range_mark(const struct ct_said *said);
 
-/* Holds the calling thread's memory for ranges until ct_range_release(). Returns NULL if there is no memory,
+/* Holds the calling thread's memory for ranges until ct_range_release(). Returns NULL if out of memory,
  * or in a signal handler that interrupted code that holds it. Sets *cause to the reason. */
 struct ct_range_thread *ct_range_hold(const void *frame, enum ct_loss_cause *cause);
 void ct_range_release(struct ct_range_thread *thread);

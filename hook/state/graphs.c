@@ -45,7 +45,7 @@ static struct nodes *nodes_at(uint32_t index)
     return ct_pool_at(&all_nodes, index);
 }
 
-/* Returns an index with one owner and no nodes, or 0 if there is no memory. */
+/* Returns an index with one owner and no nodes, or 0 if out of memory. */
 static uint32_t acquire(void)
 {
     const uint32_t index = ct_pool_take(&all_nodes);

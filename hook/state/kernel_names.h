@@ -41,7 +41,7 @@ void ct_names_unload(uint64_t owner, uint64_t began);
 /* Notes that a context was destroyed together with an unknown set of functions. */
 void ct_names_doubt(void);
 /* Returns the number of a text that the application will refer to again. The text is kept permanently.
- * Returns 0 if there is no memory. Texts beyond the limits of ct_texts_keep() share the number of a
+ * Returns 0 if out of memory. Texts beyond the limits of ct_texts_keep() share the number of a
  * placeholder text. */
 uint32_t ct_names_string(const char *text);
 /* Returns the text of a number from ct_names_string(), and its length. Returns NULL for other numbers, for

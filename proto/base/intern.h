@@ -22,7 +22,7 @@ uint64_t ct_hash_seed(void);
 
 /* Initialises an empty table. Its first number will be `first`, which must be 1 or more. */
 void ct_intern_init(struct ct_intern *intern, size_t key_bytes, size_t limit, int64_t first);
-/* Returns the number of `key`, or 0 if there is no memory. Sets *is_new to true if the number is new. */
+/* Returns the number of `key`, or 0 if out of memory. Sets *is_new to true if the number is new. */
 int64_t ct_intern_get(struct ct_intern *intern, const void *key, bool *is_new);
 /* Returns the number of `key`, or 0 if it has none yet. */
 int64_t ct_intern_find(const struct ct_intern *intern, const void *key);

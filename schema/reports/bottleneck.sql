@@ -68,7 +68,8 @@ part AS MATERIALIZED ( -- the part of each run from the first launch to the last
       LEFT JOIN launching USING (process_id)
      WHERE (worked.from_ns <= run.to_ns OR earlier > 0) AND worked.to_ns >= run.from_ns
 ),
--- The time spent in the parts is the sums minus the rows before and after the parts. For a window, its rows are read.
+-- The time spent in a part is the total time minus the time of the calls before and after the part, so that only these
+-- calls are read. A window has no totals, so the calls in it are read.
 -- The periods of all processes are merged, so that each moment is read once for each side.
 begun AS (
     SELECT side, from_ns, to_ns,

@@ -29,13 +29,13 @@ import termios
 import time
 
 BUILD = pathlib.Path(os.environ.get("CUDATRACE_BUILD", "build")).resolve()
-# The daemon and the tool of another build, if the hook is built for another architecture. None if there is no such build.
+# The build folder with the daemon and the tool, if the hook is built for another architecture. None if there is no such build.
 TOOLS = os.environ.get("CUDATRACE_DAEMON_BUILD")
 TOOLS = BUILD if TOOLS is None else pathlib.Path(TOOLS).resolve() if TOOLS else None
 HOOK = BUILD / "hook/libcudatrace.so"
 DAEMON = (TOOLS or BUILD) / "collector/cudatraced"
 CUDATRACE = (TOOLS or BUILD) / "tools/cudatrace"
-# A sanitizer has memory of its own, and needs unlimited address space.
+# Sanitizers use additional memory, and need unlimited address space.
 SANITIZED = DAEMON.exists() and b"__asan_init" in DAEMON.read_bytes()
 # The exports of the simulated driver have the shape of a version, 535 or 580, or are plain functions. Its compiler is in the folder of
 # the driver with plain functions.

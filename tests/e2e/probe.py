@@ -280,7 +280,7 @@ def killed_in_order(s, *order):
 
 
 def writer_of(probe, pid):
-    """Returns the probe's writer for that process. Another session's probe may have another."""
+    """Returns the pid of the probe's writer for the process `pid`. A probe of another session may have another writer for it."""
     for child in pathlib.Path(f"/proc/{probe.child.pid}/task/{probe.child.pid}/children").read_text().split():
         with contextlib.suppress(OSError):  # ended
             if pathlib.Path(f"/proc/{child}/comm").read_text() == f"probe-{pid}\n":

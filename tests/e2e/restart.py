@@ -82,7 +82,7 @@ with Session() as s:
     equal(s.rows("SELECT state FROM processes"), [("exited",)], "its state")
     s.check_identity(lost=0)
 
-# A program ended before the next daemon started. Its file was made long ago and has changed later, as happens when rings grow. The test
+# A program ends after its daemon was killed, and before the next daemon starts. Its file was made long ago and has changed later, as happens when rings grow. The test
 # makes the file's header that old, and makes statx() return a matching birth time in that daemon.
 LONG_AGO_S = 20
 BIRTHS = """#include <fcntl.h>

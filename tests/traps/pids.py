@@ -1,5 +1,5 @@
-"""Tests that a process with a reused pid counts as another process. A process is identified correctly in a pid namespace, with its own
-/dev/shm, and if it is watched without a pidfd.
+"""Tests that a process with a reused pid counts as another process. Also tests that a process is identified correctly in a pid namespace,
+with its own /dev/shm, and when watched without a pidfd.
 
     pids.py reuse | namespace | own_shm | no_pidfd
 """
@@ -45,7 +45,7 @@ def namespace(s):
     for _ in range(2):
         s.run("unshare", "-p", "-f", "--mount-proc", *CALLS, 500)
     s.run("unshare", "-p", "-f", "--mount-proc", "sh", "-c", '"$0" "$@" & wait $!; exit $?', *CALLS, 500)
-    # The program has a pid that no process outside has.
+    # Give the program a pid that no process outside the namespace has.
     free = next(pid for pid in range(30000, 300, -1) if not any(os.path.exists(f"/proc/{pid + i}") for i in range(5)))
     for _ in range(10):
         s.run("unshare", "-p", "-f", "--mount-proc", "sh", "-c",

@@ -202,7 +202,8 @@ static bool at_breakpoint(pid_t program)
     return why.si_code == SI_KERNEL;
 }
 
-/* Addresses of the call's instructions in the hook, in order, as far as earlier rounds have executed them. */
+/* The address of each instruction that the call executes in the hook, in order of execution, up to the point
+ * that earlier rounds have reached. */
 enum { WAY_MAX = 100000, STEPS_BEFORE = 20 };
 static uintptr_t way[WAY_MAX];
 static long way_length;

@@ -40,7 +40,7 @@ int main(void)
         if (ct_interner_get(&texts, text, &is_new) != number[i] || is_new)
             fail("a known text has another number");
     }
-    /* One text more than there is room for, first by count and then by bytes. */
+    /* One more text than there is room for, first by count and then by bytes. */
     if (ct_interner_get(&texts, "", &is_new) != TEXTS + 1 || !is_new || texts.count != 1)
         fail("a full table does not start anew");
     char *page = malloc(8193);

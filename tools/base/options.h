@@ -46,7 +46,7 @@ struct ct_usage {
 
 enum { CT_GO_ON = -1 };
 /* Reads the options, including --help. *first gets the index of the first argument. Options that follow
- * arguments are moved before them. Returns CT_GO_ON, or the exit status after --help or a wrong option. */
+ * arguments are moved before them. Returns CT_GO_ON, or the exit status after --help or an invalid option. */
 int ct_options_parse(int argc, char **argv, const struct ct_usage *usage, int *first);
 /* Reports an argument of a command that takes none. Returns CT_GO_ON or the exit status. */
 int ct_options_check_arguments(int argc, char **argv, const struct ct_usage *usage, int first);

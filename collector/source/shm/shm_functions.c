@@ -76,7 +76,8 @@ static bool add_function(struct ct_shm_process *process, uint16_t entry)
     return true;
 }
 
-/* All functions beyond the user's share use the first place. */
+/* Assigns the function a place. Once the user's share is used up, all further functions get the first place.
+ */
 static bool take_place(struct ct_shm_process *process, uint32_t entry)
 {
     if (process->function_count == 0 && !add_function(process, UINT16_MAX))

@@ -2,8 +2,8 @@
  * and mapped, and its lanes. The contents of a segment are not trusted. Its geometry is read once, checked
  * and copied. Every index and length is checked at each use. A process that breaks the rules is detached.
  *
- * The loop thread opens a process and hands it over. Everything then runs on the worker thread, except where
- * noted. */
+ * The loop thread opens a process and hands it over to the worker thread. From then on, everything runs
+ * there, except where noted. */
 #ifndef CT_SHM_PROCESS_H
 #define CT_SHM_PROCESS_H
 
@@ -128,8 +128,8 @@ static inline bool ct_shm_is_probed(const struct ct_shm_process *process)
     return process->facts.maker == CT_MAKER_PROBE;
 }
 
-/* Converts a time in ticks of the segment's clock to our clock. The session may have another clock than the
- * segment. */
+/* Converts a time in ticks of the segment's clock to our clock. The session's clock may differ from the
+ * segment's. */
 static inline uint64_t ct_shm_ns(const struct ct_shm_process *process, uint64_t ticks, size_t *hint)
 {
     if (process->facts.clock == CT_CLOCK_MONOTONIC)

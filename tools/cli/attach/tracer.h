@@ -1,4 +1,5 @@
-/* The tracer that stops threads of another process (stop.h). The kernel releases them when it ends. */
+/* The tracer that stops threads of another process (stop.h). When the tracer exits, the kernel releases
+ * the threads. */
 #ifndef CT_ATTACH_TRACER_H
 #define CT_ATTACH_TRACER_H
 
