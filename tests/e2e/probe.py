@@ -14,7 +14,7 @@ import sys
 
 from cudatrace_test import (CUDATRACE, SHAPE, WORKLOADS, DEADLINE_S, HungCall, by_tier, can, check, counts, equal, first_thread_has_ended,
     wait_for)
-from probing import PROBE, Probe, ProbedSession, await_stored, stored_of, truth_of
+from probing import PROBE, OwnDriver, Probe, await_stored, stored_of, truth_of
 from untraced import VERSION, Program
 
 METHODS = "session", "multi", "event"
@@ -585,6 +585,6 @@ for name, test in names.items():
     if sys.argv[1:] and not {name, test[0].__name__} & set(sys.argv[1:]):
         continue
     print(name, flush=True)
-    with ProbedSession() as s:
+    with OwnDriver() as s:
         s.start_daemon()
         test[0](s, *test[1:])

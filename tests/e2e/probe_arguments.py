@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 from cudatrace_test import DEADLINE_S, WORKLOADS, by_tier, check, equal
-from probing import Probe, ProbedSession
+from probing import OwnDriver, Probe
 
 CALLS = """SELECT call_id, name, category, status, depth, bytes FROM calls JOIN processes USING (process_id)
             WHERE processes.pid = ? AND layer = 'driver' ORDER BY call_id"""
@@ -89,7 +89,7 @@ PROGRAMS = [
     (["graph"], {}),
 ]
 
-with ProbedSession() as s:
+with OwnDriver() as s:
     s.start_daemon()
     hooked = [Run(s, command, env, True) for command, env in PROGRAMS]
     for program in hooked:

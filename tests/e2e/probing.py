@@ -11,7 +11,7 @@ if not PROBE.exists():
 needs("eBPF")
 
 
-class ProbedSession(Session):
+class OwnDriver(Session):
     """A session with a copy of the driver. A probe of all processes puts breakpoints into that file alone, so tests can run at the same
     time."""
 
