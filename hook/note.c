@@ -1,4 +1,4 @@
-/* The notes that identify the hook's file (proto/hook_note.h). They are not used at run time. */
+/* The ELF notes that identify the hook's file (proto/hook_note.h). The notes are not used at run time. */
 #include "hook_note.h"
 #include "rows.h"
 
@@ -7,7 +7,7 @@
 #define ROW(function, ...) #function "\0"
 static const struct {
     Elf64_Nhdr header;
-    char owner[12]; /* the length, rounded up to a multiple of 4 */
+    char owner[12]; /* size rounded up to a multiple of 4 */
     char names[sizeof(
 #include "driver_api.def"
         )];

@@ -1,11 +1,11 @@
-/* Time. Records contain ticks of the clock given in their segment. The collector converts ticks to
- * CLOCK_MONOTONIC nanoseconds by anchors, for which both clocks were read together.
+/* Time. Timestamps in records are ticks of the clock that their segment specifies. The collector converts
+ * ticks to CLOCK_MONOTONIC nanoseconds by means of anchors, which are simultaneous readings of both clocks.
  *
- * Reading the processor's counter takes 10 ns, reading a clock by the vDSO 25 ns. The counter is used if the
- * kernel itself trusts it. On x86-64, the current clock source must be `tsc`, or it must be `kvm-clock` while
- * `tsc` is also available (the kernel removes a counter found unstable from the list). On aarch64, the
+ * Reading the processor's counter takes 10 ns, and reading a clock through the vDSO takes 25 ns. The counter
+ * is used if the kernel itself trusts it. On x86-64, the current clock source must be `tsc`, or `kvm-clock`
+ * with `tsc` available as well (the kernel removes an unstable counter from the list). On aarch64, the
  * current clock source must be `arch_sys_counter`, which is cntvct_el0. If an erratum prevents programs from
- * reading it, the kernel emulates the read, slowly but correctly. */
+ * reading cntvct_el0, the kernel emulates the read, slowly but correctly. */
 #ifndef CT_PROTO_CLOCK_H
 #define CT_PROTO_CLOCK_H
 
@@ -19,20 +19,20 @@ enum ct_clock_kind {
     CT_CLOCK_COUNT
 };
 
-/* Both clocks at the same moment, accurate to `error_ticks`. */
+/* The values of both clocks at the same moment, accurate to `error_ticks`. */
 struct ct_anchor {
     uint64_t ticks;
     uint64_t monotonic_ns;
-    uint64_t error_ticks; /* how far the counter advanced while both were read */
+    uint64_t error_ticks; /* how far the counter advanced while both clocks were read */
 };
 static_assert(sizeof(struct ct_anchor) == 24, "ct_anchor");
 
-/* Reads the counter. On x86-64, reads are never reordered with each other. A read may precede earlier loads
- * and stores that are still in flight, which lane.h accounts for. On aarch64, a bare read may be speculative
- * and out of order, even before an earlier read ("Arm Architecture Reference Manual for A-profile", on the
- * generic timer). A call might then seem to return before it was made. The isb prevents this, as in Linux's
- * __arch_get_hw_counter(). CNTVCTSS_EL0 would need no isb, but only some processors have it (FEAT_ECV), and
- * each read would have to test for it. */
+/* Reads the counter. On x86-64, counter reads are never reordered with each other. A read may precede earlier
+ * loads and stores that are still in flight, which lane.h takes into account. On aarch64, a bare read may be
+ * speculative and out of order, even before an earlier read ("Arm Architecture Reference Manual for
+ * A-profile", on the generic timer). Without the isb, which Linux's __arch_get_hw_counter() has as well, a
+ * call might seem to return before it was made. CNTVCTSS_EL0 would need no isb, but only some processors have
+ * that register (FEAT_ECV), and each read would have to test for it. */
 static inline uint64_t ct_counter_read(void)
 {
 #if defined(__x86_64__)
@@ -53,8 +53,8 @@ static inline uint64_t ct_monotonic_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Reads both clocks `tries` times (1 or more), and returns the most accurate pair. Each time, reads the
- * counter before and after the other clock. */
+/* Reads both clocks `tries` times (1 or more), and returns the most accurate pair. Each try reads the counter
+ * before and after the other clock. */
 static inline struct ct_anchor ct_anchor_read(int tries)
 {
     struct ct_anchor best = { .error_ticks = UINT64_MAX };

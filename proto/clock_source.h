@@ -1,5 +1,5 @@
-/* Determines the clock that this machine's kernel trusts, by the rule in clock.h. The daemon uses the result
- * for its session, and `cudatrace doctor` reports it. */
+/* Determines which clock this machine's kernel trusts, by the rule in clock.h. The daemon uses the result for
+ * its session, and `cudatrace doctor` reports it. */
 #ifndef CT_PROTO_CLOCK_SOURCE_H
 #define CT_PROTO_CLOCK_SOURCE_H
 
@@ -11,8 +11,8 @@
 
 enum { CT_CLOCK_SOURCES_BYTES = 256 };
 
-/* Reads the first line of a file in the kernel's directory of clock sources. Sets `text` to "" if the file
- * cannot be read. */
+/* Reads the first line of a file in the kernel's clock source directory. Sets `text` to "" if the file cannot
+ * be read. */
 static inline void ct_clock_source_read(const char *file, char text[CT_CLOCK_SOURCES_BYTES])
 {
     char path[128];

@@ -1,15 +1,16 @@
-/* A session's daemon shares the control segment with its traced processes. It is one file in /dev/shm, named
- * by ct_session_control_path(). The daemon creates it, and every hook in the session maps it.
+/* The control segment, which a session's daemon shares with its traced processes. The control segment is a
+ * single file in /dev/shm, whose name is given by ct_session_control_path(). The daemon creates the file, and
+ * every hook in the session maps it.
  *
- * The system's session belongs to all users. Its control segment is owned by root, and users can only read
- * it. Users' processes ring by sending a datagram to the session's bell (ct_session_bell_path()). The daemon
- * finds their segments by file events.
+ * The system's session belongs to all users. The system session's control segment is owned by root, and users
+ * can only read it. Users' processes ring by sending a datagram to the session's bell
+ * (ct_session_bell_path()). The daemon finds users' segments by watching for file events.
  *
- * A daemon is alive while it holds a write lock on the file. This is an open-file-description lock, which the
- * kernel drops when its holder ends. The file's existence proves nothing. Hooks check the lock with F_GETLK.
- * A tool that cleans up after a killed daemon takes the lock as a process lock, and F_GETLK reports the
- * tool's pid. So hooks do not mistake the tool for a daemon, and a starting daemon waits until the tool is
- * done. */
+ * A daemon is alive as long as it holds a write lock on the control segment's file. The lock is an
+ * open-file-description lock, which the kernel drops when the holder exits. The file's existence proves
+ * nothing. Hooks check the lock with F_GETLK. A tool that cleans up after a killed daemon takes the lock as a
+ * process lock, so that F_GETLK reports the tool's pid. Hooks therefore do not mistake the tool for a daemon,
+ * and a starting daemon waits until the tool is done. */
 #ifndef CT_PROTO_CONTROL_H
 #define CT_PROTO_CONTROL_H
 
@@ -31,15 +32,16 @@
 
 enum { CT_ANCHORS = 512 };
 
-/* Every second anchor is stored in the first sixteen places, every second of the remaining ones in the next
- * sixteen, and so on. So sixteen of the last 32 anchors are kept, another sixteen of the last 64, and so on.
- * The past gets coarser, but is never forgotten. No anchor is moved. A daemon that is killed leaves at most
- * one place half written, which is the place of anchor number `anchors`. */
+/* Every second anchor is stored in the first sixteen places, every second of the remaining anchors in the
+ * next sixteen, and so on. Thus sixteen of the last 32 anchors are kept, another sixteen of the last 64, and
+ * so on. Older anchors become sparser, but the past is never forgotten. No anchor is moved. A daemon that is
+ * killed leaves at most one place half-written: that of anchor number `anchors`. */
 static inline uint32_t ct_anchor_place(uint64_t number)
 {
     enum { EACH = 16, LEVELS = CT_ANCHORS / EACH };
     if (number == 0)
-        return CT_ANCHORS - 1; /* the first anchor stays, since no other gets this place in centuries */
+        return CT_ANCHORS - 1; /* the first anchor stays, since no other anchor will need this place for
+                                * centuries */
     const uint64_t n = number + 1;
     const int zeros = __builtin_ctzll(n), level = zeros < LEVELS ? zeros : LEVELS - 1;
     return (uint32_t)level * EACH + (uint32_t)((n >> level >> 1) % EACH);
@@ -52,48 +54,50 @@ struct ct_control {
 
     /* The daemon's settings for new segments. */
     uint64_t ring_bytes;
-    uint32_t clock; /* enum ct_clock_kind: decided once for the session */
+    uint32_t clock; /* enum ct_clock_kind; decided once per session */
     int32_t daemon_pid;
-    /* Set when the daemon is about to exit. Hooks then ignore the daemon although it still holds the lock. */
+    /* Set when the daemon is about to exit. Hooks then ignore the daemon, even though it still holds the
+     * lock. */
     _Atomic uint32_t closing;
     /* Counts changes of `selection`. The daemon adds 1 before and after each change, so the count is odd
-     * during the change. 0 until a client has requested a selection. */
+     * during a change. The count is 0 until a client has requested a selection. */
     _Atomic uint32_t selections;
     uint32_t system; /* 1: the system's session */
     uint32_t pad_trace;
-    /* Identifies the trace that the daemon writes. Tools find a trace's session by it (ct_trace_identity() in
-     * schema/trace_files.h). */
+    /* Identifies the trace that the daemon writes, so that tools can find a trace's session
+     * (ct_trace_identity() in schema/trace_files.h). */
     uint64_t trace;
     uint8_t pad0[8];
 
-    /* The doorbell. `sleeping` is nonzero while the daemon sleeps. A producer that finds it set resets it to
-     * 0 and rings, so the doorbell is rung once per sleep. In the system's session, `sleeping` has a
-     * different value for each sleep, and each process rings once per sleep. */
+    /* The doorbell. `sleeping` is nonzero while the daemon sleeps. A producer that finds `sleeping` set
+     * resets it to 0 and rings, so the doorbell is rung once per sleep. In the system's session, `sleeping`
+     * has a different value for each sleep, and each process rings once per sleep. */
     _Atomic uint32_t sleeping;
-    /* Counts the segments created. The collector looks for new segments if the count has changed. 0 in the
-     * system's session. */
+    /* Counts the segments created. The collector looks for new segments when the count has changed. The count
+     * stays 0 in the system's session. */
     _Atomic uint32_t segments;
     uint8_t pad1[56];
     _Atomic uint32_t doorbell; /* counts rings; see ct_doorbell_ring() */
     uint8_t pad2[60];
 
-    /* Anchors, which only the daemon writes. They are kept here so that a restarted daemon has the past ones.
-     * `anchors` is the number of anchors written. Anchor number n is in anchor[ct_anchor_place(n)], unless a
-     * later one has replaced it. */
+    /* Anchors, which only the daemon writes. Anchors are kept here so that a restarted daemon has those of
+     * its predecessor. `anchors` is the number of anchors written. Anchor number n is in
+     * anchor[ct_anchor_place(n)], unless a later anchor has replaced it. */
     _Atomic uint64_t anchors;
     struct ct_anchor anchor[CT_ANCHORS];
     struct ct_selection selection;
 };
 
-/* The doorbell is a futex and not a semaphore, since the C library aborts a program if another process has
- * corrupted its semaphore. Ringing adds 1 to any value, and makes the kernel wake the waiter. */
+/* Rings the doorbell. The doorbell is a futex and not a semaphore, since the C library aborts a program if
+ * another process has corrupted its semaphore. Ringing adds 1 to the doorbell's value, whatever it is, and
+ * makes the kernel wake the waiter. */
 static inline void ct_doorbell_ring(_Atomic uint32_t *doorbell)
 {
     atomic_fetch_add_explicit(doorbell, 1, memory_order_release);
     syscall(SYS_futex, doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* Waits until the doorbell's value is no longer `heard`, for at most `ns` nanoseconds (less than a
+/* Waits until the doorbell's value differs from `heard`, but at most `ns` nanoseconds (less than a
  * second). */
 static inline void ct_doorbell_wait(_Atomic uint32_t *doorbell, uint32_t heard, long ns)
 {

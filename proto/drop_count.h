@@ -1,4 +1,4 @@
-/* Counters for calls that are in no ring, by function. The number of counters in a lane is limited. */
+/* Counters, by function, for calls that are not in any ring. The number of counters per lane is limited. */
 #ifndef CT_PROTO_DROP_COUNT_H
 #define CT_PROTO_DROP_COUNT_H
 
@@ -8,14 +8,14 @@
 
 enum { CT_LANE_DROPS = 110, CT_DROP_PROBES = 8 };
 
-/* Whether calls that are in no ring were lost or skipped. */
+/* Whether calls that are not in any ring were lost or skipped. */
 enum ct_drop_kind { CT_DROP_LOST = 1, CT_DROP_SKIPPED = 2 };
 
-/* The lost or the skipped calls of one function, by all owners of the lane together. The holder of the lane
+/* The lost or skipped calls of one function, by all owners of the lane together. The holder of the lane
  * writes the struct with plain stores. `calls` is stored last, with release, so the sums that are read after
- * it cover at least that many calls. Pairs with the acquire in the collector's add_lane(). */
+ * it cover at least `calls` calls. Pairs with the acquire in the collector's add_lane(). */
 struct ct_drop_count {
-    _Atomic uint32_t key; /* ct_drop_key(), never changed once set; 0: the place is free */
+    _Atomic uint32_t key; /* ct_drop_key(); never changed once set; 0: the place is free */
     uint32_t reserved;
     _Atomic uint64_t calls;
     _Atomic uint64_t ticks;
@@ -29,7 +29,8 @@ static inline uint32_t ct_drop_key(uint32_t function, enum ct_drop_kind kind)
 }
 
 /* Returns the i-th place where the key's counters may be, with i from 0 to CT_DROP_PROBES - 1. Functions are
- * numbered in the order of their first calls, and the first ones share their place with no other function. */
+ * numbered in the order of their first calls, so those called first share their place with no other
+ * function. */
 static inline uint32_t ct_drop_place(uint32_t key, uint32_t i)
 {
     return (key / 2 + i) % CT_LANE_DROPS;

@@ -1,4 +1,4 @@
-/* The lists of this folder's .def files as enumerations, such as CT_CATEGORY_launch, and as names. */
+/* The lists in this folder's .def files, as enumerations such as CT_CATEGORY_launch, and as names. */
 #ifndef CT_PROTO_NAMES_H
 #define CT_PROTO_NAMES_H
 
@@ -14,7 +14,7 @@ enum ct_category {
     CT_CATEGORY_COUNT
 };
 
-/* True if calls in the category may be important, because they have an effect on the device. */
+/* True if calls in the category may be important because they have an effect on the device. */
 static inline bool ct_category_says_more(uint32_t category)
 {
     const uint32_t says_more = 1U << CT_CATEGORY_module | 1U << CT_CATEGORY_memory | 1U << CT_CATEGORY_copy |
@@ -23,7 +23,7 @@ static inline bool ct_category_says_more(uint32_t category)
     return says_more >> category & 1;
 }
 
-/* True if a function only queries and changes nothing. In the driver and the runtime, such functions have
+/* True if a function only queries and changes nothing. In the driver and the runtime, query functions have
  * names like cuKernelGetName, cuStreamIsCapturing and cudaEventQuery. */
 static inline bool ct_name_asks(const char *name)
 {

@@ -6,11 +6,11 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { CT_OPEN_MAX = 16 }; /* the number of places in a lane, which the outermost calls use */
+enum { CT_OPEN_MAX = 16 }; /* number of places in a lane, which are used by the outermost calls */
 
-/* A call that has been entered and has not returned. */
+/* A call that has been entered but has not returned. */
 struct ct_open {
-    /* Ticks. 0 if the place is empty, for example if a range ended before the calls that it encloses. */
+    /* In ticks. 0 if the place is empty, for example if a range ended before the calls that it encloses. */
     _Atomic uint64_t start;
     _Atomic uint32_t function; /* directory index */
     uint32_t reserved;

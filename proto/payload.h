@@ -6,14 +6,14 @@
 #include <stdint.h>
 
 struct ct_launch {
-    uint32_t kernel; /* string number of the mangled name, 0 if unknown */
+    uint32_t kernel; /* string number of the mangled name; 0 if unknown */
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t shared_bytes;
 };
 static_assert(sizeof(struct ct_launch) == 32, "ct_launch");
 
-/* Copies of memory, and memory sets. */
+/* Memory copies and memsets. */
 enum ct_transfer_kind {
     CT_TRANSFER_UNKNOWN = 0,
     CT_TRANSFER_HTOD = 1,
@@ -43,21 +43,21 @@ enum ct_alloc_kind {
     CT_ALLOC_POOL = 4,      /* stream-ordered, from a memory pool */
     CT_ALLOC_PHYSICAL = 5,  /* memory without an address: `address` is its handle */
     CT_ALLOC_RESERVED = 6,  /* addresses without memory */
-    CT_ALLOC_MAPPED = 7,    /* physical memory at a reserved address; `pool` is its handle */
+    CT_ALLOC_MAPPED = 7,    /* physical memory mapped at a reserved address; `pool` is the memory's handle */
     CT_ALLOC_IPC = 8,       /* another process's memory, opened here */
     CT_ALLOC_ARRAY = 9,     /* `address` is the array's handle */
-    CT_ALLOC_EXTERNAL = 10, /* memory of another API, mapped here; `pool` is its handle */
+    CT_ALLOC_EXTERNAL = 10, /* memory of another API, mapped here; `pool` is the memory's handle */
     CT_ALLOC_COUNT
 };
 
 struct ct_alloc {
     uint64_t address;
-    uint64_t stream; /* stream of a stream-ordered allocation, otherwise 0 */
-    uint64_t pool;   /* handle, 0 for the current pool or no pool */
-    /* enum ct_alloc_kind. For freed memory, CT_ALLOC_DEVICE is any plain kind, and CT_ALLOC_POOL is any plain
-     * kind freed in the order of `stream`. */
+    uint64_t stream; /* stream of a stream-ordered allocation, or 0 */
+    uint64_t pool;   /* handle; 0 for the current pool or no pool */
+    /* enum ct_alloc_kind. For freed memory, CT_ALLOC_DEVICE stands for any plain kind, and CT_ALLOC_POOL for
+     * any plain kind that was freed in stream order. */
     uint8_t alloc;
-    uint8_t shared; /* 1: the process may already hold this memory, and must then free it once more */
+    uint8_t shared; /* 1: the process may already hold this memory, and must then free the memory once more */
     uint8_t reserved[6];
 };
 static_assert(sizeof(struct ct_alloc) == 32, "ct_alloc");
@@ -69,7 +69,7 @@ struct ct_graph_launch {
 };
 static_assert(sizeof(struct ct_graph_launch) == 32, "ct_graph_launch");
 
-/* CUgraphNodeType of cuda.h 13.0, with its numbers. */
+/* The values of CUgraphNodeType in cuda.h 13.0. */
 enum ct_node_kind {
     CT_NODE_KERNEL = 0,
     CT_NODE_MEMCPY = 1,
@@ -104,22 +104,23 @@ struct ct_objects {
 };
 static_assert(sizeof(struct ct_objects) == 32, "ct_objects");
 
-/* A range or mark. Its texts follow, in the order of the fields with their lengths. Each text ends with a
- * NUL, which its length includes. A length of 0 means that there is no text. The record contains the texts
- * instead of string numbers, since applications generate an unlimited number of messages. */
+/* A range or mark. The struct is followed by its texts, in the order of the length fields. Each text ends
+ * with a NUL, which is included in its length. A length of 0 means that there is no text. The record contains
+ * the texts instead of string numbers, since applications generate an unlimited number of messages. */
 struct ct_range {
     uint32_t message_bytes;
-    uint32_t domain_bytes;   /* name; none for the default domain */
-    uint32_t category_bytes; /* name; none if the category has none */
+    uint32_t domain_bytes;   /* of the name; 0 for the default domain */
+    uint32_t category_bytes; /* of the name; 0 for an unnamed category */
     uint32_t category;
     uint32_t color; /* ARGB, 0 for none */
     uint32_t
         payload_type; /* nvtxPayloadType_t: 0 none, 1 and 4 unsigned, 2 and 5 signed, 3 double, 6 float */
-    uint64_t id;      /* identifies a process range, which may end in another thread; otherwise 0 */
+    uint64_t id;      /* identifies a process range, which may end in another thread; 0 for thread ranges and
+                       * marks */
 };
 static_assert(sizeof(struct ct_range) == 32, "ct_range");
 
-/* The payload of a call's record, by kind. For a range, this is the part before its texts. */
+/* The payload of a call's record, by kind. For a range, this is the part before the texts. */
 union ct_payload {
     struct ct_launch launch;
     struct ct_transfer transfer;
@@ -130,8 +131,8 @@ union ct_payload {
     struct ct_range range;
 };
 
-/* The program's name for a thread, stream, event, context or device. The text follows, with a NUL. An empty
- * text removes the name. */
+/* The program's name for a thread, stream, event, context or device. The struct is followed by the
+ * NUL-terminated name. An empty name removes the object's name. */
 struct ct_object_name {
     uint32_t role;       /* enum ct_role of proto/names.h */
     uint32_t text_bytes; /* includes the NUL */

@@ -1,9 +1,10 @@
-/* Records are the contents of a lane. The hook writes them, and the collector reads them.
+/* Records are the contents of a lane. The hook writes records, and the collector reads them.
  *
- * A record consists of one or more 16-byte slots. Most calls take a single slot, a struct ct_short. All other
- * records begin with struct ct_record. If a kind has a payload (payload.h), the payload is in the slots that
- * follow directly. A record never wraps around. Instead, a CT_KIND_PAD record fills the end of the ring. A
- * reader checks `kind` and `slots` of every record before it uses the other fields. */
+ * A record consists of one or more 16-byte slots. Most calls take a single slot, which is a struct ct_short.
+ * All other records begin with a struct ct_record. If a kind has a payload (payload.h), the payload is in the
+ * slots that follow directly. A record never wraps around. If a record does not fit at the end of the ring, a
+ * CT_KIND_PAD record fills the remaining slots. A reader checks `kind` and `slots` of every record before it
+ * uses the other fields. */
 #ifndef CT_PROTO_RECORD_H
 #define CT_PROTO_RECORD_H
 
@@ -16,15 +17,17 @@
 enum {
     CT_SLOT_BYTES = 16,
     CT_HEAD_SLOTS = 2,  /* of struct ct_record */
-    CT_SLOTS_MAX = 510, /* maximum length of a record; the field in a head is larger, up to CT_SLOTS_MASK */
+    CT_SLOTS_MAX = 510, /* maximum length of a record; the field in a record's head could hold up to
+                         * CT_SLOTS_MASK */
     CT_PAYLOAD_MAX = (CT_SLOTS_MAX - CT_HEAD_SLOTS) * CT_SLOT_BYTES, /* bytes */
-    CT_STRING_MAX = CT_PAYLOAD_MAX - 1,                              /* bytes of a string definition, 8127 */
+    CT_STRING_MAX = CT_PAYLOAD_MAX - 1,                              /* maximum size of a string definition:
+                                                                      * 8127 bytes */
 };
 
 /* The kind of a record, which determines the type of its payload and the meaning of `value`. */
 enum ct_kind {
     CT_KIND_PAD = 0,      /* skip `slots` slots */
-    CT_KIND_CALL = 1,     /* a returned call; value: see CT_FLAG_BYTES */
+    CT_KIND_CALL = 1,     /* a call that has returned; value: see CT_FLAG_BYTES */
     CT_KIND_LAUNCH = 2,   /* a call; value: stream; struct ct_launch */
     CT_KIND_TRANSFER = 3, /* a call; value: bytes; struct ct_transfer */
     CT_KIND_ALLOC = 4,    /* a call; value: bytes; struct ct_alloc; see CT_FLAG_FREE */
@@ -33,7 +36,8 @@ enum ct_kind {
     CT_KIND_THREAD = 7,   /* the lane now belongs to thread `value`; struct ct_thread_name */
     CT_KIND_OBJECTS = 8,  /* a call; value: see CT_FLAG_BYTES; struct ct_objects */
     CT_KIND_RANGE = 9,    /* an NVTX range or mark; value: its payload; struct ct_range and texts */
-    CT_KIND_NODES = 10,   /* a call that made an executable graph; value: the graph; struct ct_graph_nodes */
+    CT_KIND_NODES = 10,   /* a call that created an executable graph; value: the graph; struct
+                           * ct_graph_nodes */
     CT_KIND_NAME = 11,    /* names an object from now on; value: its handle; struct ct_object_name and text */
     CT_KIND_COUNT
 };
@@ -47,7 +51,7 @@ static inline int ct_kind_is_call(unsigned kind)
 /* Bits 60 to 63 of ct_record.span. */
 enum {
     CT_FLAG_BYTES = 1,    /* CT_KIND_CALL, CT_KIND_OBJECTS: value is a number of bytes */
-    CT_FLAG_FREE = 2,     /* CT_KIND_ALLOC: memory was freed; value: bytes if known, otherwise 0 */
+    CT_FLAG_FREE = 2,     /* CT_KIND_ALLOC: memory was freed; value: bytes, or 0 if unknown */
     CT_FLAG_CAPTURED = 4, /* the call was captured into a graph; nothing ran on the GPU */
     /* CT_KIND_ALLOC: the number of bytes is unknown. CT_KIND_GRAPH: the number of kernels is unknown.
      * CT_KIND_NODES: there may be nodes that are not counted. */
@@ -56,7 +60,7 @@ enum {
         8, /* CT_KIND_OBJECTS with CT_FLAG_BYTES: value is the size of the second object's memory */
 };
 
-/* True if a call's `value` is the number of bytes that the call moved, set, got or requested. */
+/* True if a call's `value` is the number of bytes that the call moved, set, obtained or requested. */
 static inline int ct_kind_has_bytes(unsigned kind, unsigned flags)
 {
     if (kind == CT_KIND_ALLOC)
@@ -65,9 +69,9 @@ static inline int ct_kind_has_bytes(unsigned kind, unsigned flags)
            ((kind == CT_KIND_CALL || kind == CT_KIND_OBJECTS) && flags & CT_FLAG_BYTES);
 }
 
-/* The first word of a record. Starting at the lowest bit, it has the index into the segment's function
- * directory, enum ct_kind, and the length in slots, 1 to CT_SLOTS_MAX, including the payload. A call or pad
- * of one slot is a struct ct_short. */
+/* The layout of a record's first word. Starting at the lowest bit, it contains the index into the function
+ * directory, the enum ct_kind, and the length in slots, including the payload (1 to CT_SLOTS_MAX). A call or
+ * pad of one slot is a struct ct_short. */
 enum { CT_FUNCTION_BITS = 16, CT_KIND_BITS = 6, CT_SLOTS_BITS = 10 };
 #define CT_KIND_MASK  ((1U << CT_KIND_BITS) - 1)
 #define CT_SLOTS_MASK ((1U << CT_SLOTS_BITS) - 1)
@@ -75,13 +79,13 @@ enum { CT_FUNCTION_BITS = 16, CT_KIND_BITS = 6, CT_SLOTS_BITS = 10 };
 struct ct_record {
     uint32_t function : CT_FUNCTION_BITS, kind : CT_KIND_BITS, slots : CT_SLOTS_BITS;
     int32_t status; /* the call's result: CUresult for the driver layer */
-    uint64_t end;   /* clock ticks at return, see proto/clock.h */
+    uint64_t end;   /* clock ticks at return; see proto/clock.h */
     uint64_t span;  /* bits 0-55: duration in ticks; 56-59: depth, 15 at most; 60-63: flags */
     uint64_t value; /* depends on the kind */
 };
 static_assert(sizeof(struct ct_record) == CT_HEAD_SLOTS * CT_SLOT_BYTES, "ct_record");
 
-/* A CT_KIND_CALL with no flags and value 0, or a CT_KIND_PAD, which uses only `head`. */
+/* A CT_KIND_CALL record with no flags and a value of 0, or a CT_KIND_PAD record, which uses only `head`. */
 struct ct_short {
     uint32_t head; /* ct_head() */
     uint32_t span; /* bits 0-17: duration in ticks; 18-27: status; 28-31: depth */
@@ -110,7 +114,7 @@ static inline uint32_t ct_span_flags(uint64_t span)
     return (uint32_t)(span >> 60);
 }
 
-/* Builds the head of a struct ct_record in a register. */
+/* Builds the head of a record in a register. */
 static inline uint32_t ct_head(uint32_t function, enum ct_kind kind, uint32_t slots)
 {
     return function | (uint32_t)kind << CT_FUNCTION_BITS | slots << (CT_FUNCTION_BITS + CT_KIND_BITS);
@@ -118,8 +122,8 @@ static inline uint32_t ct_head(uint32_t function, enum ct_kind kind, uint32_t sl
 
 enum { CT_SHORT_TICKS_BITS = 18, CT_SHORT_STATUS_BITS = 10 };
 
-/* True if a call with no flags and value 0 fits into a struct ct_short. 2^18 ticks are 75 us at 3.5 GHz and
- * 262 us at 1 GHz. */
+/* True if a call with no flags and a value of 0 fits in a struct ct_short. A duration of 2^18 ticks is 75 us
+ * at 3.5 GHz and 262 us at 1 GHz. */
 static inline bool ct_short_fits(uint64_t ticks, int32_t status)
 {
     return (ticks >> CT_SHORT_TICKS_BITS | (uint32_t)status >> CT_SHORT_STATUS_BITS) == 0;
@@ -130,7 +134,7 @@ static inline uint32_t ct_short_span(uint64_t ticks, int32_t status, uint32_t de
     return (uint32_t)ticks | (uint32_t)status << CT_SHORT_TICKS_BITS | d << 28;
 }
 
-/* Sets a record's `slots` for a payload of `payload_bytes` bytes, at most CT_PAYLOAD_MAX. */
+/* Sets a record's `slots` for a payload of `payload_bytes` bytes (at most CT_PAYLOAD_MAX). */
 static inline void ct_record_measure(struct ct_record *record, size_t payload_bytes)
 {
     const bool is_short = record->kind == CT_KIND_CALL && payload_bytes == 0 && record->value == 0 &&
@@ -180,9 +184,9 @@ static inline struct ct_record ct_record_get(const void *from)
     return record;
 }
 
-/* Returns the ticks when the call began. 2^56 ticks are 278 days at 3 GHz and 834 days at 1 GHz, and no call
- * is longer. If the counter restarted during the call (suspend), the call seems to end before it began. The
- * result is still the start, if the start was below 2^56 ticks. */
+/* Returns the tick at which the call began. No call takes longer than 2^56 ticks, which are 278 days at 3 GHz
+ * and 834 days at 1 GHz. If the counter restarted during the call (suspend), the call seems to end before it
+ * began. The result is still correct if the call began before tick 2^56. */
 static inline uint64_t ct_record_start(const struct ct_record *record)
 {
     const uint64_t ticks = ct_span_ticks(record->span);

@@ -1,4 +1,5 @@
-/* The rings of a lane, and the locks for allocating and removing their memory. lane.h describes their use. */
+/* A lane's rings, and the locks for allocating and removing their memory. lane.h describes how rings are
+ * used. */
 #ifndef CT_PROTO_RINGS_H
 #define CT_PROTO_RINGS_H
 
@@ -6,13 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Each ring is 2^CT_RING_STEP times as long as the next shorter one, except that the shortest ring has only
- * half its length in lane CT_LANES_ROOMY and higher. Otherwise, a process with that many threads would take
+/* Each ring is 2^CT_RING_STEP times as long as the next shorter one. In lanes from CT_LANES_ROOMY on, the
+ * shortest ring has only half its usual length, since processes with that many threads would otherwise take
  * too much memory. */
 enum { CT_RINGS = 6, CT_RING_FIRST_SLOTS = 4096, CT_RING_STEP = 3, CT_LANES_ROOMY = 128 };
 
-/* Return the number of slots of a lane's ring `level`, the number of the lane's rings, and the number of
- * slots of all its rings together. `most` is the limit on the longest ring, in slots. */
+/* Return the number of slots in ring number `level` of a lane, the number of the lane's rings, and the total
+ * number of slots in them. `most` is the limit on the longest ring, in slots. */
 static inline uint64_t ct_ring_slots(uint32_t lane, uint32_t level, uint64_t most)
 {
     if (level == 0)
@@ -35,8 +36,8 @@ static inline uint64_t ct_ring_slots_all(uint32_t lane, uint64_t most)
     return all;
 }
 
-/* Returns the number of the ring that has the slot at `position`. Sets *until to the position where the next
- * ring was begun, or to UINT64_MAX if no other ring was begun later. */
+/* Returns the number of the ring that contains the slot at `position`. Sets *until to the position where the
+ * next ring was begun, or to UINT64_MAX if no ring was begun later. */
 static inline uint32_t ct_ring_at(const uint64_t since[CT_RINGS], uint32_t count, uint64_t position,
                                   uint64_t *until)
 {
@@ -57,7 +58,7 @@ static inline uint32_t ct_ring_at(const uint64_t since[CT_RINGS], uint32_t count
 /* The side that may change a ring's memory. */
 enum ct_ring_lock { CT_RING_LOCK_FREE = 0, CT_RING_LOCK_PRODUCER = 1, CT_RING_LOCK_COLLECTOR = 2 };
 
-/* Set in a lane's `level` if the producer found no memory for a longer ring. */
+/* Set in a lane's `level` if there was no memory for a longer ring. */
 enum { CT_LEVEL_REFUSED = 256 };
 
 /* Returns false if the other side holds the lock. Pairs with the release in ct_ring_lock_release(). */

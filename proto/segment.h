@@ -1,15 +1,15 @@
-/* A segment is all memory that one process shares with the collector. It is one file in /dev/shm. The hook
- * creates it at the process's first CUDA call while a daemon serves its session, and the collector removes
- * it. Another process may create a segment on its behalf (enum ct_maker).
+/* A segment is all the memory that one process shares with the collector, in a single file in /dev/shm. The
+ * hook creates the segment at the process's first CUDA call while a daemon serves its session, and the
+ * collector removes it. Another process may create a segment on the process's behalf (enum ct_maker).
  *
  *   0                    struct ct_segment
  *   CT_DIRECTORY_OFFSET  struct ct_function[function_slots]: the functions this process has called
  *   lane_offset          lane 0: struct ct_lane, then its shortest ring; lane 1; …
  *   after all of these   the longer rings of lane 0, of lane 1, …: ct_segment_ring_offset()
  *
- * The file is sparse. The hook allocates the directory page by page, and rings as they are needed. It calls
- * posix_fallocate() before it touches the memory, so that a full /dev/shm causes an error code and not a
- * SIGBUS. When lanes no longer need memory, the collector removes it from the file (lane.h).
+ * The file is sparse. The hook allocates the directory page by page, and rings as they are needed. The hook
+ * calls posix_fallocate() before it accesses the memory, so that a full /dev/shm results in an error code and
+ * not in a SIGBUS. The collector removes memory that lanes no longer need from the file (lane.h).
  *
  * The collector reads the geometry once, checks it, and then uses its own copy. */
 #ifndef CT_PROTO_SEGMENT_H
@@ -26,7 +26,7 @@
 #define CT_SEGMENT_MAGIC UINT64_C(0x3147455354445543) /* the bytes "CUDTSEG1" */
 
 enum {
-    CT_PROTO_VERSION = 10, /* incremented by any change to the layouts in this folder */
+    CT_PROTO_VERSION = 10, /* incremented with every change to the layouts in this folder */
     CT_DIRECTORY_OFFSET = 4096,
     CT_FUNCTIONS_MAX = 2048,
     CT_FUNCTION_NAME_MAX = 71,
@@ -37,10 +37,11 @@ enum {
     CT_RING_BYTES_DEFAULT = 512 * 1024 * 1024, /* ten million calls, if there is memory */
 };
 
-/* A directory entry. The hook writes it before the first record that contains its index. Afterwards, only
- * `lost_*` and `skipped_*` change, by atomic addition. They count calls that cannot be counted in a lane
- * (`drops` of struct ct_lane), because the thread has no lane or does not hold it, or because the function
- * has no place there. Entry 0 means that the directory has no more room. */
+/* A directory entry. The hook writes an entry before the first record that contains its index. Afterwards,
+ * only `lost_*` and `skipped_*` change, by atomic addition. The two kinds of fields count calls that cannot
+ * be counted in a lane (`drops` of struct ct_lane). Either the thread has no lane, or does not hold it, or
+ * there is no place for the function in the lane. Entry 0 stands for all functions that do not fit in the
+ * directory. */
 struct ct_function {
     char name[CT_FUNCTION_NAME_MAX + 1];
     uint8_t layer; /* enum ct_layer */
@@ -54,8 +55,8 @@ static_assert(sizeof(struct ct_function) == 128, "ct_function");
 /* The process that writes a segment. */
 enum ct_maker {
     CT_MAKER_HOOK = 0, /* the process that the segment describes */
-    /* Another process, which watches the process that the segment describes. It writes records after the
-     * calls have returned, even after that process has ended. */
+    /* Another process, which watches the process that the segment describes. A probe writes records after the
+     * calls have returned, even after the watched process has exited. */
     CT_MAKER_PROBE = 1,
     CT_MAKER_COUNT
 };
@@ -65,15 +66,15 @@ enum ct_segment_flags {
     CT_SEGMENT_EXITING = 1,  /* hook: exit handlers have run */
     CT_SEGMENT_DETACHED = 2, /* collector: the daemon is stopping; the hook must drop the segment */
     /* Hook: the hook has left the process, which continues. Probe: all records have been written. Nothing is
-     * written to the segment after that. */
+     * written to the segment once this flag is set. */
     CT_SEGMENT_LEFT = 4,
 };
 
-/* How calls of a driver function reach its stub. CT_INTERCEPT_ENV requests a way. */
+/* How calls to a driver function reach its stub. CT_INTERCEPT_ENV requests a way. */
 #define CT_INTERCEPT_ENV "CUDATRACE_WAY"
 enum ct_intercept {
-    CT_INTERCEPT_NAMES, /* look-ups of the function, and objects linked to it, get the stub */
-    CT_INTERCEPT_SLOTS, /* the driver itself calls the stub, by its table of entry points */
+    CT_INTERCEPT_NAMES, /* lookups of the function return the stub, and objects are linked to the stub */
+    CT_INTERCEPT_SLOTS, /* the driver itself calls the stub, through its table of entry points */
     CT_INTERCEPT_COUNT
 };
 #define CT_INTERCEPT_NAMES_TEXT "names"
@@ -89,22 +90,24 @@ struct ct_segment {
     uint32_t lane_slots;     /* maximum number of lanes */
     uint64_t lane_offset;    /* bytes */
     uint64_t lane_stride;    /* bytes: CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES */
-    uint64_t ring_bytes;     /* the longest ring: a power of two, CT_RING_BYTES_MIN to CT_RING_BYTES_MAX */
+    uint64_t ring_bytes;     /* size of the longest ring: a power of two, CT_RING_BYTES_MIN to
+                              * CT_RING_BYTES_MAX */
 
     /* Identity: constant. */
     int32_t pid; /* in the hook's pid namespace */
     uint32_t uid;
-    uint64_t process_start; /* field 22 of /proc/self/stat; identifies the process together with the pid */
+    uint64_t process_start; /* field 22 of /proc/self/stat; together with the pid, identifies the process */
     uint64_t exec_ns;       /* CLOCK_MONOTONIC when this program image loaded the hook; differs after exec */
     uint32_t clock;         /* enum ct_clock_kind of all ticks in the segment */
     /* 1: the program image that writes the segment holds a write lock on the file (an open-file-description
-     * lock) as long as it has its memory. The kernel drops the lock together with that memory. */
+     * lock) as long as its memory exists. The kernel drops the lock when it frees the program image's
+     * memory. */
     uint32_t held;
-    /* Inode of /proc/self/ns/pid, 0 if unknown. Determines whether `pid` is valid in the reader's
+    /* Inode of /proc/self/ns/pid, or 0 if unknown. Determines whether `pid` is valid in the reader's
      * namespace. */
     uint64_t pid_namespace;
-    /* CLOCK_MONOTONIC. Calls from this time on may be missing from the process's segments, because no daemon
-     * was running or the daemon had ended. 0: no call is missing. */
+    /* CLOCK_MONOTONIC. Calls after this time may be missing from the process's segments, because no daemon
+     * was running or the daemon had exited. 0: no calls are missing. */
     uint64_t absent_ns;
     struct ct_anchor anchor; /* taken at creation */
     char exe[256];
@@ -113,34 +116,35 @@ struct ct_segment {
     /* Variable. */
     _Atomic uint32_t ready;      /* 1 once all fields above have been written (release) */
     _Atomic uint32_t flags;      /* enum ct_segment_flags */
-    _Atomic uint32_t lanes;      /* number of lanes whose header is allocated and set up (release) */
+    _Atomic uint32_t lanes;      /* number of lanes whose headers are allocated and set up (release) */
     _Atomic uint32_t functions;  /* directory entries in use (release) */
-    _Atomic uint32_t selections; /* hook: the value of ct_control.selections for the selection in effect, 0
-                                  * for the environment's */
+    _Atomic uint32_t selections; /* hook: the value of ct_control.selections for the selection in effect; 0 if
+                                  * it is from the environment */
     uint32_t maker;              /* enum ct_maker: constant */
-    /* Calls by threads without memory for a lane. In a probe's segment, calls lost with the cause
-     * CT_LOSS_PROBE. */
+    /* Lost calls by threads that could not take a lane for lack of memory. In a probe's segment, calls lost
+     * with the cause CT_LOSS_PROBE. */
     struct ct_loss unlaned;
-    /* The hook sets this to 1 after it has changed functions' counters. The collector sets it to 0 before it
-     * reads the counters. */
+    /* The hook sets this field to 1 after it has changed functions' counters. The collector sets the field to
+     * 0 before it reads the counters. */
     _Atomic uint32_t has_drops;
     /* Hook: the number of driver functions that are intercepted in each way. All zero if unknown. */
     _Atomic uint16_t intercepts[CT_INTERCEPT_COUNT];
     _Atomic uint16_t drivers; /* hook: number of driver images whose functions are recorded */
     uint16_t reserved0;
     uint32_t reserved1;
-    /* Probe: all calls that returned before this tick have been published. Stored with release after they are
-     * published, and also while there are no calls. Pairs with the acquire in ct_shm_read_complete() of
-     * collector/source/shm/shm_drain.c. */
+    /* Probe: all calls that returned before this tick have been published. Stored with release after the
+     * calls have been published, and also while there are no calls. Pairs with the acquire in
+     * ct_shm_read_complete() of collector/source/shm/shm_drain.c. */
     _Atomic uint64_t complete;
 };
 static_assert(sizeof(struct ct_segment) == 1472, "ct_segment");
 static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
 
-/* Notes that a function's counter has changed. Call it after the change. Without the note, the collector does
- * not read the directory. The word is written only once for each time that the collector reads it. Both sides
- * write before they read, so either the caller sees the collector's 0, or the collector sees the changed
- * counter when it reads next. On x86-64, the atomic additions and the collector's exchange are fences. */
+/* Notes that a function's counter has changed. Must be called after the change. Without the note, the
+ * collector does not read the directory. `has_drops` is written at most once between two reads by the
+ * collector. Both sides write before they read, so either the caller sees the collector's 0, or the collector
+ * sees the changed counter when it reads next. On x86-64, the atomic additions and the collector's exchange
+ * are fences. */
 static inline void ct_segment_note_drop(struct ct_segment *segment)
 {
 #if !defined(__x86_64__)
@@ -151,15 +155,15 @@ static inline void ct_segment_note_drop(struct ct_segment *segment)
 }
 
 /* Returns the number of bytes that must stay free in a file system of `bytes` bytes when segments allocate
- * memory that they require. For all segments together, this is half of the file system, but at most 512
- * MiB. */
+ * memory that they require. For all segments together, half of the file system must stay free, but at most
+ * 512 MiB. */
 static inline uint64_t ct_segment_leaves(uint64_t bytes)
 {
     const uint64_t enough = UINT64_C(512) << 20;
     return bytes / 2 < enough ? bytes / 2 : enough;
 }
 
-/* Returns the directory. Its first `functions` entries are in use. */
+/* Returns the directory. The first `functions` entries are in use. */
 static inline struct ct_function *ct_segment_directory(struct ct_segment *segment)
 {
     return (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
@@ -170,9 +174,9 @@ static inline uint64_t ct_segment_lane_offset(const struct ct_segment *geometry,
     return geometry->lane_offset + (uint64_t)lane * geometry->lane_stride;
 }
 
-/* Returns the offset of a lane's ring of `bytes` bytes, which must not be the shortest ring. A lane has room
- * for twice its longest ring. The longest ring is in the second half of that room, the next one in the second
- * quarter, and so on. */
+/* Returns the offset of a lane's ring of `bytes` bytes, which must not be the shortest ring. The file
+ * reserves twice the length of the longest ring for each lane. The longest ring is in the second half of this
+ * range, the next shorter ring in the second quarter, and so on. */
 static inline uint64_t ct_segment_ring_offset(const struct ct_segment *geometry, uint32_t lane,
                                               uint64_t bytes)
 {
@@ -188,11 +192,11 @@ static inline bool ct_ring_bytes_valid(uint64_t bytes)
 /* The first lane's offset: after the directory, page-aligned. */
 #define CT_LANE_OFFSET (CT_DIRECTORY_OFFSET + (uint64_t)CT_FUNCTIONS_MAX * sizeof(struct ct_function))
 static_assert(CT_LANE_OFFSET % 4096 == 0, "lanes start on a page");
-/* The shortest segment has the header and the directory's first page. It is used if a limit on the size of
- * files leaves no room for lanes. All calls are then counted as lost in the header. */
+/* The shortest segment consists of the header and the directory's first page. The minimum size is used if the
+ * file size limit leaves no room for lanes. All calls are then counted as lost in the header. */
 #define CT_SEGMENT_BYTES_MIN (CT_DIRECTORY_OFFSET + UINT64_C(4096))
 
-/* True if geometry, clock and maker are valid for this version. Offsets may then be computed from the
+/* True if geometry, clock and maker are valid for this version, so that offsets may be computed from the
  * geometry. */
 static inline bool ct_segment_valid(const struct ct_segment *segment)
 {
@@ -206,10 +210,10 @@ static inline bool ct_segment_valid(const struct ct_segment *segment)
 
 enum ct_segment_hold { CT_SEGMENT_HELD, CT_SEGMENT_LET_GO, CT_SEGMENT_HOLD_UNKNOWN };
 
-/* Checks whether the program image that writes the segment still has its memory. If so, the process is
- * still running the same program. This works across pid namespaces. `fd` is the segment's file, in an open
- * file description other than the program image's. The result is unknown if the kernel refused the lock to
- * the program image. */
+/* Checks whether the memory of the program image that writes the segment still exists, which means that the
+ * process is still running the same program. The check works across pid namespaces. `fd` is the segment's
+ * file, opened separately from the program image's open file description. The result is unknown if the kernel
+ * refused the lock to the program image. */
 static inline enum ct_segment_hold ct_segment_hold(const struct ct_segment *segment, int fd)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

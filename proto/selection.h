@@ -1,10 +1,10 @@
-/* A selection of the calls to record. The daemon publishes the selection of its session in the control
- * segment (`cudatrace set`). A process starts with the selection in its environment (`cudatrace run --layers
- * …`). Calls that the selection leaves out are counted, with their time and bytes.
+/* A selection of the calls to record. The daemon publishes its session's selection in the control segment
+ * (`cudatrace set`). A process starts with the selection in its environment (`cudatrace run --layers …`).
+ * Calls that the selection leaves out are only counted, with their time and bytes.
  *
- * Patterns are names of driver and runtime functions with '*' and '?', separated by commas. A '!' before a
- * pattern leaves out matching functions. The last pattern that matches decides. A name without a match is
- * recorded if the first pattern has a '!', or if there are no patterns. */
+ * Patterns are names of driver and runtime functions with the wildcards '*' and '?', separated by commas. A
+ * '!' before a pattern leaves out matching functions. The last pattern that matches decides. A name that
+ * matches no pattern is recorded if the first pattern has a '!', or if there are no patterns. */
 #ifndef CT_PROTO_SELECTION_H
 #define CT_PROTO_SELECTION_H
 
@@ -21,10 +21,11 @@
 enum { CT_SELECTION_CALLS_BYTES = 1024, CT_SAMPLE_MAX = 1000000000 };
 
 struct ct_selection {
-    uint32_t layers; /* bit 1 << enum ct_layer is set for each layer to record */
-    /* One in `sample` outermost calls is recorded, together with the calls inside it. 1 to CT_SAMPLE_MAX. */
+    uint32_t layers; /* bit 1 << enum ct_layer is set for each layer that is recorded */
+    /* One in every `sample` outermost calls is recorded, together with the calls inside it. 1 to
+     * CT_SAMPLE_MAX. */
     uint32_t sample;
-    char calls[CT_SELECTION_CALLS_BYTES]; /* patterns, "" for none */
+    char calls[CT_SELECTION_CALLS_BYTES]; /* patterns; "" if there are none */
 };
 static_assert(sizeof(struct ct_selection) == 1032, "ct_selection");
 
@@ -33,8 +34,8 @@ static inline struct ct_selection ct_selection_everything(void)
     return (struct ct_selection){ .layers = (1U << CT_LAYER_COUNT) - 1, .sample = 1 };
 }
 
-/* Parses names of layers, separated by commas, or "all". If a name is not a layer, returns false and changes
- * nothing. */
+/* Parses layer names separated by commas, or "all". If a name is not that of a layer, returns false and
+ * changes nothing. */
 static inline bool ct_selection_set_layers(struct ct_selection *selection, const char *text)
 {
     uint32_t layers = 0;
@@ -57,7 +58,7 @@ static inline bool ct_selection_set_layers(struct ct_selection *selection, const
     return true;
 }
 
-/* Returns false unless `text` is a number from 1 to CT_SAMPLE_MAX. */
+/* Parses a sampling rate. Returns false unless `text` is a number from 1 to CT_SAMPLE_MAX. */
 static inline bool ct_selection_set_sample(struct ct_selection *selection, const char *text)
 {
     char *end;
@@ -68,8 +69,8 @@ static inline bool ct_selection_set_sample(struct ct_selection *selection, const
     return true;
 }
 
-/* Returns false if the text is too long, if a pattern is empty, or if a pattern has a character that is not
- * allowed in names or patterns. */
+/* Returns false if the text is too long, or if a pattern is empty or contains a character that is not allowed
+ * in names or patterns. */
 static inline bool ct_selection_set_calls(struct ct_selection *selection, const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_*?";
@@ -90,7 +91,7 @@ static inline bool ct_selection_set_calls(struct ct_selection *selection, const 
     return true;
 }
 
-/* True if the pattern, which has `length` characters, matches all of `name`. */
+/* True if the pattern, which is `length` characters long, matches all of `name`. */
 static inline bool ct_pattern_matches(const char *pattern, size_t length, const char *name)
 {
     const char *const end = pattern + length, *star = NULL, *star_name = NULL;
@@ -113,7 +114,7 @@ static inline bool ct_pattern_matches(const char *pattern, size_t length, const 
     return pattern == end;
 }
 
-/* True if calls of the function are recorded, without regard to sampling. */
+/* True if calls to the function are recorded, sampling aside. */
 static inline bool ct_selection_takes(const struct ct_selection *selection, enum ct_layer layer,
                                       const char *name)
 {

@@ -1,6 +1,7 @@
-/* Names in the session's directory, which is /dev/shm unless CUDATRACE_SHM_DIR names another one. A session
- * belongs to a user, so two users may have sessions with the same name. A session of root may be the system's
- * session (`cudatraced --system`), which serves processes of all users that find no session of their own.
+/* File names in the session's directory, which is /dev/shm unless CUDATRACE_SHM_DIR names another directory.
+ * A session belongs to a user, so two users may have sessions with the same name. One of root's sessions may
+ * be the system's session (`cudatraced --system`), which serves any process that finds no session of its own
+ * user.
  *
  *   cudatrace.UID.SESSION              control segment
  *   cudatrace.UID.SESSION.PID.IMAGE    a process's segment (IMAGE: hexadecimal nanoseconds of its creation)
@@ -9,8 +10,8 @@
  *                                      a process's segment for the system's session; UID is the process's
  *   cudatrace.0.SESSION.bell           the doorbell of the system's session, which users can only ring
  *
- * A session's name consists of 1 to CT_SESSION_MAX letters, digits, '-' or '_'. It has no dot, so that dots
- * can separate the fields. */
+ * A session's name consists of 1 to CT_SESSION_MAX letters, digits, '-' or '_'. A session's name contains no
+ * dots, so that dots can separate the fields. */
 #ifndef CT_PROTO_SESSION_NAMES_H
 #define CT_PROTO_SESSION_NAMES_H
 
@@ -32,7 +33,7 @@
 #define CT_SESSION_DEFAULT "default"
 #define CT_SESSION_ENV     "CUDATRACE_SESSION"
 enum { CT_SESSION_MAX = 48, CT_NAME_BYTES = 256 };
-/* The size of a directory's path. The path and the longest name together fit into CT_NAME_BYTES. */
+/* The maximum size of a directory's path. The path and the longest name together fit in CT_NAME_BYTES. */
 enum { CT_SHM_DIR_BYTES = CT_NAME_BYTES - 64 - CT_SESSION_MAX };
 
 static inline bool ct_session_valid(const char *name)
@@ -48,13 +49,13 @@ static inline bool ct_session_valid(const char *name)
     return n > 0;
 }
 
-/* Returns the user number for a session's names. It is the number that the user `uid` has in the parent of
- * this user namespace. So the root of a container and the user that started the container have the same
- * number. Namespaces further out are not visible from here. `map` is the contents of /proc/self/uid_map.
- * Returns `uid` itself if the map does not contain it. */
+/* Returns the user number for a session's names, which is the number of the user `uid` in the parent of this
+ * user namespace. A container's root and the user that started the container therefore have the same number.
+ * Namespaces further out are not visible from here. `map` is the contents of /proc/self/uid_map. Returns
+ * `uid` itself if the map does not contain it. */
 static inline uint32_t ct_session_uid_in(const char *map, uint32_t uid)
 {
-    /* Lines of three numbers: the first user inside, the same user outside, the number of users. */
+    /* Each line has three numbers: the first user inside, the same user outside, and the number of users. */
     for (char *at = (char *)(uintptr_t)map; *at; at++) {
         const uint64_t inside = strtoull(at, &at, 10);
         const uint64_t outside = strtoull(at, &at, 10);
@@ -83,8 +84,8 @@ static inline uint32_t ct_session_uid(void)
     return ct_session_uid_of(ct_real_euid());
 }
 
-/* These functions write a path in the directory `dir` (shorter than CT_SHM_DIR_BYTES) to `path`. It fits if
- * the session's name is valid. */
+/* These functions write a path in the directory `dir` (shorter than CT_SHM_DIR_BYTES) to `path`. The path
+ * fits if the session's name is valid. */
 static inline void ct_session_control_path(char path[CT_NAME_BYTES], const char *dir, uint32_t uid,
                                            const char *session)
 {
@@ -112,21 +113,20 @@ static inline void ct_session_segment_path(char path[CT_NAME_BYTES], const char 
 
 enum ct_session_file_kind { CT_FILE_CONTROL, CT_FILE_SOCKET, CT_FILE_BELL, CT_FILE_SEGMENT };
 
-/* The parts of a name in the session's directory. */
+/* The parts of a file name in the session's directory. */
 struct ct_session_file {
     char name[CT_NAME_BYTES];
     enum ct_session_file_kind kind;
     uint32_t uid;
     char session[CT_SESSION_MAX + 1];
-    int32_t pid;         /* the pid in a segment's name, as numbered in the namespace of the segment's
-                          * maker */
+    int32_t pid;         /* the pid in a segment's name, in the pid namespace of the segment's maker */
     uint64_t created_ns; /* when the segment was created */
-    bool system;         /* a segment for the system's session, which root owns; the segment may have any
-                          * owner */
+    bool system;         /* a segment for the system's session; root owns the session, but any user may own
+                          * the segment */
 };
 
 /* Parses a number as printed by printf(), without a sign or leading zeros. Returns the text after the number,
- * or NULL if there is no number of at most `most`. */
+ * or NULL if there is no number or it exceeds `most`. */
 static inline const char *ct_session_number(const char *text, uint64_t most, uint64_t *number)
 {
     *number = 0;
@@ -136,7 +136,7 @@ static inline const char *ct_session_number(const char *text, uint64_t most, uin
     return i == 0 || (text[0] == '0' && i > 1) || *number > most ? NULL : text + i;
 }
 
-/* Parses PID.IMAGE, as written by ct_session_segment_path(). Returns false if the text has another form. */
+/* Parses PID.IMAGE, as written by ct_session_segment_path(). Returns false if the text has any other form. */
 static inline bool ct_session_parse_segment(const char *text, struct ct_session_file *file)
 {
     uint64_t pid;
@@ -151,7 +151,7 @@ static inline bool ct_session_parse_segment(const char *text, struct ct_session_
 }
 
 /* Parses the name of a file in the session's directory. Returns false unless one of the functions above could
- * have written exactly that name. */
+ * have written the name. */
 static inline bool ct_session_file_parse(const char *name, struct ct_session_file *file)
 {
     static const char prefix[] = "cudatrace.", system[] = "system.";
@@ -179,8 +179,7 @@ static inline bool ct_session_file_parse(const char *name, struct ct_session_fil
     return ct_session_parse_segment(at + (file->system ? strlen(system) : 0), file);
 }
 
-/* True if the path of the session's socket in that directory fits into a socket address, which has at most
- * 107 bytes. */
+/* True if the path of the session's socket in the directory fits in a socket address (at most 107 bytes). */
 static inline bool ct_session_socket_fits(const char *dir, uint32_t uid, const char *session)
 {
     char path[CT_NAME_BYTES];

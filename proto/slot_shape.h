@@ -1,7 +1,8 @@
 /* Reads exported functions of libcuda 535 and 580 for x86-64, whose code has one of two shapes. An export
- * compares a word that has a constant value once the driver has ended. Then it jumps through its slot, or
- * copies the function's stack arguments, calls through the slot and returns. The hook reads exports in its
- * own process, and the tools read them from outside. Both check the result against the image. */
+ * first compares a word that has a constant value once the driver has been shut down. The export then either
+ * jumps through its slot, or copies the function's stack arguments, calls through the slot and returns. The
+ * hook reads exports in its own process, whereas the tools read them from outside. The hook and the tools
+ * both check the result against the image. */
 #ifndef CT_PROTO_SLOT_SHAPE_H
 #define CT_PROTO_SLOT_SHAPE_H
 
@@ -11,20 +12,20 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The number of bytes of an export that are read. Bytes after the end of the code are zero. */
+/* The number of bytes that are read from an export's code. Any bytes after the end of the code are zero. */
 enum { CT_SLOT_CODE_BYTES = 96 };
 
-/* The addresses in the process that an export with a known shape refers to. */
+/* The addresses that an export with a known shape refers to. */
 struct ct_slot_shape {
-    uint64_t ended; /* the word that is compared, a uint32_t */
-    uint64_t slot;  /* a pointer to a function */
+    uint64_t ended; /* address of the word that is compared, a uint32_t */
+    uint64_t slot;  /* address of the slot, a function pointer */
 };
 
 struct ct_slot_prologue {
     uint8_t prologue[12];
     uint8_t prologue_bytes;
-    uint8_t through[2]; /* opcode of the jump or call through the slot; the distance follows */
-    uint8_t reach;      /* how many bytes after the branch to search for that instruction */
+    uint8_t through[2]; /* opcode of the jump or call through the slot; followed by the distance */
+    uint8_t reach;      /* how far past the branch to search for the jump or call, in bytes */
 };
 
 enum { CT_SLOT_COMPARE_BYTES = 10, CT_SLOT_BRANCH_MOST = 6, CT_SLOT_THROUGH_BYTES = 6 };
@@ -36,7 +37,8 @@ static inline int32_t ct_slot_distance(const uint8_t *from)
     return distance;
 }
 
-/* Reads the instructions cmpl $ENDED, word(%rip) and je. Returns their length, or 0 if the code differs. */
+/* Reads the two instructions cmpl $ENDED, word(%rip) and je. Returns their total length, or 0 if the code
+ * differs. */
 static inline size_t ct_slot_branch(const uint8_t *code, uint64_t at, uint64_t *ended)
 {
     enum { ENDED = 0x321cba00, JE_SHORT = 0x74, JE_SHORT_BYTES = 2 };
@@ -49,7 +51,8 @@ static inline size_t ct_slot_branch(const uint8_t *code, uint64_t at, uint64_t *
     return branch[0] == 0x0f && branch[1] == 0x84 ? CT_SLOT_COMPARE_BYTES + CT_SLOT_BRANCH_MOST : 0;
 }
 
-/* Reads the export at address `at` from a copy of its code. Returns false if its shape is unknown. */
+/* Reads the export at address `at` from a copy of its code. Returns false if the export's shape is
+ * unknown. */
 static inline bool ct_slot_shape_read(const uint8_t code[CT_SLOT_CODE_BYTES], uint64_t at,
                                       struct ct_slot_shape *shape)
 {

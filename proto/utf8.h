@@ -1,6 +1,6 @@
 /* Checks text of unknown origin. Programs choose the names of their files, kernels and ranges. All readers
- * use the same decoder, so that they agree on the validity of a text. The daemon stores only valid UTF-8. Its
- * log and the tools never output characters that control a terminal. */
+ * use the same decoder, so that they agree on whether a text is valid. The daemon stores only valid UTF-8.
+ * Neither the daemon's log nor the tools ever output characters that control a terminal. */
 #ifndef CT_PROTO_UTF8_H
 #define CT_PROTO_UTF8_H
 
@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 /* Decodes the character at `text`, where `bytes` bytes (1 or more) are available. Stores the character in
- * *point and returns its length in bytes. Returns 0 if the character is invalid (the Unicode standard, table
- * 3-7). It is invalid if it has a stray or missing continuation byte or an overlong form, or if it is half of
- * a surrogate pair or above U+10FFFF. */
+ * *point and returns its length in bytes. Returns 0 if the character is invalid (Unicode Standard, table
+ * 3-7). A character is invalid if it has a stray or missing continuation byte or an overlong form. Halves of
+ * surrogate pairs and characters above U+10FFFF are also invalid. */
 static inline size_t ct_utf8_next(const char *text, size_t bytes, uint32_t *point)
 {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -35,9 +35,9 @@ static inline size_t ct_utf8_next(const char *text, size_t bytes, uint32_t *poin
     return is_character ? length : 0;
 }
 
-/* True if a terminal would interpret the character instead of showing it. These are control characters, line
- * and paragraph separators, and characters that change the direction of the text after them (Bidi_Control in
- * PropList.txt of the Unicode database). */
+/* True if a terminal would interpret the character instead of displaying it. Terminals interpret control
+ * characters, line and paragraph separators, and characters that change the direction of the following text
+ * (Bidi_Control in PropList.txt of the Unicode database). */
 static inline bool ct_utf8_steers(uint32_t point)
 {
     static const struct {

@@ -2,14 +2,13 @@
  * the hook leave.
  *
  * To attach, the command stops one thread briefly and makes it install thunks in the driver's table of entry
- * points. The next call of the driver, by any thread, removes the thunks, loads the hook from a file without
- * a name, and calls cudatrace_visit() with CT_VISIT_RECORD. At that point, the program itself has called a
- * function of a library, so it is safe to load another library. To detach, the command stops a thread at any
- * instruction, and makes it call cudatrace_visit() with CT_VISIT_LEAVE on a stack that the command has
- * mapped.
+ * points. The next driver call, by any thread, removes the thunks, loads the hook from an unnamed file, and
+ * calls cudatrace_visit() with CT_VISIT_RECORD. Since the program itself has called a library function at
+ * that point, it is safe to load another library. To detach, the command stops a thread at any instruction,
+ * and makes it call cudatrace_visit() with CT_VISIT_LEAVE on a stack that the command has mapped.
  *
- * The struct is in memory that the command has mapped into the process. It stays there until the process
- * ends. */
+ * The struct is in memory that the command has mapped into the process, and stays there until the process
+ * exits. */
 #ifndef CT_PROTO_VISIT_H
 #define CT_PROTO_VISIT_H
 
@@ -20,12 +19,12 @@
 
 enum { CT_VISIT_VERSION = 3 };
 
-/* Only a visit loads the hook by a path with this prefix. In that case, the hook's constructors do not touch
- * the driver. */
+/* Only a visit loads the hook by a path with this prefix. If loaded by a visit, the hook's constructors do
+ * not touch the driver. */
 #define CT_VISIT_PATH "/proc/self/fd/"
 
 enum ct_visit_request {
-    CT_VISIT_RECORD = 1, /* take the driver's functions, and record for the session */
+    CT_VISIT_RECORD = 1, /* intercept the driver's functions, and record for the session */
     CT_VISIT_LEAVE = 2,  /* restore everything, without waiting for locks; safe in a signal handler */
 };
 
@@ -33,17 +32,17 @@ enum ct_visit_answer {
     CT_VISIT_OPEN = 0, /* not answered yet */
     CT_VISIT_DONE = 1,
     CT_VISIT_BUSY = 2,      /* for CT_VISIT_LEAVE: a thread is exchanging tables; try again */
-    CT_VISIT_STRANGER = 3,  /* the visit is of another version */
+    CT_VISIT_STRANGER = 3,  /* the visit has a different version */
     CT_VISIT_NO_DAEMON = 4, /* no daemon, or no memory for the process's segment */
-    CT_VISIT_NO_SLOTS = 5,  /* the driver was not found, or no function of it has a known shape */
-    CT_VISIT_SILENCED = 6,  /* the program has installed a filter of system calls */
-    CT_VISIT_THERE = 7,     /* the process already records for a session */
+    CT_VISIT_NO_SLOTS = 5,  /* the driver was not found, or none of its functions has a known shape */
+    CT_VISIT_SILENCED = 6,  /* the program has installed a system call filter */
+    CT_VISIT_THERE = 7,     /* the process is already recording for a session */
 };
 
-/* A slot that the command has made for a driver function without one. */
+/* A slot that the command has created for a driver function that has none. */
 struct ct_visit_slot {
     uint64_t export; /* the function's address, as exported by the driver */
-    uint64_t slot;   /* address of the pointer that its calls use */
+    uint64_t slot;   /* address of the pointer that calls to the function go through */
 };
 static_assert(sizeof(struct ct_visit_slot) == 16, "ct_visit_slot");
 
@@ -53,7 +52,7 @@ struct ct_visit {
     uint32_t request; /* enum ct_visit_request */
     uint32_t slot_count;
     uint64_t slots; /* address of struct ct_visit_slot[slot_count] */
-    /* Written by the hook. Both are 0 before a visit. */
+    /* Written by the hook. The next two fields are 0 before a visit. */
     uint64_t producer; /* offset of a thread-local pointer to the address of the thread's struct ct_lane */
     uint64_t exec_ns;  /* as in the hook's segments */
     /* The values of the corresponding environment variables for this process, or "" if unset. */

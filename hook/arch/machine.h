@@ -1,13 +1,13 @@
-/* The differences between processors. The trampolines are in a separate folder for each processor. */
+/* The differences between processors. Each processor's trampolines are in a separate folder. */
 #ifndef CT_MACHINE_H
 #define CT_MACHINE_H
 
-/* CT_REGISTER_ARGS is the number of integer arguments passed in registers. The tables of functions give the
- * size of the arguments beyond the six registers of x86-64, in 8-byte words, and mark structs of more than 16
- * bytes that are passed by value. On x86-64, these structs are on the stack (System V ABI, section 3.2.3). On
- * aarch64, they are passed by reference (AAPCS64, section 6.8.2, stage B). CT_STACK_WORDS() converts a
- * table's number to the number of words on this architecture's stack, or to a larger number. Passing on too
- * many words does no harm. */
+/* CT_REGISTER_ARGS is the number of integer arguments passed in registers. The function tables give the
+ * number of 8-byte words that arguments beyond x86-64's six registers take. The tables also mark structs of
+ * more than 16 bytes that are passed by value. On x86-64, a struct passed by value is on the stack (System V
+ * ABI, section 3.2.3). On aarch64, such a struct is passed by reference (AAPCS64, section 6.8.2, stage B).
+ * CT_STACK_WORDS() converts a table's number of words to an upper bound for this architecture's stack.
+ * Forwarding too many words does no harm. */
 #if defined(__x86_64__)
 #define CT_REGISTER_ARGS 6
 #define BY_VALUE(bytes)  (((bytes) + 7) / 8)
@@ -30,7 +30,7 @@ static inline void ct_prefetch_to_write(const void *address)
 #endif
 }
 
-/* Returns the thread pointer. Offsets of thread-local variables are relative to it. */
+/* Returns the thread pointer. Offsets of thread-local variables are relative to the thread pointer. */
 static inline void *ct_thread_pointer(void)
 {
     void *pointer;

@@ -16,13 +16,13 @@
 
 enum { PART_OF_ADDRESSES = 16 };
 
-static _Atomic uint64_t mapped; /* by the hook; a fork's child inherits it */
+static _Atomic uint64_t mapped; /* bytes mapped by the hook; inherited across fork() */
 
-/* Returns the limit on addresses, or the limit on private memory if that is lower, since most addresses are
- * private memory. */
+/* Returns the address space limit, or the private memory limit if it is lower, since most of the address
+ * space is private memory. */
 static uint64_t address_limit(void)
 {
-    /* RLIM_INFINITY, no limit, is the largest number. */
+    /* RLIM_INFINITY (no limit) is the largest value. */
     struct rlimit all = { .rlim_cur = RLIM_INFINITY }, data = { .rlim_cur = RLIM_INFINITY };
     getrlimit(RLIMIT_AS, &all);
     getrlimit(RLIMIT_DATA, &data);
@@ -104,18 +104,18 @@ void ct_pages_unmap(void *pages, size_t bytes)
 
 /* ---- shared memory ---- */
 
-/* A container's /dev/shm has 64 MiB, which its programs also need. Memory that tracing requires
+/* A container's /dev/shm is often only 64 MiB, which its programs also need. Memory that tracing requires
  * (CT_BOUND_FIRST) is allocated only if half of the file system stays free. A ring grows only if five eighths
- * stay free. On a large /dev/shm, fixed amounts suffice. In addition, eight times the requested bytes must be
- * available, so that many small rings take precedence over a few large ones. The available bytes must also be
- * at least as many as the ring already has. */
+ * of the file system stay free. On a large /dev/shm, it is enough that a fixed amount stays free. A ring
+ * grows only if eight times the requested bytes are available, so that many small rings take precedence over
+ * a few large ones. The available bytes must also be at least as many as the ring already has. */
 enum { MORE_EIGHTHS = 5, MORE_FITS = 8 };
 #define MORE_LEAVES (UINT64_C(1) << 30)
 
 bool ct_bound_has_room(int fd, uint64_t bytes, uint64_t whole, enum ct_bound_need need)
 {
     struct statfs status;
-    /* A file system without a number of blocks has no limit. */
+    /* A file system that reports zero blocks has no size limit. */
     if (fstatfs(fd, &status) != 0 || status.f_blocks == 0)
         return true;
     const uint64_t block = (uint64_t)status.f_bsize, free_bytes = status.f_bavail * block;

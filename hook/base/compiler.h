@@ -1,7 +1,7 @@
 /* Compiler extensions.
  *
  * The whole hook is compiled with -fvisibility=hidden, which affects only definitions. Declarations of data
- * need the attribute as well, since data known to be local is accessed without the global offset table. */
+ * need the attribute too, so that the compiler accesses the data without the global offset table. */
 #ifndef CT_COMPILER_H
 #define CT_COMPILER_H
 

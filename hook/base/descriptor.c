@@ -11,12 +11,11 @@
 
 enum { STANDARD = 3 }; /* standard input, output and error */
 
-/* The kernel always returns the lowest free descriptor. So the free numbers among 0 to 2 are filled with
- * O_PATH descriptors first. Reading or writing such a descriptor fails with EBADF, as it does for a closed
- * one. */
+/* The kernel always returns the lowest free descriptor, so any free numbers from 0 to 2 are first filled with
+ * O_PATH descriptors. Reading or writing an O_PATH descriptor fails with EBADF, just as for a closed one. */
 static struct {
     _Atomic bool busy;
-    _Atomic uint32_t numbers; /* bit N set: descriptor N is filled */
+    _Atomic uint32_t numbers; /* bit N is set if descriptor N is filled */
     dev_t device;
     ino_t inode;
 } filled;
@@ -30,7 +29,7 @@ static bool all_open(void)
     return true;
 }
 
-/* True if the descriptor is still the hook's. The program may have opened another file at that number
+/* True if the hook still owns the descriptor. The program may have opened another file with the same number
  * (dup2()). */
 static bool is_ours(int number)
 {
@@ -51,7 +50,7 @@ static void take_away(void)
     errno = error;
 }
 
-/* Returns false, with nothing filled, on failure. */
+/* Fills the free numbers from 0 to 2. On failure, fills none and returns false. */
 static bool fill(void)
 {
     struct stat status;
@@ -78,8 +77,8 @@ struct wanted {
     mode_t mode;
 };
 
-/* Opens the file or the socket. If its descriptor is below 3, moves it up. Another thread of the program may
- * have closed a standard descriptor after fill(). */
+/* Opens the file or the socket. If the descriptor is below 3, moves it up, since another thread may have
+ * closed a standard descriptor after fill(). */
 static int open_above(const struct wanted *wanted)
 {
     const int fd = wanted->path ? open(wanted->path, wanted->flags | O_CLOEXEC, wanted->mode)
@@ -97,9 +96,10 @@ static int open_wanted(const struct wanted *wanted)
 {
     if (all_open())
         return open_above(wanted);
-    /* Only one thread at a time may fill the descriptors. Another thread fails instead of waiting. Most files
-     * are opened with the process lock held, by one thread at a time. The daemon also works if its doorbell
-     * is not rung. If /proc/self/statm cannot be read, bound.c assumes that no addresses are in use. */
+    /* Only one thread at a time may fill the descriptors. A second thread fails instead of waiting. Most
+     * files are opened under the process lock, and therefore by only one thread at a time. A failure does
+     * little harm. The daemon still works if its doorbell is not rung. If /proc/self/statm cannot be read,
+     * bound.c assumes that no addresses are in use. */
     if (atomic_exchange(&filled.busy, true)) {
         errno = EAGAIN;
         return -1;

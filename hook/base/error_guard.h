@@ -1,5 +1,6 @@
-/* On its slow paths the hook opens files and makes system calls. That must not turn the application's calls
- * into cancellation points, cancel a holder of the process lock, or change errno. */
+/* On its slow paths, the hook opens files and makes system calls. These operations must not turn the
+ * application's calls into cancellation points, cancel a thread that holds the process lock, or change
+ * errno. */
 #ifndef CT_ERROR_GUARD_H
 #define CT_ERROR_GUARD_H
 
@@ -23,7 +24,7 @@ static inline void error_guard_end(const struct error_guard *guard)
     errno = guard->saved_errno;
 }
 
-/* In effect from here to the end of the block, even if the block is left early. */
+/* Guards the rest of the enclosing block, even if the block is left early. */
 #define CT_ERROR_GUARD                                                                                       \
     const struct error_guard guard_here __attribute__((cleanup(error_guard_end), unused)) =                  \
         error_guard_begin()

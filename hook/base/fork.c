@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 static int32_t pid;
-/* 1 in the memory of process `pid`, wiped in a fork's child. NULL: not supported. */
+/* Points to 1 in the memory of process `pid`, and to 0 in the child of a fork, where the kernel wipes the
+ * page. NULL: not supported. */
 static uint8_t *own;
 
 __thread uint32_t ct_vforked;
@@ -23,8 +24,9 @@ bool ct_fork_is_borrower(void)
     return own && *own && pid != (int32_t)syscall(SYS_getpid);
 }
 
-/* If the kernel can wipe memory in a fork's child, only a thread that has called vfork() needs a system call
- * here. A child of vfork() shares its parent's memory, where *own is still 1, so the pid decides. */
+/* If the kernel can wipe memory on fork, only a thread that has called vfork() needs a system call here. A
+ * child of vfork() shares its parent's memory, where *own is still 1, so only the pid distinguishes child and
+ * parent. */
 enum ct_fork_memory ct_fork_memory(void)
 {
     if (CT_LIKELY(own && *own && !ct_vforked))
@@ -36,7 +38,7 @@ enum ct_fork_memory ct_fork_memory(void)
     const bool is_own = pid == (int32_t)syscall(SYS_getpid);
     ct_system_end();
     if (is_own)
-        ct_vforked = 0; /* the child has ended; the parent waits for that */
+        ct_vforked = 0; /* back in the parent, so the child has exited or called exec */
     return is_own ? CT_MEMORY_OWN : own ? CT_MEMORY_BORROWED : CT_MEMORY_INHERITED;
 }
 
@@ -56,7 +58,7 @@ static void make_own(void)
 void *ct_next_vfork; /* read by the trampoline */
 void *ct_find_vfork(void);
 
-/* Any thread may get here first, since all write the same value. */
+/* Any thread may be the first to write `ct_next_vfork`, since all write the same value. */
 void *ct_find_vfork(void)
 {
     return ct_next_vfork = ct_symbol_of_library("vfork");

@@ -1,4 +1,4 @@
-/* Reports whose memory the calling thread uses. The child of a fork that ran no handlers inherits its
+/* Reports whose memory the calling thread uses. The child of a fork that ran no atfork handlers inherits its
  * parent's state, and the child of vfork() shares its parent's memory. */
 #ifndef CT_FORK_H
 #define CT_FORK_H
@@ -10,20 +10,20 @@
 
 enum ct_fork_memory { CT_MEMORY_OWN, CT_MEMORY_BORROWED, CT_MEMORY_INHERITED };
 enum ct_fork_memory ct_fork_memory(void);
-/* Checks with the kernel whether the calling thread's memory is borrowed. Call it between ct_system_begin()
- * and ct_system_end(). It changes nothing in memory, since the change would remain in the parent. */
+/* Checks with the kernel whether the calling thread's memory is borrowed. Must be called between
+ * ct_system_begin() and ct_system_end(). Does not write to memory, since the parent would see the change. */
 bool ct_fork_is_borrower(void);
-/* Returns the number of the process that the state in memory belongs to. */
+/* Returns the pid of the process that the state in memory belongs to. */
 int32_t ct_fork_pid(void);
 
-/* Not 0 if the thread has called vfork() (trampoline_<cpu>.S) and may be in the child. FILTERED: the child
- * has installed a filter. */
+/* Nonzero if the thread has called vfork() (trampoline_<cpu>.S) and may be in the child. FILTERED means that
+ * the child has installed a filter. */
 extern CT_LOCAL __thread uint32_t ct_vforked;
 enum { CT_VFORK_CALLED = 1, CT_VFORK_FILTERED = 2 };
 
-/* Call this before the other functions. */
+/* Must be called before any other function in this header. */
 void ct_fork_begin(void);
-/* In a fork's child: marks the memory as its own. */
+/* In the child of a fork, marks the memory as the child's own. */
 void ct_fork_forget(void);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 
-/* Converts the kernel's result to the C library's convention. Errors are the last 4095 numbers. */
+/* Converts the kernel's result to the C library's convention. The kernel returns errors as -4095 to -1. */
 static long result_of(long result)
 {
     if (CT_LIKELY((unsigned long)result < -4095UL))
@@ -35,13 +35,13 @@ long syscall(long number, ...)
     return CALL_6(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
 }
 
-/* Returns the error and does not change errno. */
+/* Returns the error number, or 0 on success, and does not change errno. */
 int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
 {
     return (int)-ct_kernel_call(SYS_clock_nanosleep, clock, flags, (long)time, (long)left, 0, 0);
 }
 
-/* The kernel ignores the mode unless it creates a file. */
+/* The kernel ignores the mode unless the call creates a file. */
 int open(const char *path, int flags, ...)
 {
     va_list list;
@@ -90,7 +90,7 @@ int linkat(int from_folder, const char *from, int to_folder, const char *to, int
     return (int)CALL_5(SYS_linkat, from_folder, from, to_folder, to, flags);
 }
 
-/* These two use the same system calls as the C library, which filters allow. */
+/* readlink() and unlink() make the same system calls as the C library, since filters allow those. */
 ssize_t readlink(const char *path, char *text, size_t bytes)
 {
 #ifdef SYS_readlink

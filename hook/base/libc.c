@@ -13,7 +13,7 @@
 static void *find_once(void *_Atomic *place, const char *name)
 {
     void *found = atomic_load_explicit(place, memory_order_relaxed);
-    if (CT_UNLIKELY(!found)) { /* any thread may get here first; all would write the same value */
+    if (CT_UNLIKELY(!found)) { /* any thread may be the first; all write the same value */
         found = ct_symbol_in_libc(name);
         atomic_store_explicit(place, found, memory_order_relaxed);
     }

@@ -2,20 +2,21 @@
  *
  * The hook is initialised before every other library (-z initfirst). Other preloaded libraries interpose C
  * library functions for the clock, files and memory. If the hook called such a function by its symbol, the
- * interposed function would run before its library had been initialised. It might read its settings before
- * the program has an environment, or refuse a system call that it does not know. So the hook makes system
- * calls itself (kernel.c), and finds the other functions in the C library's own symbol table (libc.c).
+ * interposer would run before its library had been initialised. The interposer might read its settings before
+ * the program has an environment, or reject an unknown system call. The hook therefore makes system calls
+ * itself (kernel.c), and finds all other functions in the C library's own symbol table (libc.c).
  *
- * The hook's system calls are not cancellation points. The look-up names no symbol version, so that one file
- * works on every distribution since 2013. The test `hook-symbols` reports a function that is missing here. */
+ * The hook's system calls are not cancellation points. The lookup specifies no symbol version, so that one
+ * binary works on every distribution since 2013. The test `hook-symbols` reports any C library function that
+ * is missing here. */
 #if !defined(CT_HOOK_LIBC_H) && !defined(__ASSEMBLER__)
 #define CT_HOOK_LIBC_H
 
 #include <sys/types.h>
 
-/* These four are declared without their headers. The header of the first two may define them inline
- * (_FORTIFY_SOURCE). The headers of the last two declare functions with floating-point numbers, which are
- * disabled for the hot path. */
+/* These four functions are declared without including their headers. The header <unistd.h> may define read()
+ * and readlink() inline (_FORTIFY_SOURCE). The headers <stdlib.h> and <stdio.h> declare functions that take
+ * floating-point numbers, which the hot path's compiler options disable. */
 extern ssize_t read(int fd, void *bytes, size_t count) __asm__("ct_own_read");
 extern ssize_t readlink(const char *path, char *text, size_t bytes) __asm__("ct_own_readlink");
 extern char *getenv(const char *name) __asm__("ct_own_getenv");
@@ -34,7 +35,7 @@ extern int snprintf(char *text, size_t bytes, const char *format, ...) __asm__("
 #include <time.h>
 #include <unistd.h>
 
-/* Gives a declared function a symbol of the hook's own. */
+/* Gives an already declared function the hook's own symbol name. */
 #define CT_OWN(name) extern __typeof__(name) name __asm__("ct_own_" #name)
 
 CT_OWN(clock_nanosleep);

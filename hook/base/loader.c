@@ -10,11 +10,13 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* Any thread may be the first to write these, since all write the same value. The trampolines read them. */
+/* Any thread may be the first to write these pointers, since all write the same value. The trampolines read
+ * them. */
 ct_dlsym_function *ct_next_dlsym, *ct_library_dlsym;
 ct_dlvsym_function *ct_next_dlvsym;
 
-/* Reads the loader's list, since dlsym would find the hook. musl has no such list and no dlvsym. */
+/* Searches the loader's list of objects, since dlsym would find the hook's own function. musl has no such
+ * list and no dlvsym. */
 #pragma weak _r_debug
 static void *find_next(const char *name)
 {
@@ -67,9 +69,10 @@ void *ct_loader_next(const char *name)
 }
 
 /* The hook's constructors run before all others (-z initfirst), including the C library's. In glibc 2.33 and
- * older, libpthread is marked that way, too, and takes precedence. The C library has started once it has set
- * the program's name or an environment. `environ` alone is not enough, since clearenv() resets it to NULL.
- * Both variables are atomic, because clang evaluates a constructor that only stores at compile time. */
+ * older, libpthread is also marked initfirst and takes precedence. The C library has started once it has set
+ * the program's name or an environment. Checking only `environ` is not enough, since clearenv() resets it to
+ * NULL. The two variables are atomic, because clang would otherwise run the constructor, which contains
+ * nothing but stores, at compile time. */
 static _Atomic bool begun;
 static _Atomic(const char *) first_name;
 

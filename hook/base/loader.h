@@ -1,5 +1,5 @@
-/* The dynamic linker's own functions, bypassing the hook's. They may clear the program's pending dlerror(),
- * or leave a new one. The look-ups of symbol.h leave dlerror() alone. */
+/* Calls the dynamic linker's own functions, bypassing the hook's. These functions may clear the program's
+ * pending dlerror(), or set a new one. The lookups in symbol.h do not affect dlerror(). */
 #ifndef CT_LOADER_H
 #define CT_LOADER_H
 
@@ -7,12 +7,12 @@
 
 #include <stdbool.h>
 
-/* True if the C library knows the program's environment. False in calls from .preinit_array, or from malloc
- * while the loader starts the program. */
+/* True if the C library knows the program's environment. False in calls made from .preinit_array, or from
+ * malloc while the loader starts the program. */
 bool ct_loader_ready(void);
-/* ct_dlsym_find() and ct_dlvsym_find() return the functions that follow the hook's in look-up order. These
- * belong to the C library or to another interposer. ct_library_dlsym_find() returns the C library's own
- * dlsym. Either dlsym can look up a function that the other has found. */
+/* ct_dlsym_find() and ct_dlvsym_find() return the next dlsym and dlvsym after the hook's in lookup order: the
+ * C library's or another interposer's. The function ct_library_dlsym_find() returns the C library's own
+ * dlsym. Each dlsym can look up whatever the other one finds. */
 typedef void *ct_dlsym_function(void *handle, const char *name);
 typedef void *ct_dlvsym_function(void *handle, const char *name, const char *version);
 ct_dlsym_function *ct_dlsym_find(void);
@@ -20,17 +20,17 @@ ct_dlsym_function *ct_library_dlsym_find(void);
 ct_dlvsym_function *ct_dlvsym_find(void);
 /* Calls the C library's dlsym with any handle. */
 void *ct_loader_symbol(void *handle, const char *name);
-/* Calls the next dlvsym. Returns NULL if the C library has none (musl). */
+/* Calls the next dlvsym. Returns NULL if the C library has no dlvsym (musl). */
 void *ct_loader_versioned(void *handle, const char *name, const char *version);
-/* Finds the object with that file name in a handle's namespace (dlmopen). Returns false if there is none, or
- * if the handle is in the program's own namespace. */
+/* Finds the object with the given file name in the namespace (dlmopen) of a handle. Returns false if there is
+ * no such object, or if the handle is in the program's own namespace. */
 bool ct_loader_in_namespace(void *handle, const char *name, struct ct_object *object);
-/* Returns the definition that follows the hook's in look-up order. */
+/* Returns the next definition of `name` after the hook's in lookup order. */
 void *ct_loader_next(const char *name);
-/* Keeps the object loaded. An object loaded after the program's start is opened once more, which clears a
- * pending dlerror(). Returns false if the object is no longer loaded. */
+/* Keeps the object loaded. If the object was loaded after the program started, opens it once more, which
+ * clears a pending dlerror(). Returns false if the object is no longer loaded. */
 bool ct_loader_pin(const struct ct_object *object);
-/* True if the address is in the hook. */
+/* True if the address is inside the hook's library. */
 bool ct_loader_is_own(const void *address);
 
 #endif

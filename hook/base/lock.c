@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Long enough for a holder that is preempted by hundreds of threads on few processors. */
+/* Long enough even if the holder is preempted by hundreds of threads on a few processors. */
 uint32_t ct_lock_patience_ms = 10000;
 
 static struct timespec later(struct timespec time)
@@ -25,8 +25,8 @@ static struct timespec later(struct timespec time)
 static __thread uint32_t own_number;
 static _Atomic bool no_inheritance; /* the kernel lacks futexes with priority inheritance */
 
-/* Obtains the thread's number from the C library, for use when system calls are not allowed. glibc stores the
- * holder's number in an error-checking mutex. musl leaves 0 there. */
+/* Obtains the thread's number from the C library, for use when system calls are not allowed. In glibc, an
+ * error-checking mutex contains its owner's thread number, whereas musl leaves 0 there. */
 static uint32_t number_by_mutex(void)
 {
     uint32_t number = 0;
@@ -97,7 +97,7 @@ static bool wait_for(struct ct_lock *lock, uint32_t number, uint32_t found)
             error = sleep_for(lock, found);
             found = 0;
         } else if (futex(lock, FUTEX_LOCK_PI, 0, &until) == 0) {
-            /* Pairs with the release in give_to_next(). The kernel handed the lock over, which sanitizers
+            /* Pairs with the release in give_to_next(). The kernel hands the lock over, which sanitizers
              * cannot see. */
             atomic_load_explicit(&lock->word, memory_order_acquire);
             return true;
@@ -127,8 +127,8 @@ static bool take(struct ct_lock *lock, uint32_t number)
     if (CT_LIKELY(try(lock, number, &found)))
         return true;
     const uint32_t holder = found & FUTEX_TID_MASK;
-    /* If a signal handler jumped out of the code that held the lock, the protected data may have been left in
-     * the middle of a change. Its readers cope with that. */
+    /* If a signal handler jumped out of the code that held the lock, the protected data may have been left
+     * half-changed. Readers can cope with half-changed data. */
     if (holder == number)
         return lock->frame && ct_stack_left(lock->frame, (uintptr_t)__builtin_frame_address(0));
     if (holder == atomic_load_explicit(&lock->stuck, memory_order_relaxed) || !ct_system_begin())

@@ -1,9 +1,8 @@
-/* The hook's only kind of lock. Taking it without contention makes no system call. A thread that must wait
- * lends its priority to the holder (FUTEX_LOCK_PI), and waits at most ten seconds. A thread that does not get
- * the lock continues without the data that the lock protects, and so does a signal handler whose own thread
- * holds the lock.
+/* The hook's only kind of lock. Taking an uncontended lock makes no system call. A thread that must wait
+ * lends its priority to the holder (FUTEX_LOCK_PI), and waits at most ten seconds. If a thread fails to take
+ * the lock, or a signal handler's own thread already holds it, the code continues without the protected data.
  *
- * There are two instances. The process lock (ct_process_lock()) blocks signals while held. The table lock
+ * There are two such locks. The process lock (ct_process_lock()) blocks signals while held. The table lock
  * (ct_table_lock()), which protects the data about the program's objects, does not block signals. A thread
  * that holds the table lock may take the process lock. */
 #ifndef CT_LOCK_H
@@ -19,9 +18,10 @@
 struct ct_lock {
     _Atomic uint32_t
         word; /* as the kernel defines it: the holder's thread number and FUTEX_WAITERS; 0: free */
-    _Atomic uint32_t stuck; /* the holder that a waiter has timed out on; no thread waits for it again */
-    /* True if signals are blocked while the lock is held, so that a handler's call is not refused. Once a
-     * filter is on (system.h), they are no longer blocked. */
+    _Atomic uint32_t stuck; /* the holder that a waiter has timed out on; threads no longer wait for that
+                             * holder */
+    /* True if signals are blocked while the lock is held, so that a call in a signal handler can take the
+     * lock. Once a filter is on (system.h), signals are no longer blocked. */
     const bool signals_wait;
     bool masked;      /* by the holder */
     bool is_bare;     /* taken by ct_lock_try() */
@@ -30,21 +30,21 @@ struct ct_lock {
     struct error_guard guard;
 };
 
-/* Takes the lock. Returns false if the caller already holds it, or cannot get it. Cancellation is disabled
- * while it is held. ct_lock_give() restores errno. */
+/* Takes the lock. Returns false if the caller already holds the lock, or cannot obtain it. Cancellation is
+ * disabled while the lock is held. ct_lock_give() restores errno. */
 bool ct_lock_take(struct ct_lock *lock);
 void ct_lock_give(struct ct_lock *lock);
-/* Takes the lock if it is free, without waiting. Does not change signals or cancellation, since a visit makes
- * a stopped thread call this at any instruction (proto/visit.h). */
+/* Takes the lock if it is free, without waiting. Does not change signals or cancellation, since a visit may
+ * force a thread to call this function at any instruction (proto/visit.h). */
 bool ct_lock_try(struct ct_lock *lock);
-/* Frees the lock in a fork's child, where the holder may not exist. */
+/* Frees the lock in the child of a fork, where the holder may not exist. */
 void ct_lock_forget(struct ct_lock *lock);
 
 extern CT_LOCAL uint32_t ct_lock_patience_ms; /* for tests */
 
 /* Returns the calling thread's number, which is cached after the first call. */
 uint32_t ct_thread_number(void);
-/* Forgets the cached number in a fork's child, whose thread has another number. */
+/* Forgets the cached number in the child of a fork, whose thread has a different number. */
 void ct_thread_number_forget(void);
 
 #endif

@@ -1,6 +1,6 @@
-/* The memory available to rings. Pages of /dev/shm use the machine's memory, and are charged to the control
- * group of the process that allocated them. If a group exceeds its limit, the kernel kills processes in
- * it. */
+/* The memory available to rings. Pages in /dev/shm use the machine's memory, and are charged to the control
+ * group of the process that allocated them. If a control group exceeds its limit, the kernel kills processes
+ * in the group. */
 #include "bound.h"
 
 #include "clock.h"
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARTS = 4 }; /* a quarter of the total stays free, at most LEAVES */
+enum { PARTS = 4 }; /* a quarter of the total stays free, but at most LEAVES */
 #define LEAVES (UINT64_C(4) << 30)
 
-/* The files are read again once an eighth of the available memory or LOOK_BYTES has been granted, or after
- * LOOK_NS. */
+/* The files in /proc and /sys are read again after LOOK_NS, or once an eighth of the available memory or
+ * LOOK_BYTES has been granted. */
 enum { LOOK_PARTS = 8 };
 #define LOOK_BYTES (UINT64_C(32) << 20)
 #define LOOK_NS    UINT64_C(100000000)
@@ -28,7 +28,7 @@ static uint64_t spare(uint64_t all, uint64_t available)
     return available > leaves ? available - leaves : 0;
 }
 
-/* Returns the number after a word at the beginning of a line, or 0 if there is no such line. */
+/* Returns the number that follows `word` at the beginning of a line, or 0 if there is no such line. */
 static uint64_t number_of(const char *text, const char *word)
 {
     const size_t length = strlen(word);
@@ -47,7 +47,7 @@ static uint64_t of_machine(char text[TEXT_BYTES])
     return spare(number_of(text, "MemTotal:") * 1024, number_of(text, "MemAvailable:") * 1024);
 }
 
-/* The names of the files to read, which differ between the two versions of control groups. */
+/* The files to read, whose names differ between the two versions of control groups. */
 struct group_files {
     const char *root, *limit, *used, *cache;
 };
@@ -65,8 +65,8 @@ static size_t read_file(const struct group_files *files, const char *group, cons
     return length > 0 && (size_t)length < sizeof(path) ? ct_descriptor_read(path, text, TEXT_BYTES) : 0;
 }
 
-/* Returns the number of bytes that one group may still allocate. File pages that the kernel can drop count as
- * free. */
+/* Returns the number of bytes that one control group may still allocate. Page-cache pages that the kernel can
+ * drop count as free. */
 static uint64_t of_group(const struct group_files *files, const char *group, char text[TEXT_BYTES])
 {
     /* "max" is not a number. */
@@ -81,8 +81,8 @@ static uint64_t of_group(const struct group_files *files, const char *group, cha
     return spare(limit, left + number_of(text, files->cache));
 }
 
-/* Returns the number of bytes that the process's group and all groups around it may still allocate. In a
- * container, the name of the group may be its name on the host, while the mounted root is the group
+/* Returns the number of bytes that the process's control group and all its ancestors may still allocate. In a
+ * container, /proc may show the name that the group has on the host, although the mounted root is the group
  * itself. */
 static uint64_t of_groups(char text[TEXT_BYTES])
 {

@@ -1,5 +1,5 @@
-/* Numbers given back are reused first, so a pool never takes more memory than its largest number of live
- * objects needs. */
+/* Returned numbers are reused first, so a pool never takes more memory than its peak number of live objects
+ * needs. */
 #include "pool.h"
 
 #include "bound.h"

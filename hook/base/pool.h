@@ -1,5 +1,5 @@
-/* Objects by number, in memory that is never freed. A reader without a lock may find an object that has been
- * reused, but never unmapped memory. Writers hold the table lock. */
+/* A pool of numbered objects in memory that is never freed. A reader without a lock may see an object that
+ * has been reused, but never unmapped memory. Writers hold the table lock. */
 #ifndef CT_POOL_H
 #define CT_POOL_H
 
@@ -10,7 +10,7 @@
 
 enum { CT_POOL_BLOCK = 1024, CT_POOL_BLOCKS = 4096 };
 
-/* Every object begins with this, which its owner must not change. */
+/* Every object begins with this link, which the object's owner must not change. */
 struct ct_pool_link {
     uint32_t next_free;
 };
@@ -19,25 +19,25 @@ struct ct_pool_link {
 struct ct_pool {
     uint8_t *_Atomic blocks[CT_POOL_BLOCKS];
     size_t object_bytes;
-    uint32_t used; /* highest number given out so far */
-    uint32_t free; /* the number given back last, 0 for none */
+    uint32_t used; /* highest number allocated so far */
+    uint32_t free; /* the number most recently returned, or 0 */
 };
 
-/* Returns a number of at least 1, or 0 if out of memory or no number left. A reused object still has its
- * old contents. */
+/* Returns the number of a free object, at least 1, or 0 if out of memory or numbers. A reused object still
+ * has its old contents. */
 uint32_t ct_pool_take(struct ct_pool *pool);
 void ct_pool_give(struct ct_pool *pool, uint32_t number);
-/* Marks all numbers as never given out. Keeps the memory for reuse. */
+/* Marks all numbers as never allocated. Keeps the memory for reuse. */
 void ct_pool_forget(struct ct_pool *pool);
 
-/* True if there is memory for the number, which may come from an untrusted source. */
+/* True if the pool has memory for the number, which may come from an untrusted source. */
 static inline bool ct_pool_holds(struct ct_pool *pool, uint32_t number)
 {
     return number / CT_POOL_BLOCK < CT_POOL_BLOCKS &&
            atomic_load_explicit(&pool->blocks[number / CT_POOL_BLOCK], memory_order_acquire);
 }
 
-/* Returns the object of a number that has been given out. */
+/* Returns the object with the given number, which must have been allocated. */
 static inline void *ct_pool_at(struct ct_pool *pool, uint32_t number)
 {
     /* Pairs with the release in ct_pool_take(). */

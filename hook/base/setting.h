@@ -5,10 +5,10 @@
 
 struct ct_visit;
 
-/* Returns a variable's value, or NULL if it is not set. Variables that a visit lacks are always read from the
- * environment. */
+/* Returns a variable's value, or NULL if it is not set. Variables that a visit does not contain are always
+ * read from the environment. */
 const char *ct_setting(const char *variable);
-/* Adopts the settings of a visit. No other thread may call ct_setting() at that time. */
+/* Adopts the settings of a visit. No other thread may call ct_setting() during this call. */
 void ct_setting_take(const struct ct_visit *visit);
 
 #endif

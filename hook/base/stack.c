@@ -4,7 +4,8 @@
 
 #include <signal.h>
 
-/* A handler's calls are below the call that it interrupted, unless it runs on an alternate stack. */
+/* A signal handler's calls are below the interrupted call on the stack, unless the handler runs on an
+ * alternate stack. */
 bool ct_stack_left(uintptr_t holder, uintptr_t frame)
 {
     stack_t stack;

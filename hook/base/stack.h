@@ -1,13 +1,13 @@
-/* Compares calls by their stack addresses. When a call is made, frames at its address or below no longer
- * exist. */
+/* Compares calls by their stack addresses. When a call is made, no frame at its address or below exists any
+ * more. */
 #ifndef CT_STACK_H
 #define CT_STACK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* True if a call at the stack address `frame` shows that a signal handler has jumped out of the code that
- * owns the frame at the stack address `holder`. */
+/* True if a call at stack address `frame` proves that a signal handler has jumped out of the function whose
+ * frame is at stack address `holder`. */
 bool ct_stack_left(uintptr_t holder, uintptr_t frame);
 
 #endif

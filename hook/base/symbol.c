@@ -1,6 +1,7 @@
-/* Reads symbols of loaded objects as the dynamic linker does, from their dynamic sections, with either of the
- * two hash tables. (gABI, chapter 5. The GNU hash table is documented only by its implementations.) Takes no
- * lock except the loader's, in dl_iterate_phdr(). Makes no allocation and no system call. */
+/* Reads the symbols of loaded objects from their dynamic sections through either of the two hash tables, as
+ * the dynamic linker does. The format is in the gABI, chapter 5, except for the GNU hash table, which is
+ * documented only by its implementations. The code in this file takes no lock except the loader's, in
+ * dl_iterate_phdr(), allocates no memory and makes no system calls. */
 #include "symbol.h"
 
 #include "compiler.h"
@@ -12,7 +13,8 @@
 
 extern const char __ehdr_start[]; /* the hook's own load address; defined by the linker */
 
-/* Compares as strcmp() does. strcmp() may be a sanitizer's, which looks symbols up before it is ready. */
+/* Compares two strings for equality. strcmp() may be a sanitizer's, which looks symbols up before it is
+ * ready. */
 static bool is_same(const char *a, const char *b)
 {
     while (*a && *a == *b) {
@@ -24,8 +26,8 @@ static bool is_same(const char *a, const char *b)
 
 /* ---- objects ---- */
 
-/* Some dynamic entries hold addresses, others offsets from the object's start. glibc relocates the entries
- * that it uses itself. musl relocates none. */
+/* Some dynamic entries hold addresses, and others hold offsets from the object's start. glibc relocates the
+ * entries that it uses itself, whereas musl relocates none. */
 static const void *dynamic_address(uintptr_t base, uint64_t value)
 {
     return (const void *)(uintptr_t)(value < base ? base + value : value);
@@ -135,8 +137,8 @@ void *ct_symbol_behind(const struct link_map *first, const char *name)
 /* The number of objects when the hook was loaded. A preloaded hook is loaded with the program. */
 static _Atomic uint64_t loaded_at_start;
 
-/* musl's loader has no such list. The hook does nothing in a program that uses musl, but must be loadable
- * there. */
+/* musl's loader does not define `_r_debug`. The hook does nothing in a program that uses musl, but must be
+ * loadable there. */
 #pragma weak _r_debug
 
 static void *find_listed(const char *name)
@@ -150,14 +152,14 @@ static void *find_listed(const char *name)
     return found;
 }
 
-/* Calls the C library's own dl_iterate_phdr(), like the functions of libc.h. With musl, calls it by its
- * symbol. */
+/* Calls the C library's own dl_iterate_phdr(), just as libc.h does for other functions. With musl, calls
+ * dl_iterate_phdr() by its symbol. */
 typedef int visit_function(struct dl_phdr_info *info, size_t bytes, void *data);
 static int iterate(visit_function *visit, void *data)
 {
     static __typeof__(&dl_iterate_phdr) _Atomic known;
     __typeof__(&dl_iterate_phdr) next = atomic_load_explicit(&known, memory_order_relaxed);
-    if (CT_UNLIKELY(!next)) { /* any thread may get here first; all would write the same value */
+    if (CT_UNLIKELY(!next)) { /* any thread may be the first; all write the same value */
         next = (__typeof__(next))(uintptr_t)find_listed("dl_iterate_phdr");
         next = next ? next : dl_iterate_phdr;
         atomic_store_explicit(&known, next, memory_order_relaxed);
@@ -258,8 +260,8 @@ bool ct_symbol_is_visitor(void)
     return answer == 2;
 }
 
-/* If a visit (proto/visit.h) loaded the hook, it is unknown which libraries were loaded with the program. In
- * that case, only the program itself counts as loaded at the start. */
+/* If a visit (proto/visit.h) loaded the hook, it is unknown which libraries were loaded at the start, so only
+ * the program itself counts as such. */
 __attribute__((constructor)) static void count_start(void)
 {
     uint64_t count = 0;
@@ -321,8 +323,8 @@ bool ct_symbol_object_at(const void *address, struct ct_object *object)
 
 enum { VERSION_HIDDEN = 0x8000, VERSION_BASE = 1 };
 
-/* Returns the definition of that version. Returns NULL if the object does not define the version, or if it is
- * only the file's own name. */
+/* Returns a version's definition, or NULL if the object does not define the version or uses it only as the
+ * file's own name. */
 static const ElfW(Verdef) * find_version(const struct ct_object *object, const char *version)
 {
     const char *at = object->definitions;

@@ -1,5 +1,5 @@
-/* Looks symbols up without the dynamic linker's functions. Those clear the program's pending dlerror() even
- * when they succeed, set their own when they fail, and open files if a library is not loaded. */
+/* Looks symbols up without the dynamic linker's functions. The linker's functions clear the program's pending
+ * dlerror() even on success, set a new one on failure, and open files if a library is not loaded. */
 #ifndef CT_SYMBOL_H
 #define CT_SYMBOL_H
 
@@ -11,12 +11,12 @@
 /* A loaded object and the location of its symbols. */
 struct ct_object {
     uintptr_t base;
-    const char *path;   /* as in the loader's list; "" is the program */
+    const char *path;   /* as in the loader's list; "" for the program itself */
     const char *soname; /* NULL: none */
     const void *dynamic, *strings, *symbols, *gnu_hash, *hash;
     const void *headers; /* program headers */
     uint64_t header_count;
-    struct ct_relocations { /* ElfW(Rela) entries, without the leading entries that refer to no symbol */
+    struct ct_relocations { /* ElfW(Rela) entries, without the leading ones that refer to no symbol */
         const void *from;
         uint64_t bytes;
     } relocations[2];         /* of data, and of calls */
@@ -28,18 +28,20 @@ struct ct_object {
     bool is_hook;   /* this library */
 };
 
-/* Finds the object with that file name in a namespace's list of link maps (<link.h>). Returns false if it is
- * not there. Takes no lock: objects loaded with the program stay, and the caller keeps others loaded. */
+/* Finds the object with the given file name in a namespace's list of link maps (<link.h>). Returns false if
+ * the object is not in the list. No lock is needed, since objects loaded with the program stay loaded and the
+ * caller keeps all others loaded. */
 struct link_map;
 bool ct_symbol_in_list(const struct link_map *first, const char *name, struct ct_object *object);
-/* Finds the first function of that name, with any version, after the hook in a list of link maps. */
+/* Finds the first function called `name`, in any version, that follows the hook in a list of link maps. */
 void *ct_symbol_behind(const struct link_map *first, const char *name);
 
-/* Returns the object's function of that name in its default version, or NULL if it defines none. If `version`
- * is set, only a symbol with that version or without a version matches. */
+/* Returns the default version of the object's function called `name`, or NULL if the object does not define
+ * one. If `version` is set, only a symbol with that version or without a version matches. */
 void *ct_symbol_in(const struct ct_object *object, const char *name, const char *version);
 
-/* Returns the symbol name that a relocation (ELF64_R_SYM of its r_info) refers to. */
+/* Returns the name of the symbol that a relocation refers to. `index` is ELF64_R_SYM of the relocation's
+ * r_info. */
 const char *ct_symbol_name(const struct ct_object *object, uint64_t index);
 
 /* Kinds of memory in a loaded object. */
@@ -48,8 +50,8 @@ enum ct_segment_use {
     CT_SEGMENT_DATA = 2,   /* writable at any time */
     CT_SEGMENT_SEALED = 4, /* written by the loader, then made read-only */
 };
-/* Returns the kind of memory that contains these bytes according to the program headers. Returns 0 if it is
- * of another kind, or if the bytes are outside the object. */
+/* Returns the kind of memory that contains the bytes, according to the program headers. Returns 0 if the
+ * memory is of any other kind, or if the bytes are outside the object. */
 unsigned ct_symbol_use(const struct ct_object *object, const void *address, uint64_t bytes);
 
 /* True if the object defines a version of that name. */
@@ -58,42 +60,44 @@ bool ct_symbol_defines_version(const struct ct_object *object, const char *versi
 /* Calls `visit` for each loaded object in load order, until it returns true. Returns the last result. */
 bool ct_symbol_each(bool (*visit)(const struct ct_object *object, void *data), void *data);
 /* A caller's progress through the loaded objects: how many had ever been loaded and unloaded, and how many
- * there were, when it last examined them. All zero if it has examined none. */
+ * were loaded, when the caller last examined them. All fields are zero if the caller has not examined any
+ * objects yet. */
 struct ct_seen {
     _Atomic uint64_t adds, subs, objects;
 };
-/* The objects that the caller has not examined: from index `from` up to `to` in load order, in which new
- * objects are last. If an object was unloaded since the last examination, the range covers all objects. */
+/* The objects that the caller has not examined, from index `from` up to but not including `to` in load order
+ * (new objects are last). If an object was unloaded since the last examination, the range covers all
+ * objects. */
 struct ct_arrivals {
     uint64_t adds, subs, from, to;
 };
-/* Finds the objects loaded since the caller's last look. Returns false if there are none, after
- * looking at only one object. */
+/* Finds the objects loaded since the caller last examined them. If no object was loaded, returns false after
+ * examining only one object. */
 bool ct_symbol_arrivals(const struct ct_seen *seen, struct ct_arrivals *arrivals);
 /* Calls `visit` for each object in `arrivals`, like ct_symbol_each(). */
 bool ct_symbol_each_of(const struct ct_arrivals *arrivals,
                        bool (*visit)(const struct ct_object *object, void *data), void *data);
-/* Records in `seen` that the caller has examined the objects in `arrivals`. If threads do this at the same
- * time, some objects may be examined twice. */
+/* Records in `seen` that the caller has examined the objects in `arrivals`. If several threads call this
+ * function at the same time, some objects may be examined twice. */
 void ct_symbol_see(struct ct_seen *seen, const struct ct_arrivals *arrivals);
 /* True if the object's file name or its soname equals `soname`. */
 bool ct_symbol_is(const struct ct_object *object, const char *soname);
 /* True if a visit has loaded the hook (proto/visit.h). */
 bool ct_symbol_is_visitor(void);
-/* Find the loaded object with that name, or at that address. Return false if there is none. */
+/* Find the loaded object with the given name, or at the given address. Return false if there is no such
+ * object. */
 bool ct_symbol_object(const char *soname, struct ct_object *object);
 bool ct_symbol_object_at(const void *address, struct ct_object *object);
-/* Finds a name's first definition after the hook in load order. `object` may be NULL. */
+/* Finds the first definition of `name` after the hook in load order. `object` may be NULL. */
 void *ct_symbol_next(const char *name, struct ct_object *object);
-/* Like ct_symbol_next(), but for functions of the C library. Searches all objects if the hook was loaded late
- * and is therefore last. */
+/* Like ct_symbol_next(), but for functions of the C library. If the hook was loaded late and is therefore
+ * last, searches all objects. */
 void *ct_symbol_of_library(const char *name);
 /* Finds a function in the C library, even if another library interposes it. Returns NULL if the C library
  * lacks it. */
 void *ct_symbol_in_libc(const char *name);
 
-/* An object and its dependencies, breadth first. For a handle of the object, dlsym() searches them in this
- * order. */
+/* An object and its dependencies, in the breadth-first order that dlsym() uses for a handle to the object. */
 enum { CT_SCOPE_MAX = 48 };
 struct ct_link_scope {
     uint32_t count;

@@ -9,7 +9,7 @@
 _Atomic uint32_t ct_system_silenced;
 static _Atomic bool confined; /* by Landlock */
 
-/* The number of begins without an end in all threads, including nested ones. */
+/* The number of unfinished ct_system_begin() calls in all threads, including nested ones. */
 static _Atomic uint32_t busy;
 static __thread uint32_t own_busy;
 
@@ -17,7 +17,7 @@ void ct_system_begin_anyway(void)
 {
     own_busy++;
     /* Sequentially consistent, like the addition in ct_system_silence() and the load that follows in
-     * ct_system_begin(), so at least one side sees the other. */
+     * ct_system_begin(), so that at least one side sees the other. */
     atomic_fetch_add(&busy, 1);
 }
 
@@ -38,7 +38,7 @@ void ct_system_end(void)
     own_busy--;
 }
 
-/* Makes the raw system call with a mask of 64 bits. It cannot fail with these arguments. */
+/* Makes the raw system call with a 64-bit mask. The call cannot fail with these arguments. */
 uint64_t ct_system_mask_signals(uint64_t mask)
 {
     uint64_t before = 0;
@@ -52,7 +52,7 @@ bool ct_system_alone(void)
 }
 
 /* rt_sigprocmask() copies the set from memory before it rejects an invalid `how`. The error is EINVAL for a
- * readable word and EFAULT for an unreadable one. The mask does not change. */
+ * readable word and EFAULT for an unreadable one. The signal mask does not change. */
 enum ct_readable ct_system_readable(uint64_t address)
 {
     const long nonsense = -1, set_bytes = 8;
@@ -67,8 +67,9 @@ enum ct_readable ct_system_readable(uint64_t address)
     return error == EINVAL ? CT_READABLE_YES : error == EFAULT ? CT_READABLE_NO : CT_READABLE_UNKNOWN;
 }
 
-/* FUTEX_WAKE_OP adds to the second word before it wakes waiters of either. It fails with EFAULT if the second
- * word is not writable. Here it adds 0, and no thread waits for these words. */
+/* FUTEX_WAKE_OP modifies the second word before it wakes waiters on either word. The call fails with EFAULT
+ * if the second word is not writable. In this call, the operation adds 0, and no thread waits on either
+ * word. */
 bool ct_system_writable(const void *address)
 {
     static uint32_t nobody;

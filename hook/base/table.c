@@ -1,7 +1,8 @@
 /* A hash table with open addressing. A removed key keeps its slot until the table is rebuilt, so that readers
- * need no lock. A rebuild copies the live keys into other memory, then switches readers to it. Memory is
- * never unmapped, since a reader may be using it. A rebuild reuses the memory of the table that the previous
- * rebuild replaced. Readers still in that memory notice the reuse by `rebuilds`. */
+ * need no lock. A rebuild copies the live keys to a different block of memory, then switches readers to that
+ * block. Memory is never unmapped, since a reader may be using it. A rebuild reuses the memory of the table
+ * that the previous rebuild replaced. A reader that is still using the replaced table detects the reuse by a
+ * change in `rebuilds`. */
 #include "table.h"
 
 #include "bound.h"
@@ -17,15 +18,15 @@ struct slot {
 struct ct_table_slots {
     uint64_t mask; /* slots - 1 */
     uint64_t used; /* slots with a key */
-    uint64_t live; /* slots with a key that has a value */
+    uint64_t live; /* slots whose key has a value */
     uint64_t reserved;
     struct slot slot[];
 };
 
 enum { SLOTS_FIRST = 256 };
 
-/* Does not block signals, since many calls take it. A signal handler's call that cannot take it records
- * nothing in the tables, so a name or the size of a range is lost. */
+/* The table lock does not block signals, since many calls take it. A call in a signal handler that cannot
+ * take the lock records nothing in the tables, so a name or a range's size is lost. */
 static struct ct_lock lock;
 
 bool ct_table_lock(void)
@@ -96,12 +97,12 @@ static size_t bytes_of(uint64_t count)
     return sizeof(struct ct_table_slots) + count * sizeof(struct slot);
 }
 
-/* Returns memory for `count` empty slots, which is the spare if the spare has that size. */
+/* Returns memory for `count` empty slots. Uses the spare block if it has the right size. */
 static struct ct_table_slots *empty(struct ct_table *table, uint64_t count)
 {
     struct ct_table_slots *slots = table->spare;
     if (slots && slots->mask + 1 == count) {
-        for (uint64_t i = 0; i < count; i++) { /* a reader may still be looking at the slot */
+        for (uint64_t i = 0; i < count; i++) { /* a reader may still be reading the slot */
             atomic_store_explicit(&slots->slot[i].key, 0, memory_order_relaxed);
             atomic_store_explicit(&slots->slot[i].value, 0, memory_order_relaxed);
         }
@@ -114,15 +115,15 @@ static struct ct_table_slots *empty(struct ct_table *table, uint64_t count)
     return slots;
 }
 
-/* Drops keys without a value. Doubles the table if that would not make enough room. */
+/* Drops keys without a value. If dropping keys does not make enough room, doubles the table's size. */
 static bool rebuild(struct ct_table *table)
 {
     struct ct_table_slots *old = atomic_load_explicit(&table->current, memory_order_relaxed);
     uint64_t count = old ? old->mask + 1 : SLOTS_FIRST;
     if (old && old->live > count / 2)
         count *= 2;
-    /* Release: a reader that sees this rebuild counted also sees the last rebuild's table as current, rather
-     * than the spare. */
+    /* Release, so that a reader that sees this rebuild counted also sees the last rebuild's table as the
+     * current one, not as the spare. */
     atomic_fetch_add_explicit(&table->rebuilds, 1, memory_order_release);
     atomic_thread_fence(memory_order_release); /* before the spare is written */
     struct ct_table_slots *slots = empty(table, count);

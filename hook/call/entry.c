@@ -1,8 +1,8 @@
-/* The hot path. Every traced call runs this code before and after the real function.
+/* The hot path. Every traced call runs the functions in this file before and after the real function.
  *
  * This file is compiled with -mgeneral-regs-only, so that the trampoline need not save the vector registers
- * around ct_enter(). It takes no lock, makes no system call and no allocation, and writes no cache line that
- * another thread writes. */
+ * around ct_enter(). The code takes no lock, makes no system call, allocates no memory, and writes no cache
+ * line that another thread writes. */
 #include "hot_count.h"
 #include "hot_record.h"
 

@@ -1,5 +1,5 @@
-/* Calls of functions that are missing from the table, by fallback stubs. It is unknown how many stack
- * arguments such a function has.
+/* Handles calls to functions that are missing from the table, which go through fallback stubs. For a function
+ * that is not in the table, the number of stack arguments is unknown.
  */
 #include "current.h"
 #include "loss.h"
@@ -8,7 +8,7 @@
 
 /* Counts the words above a call's frame that can hold arguments. The caller's stack may end at a page
  * boundary, as a coroutine's does, so words on the next page count only if they are readable. Returns false
- * if it is unknown whether they are. */
+ * if it is unknown whether the words are readable. */
 static bool find_stack_words(const uint64_t *from, uint64_t *words)
 {
     const uint64_t page = 4096, begin = (uintptr_t)from; /* the smallest page size */
@@ -22,7 +22,8 @@ static bool find_stack_words(const uint64_t *from, uint64_t *words)
     return beyond != CT_READABLE_UNKNOWN;
 }
 
-/* Only counts the call if the number of stack words is unknown. The trampoline then jumps to the function. */
+/* If the number of stack words is unknown, the call is only counted, and the trampoline jumps to the
+ * function. */
 struct ct_target ct_enter_fallback(struct ct_frame *frame)
 {
     struct ct_target target = ct_enter(frame);

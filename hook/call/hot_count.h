@@ -1,6 +1,6 @@
-/* Counts calls that are not recorded, on the hot path, for entry.c and wrap.c. Either the selection leaves
- * the call out, or the ring is still as full as at the previous call. A loop of such calls is as fast as a
- * loop of recorded ones. */
+/* Counts calls that are not recorded, on the hot path, for entry.c and wrap.c. A call is not recorded if the
+ * selection leaves it out, or if the ring is still as full as at the previous call. A loop of unrecorded
+ * calls is as fast as a loop of recorded ones. */
 #ifndef CT_HOT_COUNT_H
 #define CT_HOT_COUNT_H
 
@@ -10,7 +10,7 @@
 #include "ring.h"
 #include "row_selection.h"
 
-/* Like hold() of hot_record.h, for a call that writes nothing into the ring. */
+/* Like hold() in hot_record.h, but for a call that writes nothing to the ring. */
 static inline __attribute__((always_inline)) bool hold_to_count(struct ct_producer *self)
 {
     if (CT_UNLIKELY(!self->idle))
@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) void finish_counted(struct ct_produ
     self->idle = 1;
 }
 
-/* Counts a call that the selection leaves out. Returns false if nothing was done. */
+/* Counts a call that the selection leaves out. Returns false if it did nothing. */
 static inline __attribute__((always_inline)) bool
 count_skipped(const struct ct_row *row, struct ct_producer *self, struct entered_call call)
 {
@@ -51,8 +51,9 @@ count_skipped(const struct ct_row *row, struct ct_producer *self, struct entered
 
 /* Counts a call that moved no bytes, if the ring is still as full as at the previous call. `id` is the call's
  * function number, and `slots` is the length of its record. If only the reserve has room, a low-priority call
- * (`says_little`, and not long) is counted as skipped. Any other call may use the reserve, so it is not
- * counted. If there is no room at all, the call is counted as lost. Returns false if nothing was done. */
+ * (`says_little`, and not long) is counted as skipped. All other calls may use the reserve, and are therefore
+ * not counted. If there is no room even in the reserve, the call is counted as lost. Returns false if it did
+ * nothing. */
 static inline __attribute__((always_inline)) bool
 count_full(struct ct_producer *self, uint16_t id, struct entered_call call, uint32_t slots, bool says_little)
 {
@@ -72,7 +73,7 @@ count_full(struct ct_producer *self, uint16_t id, struct entered_call call, uint
 }
 
 /* Counts a call without a decoder that could not be recorded on the fast path. `id` is 0 if the selection
- * leaves the call out. Returns false if nothing was done. */
+ * leaves the call out. Returns false if it did nothing. */
 static inline __attribute__((always_inline)) bool count_plain(const struct ct_row *row,
                                                               struct ct_producer *self, uint16_t id,
                                                               struct entered_call call, uint64_t result)

@@ -1,5 +1,5 @@
 /* Writes a record on the hot path, for entry.c and wrap.c. A lane is held from hold() to finish_record(), and
- * its state is stable only during that time. A signal handler's calls may write records until hold(), and are
+ * its state is stable only during that time. A signal handler's calls may write records until hold(), but are
  * only counted while the lane is held. */
 #ifndef CT_HOT_RECORD_H
 #define CT_HOT_RECORD_H
@@ -25,8 +25,8 @@ static inline __attribute__((always_inline)) bool hold(struct ct_producer *self,
     self->idle = 0;
     atomic_signal_fence(memory_order_seq_cst);
     CT_TEST_POINT("hot_record.held");
-    /* The limit is 0 if the lane is no longer this thread's, because it was given back or this is a fork's
-     * child. */
+    /* The limit is 0 if the thread no longer owns the lane, because it has returned the lane or is in the
+     * child of a fork. */
     if (CT_LIKELY(self->position + slots <= self->limit &&
                   (slots == 1 || (self->position & self->mask) + slots <= self->mask + 1)))
         return true;
@@ -34,13 +34,13 @@ static inline __attribute__((always_inline)) bool hold(struct ct_producer *self,
     return false;
 }
 
-/* The place of the next record in a lane that is held. */
+/* The position of the next record in a held lane. */
 struct record_place {
     struct ct_lane *lane;
     uint64_t position;
 };
 
-/* Announces a call's record, and reads the time of the call's return. */
+/* Announces a call's record, and reads the time at which the call returned. */
 static inline __attribute__((always_inline)) struct record_place begin_record(struct ct_producer *self,
                                                                               uint64_t *end)
 {

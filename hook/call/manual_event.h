@@ -5,7 +5,7 @@
 #include "producer.h"
 
 struct ct_manual_event {
-    uintptr_t frame; /* stack address of the function that the application called */
+    uintptr_t frame; /* stack address of the call that the application made */
     uint64_t start;  /* ticks; 0: now */
     uint32_t row;    /* a row that ct_manual_event_begin() has defined */
     uint32_t depth;
@@ -14,13 +14,13 @@ struct ct_manual_event {
     const void *payload;
     size_t payload_bytes;
 };
-/* Returns the producer that the calling thread writes a manual event to, after taking a lane if necessary.
- * Returns &ct_unlaned if the event can only be counted, and NULL if nothing is recorded. Sets *function to
- * the row's function number. */
+/* Returns the producer for a manual event of the calling thread, after taking a lane if necessary. Returns
+ * &ct_unlaned if the event can only be counted, and NULL if nothing is recorded. Sets *function to the row's
+ * function number. */
 struct ct_producer *ct_manual_event_begin(uint32_t row, uint16_t *function);
-/* Writes the record of a manual event that ends now, or counts the event. */
+/* Writes the record of a manual event that ends now. If the event cannot be recorded, only counts it. */
 void ct_manual_event_record(struct ct_producer *producer, const struct ct_manual_event *event);
-/* Counts a manual event that cannot be kept. */
+/* Counts as lost a manual event that could not be kept. */
 void ct_manual_event_lose(uint32_t row, enum ct_loss_cause cause);
 
 #endif

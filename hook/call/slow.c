@@ -1,4 +1,4 @@
-/* The slow path of a call. It handles a thread's first call, missing functions, decoded arguments, clocks
+/* The slow path of a call, which handles a thread's first call, missing functions, decoded arguments, clocks
  * that need a function call, full rings and loss. */
 #include "attach.h"
 #include "current.h"
@@ -13,9 +13,9 @@
 #include "test_point.h"
 #include "trampoline.h"
 
-/* Replace functions that the program's runtime lacks. Without the hook, such a program would not have been
- * linked. missing_function() returns cudaErrorSharedObjectSymbolNotFound, and missing_text() returns NULL in
- * place of functions that return no status. */
+/* Substitutes for functions that the program's libcudart lacks. Without the hook, the program could not have
+ * been linked. missing_function() returns cudaErrorSharedObjectSymbolNotFound, and missing_text() returns
+ * NULL in place of functions that return no status. */
 static ct_status missing_function(void)
 {
     return 302;
@@ -34,7 +34,7 @@ static void *find_missing(uint32_t row)
                                                  : (void *)(uintptr_t)missing_function;
 }
 
-/* Begins a call's record, if there is a place to write it. */
+/* Begins a call's record, if there is a lane to write it to. */
 static void begin(struct ct_frame *frame, const struct ct_row *row)
 {
     const enum ct_attached attached = ct_process_attach(ct_frame_address(frame));
@@ -44,8 +44,8 @@ static void begin(struct ct_frame *frame, const struct ct_row *row)
     if (!id)
         id = ct_row_define(frame->row);
     CT_TEST_POINT("slow.defined");
-    /* Read `ct_self` only once, since a signal handler may fork here. The child has no lane, and its copy of
-     * the parent's data is private memory. */
+    /* Read `ct_self` only once, since a signal handler may fork here. The child of the fork has no lane, and
+     * its copy of the parent's data is private. */
     struct ct_producer *const self = *(struct ct_producer *volatile *)&ct_self;
     if (attached == CT_ATTACHED && self->lane) {
         frame->producer = self;
@@ -99,14 +99,14 @@ static struct ct_decoded decoded_call(const struct ct_frame *frame, ct_decoder *
     return decoded;
 }
 
-/* Ends a call without a record, because nothing is recorded or the thread has lost its lane. */
+/* Ends a call that has no record because nothing is being recorded or the thread has lost its lane. */
 static void leave_unrecorded(const struct ct_frame *frame)
 {
     if (ct_decode_always(frame->row))
         ct_decode(frame);
 }
 
-/* Counts a call by a thread that has no lane, in a process that records. */
+/* Counts a call made by a thread that has no lane, in a process that is being recorded. */
 static void leave_unlaned(const struct ct_frame *frame, uint16_t id)
 {
     struct ct_segment *segment = ct_process_current();
@@ -117,14 +117,14 @@ static void leave_unlaned(const struct ct_frame *frame, uint16_t id)
 }
 
 /* Counts a call that the selection leaves out, even in a signal handler that interrupted a record. Returns
- * false if the selection does not leave it out. */
+ * false if the selection includes the call. */
 static bool leave_skipped(struct ct_frame *frame, uint16_t id, ct_decoder *decode, bool idle)
 {
     struct ct_producer *self = frame->producer;
     if (!id || !ct_selection_skips(self, frame->row))
         return false;
     const uint64_t end = ct_now();
-    frame->producer = NULL; /* so that no names are sent for it */
+    frame->producer = NULL; /* so that the decoder sends no names */
     CT_TEST_POINT("slow.skipping");
     const struct ct_decoded decoded = decoded_call(frame, decode);
     const uint64_t bytes = ct_decoded_bytes(&decoded);
@@ -145,8 +145,8 @@ static bool leave_skipped(struct ct_frame *frame, uint16_t id, ct_decoder *decod
     return true;
 }
 
-/* Counts a call as lost, because a signal handler made it while the thread was writing a record, or because
- * the directory has no room for its function. */
+/* Counts a call as lost, because it came from a signal handler that interrupted a record, or because the
+ * directory has no room for its function. */
 static void leave_lost(struct ct_frame *frame, uint16_t id)
 {
     struct ct_producer *self = frame->producer;
@@ -157,7 +157,7 @@ static void leave_lost(struct ct_frame *frame, uint16_t id)
     ct_lane_leave(self->lane, frame->depth);
 }
 
-/* True for a low-priority call, which is dropped before others (see also count_full()). A payload of objects
+/* True for a low-priority call, which is dropped before others (see also count_full()). An object payload
  * does not raise a call's priority, since programs query events and streams in loops. */
 static bool says_little(const struct ct_frame *frame, const struct ct_record *record)
 {
@@ -168,7 +168,8 @@ static bool says_little(const struct ct_frame *frame, const struct ct_record *re
            record->end - frame->start < frame->producer->long_ticks;
 }
 
-/* Counts a call that is not recorded. Most such calls take the fast path, count_full(), instead. */
+/* Counts a call that cannot be recorded because the ring is full. Most such calls take the fast path,
+ * count_full(), instead. */
 static void lose_full(const struct ct_frame *frame, enum ct_loss_cause cause, uint16_t id, uint64_t end,
                       const struct ct_decoded *decoded)
 {
@@ -188,7 +189,8 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
         leave_unrecorded(frame);
         return;
     }
-    /* Another thread gave the segment up after the call had begun, so the call is recorded in no segment. */
+    /* Another thread abandoned the segment after the call had begun, so the call is not recorded in any
+     * segment. */
     if (self->epoch != ct_process_epoch()) {
         leave_unrecorded(frame);
         ct_attach_apply(self);
@@ -200,7 +202,7 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
     if (is_skipped || !idle || !id) {
         if (!is_skipped)
             leave_lost(frame, id);
-        /* In a segment that was given up, no function has a number. */
+        /* Once a segment has been abandoned, no function has a number. */
         if (idle && ct_wants_attention(lane))
             ct_attach_apply(self);
         return;

@@ -1,15 +1,16 @@
-/* The hot path of most calls on x86-64. Each wrapper makes a whole call in a single function. The compiler
- * keeps values in registers that the general path (trampoline, ct_enter(), ct_leave()) stores in a frame. The
- * code of a call is short and contiguous, because the program evicts it from the nearest cache between two
- * calls.
+/* The hot path of most calls on x86-64. Each wrapper handles a whole call in a single function. The compiler
+ * can then keep in registers the values that the general path (trampoline, ct_enter(), ct_leave()) stores in
+ * a frame. The code for a call is short and contiguous, because the program evicts it from the L1 cache
+ * between calls.
  *
- * The trampoline (trampoline_x86_64.S) jumps here after it has checked that the thread has a lane and fewer
- * than CT_OPEN_MAX open calls, and that the function has a number. A wrapper passes on only the arguments
- * that it declares, so it serves only the functions whose stubs name it. These are launches, and plain
- * functions with few arguments. In rare cases, the wrapper builds a frame after the real function has
- * returned, and takes the slow path.
+ * The trampoline (trampoline_x86_64.S) jumps here only if the thread has a lane and fewer than CT_OPEN_MAX
+ * open calls, and the function has a number. A wrapper forwards only the arguments that it declares. A
+ * wrapper therefore serves only functions whose stubs name it, namely launches and plain functions with few
+ * arguments. In rare cases, the wrapper builds a frame after the real function has returned, and takes the
+ * slow path.
  *
- * The rules of entry.c apply. This file uses no vector register, lock, system call or allocation. */
+ * The rules of entry.c apply. The code in this file uses no vector registers, takes no locks, makes no system
+ * calls and allocates no memory. */
 #include "graphs.h"
 #include "hot_count.h"
 #include "hot_record.h"
@@ -21,10 +22,11 @@ enter(const struct ct_row *row, struct ct_producer *self, uintptr_t place)
 {
     CT_TEST_POINT("wrap.begun");
     uint32_t depth = ct_depth_around(self, place);
-    /* Keeps the compiler from emitting a second path for outermost calls, which would cost registers. */
+    /* Keep the compiler from emitting a separate path for outermost calls, which would need more
+     * registers. */
     __asm__("" : "+r"(depth));
-    /* The trampoline has checked the depth, but a signal handler may have opened ranges after that and left
-     * them open. */
+    /* The trampoline has checked the depth, but a signal handler may have opened ranges after the check and
+     * left them open. */
     depth %= CT_OPEN_MAX;
     ct_depth_put(self, depth, place);
     const uint64_t start = ct_counter_read();
@@ -54,7 +56,7 @@ static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row,
     return frame.result;
 }
 
-/* Counts a call without a decoder that is not recorded, no matter why. */
+/* Counts a call that has no decoder and is not recorded, whatever the reason. */
 static __attribute__((noinline)) word leave_counted(const struct ct_row *row, struct ct_producer *self,
                                                     struct entered_call call, word result, uint16_t id)
 {
@@ -94,7 +96,7 @@ word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f)
     return leave_plain(row, self, &call, result);
 }
 
-/* struct ct_launch as four words. The lower half of the first word, the kernel, is filled in later. Values
+/* struct ct_launch as four words. The kernel, in the lower half of the first word, is filled in later. Values
  * from 64-bit registers are combined here, because a load that spans two stores must wait for both. */
 struct launch_words {
     word kernel_grid_x, grid_yz, block_xy, block_z_shared;
@@ -112,7 +114,7 @@ static inline word pair(word lower, word upper)
 }
 
 /* Writes the record of a launch if it succeeded, was not captured, and its kernel was launched in this lane
- * before. Counts the call if the ring is full. Returns false if nothing was done. */
+ * before. Counts the call if the ring is full. Returns false if it did nothing. */
 static inline __attribute__((always_inline)) bool
 leave_launch(const struct ct_row *row, struct ct_producer *self, const struct entered_call *call, word result,
              word function, word stream, const struct launch_words *launch)
@@ -134,7 +136,7 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct en
     const struct record_place place = begin_record(self, &end);
     struct ct_record *record = record_at(self, &place);
     const uint32_t head = ct_head(id, CT_KIND_LAUNCH, LAUNCH_SLOTS);
-    memcpy(record, &head, sizeof(head)); /* as one word, where compilers would emit three stores */
+    memcpy(record, &head, sizeof(head)); /* as one word, since compilers would emit three stores */
     record->status = 0;
     record->end = end;
     record->span = ct_span(end - call->start, call->depth, 0);
@@ -149,8 +151,8 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct en
     return true;
 }
 
-/* Wraps cuLaunchKernel and functions with the same arguments, which are the function, grid, block, shared
- * bytes, stream, and two words that are not read. */
+/* Wraps cuLaunchKernel and functions with the same parameters: function, grid, block, shared bytes, stream,
+ * and two words that are not read. */
 word ct_wrap_launch(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
@@ -166,7 +168,8 @@ word ct_wrap_launch(word a, word b, word c, word d, word e, word f)
     return leave_slow(row, self, call, result, args, stack);
 }
 
-/* Wraps cuLaunchKernelEx. Its arguments are the configuration, the function, and two that are not read. */
+/* Wraps cuLaunchKernelEx, which takes the configuration, the function, and two arguments that are not
+ * read. */
 word ct_wrap_launch_ex(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);

@@ -1,5 +1,5 @@
-/* Decoders for memory copies and sets. They read the direction, bytes, addresses and stream from each form of
- * argument list. */
+/* Decoders for memory copies and memsets. The decoders read the direction, size, addresses and stream from
+ * each form of argument list. */
 #include "addresses.h"
 #include "decode.h"
 
@@ -8,7 +8,7 @@
 struct transfer {
     uint64_t destination, source, bytes, stream;
     bool async;
-    uint32_t more; /* number of copies in a batch after the first */
+    uint32_t more; /* number of copies in a batch, not counting the first */
 };
 
 static void transferred(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_transfer_kind kind,
@@ -24,14 +24,14 @@ static void transferred(const struct ct_frame *frame, struct ct_decoded *decoded
         .transfer = (uint8_t)kind,
         .async = t.async,
     };
-    /* A copy of 0 bytes does not become a node (driver 580.159.04). */
+    /* A copy of 0 bytes does not become a graph node (driver 580.159.04). */
     if (t.async)
         decoded->flags =
             ct_decode_captured_as(frame, t.stream, kind == CT_TRANSFER_SET ? CT_NODE_MEMSET : CT_NODE_MEMCPY,
                                   t.bytes ? 1 + t.more : 0);
 }
 
-/* The side of the bus that memory is on. */
+/* Which side of the bus a piece of memory is on. */
 enum side { SIDE_UNKNOWN, SIDE_HOST, SIDE_DEVICE };
 
 static enum ct_transfer_kind kind_of(enum side source, enum side destination)
@@ -43,7 +43,7 @@ static enum ct_transfer_kind kind_of(enum side source, enum side destination)
     return (enum ct_transfer_kind)kinds[source][destination];
 }
 
-/* Derives the side of an address from the allocations. All memory that is not device memory is host
+/* Derives the side of an address from the recorded allocations. Any memory that is not device memory is host
  * memory. */
 static enum side side_of(uint64_t address)
 {
@@ -66,8 +66,8 @@ static enum side side_of_type(uint32_t type, uint64_t address)
     }
 }
 
-/* Linear copies. A row has the positions of destination, source, bytes and stream in the argument list, or NO
- * if there is none. */
+/* Linear copies. A row gives the positions of destination, source, size and stream in the argument list, or
+ * NO if there is no such argument. */
 enum { NO = -1 };
 #define ARGUMENT(i)   ((i) == NO ? 0 : frame->args[(i) == NO ? 0 : (i)])
 #define ARGUMENT32(i) ((uint32_t)ARGUMENT(i))
@@ -82,7 +82,7 @@ enum { NO = -1 };
                                        .stream = ARGUMENT(stream_at),                                        \
                                        .async = (stream_at) != NO });                                        \
     }
-/* The first versions of the functions have 32-bit device addresses and sizes. The caller does not set the
+/* The first versions of the functions take 32-bit device addresses and sizes, and the caller does not set the
  * upper halves of the registers. */
 #define COPY_V1(name, kind, destination_at, source_at, bytes_at, stream_at)                                  \
     void ct_decode_##name##_v1(const struct ct_frame *frame, struct ct_decoded *decoded)                     \
@@ -141,8 +141,8 @@ static void copied_block(const struct ct_frame *frame, struct ct_decoded *decode
                                    .async = async });
 }
 
-/* CUDA_MEMCPY2D and CUDA_MEMCPY3D. Their words have 64 bits, or 32 bits in the first versions.
- * CUDA_MEMCPY3D_PEER has a context in place of each `reserved`. */
+/* CUDA_MEMCPY2D and CUDA_MEMCPY3D. `word` is 64 bits wide, or 32 bits in the first versions of the functions.
+ * CUDA_MEMCPY3D_PEER has a context in place of each `reserved` member. */
 #define SIDE_2D(side, word)                                                                                  \
     word side##_x, side##_y;                                                                                 \
     uint32_t side##_type;                                                                                    \
@@ -193,8 +193,8 @@ COPY_BLOCK(copy_3d_async_v1, memcpy_3d_v1, VOLUME, true, false)
 COPY_BLOCK(copy_3d_peer, memcpy_3d, VOLUME, false, true)
 COPY_BLOCK(copy_3d_peer_async, memcpy_3d, VOLUME, true, true)
 
-/* A batch is one call and one row. The row has the bytes of all copies, and the direction and addresses of
- * the first copy. */
+/* A batch of copies is recorded as one call in one row, with the size of all copies and the direction and
+ * addresses of the first. */
 static void copied_batch(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t stream)
 {
     const uint64_t sizes = frame->args[2], count = frame->args[3];
@@ -238,7 +238,8 @@ static enum side side_of_operand(const struct batch_operand *operand)
     return operand->type == 2 ? SIDE_DEVICE : side_of(operand->pointer_or_array);
 }
 
-/* Extents are in elements of the array in the copy, or in bytes if there is no array (cuda.h 13.0). */
+/* Extents are in elements of the array that is copied from or to, or in bytes if neither side is an array
+ * (cuda.h 13.0). */
 static uint64_t operation_bytes(const struct batch_operation *operation)
 {
     const struct batch_operand *source = &operation->source, *destination = &operation->destination;

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Makes the system call directly, because glibc exports stat() and fstatat() only since version 2.33. */
+/* Makes the system call directly, because glibc did not export stat() and fstatat() before version 2.33. */
 bool ct_target_file_bytes(uint64_t path, uint64_t *bytes)
 {
     CT_ERROR_GUARD;

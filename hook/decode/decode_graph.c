@@ -1,4 +1,5 @@
-/* Decoders for graphs and stream capture. They update the data in graphs.c and describe the calls. */
+/* Decoders for graphs and stream capture. The decoders in this file update the data in graphs.c and describe
+ * the calls. */
 #include "decode.h"
 #include "graphs.h"
 
@@ -25,11 +26,11 @@ void ct_decode_capture_begin_to_graph(const struct ct_frame *frame, struct ct_de
     about(decoded, CT_ROLE_stream, stream_of(frame, frame->args[0]), CT_ROLE_graph, frame->args[1]);
 }
 
-/* The call ends the capture even if it fails, except with these three errors. They mean that the stream was
- * not being captured, or that the capture is another thread's. */
+/* cuStreamEndCapture() ends the capture even if it fails, except with one of three errors. The three errors
+ * mean that the stream was not being captured, or that another thread owns the capture. */
 void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    const ct_status not_capturing = 1; /* CUDA_ERROR_INVALID_VALUE; 900 to 909 are errors of captures */
+    const ct_status not_capturing = 1; /* CUDA_ERROR_INVALID_VALUE; 900 to 909 are capture errors */
     const ct_status wrong_thread = 908, illegal_state = 401;
     const ct_status status = (ct_status)frame->result;
     const uint64_t made = out(frame, 1), stream = stream_of(frame, frame->args[0]);
@@ -38,7 +39,8 @@ void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *deco
     about(decoded, CT_ROLE_stream, stream, made ? CT_ROLE_graph : CT_ROLE_none, made);
 }
 
-/* The call returns the graph of the capture, and the program may then add nodes to it directly. */
+/* cuStreamGetCaptureInfo() returns the graph that is being captured, and the program may then add nodes to
+ * that graph directly. */
 void ct_decode_capture_info(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const int32_t active = 1;
@@ -52,8 +54,7 @@ void ct_decode_capture_info(const struct ct_frame *frame, struct ct_decoded *dec
 
 enum {
     EXTERNAL = 1
-}; /* CU_EVENT_RECORD_EXTERNAL and CU_EVENT_WAIT_EXTERNAL make a node instead of a
-    * dependency */
+}; /* CU_EVENT_RECORD_EXTERNAL and CU_EVENT_WAIT_EXTERNAL create a node instead of a dependency */
 
 static void recorded(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t flags)
 {
@@ -91,7 +92,7 @@ void ct_decode_wait_event(const struct ct_frame *frame, struct ct_decoded *decod
     decoded->flags = ct_decode_captured(frame, frame->args[0]);
 }
 
-/* ---- graphs built by hand ---- */
+/* ---- graphs built explicitly ---- */
 
 static void added(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_node_kind kind,
                   uint64_t child)
@@ -126,7 +127,7 @@ void ct_decode_graph_add_child(const struct ct_frame *frame, struct ct_decoded *
     added(frame, decoded, CT_NODE_GRAPH, frame->args[4]);
 }
 
-/* CUgraphNodeParams. Its member for child graphs begins with the child's handle. */
+/* CUgraphNodeParams. The union member for a child graph begins with the child graph's handle. */
 struct node_params {
     uint32_t type;
     int32_t reserved[3];
@@ -222,7 +223,7 @@ void ct_decode_graph_launch(const struct ct_frame *frame, struct ct_decoded *dec
                                                                  * launch */
     bool all;
     const struct ct_graph_nodes nodes = ct_graphs_nodes(exec, &all);
-    /* The GPU decides how often the bodies of a conditional node run. */
+    /* The GPU decides how often the body of a conditional node runs. */
     if (!all || nodes.count[CT_NODE_CONDITIONAL] > 0)
         decoded->flags |= CT_FLAG_UNKNOWN;
     decoded->payload.graph =

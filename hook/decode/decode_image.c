@@ -1,6 +1,6 @@
-/* The program passes an image of code without its length. The length is found in a different way for each
- * format, and some formats list their kernels. Compressed parts are not read, because the hook has no code to
- * decompress them. */
+/* Parses images of code, which the program passes to the driver without their length. The length is found in
+ * a different way for each format, and some formats list their kernels. Compressed parts of an image are not
+ * read, because the hook has no code to decompress them. */
 #include "decode_image.h"
 
 #include "target_access.h"
@@ -11,14 +11,15 @@
 
 enum { TEXT_BYTES_MAX = 1 << 28 };
 
-/* The wrapper that nvcc makes for a fat binary (__fatBinC_Wrapper_t in fatbinary_section.h of CUDA 13.0). */
+/* The wrapper that nvcc generates for a fat binary (__fatBinC_Wrapper_t in fatbinary_section.h of CUDA
+ * 13.0). */
 struct wrapper {
     uint32_t magic, version;
     uint64_t image;
     uint64_t file_name;
 };
 
-/* The header of a fat binary, as written by the tool fatbinary in CUDA 13.0. */
+/* The header of a fat binary, as written by CUDA 13.0's fatbinary tool. */
 struct fatbin {
     uint32_t magic;
     uint16_t version, head_bytes;
@@ -47,7 +48,7 @@ static bool fatbin_bytes(uint64_t image, uint64_t *bytes)
     return true;
 }
 
-/* Compares byte by byte, since a text may be shorter than a magic number. */
+/* Compares byte by byte, since the image may be a text that is shorter than the magic number. */
 static bool begins_with(const unsigned char *image, uint32_t magic)
 {
     for (int i = 0; i < 4; i++) {
@@ -68,7 +69,7 @@ static bool begins_at(uint64_t image, uint32_t magic)
     return true;
 }
 
-/* True for images that begin like a text, such as PTX. */
+/* True if the image begins like text, such as PTX. */
 static bool is_text(uint64_t image)
 {
     uint8_t first;
@@ -76,8 +77,8 @@ static bool is_text(uint64_t image)
            (first >= ' ' || first == '\0' || (first >= '\t' && first <= '\r'));
 }
 
-/* Returns the address of the image in a wrapper, or 0 if the wrapper has none. Returns `address` itself if
- * that is not a wrapper. */
+/* Returns the address of the image in a wrapper, or 0 if the wrapper contains none or cannot be read. If
+ * there is no wrapper at `address`, returns `address`. */
 static uint64_t unwrapped(uint64_t address)
 {
     struct wrapper wrapper;
@@ -100,7 +101,7 @@ bool ct_image_bytes(uint64_t address, uint64_t *bytes)
 
 /* ---- the kernels of an image ---- */
 
-/* The kernel found so far, and whether there may be others. */
+/* The kernel found so far in an image, and whether the image may have others. */
 struct found {
     const char *name; /* NULL: none yet */
     size_t bytes;
@@ -126,7 +127,7 @@ static bool lies_within(uint64_t bytes, uint64_t offset, uint64_t length)
 static void add_symbols(struct found *found, const char *image, const Elf64_Shdr *symbols,
                         const Elf64_Shdr *strings)
 {
-    enum { STO_CUDA_ENTRY = 0x10 }; /* shown by cuobjdump -elf, and found in cubins of CUDA 13.0 */
+    enum { STO_CUDA_ENTRY = 0x10 }; /* as shown by cuobjdump -elf and found in cubins from CUDA 13.0 */
     for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols->sh_size; at += sizeof(Elf64_Sym)) {
         Elf64_Sym symbol;
         memcpy(&symbol, image + symbols->sh_offset + at, sizeof(symbol));
@@ -179,7 +180,7 @@ static bool in_name(char c)
            c == '$' || c == '%';
 }
 
-/* Returns the end of the comment that begins at `at`, or `at` if there is none. */
+/* Returns the end of the comment that begins at `at`, or `at` itself if no comment begins there. */
 static const char *skip_comment(const char *at, const char *end)
 {
     if (end - at < 2 || at[0] != '/' || (at[1] != '/' && at[1] != '*'))
@@ -192,7 +193,7 @@ static const char *skip_comment(const char *at, const char *end)
     return end;
 }
 
-/* Searches PTX for ".entry NAME" outside of comments. */
+/* Searches PTX for ".entry NAME" outside comments. */
 static void search_text(struct found *found, const char *text, uint64_t bytes)
 {
     static const char entry[] = ".entry";
@@ -221,8 +222,8 @@ static void search_text(struct found *found, const char *text, uint64_t bytes)
     }
 }
 
-/* The header of a part of a fat binary, as written by fatbinary in CUDA 13.0. The parts are for different
- * devices, and the driver does not report which part it uses. */
+/* The header of each part of a fat binary, as written by CUDA 13.0's fatbinary tool. The parts are for
+ * different devices, and the driver does not report which part it uses. */
 struct part {
     uint16_t kind, version;
     uint32_t head_bytes;

@@ -7,16 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An image begins with one of these numbers, or is a text. */
+/* An image either begins with one of these magic numbers or is text. */
 #define CT_CUBIN_MAGIC   UINT32_C(0x464c457f) /* an ELF file */
 #define CT_FATBIN_MAGIC  UINT32_C(0xba55ed50)
 #define CT_WRAPPER_MAGIC UINT32_C(0x466243b1)
 
-/* Finds the length of an image that the driver has accepted. It may be a cubin, a fat binary with or without
- * nvcc's wrapper, or a text. Returns false for other images. */
+/* Finds the length of an image that the driver has accepted. The image may be a cubin, a fat binary with or
+ * without nvcc's wrapper, or text. Returns false for other images. */
 bool ct_image_bytes(uint64_t image, uint64_t *bytes);
-/* Returns the name of the image's kernel if the image certainly has no other kernel, and NULL otherwise. The
- * name is in the image itself, without a NUL. */
+/* Returns the name of the image's only kernel, or NULL if the image may have several kernels or none. The
+ * name points into the image and is not NUL-terminated. */
 const char *ct_image_only_kernel(uint64_t image, size_t *name_bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* Decoders for calls that show the handles and names of kernels, and for calls that end kernels. They update
- * kernel_names.c. */
+/* Decoders for calls that reveal the handles and names of kernels, and for calls that unload kernels. The
+ * decoders in this file update the data in kernel_names.c. */
 #include "decode.h"
 #include "kernel_names.h"
 #include "object_names.h"
@@ -21,7 +21,7 @@ void ct_decode_kernel_function(const struct ct_frame *frame, struct ct_decoded *
         ct_names_alias(handle, frame->args[1], frame->producer);
 }
 
-/* The program's array may have room for more handles than there are. The driver does not set the unused
+/* The program's array may have more elements than there are handles. The driver does not set the unused
  * elements. */
 void ct_decode_enumerate(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
@@ -35,7 +35,7 @@ void ct_decode_enumerate(const struct ct_frame *frame, struct ct_decoded *decode
     }
 }
 
-/* (const char **name, function or kernel). The driver has returned the name to the program. */
+/* (const char **name, function or kernel). The driver has just returned the name to the program. */
 void ct_decode_get_name(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;
@@ -45,7 +45,8 @@ void ct_decode_get_name(const struct ct_frame *frame, struct ct_decoded *decoded
         ct_names_told(frame->args[1], name, frame->producer);
 }
 
-/* The program may get functions from a library's module. These functions end with the library. */
+/* The program may obtain functions from a library's module. Functions from a library's module become invalid
+ * when the library is unloaded. */
 void ct_decode_library_module(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const uint64_t module = out(frame, 0);
@@ -73,8 +74,8 @@ void ct_decode_library_unload(const struct ct_frame *frame, struct ct_decoded *d
     unloaded(frame, decoded, CT_ROLE_library);
 }
 
-/* Ends all modules that were loaded in the context. A released primary context does not count as ended, since
- * it may have other holders that the hook does not know. */
+/* Destroying a context unloads all modules that were loaded in it. Releasing a primary context may not
+ * destroy it, since there may be other holders that the hook does not know about. */
 void ct_decode_context_end(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     ct_decode_add_object(decoded, CT_ROLE_context, frame->args[0]);

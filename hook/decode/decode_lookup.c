@@ -1,5 +1,5 @@
-/* Decoders for calls that return addresses of driver functions. They replace these addresses with stubs, and
- * do not change the result, the status or pointers that are not the driver's. */
+/* Decoders for calls that return addresses of driver functions. The decoders replace these addresses with
+ * stubs, but do not change the result, the status, or pointers to anything else. */
 #include "decode.h"
 #include "driver_functions.h"
 #include "lookup.h"
@@ -18,7 +18,7 @@ void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *dec
 }
 
 /* cudaGetDriverEntryPoint(symbol, function *, …). libcudart calls cuGetProcAddress, which already returns
- * stubs unless libcudart got that function before the hook could replace it. */
+ * stubs, unless libcudart obtained cuGetProcAddress itself before the hook could replace it. */
 void ct_decode_entry_point(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;

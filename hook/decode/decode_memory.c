@@ -1,6 +1,6 @@
-/* Decoders for memory from functions other than cuMemAlloc and related ones. Physical memory and address
- * ranges are allocated separately and then mapped. There are also arrays, and memory that other processes and
- * other interfaces share. */
+/* Decoders for memory that is not allocated by cuMemAlloc and related functions. The decoders here cover
+ * physical memory and address ranges (allocated separately and then mapped), arrays, and memory shared by
+ * other processes or interfaces. */
 #include "compiler.h"
 #include "decode.h"
 #include "table.h"
@@ -14,14 +14,14 @@ FREED(reserve_free, CT_ALLOC_RESERVED, ct_argument(frame, 0), ct_argument(frame,
 FREED(unmap, CT_ALLOC_MAPPED, ct_argument(frame, 0), ct_argument(frame, 1))
 FREED(ipc_close, CT_ALLOC_IPC, ct_argument(frame, 0), 0)
 
-/* The driver does not report the size of memory that others share. */
+/* The driver does not report the size of memory that is shared by another process. */
 static void shared_by_others(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address)
 {
     ct_decode_allocated(decoded, kind, address, 0);
     decoded->flags = CT_FLAG_UNKNOWN;
 }
 
-/* The process may already have the same handle, and must then release it once more. */
+/* The process may already have the same handle, and must then release the handle once more. */
 void ct_decode_physical_shared(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     shared_by_others(decoded, CT_ALLOC_PHYSICAL, out(frame, 0));
@@ -34,16 +34,16 @@ void ct_decode_map(const struct ct_frame *frame, struct ct_decoded *decoded)
     decoded->payload.alloc.pool = ct_argument(frame, 3);
 }
 
-/* ---- memory shared by others ---- */
+/* ---- memory shared by other processes and interfaces ---- */
 
-/* The memory belongs to another process's pool, and is not ordered by a stream. */
+/* Imported memory belongs to another process's pool, and is not ordered by a stream. */
 void ct_decode_pool_import(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     shared_by_others(decoded, CT_ALLOC_IPC, out(frame, 0));
     decoded->payload.alloc.pool = ct_argument(frame, 1);
 }
 
-/* Opening a handle again returns the same address, which must then be closed once more. */
+/* Opening a handle again returns the same address, which must be closed once for each time it was opened. */
 void ct_decode_ipc_open(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     shared_by_others(decoded, CT_ALLOC_IPC, out(frame, 0));
@@ -61,8 +61,8 @@ void ct_decode_external_map(const struct ct_frame *frame, struct ct_decoded *dec
 
 /* ---- arrays ---- */
 
-/* CUarray_format in cuda.h 13.0, with the layout and the bits of the elements of each format. `bits` is per
- * channel for LAYOUT_CHANNELS, per texel of all channels for LAYOUT_TEXEL, and per block of 4 by 4 texels for
+/* The layout and element size of each CUarray_format in cuda.h 13.0. `bits` is per channel for
+ * LAYOUT_CHANNELS, per texel (all channels) for LAYOUT_TEXEL, and per block of 4 by 4 texels for
  * LAYOUT_BLOCK. */
 enum layout { LAYOUT_CHANNELS = 1, LAYOUT_TEXEL, LAYOUT_BLOCK };
 static const struct format {
@@ -87,7 +87,7 @@ static const struct format {
 };
 
 struct extent {
-    uint64_t width, height, depth; /* 0 in height or depth means 1 */
+    uint64_t width, height, depth; /* a height or depth of 0 means 1 */
     uint32_t format, channels;
 };
 
@@ -105,8 +105,8 @@ static uint64_t at_least_1(uint64_t n)
     return n > 0 ? n : 1;
 }
 
-/* Returns 0 for an unknown format. Does not count padding of rows, which the driver may add without reporting
- * it. */
+/* Returns the size of an array in bytes, or 0 if the format is unknown. Does not count row padding, which the
+ * driver may add without reporting it. */
 static uint64_t extent_bytes(const struct extent *extent)
 {
     const struct format *format = format_of(extent->format);
@@ -121,7 +121,7 @@ static uint64_t extent_bytes(const struct extent *extent)
     return columns * rows * at_least_1(extent->depth) * bits / 8;
 }
 
-/* CUDA_ARRAY_DESCRIPTOR_v2, CUDA_ARRAY3D_DESCRIPTOR_v2, and their first versions. */
+/* CUDA_ARRAY_DESCRIPTOR_v2, CUDA_ARRAY3D_DESCRIPTOR_v2, and the first versions of both. */
 struct array_2d {
     uint64_t width, height;
     uint32_t format, channels;
@@ -145,7 +145,7 @@ static void array_allocated(struct ct_decoded *decoded, uint64_t array, uint64_t
         decoded->flags = CT_FLAG_UNKNOWN;
 }
 
-/* Maps an array to the bytes of its element, because some copies have extents in elements. */
+/* Maps each array to its element size in bytes, because some copies give extents in elements. */
 static struct ct_table element_bytes;
 
 static void array_got(const struct ct_frame *frame, struct ct_decoded *decoded, const struct extent *extent)
@@ -181,8 +181,9 @@ static uint64_t halved(uint64_t n)
     return n > 1 ? n / 2 : n;
 }
 
-/* (array *, CUDA_ARRAY3D_DESCRIPTOR *, levels). Each level is half as large as the previous one. In layered
- * arrays and cubemaps, the depth is the number of layers, which is the same for all levels. */
+/* (array *, CUDA_ARRAY3D_DESCRIPTOR *, levels). Each mipmap level is half as large as the previous one in
+ * each dimension. In layered arrays and cubemaps, the depth is the number of layers, which is the same for
+ * all levels. */
 void ct_decode_array_create_mipmapped(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     enum { LAYERED = 1, CUBEMAP = 4, LEVELS_MAX = 64 };

@@ -1,8 +1,8 @@
-/* The decoders in objects.def, which record the objects of a call. A row is a list of places in the
- * arguments, which a single function reads.
+/* The decoders in objects.def, which record the objects of a call. A row of objects.def lists places in the
+ * arguments, and a single function reads all of them.
  *
- * Arguments themselves are recorded even if the call failed. Pointers are followed only if it succeeded,
- * since the driver has then read or written there itself, and counts are valid. */
+ * The arguments themselves are recorded even if the call failed. Pointers are followed only if the call
+ * succeeded, since the driver has then accessed the same memory, and counts are valid. */
 #include "addresses.h"
 #include "decode.h"
 #include "decode_image.h"
@@ -19,7 +19,7 @@ enum how {
     STREAM_QUEUED,
     STREAM_NODE,
     LOCATION_VALUE,
-    /* The values below are read through a pointer. */
+    /* The kinds below are read through a pointer. */
     BEHIND_WORD,
     BEHIND_UINT,
     BEHIND_INT,
@@ -30,19 +30,20 @@ enum how {
     POOL_VALUE_BEHIND,
     IMAGE_BYTES,
     FILE_BYTES,
-    /* The values below are read through a pointer to several elements. */
+    /* The kinds below are read through a pointer to several elements. */
     FIRST_OF,
     SUM_OF,
     OPERATION_BEHIND,
 };
 
-/* A place in the arguments. The role CT_ROLE_none is for the call's number of bytes. */
+/* A place in the arguments from which a value is read. The role CT_ROLE_none stands for the call's number of
+ * bytes. */
 struct place {
     uint8_t how; /* enum how */
     uint8_t role;
     uint8_t argument;
     uint8_t count; /* for an array, the argument with the number of elements; for a node, its kind; for a
-                    * loaded handle, the argument with its image, 0 for none */
+                    * loaded handle, the argument with its image, or 0 */
     uint8_t offset, stride;
     uint8_t flags; /* set together with CT_FLAG_BYTES */
 };
@@ -61,22 +62,22 @@ static bool uint_at(uint64_t address, uint64_t *value)
     return true;
 }
 
-/* Sign-extends an int to a handle, so that -1 is still -1 in the database. */
+/* Sign-extends an int to the size of a handle, so that -1 remains -1 in the database. */
 static uint64_t widened(uint64_t word)
 {
     return (uint64_t)(int64_t)(int32_t)(uint32_t)word;
 }
 
-/* A CUmemLocation has a type, and a number in the upper half. All host locations become CU_DEVICE_CPU, which
- * is the value that the first versions of these functions use. */
+/* A CUmemLocation consists of a type in the lower half and a number in the upper half. All host locations
+ * become CU_DEVICE_CPU, the value that the first versions of the functions use. */
 static uint64_t device_of_location(uint64_t location)
 {
     enum { LOCATION_DEVICE = 1, DEVICE_CPU = -1 };
     return widened((uint32_t)location == LOCATION_DEVICE ? location >> 32 : (uint64_t)DEVICE_CPU);
 }
 
-/* A CUDA_RESOURCE_DESC has a type, followed by an array (type 0), a mipmapped array (1), or memory (2 and
- * 3). */
+/* A CUDA_RESOURCE_DESC contains a type, followed by an array (type 0), a mipmapped array (1), or memory (2
+ * and 3). */
 static bool resource_at(uint64_t descriptor, uint64_t *value, uint8_t *role)
 {
     uint64_t type;
@@ -93,7 +94,7 @@ static bool operation_at(uint64_t operation, uint64_t *address)
     return uint_at(operation, &type) && type != 3 && type != 6 && word_at(operation + 8, address);
 }
 
-/* The first three values of CUmemPool_attribute are for ints, the others for 64-bit values. */
+/* The first three attributes in CUmemPool_attribute have int values, and the others have 64-bit values. */
 static bool pool_value_at(uint64_t pointer, uint32_t attribute, uint64_t *value)
 {
     if (attribute > 3)
@@ -114,8 +115,8 @@ static bool sum_at(uint64_t first, uint64_t count, uint32_t stride, uint64_t *su
     return true;
 }
 
-/* True if there is a value to read. A number of elements is an unsigned int or a size_t, so only its lower 32
- * bits are compared with 0. */
+/* True if there is a value to read. The number of elements may be an unsigned int or a size_t, so only its
+ * lower 32 bits are compared with 0. */
 static bool is_there(const struct ct_frame *frame, const struct place *place)
 {
     return (place->how < BEHIND_WORD || (succeeded(frame) && ct_argument(frame, place->argument))) &&

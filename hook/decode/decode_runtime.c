@@ -1,7 +1,8 @@
-/* Decoders for runtime functions. The driver calls inside a runtime call record its launches, copies,
- * allocations and releases. The decoders here add the number of bytes where objects.def cannot describe it,
- * for traces of only the runtime layer. The structures are from driver_types.h 13.0. Only the parts that are
- * read are declared. Their layout is the same in CUDA 11 and 12. */
+/* Decoders for runtime functions. The launches, copies, allocations and releases of a runtime call are
+ * recorded by the driver calls inside it. For traces that contain only the runtime layer, the decoders here
+ * add the number of bytes where objects.def cannot describe it. The structures are from driver_types.h 13.0,
+ * and their layout is the same in CUDA 11 and 12. Only the parts of a structure that decoders read are
+ * declared. */
 #include "decode.h"
 
 void ct_decode_no_status(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -23,7 +24,7 @@ struct extent {
     uint64_t width, height, depth;
 };
 
-/* Structures larger than 16 bytes are passed on the stack, each directly after the previous one. */
+/* Structures larger than 16 bytes are passed on the stack, one directly after another. */
 void ct_decode_bytes_set_3d(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const struct extent *extent =
@@ -45,15 +46,15 @@ void ct_decode_bytes_pitch(const struct ct_frame *frame, struct ct_decoded *deco
     moved(decoded, (succeeded(frame) && pitch ? *pitch : frame->args[2]) * frame->args[3]);
 }
 
-/* Ignores copies with an array, whose width is in elements of the array. Only the driver call records the
- * size of the elements. */
+/* Ignores copies from or to an array, whose width is in array elements, since only the driver call records
+ * the size of the elements. */
 static void moved_3d(struct ct_decoded *decoded, uint64_t source, uint64_t destination, struct extent extent)
 {
     if (!source && !destination)
         moved(decoded, extent.width * extent.height * extent.depth);
 }
 
-/* `device` declares the field after each side of a copy between peers. */
+/* `device` declares the field that follows each side of a copy between peers. */
 #define COPY_3D(name, device)                                                                                \
     void ct_decode_bytes_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                    \
     {                                                                                                        \

@@ -1,4 +1,4 @@
-/* Decoders read the arguments and the result of a call. */
+/* The result of decoding a call. Decoders read the arguments and the result of a call. */
 #ifndef CT_DECODED_H
 #define CT_DECODED_H
 
@@ -7,8 +7,8 @@
 #include "record.h"
 #include "rows.h"
 
-/* The description of a returned call by its decoder. Fields that the decoder does not set are 0, except kind
- * and status. */
+/* A decoder's description of a call that has returned. Fields that the decoder does not set are 0, except
+ * `kind` and `status`. */
 struct ct_decoded {
     uint8_t kind;          /* enum ct_kind; CT_KIND_CALL if no other kind fits */
     uint8_t flags;         /* CT_FLAG_… */
@@ -18,7 +18,8 @@ struct ct_decoded {
     union ct_payload payload;
 };
 
-/* Returns the bytes as the table `totals` counts them, which includes only calls that succeeded. */
+/* Returns the number of bytes that the call adds to the table `totals`, which counts only calls that
+ * succeeded. */
 static inline uint64_t ct_decoded_bytes(const struct ct_decoded *decoded)
 {
     return decoded->status == 0 && ct_kind_has_bytes(decoded->kind, decoded->flags) ? decoded->value : 0;
@@ -30,8 +31,9 @@ struct ct_launch_config {
     uint64_t stream;
 };
 
-/* Reads a returned call's arguments and result. In the hook, it runs on the application's thread. It may call
- * the real driver only for look-ups, which must not synchronise or break a stream capture. */
+/* Reads the arguments and the result of a call that has returned. In the hook, a decoder runs on the
+ * application's thread. A decoder may call the real driver only for lookups, which must not synchronise or
+ * break a stream capture. */
 typedef void ct_decoder(const struct ct_frame *frame, struct ct_decoded *decoded);
 
 #define DECODER(name)        ct_decoder ct_decode_##name;
@@ -45,7 +47,7 @@ typedef void ct_decoder(const struct ct_frame *frame, struct ct_decoded *decoded
 #undef OBJECTS_ALWAYS
 #undef OBJECTS
 
-/* Runs the row's decoder. If the row has none, returns a plain CT_KIND_CALL with the status from the
+/* Runs the row's decoder. If the row has no decoder, returns a plain CT_KIND_CALL with the status from the
  * result. */
 struct ct_decoded ct_decode(const struct ct_frame *frame);
 /* True if the row's decoder must run even while nothing is recorded. */

@@ -19,7 +19,7 @@ enum {
 
 #define ct_decode_none NULL
 #ifdef CT_DECODE_REMOTE
-/* The probe does not probe calls of the runtime, and does not replace functions of the driver. */
+/* The probe neither traces runtime calls nor replaces driver functions. */
 #define RUNTIME_DECODERS 0
 void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
@@ -29,7 +29,7 @@ void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *dec
 #else
 #define RUNTIME_DECODERS CT_RUNTIME_FUNCTIONS
 #endif
-/* In the order of the rows. The runtime's functions occur only once for all versions. */
+/* The decoders in row order. Each runtime function appears only once, for all versions. */
 static const struct decoder {
     ct_decoder *decode;
     bool always;
@@ -53,7 +53,7 @@ static const struct decoder *decoder_of(uint32_t row)
     return has_one ? &decoders[row - CT_SECOND_FIRST] : &none;
 }
 
-/* During a capture, any call may become a node. */
+/* During a capture, any call may become a graph node. */
 bool ct_decode_always(uint32_t row)
 {
     const struct decoder *decoder = decoder_of(row);
@@ -61,10 +61,10 @@ bool ct_decode_always(uint32_t row)
 }
 
 /* Decoders that learn facts or replace functions may open files or make system calls, so they run with
- * CT_ERROR_GUARD. The other decoders mostly only read. If they do more, they do it under the table lock or
- * use CT_ERROR_GUARD themselves. They decode the most frequent calls, which CT_ERROR_GUARD would slow down.
- * Switching cancellation off and on takes two locked instructions, which wait until the stores of a launch
- * reach the device. */
+ * CT_ERROR_GUARD. The other decoders mostly only read; if they do more, they take the table lock or use
+ * CT_ERROR_GUARD themselves. Decoders that only read handle the most frequent calls, which CT_ERROR_GUARD
+ * would slow down. Disabling and re-enabling cancellation takes two locked instructions, which wait until the
+ * stores of a launch reach the device. */
 struct ct_decoded ct_decode(const struct ct_frame *frame)
 {
     struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };

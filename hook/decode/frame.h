@@ -1,4 +1,4 @@
-/* A call in progress, with its arguments, and with its result once it has returned. */
+/* A call in progress, with its arguments and, once the call has returned, its result. */
 #ifndef CT_FRAME_H
 #define CT_FRAME_H
 
@@ -11,16 +11,16 @@
 
 typedef int32_t ct_status; /* CUresult */
 
-/* The frame is on the application's stack. The trampoline depends on the offsets. */
+/* The frame is on the application's stack. The trampoline depends on the offsets of its fields. */
 struct ct_frame {
     uint64_t args[CT_REGISTER_ARGS];
     const uint64_t *stack_args; /* the words that the caller passed on its stack */
-    uint64_t start;             /* ticks at entry; only valid if producer is set */
+    uint64_t start;             /* ticks at entry; valid only if `producer` is set */
     struct ct_producer *producer;
     uint32_t row;
     uint32_t depth;
-    uint64_t result;   /* the return register after the real function has returned */
-    uint64_t indirect; /* aarch64: x8, the address for a result that does not fit into registers */
+    uint64_t result;   /* value of the return register after the real function has returned */
+    uint64_t indirect; /* aarch64: x8, the address for a result that does not fit in registers */
 };
 #define CT_FRAME_REST (8 * CT_REGISTER_ARGS)
 static_assert(sizeof(struct ct_frame) == CT_FRAME_REST + 48, "trampoline");
@@ -31,17 +31,17 @@ static_assert(offsetof(struct ct_frame, result) == CT_FRAME_REST + 32, "trampoli
 static_assert(offsetof(struct ct_frame, indirect) == CT_FRAME_REST + 40, "trampoline");
 
 /* Returns argument `i`, counted from 0 among integers, pointers and structs of up to 8 bytes. Floats are not
- * counted, since they have registers of their own. A larger struct passed by value is counted on aarch64,
- * where it is passed by reference, but not on x86-64. `frame->args` has at least the first six arguments. If
- * an argument is narrower than 64 bits, the caller does not set the upper bits. On the stack, each argument
- * takes 8 bytes on both architectures. */
+ * counted, since they are passed in separate registers. A larger struct passed by value is counted on
+ * aarch64, where it is passed by reference, but not on x86-64. `frame->args` holds at least the first six
+ * arguments. If an argument is narrower than 64 bits, its upper bits are undefined. On the stack, each
+ * argument takes 8 bytes on both architectures. */
 static inline uint64_t ct_argument(const struct ct_frame *frame, unsigned int i)
 {
     return i < CT_REGISTER_ARGS ? frame->args[i] : frame->stack_args[i - CT_REGISTER_ARGS];
 }
 
-/* Returns the place of a call on its thread's stack. It does not depend on the path that the call takes
- * through the hook. On x86-64, it is the address of the return address. */
+/* Returns a call's address on its thread's stack, which does not depend on the path that the call takes
+ * through the hook. On x86-64, a call's address is the address of its return address. */
 static inline uintptr_t ct_frame_address(const struct ct_frame *frame)
 {
     return (uintptr_t)frame->stack_args - 8;

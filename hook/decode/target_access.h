@@ -1,6 +1,6 @@
-/* Access to the memory of the traced program. The hook runs in that program and reads its memory directly.
- * cudatrace-probe runs outside of the program. Its decoders are compiled with CT_DECODE_REMOTE, and read the
- * memory by probe/target_memory.c, where every read may fail. */
+/* Access to the traced program's memory. The hook runs in the program and reads its memory directly.
+ * cudatrace-probe runs outside the program. The probe's decoders are compiled with CT_DECODE_REMOTE, and read
+ * memory through probe/target_memory.c, where every read may fail. */
 #ifndef CT_TARGET_ACCESS_H
 #define CT_TARGET_ACCESS_H
 
@@ -11,18 +11,18 @@
 
 #ifdef CT_DECODE_REMOTE
 
-/* Copies `bytes` bytes from the address. Returns false if they cannot be read. */
+/* Copies `bytes` bytes from the address. Returns false if the memory cannot be read. */
 bool ct_target_read(uint64_t address, void *to, size_t bytes);
-/* Returns the text at the address, or NULL if it cannot be read. It is valid until the next call. */
+/* Returns the text at the address, or NULL if it cannot be read. The text is valid until the next call. */
 const char *ct_target_text(uint64_t address);
-/* Returns `bytes` bytes of memory at the address, or NULL if they cannot be read. They are valid until the
- * next call. */
+/* Returns a copy of the `bytes` bytes at the address, or NULL if they cannot be read. The copy is valid until
+ * the next call. */
 const void *ct_target_block(uint64_t address, uint64_t bytes);
-/* Sets *bytes to the length of the text at the address, or to `most` if that is smaller. Returns false if the
- * text cannot be read. */
+/* Sets *bytes to the length of the text at the address, but at most `most`. Returns false if the text cannot
+ * be read. */
 bool ct_target_text_bytes(uint64_t address, uint64_t most, uint64_t *bytes);
-/* Sets *bytes to the size of the file that the program sees under that path. Returns false if there is
- * none. */
+/* Sets *bytes to the size of the file that the program sees at the path. Returns false if there is no such
+ * file. */
 bool ct_target_file_bytes(uint64_t path, uint64_t *bytes);
 
 #else
@@ -50,7 +50,7 @@ static inline bool ct_target_text_bytes(uint64_t address, uint64_t most, uint64_
     return true;
 }
 
-/* Sets *bytes to the size of the file, and returns false if there is none. Not a cancellation point. */
+/* Sets *bytes to the size of the file. Returns false if there is no such file. Not a cancellation point. */
 bool ct_target_file_bytes(uint64_t path, uint64_t *bytes);
 
 #endif

@@ -15,16 +15,16 @@
 #include <string.h>
 #include <time.h>
 
-/* Images of libcuda, in the order that they were found. */
+/* Images of libcuda, in the order in which they were found. */
 static struct driver {
     struct ct_link_scope scope;        /* the image and its dependencies */
     _Atomic bool is_claimed, is_found; /* the scope is being written; the scope is complete */
-    _Atomic bool is_known;             /* its rows are filled and published */
-    uint32_t exported, slots, refused; /* number of functions, of functions intercepted by slots, and of slots
-                                        * that are not writable */
-    bool is_due, was_exchanged; /* whether its slots must still be exchanged, and whether they were; written
-                                 * with the process lock held */
-    bool has_made;              /* a visit has made slots for some functions, perhaps not for all */
+    _Atomic bool is_known;             /* the image's rows are filled in and published */
+    uint32_t exported, slots, refused; /* number of exported functions, of functions intercepted by slots, and
+                                        * of slots that are not writable */
+    bool is_due, was_exchanged; /* whether the image's slots must still be exchanged, and whether they have
+                                 * been; written with the process lock held */
+    bool has_made;              /* a visit has created slots for some functions, perhaps not all */
 } drivers[CT_DRIVERS];
 
 static struct driver *const first = &drivers[0], *const second = &drivers[1];
@@ -55,10 +55,10 @@ static bool is_in_namespace(void *handle, struct search *search)
 }
 
 /* If the program is linked to the driver, the driver may be found before the constructors run. A driver
- * loaded later must not be found until they have run, since the environment is not set up yet, and pinning
- * the driver by dlopen() runs pending constructors. If the C library's constructor were among them, it would
- * copy the environment from its own variable, which is still empty. The program would then never see its
- * environment (glibc 2.36). */
+ * loaded later must not be found until the constructors have run, since the environment is not set up until
+ * then. Pinning the driver with dlopen() would also run pending constructors. If the C library's constructor
+ * were still pending, it would copy the environment from its own variable, which is still empty. The program
+ * would then never see its environment (glibc 2.36). */
 static bool find_driver(struct driver *driver, void *handle, bool is_asked)
 {
     static struct ct_seen seen[CT_DRIVERS];
@@ -94,13 +94,13 @@ void *ct_driver_symbol(const char *name)
 
 /* ---- entry points ---- */
 
-/* The trampoline's dlsym reads this. 1 if each look-up must call the hook, since a library that was just
- * loaded may be the driver, or may import functions of the driver by name. */
+/* 1 if every lookup must call the hook, since a library that was just loaded may be the driver, or may import
+ * driver functions by name. Read by the trampoline's dlsym. */
 _Atomic uint32_t ct_dlsym_looks;
 
-/* These look-ups may wait for the loader's lock, whose holder may be waiting for the process lock. So they
- * are made before the process lock is taken. Threads that race here write the same values. A second image is
- * searched without its dependencies, since the first image may be one of them. */
+/* The lookups are made before the process lock is taken, since the holder of the loader's lock may be waiting
+ * for the process lock. Threads that race here write the same values. A second image is searched without its
+ * dependencies, which may include the first image. */
 static void look_all_up(struct driver *driver, void *_Atomic *exports)
 {
     for (uint32_t function = 0; function < CT_ROW_COUNT; function++) {
@@ -111,7 +111,7 @@ static void look_all_up(struct driver *driver, void *_Atomic *exports)
     }
 }
 
-/* True if CUDATRACE_WAY requests that functions are intercepted only by name. */
+/* True if CUDATRACE_WAY requests that functions be intercepted only by name. */
 static bool wants_names;
 
 static void read_way(char **environment)
@@ -137,7 +137,7 @@ void ct_driver_tell(struct ct_segment *segment)
                               memory_order_relaxed);
 }
 
-/* True if libraries that are loaded later may import functions that are intercepted by name. */
+/* True if a library loaded later may import functions that are intercepted by name. */
 static bool wants_looks(const struct driver *driver)
 {
     return atomic_load(&driver->is_known) && (driver->slots == 0 || driver->refused > 0 || driver->has_made);
@@ -182,15 +182,15 @@ static void fill_rows(struct driver *driver, void *_Atomic *exports)
 /* ---- forks ---- */
 
 /* A fork copies memory page by page while other threads write. In the child, only some slots might be
- * exchanged, or the original addresses of slots might be missing. A fork therefore waits for an exchange,
- * which takes microseconds. An exchange does not wait for a fork, since handlers of the fork may be waiting
- * for this thread. Instead, the forking thread does the exchange afterwards. */
+ * exchanged, or the original addresses of slots might be missing. A fork therefore waits until an exchange in
+ * progress has finished, which takes microseconds. An exchange does not wait for a fork, since the fork's
+ * handlers may be waiting for this thread. Instead, the forking thread makes the exchange after the fork. */
 static _Atomic uint32_t forks;     /* in progress */
-static _Atomic bool is_exchanging; /* sequentially consistent, like `forks`, so that one side sees the
-                                    * other */
+static _Atomic bool is_exchanging; /* sequentially consistent, like `forks`, so that one thread sees the
+                                    * other's store */
 
-/* Exchanges the slots and publishes the driver, so that a fork's child has both changes or none. Requires the
- * process lock. */
+/* Exchanges the slots and publishes the driver, so that the child of a fork has either both changes or
+ * neither. Requires the process lock. */
 static void take_slots(struct driver *driver)
 {
     atomic_store(&is_exchanging, true);
@@ -237,8 +237,8 @@ void ct_driver_fork_child(void)
         driver->is_due = false;
         if (driver->was_exchanged)
             continue;
-        /* Another thread of the parent may have been writing these, so they may be incomplete in the
-         * child. */
+        /* Another thread of the parent may have been writing the driver's data, which may therefore be
+         * incomplete in the child. */
         atomic_store(&driver->is_found, false);
         atomic_store(&driver->is_claimed, false);
         atomic_store(&driver->is_known, false);
@@ -268,7 +268,7 @@ static bool resolve(struct driver *driver)
     return true;
 }
 
-/* Waits at most one second, since handlers of the fork may be waiting for this thread. */
+/* Waits at most one second, since a fork's handlers may be waiting for this thread. */
 static void await_forks(void)
 {
     enum { TRIES = 1000, PAUSE_NS = 1000000 };
@@ -326,9 +326,9 @@ bool ct_driver_look(void *handle, bool is_asked)
     return true;
 }
 
-/* Runs before all other constructors (-z initfirst), when the program has been linked and none of its code
- * has run. During that time, a sanitizer may start in a function of the C library that it interposes, and
- * look symbols up. Therefore `ct_dlsym_looks` is set last. */
+/* Runs before all other constructors (-z initfirst), when the program has been linked but none of its code
+ * has run. During that time, a sanitizer may initialise itself in a C library function that it interposes,
+ * and look up symbols. Therefore `ct_dlsym_looks` is set last. */
 __attribute__((constructor)) static void look_at_start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;

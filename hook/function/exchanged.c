@@ -1,5 +1,6 @@
-/* An object and its tables may have been unloaded after an entry was exchanged. Therefore, the kernel checks
- * first whether each entry is readable, and only an entry that still leads to the hook is written. */
+/* An object and its tables may have been unloaded after an entry was exchanged. Before restoring an entry,
+ * the hook therefore checks with the kernel that it is readable, and writes it only if it still leads to the
+ * hook. */
 #include "exchanged.h"
 
 #include "bound.h"
@@ -19,7 +20,7 @@ struct entry {
 
 enum { CHUNK_ENTRIES = 1024, CHUNKS = 64, CHUNK_BYTES = CHUNK_ENTRIES * sizeof(struct entry) };
 static struct entry *_Atomic chunks[CHUNKS];
-static _Atomic uint32_t count;   /* number of entries, including entries that found no room */
+static _Atomic uint32_t count;   /* number of entries, including those for which there was no room */
 static _Atomic uint32_t writers; /* threads between begin and end */
 
 void ct_exchanged_begin(void)
@@ -68,7 +69,7 @@ static bool leads_to(void **where, const void *ours)
            __atomic_load_n(where, __ATOMIC_RELAXED) == ours;
 }
 
-/* True while the loader unloads an object. */
+/* True while the loader is unloading an object. */
 #pragma weak _r_debug
 static bool is_unloading(void)
 {

@@ -1,10 +1,10 @@
-/* An entry that is bound to the driver holds an address in the driver. A lazily bound entry leads into its
- * own object until its first call, which overwrites the entry with the function's address. Such an entry gets
- * the stub in advance if it would be bound to the driver.
+/* An import-table entry that is bound to the driver holds an address in the driver. A lazily bound entry
+ * points into its own object until the first call, which overwrites the entry with the function's address.
+ * The hook writes the stub to a lazily bound entry in advance if the entry would be bound to the driver.
  *
- * If a visit has loaded the hook (proto/visit.h), no object is linked to the hook's exports. In that case,
- * entries that lead to the runtime, or to functions of the C library that the hook exports, are exchanged as
- * well. All exchanged entries can be restored. */
+ * If a visit has loaded the hook (proto/visit.h), no object is linked to the hook's exports. Entries that
+ * lead to the runtime, or to C library functions that the hook also exports, are then exchanged as well. All
+ * exchanged entries can be restored. */
 #include "imports.h"
 
 #include "driver_addresses.h"
@@ -29,18 +29,18 @@ enum { BY_CALL = R_AARCH64_JUMP_SLOT, BY_TABLE = R_AARCH64_GLOB_DAT, BY_DATA = R
 enum { WANTED_MOST = 16384 };
 struct importer {
     bool is_visitor;         /* a visit has loaded the hook */
-    bool is_opened;          /* the hook has made the pages that the loader protected writable */
+    bool is_opened;          /* the hook has made the loader's protected pages writable */
     struct ct_sealed sealed; /* the pages that the loader protected */
-    struct ct_page page;     /* the page that was checked last */
-    /* One bit for each symbol that the object imports, set if the symbol is wanted. Only used if the number
-     * of imported symbols is known. Comparing the name of each relocation instead would take tens of
+    struct ct_page page;     /* the page that was last checked */
+    /* One bit for each symbol that the object imports, set if the symbol is wanted. Used only if the number
+     * of imported symbols is known. Comparing the name of every relocation instead would take tens of
      * milliseconds. */
     bool has_list;
     uint8_t list[WANTED_MOST / 8];
-    uint32_t look; /* number of this call of ct_imports_take() */
+    uint32_t look; /* sequence number of this call to ct_imports_take() */
 };
 
-/* Functions of the C library that the hook also exports. */
+/* C library functions that the hook also exports. */
 static struct own {
     const char *const name;
     void *ours, *theirs;
@@ -74,7 +74,7 @@ static struct own *own_named(const char *name)
     return NULL;
 }
 
-/* True if entries for that name may have to be exchanged. */
+/* True if entries for the name may have to be exchanged. */
 static bool is_wanted(const struct importer *importer, const char *name)
 {
     if (name[0] == 'c' && name[1] == 'u')
@@ -85,14 +85,15 @@ static bool is_wanted(const struct importer *importer, const char *name)
 
 /* ---- targets of entries ---- */
 
-/* The address of a name in the first object that defines it, and the number of objects that define it. */
+/* The address of a symbol in the first object that defines it, and the number of objects that define the
+ * symbol. */
 struct definer {
     const char *name;
     void *first;
     uint32_t count;
 };
 
-/* The definers found so far, by row, since thousands of entries share a few hundred names. */
+/* Caches the definer of each row's name, since thousands of entries share a few hundred names. */
 static struct {
     struct definer found;
     _Atomic uint32_t look;
@@ -122,8 +123,8 @@ static struct definer find_definer(const struct importer *importer, const char *
     return definer;
 }
 
-/* Returns the address that an entry leads to, or will lead to once it is bound. That is the address in the
- * first object that defines the name, even if the object was loaded with RTLD_LOCAL. Returns NULL if the
+/* Returns the address that an entry leads to, or will lead to once it is bound. An unbound entry will lead to
+ * the first object that defines its name, even if the object was loaded with RTLD_LOCAL. Returns NULL if the
  * address is unknown. */
 static void *leads_to(const struct importer *importer, const struct ct_object *object,
                       const ElfW(Rela) * entry, void *value)
@@ -138,7 +139,7 @@ static void *leads_to(const struct importer *importer, const struct ct_object *o
     if (function)
         return function->theirs;
     const struct definer definer = find_definer(importer, name);
-    /* The entry's symbol version would determine the object, but is not read. */
+    /* The entry's symbol version would identify the object, but is not read. */
     const bool is_one_of_several = definer.count > 1 && ct_row_of_runtime(name) != CT_ROWS_ALL;
     return is_one_of_several ? NULL : definer.first;
 }
@@ -158,7 +159,7 @@ static void *stub_of(const struct importer *importer, const char *name, void *re
 
 /* ---- one object ---- */
 
-/* Returns the pages that the loader protects after it has filled them. */
+/* Returns the pages that the loader makes read-only after it has filled them in. */
 static struct ct_sealed sealed_of(const struct ct_object *object)
 {
     const ElfW(Phdr) *const headers = object->headers;
@@ -178,8 +179,8 @@ static bool protect(const struct ct_sealed *sealed, int protection)
     return !sealed->from || mprotect(sealed->from, sealed->bytes, protection) == 0;
 }
 
-/* Checks with the kernel, since program headers do not show which pages another library has protected or made
- * writable later. */
+/* Checks with the kernel, since the program headers do not show which pages another library has since
+ * protected or made writable. */
 static bool may_write(struct importer *importer, const struct ct_object *object, void *where)
 {
     const unsigned use = ct_symbol_use(object, where, sizeof(void *));
@@ -227,8 +228,9 @@ static void take_table(struct importer *importer, const struct ct_object *object
     }
 }
 
-/* Most objects import nothing from the driver. Imported symbols precede the hashed symbols, which the object
- * defines itself. If no symbol is hashed, the number of imported symbols is unknown. */
+/* True if the object may import a wanted symbol. Most objects import nothing from the driver. Imported
+ * symbols precede the hashed symbols, which the object defines itself. If no symbol is hashed, the number of
+ * imported symbols is unknown. */
 static bool wants_any(struct importer *importer, const struct ct_object *object)
 {
     const uint32_t *const table = object->gnu_hash;
@@ -268,9 +270,10 @@ static bool take_object(const struct ct_object *object, void *data)
     return false;
 }
 
-/* The loader lists an object before it has filled the object's tables. A look-up waits until no thread is
- * loading a library. ct_imports_take() makes a look-up after it has counted the objects, so that the tables
- * of all counted objects are filled. The program's own call of dlsym would wait for the same threads. */
+/* The loader lists an object before it has filled in the object's tables. A lookup waits until no thread is
+ * loading a library. Therefore ct_imports_take() makes a lookup after it has counted the objects, so that the
+ * tables of all counted objects are filled in. The program's own call to dlsym would wait for the same
+ * threads. */
 static struct ct_seen seen;
 
 void ct_imports_take(void)

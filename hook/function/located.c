@@ -1,5 +1,5 @@
-/* Interposes dladdr() and dladdr1() for functions replaced by a stub. Package loaders locate libraries by the
- * address of a function, so the result must be for the real function. */
+/* Interposes dladdr() and dladdr1() for functions replaced by a stub. Package loaders locate libraries by a
+ * function's address, so the result must be for the real function. */
 #include "rows.h"
 #include "symbol.h"
 
@@ -11,8 +11,8 @@ typedef int dladdr1_function(const void *address, Dl_info *info, void **extra, i
 int ct_dladdr_entry(const void *address, Dl_info *info) __asm__("dladdr");
 int ct_dladdr1_entry(const void *address, Dl_info *info, void **extra, int flags) __asm__("dladdr1");
 
-/* Returns the row whose stub is at an address, or CT_ROWS_ALL if there is none. The exported entry point of a
- * runtime function is right before its stub. */
+/* Returns the row whose stub is at the address, or CT_ROWS_ALL if there is no such row. A runtime function's
+ * exported entry point is right before its stub. */
 static uint32_t row_at(uintptr_t address)
 {
     enum { ALIGNMENT = 16, EXPORTED_BYTES = 32 };
@@ -34,12 +34,12 @@ static const void *real_at(const void *address)
         return address;
     const uint32_t row = row_at((uintptr_t)address);
     const void *real = row < CT_ROWS_ALL ? ct_rows[row].real : NULL;
-    if (!real && row < CT_SECOND_FIRST) /* not yet called or looked up */
+    if (!real && row < CT_SECOND_FIRST) /* stub not yet called or looked up */
         real = ct_symbol_next(ct_row_symbol(row), NULL);
     return real ? real : address;
 }
 
-/* Any thread may get here first, since all write the same value. musl has no dladdr1(). */
+/* Any thread may be the first to look up dladdr1(), since all write the same value. musl has no dladdr1(). */
 static void *find_once(void *_Atomic *place, const char *name)
 {
     void *found = atomic_load_explicit(place, memory_order_relaxed);

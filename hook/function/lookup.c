@@ -1,8 +1,8 @@
-/* Look-ups of functions. The trampoline's file calls ct_dlsym() and ct_dlvsym(), and the decoder of
+/* Function lookups. The trampoline's file calls ct_dlsym() and ct_dlvsym(), and the decoder of
  * cuGetProcAddress calls ct_lookup_replace().
  *
- * A program gets the result that it would get without the hook, with one exception. If the result is the
- * driver's own function, and the function is not intercepted by its slot, the program gets the stub. */
+ * A lookup returns the same result as without the hook, with one exception. If the result is a driver
+ * function that is not intercepted by its slot, the lookup returns the function's stub. */
 #include "lookup.h"
 
 #include "driver_addresses.h"
@@ -17,16 +17,15 @@ struct ct_dlsym_result {
     void *pointer;
     uint64_t tail; /* 1: not handled here, jump to the real dlsym */
 };
-/* The trampolines call these functions. They leave look-ups that they do not handle to the real functions
+/* The trampolines call these functions, which leave lookups that they do not handle to the real functions
  * (loader.h). */
 struct ct_dlsym_result ct_dlsym(void *handle, const char *name, const void *caller);
 struct ct_dlsym_result ct_dlsym_of_library(void *handle, const char *name, const void *caller);
 struct ct_dlsym_result ct_dlvsym(void *handle, const char *name, const char *version);
 static const struct ct_dlsym_result on = { NULL, 1 };
 
-/* A function of the runtime is recognized by its address. If the result depends on the order of libraries,
- * the hook might find another function than the caller would. In that case, the real dlsym does the
- * look-up. */
+/* A runtime function is recognized by its address. If the result depends on the order of libraries, the hook
+ * might find a different function from the one the caller would find. The real dlsym then does the lookup. */
 static struct ct_dlsym_result runtime_symbol(ct_dlsym_function *next, void *handle, const char *name)
 {
     const bool searches = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
@@ -40,8 +39,8 @@ static struct ct_dlsym_result runtime_symbol(ct_dlsym_function *next, void *hand
     return on;
 }
 
-/* Compares names without the C library. A sanitizer that is looking up the functions that it interposes
- * cannot compare names yet. */
+/* Compares names without the C library, since a sanitizer's strcmp() does not work until it has looked up the
+ * functions that it interposes. */
 static bool begins(const char *name, const char *with)
 {
     while (*with && *name == *with) {
@@ -82,7 +81,7 @@ static bool is_behind(const struct ct_object *object, void *data)
     return search->found != NULL;
 }
 
-/* Searches the caller's own dependencies, as the loader does for an object loaded with RTLD_LOCAL. */
+/* Searches the caller's own dependencies, just as the loader does for an object loaded with RTLD_LOCAL. */
 static void *find_in_scope(const struct ct_object *caller, const char *name, bool is_next)
 {
     struct ct_link_scope scope;
@@ -95,7 +94,7 @@ static void *find_in_scope(const struct ct_object *caller, const char *name, boo
     return NULL;
 }
 
-/* True if the driver is in the global scope although it was not loaded with the program. Tests this with a
+/* True if the driver is in the global scope although it was not loaded with the program. The test looks up a
  * function that no object before the driver defines. */
 static bool driver_is_global(void)
 {
@@ -118,15 +117,15 @@ static void *find_next(const struct ct_object *caller, const char *name)
     return search.at_start || driver_is_global() ? search.found : NULL;
 }
 
-/* The global scope is the same for all objects. After it, an object that was not loaded with the program
- * searches its own dependencies. */
+/* The global scope, which is the same for all objects, is searched first. After the global scope, an object
+ * that was not loaded with the program searches its own dependencies. */
 static void *find_default(const struct ct_object *caller, const char *name)
 {
     void *found = ct_loader_symbol(RTLD_DEFAULT, name);
     return found || caller->at_start ? found : find_in_scope(caller, name, false);
 }
 
-/* Returns the driver's function of that name if a look-up by `caller` would find it, otherwise NULL. */
+/* Returns the driver function called `name` if a lookup by `caller` would find it, and NULL otherwise. */
 static void *find_as(void *handle, const char *name, const void *caller)
 {
     struct ct_object object;
@@ -135,15 +134,15 @@ static void *find_as(void *handle, const char *name, const void *caller)
     void *found = handle == RTLD_NEXT ? find_next(&object, name) : find_default(&object, name);
     if (!found || !ct_driver_has(found))
         return NULL;
-    ct_loader_symbol(RTLD_DEFAULT, "dlsym"); /* this look-up succeeds, and so clears a pending dlerror() */
+    ct_loader_symbol(RTLD_DEFAULT, "dlsym"); /* this lookup succeeds, which clears a pending dlerror() */
     return found;
 }
 
 /* ---- entry points ---- */
 
 /* Called with any name, since a library that uses the driver may have just been loaded. Handles names that
- * begin with "cu" or "cuda" and an upper-case letter. The order of look-ups matters, since the application
- * may read the dlerror() of the last one. */
+ * begin with "cu" or "cuda" followed by an upper-case letter. The order of lookups matters, since the
+ * application may read the dlerror() of the last one. */
 static struct ct_dlsym_result look_up(ct_dlsym_function *next, void *handle, const char *name,
                                       const void *caller)
 {
@@ -176,8 +175,9 @@ struct ct_dlsym_result ct_dlsym_of_library(void *handle, const char *name, const
     return look_up(ct_library_dlsym_find(), handle, name, caller);
 }
 
-/* The driver's functions have no version, so any version finds them. If a program looks up the C library's
- * dlsym to bypass interposers, it gets an entry point of the hook that calls that dlsym. */
+/* Driver functions have no version, so a lookup finds them with any version. If a program looks up the C
+ * library's dlsym to bypass interposers, the lookup returns an entry point of the hook that calls that
+ * dlsym. */
 struct ct_dlsym_result ct_dlvsym(void *handle, const char *name, const char *version)
 {
     const bool is_driver = is_drivers(name);

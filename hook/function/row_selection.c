@@ -1,7 +1,7 @@
-/* A function that is left out keeps its fast path at entry, so that its calls nest and are visible while they
- * are open. When they return, they are only counted (loss.h). To make running processes read a new selection,
- * the daemon requests the doorbell at the next record (`wake` of a lane). A call that is left out also checks
- * for such a request. */
+/* A function that the selection leaves out keeps its fast path at entry, so that its calls nest and are
+ * visible while they are open. Calls that are left out are only counted when they return (loss.h). To make
+ * running processes read a new selection, the daemon requests the doorbell at the next record (a lane's
+ * `wake`). A call that is left out also checks for a request. */
 #include "row_selection.h"
 
 #include "current.h"
@@ -16,7 +16,8 @@
 
 /* Written with the process lock held. */
 static struct ct_selection selection;
-static _Atomic uint32_t followed; /* ct_control.selections of the selection in effect; 0: the environment's */
+static _Atomic uint32_t followed; /* ct_control.selections for the selection in effect; 0 if it is from the
+                                   * environment */
 static _Atomic uint32_t sample = 1;
 
 /* Applies the selection to a row. Requires the process lock. */
@@ -45,8 +46,8 @@ static void apply_to_all(void)
     }
 }
 
-/* Reads the daemon's selection, unless the daemon is writing it at the moment. In that case, the daemon
- * notifies the process again. */
+/* Reads the daemon's selection. If the daemon is just writing it, does nothing, since the daemon will notify
+ * the process again. */
 static void read_requested(struct ct_segment *segment)
 {
     const uint32_t requested = atomic_load_explicit(&ct_control->selections, memory_order_acquire);
@@ -74,7 +75,8 @@ void ct_selection_begin(struct ct_segment *segment)
     const char *layers = ct_setting(CT_LAYERS_ENV), *calls = ct_setting(CT_CALLS_ENV),
                *rate = ct_setting(CT_SAMPLE_ENV);
     selection = ct_selection_everything();
-    /* `cudatrace run` rejects invalid selections. An invalid selection that was set by hand has no effect. */
+    /* `cudatrace run` rejects invalid selections. An invalid selection in a manually set variable has no
+     * effect. */
     if (layers)
         ct_selection_set_layers(&selection, layers);
     if (calls)
@@ -96,9 +98,9 @@ void ct_selection_follow(struct ct_segment *segment)
     ct_process_unlock();
 }
 
-/* An outermost call is kept or left out together with all calls inside it. The inner calls return first, so
- * the choice depends on the number of the current tree of calls. The number is hashed, so that no periodic
- * pattern in the program affects the choice. */
+/* An outermost call is kept or left out together with all calls inside it. Since the inner calls return
+ * first, the choice depends on the number of the current call tree. The number is hashed, so that periodic
+ * patterns in the program do not affect the choice. */
 static bool in_sample(const struct ct_producer *self, uint32_t one_of)
 {
     const uint64_t mixed =

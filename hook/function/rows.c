@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A decoder's name only implies that the row has a decoder, except for the two names defined here. */
+/* Any decoder name means that the row has a decoder, except for the two names defined here. */
 #define FLAGS_none                 , 0
 #define FLAGS_no_status            , CT_ROW_DECODED | CT_ROW_NO_STATUS
 #define SECOND(first, second, ...) second
 #define FLAGS_OF(...)              SECOND(__VA_ARGS__, CT_ROW_DECODED, )
 
 /* A second image of the driver uses only one decoder. The other decoders keep facts about the first image's
- * objects and call its functions, and the two images may have equal handles. */
+ * objects and call its functions, and handles of the two images may be equal. */
 #define OTHERS_proc_address , CT_ROW_DECODED
 #define OTHERS_OF(...)      SECOND(__VA_ARGS__, 0, )
 
@@ -64,9 +64,10 @@ static const char *const runtime_names[CT_RUNTIME_FUNCTIONS] = {
 #undef ROW
 };
 
-/* Names of the rows that are in no table. These are the fallbacks, followed by the extras. */
+/* Names of the rows that are not in any table: fallback rows, followed by extra rows. */
 static char made_names[CT_ROWS_ALL - CT_NAMED_COUNT][CT_FUNCTION_NAME_MAX + 1];
-static _Atomic uint32_t fallbacks, extras; /* number in use; increased after a row's fields are written */
+static _Atomic uint32_t fallbacks, extras; /* number of rows in use; increased after a row's fields are
+                                            * written */
 
 const char *ct_row_symbol(uint32_t row)
 {

@@ -1,5 +1,5 @@
-/* The traced functions. Each has one row, with its real address, its number in the segment, and how to trace
- * a call. */
+/* The traced functions. Each traced function has one row, which holds its real address, its number in the
+ * segment, and how to trace a call. */
 #ifndef CT_ROWS_H
 #define CT_ROWS_H
 
@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The runtime's functions in the order of the table. Each has a stub for each of CT_RUNTIME_VERSIONS versions
- * of libcudart. */
+/* The runtime functions in the order of the table. Each function has one stub for each of the
+ * CT_RUNTIME_VERSIONS versions of libcudart. */
 enum {
 #define ROW(name, category, stack_words, decoder) CT_RUNTIME_##name,
 #include "runtime_api.def"
@@ -23,12 +23,12 @@ enum {
     CT_RUNTIME_VERSIONS = 3
 };
 
-/* The number of images of the driver that are recorded in one process. Calls of the second image are recorded
+/* The number of driver images that are recorded in one process. Calls to the second image are recorded
  * without details. */
 enum { CT_DRIVERS = 2 };
 
-/* Row numbers. They begin with the driver's functions in order, followed by the runtime's functions in order
- * for each version, the driver's functions again for a second image, and the fallback stubs. */
+/* Row numbers. The driver functions come first, followed by the runtime functions for each version, the
+ * driver functions again for a second image, and the fallback stubs. */
 enum {
 #define ROW(name, category, stack_words, decoder) CT_ROW_##name,
 #include "driver_api.def"
@@ -38,8 +38,8 @@ enum {
     CT_NAMED_COUNT = CT_SECOND_FIRST + CT_ROW_COUNT,
     CT_FALLBACK_COUNT = 128,
     CT_STUB_COUNT = CT_NAMED_COUNT + CT_FALLBACK_COUNT,
-    CT_LIBRARY_DLSYM = CT_STUB_COUNT, /* not a row; its stub is returned by look-ups of the C library's
-                                       * dlsym */
+    CT_LIBRARY_DLSYM = CT_STUB_COUNT, /* not a row; its stub is returned when the C library's dlsym is looked
+                                       * up */
     /* Rows without a stub, for calls that are traced without the trampoline. */
     CT_EXTRA_COUNT = 768,
     CT_ROWS_ALL = CT_STUB_COUNT + CT_EXTRA_COUNT
@@ -48,33 +48,34 @@ enum {
 #define CT_DRIVER_ROW(driver, function)   (((driver) ? CT_SECOND_FIRST : 0U) + (function))
 #define CT_RUNTIME_ROW(version, function) (CT_ROW_COUNT + (version)*CT_RUNTIME_FUNCTIONS + (function))
 
-/* The number of stack words to pass on for a function with an unknown signature. Fewer are passed on if the
- * caller has fewer. */
+/* The number of stack words to forward to a function with an unknown signature, or fewer if the caller's
+ * stack has fewer. */
 enum { CT_FALLBACK_STACK_WORDS = 16 };
 
 enum ct_row_flags {
-    CT_ROW_DECODED = 1,    /* it has a decoder */
-    CT_ROW_PER_THREAD = 2, /* a _ptsz or _ptds variant, whose null stream is the thread's own */
-    CT_ROW_NO_STATUS = 4,  /* it does not return a status */
-    CT_ROW_ASKS = 8,       /* it only queries, and changes nothing */
+    CT_ROW_DECODED = 1,    /* the function has a decoder */
+    CT_ROW_PER_THREAD = 2, /* a _ptsz or _ptds variant, whose null stream is the calling thread's own */
+    CT_ROW_NO_STATUS = 4,  /* does not return a status */
+    CT_ROW_ASKS = 8,       /* only queries, and changes nothing */
 };
 
-/* Two rows fit into one cache line. `enter_id` and `leave_id` equal `id` if the fast path in entry.c may be
- * taken, otherwise they are 0. */
+/* Two rows fit in one cache line. `enter_id` and `leave_id` equal `id` if the fast path in entry.c may be
+ * taken, and are 0 otherwise. */
 struct ct_row {
-    void *real; /* NULL if the driver lacks it */
+    void *real; /* NULL if the driver lacks the function */
     uint64_t reserved0;
     /* Stored with release once the directory entry is written. Loaded with acquire by ct_enter(). */
-    _Atomic uint16_t id;       /* index in the segment's directory, 0 if not called yet */
+    _Atomic uint16_t id;       /* index in the segment's directory; 0 if not called yet */
     _Atomic uint16_t enter_id; /* 0 unless the counter is the clock */
     _Atomic uint16_t leave_id; /* also 0 if there is a decoder, or if some calls are not recorded */
     uint8_t stack_words;
     uint8_t flags; /* enum ct_row_flags */
     uint8_t category;
     uint8_t layer;            /* enum ct_layer */
-    _Atomic uint8_t skipped;  /* 1: calls are counted and not recorded */
+    _Atomic uint8_t skipped;  /* 1: calls are counted but not recorded */
     uint8_t intercept;        /* enum ct_intercept; for a slot, `real` is the slot's original content */
-    _Atomic uint16_t wrap_id; /* like leave_id, but not 0 for a decoder: for wrappers that read arguments */
+    _Atomic uint16_t wrap_id; /* like leave_id, but nonzero if there is a decoder; for wrappers that read
+                               * arguments */
     _Atomic uint16_t skip_id; /* 0 unless the counter is the clock, there is no decoder, and all calls are
                                * left out */
 };
@@ -83,36 +84,37 @@ static_assert(offsetof(struct ct_row, enter_id) == 18, "trampoline");
 
 extern CT_LOCAL struct ct_row ct_rows[CT_ROWS_ALL];
 
-/* True if the row's calls are low-priority when they are short and succeed. Low-priority calls are dropped
- * before others when a ring is nearly full. Queries are low-priority regardless of their category. */
+/* True if the row's calls are low-priority, provided they are short and succeed. When a ring is nearly full,
+ * low-priority calls are dropped before others. Queries are low-priority regardless of their category. */
 static inline bool ct_row_says_little(const struct ct_row *row)
 {
     return row->flags & CT_ROW_ASKS || !ct_category_says_more(row->category);
 }
 
 /* ct_row_name() returns the name that is recorded, and ct_row_symbol() the name that is exported. A function
- * that only compiled code calls is recorded under its name in the program's source. */
+ * that only compiler-generated code calls is recorded under its name in the program's source. */
 const char *ct_row_name(uint32_t row);
 const char *ct_row_symbol(uint32_t row);
 /* Returns the row flags that a function's name implies. */
 uint8_t ct_row_form(const char *name);
-/* Return the row with that name in the driver's table, or in the runtime's table for the first version.
- * Return CT_ROWS_ALL if the table has no such name. */
+/* Return the row called `name` in the driver's table, or in the runtime's table for the first version. Return
+ * CT_ROWS_ALL if the table has no such name. */
 uint32_t ct_row_of_driver(const char *name);
 uint32_t ct_row_of_runtime(const char *name);
-/* Returns the row without a stub that has that layer and name, after creating it if necessary. Returns
- * CT_ROWS_ALL if all such rows are used up. The search is linear, so keep the result. `name` is copied. */
+/* Returns the row without a stub that has the given layer and name, after creating it if necessary. Returns
+ * CT_ROWS_ALL if all such rows are used up. The search is linear, so callers should keep the result. `name`
+ * is copied. */
 uint32_t ct_row_extra(enum ct_layer layer, uint8_t category, const char *name);
 /* Returns the row of the fallback stub for `real`, after creating it with the name `name` if necessary.
  * Returns CT_ROWS_ALL if all fallback stubs are used up. */
 uint32_t ct_row_fallback(void *real, const char *name);
 
-/* The places of the stubs. The trampoline's file writes them in row order to a section of its own. An entry
- * is the distance of the stub from the entry itself, or 0 if there is no stub. The linker defines the
- * section's start. */
+/* The locations of the stubs. The trampoline's file emits the entries in row order into a separate section.
+ * Each entry is the distance from the entry itself to the stub, or 0 if there is no stub. The linker defines
+ * the section's start. */
 extern CT_LOCAL const int32_t __start_ct_stubs[];
-/* Returns a row's stub, or NULL if the architecture has none. For a function of the runtime, returns the
- * entry point that does not check the caller. */
+/* Returns a row's stub, or NULL if the architecture has none. For a runtime function, returns the entry point
+ * that does not check the caller. */
 static inline void *ct_row_stub(uint32_t row)
 {
     const int32_t *entry = &__start_ct_stubs[row];

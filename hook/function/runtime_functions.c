@@ -1,14 +1,14 @@
 /* A process may load more than one libcudart. A kernel is known only to the libcudart that its library
  * registered it with. The symbols of a libcudart have its soname as their version. The hook exports each
- * function once per version, so the dynamic linker has resolved the version before a stub is entered. Still,
- * two libraries can have the same version, since wheels contain renamed copies (libcudart-d0da41ae.so.11.0)
- * next to the original name. Therefore, the stub checks its caller. If the call is from a page of code that
- * is known to be bound to the version's first library, it proceeds like any other call (`ct_runtime_callers`,
- * which the trampoline reads). The first call from any other page gets here, as does each call from a page
- * that is bound to another library.
+ * function once per version, so the dynamic linker has resolved the version before a stub is entered.
+ * Nevertheless, two libraries can have the same version, since wheels contain renamed copies
+ * (libcudart-d0da41ae.so.11.0) next to the original. The stub therefore checks its caller. A call from a page
+ * that is known to be bound to the version's first library proceeds like any other call
+ * (`ct_runtime_callers`, which the trampoline reads). The first call from any other page ends up in this
+ * file, as does every call from a page that is bound to another library.
  *
- * If a program finds a function by dlsym, the address identifies its library. Only the first library's
- * functions are replaced by a stub, at its other entry point (ct_row_stub()), which does not check the
+ * If a program finds a function with dlsym, the address identifies its library. Only functions of the first
+ * library are replaced, with the stub's other entry point (ct_row_stub()), which does not check the
  * caller. */
 #include "runtime_functions.h"
 
@@ -20,15 +20,15 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* In the order of the stubs; see trampoline_x86_64.S and hook.map. */
+/* The versions in the order of the stubs; see trampoline_x86_64.S and hook.map. */
 static const char *const versions[CT_RUNTIME_VERSIONS] = {
     "libcudart.so.11.0",
     "libcudart.so.12",
     "libcudart.so.13",
 };
 
-/* A libcudart. The struct is constant once it is listed. The library is never unloaded, since its handle is
- * kept. */
+/* A libcudart. The struct does not change once it is in the list. The library is never unloaded, since the
+ * hook keeps a handle. */
 struct library {
     uintptr_t base; /* its load address */
     uint32_t version;
@@ -39,7 +39,8 @@ struct library {
 enum { LIBRARIES_MAX = 16 };
 static struct library *_Atomic libraries[LIBRARIES_MAX];
 static _Atomic uint32_t library_count;
-static struct library *_Atomic first[CT_RUNTIME_VERSIONS]; /* the libraries whose functions are in ct_rows */
+static struct library *_Atomic first[CT_RUNTIME_VERSIONS]; /* for each version, the library whose functions
+                                                            * are in ct_rows */
 
 _Atomic uint64_t ct_runtime_callers[CT_RUNTIME_VERSIONS][CT_RUNTIME_CALLERS];
 /* Maps a page and a version to the index in `libraries` plus 1, for all libraries. Entries are never
@@ -50,13 +51,12 @@ enum { PAGE_SHIFT = 12 };
 
 /* ---- loaded libraries ---- */
 
-/* The libraries of a version among all loaded objects. */
+/* The libraries with a given version among all loaded objects. */
 struct census {
     const char *version;
     uint32_t count;
     bool has_soname;
-    struct ct_object object; /* the first library with the version as its soname, otherwise the first of
-                              * all */
+    struct ct_object object; /* the first library whose soname is the version, or else the first library */
 };
 
 /* The latest census of each version. */
@@ -65,7 +65,7 @@ static struct {
     _Atomic uint32_t count;
 } counted[CT_RUNTIME_VERSIONS];
 
-/* True if the object is a libcudart of that version. Judges by the versions that the object defines, or by
+/* True if the object is a libcudart of the given version, according to the versions that it defines, or to
  * its soname if it defines none. */
 static bool defines(const struct ct_object *object, const char *version, bool *has_soname)
 {
@@ -95,7 +95,7 @@ static void take_census(uint32_t version, struct census *census)
     ct_symbol_each(visit_object, census);
 }
 
-/* Returns the number of loaded libraries of the version. A library that has been unloaded may still be
+/* Returns the number of loaded libraries with the version. A library that has been unloaded may still be
  * counted. */
 static uint32_t count_libraries(uint32_t version)
 {
@@ -122,8 +122,8 @@ static struct library *find_library(uint32_t version, uintptr_t base)
     return NULL;
 }
 
-/* Reads the library's exports and keeps it loaded. All calls of the loader are made here, without the process
- * lock, since a thread that holds the loader's lock may be waiting for the process lock. */
+/* Reads the library's exports and keeps it loaded. Calls the loader without the process lock, since a thread
+ * that holds the loader's lock may be waiting for the process lock. */
 static struct library *read_library(uint32_t version, const struct ct_object *object)
 {
     struct library *library = ct_loader_pin(object) ? ct_pages_map(sizeof(*library)) : NULL;
@@ -138,7 +138,7 @@ static struct library *read_library(uint32_t version, const struct ct_object *ob
     return library;
 }
 
-/* Adds a library to the list. The first library of a version fills the rows. Returns NULL if there is no
+/* Adds a library to the list. The first library with a version fills in the rows. Returns NULL if there is no
  * room. */
 static struct library *list_library(struct library *library)
 {
@@ -178,9 +178,10 @@ static struct library *find_first(uint32_t version)
     return read && list_library(read) ? atomic_load_explicit(&first[version], memory_order_acquire) : NULL;
 }
 
-/* Returns the library that the caller's reference would be bound to without the hook. It is the first one in
- * the process's look-up order, otherwise the first among the caller's own dependencies. If it is in neither,
- * as for a jump from another object's code, returns the library that is in the rows. */
+/* Returns the library that the caller's reference would be bound to without the hook. The reference would be
+ * bound to the first library in the process's lookup order, or else to the first among the caller's own
+ * dependencies. If no library is found, as for a jump from another object's code, returns the library whose
+ * functions are in the rows. */
 static struct library *bound_library(uint32_t version, uint32_t function, const void *caller)
 {
     struct library *fallback = find_first(version);
@@ -202,13 +203,13 @@ static struct library *bound_library(uint32_t version, uint32_t function, const 
             library = read ? list_library(read) : NULL;
         }
     }
-    ct_loader_symbol(RTLD_DEFAULT, "dlsym"); /* clears the dlerror() of failures above */
+    ct_loader_symbol(RTLD_DEFAULT, "dlsym"); /* clears the dlerror() of the failures above */
     return library ? library : fallback;
 }
 
 /* ---- calls ---- */
 
-/* Returns the library's index in `libraries` plus 1, or 0 if it is not listed. */
+/* Returns the library's index in `libraries` plus 1, or 0 if it is not in the list. */
 static uint32_t number_of(const struct library *library)
 {
     const uint32_t count = atomic_load_explicit(&library_count, memory_order_acquire);
@@ -232,14 +233,15 @@ static struct library *library_of_caller(uint32_t version, uint32_t function, co
     } else {
         if (count_libraries(version) > 1)
             library = bound_library(version, function, caller);
-        /* If a signal handler interrupted the lock's holder, its next call repeats this search. */
+        /* If a signal handler has interrupted the lock's holder, the handler's next call repeats this
+         * search. */
         if (!ct_table_lock())
             return library;
         ct_table_set(&callers, key, number_of(library));
         ct_table_unlock();
     }
-    /* From now on, the trampoline accepts this page. No ordering is needed, since ct_enter() checks the row
-     * itself. */
+    /* From now on, the trampoline accepts calls from this page. No ordering is needed, since ct_enter()
+     * checks the row itself. */
     if (library == atomic_load_explicit(&first[version], memory_order_relaxed))
         atomic_store_explicit(&ct_runtime_callers[version][page % CT_RUNTIME_CALLERS], page,
                               memory_order_relaxed);
@@ -277,8 +279,7 @@ void *ct_runtime_stub(const void *real, uint32_t row)
     return ct_runtime_known_stub(real, row);
 }
 
-/* For an object that was not loaded with the program, only the dynamic linker knows whether it is
- * searched. */
+/* Only the dynamic linker knows whether it searches an object that was not loaded with the program. */
 static void *find_elsewhere(const char *name)
 {
     struct ct_object object;

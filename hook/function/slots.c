@@ -1,11 +1,11 @@
-/* If an export differs from the known shapes in any way, its slot is not exchanged, and its calls are
+/* If the code of an export differs from the known shapes in any way, its slot is not exchanged, and calls are
  * intercepted by name.
  *
  * A driver, or a library that hardens programs, may protect the table's pages at any time. Just before
  * writing a page's slots, the hook checks with the kernel that the page is writable. If another thread
- * protects the page in the microsecond between the check and the store, the store still faults. Writing
- * through the kernel (process_vm_writev) would fail cleanly instead, but other threads might read a
- * half-written slot. */
+ * protects the page in the microsecond between the check and the store, the store will fault. Writing through
+ * the kernel (process_vm_writev) would fail cleanly instead, but other threads might read a half-written
+ * slot. */
 #include "slots.h"
 
 #include "rows.h"
@@ -17,16 +17,16 @@
 
 /* ---- finding ---- */
 
-/* An image's table. All slots are within half of TABLE_SLOTS from the first slot found. A slot that two
- * functions share is not exchanged. */
+/* The table of slots of an image. All slots are within TABLE_SLOTS / 2 of the first slot found. A slot that
+ * two functions share is not exchanged. */
 enum { TABLE_SLOTS = 8192, SHARED = UINT16_MAX };
 static_assert((int)CT_ROW_COUNT < (int)SHARED, "functions of slots");
 static struct table {
     void **first;
-    uint16_t functions[TABLE_SLOTS]; /* for each slot, the function plus 1; 0: none */
+    uint16_t functions[TABLE_SLOTS]; /* for each slot, the function's number plus 1; 0: none */
 } tables[CT_DRIVERS];
 
-/* Slots that a visit has made for functions of the first image; NULL: none. */
+/* Slots that a visit has created for functions of the first image; NULL: none. */
 static void **made[CT_ROW_COUNT];
 
 /* Reads the shape of an export's code. Returns false if the shape is unknown. */
@@ -43,7 +43,7 @@ static bool read_shape(const struct ct_object *image, const void *export, struct
            ct_symbol_use(image, (void *)(uintptr_t)shape->ended, sizeof(uint32_t)) == CT_SEGMENT_DATA;
 }
 
-/* Returns the slot of an export, or NULL if it has none in the image's own data. */
+/* Returns an export's slot, or NULL if it has no slot in the image's own data. */
 static void **find_slot(const struct ct_object *image, const void *export)
 {
     struct ct_slot_shape shape;
@@ -64,7 +64,7 @@ static void note(struct table *table, void **slot, uint32_t function)
         table->functions[place] = table->functions[place] ? SHARED : (uint16_t)(function + 1);
 }
 
-/* Returns the row of a place in the table, or CT_ROWS_ALL if the place must not be exchanged. */
+/* Returns the row for the table's slot number `place`, or CT_ROWS_ALL if the slot must not be exchanged. */
 static uint32_t row_at(uint32_t driver, uint32_t place)
 {
     const uint16_t function = tables[driver].functions[place];
@@ -74,7 +74,7 @@ static uint32_t row_at(uint32_t driver, uint32_t place)
     return ct_row_stub(row) ? row : CT_ROWS_ALL;
 }
 
-/* Reads the slots in address order, and drops slots that do not lead into the image's own code or are not
+/* Reads the slots in address order, and drops slots that do not point into the image's own code or are not
  * writable. Returns the number of slots that are not writable. */
 static uint32_t read_slots(uint32_t driver, const struct ct_object *image)
 {
@@ -101,7 +101,7 @@ static uint32_t read_slots(uint32_t driver, const struct ct_object *image)
 uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image)
 {
     struct table *const table = &tables[driver];
-    if (table->first) /* a fork's child whose parent had begun this */
+    if (table->first) /* in a forked child whose parent had begun the search */
         memset(table, 0, sizeof(*table));
     if (driver == 0)
         memset(made, 0, sizeof(made));
@@ -114,20 +114,20 @@ uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image)
 }
 
 /* The slot is not used until a jump through it has been written. `real` must be set before the slot is
- * exchanged. Otherwise the stub would call the function, which would call the stub again. */
+ * exchanged, or the stub would call the function, which would call the stub again. */
 void ct_slots_add_made(uint32_t row, void **slot)
 {
     if (row >= CT_ROW_COUNT || !ct_row_stub(row) || ct_rows[row].intercept == CT_INTERCEPT_SLOTS)
         return;
     made[row] = slot;
-    if (*slot != ct_row_stub(row)) /* they are equal in a fork's child if the parent was restoring the slot */
+    if (*slot != ct_row_stub(row)) /* equal in the child of a fork if the parent was restoring the slot */
         ct_rows[row].real = *slot;
     ct_rows[row].intercept = CT_INTERCEPT_SLOTS;
 }
 
 /* ---- taking and restoring ---- */
 
-/* Returns true if the slot has the wanted value afterwards. */
+/* Exchanges the contents of a slot. Returns true if the slot has the wanted value afterwards. */
 static bool exchange_one(uint32_t row, void **slot, bool to_stub)
 {
     void *stub = ct_row_stub(row), *real = ct_rows[row].real;
@@ -139,7 +139,8 @@ static bool exchange_one(uint32_t row, void **slot, bool to_stub)
     return is_done;
 }
 
-/* Returns the number of slots that have the wanted value afterwards. */
+/* Exchanges the contents of all slots of an image. Returns the number of slots that have the wanted value
+ * afterwards. */
 static uint32_t exchange(uint32_t driver, bool to_stubs, bool checks)
 {
     const struct table *const table = &tables[driver];
@@ -158,8 +159,8 @@ static uint32_t exchange(uint32_t driver, bool to_stubs, bool checks)
     return count;
 }
 
-/* The next visit may not use these slots. `real` is kept. Even without a jump through the slot, the moved
- * instructions that it leads to behave like the function. */
+/* The next visit may not use these slots. `real` is kept, since the relocated instructions that it points to
+ * behave like the function even without a jump through the slot. */
 static void forget_made(void)
 {
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {

@@ -1,12 +1,13 @@
-/* The ioctl layer, which records the process's requests to the NVIDIA kernel driver. libcuda and NVML call
- * the C library's ioctl() through the dynamic linker, so their calls get here.
+/* The ioctl layer, which records the process's requests to the NVIDIA kernel driver. Since libcuda and NVML
+ * call the C library's ioctl() through the dynamic linker, the hook can interpose it.
  *
- * A request is for the driver if its descriptor is a character device with the current numbers of
- * /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools or nvidia-modeset. The request's number is compared first,
- * although it does not decide this. The comparison is cheap, and lets nearly all other ioctls pass at once.
+ * A request is for the driver if its descriptor refers to a character device with the device number of
+ * /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools or nvidia-modeset. The request number is compared first,
+ * although it is not sufficient, because the comparison is cheap and lets nearly all other ioctls pass
+ * immediately.
  *
- * A traced ioctl is a call in the layer `ioctl`. The request's number determines its row, and is its name
- * until the collector translates it.
+ * A traced ioctl is recorded as a call in the layer `ioctl`. The request number determines the call's row,
+ * and serves as its name until the collector translates it.
  *
  * For tests without a GPU, $CUDATRACE_DEVICES names a directory to use instead of /dev. */
 #include "compiler.h"
@@ -31,7 +32,7 @@
 #include <unistd.h>
 
 /* The maximum number of rows for this layer, out of CT_EXTRA_COUNT. If a process makes more kinds of
- * requests, all further ones are counted under one name for each protocol. */
+ * requests, all others are recorded under one name per protocol. */
 enum { ROWS_MAX = 512 };
 
 /* /dev/nvidia-modeset has nvidiactl's major number, but a different protocol. */
@@ -39,17 +40,18 @@ enum { MINOR_MODESET = 254 };
 
 typedef int ioctl_function(int fd, unsigned long request, void *argument);
 
-/* The next ioctl() after the hook's. NULL until the constructors run. */
+/* The next definition of ioctl() after the hook's. NULL until the constructors run. */
 static ioctl_function *_Atomic next_ioctl;
 
-/* The protocols of the files. /dev/nvidia-uvm-tools uses the same protocol as /dev/nvidia-uvm. */
+/* The protocols that the device files use. /dev/nvidia-uvm-tools uses the same protocol as
+ * /dev/nvidia-uvm. */
 enum language { ESCAPES, UVM, MODESET, LANGUAGES };
 static const char *const other_names[LANGUAGES] = { "RM other", "UVM other", "NVKMS other" };
 
 static struct ct_table rows_by_code;
 static _Atomic uint32_t rows_used;
 static _Atomic uint32_t
-    other_rows[LANGUAGES]; /* by language, for requests without a row of their own; 0 until the row is made */
+    other_rows[LANGUAGES]; /* by language, for requests without a separate row; 0 until the row is created */
 static _Atomic uint32_t driver_release; /* as returned by ct_ioctl_release() */
 
 /* Device numbers, 0 if unknown. */
@@ -88,7 +90,7 @@ static bool is_file(uint64_t device, const struct file *file)
 }
 
 /* The device numbers change if a module is reloaded, or if nvidia-modprobe creates the files after the first
- * check. So if a device does not match, the files' current numbers are read. */
+ * check. If a device does not match, the files' current numbers are therefore read. */
 static bool is_driver_file(int fd, enum language language)
 {
     struct stat status;
@@ -107,8 +109,8 @@ static bool is_driver_file(int fd, enum language language)
     return false;
 }
 
-/* The last result for each low descriptor, for use when system calls are not allowed. One bit for each
- * language. */
+/* The last result for each low-numbered descriptor, for use when system calls are not allowed. There is one
+ * bit for each language. */
 enum { KNOWN_FILES = 4096 };
 static _Atomic uint8_t known[KNOWN_FILES];
 
@@ -154,7 +156,7 @@ static uint32_t row_for_others(enum language language)
     return row;
 }
 
-/* Returns the row of a request. Returns CT_ROWS_ALL if even the row for other requests cannot be made. */
+/* Returns a request's row, or CT_ROWS_ALL if not even the row for other requests can be created. */
 static uint32_t row_of(const struct ct_ioctl *ioctl, enum language language)
 {
     const uint64_t key = (uint64_t)ioctl->space << 32 | ioctl->code;
@@ -178,9 +180,9 @@ static uint32_t row_of(const struct ct_ioctl *ioctl, enum language language)
 
 /* ---- the call ---- */
 
-/* Calls the next ioctl(). Only the constructor looks it up, since a look-up here could clear the
- * application's pending dlerror(). Until then, makes the system call, which is all that the C library's
- * ioctl() does. */
+/* Calls the next ioctl(). Only the constructor looks up the next ioctl(), since a lookup here could clear the
+ * application's pending dlerror(). Until the constructor has run, makes the system call directly, which is
+ * all that the C library's ioctl() does. */
 static int call_next(int fd, unsigned long request, void *argument)
 {
     ioctl_function *next = atomic_load_explicit(&next_ioctl, memory_order_relaxed);
@@ -195,9 +197,9 @@ __attribute__((constructor)) static void find_next(void)
         row_for_others((enum language)language);
 }
 
-/* libcuda first sends its version to the kernel, whose version must be equal. Record the version even when
- * not tracing; libcuda sends it only once. In nv_ioctl_rm_api_version_t, the text of the version follows two
- * words. */
+/* Reads the driver's version from libcuda's first request, which checks that the kernel module has the same
+ * version. The version is stored even when not tracing, since libcuda sends it only once. In
+ * nv_ioctl_rm_api_version_t, the version text follows two words. */
 static void learn_release(uint64_t argument)
 {
     CT_ERROR_GUARD;
@@ -209,7 +211,7 @@ static void learn_release(uint64_t argument)
     }
 }
 
-/* Not inlined, so that ioctls of other drivers do not use this much stack. */
+/* Not inlined, so that ioctls for other drivers do not use this much stack. */
 __attribute__((noinline)) static int call_candidate(int fd, unsigned long request, void *argument,
                                                     enum language language)
 {
@@ -239,9 +241,9 @@ __attribute__((noinline)) static int call_candidate(int fd, unsigned long reques
     return result;
 }
 
-/* Replaces int ioctl(int fd, unsigned long request, ...), with its variable argument named. x86-64 and
- * aarch64 pass both kinds of arguments in the same way. With a named argument, no register must be saved
- * before the jump to the real function. */
+/* Replaces int ioctl(int fd, unsigned long request, ...), with the variable argument as a named one. Both
+ * x86-64 and aarch64 pass named and variable arguments in the same way. With a named argument, no registers
+ * need to be saved before the jump to the real function. */
 __attribute__((visibility("default"))) int ct_ioctl_entry(int fd, unsigned long request,
                                                           void *argument) __asm__("ioctl");
 

@@ -1,9 +1,9 @@
-/* Reads an ioctl of the NVIDIA kernel driver from the application's structs. Does not depend on files, rows
- * or lanes, so that a test can run it separately.
+/* Decodes an NVIDIA kernel driver ioctl from the application's structs. The code in this file does not depend
+ * on files, rows or lanes, so that it can be tested separately.
  *
  * The structs are from open-gpu-kernel-modules (MIT): nvos.h, nv-ioctl.h, uvm_ioctl.h, nvkms-ioctl.h. The
- * application's pointers are not trusted. Without the hook, an ioctl with an invalid pointer returns EFAULT,
- * and it must do the same with the hook. */
+ * application's pointers are not trusted. An ioctl with an invalid pointer returns EFAULT without the hook,
+ * and must do the same with the hook. */
 #include "ioctl_layout.h"
 
 #include "system.h"
@@ -122,7 +122,7 @@ struct ct_ioctl ct_ioctl_parse_uvm(uint32_t request, uint64_t argument, uint32_t
     };
 }
 
-/* Modeset commands return their results in structs without an RM status. */
+/* Modeset commands return their results in structs that contain no RM status. */
 struct ct_ioctl ct_ioctl_parse_modeset(uint32_t request, uint64_t argument, uint32_t release)
 {
     struct ct_ioctl ioctl = { .space = CT_IOCTL_MODESET,

@@ -1,11 +1,11 @@
-/* Decodes an ioctl of the NVIDIA kernel driver, and locates the RM status in the struct that it points to. */
+/* Decodes an NVIDIA kernel driver ioctl, and locates the RM status in the struct that the ioctl points to. */
 #ifndef CT_IOCTL_LAYOUT_H
 #define CT_IOCTL_LAYOUT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The spaces that request numbers belong to. */
+/* The number spaces that request numbers belong to. */
 enum ct_ioctl_space {
     CT_IOCTL_ESCAPE = 1, /* _IOC_NR of a request on /dev/nvidiactl or /dev/nvidiaN */
     CT_IOCTL_CONTROL,    /* the command of NV_ESC_RM_CONTROL */
@@ -27,21 +27,24 @@ enum {
     CT_ESCAPE_RM_CONTROL = 0x2a,
     CT_ESCAPE_RM_ALLOC = 0x2b,
     CT_ESCAPE_CHECK_VERSION = 0xd2,
-    CT_ESCAPE_XFER = 0xd3, /* wraps a request whose struct is too large for the size in a request's number */
+    CT_ESCAPE_XFER = 0xd3, /* wraps a request whose struct is too large for the size field of a request
+                            * number */
 };
 
 /* A request, decoded before it is passed to the kernel. */
 struct ct_ioctl {
     enum ct_ioctl_space space;
     uint32_t code;
-    uint32_t escape;       /* CT_IOCTL_ESCAPE, CONTROL and CLASS: the escape, after unwrapping a transfer */
+    uint32_t escape;       /* for CT_IOCTL_ESCAPE, CONTROL and CLASS: the escape, after unwrapping a
+                            * transfer */
     uint64_t address;      /* address of the request's struct */
     uint32_t size_bytes;   /* size of the struct; 0 if unknown */
-    uint32_t params_bytes; /* size of the parameters, which are the struct itself except for RM_CONTROL */
-    int32_t status_offset; /* offset of the RM status in the struct, -1 if there is none */
+    uint32_t params_bytes; /* size of the parameters, which are the struct itself unless the escape is
+                            * RM_CONTROL */
+    int32_t status_offset; /* offset of the RM status in the struct; -1 if there is none */
 };
 
-/* Reads `bytes` bytes (1 to 8) at `address`. Returns false if they are not readable, and never crashes. The
+/* Reads `bytes` bytes (1 to 8) at `address`. Returns false if the bytes are not readable. Never crashes. The
  * caller saves errno. */
 bool ct_ioctl_peek(uint64_t address, void *value, uint32_t bytes);
 
@@ -61,18 +64,19 @@ static inline bool ct_ioctl_is_modeset(uint32_t request)
     return (request & 0xffff) == CT_IOCTL_MODESET_REQUEST;
 }
 
-/* Decode a request on a file of the driver. `argument` may be any value. Fields that are not readable are
- * unknown. `release` is the driver's release. If it is 0, it is unknown, and the newest is assumed. */
+/* Decode a request on one of the driver's device files. `argument` may be any value. Fields that cannot be
+ * read are left unknown. `release` is the driver's release, or 0 if unknown, in which case the newest release
+ * is assumed. */
 struct ct_ioctl ct_ioctl_parse_escape(uint32_t request, uint64_t argument, uint32_t release);
 struct ct_ioctl ct_ioctl_parse_uvm(uint32_t request, uint64_t argument, uint32_t release);
 struct ct_ioctl ct_ioctl_parse_modeset(uint32_t request, uint64_t argument, uint32_t release);
-/* Returns the RM status that a successful request left in its struct, or 0 if there is none. */
+/* Returns the RM status that a successful request left in its struct, or 0 if the struct contains none. */
 int32_t ct_ioctl_status(const struct ct_ioctl *ioctl);
-/* Returns 1000 times the first number of a driver's version plus the second number, or 0 if `version` is not
- * a version. Reads at most `bytes` bytes. */
+/* Returns 1000 times the first number of a driver version plus the second number, or 0 if `version` is
+ * malformed. Reads at most `bytes` bytes. */
 uint32_t ct_ioctl_release(const char *version, uint32_t bytes);
-/* Writes the name that the hook records a request under, which is its space and its number. The collector
- * translates it. `name` has room for CT_IOCTL_NAME_BYTES. */
+/* Writes the name that the hook records a request under, which consists of its number space and its number.
+ * The collector translates the name. `name` has room for CT_IOCTL_NAME_BYTES. */
 enum { CT_IOCTL_NAME_BYTES = 32 };
 void ct_ioctl_name(const struct ct_ioctl *ioctl, char *name);
 

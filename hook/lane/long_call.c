@@ -9,7 +9,7 @@ enum { LONG_NS = 100000 };
 
 static _Atomic uint64_t begun_ns, begun_ticks;
 
-/* Uses CLOCK_BOOTTIME because it advances during suspend, as the counter may do. */
+/* Uses CLOCK_BOOTTIME because it advances during suspend, just as the counter may. */
 static uint64_t boot_ns(void)
 {
     struct timespec now;

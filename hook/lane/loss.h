@@ -1,20 +1,20 @@
 /* Counts calls that are not in the ring, because they were lost or the selection leaves them out. The holder
- * of a lane counts them in the lane, without a locked instruction. All other code counts them in the
- * segment's directory, including signal handlers that interrupted the holder. */
+ * of a lane counts its unrecorded calls in the lane, without a locked instruction. All other code, including
+ * signal handlers that interrupted the holder, counts unrecorded calls in the segment's directory. */
 #ifndef CT_LOSS_H
 #define CT_LOSS_H
 
 #include "producer.h"
 #include "test_point.h"
 
-/* Counts a lost call for code that does not hold the thread's lane. If the lane is held, the cause becomes
+/* Counts a lost call, for code that does not hold the thread's lane. If the lane is held, the cause becomes
  * CT_LOSS_SIGNAL. */
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
                     uint64_t end);
-/* Counts a lost call of a thread without a lane. */
+/* Counts a lost call by a thread that has no lane. */
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end);
 
-/* Counts several lost calls. `ticks` is the sum of their durations. `end` is about the time when the last
+/* Counts several lost calls. `ticks` is the sum of the calls' durations. `end` is approximately when the last
  * call returned. */
 void ct_record_lose_many(struct ct_segment *segment, uint16_t function, uint64_t calls, uint64_t ticks,
                          uint64_t end);
@@ -24,10 +24,10 @@ void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t tick
 
 /* ---- by the holder of the lane, inline for the fast paths ---- */
 
-/* Returns the lane's counters for that key, after taking a place if there is none yet. Returns NULL if all
+/* Returns the lane's counters for the key, after assigning the key a place if necessary. Returns NULL if all
  * places for the key are taken. */
 struct ct_drop_count *ct_loss_find(struct ct_lane *lane, uint32_t key);
-/* Counts a call in the directory, because its counters have no place in the lane. */
+/* Counts a call in the directory, because there is no place for its counters in the lane. */
 void ct_loss_count_shared(struct ct_producer *producer, uint16_t function, enum ct_drop_kind kind,
                           uint64_t ticks, uint64_t bytes);
 
@@ -57,8 +57,8 @@ static inline void ct_loss_count(struct ct_producer *producer, uint16_t function
     CT_TEST_POINT("loss.held_calls");
 }
 
-/* Counts a call that found no room, as skipped if the cause is CT_LOSS_PRESSURE, otherwise as lost. `bytes`
- * is the number of bytes that the call moved. */
+/* Counts a call for which there was no room, as skipped if the cause is CT_LOSS_PRESSURE, and as lost
+ * otherwise. `bytes` is the number of bytes that the call moved. */
 static inline void ct_record_lose_held(struct ct_producer *producer, enum ct_loss_cause cause,
                                        uint16_t function, uint64_t start, uint64_t end, uint64_t bytes)
 {

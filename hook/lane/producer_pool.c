@@ -10,23 +10,23 @@
 #include <sys/mman.h>
 
 enum {
-    BEGIN_SLOTS = 4096 / CT_SLOT_BYTES, /* slots that must be free in a ring to hand the lane over */
+    BEGIN_SLOTS = 4096 / CT_SLOT_BYTES, /* slots that must be free in a ring before the lane is handed over */
     BLOCK_COUNT = 16,
     BLOCKS = 2 * CT_LANES_MAX / BLOCK_COUNT,
     BLOCK_MAPS = 4096,
     BLOCK_LANES = BLOCK_COUNT * CT_LANE_HEADER_BYTES,
     PRODUCER_BYTES = 4096,
-    /* The distance of a producer from the start of its page. Lanes begin on a page, too. Without the
-     * distance, loads from a producer would have the same low 12 bits as stores to its lane, and processors
-     * would delay the loads. */
+    /* The offset of a producer from the start of its page. Lanes also begin at the start of a page. Without
+     * the offset, loads from a producer and stores to its lane would share their low 12 address bits, and
+     * processors would delay the loads. */
     PRODUCER_APART = 192,
     BLOCK_PRODUCERS = BLOCK_COUNT * PRODUCER_BYTES,
 };
 static_assert(PRODUCER_APART + sizeof(struct ct_producer) <= PRODUCER_BYTES, "producers");
 static_assert(BLOCK_COUNT * sizeof(struct ct_ring_map) <= BLOCK_MAPS, "maps");
 
-/* Each block is one mapping, which is never unmapped. It contains the maps, room for the lanes' headers, and
- * the producers. */
+/* Each block is one mapping, which is never unmapped. A block contains the maps, the producers, and room for
+ * the lanes' headers. */
 static uint8_t *blocks[BLOCKS];
 static uint32_t in_use; /* producers */
 
@@ -68,7 +68,7 @@ static bool add_block(void)
         ct_bound_map(NULL, BLOCK_MAPS + BLOCK_LANES + BLOCK_PRODUCERS, PROT_READ | PROT_WRITE, -1, 0);
     if (!memory)
         return false;
-    /* MADV_WIPEONFORK needs Linux 4.14. In older kernels, only the atfork handler in process.c protects the
+    /* MADV_WIPEONFORK needs Linux 4.14. On older kernels, only the atfork handler in process.c protects the
      * child. */
     madvise(memory + BLOCK_MAPS + BLOCK_LANES, BLOCK_PRODUCERS, MADV_WIPEONFORK);
     CT_TEST_POINT("producer_pool.block_made");
@@ -76,8 +76,8 @@ static bool add_block(void)
     return true;
 }
 
-/* A thread accesses its rings only while it holds the lane (`idle` is 0). It does not drop the lane during
- * that time, so no thread uses the rings here. */
+/* A thread accesses its rings only while it holds the lane (`idle` is 0). A thread does not drop a lane that
+ * it holds, so no thread is using the rings here. */
 void ct_ring_map_drop(struct ct_ring_map *map)
 {
     if ((!map->ring && !map->longer) || !ct_system_begin())
@@ -97,7 +97,8 @@ static uint32_t owner_of(const struct ct_producer *producer)
 
 void ct_producer_set_owner(struct ct_producer *producer, enum ct_producer_owner owner)
 {
-    /* Pairs with the acquire in owner_of(). After that, the last owner's private words may be read. */
+    /* Pairs with the acquire in owner_of(). After the acquire, the last owner's private fields may be
+     * read. */
     atomic_store_explicit(&producer->owner, (uint32_t)owner, memory_order_release);
 }
 
@@ -112,7 +113,7 @@ static struct ct_producer *spare_producer(void)
         if (!is_spare || map_of(number)->is_kept)
             continue;
         ct_ring_map_drop(map_of(number));
-        producer->number = number; /* a fork may have wiped it */
+        producer->number = number; /* a fork may have wiped the number */
         return producer;
     }
     if (!add_block())
@@ -122,10 +123,10 @@ static struct ct_producer *spare_producer(void)
     return producer;
 }
 
-/* ---- taking and giving back ---- */
+/* ---- taking and returning lanes ---- */
 
-/* Takes a lane only if its ring has enough room to start, and if the collector has seen all losses of its
- * last owner. Otherwise they would be attributed to the new owner. */
+/* Takes a lane only if its ring has enough room to start with, and if the collector has seen all losses of
+ * its last owner. Unseen losses would be attributed to the new owner. */
 struct ct_producer *ct_producer_take_free(void)
 {
     for (uint32_t number = 0; number < in_use; number++) {

@@ -7,7 +7,7 @@
 enum {
     LEAST_PART = 4,   /* of a ring */
     PRESSURE_MAX = 6, /* halvings of the share of low-priority calls */
-    SAMPLED_MAX = 2,  /* halvings by ct_reserve_sample() alone, without a loss */
+    SAMPLED_MAX = 2,  /* halvings that ct_reserve_sample() may make before any loss */
     SAMPLE_LEAST_SLOTS = 128,
     SAMPLE_MOST_SLOTS = 4096, /* takes some microseconds */
     BURST = 4,                /* length of the expected burst, in rings */
@@ -24,7 +24,7 @@ static uint64_t reserve_at(const struct ct_producer *self, uint32_t pressure)
     return self->mask + 1 - share_at(self, pressure);
 }
 
-/* Raises the pressure until the reserve has `slots` slots, or the pressure reaches `most`. */
+/* Raises the pressure until the reserve has `slots` slots or the pressure reaches `most`. */
 static void enlarge(struct ct_producer *self, uint64_t slots, uint32_t most)
 {
     while (self->pressure < most && reserve_at(self, self->pressure) < slots)
@@ -44,8 +44,8 @@ uint64_t ct_reserve_share(const struct ct_producer *self)
     return share_at(self, self->pressure);
 }
 
-/* Judges a record by its kind. Here, an important call without a payload counts as low-priority, for example
- * a synchronisation. */
+/* Judges a record only by its kind, so that an important call without a payload, such as a synchronisation,
+ * counts as low-priority here. */
 static bool is_important(uint32_t kind)
 {
     return kind != CT_KIND_CALL && kind != CT_KIND_OBJECTS && kind != CT_KIND_PAD;
@@ -62,7 +62,7 @@ void ct_reserve_sample(struct ct_producer *self)
         memcpy(&head, self->ring + (at & self->mask) * CT_SLOT_BYTES, sizeof(head));
         const uint32_t kind = head >> CT_FUNCTION_BITS & CT_KIND_MASK;
         const uint32_t length = head >> (CT_FUNCTION_BITS + CT_KIND_BITS) & CT_SLOTS_MASK;
-        if (length == 0) /* the segment has been given up, or another process has written here */
+        if (length == 0) /* the segment has been abandoned, or another process has written here */
             break;
         if (is_important(kind))
             important += length;
@@ -71,8 +71,8 @@ void ct_reserve_sample(struct ct_producer *self)
         at += length;
     }
     self->is_sampled = true;
-    /* Assume a burst of BURST * slots with the same mix of calls. Once it has filled the share of all calls,
-     * the important calls that follow must fit into the reserve. */
+    /* Assume a burst of BURST * slots with the same mix of calls. Once the burst has filled the share that
+     * all calls may use, the important calls that follow must fit in the reserve. */
     if (others > 0)
         enlarge(self, (BURST - 1) * important * slots / others, SAMPLED_MAX);
 }
@@ -80,8 +80,8 @@ void ct_reserve_sample(struct ct_producer *self)
 void ct_reserve_adapt(struct ct_producer *self)
 {
     const uint64_t slots = self->mask + 1;
-    /* The part of the share that the reserve takes over had room for important calls, too. The added half of
-     * lost_slots makes up for that. */
+    /* The part of the share that the reserve takes over also had room for important calls. Half of lost_slots
+     * is added to make up for the room that important calls lose in this way. */
     if (self->lost_slots > 0)
         enlarge(self, reserve_at(self, self->pressure) + self->lost_slots + self->lost_slots / 2,
                 PRESSURE_MAX);

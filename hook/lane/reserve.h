@@ -1,6 +1,7 @@
 /* The reserve is the part of a ring that is closed to low-priority calls (ct_row_says_little()). A ring has a
- * reserve if its lane cannot switch to a longer ring. The reserve is at least a quarter of the ring. It is
- * larger if the lane's records show many important calls, and grows after important calls were lost. */
+ * reserve if its lane cannot switch to a longer ring. The reserve is at least a quarter of the ring. The
+ * reserve is larger if many of the lane's records are important calls, and grows after important calls have
+ * been lost. */
 #ifndef CT_RESERVE_H
 #define CT_RESERVE_H
 
@@ -9,23 +10,24 @@
 /* Resets the reserve for the new owner of a lane. */
 void ct_reserve_begin(struct ct_producer *producer);
 
-/* Returns the number of slots of the ring in use that all calls may fill. All other slots are the reserve. */
+/* Returns the number of slots of the current ring that all calls may fill. All other slots are the
+ * reserve. */
 uint64_t ct_reserve_share(const struct ct_producer *producer);
 
 /* Examines the records from `step` up to the producer's position, and enlarges the reserve if many of them
- * are important. Sets `is_sampled` unless there are too few records. The caller ensures that their slots can
- * be read. */
+ * are important. Sets `is_sampled` unless there are too few records. The caller ensures that the slots of
+ * these records can be read. */
 void ct_reserve_sample(struct ct_producer *producer);
 
-/* Counts an important call that was lost, because the ring had no room for its slots. */
+/* Counts an important call that was lost because the ring had no room for its `slots` slots. */
 static inline void ct_reserve_note_lost(struct ct_producer *producer, uint32_t slots)
 {
     producer->lost_slots += slots;
 }
 
 /* Called when the collector has read part of a full ring. If important calls were lost, enlarges the reserve
- * by more than their slots. If none were lost and most of the ring is empty, undoes one halving of the
- * low-priority calls' share. */
+ * by more slots than they needed. If no important calls were lost and most of the ring is empty, undoes one
+ * halving of the low-priority calls' share. */
 void ct_reserve_adapt(struct ct_producer *producer);
 
 #endif

@@ -76,11 +76,11 @@ void ct_record_release(struct ct_producer *self)
     self->event = 0;
 }
 
-/* A record is never finished if a signal handler leaves it by siglongjmp, or if its thread is cancelled while
- * writing it. A call at `frame`, with `depth` open calls and ranges around it, detects this. The writer of a
- * record is an open call or a manual event until only `idle` remains to be written. So the lane may be taken
- * over if there is no open call and no manual event. If another call around the abandoned record is still
- * open, the record is found when that call returns. */
+/* A record is never finished if a signal handler calls siglongjmp() while it is being written, or if its
+ * thread is cancelled. An unfinished record is detected by a call at `frame`, which has `depth` open calls
+ * and ranges around it. The writer of a record is an open call or a manual event until only `idle` remains to
+ * be written. The lane may therefore be taken over if there is no open call and no manual event. If another
+ * call around the abandoned record is still open, the record is found when that call returns. */
 bool ct_record_is_left(const struct ct_producer *self, uint32_t depth, uintptr_t frame)
 {
     if (depth >= CT_OPEN_MAX)
@@ -99,8 +99,8 @@ uint64_t ct_record_published(const struct ct_producer *self)
     return published + MOST - self->position <= 2 * MOST ? published : self->position;
 }
 
-/* Continues at the published position, since a record that was not published may be incomplete. Clears
- * `kernels`, since one of its entries may be half written. */
+/* Continues at the published position, since an unpublished record may be incomplete. Clears `kernels`, since
+ * one of its entries may be half-written. */
 void ct_record_take_over(struct ct_producer *self)
 {
     self->position = ct_record_published(self);

@@ -1,10 +1,10 @@
-/* A lane stays in its ring while there is room, since short rings stay in the processor's cache. It switches
- * to a longer ring when its ring is full, and to a shorter one when the collector reports that the shorter
- * one suffices.
+/* A lane stays in its ring while there is room, since short rings stay in the processor's cache. A lane
+ * switches to a longer ring when its ring is full, and to a shorter ring when the collector reports that the
+ * shorter one suffices.
  *
- * System calls are made under the process lock, which blocks signals. All other code may be left in the
- * middle by a signal handler that calls siglongjmp(). In that case, `level` still determines the ring in use,
- * and settle() derives the other fields from it again. */
+ * System calls are made under the process lock, which blocks signals. All other code may be abandoned midway
+ * by a signal handler that calls siglongjmp(). Even then, `level` identifies the current ring, and settle()
+ * derives the other fields from `level` again. */
 #include "ring_resize.h"
 
 #include "current.h"
@@ -22,11 +22,11 @@
 
 enum {
     PAGE_SLOTS = 4096 / CT_SLOT_BYTES,
-    /* A ring of at most this many slots is allocated as a whole. A longer ring is allocated in pieces of this
-     * size. If there is no memory for the next piece, the producer continues in a ring that is allocated as a
-     * whole. */
+    /* A ring of at most PIECE_SLOTS slots is allocated as a whole, and a longer ring in pieces of
+     * PIECE_SLOTS. If there is no memory for the next piece, the producer continues in a ring that is
+     * allocated as a whole. */
     PIECE_SLOTS = 2 * 1024 * 1024 / CT_SLOT_BYTES,
-    STEPS = 8, /* per ring; the collector's request is checked at each */
+    STEPS = 8, /* per ring; the collector's request is checked at each step */
     LOCK_LOOKS = 4000,
     LOCK_PAUSE_NS = 50000,
     LOCK_WAIT_LONGS = 50, /* multiple of ct_long_ticks(): 5 ms, longer than another thread's time slice */
@@ -47,7 +47,7 @@ static uint64_t at_most(uint64_t value, uint64_t most)
     return value < most ? value : most;
 }
 
-/* Derives the other fields that describe the ring in use from `level`. */
+/* Derives from `level` the other fields that describe the current ring. */
 static void settle(struct ct_producer *self)
 {
     struct ct_ring_map *map = ct_ring_map(self);
@@ -58,18 +58,18 @@ static void settle(struct ct_producer *self)
     ct_lane_switch(self->lane, self->level, self->begun[self->level]);
 }
 
-/* ---- the locks of the rings ---- */
+/* ---- ring locks ---- */
 
-/* Takes the lock, or keeps it if it still has the producer's mark because a signal handler jumped out of the
- * code that held it. */
+/* Takes the lock, or keeps it if it still bears the producer's mark because a signal handler jumped out of
+ * the code that held it. */
 static bool try_lock(_Atomic uint8_t *lock)
 {
     return ct_ring_lock_take(lock, CT_RING_LOCK_PRODUCER) ||
            atomic_load_explicit(lock, memory_order_relaxed) == CT_RING_LOCK_PRODUCER;
 }
 
-/* Lets other threads run for a moment. Blocks signals during that time, since a handler may jump away.
- * Returns false if system calls are not allowed. */
+/* Lets other threads run for a moment. Blocks signals while waiting, since a signal handler might jump out of
+ * this function. Returns false if system calls are not allowed. */
 static bool pause_briefly(void)
 {
     if (!ct_system_begin())
@@ -81,8 +81,8 @@ static bool pause_briefly(void)
     return true;
 }
 
-/* The collector holds a lock only for microseconds, unless it loses its processor or is stopped. If a wait
- * for a lock has timed out, later calls do not wait until a lock has been taken again. */
+/* Takes a ring's lock, which the collector holds only for microseconds unless it is preempted or stopped.
+ * After a wait has timed out, later calls do not wait until a ring lock has been taken again. */
 static bool take_lock(struct ct_producer *self, uint32_t level)
 {
     _Atomic uint8_t *lock = &self->lane->ring_lock[level];
@@ -115,9 +115,8 @@ static void apply_request(struct ct_producer *self)
 
 /* ---- memory ---- */
 
-/* Allocates memory for the slots of a ring from position `from` up to `to`, so that they can be touched.
- * Requires the ring's lock and the process lock. Returns the ring's mapping, or NULL if there is no
- * memory. */
+/* Allocates memory for a ring's slots from position `from` up to `to`, so that the slots can be accessed.
+ * Requires the ring's lock and the process lock. Returns the ring's mapping, or NULL if out of memory. */
 static uint8_t *make(struct ct_producer *self, uint32_t level, uint8_t *ring, uint64_t from, uint64_t to)
 {
     const uint64_t slots = slots_of(self, level);
@@ -144,13 +143,13 @@ static uint8_t *make(struct ct_producer *self, uint32_t level, uint8_t *ring, ui
     return ring;
 }
 
-/* True if memory may be allocated. In that case, holds the process lock until end_asking(). */
+/* True if memory may be allocated, in which case the process lock is held until end_asking(). */
 static bool begin_asking(const struct ct_producer *self)
 {
     if (!ct_segment_may_allocate(CT_BOUND_MORE) || !ct_system_begin())
         return false;
     if (ct_process_lock()) {
-        if (self->epoch == ct_process_epoch()) /* otherwise the lane belongs to an earlier segment */
+        if (self->epoch == ct_process_epoch()) /* if not, the lane belongs to an earlier segment */
             return true;
         ct_process_unlock();
     }
@@ -164,7 +163,7 @@ static void end_asking(void)
     ct_system_end();
 }
 
-/* ---- the ring in use ---- */
+/* ---- the current ring ---- */
 
 /* Returns the position where the collector's request is checked again. */
 static uint64_t step_from(uint64_t position, uint64_t slots)
@@ -177,7 +176,7 @@ static bool is_empty(const struct ct_producer *self, uint32_t level, uint64_t ta
     return level != self->level && tail >= self->ended[level];
 }
 
-/* True if the lane can probably switch to a longer ring once this one is full. */
+/* True if the lane can probably switch to a longer ring once the current ring is full. */
 static bool may_grow(const struct ct_producer *self, uint64_t tail)
 {
     if (self->stuck || !ct_segment_may_allocate(CT_BOUND_MORE))
@@ -191,7 +190,7 @@ static bool may_grow(const struct ct_producer *self, uint64_t tail)
 }
 
 /* Samples the slots from `step` on, unless the collector has read some of them and may have removed their
- * memory. While the lock is held, the collector cannot remove slots. */
+ * memory. While the ring's lock is held, the collector cannot remove slots. */
 static void sample(struct ct_producer *self)
 {
     if (self->is_sampled || (self->level > 0 && !take_lock(self, self->level)))
@@ -202,14 +201,14 @@ static void sample(struct ct_producer *self)
         ct_ring_lock_release(&self->lane->ring_lock[self->level]);
 }
 
-/* Returns the position where the reserve begins, if the ring's room ends at `end`. */
+/* Returns the position where the reserve begins if the ring's room ends at `end`. */
 static uint64_t reserve_of(const struct ct_producer *self, uint64_t end)
 {
     return end - (self->mask + 1) + ct_reserve_share(self);
 }
 
-/* Makes the ring in use writable up to a position of at most `most`, and returns that position. Returns 0 if
- * there is no memory for more, or if the collector holds the lock. */
+/* Makes the current ring writable up to a position of at most `most`, and returns that position. Returns 0 if
+ * there is no memory for more slots, or if the collector holds the ring's lock. */
 static uint64_t reach(struct ct_producer *self, uint64_t most)
 {
     if (self->level == 0)
@@ -230,8 +229,8 @@ static uint64_t reach(struct ct_producer *self, uint64_t most)
     return may_be_touched ? upto : 0;
 }
 
-/* Extends the writable part of the ring in use. Returns false if a record that ends at `wanted` has no room
- * there, for lack of free slots, of memory or of the lock. */
+/* Extends the writable part of the current ring. Returns false if a record that ends at `wanted` does not
+ * fit, for lack of free slots, of memory or of the ring's lock. */
 static bool extend(struct ct_producer *self, uint64_t tail, uint64_t wanted)
 {
     const uint64_t begun = self->begun[self->level], end = (tail > begun ? tail : begun) + self->mask + 1;
@@ -242,7 +241,7 @@ static bool extend(struct ct_producer *self, uint64_t tail, uint64_t wanted)
     self->full_end = end;
     if (wanted > reserve)
         return false;
-    /* After the next step, there may be enough records to sample. */
+    /* After the next step, there may be enough records for a sample. */
     const uint64_t step = self->position + (self->mask + 1) / STEPS, most = step > wanted ? step : wanted;
     self->limit = self->reserve =
         reach(self, may_leave || self->is_sampled ? reserve : at_most(reserve, most));
@@ -254,7 +253,7 @@ static bool extend(struct ct_producer *self, uint64_t tail, uint64_t wanted)
 
 /* ---- another ring ---- */
 
-/* Makes the ring `level` the ring in use, from the current position on. */
+/* Makes ring number `level` the current ring, beginning at the producer's position. */
 static void switch_to(struct ct_producer *self, uint32_t level)
 {
     self->limit = self->reserve = 0;
@@ -268,8 +267,8 @@ static void switch_to(struct ct_producer *self, uint32_t level)
     CT_TEST_POINT("ring_resize.switched");
 }
 
-/* Switches to a ring other than the shortest, after allocating memory for the slots that are written first.
- * Returns false if out of memory. Requires the ring's lock. */
+/* Switches to a ring other than the shortest, after allocating memory for the slots that will be written
+ * first. Returns false if out of memory. Requires the ring's lock. */
 static bool fetch(struct ct_producer *self, uint32_t level)
 {
     struct ct_ring_map *map = ct_ring_map(self);
@@ -303,8 +302,8 @@ static bool fetch(struct ct_producer *self, uint32_t level)
     return ring != NULL;
 }
 
-/* Switches to a ring that has been read to its end. Returns false if there is no memory for the ring, or if
- * the collector holds the ring's lock. */
+/* Switches to a ring that has been read to its end. Returns false if there is no memory for that ring, or if
+ * the collector holds its lock. */
 static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
 {
     if (level == 0) {
@@ -329,9 +328,10 @@ static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
     return fetched;
 }
 
-/* Switches to the next longer ring that is available. Switches to a shorter one only if the free slots of the
- * ring in use cannot be written, for lack of memory or of the lock. Otherwise the producer stays in the full
- * ring. The collector reads that ring first, and would make no room in a shorter one until then. */
+/* Switches to the next longer ring that is available. Switches to a shorter ring only if the free slots of
+ * the current ring cannot be written, for lack of memory or of the ring's lock. In all other cases, the
+ * producer stays in the full ring. The collector reads the full ring first, and would not free any slots in a
+ * shorter ring before that. */
 static bool take_another(struct ct_producer *self, uint64_t tail)
 {
     const uint32_t rings = rings_of(self), level = self->level;
@@ -369,7 +369,7 @@ static bool make_room(struct ct_producer *self, uint32_t slots)
     const uint64_t tail = ct_lane_tail(self->lane);
     if (tail > self->position ||
         self->position - tail > ct_ring_slots_all(self->index, ct_segment_ring_slots()))
-        return false; /* no collector writes such a tail */
+        return false; /* a collector would never write such a tail */
     if (!ct_ring_map(self)->ring)
         return false;
     self->refused = self->held = false;
@@ -384,15 +384,15 @@ static bool make_room(struct ct_producer *self, uint32_t slots)
         self->refused = false;
         return ct_ring_record_end(self, slots) <= self->limit;
     }
-    /* Retry after the collector has read more. If it has read everything, or if it holds a lock, retry at the
-     * next call, since nothing reports when a lock is released. */
+    /* Retry after the collector has read more. If the collector has read everything, or if it holds a lock,
+     * retry at the next call, since the release of a lock is not signalled. */
     self->full_tail = tail < self->position && !self->held ? tail : UINT64_MAX;
     self->full_cause = self->refused ? CT_LOSS_MEMORY : CT_LOSS_FULL;
     self->long_ticks = ct_long_ticks();
     if (self->refused)
         atomic_fetch_or_explicit(&self->lane->level, CT_LEVEL_REFUSED, memory_order_relaxed);
     self->limit =
-        self->position; /* no room, but not 0, so that the fast path counts further calls (hot_count.h) */
+        self->position; /* no room, but nonzero, so that the fast path counts further calls (hot_count.h) */
     return false;
 }
 
@@ -400,7 +400,7 @@ bool ct_ring_make_room(struct ct_producer *self, uint32_t slots)
 {
     CT_ERROR_GUARD;
     const bool made = make_room(self, slots);
-    /* Another thread may have given the segment up, and set the limit to 0 before make_room() set it. Pairs
+    /* Another thread may have abandoned the segment and set the limit to 0 before make_room() set it. Pairs
      * with the increment in ct_process_count_epoch(), which follows ct_producers_abandon(). */
     atomic_thread_fence(memory_order_seq_cst);
     if (CT_LIKELY(self->epoch == ct_process_epoch()))

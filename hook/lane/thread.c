@@ -11,19 +11,20 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
-/* Copies of ct_self's map and lane, in memory that is not wiped in a fork's child. */
+/* Copies of ct_self's map and lane, in memory that is not wiped on fork. */
 static __thread struct ct_ring_map *own_map;
 static __thread struct ct_lane *own_lane;
 static __thread struct ct_producer *left; /* producers that this thread has dropped */
 
-/* If no lane was available in the segment of epoch `next_take_epoch`, threads try again at this time. */
+/* If no lane was available in the segment with epoch `next_take_epoch`, threads try again at
+ * `next_take_ns`. */
 static _Atomic uint64_t next_take_ns; /* CLOCK_MONOTONIC_COARSE */
 static _Atomic uint32_t next_take_epoch;
 
 /* ---- dropping a lane ---- */
 
 static pthread_key_t exit_key;
-static _Atomic uint32_t exit_key_state; /* 0 none, 1 being made, 2 ready, 3 unavailable */
+static _Atomic uint32_t exit_key_state; /* 0: none, 1: being created, 2: ready, 3: unavailable */
 static void (*_Atomic ends[CT_THREAD_ENDS])(void);
 
 static void run_end(enum ct_thread_end which)
@@ -33,8 +34,8 @@ static void run_end(enum ct_thread_end which)
         end();
 }
 
-/* Runs at thread exit. Calls made later, by destructors of other keys, take another lane, and this destructor
- * then runs again. */
+/* Runs at thread exit. Later calls, made by the destructors of other keys, take another lane, and this
+ * destructor then runs again. */
 static void give_back(void *unused)
 {
     (void)unused;
@@ -43,7 +44,7 @@ static void give_back(void *unused)
     ct_self = &ct_dormant;
     own_map = NULL;
     run_end(CT_THREAD_RANGES);
-    /* The calls that kept these producers from being spare are no longer open. */
+    /* The calls that kept the dropped producers from being spare are no longer open. */
     for (struct ct_producer *next; left; left = next) {
         next = left->next_left;
         ct_producer_set_owner(left, CT_PRODUCER_SPARE);
@@ -57,7 +58,7 @@ static void give_back(void *unused)
         ct_producer_set_owner(self, CT_PRODUCER_SPARE);
         return;
     }
-    /* Asynchronous cancellation may have happened before or after a record was published. */
+    /* Asynchronous cancellation may have happened either before or after a record was published. */
     self->position = ct_record_published(self);
     ct_lane_publish(self->lane, self->position);
     ct_lane_leave(self->lane, 0);
@@ -83,7 +84,7 @@ void ct_thread_watch_end(enum ct_thread_end which, void (*end)(void))
 
 static void leave(void)
 {
-    ct_self->limit = 0; /* open calls return by the slow path */
+    ct_self->limit = 0; /* open calls return through the slow path */
     ct_self = &ct_dormant;
     own_map = NULL;
 }
@@ -117,8 +118,8 @@ void ct_thread_let_go(void)
     ct_producer_set_owner(self, CT_PRODUCER_LEFT);
 }
 
-/* Marks producers that this thread has dropped as spare. A producer becomes spare once a call at `frame`
- * shows that the calls that were open when it was dropped have been left. */
+/* Marks as spare the producers that this thread has dropped, if a call at `frame` proves that their open
+ * calls have been left. */
 static void release_left(uintptr_t frame)
 {
     for (struct ct_producer **link = &left; *link;) {
@@ -139,7 +140,7 @@ void ct_thread_redirect(void)
 
 /* ---- taking ---- */
 
-/* True for TAKE_INTERVAL_NS after a thread found no lane. */
+/* True for TAKE_INTERVAL_NS after a thread has failed to find a lane. */
 static bool is_too_soon(void)
 {
     return ct_coarse_ns() < atomic_load_explicit(&next_take_ns, memory_order_relaxed) &&
@@ -189,7 +190,7 @@ static struct ct_thread_identity own_identity(void)
     return own;
 }
 
-/* Writes the first record of a lane's new owner, which identifies the thread. Returns false if there is no
+/* Writes the first record for a lane's new owner, which identifies the thread. Returns false if there is no
  * room for the record. */
 static bool introduce(struct ct_producer *self, const struct ct_thread_identity *owner)
 {
@@ -215,8 +216,8 @@ static bool introduce(struct ct_producer *self, const struct ct_thread_identity 
     return room;
 }
 
-/* Takes a lane for `owner`, or for the calling thread if that is NULL. Returns NULL if no lane is available,
- * or if the lane has no room. */
+/* Takes a lane for `owner`, or for the calling thread if `owner` is NULL. Returns NULL if no lane is
+ * available, or if the lane has no room. */
 static struct ct_producer *take_for(struct ct_segment *segment, uintptr_t frame,
                                     const struct ct_thread_identity *owner)
 {
@@ -225,7 +226,7 @@ static struct ct_producer *take_for(struct ct_segment *segment, uintptr_t frame,
         return NULL;
     self->depth = 0;
     self->event = 0;
-    if (!self->idle) /* the last owner ended in the middle of a record */
+    if (!self->idle) /* the last owner exited in the middle of a record */
         ct_record_take_over(self);
     ct_record_begin_lane(self);
     const struct ct_thread_identity identity = owner ? *owner : own_identity();

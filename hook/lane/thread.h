@@ -1,43 +1,43 @@
-/* A thread's lane. The thread takes it at its first call, and gives it back when it exits. */
+/* A thread's lane. A thread takes a lane at its first call, and gives the lane back when it exits. */
 #ifndef CT_THREAD_H
 #define CT_THREAD_H
 
 #include "payload.h"
 #include "producer.h"
 
-/* Takes a lane in `segment`, the process's current segment, for the calling thread, which must not have one.
- * Returns false if no lane is available at the moment. `frame` is the stack address of the thread's call, 0
- * if unknown. */
+/* Takes a lane in `segment`, the process's current segment, for the calling thread, which must not have a
+ * lane yet. Returns false if no lane is currently available. `frame` is the stack address of the thread's
+ * call, or 0 if unknown. */
 bool ct_thread_take(struct ct_segment *segment, uintptr_t frame);
-/* Registers `send`, which is called whenever a thread takes a lane. It writes further records after the
- * record that introduces the thread. The lane is held and announced during `send`. */
+/* Registers `send`, which is called whenever a thread takes a lane. `send` writes further records after the
+ * record that introduces the thread. The lane is held and announced while `send` runs. */
 void ct_thread_on_take(void (*send)(struct ct_producer *producer));
 
 struct ct_thread_identity {
     uint32_t tid;
     struct ct_thread_name name;
 };
-/* Takes a lane for a thread of another process. A probe uses it to write the records of that thread's calls.
- * Returns NULL if no lane is available at the moment. Only one thread of the probe may use lanes. */
+/* Takes a lane for a thread of another process. A probe uses the lane to write the records of that thread's
+ * calls. Returns NULL if no lane is currently available. Only one thread of the probe may use lanes. */
 struct ct_producer *ct_thread_take_for(struct ct_segment *segment, const struct ct_thread_identity *owner);
-/* Gives the lane back after the other process's thread has ended. */
+/* Gives the lane back after the other process's thread has exited. */
 void ct_thread_give_back_for(struct ct_producer *producer);
 
-/* Actions at a thread's end. NAME runs while the thread still has its lane, RANGES after it has dropped the
- * lane. */
+/* Actions to take when a thread exits. NAME runs while the thread still has its lane, RANGES after it has
+ * dropped the lane. */
 enum ct_thread_end { CT_THREAD_NAME, CT_THREAD_RANGES, CT_THREAD_ENDS };
-/* Makes the calling thread call `end` when it ends, whether or not it has a lane. `end` must always be the
+/* Makes the calling thread call `end` when it exits, whether or not it has a lane. `end` must always be the
  * same function for the same `which`. */
 void ct_thread_watch_end(enum ct_thread_end which, void (*end)(void));
 
-/* Drops the calling thread's lane without giving it back. Used in a fork's child, where the lane belongs to
- * the parent, and if the process lock is not available. */
+/* Drops the calling thread's lane without giving it back. Used in the child of a fork, where the lane belongs
+ * to the parent, and if the process lock is not available. */
 void ct_thread_forget(void);
-/* Drops the calling thread's lane in a segment that has been given up. Requires the process lock. */
+/* Drops the calling thread's lane in a segment that has been abandoned. Requires the process lock. */
 void ct_thread_let_go(void);
-/* Called in a fork's child, whose producers the kernel has wiped. Maps private memory over the lane that the
- * calling thread had in the parent's segment. If a signal handler forked while a record was being written,
- * the interrupted code continues in the child, and may have the address of the lane in a register. */
+/* Called in the child of a fork, whose producers the kernel has wiped. Maps private memory over the lane that
+ * the calling thread had in the parent's segment. If a signal handler forks while a record is being written,
+ * the interrupted code continues in the child, possibly with the lane's address in a register. */
 void ct_thread_redirect(void);
 
 #endif

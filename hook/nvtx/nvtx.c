@@ -1,10 +1,11 @@
-/* The functions of NVTX, which applications call to name ranges of time (torch.cuda.nvtx, the header library
- * of NVTX 3, libnvToolsExt of version 2). At its first call, a client loads the library named by
- * NVTX_INJECTION64_PATH and calls its InitializeInjectionNvtx2(), which fills in the client's tables. The
- * executable and each library that uses NVTX are separate clients, so this happens many times in a process.
+/* Implements the NVTX functions, which applications call to name ranges of time (torch.cuda.nvtx, NVTX 3's
+ * header library, version 2's libnvToolsExt). At its first call, a client loads the library named by
+ * NVTX_INJECTION64_PATH and calls that library's InitializeInjectionNvtx2(), which fills in the client's
+ * tables. The executable and each library that uses NVTX are separate clients, so a process may call
+ * InitializeInjectionNvtx2() many times.
  *
- * Handles are numbers, and are checked at each use. Functions that are not filled in here (names of OpenCL
- * objects, user-defined synchronisation) do nothing in the client. */
+ * Handles are numbers, and are checked whenever they are used. Functions that are not filled in here (names
+ * of OpenCL objects, user-defined synchronisation) do nothing in the client. */
 #include "attach.h"
 #include "compiler.h"
 #include "error_guard.h"
@@ -27,8 +28,8 @@ static uint32_t domain_of(const void *handle)
 
 #define HERE ((const char *)__builtin_dwarf_cfa() - 8)
 
-/* Older versions of the attributes have the same fields. Newer versions may have additional fields after
- * these. */
+/* Older versions of the attributes have the same fields. Newer versions may have further fields at the
+ * end. */
 static struct ct_said read_attributes(const void *domain, const struct ct_nvtx_attributes *attributes,
                                       const void *frame)
 {
@@ -52,9 +53,9 @@ static struct ct_said read_attributes(const void *domain, const struct ct_nvtx_a
     return said;
 }
 
-/* ---- ranges and marks, in the default domain and in others ---- */
+/* ---- ranges and marks, in the default domain and in other domains ---- */
 
-/* Defines both forms of a function that takes a text, for UTF-8 and for wide characters. */
+/* Defines both forms of a function that takes a text: UTF-8 and wide characters. */
 #define IN_BOTH_FORMS(type, function, parameters, act)                                                       \
     static type function##_a(parameters const char *text)                                                    \
     {                                                                                                        \
@@ -68,8 +69,8 @@ static struct ct_said read_attributes(const void *domain, const struct ct_nvtx_a
     }
 #define AND ,
 
-/* Defines the functions for ranges or marks. `act` takes a struct ct_said, and begins with `return` if there
- * is a result. */
+/* Defines the functions for ranges or marks. `act` takes a struct ct_said, and begins with `return` if the
+ * functions return a value. */
 #define SAYS(type, name, act)                                                                                \
     static type name##_ex(const struct ct_nvtx_attributes *attributes)                                       \
     {                                                                                                        \
@@ -108,8 +109,8 @@ static int domain_range_pop(const void *domain)
     return ct_range_pop(domain_of(domain), HERE);
 }
 
-/* Replaces the functions that initialize a client, and those that destroy domains and resources. There is
- * nothing to free, since a domain that is created again has the same number, and an object's name outlasts
+/* Does nothing, in place of the functions that initialize a client or destroy domains and resources. There is
+ * nothing to free, since a domain that is created again has the same number, and an object's name outlives
  * its resource. */
 static void nothing(const void *object)
 {
@@ -138,7 +139,7 @@ IN_BOTH_FORMS(void, name_category, uint32_t category AND, name_a_category(NULL, 
 IN_BOTH_FORMS(void, domain_name_category, const void *domain AND uint32_t category AND,
               name_a_category(domain, category, text, wide))
 
-/* A string can be used in every domain, since string numbers are valid in the whole process. */
+/* A registered string can be used in every domain, since string numbers are valid throughout the process. */
 static void *register_text(const char *text, const wchar_t *wide, const void *frame)
 {
     enum ct_loss_cause cause;
@@ -165,8 +166,8 @@ static void end_thread(void)
         ct_attach_apply(ct_self);
 }
 
-/* Sends a name at once if there is a daemon. If a signal handler that interrupted a record calls this, the
- * name is sent when the next lane is taken. */
+/* Sends a name immediately if there is a daemon. If this function is called by a signal handler that
+ * interrupted a record, the name is sent when the next lane is taken. */
 static void set_name(enum ct_role role, uint64_t handle, const char *name)
 {
     CT_ERROR_GUARD;
@@ -247,7 +248,8 @@ static void *resource_create(const void *domain, const struct ct_nvtx_resource *
 /* ---- a client's tables ---- */
 
 #define TABLE(name, ...) static const void *const name[] = { NULL, __VA_ARGS__ }
-/* In the order of NvtxCallbackIdCore, NvtxCallbackIdCore2, NvtxCallbackIdCuda and NvtxCallbackIdCudaRt. */
+/* The tables are in the order of NvtxCallbackIdCore, NvtxCallbackIdCore2, NvtxCallbackIdCuda and
+ * NvtxCallbackIdCudaRt. */
 TABLE(core, mark_ex, mark_a, mark_w, range_start_ex, range_start_a, range_start_w, range_end, range_push_ex,
       range_push_a, range_push_w, range_pop, name_category_a, name_category_w, name_thread_a, name_thread_w);
 TABLE(core2, domain_mark_ex, domain_range_start_ex, domain_range_end, domain_range_push_ex, domain_range_pop,
@@ -257,7 +259,8 @@ TABLE(cuda, name_device_a, name_device_w, name_context_a, name_context_w, name_s
       name_event_a, name_event_w);
 TABLE(cudart, name_device_a, name_device_w, name_stream_a, name_stream_w, name_event_a, name_event_w);
 
-/* Fills in the entries that both sides have. The client's table may be from an older or a newer version. */
+/* Fills in the entries that both the client and the hook have, since the client's table may be from an older
+ * or newer version. */
 static bool fill_in(const struct ct_nvtx_callbacks *callbacks, uint32_t module, const void *const *ours,
                     size_t count)
 {
@@ -272,8 +275,8 @@ static bool fill_in(const struct ct_nvtx_callbacks *callbacks, uint32_t module, 
     return true;
 }
 
-/* The client calls this while it holds its own lock. If this returns 1, the client uses the functions in its
- * tables. If this returns 0, the client unloads the library and continues without it. */
+/* Called by a client, which holds its own lock during the call. Returns 1 to make the client use the
+ * functions in its tables. Returns 0 to make the client unload the library and continue without it. */
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(ct_nvtx_get_table *get_table);
 
 int InitializeInjectionNvtx2(ct_nvtx_get_table *get_table)

@@ -1,6 +1,7 @@
 /* The ABI between NVTX and an injection library. The source is nvToolsExt.h, nvToolsExtCuda.h,
- * nvToolsExtCudaRt.h and nvtxDetail/nvtxTypes.h of NVTX 3 in CUDA 13.0 (Apache-2.0 with LLVM exception). They
- * keep the ABI compatible with version 2. Only numbers and layouts are taken from them. */
+ * nvToolsExtCudaRt.h and nvtxDetail/nvtxTypes.h from NVTX 3 in CUDA 13.0 (Apache-2.0 with LLVM exception).
+ * NVTX 3's headers keep the ABI compatible with version 2. Only numbers and layouts are taken from the
+ * headers. */
 #ifndef CT_NVTX_ABI_H
 #define CT_NVTX_ABI_H
 
@@ -9,7 +10,7 @@
 #include <stdint.h>
 #include <wchar.h>
 
-/* nvtxRangePush and nvtxRangePop return this if the level is unknown. */
+/* The value that nvtxRangePush and nvtxRangePop return if the level is unknown. */
 #define CT_NVTX_NO_PUSH_POP_TRACKING (-2)
 
 enum ct_nvtx_message {
@@ -22,7 +23,7 @@ enum { CT_NVTX_COLOR_ARGB = 1, CT_NVTX_PAYLOAD_COUNT = 7 };
 /* nvtxEventAttributes_t, versions 1 to 3. */
 struct ct_nvtx_attributes {
     uint16_t version;
-    uint16_t size; /* bytes of the fields that the application has filled in */
+    uint16_t size; /* size of the fields that the application has filled in */
     uint32_t category;
     int32_t color_type;
     uint32_t color;
@@ -57,7 +58,7 @@ struct ct_nvtx_resource {
 };
 static_assert(sizeof(struct ct_nvtx_resource) == 32, "nvtxResourceAttributes_t");
 
-/* The types of resources that cudatrace shows, from nvToolsExt.h, nvToolsExtCuda.h and nvToolsExtCudaRt.h. */
+/* The resource types that cudatrace displays, from nvToolsExt.h, nvToolsExtCuda.h and nvToolsExtCudaRt.h. */
 enum ct_nvtx_resource_type {
     CT_NVTX_RESOURCE_THREAD_NATIVE = 1 << 16 | 3,
     CT_NVTX_RESOURCE_CUDA_DEVICE = 4 << 16 | 1,
@@ -69,7 +70,7 @@ enum ct_nvtx_resource_type {
     CT_NVTX_RESOURCE_CUDART_EVENT = 5 << 16 | 2,
 };
 
-/* An application and each of its libraries have tables of their own. A table has pointers to the function
+/* An application and each of its libraries have separate tables. A table contains pointers to the function
  * pointers that the client's calls use. */
 enum { CT_NVTX_TABLE_CALLBACKS = 1, CT_NVTX_TABLE_VERSION = 3, CT_NVTX_VERSION = 3 };
 enum {

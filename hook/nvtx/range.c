@@ -1,21 +1,21 @@
-/* Ranges of threads, and marks. Each thread that uses them has memory for its open ranges and their messages,
- * which is mapped at the first use and unmapped when the thread ends. Levels are counted there for each
- * domain, even while nothing is recorded, since they are returned to the application.
+/* Thread ranges and marks. Each thread that uses ranges has memory for its open ranges and messages, mapped
+ * at the first use and unmapped when the thread exits. The thread's memory also contains its current level in
+ * each domain, which is counted even while nothing is recorded, since levels are returned to the application.
  *
  * A pushed range has a place among the lane's open calls, so that calls inside the range have the right
- * depth. A range has no stack frame, so ct_depth_around() cannot detect that it was left, and must not
- * consider it left. Therefore its place holds a token that is greater than all addresses, and that also
- * identifies the range later. The following can happen between push and pop:
+ * depth. A range has no stack frame, so ct_depth_around() cannot detect whether the range has been left, and
+ * must consider it open. The range's place therefore contains a token that is greater than all addresses, and
+ * that later identifies the range. The following can happen between push and pop:
  *
- *  - Ranges in two domains may overlap, so that the outer one is popped first. A range may also be popped
- *    inside a call that it encloses. In both cases, the place of the popped range then holds 0, which is
- *    below all addresses. ct_depth_around() drops the place once no call after it is open. The collector
- *    skips open calls that have no start.
- *  - A call may return while a range that was pushed inside it is open. The lane's depth becomes the call's,
- *    and the range loses its place. It is still recorded when it is popped.
- *  - The thread may get another lane, or the process another segment. Like a call, a range is recorded only
- *    in the segment that was in use when it was pushed. In a fork's child, an inherited range is not
- *    recorded, since it belongs to the parent. */
+ *  - Ranges in two domains may overlap, so that the outer range is popped first. A range may also be popped
+ *    inside a call that it encloses. In both cases, the popped range's place is set to 0, which is below all
+ *    addresses. Such a place is dropped by ct_depth_around() once no later call is open. The collector skips
+ *    open calls that have no start.
+ *  - A call may return while a range that was pushed inside it is open. In that case, the lane's depth
+ *    becomes that of the call, and the range loses its place. The range is still recorded when it is popped.
+ *  - The thread may take another lane, or the process may create another segment. Like a call, a range is
+ *    recorded only in the segment that was in use when it was pushed. In the child of a fork, an inherited
+ *    range is not recorded, since it belongs to the parent. */
 #include "range.h"
 
 #include "bound.h"
@@ -29,38 +29,39 @@
 #include "thread.h"
 
 enum {
-    PUSHED_MAX = 1024,       /* a thread's open ranges; deeper ranges only have a level, and are counted as
+    PUSHED_MAX = 1024,       /* open ranges per thread; deeper ranges only have a level, and are counted as
                               * lost */
     TEXT_BYTES = 256 * 1024, /* bytes of their messages */
 };
 
-/* Greater than all addresses of a program, on every architecture that the driver supports. */
+/* Greater than any address in a program, on every architecture that the driver supports. */
 #define PLACE_TOKEN (UINT64_C(1) << 63)
 
 struct pushed {
     struct ct_range_kept kept;
-    uint64_t token;    /* the value of its place in ct_producer.frames[] */
-    uint32_t depth;    /* the index of its place in frames[] */
-    uint32_t text_end; /* end of its message in the thread's text */
-    uint16_t previous; /* index + 1 of the enclosing range in its domain, 0 for none */
+    uint64_t token;    /* the value of the range's place in ct_producer.frames[] */
+    uint32_t depth;    /* the index of the range's place in frames[] */
+    uint32_t text_end; /* end of the range's message in the thread's text */
+    uint16_t previous; /* index + 1 of the enclosing range in its domain; 0: none */
     bool open;
 };
 
 struct level {
-    uint16_t top;    /* index + 1 of the domain's innermost range, 0 for none */
+    uint16_t top;    /* index + 1 of the domain's innermost range; 0: none */
     uint16_t kept;   /* number of the domain's ranges in `pushed` */
-    uint32_t unkept; /* number of further ranges, inside those, that found no room */
+    uint32_t unkept; /* number of further ranges, nested in those, for which there was no room */
 };
 
 struct ct_range_thread {
     uintptr_t holder; /* stack address of the code that holds this struct; 0: not held */
-    uint32_t used;    /* entries of `pushed`, in the order of pushing */
+    uint32_t used;    /* number of entries of `pushed`, which are in the order of pushing */
     uint32_t text_used;
     uint64_t tokens;
     struct level levels[CT_DOMAINS_MAX];
     struct pushed pushed[PUSHED_MAX];
     uint64_t scratch[CT_RANGE_PAYLOAD_BYTES / 8];
-    char text[TEXT_BYTES + CT_RANGE_MESSAGE_BYTES]; /* always has room for a message after the part in use */
+    char text[TEXT_BYTES + CT_RANGE_MESSAGE_BYTES]; /* there is always room for a message after the part in
+                                                     * use */
 };
 
 static uint32_t row_push = CT_ROWS_ALL, row_mark = CT_ROWS_ALL;
@@ -74,7 +75,7 @@ bool ct_range_begin(void)
 
 static __thread struct ct_range_thread *mine;
 
-/* Drops the ranges that are still open when the thread ends. */
+/* Drops the ranges that are still open when the thread exits. */
 static void end_thread(void)
 {
     struct ct_range_thread *thread = mine;
@@ -112,8 +113,8 @@ static void free_places(const struct ct_range_thread *thread, struct ct_producer
     }
 }
 
-/* Called if a signal handler jumped out of the code that held `thread`, in the middle of a push or a pop. The
- * `open` flags determine which ranges are open. All other data is derived from them. */
+/* Repairs `thread` after a signal handler has jumped out of the code that held it, in the middle of a push or
+ * a pop. The `open` flags determine which ranges are open, and all other data is derived from the flags. */
 static void set_right(struct ct_range_thread *thread)
 {
     while (thread->used > 0 && !thread->pushed[thread->used - 1].open)
@@ -203,7 +204,7 @@ static void leave_place(struct ct_producer *self, const struct pushed *range, co
         return; /* the range lost its place when an enclosing call returned */
     if (place + 1 == depth) {
         self->depth = place;
-        depth = ct_depth_around(self, (uintptr_t)frame); /* also drops free places before it */
+        depth = ct_depth_around(self, (uintptr_t)frame); /* also drops free places before `place` */
     } else if (place < CT_OPEN_MAX) {
         self->frames[place] = 0;
         self->lane->open[place].start = 0;
@@ -288,7 +289,7 @@ int ct_range_pop(uint32_t domain, const void *frame)
     } else if (level->top) {
         struct pushed *range = &thread->pushed[level->top - 1];
         range->open = false; /* cleared first, so that the range is not recorded twice if a signal handler
-                              * jumps out of this */
+                              * jumps out of this code */
         atomic_signal_fence(memory_order_seq_cst);
         record_pushed(thread, range, frame);
         CT_TEST_POINT("range.recorded");

@@ -4,19 +4,18 @@
 
 #include "range_text.h"
 
-/* Finds the rows of the functions that ranges and marks are recorded under. Returns false if one of the rows
- * is not available. */
+/* Finds the rows that ranges and marks are recorded under. Returns false if a row is not available. */
 bool ct_range_begin(void);
 
-/* ct_range_push() and ct_range_pop() return the range's level in its thread and domain, counted from 0. They
- * return CT_NVTX_NO_PUSH_POP_TRACKING if out of memory or no range to pop, or if a signal handler that
- * interrupted one of these functions calls them. `frame` is as in struct ct_said. */
+/* ct_range_push() and ct_range_pop() return the range's level in its thread and domain, counted from 0. Both
+ * functions return CT_NVTX_NO_PUSH_POP_TRACKING if out of memory, if there is no range to pop, or in a signal
+ * handler that interrupted either function. `frame` has the same meaning as in struct ct_said. */
 int ct_range_push(const struct ct_said *said);
 int ct_range_pop(uint32_t domain, const void *frame);
 void ct_range_mark(const struct ct_said *said);
 
-/* Holds the calling thread's memory for ranges until ct_range_release(). Returns NULL if out of memory,
- * or in a signal handler that interrupted code that holds it. Sets *cause to the reason. */
+/* Holds the calling thread's memory for ranges until ct_range_release(). Returns NULL if out of memory, or in
+ * a signal handler that interrupted the code that holds the memory. Sets *cause to the reason. */
 struct ct_range_thread *ct_range_hold(const void *frame, enum ct_loss_cause *cause);
 void ct_range_release(struct ct_range_thread *thread);
 char *ct_range_room(struct ct_range_thread *thread); /* CT_RANGE_MESSAGE_BYTES */
@@ -26,7 +25,8 @@ void ct_range_record(struct ct_range_thread *thread, struct ct_producer *produce
 /* Returns the number of calls and ranges that are open around `frame`, or 0 without a lane. */
 uint32_t ct_range_depth(const struct ct_producer *producer, const void *frame);
 /* ct_range_epoch() returns the epoch of the segment that `producer` writes to, for a range that starts now.
- * ct_range_lasts() returns true if a kept range belongs to that segment. */
+ * The function ct_range_lasts() returns true if a kept range belongs to the segment that `producer` writes
+ * to. */
 uint32_t ct_range_epoch(const struct ct_producer *producer);
 bool ct_range_lasts(const struct ct_range_kept *kept, const struct ct_producer *producer);
 

@@ -1,7 +1,8 @@
 /* Ranges that may overlap arbitrarily. An open range is in a small cell, or in a big cell if its message is
- * long. A range's identifier contains the number of its cell, and is never reused. So it does no harm to end
- * a range twice, or a range that was never started. No lock is needed. A thread takes a free cell from a list
- * by compare-and-swap, and the thread that removes the identifier from a cell owns the cell. */
+ * long. A range's identifier contains the number of its cell, and is never reused. It is therefore harmless
+ * to end a range twice, or to end a range that was never started. No lock is needed. A thread takes a free
+ * cell from a list by compare-and-swap, and the thread that removes the identifier from a cell owns the
+ * cell. */
 #include "range_process.h"
 
 #include "bound.h"
@@ -20,14 +21,14 @@ enum {
     BIG_CELLS = 1 << 12,
     SMALL_BYTES = 256,
     BIG_BYTES = 256 + CT_RANGE_MESSAGE_BYTES,
-    CELL_BITS = 17, /* bits of an identifier for the cell: 0 if there is no cell, then small cells, then big
+    CELL_BITS = 17, /* identifier bits for the cell number: 0 if there is no cell, then small cells, then big
                      * cells */
 };
 static_assert(1 + SMALL_CELLS + BIG_CELLS <= 1 << CELL_BITS, "every cell has a number");
 
 struct cell {
     _Atomic uint64_t id;   /* 0 while free */
-    _Atomic uint32_t next; /* index + 1 of the next free cell, 0 for none */
+    _Atomic uint32_t next; /* index + 1 of the next free cell; 0: none */
     uint32_t reserved;
     struct ct_range_kept kept;
     char text[]; /* its message */
@@ -37,8 +38,8 @@ static_assert(sizeof(struct cell) <= SMALL_BYTES / 2, "room for a message");
 static struct pool {
     const uint32_t cells, cell_bytes, first; /* number of the first cell */
     uint8_t *_Atomic memory;
-    /* The lower half is index + 1 of the first free cell. The upper half counts changes, so that a list that
-     * has changed and changed back is not mistaken for an unchanged one. */
+    /* The lower half is the index + 1 of the first free cell. The upper half counts changes, so that a list
+     * that has changed and changed back is not mistaken for an unchanged list. */
     _Atomic uint64_t free;
     _Atomic uint32_t made; /* number of cells that have ever been in use */
 } small = { .cells = SMALL_CELLS, .cell_bytes = SMALL_BYTES, .first = 1 },
@@ -79,7 +80,7 @@ static struct cell *take(struct pool *pool, uint32_t *index)
     if (!map_pool(pool))
         return NULL;
     /* Pairs with the release in give(). If another thread takes the cell at the same time, `next` may have
-     * any value, but the exchange fails then. */
+     * any value, but the exchange will fail. */
     uint64_t head = atomic_load_explicit(&pool->free, memory_order_acquire);
     while ((uint32_t)head) {
         struct cell *cell = cell_at(pool, (uint32_t)head - 1);

@@ -1,11 +1,10 @@
-/* Ranges of the process, which any thread may end. */
+/* Process ranges, which any thread may end. */
 #ifndef CT_RANGE_PROCESS_H
 #define CT_RANGE_PROCESS_H
 
 #include "range_text.h"
 
-/* Finds the row of the function that these ranges are recorded under. Returns false if the row is not
- * available. */
+/* Finds the row that process ranges are recorded under. Returns false if the row is not available. */
 bool ct_range_process_begin(void);
 
 /* Starts a range and returns its identifier, which is never 0. */

@@ -1,6 +1,6 @@
-/* Names of domains, names of categories and registered strings are few, and are kept forever
- * (kernel_names.c). The number of different messages is unlimited ("step 123456"), so a message is copied
- * when the range starts, and dropped when it ends. */
+/* Domain names, category names and registered strings are few, and are kept forever (kernel_names.c). The
+ * number of different messages is unlimited ("step 123456"), so a message is copied when its range starts,
+ * and dropped when the range ends. */
 #include "range_text.h"
 
 #include "kernel_names.h"
@@ -11,14 +11,14 @@
 
 static uint32_t domain_names[CT_DOMAINS_MAX]; /* string numbers; entry 0 is the default domain */
 static _Atomic uint32_t domain_count = 1;
-static struct ct_table category_names; /* maps domain + 1 and category to a string number */
+static struct ct_table category_names; /* maps (domain + 1, category) to a string number */
 
-/* Copies a text, and cuts it at the end of a character if it does not fit. */
+/* Copies a text. If the text does not fit, truncates it at a character boundary. */
 static size_t copy(char *to, size_t room, const char *from)
 {
     size_t bytes = strnlen(from, room);
     if (bytes == room) {
-        /* The first byte cut off must not be inside a character. */
+        /* The first byte that is cut off must not be inside a character. */
         bytes--;
         while (bytes > 0 && ((unsigned char)from[bytes] & 0xc0) == 0x80)
             bytes--;
@@ -35,7 +35,7 @@ static size_t narrow(char *to, size_t room, const wchar_t *from)
     for (; *from; from++) {
         uint32_t c = (uint32_t)*from;
         if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-            c = 0xfffd; /* the replacement character, for a value that is not a character */
+            c = 0xfffd; /* the replacement character, for a value that is not a valid character */
         const size_t wanted = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
         if (bytes + wanted >= room)
             break;
@@ -57,8 +57,7 @@ size_t ct_range_text(char *to, size_t room, const char *text, const wchar_t *wid
 
 static uint32_t find_domain(uint32_t name)
 {
-    /* Pairs with the release in ct_range_domain(), after which the names of these domains have been
-     * written. */
+    /* Pairs with the release in ct_range_domain(), so that the names of all counted domains are visible. */
     const uint32_t count = atomic_load_explicit(&domain_count, memory_order_acquire);
     for (uint32_t domain = 1; domain < count; domain++) {
         if (domain_names[domain] == name)
@@ -140,7 +139,7 @@ uint32_t ct_range_keep(struct ct_range_kept *kept, const struct ct_said *said, c
     return (uint32_t)bytes;
 }
 
-/* Appends a kept name. Returns its length in bytes with the NUL, or 0 if there is no name. */
+/* Appends a kept name. Returns the name's length in bytes, including the NUL, or 0 if there is no name. */
 static uint32_t append_name(char **end, uint32_t number)
 {
     size_t bytes;

@@ -1,5 +1,4 @@
-/* The texts of ranges are messages and the names of domains and categories. The records of ranges contain
- * these texts. */
+/* The texts in the records of ranges, which are messages and the names of domains and categories. */
 #ifndef CT_RANGE_TEXT_H
 #define CT_RANGE_TEXT_H
 
@@ -9,18 +8,19 @@
 #include <wchar.h>
 
 enum {
-    CT_DOMAINS_MAX = 1024,         /* the last number is shared by all further domains */
-    CT_RANGE_MESSAGE_BYTES = 4096, /* includes the NUL; longer messages are cut at a character */
+    CT_DOMAINS_MAX = 1024,         /* all further domains share the last number */
+    CT_RANGE_MESSAGE_BYTES = 4096, /* includes the NUL; longer messages are truncated at a character
+                                    * boundary */
 };
 
-/* Returns a domain's number, which is always the same for the same name. The number is never 0, which is the
- * default domain. */
+/* Returns a domain's number, which is always the same for the same name. The number is never 0, which stands
+ * for the default domain. */
 uint32_t ct_range_domain(const char *name);
 /* Names a category in a domain. */
 void ct_range_name_category(uint32_t domain, uint32_t category, const char *name);
 
 /* The application's description of a range. At most one of the first three members is set. `frame` is the
- * frame of the function that the application called. Calls at that address or below are no longer open. */
+ * frame of the function that the application called. Calls at or below this address are no longer open. */
 struct ct_said {
     const char *message;
     const wchar_t *wide;
@@ -39,25 +39,25 @@ struct ct_range_kept {
     uint64_t payload;
     const char *text;    /* the message */
     uint32_t text_bytes; /* includes the NUL; 0: no message */
-    uint32_t epoch;      /* the process's epoch at its start; 0: nothing was recorded at that time */
+    uint32_t epoch;      /* the process's epoch when the range started; 0: nothing was being recorded */
     uint32_t domain, category, color, payload_type;
 };
 
 enum {
-    CT_RANGE_NAME_BYTES = 256, /* bytes of a domain's or a category's name, with the NUL */
+    CT_RANGE_NAME_BYTES = 256, /* size of a domain's or category's name, including the NUL */
     CT_RANGE_PAYLOAD_BYTES = sizeof(struct ct_range) + CT_RANGE_MESSAGE_BYTES + 2 * CT_RANGE_NAME_BYTES,
 };
 static_assert((int)CT_RANGE_PAYLOAD_BYTES <= (int)CT_PAYLOAD_MAX, "fits a record");
 
-/* Fills in `kept` from `said`, except for start and epoch. If the message may not outlast the call, copies it
- * to `room`, which has CT_RANGE_MESSAGE_BYTES. Returns the number of bytes used in `room`. */
+/* Fills in `kept` from `said`, except for `start` and `epoch`. If the message may not outlive the call,
+ * copies it to `room`, which must hold CT_RANGE_MESSAGE_BYTES. Returns the number of bytes used in `room`. */
 uint32_t ct_range_keep(struct ct_range_kept *kept, const struct ct_said *said, char *room);
 /* Writes the record of a range that ends now, or of a mark, whose start is 0. `scratch` has
  * CT_RANGE_PAYLOAD_BYTES. `frame` is the frame of the function that the application called. */
 void ct_range_write(struct ct_producer *producer, uint32_t row, const struct ct_range_kept *kept,
                     uint32_t depth, uint64_t id, uintptr_t frame, uint64_t *scratch);
-/* Writes `wide` as UTF-8 if it is set, otherwise `text`, or an empty string if neither is set. Cuts the text
- * to fit, and ends it with a NUL. Returns the number of bytes written. `room` is at least 1. */
+/* Writes `wide` as UTF-8 if it is set, or else `text`, or an empty string if neither is set. Truncates the
+ * text to fit, and appends a NUL. Returns the number of bytes written. `room` is at least 1. */
 size_t ct_range_text(char *to, size_t room, const char *text, const wchar_t *wide);
 
 #endif

@@ -14,12 +14,11 @@
 #include "thread.h"
 
 enum { LOOK_INTERVAL_NS = 1000000000 };
-static _Atomic uint64_t next_look_ns; /* in CLOCK_MONOTONIC_COARSE: do not look for a daemon before this
-                                       * time */
+static _Atomic uint64_t next_look_ns; /* do not look for a daemon before this CLOCK_MONOTONIC_COARSE time */
 static _Atomic bool asleep;           /* no visit is recording (visit.c), so do not look for a daemon */
 
-/* Calls after this time may be in no segment. It is the time of the first search that found no daemon, or of
- * the end of the last segment. 0: no calls are missing. */
+/* Calls after this time may not be in any segment. `absent_ns` is the time of the first search that found no
+ * daemon, or the time when the last segment ended. 0: no calls are missing. */
 static uint64_t absent_ns;
 
 bool ct_attach_is_due(void)
@@ -83,8 +82,8 @@ struct ct_segment *ct_attach(uint64_t exec_ns)
     return segment;
 }
 
-/* Gives up the current segment. Other threads may still be writing to it, even if no process reads it any
- * more. Requires the process lock. */
+/* Abandons the current segment. Other threads may still be writing to the segment, even if no process reads
+ * it any more. Requires the process lock. */
 static void abandon(void)
 {
     ct_process_set_current(NULL);
@@ -101,8 +100,8 @@ void ct_detach(void)
     CT_ERROR_GUARD;
     CT_TEST_POINT("attach.detaching");
     /* Without the lock, another thread could create a segment for the next daemon between the check and
-     * abandon(), and the lanes of that segment would be abandoned. Or it could add a lane to this segment
-     * after its lanes had been abandoned. */
+     * abandon(), and abandon() would abandon the new segment. Another thread could also add a lane to this
+     * segment after its lanes had been abandoned. */
     if (ct_process_lock()) {
         if (ct_process_current() && ct_self->epoch == ct_process_epoch())
             abandon();

@@ -1,28 +1,29 @@
-/* Creates the process's segment for a daemon, and gives it up. */
+/* Creates the process's segment for a daemon, and abandons it. */
 #ifndef CT_ATTACH_H
 #define CT_ATTACH_H
 
 #include "producer.h"
 
 /* Looks for a daemon, at most once a second, and creates a segment for it. Returns the process's current
- * segment, or NULL if there is none. `exec_ns` is the time when the program began. Requires permission for
+ * segment, or NULL if there is none. `exec_ns` is the time when the program started. Requires permission for
  * system calls. */
 struct ct_segment *ct_attach(uint64_t exec_ns);
 /* True if ct_attach() would look for a daemon. Makes no system call. */
 bool ct_attach_is_due(void);
-/* For visits (visit.c). After ct_attach_sleep(), the process does not look for a daemon. After
- * ct_attach_wake(), it looks again, and calls after the time `missed_since_ns` may be missing. */
+/* For visits (visit.c). After ct_attach_sleep(), the process no longer looks for a daemon. After
+ * ct_attach_wake(), the process looks for a daemon again, and calls made after the time `missed_since_ns` may
+ * be missing. */
 void ct_attach_sleep(void);
 void ct_attach_wake(uint64_t missed_since_ns);
-/* Gives up the segment permanently, and notifies the collector. Requires the process lock. Takes no other
- * lock, and makes only system calls. */
+/* Abandons the segment permanently, and notifies the collector. Requires the process lock. Takes no other
+ * lock, and calls nothing but system calls. */
 void ct_attach_leave(void);
-/* Drops a segment that the collector has given up. Afterwards, the process is dormant. */
+/* Drops a segment that the collector has abandoned. Afterwards, the process is dormant. */
 void ct_detach(void);
-/* Call this after writing to the calling thread's lane, which must no longer be held. Does what the collector
- * requests, such as ringing the doorbell. */
+/* Does what the collector requests, such as ringing the doorbell. Must be called after writing to the calling
+ * thread's lane, which must no longer be held. */
 void ct_attach_apply(struct ct_producer *producer);
-/* In a fork's child, forgets the parent's segment. */
+/* In the child of a fork, forgets the parent's segment. */
 void ct_attach_forget(void);
 
 #endif

@@ -1,6 +1,6 @@
-/* Runs a filter's program (classic BPF, as used by seccomp) for each row of system.def. The kernel has
- * checked that the program ends, reads no word out of range, and jumps only forward. An instruction that is
- * unknown here counts as a refusal. */
+/* Runs a filter program (classic BPF, as used by seccomp) for each row of system.def. The kernel has already
+ * checked that the program terminates, reads no word out of range, and jumps only forward. If the program
+ * contains an unknown instruction, the system call counts as refused. */
 #include "filter.h"
 
 #include "compiler.h"
@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/* A system call's number is an int, and filters compare 32-bit halves of its arguments. */
+/* System call numbers are ints, and filters compare the 32-bit halves of arguments. */
 #define ROW(name, number, a, b, c)                                                                           \
     { number, CT_AUDIT_ARCH, 0, { (uint64_t)(a), (uint64_t)(b), (uint64_t)(c) } },
 static const struct seccomp_data own_calls[] = {
@@ -82,7 +82,7 @@ static bool compare(uint16_t code, uint32_t a, uint32_t with)
     }
 }
 
-/* Runs one instruction that neither jumps nor returns. Returns false if it is unknown. */
+/* Runs one instruction that neither jumps nor returns. Returns false if the instruction is unknown. */
 static bool step(struct machine *machine, const struct sock_filter *at, const struct seccomp_data *data)
 {
     uint32_t *const word = &machine->memory[at->k % BPF_MEMWORDS];

@@ -1,4 +1,4 @@
-/* Checks filters of system calls that a program installs for itself. */
+/* Checks system call filters that a program installs for itself. */
 #ifndef CT_FILTER_H
 #define CT_FILTER_H
 

@@ -21,12 +21,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static uint64_t exec_ns; /* the time when the program began, 0 until known */
+static uint64_t exec_ns; /* the time when the program started; 0 until known */
 
 /* ---- forks and exits ---- */
 
-/* Drops all state inherited from the parent. The child then looks for a daemon at its next call. Runs as a
- * handler in the child of fork(), and is called directly in the child of a clone() that ran no handlers. */
+/* Drops all state inherited from the parent. The child of the fork then looks for a daemon at its next call.
+ * Runs as an atfork handler in the child of fork(), and is called directly in the child of a clone() that ran
+ * no handlers. */
 static void start_anew(void)
 {
     CT_TEST_POINT("process.child_begun");
@@ -52,8 +53,8 @@ static void start_anew(void)
     CT_TEST_POINT("process.child_ready");
 }
 
-/* glibc implements pthread_atfork() and at_quick_exit() with these functions. They are weak, since programs
- * that use another C library (musl) also load the hook, which does nothing there. */
+/* glibc implements pthread_atfork() and at_quick_exit() with these functions. The symbols are weak, since
+ * programs that use another C library (musl) also load the hook, which then does nothing. */
 extern void *__dso_handle __attribute__((visibility("hidden")));
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
     __attribute__((weak));
@@ -97,8 +98,8 @@ __attribute__((constructor)) static void begin(void)
         ct_system_silence();
 }
 
-/* Marks a process that ends by _exit(). The child of vfork() also ends this way. If the child has installed a
- * filter, it is recognized by ct_vforked, without calling getpid(). */
+/* Marks a process that calls _exit(), as the child of vfork() also does. A child of vfork() that has
+ * installed a filter is recognized by ct_vforked, not by calling getpid(). */
 static void mark_exiting_at_once(void)
 {
     if (ct_vforked == CT_VFORK_FILTERED)
@@ -107,15 +108,15 @@ static void mark_exiting_at_once(void)
         mark_exiting();
 }
 
-/* Does not unmap or free memory, since later exit handlers and destructors may still call the driver. */
+/* Does not unmap or free any memory, since later exit handlers and destructors may still call the driver. */
 __attribute__((destructor)) static void end(void)
 {
     mark_exiting();
 }
 
-/* _exit() runs no destructors, and forked children of Python end by it. Without this function, they would
- * count as killed. Calls the next interposed _exit(), such as a sanitizer's. The C library's own _exit() only
- * makes the system call. */
+/* _exit() runs no destructors, and forked children of Python call it. Without this function, such children
+ * would count as killed. Calls the next interposed _exit(), such as a sanitizer's. The C library's own
+ * _exit() does nothing but make the system call. */
 __attribute__((noreturn, visibility("default"))) void _exit(int status)
 {
     mark_exiting_at_once();
@@ -127,7 +128,7 @@ __attribute__((noreturn, visibility("default"))) void _exit(int status)
 __attribute__((noreturn, visibility("default"), alias("_exit"))) void _Exit(int status);
 
 /* _Fork() (glibc 2.34) is a fork() for signal handlers that runs no atfork handlers. Without this function,
- * if a handler that interrupted the hook called it, the child would continue to write to the parent's
+ * if a handler that interrupted the hook called _Fork(), the child would continue to write to the parent's
  * lane. */
 __attribute__((visibility("default"))) pid_t _Fork(void)
 {
@@ -143,7 +144,7 @@ __attribute__((visibility("default"))) pid_t _Fork(void)
 /* ---- the segment ---- */
 
 /* Only one thread looks for the daemon, at most once a second. Other threads continue without recording.
- * Calls of a dormant process get here, and make no system call until the second is over. */
+ * Calls in a dormant process reach this function, and make no system call until the second has elapsed. */
 static struct ct_segment *look(void)
 {
     /* Before the C library is ready, the environment is unknown, and the search would find the default
@@ -181,7 +182,7 @@ enum ct_attached ct_process_attach(uintptr_t frame)
         ct_detach();
     if (ct_self->lane)
         return CT_ATTACHED;
-    /* If another thread gives the segment up at the same time, try again with the next one. */
+    /* If another thread has just abandoned the segment, try again with the next one. */
     for (uint32_t epoch = ct_process_epoch();; epoch = ct_process_epoch()) {
         const bool was_there = ct_process_current() != NULL;
         struct ct_segment *segment = ct_process_segment();
@@ -189,12 +190,13 @@ enum ct_attached ct_process_attach(uintptr_t frame)
             break;
         if (!segment && !was_there)
             return CT_ATTACHED_NOT;
-        if (epoch == ct_process_epoch()) /* no lane is available, or the segment is a vfork() parent's */
+        if (epoch == ct_process_epoch()) /* no lane is available, or the segment belongs to a vfork()
+                                          * parent */
             return CT_ATTACHED_NOWHERE;
         if (!segment)
             return CT_ATTACHED_NOT;
     }
-    /* Read `ct_self` only once, since a signal handler may fork here, and the child has no lane. */
+    /* Read `ct_self` only once, since a signal handler may fork here, and the child would have no lane. */
     struct ct_producer *const self = *(struct ct_producer *volatile *)&ct_self;
     if (self->lane && ct_wants_doorbell(self->lane, self->position))
         ct_attach_apply(self);

@@ -1,5 +1,5 @@
-/* Finds the segment that the process's calls are written to, resets the state in a fork's child, and marks
- * the process's exit. */
+/* Finds the segment for the process's calls, resets the hook's state in the child of a fork, and marks the
+ * segment when the process exits. */
 #ifndef CT_PROCESS_H
 #define CT_PROCESS_H
 
@@ -9,7 +9,7 @@
  * NULL if the process is dormant. */
 struct ct_segment *ct_process_segment(void);
 enum ct_attached {
-    CT_ATTACHED_NOT,     /* there was no segment when the call began, so the call is in no trace */
+    CT_ATTACHED_NOT,     /* there was no segment when the call began, so the call is not in any trace */
     CT_ATTACHED_NOWHERE, /* there is a segment but no lane, so the call is lost */
     CT_ATTACHED,         /* the thread holds a lane */
 };

@@ -1,6 +1,7 @@
-/* Interposes the C library's prctl() and syscall(), which programs use to install filters of system calls.
- * Before a filter is installed, makes the hook ready to work without system calls (system.h). Afterwards,
- * checks whether the filter requires that. Does not notice a filter that is installed by inline assembly. */
+/* Interposes the C library's prctl() and syscall(), which programs use to install system call filters. Before
+ * a filter is installed, prepares the hook to work without system calls (system.h). Afterwards, checks
+ * whether the filter forbids the hook's system calls. A filter that is installed by inline assembly is not
+ * noticed. */
 #include "bound.h"
 #include "current.h"
 #include "error_guard.h"
@@ -29,8 +30,8 @@
 
 enum { DRAIN_MS = 1000 };
 
-/* Obtains the resources that are unavailable once the filter is on. These are a number for each function that
- * the process may call, and memory for names. */
+/* Obtains the resources that are unavailable once the filter is on: a number for each function that the
+ * process may call, and memory for names. */
 static void prepare(void)
 {
     static void *_Atomic reserve;
@@ -40,14 +41,15 @@ static void prepare(void)
         if (ct_rows[row].real)
             ct_row_define(row);
     }
-    if (!reserve && ct_system_begin()) { /* this reserves only addresses, not memory */
+    if (!reserve && ct_system_begin()) { /* reserves only address space, not memory */
         reserve = ct_bound_map(NULL, CT_RESERVE_BYTES, PROT_READ | PROT_WRITE, -1, 0);
         ct_system_set_reserve(reserve);
         ct_system_end();
     }
 }
 
-/* Waits for other threads that are in a system call of the hook, since a filter may apply to all threads. */
+/* Waits for other threads that are in one of the hook's system calls, since a filter may apply to all
+ * threads. */
 static void drain(void)
 {
     const struct timespec pause = { .tv_nsec = 1000000 };
@@ -55,8 +57,8 @@ static void drain(void)
         clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
-/* Silences the hook before a filter is installed. Returns false without doing so in the child of vfork(),
- * whose filter does not apply to its parent. */
+/* Silences the hook before a filter is installed. In the child of vfork(), whose filter does not apply to its
+ * parent, does nothing and returns false. */
 static bool hush(void)
 {
     CT_ERROR_GUARD;
@@ -81,7 +83,7 @@ static bool hush(void)
 
 typedef long syscall_function(long number, ...);
 typedef int prctl_function(int option, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
-/* The trampoline reads this and jumps to it. */
+/* The next definition of syscall(), which the trampoline jumps to. */
 syscall_function *ct_next_syscall;
 syscall_function *ct_find_syscall(void);
 static prctl_function *_Atomic next_prctl;
@@ -89,7 +91,7 @@ static prctl_function *_Atomic next_prctl;
 long ct_syscall(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
 int ct_prctl_entry(int option, uint64_t a, uint64_t b, uint64_t c, uint64_t d) __asm__("prctl");
 
-/* Any thread may get here first, since all write the same value. */
+/* Any thread may be the first to write `ct_next_syscall`, since all write the same value. */
 syscall_function *ct_find_syscall(void)
 {
     return ct_next_syscall = (syscall_function *)(uintptr_t)ct_symbol_of_library("syscall");
@@ -102,7 +104,7 @@ static prctl_function *find_prctl(void)
     return found;
 }
 
-/* Calls made before this constructor runs look the functions up themselves. */
+/* Calls made before this constructor runs look up the functions themselves. */
 __attribute__((constructor)) static void find_next(void)
 {
     ct_find_syscall();
@@ -110,7 +112,7 @@ __attribute__((constructor)) static void find_next(void)
 }
 
 /* Ends the silence if the call failed, or if the filter allows the hook's system calls. `listens` is true if
- * the result is a descriptor on success. */
+ * a successful call returns a descriptor. */
 static void filtered(bool hushed, long result, bool listens, const void *program)
 {
     const bool on = result == 0 || (listens && result > 0);
@@ -125,7 +127,7 @@ static bool puts_filter_on(long number, uint64_t a)
     return number == SYS_seccomp && (a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER);
 }
 
-/* Replaces syscall(). None of the three system calls handled here has more arguments. */
+/* Replaces syscall(). None of the three system calls handled here takes more arguments. */
 long ct_syscall(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e)
 {
     syscall_function *next = ct_next_syscall ? ct_next_syscall : ct_find_syscall();

@@ -1,8 +1,8 @@
-/* Visits (proto/visit.h). A visit makes the hook record in a process that started without it. Another visit
- * makes the hook leave.
+/* Visits (proto/visit.h). A visit makes the hook record in a process that was started without the hook, and
+ * another visit makes the hook leave.
  *
- * The hook does nothing before a visit requests recording, and after it has left. Its constructors have
- * changed nothing in the process, and stubs that are still in use jump to the driver. */
+ * The hook does nothing before a visit requests recording or after the hook has left. The hook's constructors
+ * have not changed anything in the process, and stubs that are still in use jump to the driver. */
 #include "visit.h"
 
 #include "attach.h"
@@ -18,8 +18,8 @@
 #include "setting.h"
 #include "system.h"
 
-/* Restores the tables of functions and ends recording. Requires the process lock. Returns false and changes
- * nothing if another thread is exchanging entries of tables. Does not wait, allocate memory, or call the
+/* Restores the function tables and ends recording. Requires the process lock. Returns false and changes
+ * nothing if another thread is exchanging table entries. Does not wait, allocate memory, or call the
  * loader. */
 static bool put_back(void)
 {
@@ -46,8 +46,7 @@ static uint32_t leave(void)
     return answer;
 }
 
-/* Ends a visit that failed. Entries that cannot be restored at the moment lead to a hook that does
- * nothing. */
+/* Ends a visit that failed. Entries that cannot be restored now lead to a hook that does nothing. */
 static uint32_t give_up(uint32_t answer)
 {
     ct_attach_sleep();
@@ -58,7 +57,7 @@ static uint32_t give_up(uint32_t answer)
     return answer;
 }
 
-/* Runs in place of a call of the driver. The thread makes that call afterwards. */
+/* Runs in place of a driver call, which the thread makes afterwards. */
 static uint32_t record(struct ct_visit *visit)
 {
     CT_ERROR_GUARD;

@@ -11,33 +11,33 @@
 
 /* Returns the process's current segment, or NULL while nothing is recorded. */
 struct ct_segment *ct_process_current(void);
-/* The epoch counts the beginnings and ends of this process's segments. Definitions made in one segment must
- * be repeated in the next. */
+/* The epoch is incremented whenever this process begins or ends a segment. Definitions made in one segment
+ * must be repeated in the next. */
 uint32_t ct_process_epoch(void);
 void ct_process_count_epoch(void);
-/* Makes the segment the process's current one. Requires the process lock, except in a fork's child. */
+/* Makes the segment the process's current one. Requires the process lock, except in the child of a fork. */
 void ct_process_set_current(struct ct_segment *segment);
 
-/* The lock for creating and growing the segment, and for the rows of functions (lock.h). */
+/* The lock for creating and growing the segment, and for the function rows (lock.h). */
 bool ct_process_lock(void);
 bool ct_process_lock_try(void); /* ct_lock_try() */
 void ct_process_unlock(void);
 void ct_process_lock_forget(void);
 
-/* True if ticks are read from the processor's counter. Set before the first segment of a session, for the
- * whole session. */
+/* True if ticks are read from the processor's counter. Set before a session's first segment, and valid for
+ * the whole session. */
 extern CT_LOCAL bool ct_clock_is_counter;
 
-/* The time and the thread of a call that another process has made, and that cudatrace-probe decodes later.
- * The facts that a decoder learns from the call were true at that time, in that thread. All zero in the
- * hook. */
+/* The time and the thread of a call that was made by another process and is later decoded by cudatrace-probe.
+ * Facts that a decoder learns from the call are valid for this time and this thread. In the hook, all fields
+ * are zero. */
 struct ct_replayed {
     uint64_t now_ns; /* the end of the call */
-    uint64_t thread; /* an even number that identifies its thread */
+    uint64_t thread; /* an even number that identifies the call's thread */
 };
 extern CT_LOCAL struct ct_replayed ct_replayed;
 
-/* Returns the time for sessions whose ticks are nanoseconds. */
+/* Returns the current time, in sessions whose ticks are nanoseconds. */
 uint64_t ct_now_ns(void);
 
 static inline uint64_t ct_now(void)

@@ -19,15 +19,15 @@
 
 struct ct_control *ct_control;
 
-/* The two addresses where control segments are mapped, one after the other. The segments of a user's own
- * daemons are mapped at the first, and the segments of the system's daemons, which are read-only, at the
- * second. They are never unmapped, since a thread may still be using an earlier segment. */
+/* The two addresses where control segments are mapped. The first address is for control segments of the
+ * user's own daemons, one replacing another, and the second is for read-only control segments of system
+ * daemons. Control segments are never unmapped, since a thread may still be using an earlier one. */
 static struct ct_control *places[2];
 
 static struct {
-    struct sockaddr_un address; /* the path is empty if it does not fit */
-    _Atomic uint32_t rung;      /* the daemon's sleep that this process has last rung for */
-} bell;                         /* of the system's daemon */
+    struct sockaddr_un address; /* the path is empty if it is too long */
+    _Atomic uint32_t rung;      /* the last sleep of the daemon that this process has rung for */
+} bell;                         /* the system daemon's doorbell */
 
 /* Rejects a relative directory, since chdir() would change its meaning. */
 bool ct_daemon_session(struct ct_session *session)
@@ -45,8 +45,8 @@ bool ct_daemon_session(struct ct_session *session)
            strlen(session->dir) < CT_SHM_DIR_BYTES;
 }
 
-/* Reads the words of a control segment once, and checks them. Returns false if this version of the hook
- * cannot use them. */
+/* Reads the fields of a control segment once, and checks them. Returns false if this version of the hook
+ * cannot use the control segment. */
 static bool read_requested(const struct ct_control *control, bool own, struct ct_requested *requested)
 {
     const uint32_t clock = control->clock;
@@ -58,9 +58,10 @@ static bool read_requested(const struct ct_control *control, bool own, struct ct
            (own || requested->system) && clock < CT_CLOCK_COUNT && ct_ring_bytes_valid(requested->ring_bytes);
 }
 
-/* Maps a control segment if a daemon holds its lock. The daemon is the user's own or the system's, whose
- * control segment belongs to root and is read-only. `named` is the user in the file's name, and `owner` is
- * the required owner. If the lock shows the pid of its holder, the holder is a tool and not a daemon. */
+/* Maps a control segment if a daemon holds the lock on its file. The daemon is either the user's own or the
+ * system's, whose control segment belongs to root and is read-only. `named` is the user in the file's name,
+ * and `owner` is the required owner. If F_GETLK reports the holder's pid, the holder is a tool and not a
+ * daemon. */
 static struct ct_control *map_control(const struct ct_session *session, uint32_t named, uint32_t owner,
                                       struct ct_requested *requested)
 {
@@ -72,7 +73,7 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
         return NULL;
     struct ct_control *control = NULL;
     struct stat status;
-    /* A daemon takes a write lock, which users with only read access cannot take. */
+    /* A daemon takes a write lock, which is impossible for users with only read access. */
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     if (ct_real_fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
         (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
@@ -86,7 +87,8 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
     return control;
 }
 
-/* The path fitted for the daemon, but it may be longer here, in a container or through a symbolic link. */
+/* The path was short enough for the daemon, but may be longer in this process, because of a container or a
+ * symbolic link. */
 static void find_bell(const struct ct_session *session)
 {
     char path[CT_NAME_BYTES];
@@ -127,9 +129,9 @@ void ct_daemon_forget(void)
     atomic_store(&bell.rung, 0);
 }
 
-/* Sends one datagram for each sleep of the daemon. Keeps no descriptor. If the queue is full, other processes
- * have rung. If sending fails, because of a filter or a path that is too long, the daemon still notices new
- * calls within a second. */
+/* Sends one datagram each time the daemon has gone to sleep. Keeps no descriptor. If the socket's queue is
+ * full, other processes have already rung. If sending fails, because of a filter or a path that is too long,
+ * the daemon still notices new calls within a second. */
 static bool ring_system(const struct ct_control *control)
 {
     const uint32_t sleep = atomic_load_explicit(&control->sleeping, memory_order_relaxed);
@@ -159,15 +161,15 @@ static bool ring(struct ct_control *control)
     return true;
 }
 
-/* ct_daemon_ring() checks this first, since most calls find the daemon awake, and a thread whose ring is full
- * rings at each call. */
+/* True if the daemon is asleep and its doorbell has not been rung. Checked first by ct_daemon_ring(), since
+ * most calls find the daemon awake, and a thread whose ring is full rings at every call. */
 static bool is_asleep(const struct ct_control *control)
 {
     const uint32_t sleep = atomic_load_explicit(&control->sleeping, memory_order_relaxed);
     return sleep && (control != places[1] || atomic_load_explicit(&bell.rung, memory_order_relaxed) != sleep);
 }
 
-/* If system calls are not allowed, the daemon still notices new calls within a second. */
+/* Even if system calls are not allowed, the daemon notices new calls within a second. */
 bool ct_daemon_ring(void)
 {
     if (!is_asleep(ct_control))

@@ -11,28 +11,29 @@
 extern CT_LOCAL struct ct_control *ct_control; /* the session's control segment; NULL before the process has
                                                 * its first segment */
 
-/* Words of a control segment, which are read only once. */
+/* Fields of a control segment, which are read only once. */
 struct ct_requested {
     uint64_t ring_bytes;
     bool clock_is_counter, system;
 };
-/* The parts of the paths of a session's files. */
+/* The parts of a session's file paths. */
 struct ct_session {
     const char *dir, *name; /* from the settings */
     uint32_t uid;
 };
-/* Reads the session from the settings (setting.h). Returns false if the settings do not name a valid session
- * and directory. */
+/* Reads the session from the settings (setting.h). Returns false if the session or the directory is not
+ * valid. */
 bool ct_daemon_session(struct ct_session *session);
 /* Maps the control segment of the session's daemon. The user's own daemon takes precedence over the system's.
  * Returns NULL if there is no daemon. */
 struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_requested *requested);
-/* Makes that control segment the current one. Returns false if it cannot be moved to its address. */
+/* Makes `control` the current control segment. Returns false if the control segment cannot be moved to its
+ * address. */
 bool ct_daemon_take(struct ct_control *control, const struct ct_requested *requested);
 void ct_daemon_drop(struct ct_control *control);
-/* Wakes the collector if it is asleep, and returns true in that case. */
+/* Wakes the collector if it is asleep. Returns true if the collector was asleep. */
 bool ct_daemon_ring(void);
-/* In a fork's child, forgets that the parent has rung. */
+/* In the child of a fork, forgets that the parent has rung. */
 void ct_daemon_forget(void);
 
 #endif

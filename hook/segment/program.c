@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Reads a file in /proc into `text`, with spaces instead of the NULs between arguments. */
+/* Reads a file in /proc into `text`, replacing the NULs between arguments with spaces. */
 static void read_proc(const char *path, char *text, size_t bytes)
 {
     size_t n = ct_descriptor_read(path, text, bytes);
@@ -32,8 +32,8 @@ static uint64_t pid_namespace(void)
     return number ? strtoull(number + 1, NULL, 10) : 0;
 }
 
-/* The name of a process's folder in /proc. If /proc belongs to another pid namespace, only `self` is certain
- * to be the calling process. */
+/* The name of a process's directory in /proc. If /proc belongs to another pid namespace, only `self` is
+ * certain to be the calling process. */
 struct folder {
     char name[16];
 };
@@ -46,8 +46,8 @@ static struct folder folder_of(int32_t pid, bool is_own)
 }
 
 /* Reads field 22 of /proc/PID/stat, counting from the last ')', since a program's name may contain spaces.
- * Reads the first thread's file, which has the start time of the process. qemu emulates /proc/self/stat, with
- * another start time. */
+ * Reads the first thread's file, which contains the start time of the process. qemu emulates /proc/self/stat,
+ * but with a different start time. */
 static uint64_t start_ticks(const char *process, int32_t pid)
 {
     char path[64], stat[1024];
@@ -71,8 +71,8 @@ uint64_t ct_program_start_ticks(int32_t pid)
     return start_ticks(folder_of(pid, true).name, pid);
 }
 
-/* Start times in /proc count from boot, including time in suspend. The two clocks are not read at the same
- * moment. Their difference is truncated to milliseconds, so that the result is the same each time. */
+/* Start times in /proc count from boot, including time in suspend. The two clocks are not read at exactly the
+ * same moment, so their difference is truncated to milliseconds to give the same result each time. */
 uint64_t ct_program_start_ns(uint64_t ticks)
 {
     enum { TO_NS = 1000000 };
@@ -83,8 +83,8 @@ uint64_t ct_program_start_ns(uint64_t ticks)
     return start_ns > suspended_ns && start_ns - suspended_ns < awake_ns ? start_ns - suspended_ns : 1;
 }
 
-/* Reads /proc/PID first. If its files are empty because the first thread has ended, reads the calling
- * thread's files. The order matters, since qemu emulates only the process's files. */
+/* Reads /proc/PID first. If the files in /proc/PID are empty because the first thread has exited, reads the
+ * calling thread's files. The order matters, since qemu emulates only the process's files. */
 void ct_program_describe(struct ct_program *program, int32_t pid, bool is_own)
 {
     char path[64];

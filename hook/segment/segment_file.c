@@ -1,6 +1,6 @@
-/* No descriptor stays open between calls. A program may close all descriptors, as daemons do, and then get
- * the same number for a file of its own, which the hook must not write. To let the segment grow, the hook
- * opens it again by name, and checks that it is the same file. */
+/* The hook's side of the segment file, for which no descriptor stays open between calls. A program may close
+ * all descriptors, as daemons do, and reuse the same number for a file of its own, which the hook must not
+ * write. To grow the segment, the hook reopens the file by name and checks that it is the same one. */
 #include "segment_file.h"
 
 #include "current.h"
@@ -20,18 +20,18 @@
 #include <unistd.h>
 
 static struct {
-    /* The address where the header and directory of every segment are mapped, one segment after the other.
-     * NULL before the first segment. A late writer that still uses an earlier segment therefore writes into
-     * the current one. */
+    /* The address where the header and directory of each segment are mapped, replacing those of the previous
+     * segment. NULL before the first segment. A late writer that still uses an earlier segment therefore
+     * writes to the current segment. */
     struct ct_segment *place;
-    void *hold; /* the mapping that keeps the lock on the segment's file */
+    void *hold; /* the mapping that keeps the segment file locked */
     uint64_t ring_bytes;
     uint32_t functions; /* entries in use */
     uint32_t lanes;
     uint64_t inode, device;
     char path[CT_NAME_BYTES];
-    _Atomic uint64_t
-        next_ns[2]; /* by need, in CLOCK_MONOTONIC_COARSE: do not allocate shared memory before this time */
+    _Atomic uint64_t next_ns[2]; /* for each ct_bound_need: allocate no shared memory before this
+                                  * CLOCK_MONOTONIC_COARSE time */
 } own;
 
 enum { REFUSAL_INTERVAL_NS = 1000000000 };
@@ -56,16 +56,15 @@ static void forget_refusals(void)
         atomic_store_explicit(&own.next_ns[need], 0, memory_order_relaxed);
 }
 
-/* True if the limit on the size of files allows a file of `bytes` bytes. Making a larger file raises
- * SIGXFSZ. */
+/* True if the file size limit allows a file of `bytes` bytes. Creating a larger file raises SIGXFSZ. */
 static bool may_have(uint64_t bytes)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
-/* Allocates a range of the file, so that it can be touched. `whole` is the number of bytes that its ring
- * already has. Returns 0 or -errno. */
+/* Allocates a range of the file, so that the range can be accessed. `whole` is the current size of its ring,
+ * in bytes. Returns 0 or -errno. */
 static int allocate(int fd, uint64_t offset, uint64_t bytes, uint64_t whole, enum ct_bound_need need)
 {
     int error = 0;
@@ -121,10 +120,10 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
     atomic_store_explicit(&segment->ready, 1, memory_order_release);
 }
 
-/* Creates a file without a name. It gets its name once it is complete, so that a process killed here leaves
- * no file, and the collector never sees an incomplete one. If this is not possible (Linux before 3.11, no
- * /proc), the caller passes NULL as `dir`, and the file has its name from the start. The collector removes
- * such files if they stay incomplete (collector/source/shm/watch.c). */
+/* Creates a file without a name. The file is named once it is complete, so that a process killed here leaves
+ * no file behind, and the collector never sees an incomplete file. If unnamed files are not supported (Linux
+ * before 3.11, no /proc), the caller passes NULL as `dir`, and the file is named from the start. The
+ * collector removes files that stay incomplete (collector/source/shm/watch.c). */
 static int create_file(const char *dir)
 {
     if (!dir)
@@ -139,11 +138,11 @@ static bool give_name(int fd)
     return linkat(AT_FDCWD, link, AT_FDCWD, own.path, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Locks the segment as long as this program image has its memory. The collector cannot rely on the pid, since
- * it may be in a pid namespace that does not contain this process. An open file description keeps its lock
- * while there is any reference to it. A mapping is such a reference, without a descriptor, and children of
- * fork() do not inherit this mapping. `fd` is another open file description of the same file. Returns false,
- * without a lock, if the kernel does not support this. */
+/* Keeps the segment locked as long as the memory of this program image exists. The collector cannot rely on
+ * the pid, since it may be in a pid namespace that does not contain this process. An open file description
+ * keeps its lock as long as anything refers to the description. A mapping is such a reference and needs no
+ * descriptor, and children of fork() do not inherit this mapping. `fd` is another open file description of
+ * the same file. Returns false, without a lock, if the kernel does not support such locks. */
 static bool hold_segment(int fd)
 {
     const struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -178,23 +177,23 @@ static struct ct_segment *put_in_place(void *map)
 {
     if (!own.place) {
         own.place = map;
-    } else { /* atomically, since other threads may be writing there */
+    } else { /* atomically, since other threads may be writing to the old mapping */
         if (!ct_bound_move(map, CT_LANE_OFFSET, own.place))
             return NULL;
     }
     return own.place;
 }
 
-/* Allocates the header and the directory's first page, and extends the file to the end of the directory. If a
- * limit on the size of files prevents the extension, the segment has no lanes and only counts lost calls. */
+/* Allocates the header and the directory's first page, and extends the file to the end of the directory. If
+ * the file size limit prevents the extension, the segment has no lanes and only counts lost calls. */
 static bool allocate_first(int fd)
 {
     return (!may_have(CT_LANE_OFFSET) || allocate(fd, CT_LANE_OFFSET - 4096, 4096, 0, CT_BOUND_FIRST) == 0) &&
            allocate(fd, 0, CT_SEGMENT_BYTES_MIN, 0, CT_BOUND_FIRST) == 0;
 }
 
-/* Makes the segment's file and maps it. Returns NULL if memory is refused, or if `dir` is set and files
- * without a name are not supported. */
+/* Creates the segment's file and maps it. Returns NULL if memory is refused, or if `dir` is set and unnamed
+ * files are not supported. */
 static struct ct_segment *make(const struct ct_segment_plan *plan, const char *dir)
 {
     const int fd = create_file(dir);
@@ -203,7 +202,7 @@ static struct ct_segment *make(const struct ct_segment_plan *plan, const char *d
     CT_TEST_POINT("segment_file.file_made");
     struct stat status;
     void *map = NULL;
-    /* A umask may have removed the owner's own rights, and thus the daemon's rights. */
+    /* The umask may have removed the owner's permissions, and thus the daemon's. */
     if (ct_real_fstat(fd, &status) == 0 && ((status.st_mode & 0777) == 0600 || fchmod(fd, 0600) == 0) &&
         allocate_first(fd)) {
         CT_TEST_POINT("segment_file.allocated");
@@ -259,14 +258,14 @@ void ct_segment_abandon(void)
 void ct_segment_forget(void)
 {
     forget_refusals();
-    own.hold = NULL; /* not mapped in a fork's child */
+    own.hold = NULL; /* not mapped in the child of a fork */
 }
 
 /* ---- growing it ---- */
 
-/* Opens the segment's file again. Returns -errno if it is missing or is another file. A process that has
- * changed its user may be unable to open it. Such a process keeps its existing mappings, and tries again a
- * second later. */
+/* Opens the segment's file again. Returns -errno if the file is missing or is a different one. A process that
+ * has changed its user may be unable to open the file. If reopening fails, the process keeps its existing
+ * mappings, and tries again a second later. */
 static int reopen(enum ct_bound_need need)
 {
     const int fd = ct_descriptor_open(own.path, O_RDWR | O_NOFOLLOW, 0);

@@ -1,7 +1,7 @@
-/* The hook's side of the process's segment: its file, its directory, and the memory of its lanes.
+/* Manages the process's segment on the hook's side: its file, its directory, and the memory of its lanes.
  *
- * The segment's contents are for the collector. Other processes can write them, so the hook does not rely on
- * them, and keeps geometry and counts here. */
+ * The segment's contents are for the collector. Other processes can write to the segment, so the hook does
+ * not rely on its contents, and keeps its own copy of geometry and counts. */
 #ifndef CT_SEGMENT_FILE_H
 #define CT_SEGMENT_FILE_H
 
@@ -15,49 +15,49 @@ struct ct_segment_plan {
     const struct ct_session *session;
     const struct ct_requested *requested;
     int32_t pid;  /* the process whose calls are recorded */
-    uint32_t uid; /* its user; read only for probes */
+    uint32_t uid; /* the user of `pid`; read only for probes */
     enum ct_maker maker;
     const struct ct_program *program; /* the program of `pid`; NULL: describe the calling process */
     uint64_t exec_ns, absent_ns;
     uint64_t complete; /* initial value of the segment's `complete`, for probes */
 };
 
-/* Creates a segment that replaces the last one, which no thread uses any more. Returns NULL on failure.
+/* Creates a segment that replaces the last segment, which no thread uses any more. Returns NULL on failure.
  * Except for queries, all functions here require the process lock and permission for system calls
  * (system.h). */
 struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan);
-/* Maps private memory over the segment, so that late writers do no harm. Call it after the collector has been
- * notified that nothing more will be written. Takes no lock, and makes only system calls. */
+/* Maps private memory over the segment, so that late writers do no harm. Must be called after the collector
+ * has been notified that nothing more will be written. Takes no lock, and calls nothing but system calls. */
 void ct_segment_abandon(void);
-/* In a fork's child, forgets the parent's segment. */
+/* In the child of a fork, forgets the parent's segment. */
 void ct_segment_forget(void);
-/* ct_segment_lanes() returns the number of lanes. ct_segment_lane() adds a lane. It maps the header
- * (CT_LANE_HEADER_BYTES) at `lane_place`, and sets *ring to the address of the shortest ring. It returns NULL
- * if memory is refused. ct_segment_lane_done() publishes the lane once it is set up. */
+/* ct_segment_lanes() returns the number of lanes. ct_segment_lane() adds a lane, maps its header
+ * (CT_LANE_HEADER_BYTES) at `lane_place`, and sets *ring to the address of its shortest ring. Returns NULL if
+ * memory is refused. ct_segment_lane_done() publishes the lane once it is set up. */
 uint32_t ct_segment_lanes(void);
 struct ct_lane *ct_segment_lane(void *lane_place, uint8_t **ring);
 void ct_segment_lane_done(void);
-/* Returns the size of a lane's shortest ring in bytes. */
+/* Returns the size in bytes of a lane's shortest ring. */
 uint64_t ct_segment_first_bytes(uint32_t index);
-/* Returns the number of slots of the longest ring allowed. */
+/* Returns the number of slots in the longest ring allowed. */
 uint64_t ct_segment_ring_slots(void);
-/* A piece of a longer ring. `whole` is the number of bytes that the ring already has. */
+/* A piece of a longer ring. `whole` is the current size of the ring, in bytes. */
 struct ct_ring_piece {
     uint64_t ring_bytes, from, bytes, whole;
 };
-/* Allocates a piece, so that it can be touched, even if the collector has removed its memory. `ring` is the
- * ring's address. If it is NULL, maps the ring, with memory only for this piece. Returns the ring's address,
- * or NULL if memory is refused. */
+/* Allocates a piece of a ring, so that the piece can be accessed even if the collector has removed its
+ * memory. `ring` is the ring's address. If `ring` is NULL, maps the ring, with memory only for this piece.
+ * Returns the ring's address, or NULL if memory is refused. */
 uint8_t *ct_segment_ring(uint32_t index, const struct ct_ring_piece *piece, uint8_t *ring);
 
-/* True if the directory can take another entry, because its page is already allocated, or because memory may
- * be allocated. */
+/* True if the directory can hold another entry, either because its page is already allocated or because
+ * memory may be allocated. */
 bool ct_segment_may_define(void);
 /* Defines a function in the directory and returns its number, or 0 if the directory cannot grow. Requires the
  * process lock. */
 uint16_t ct_segment_define(struct ct_segment *segment, const char *name, enum ct_layer layer,
                            uint32_t category);
-/* True if shared memory may be allocated. It is false for one second after a refusal. */
+/* True if shared memory may be allocated. False for one second after an allocation was refused. */
 bool ct_segment_may_allocate(enum ct_bound_need need);
 
 #endif

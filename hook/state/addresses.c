@@ -1,6 +1,6 @@
-/* Divides the address space into aligned blocks of three sizes, and counts the ranges that touch each block.
- * The driver reserves device addresses in pieces of 2 MiB or more, so a block of 2 MiB never has both host
- * and device memory. At most about 1500 blocks cover a range of up to 512 GiB. */
+/* Divides the address space into aligned blocks of three sizes, and counts the ranges that overlap each
+ * block. The driver reserves device addresses in pieces of 2 MiB or more, so a 2 MiB block never contains
+ * both host and device memory. A range of up to 512 GiB is covered by at most about 1500 blocks. */
 #include "addresses.h"
 
 #include "compiler.h"
@@ -11,17 +11,17 @@ static const unsigned shifts[] = { 39, 30, 21 }; /* 512 GiB, 1 GiB, 2 MiB */
 enum { SMALLEST = 21 };
 #define ADDRESSES_END (UINT64_C(1) << 57)
 
-static struct ct_table ranges;     /* maps an address to the range's length, in blocks of the smallest size */
-static struct ct_table held;       /* maps a block to the number of ranges that touch it */
-static struct ct_table learned[2]; /* map an address to ct_now() when its range was learned, low and high
-                                    * half */
+static struct ct_table ranges;     /* maps a range's address to its length, in blocks of the smallest size */
+static struct ct_table held;       /* maps a block to the number of ranges that overlap it */
+static struct ct_table learned[2]; /* map a range's address to the low and high half of ct_now() when the
+                                    * range was learned */
 
 static uint64_t key_of(uint64_t address, unsigned level)
 {
     return UINT64_C(1) << 63 | address >> shifts[level] << 2 | level;
 }
 
-/* Adds `by` to the counts of the blocks that cover a range, which are the largest that fit. Requires the
+/* Adds `by` to the counts of the blocks that cover a range, using the largest blocks that fit. Requires the
  * table lock. */
 static void change(uint64_t address, uint64_t blocks, int32_t by)
 {

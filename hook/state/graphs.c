@@ -5,15 +5,16 @@
 #include "producer.h"
 #include "table.h"
 
-/* The numbers of nodes of each kind in a graph, an executable graph or a capture in progress. The struct is
- * referred to by its index in the pool. Index 0 is none. */
+/* The number of nodes of each kind in a graph, an executable graph or a capture in progress. The struct is
+ * referred to by its index in the pool. Index 0 means none. */
 struct nodes {
     struct ct_pool_link link;
-    uint32_t owners; /* number of handles and captures that refer to it */
+    uint32_t owners; /* number of handles and captures that refer to this struct */
     _Atomic uint32_t count[CT_NODE_KINDS];
-    _Atomic bool partly; /* there may be more nodes, which were added without the hook's knowledge */
-    uint64_t serial;     /* number of this use of the object */
-    uint64_t named;      /* ct_now() when a handle was last assigned to it, 0 if nothing was recorded */
+    _Atomic bool partly; /* there may be more nodes, added without the hook's knowledge */
+    uint64_t serial;     /* identifies this use of the pool object */
+    uint64_t named;      /* ct_now() when a handle was last assigned to this struct; 0 if nothing was
+                          * recorded */
 };
 
 static struct ct_pool all_nodes = { .object_bytes = sizeof(struct nodes) };
@@ -28,17 +29,17 @@ enum { CAPTURES_MAX = 128 };
 _Atomic int32_t ct_captures;
 static struct capture {
     uint32_t nodes;  /* index; 0: no capture */
-    uint32_t serial; /* 1 to SERIAL_MAX, a new one for each capture in this place */
-    uint64_t origin; /* key of the stream that it began on */
+    uint32_t serial; /* 1 to SERIAL_MAX, different for each capture in this place */
+    uint64_t origin; /* key of the stream that the capture began on */
 } captures[CAPTURES_MAX];
 static uint32_t last_serial;
 enum { SERIAL_MAX = 0xffffff };
 
-/* Map a stream or an event to serial << 8 | place of its capture. The capture may have ended. */
+/* Map a stream or an event to the serial << 8 | place of its capture. The capture may have ended. */
 static struct ct_table by_stream;
 static struct ct_table by_event;
 
-/* ---- numbers of nodes; require the table lock ---- */
+/* ---- node counts; these functions require the table lock ---- */
 
 static struct nodes *nodes_at(uint32_t index)
 {
@@ -74,7 +75,7 @@ static void release(uint32_t index)
     ct_pool_give(&all_nodes, index);
 }
 
-/* Makes `handle` refer to `index`, and takes over one owner of `index`. */
+/* Makes `handle` refer to `index`, and takes over one of the owners of `index`. */
 static void assign(uint64_t handle, uint32_t index)
 {
     const uint32_t before = ct_table_get(&by_handle, handle);
@@ -185,8 +186,8 @@ void ct_graphs_enable(uint64_t exec, uint64_t node, bool enabled)
     if (!ct_table_lock())
         return;
     const uint32_t index = ct_table_get(&by_handle, exec);
-    /* Handles are below 2^48, so the pairs of 2^16 successive serials differ. Programs have fewer executable
-     * graphs at the same time. */
+    /* Handles are below 2^48, so pairs of handle and serial are unique across 2^16 successive serials.
+     * Programs have fewer than 2^16 executable graphs at the same time. */
     const uint64_t pair = index ? nodes_at(index)->serial << 48 ^ node : 0;
     const uint32_t was_off = ct_table_get(&disabled, pair);
     const uint32_t kind = ct_table_get(&by_node, node) & 15;
@@ -211,7 +212,7 @@ struct ct_graph_nodes ct_graphs_nodes(uint64_t handle, bool *all)
 
 /* ---- captures ---- */
 
-/* Handles are aligned, so an odd key cannot be the key of another stream. The legacy stream cannot be
+/* Handles are aligned, so an odd key cannot collide with another stream's key. The legacy stream cannot be
  * captured. */
 static uint64_t key_of(uint64_t stream)
 {

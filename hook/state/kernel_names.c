@@ -1,15 +1,16 @@
-/* The driver is never queried, since that would add a call that the program did not make. Names are learned
- * from calls that return handles, from images with exactly one kernel, and from the driver's answers to the
- * program's own queries. A handle from another source has no name. For example, cuFFT 12 gets its functions
- * through a table of cuGetExportTable.
+/* Learns the names of kernels. The driver is never queried, since that would add a call that the program did
+ * not make. Names are learned from calls that return handles, from images with exactly one kernel, and from
+ * the driver's answers to the program's own queries. A handle from any other source has no name. For example,
+ * cuFFT 12 obtains its functions through a table from cuGetExportTable.
  *
- * The driver reuses a handle's address after an unload. All visible ways to get a handle call these
- * functions, which overwrite the facts about the handle's predecessor. Each handle is stored with its owner.
- * A module or kernel owns its functions, and a library owns its kernels and modules. An unload removes all
- * entries that the unloaded handle owns, so memory is bounded by the code that is loaded at the same time.
+ * The driver reuses a handle's address after an unload. All visible ways of obtaining a handle call these
+ * functions, which overwrite what was known about the handle's predecessor. Each handle is stored with its
+ * owner. A module or kernel owns its functions, and a library owns its kernels and modules. An unload removes
+ * all entries that the unloaded handle owns, so memory use is bounded by the code that is loaded at the same
+ * time.
  *
- * Readers take no lock (table.h, pool.h). Writers hold the table lock. A signal handler that finds its own
- * thread holding the lock learns nothing, and only a name is lost. */
+ * Readers take no lock (table.h, pool.h). Writers hold the table lock. A signal handler whose own thread
+ * holds the table lock learns nothing, and only a name is lost. */
 #include "kernel_names.h"
 
 #include "current.h"
@@ -23,7 +24,7 @@ struct entry {
     _Atomic uint32_t string; /* 0: no name is known */
     _Atomic uint32_t doubts; /* the number of doubts when the name was learned */
     uint64_t handle, owner;
-    uint64_t learned;        /* ct_now(), 0 if nothing was recorded at that time */
+    uint64_t learned;        /* ct_now() when the handle was learned; 0 if nothing was recorded */
     uint32_t previous, next; /* entries with the same owner */
 };
 
@@ -38,13 +39,13 @@ static struct entry *entry_at(uint32_t number)
 
 /* Owners that are not handles. */
 enum {
-    OWNER_UNKNOWN = 1, /* owner of handles that the program got without the hook's knowledge */
+    OWNER_UNKNOWN = 1, /* owner of handles that the program obtained without the hook's knowledge */
     OWNER_NONE = 2,    /* owner of modules and libraries */
 };
 
-/* Counts contexts that have ended. The modules in a context end with it, but no call shows which these are.
- * If a program gets functions without the hook's knowledge, it may get the same handles again in that way.
- * Names that were learned before a context's end are then not used. */
+/* Counts contexts that have ended. The modules in a context are unloaded with it, but no call shows which
+ * modules these are. If a program obtains functions without the hook's knowledge, reused handles may go
+ * unnoticed, so names learned before a context was destroyed are no longer used. */
 static _Atomic uint32_t doubts;
 static _Atomic bool hidden_ways;
 
@@ -53,7 +54,7 @@ _Atomic uint32_t ct_names_version = 1;
 /* ---- writing ---- */
 
 static _Atomic bool writing;
-static uint32_t forgotten; /* counts how often all entries were forgotten */
+static uint32_t forgotten; /* counts how many times all entries were forgotten */
 
 /* Makes lanes look up their remembered kernels again. */
 static void count_change(void)
@@ -62,8 +63,8 @@ static void count_change(void)
         atomic_fetch_add_explicit(&ct_names_version, 1, memory_order_release);
 }
 
-/* If a process forks while another thread is writing, the child has half-changed lists, and no thread that
- * completes them. In that case, the child starts with empty lists. */
+/* If a process forks while another thread is writing, the child has half-changed lists, and no thread to
+ * complete them. The child then starts with empty lists. */
 static bool write_begin(void)
 {
     if (!ct_table_lock())
@@ -78,8 +79,8 @@ static bool write_begin(void)
     }
     atomic_store_explicit(&writing, true, memory_order_relaxed);
     CT_TEST_POINT("kernel_names.writing");
-    atomic_thread_fence(memory_order_seq_cst); /* before the changes, since a fork's child may have only some
-                                                * of them */
+    atomic_thread_fence(memory_order_seq_cst); /* before the changes, since the child of a fork may see only
+                                                * some of them */
     return true;
 }
 
@@ -124,7 +125,7 @@ static void take_out(uint32_t number)
     ct_pool_give(&entries, number);
 }
 
-/* True if the entry already has this owner and this name, and there are no new doubts. */
+/* True if the entry already has the given owner and name, and there are no new doubts. */
 static bool says(const struct entry *entry, uint64_t owner, uint32_t string)
 {
     return entry->owner == owner && atomic_load_explicit(&entry->string, memory_order_relaxed) == string &&
@@ -133,8 +134,8 @@ static bool says(const struct entry *entry, uint64_t owner, uint32_t string)
 }
 
 /* Stores the owner and the name of `handle`. The entry takes over the string. The handle's earlier entry is
- * removed, even if there is no memory for the new one. Returns false if nothing has changed. That is
- * frequent, since cuBLASLt gets the same function before each of its launches. */
+ * removed, even if there is no memory for the new entry. Returns false if nothing has changed, which is
+ * frequent, since cuBLASLt looks up the same function before each of its launches. */
 static bool put(uint64_t handle, uint64_t owner, uint32_t string, uint64_t learned)
 {
     const uint32_t before = ct_table_get(&by_handle, handle);
@@ -179,8 +180,8 @@ void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const str
     write_end(put(handle, owner, name ? ct_texts_hold(name, CT_STRING_MAX) : 0, now));
 }
 
-/* Returns the string of an entry. Returns 0 if the entry has none, or if the string is in doubt and must not
- * be used. */
+/* Returns an entry's string, or 0 if the entry has no string, or if the string is in doubt and must not be
+ * used. */
 static uint32_t string_of(struct entry *entry)
 {
     const uint32_t string = entry ? atomic_load_explicit(&entry->string, memory_order_relaxed) : 0;
@@ -233,8 +234,8 @@ void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *prod
     write_end(put(handle, of, string, now));
 }
 
-/* Moves all entries that `entry` owns to the list of the owner of `entry`, after `entry` itself. For example,
- * a library's module has functions of its own. */
+/* Moves all entries that `entry` owns to the list of its owner, after `entry` itself. For example, a
+ * library's module owns functions. */
 static void adopt_below(uint32_t number, struct entry *entry)
 {
     for (uint32_t i = ct_table_get(&by_owner, entry->handle), after; i; i = after) {
@@ -250,8 +251,9 @@ static void adopt_below(uint32_t number, struct entry *entry)
     }
 }
 
-/* Keeps handles that were learned after the unload began. They belong to another thread, whose module got the
- * address that the driver had just freed. */
+/* Removes the entries that `owner` owns, except handles that were learned after the unload began. The
+ * excepted handles belong to another thread, whose module received the address that the driver had just
+ * freed. */
 static void take_below(uint64_t owner, uint64_t began)
 {
     for (uint32_t number = ct_table_get(&by_owner, owner), next; number; number = next) {
@@ -278,7 +280,8 @@ void ct_names_unload(uint64_t owner, uint64_t began)
     if (!write_begin())
         return;
     unload(owner, began);
-    take_below(OWNER_UNKNOWN, began); /* the unloaded handle may have owned handles whose owner is unknown */
+    take_below(OWNER_UNKNOWN, began); /* the unloaded handle may have owned some of the handles whose owner is
+                                       * unknown */
     write_end(true);
 }
 
@@ -324,7 +327,7 @@ uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool ali
 /* ---- strings that the application registers ---- */
 
 /* The upper bits of a number are the value of `forgotten` when the number was assigned. If all texts have
- * been forgotten after that, the number is invalid. */
+ * since been forgotten, the number is invalid. */
 enum { STRING_BITS = 24 };
 static_assert((uint64_t)CT_POOL_BLOCK * CT_POOL_BLOCKS <= UINT64_C(1) << STRING_BITS, "a string fits");
 

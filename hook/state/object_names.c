@@ -1,6 +1,6 @@
-/* A name is sent in a record of its own, which is not a call. It precedes the records of its object in the
+/* A name is sent in a separate record, which is not a call, and which precedes the object's records in the
  * lane. Names are kept, since a program names its streams only once, but its daemon may be restarted. The
- * memory for names is mapped for the first name. */
+ * memory for names is mapped when the first name is given. */
 #include "object_names.h"
 
 #include "bound.h"
@@ -16,19 +16,20 @@
 struct named {
     uint64_t handle;
     uint32_t role;                  /* CT_ROLE_none: the place is free */
-    uint32_t epoch;                 /* the epoch of the last segment that got the name */
-    char text[CT_NAMED_TEXT_BYTES]; /* empty: the object has ended, which has not been sent yet */
+    uint32_t epoch;                 /* the epoch of the last segment that the name was sent to */
+    char text[CT_NAMED_TEXT_BYTES]; /* empty: the object has been destroyed, but this has not been sent yet */
 };
 
-/* Protected by the table lock. A fork's child inherits the names until ct_named_forget(). If another thread
- * was writing a name during the fork, that name may be truncated. */
+/* Protected by the table lock. The child of a fork inherits the names until ct_named_forget(). If another
+ * thread was writing a name during the fork, that name may be truncated. */
 static struct named *all;
-static uint32_t used; /* places that have ever been taken */
+static uint32_t used; /* number of places that have ever been taken */
 
-/* The number of named objects. While it is 0, as it usually is, the ends of objects are not looked up. */
+/* The number of named objects. While the count is 0, as it usually is, destroyed objects are not looked
+ * up. */
 static _Atomic uint32_t count;
 static bool overflowed;           /* some names are not kept */
-static __thread uint64_t own_tid; /* the thread's number, if it has a name */
+static __thread uint64_t own_tid; /* the thread's number, if the thread has a name */
 
 static struct named *find(enum ct_role role, uint64_t handle)
 {
@@ -60,7 +61,7 @@ static void give(struct named *named)
     atomic_fetch_sub_explicit(&count, 1, memory_order_relaxed);
 }
 
-/* Returns false if there is no room. */
+/* Writes the record of a name. Returns false if there is no room. */
 static bool write_name(struct ct_producer *producer, uint32_t role, uint64_t handle, const char *text)
 {
     struct {
@@ -81,7 +82,7 @@ static bool write_name(struct ct_producer *producer, uint32_t role, uint64_t han
     return true;
 }
 
-/* Sends all names that the segment of `producer` does not have, until there is no more room. The lane is
+/* Sends all names that the segment of `producer` does not have yet, until there is no more room. The lane is
  * held. */
 static void send_all(struct ct_producer *producer)
 {
@@ -148,7 +149,7 @@ void ct_named_end(enum ct_role role, uint64_t handle, struct ct_producer *produc
     ct_table_unlock();
 }
 
-/* Ends the name, since the kernel may assign the thread's number to a new thread. */
+/* Removes the thread's name, since the kernel may assign the thread's number to a new thread. */
 void ct_named_end_thread(void)
 {
     const uint64_t tid = own_tid;

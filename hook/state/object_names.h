@@ -6,20 +6,23 @@
 #include "producer.h"
 
 enum {
-    CT_NAMED_MAX = 1024, /* names kept for the next daemon; further names and their ends are sent only once */
-    CT_NAMED_TEXT_BYTES = 256, /* bytes of a name, with its NUL; a longer name is cut at a character */
+    CT_NAMED_MAX = 1024, /* names kept for the next daemon; further names, and their removal, are sent only
+                          * once */
+    CT_NAMED_TEXT_BYTES = 256, /* size of a name, including the NUL; longer names are truncated at a character
+                                * boundary */
 };
 
-/* Names `handle`, or removes its name if `name` is empty. The name is kept for further segments if there is
- * room. `name` has at most CT_NAMED_TEXT_BYTES. Returns true if the name was kept. */
+/* Names `handle`, or removes its name if `name` is empty. If there is room, the name is kept for later
+ * segments. `name` has at most CT_NAMED_TEXT_BYTES. Returns true if the name was kept. */
 bool ct_named_keep(enum ct_role role, uint64_t handle, const char *name);
 /* Sends the name in the calling thread's lane, which is held. `kept` is the result of ct_named_keep(). */
 void ct_named_tell(struct ct_producer *producer, enum ct_role role, uint64_t handle, const char *name,
                    bool kept);
-/* Notes that the object has ended, and that its handle may be reused. `producer` is the call frame's. */
+/* Notes that the object has been destroyed, and that its handle may be reused. `producer` is the call frame's
+ * producer. */
 void ct_named_end(enum ct_role role, uint64_t handle, struct ct_producer *producer);
-/* Ends the name of the calling thread, which is ending. */
+/* Removes the name of the calling thread, which is exiting. */
 void ct_named_end_thread(void);
-/* In a fork's child, forgets the names of the parent's objects. */
+/* In the child of a fork, forgets the names of the parent's objects. */
 void ct_named_forget(void);
 #endif

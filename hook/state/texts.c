@@ -1,9 +1,9 @@
-/* Each text is sent once in a segment, before the first record that refers to it.
+/* Each text is sent once per segment, before the first record that refers to it.
  *
- * A text without holders is kept for a while, since a module that is unloaded is often loaded again. If such
- * texts take more than IDLE_BYTES_MAX, the oldest are dropped. So memory is bounded by the texts that are
- * held at the same time, even if a program compiles and unloads code for days. Numbers are not reused, since
- * the collector keeps a process's texts by their numbers. */
+ * A text without holders is kept for a while, since a module that is unloaded is often loaded again. If texts
+ * without holders take more than IDLE_BYTES_MAX, the oldest are dropped. Memory use is thus bounded by the
+ * texts that are held at the same time, even if a program compiles and unloads code for days. Numbers are not
+ * reused, since the collector stores a process's texts by number. */
 #include "texts.h"
 
 #include "bound.h"
@@ -18,13 +18,13 @@
 struct string {
     struct ct_pool_link link;
     uint32_t holders;
-    uint32_t older, newer; /* in the list of strings without a holder */
+    uint32_t older, newer; /* neighbours in the list of strings without a holder */
     uint64_t key;          /* its key in by_text */
     char *text;
     uint32_t bytes;
     _Atomic bool kept; /* by ct_texts_keep() */
     _Atomic uint32_t number;
-    _Atomic uint32_t epoch; /* the epoch of the last segment where it was defined */
+    _Atomic uint32_t epoch; /* the epoch of the last segment where the string was defined */
 };
 
 static struct ct_pool pool = { .object_bytes = sizeof(struct string) };
@@ -36,12 +36,12 @@ static struct string *string_at(uint32_t string)
     return ct_pool_at(&pool, string);
 }
 
-/* ---- memory for texts, in pieces of 32 bytes to 8 KiB, with a list of free pieces for each size ---- */
+/* ---- memory for texts: pieces of 32 bytes to 8 KiB, with a list of free pieces for each size ---- */
 
 enum { SIZES = 9, SMALLEST_BYTES = 32, ARENA_BYTES = 256 * 1024 };
 static_assert((SMALLEST_BYTES << (SIZES - 1)) > CT_STRING_MAX, "the longest text and its end fit");
 
-static char *free_pieces[SIZES]; /* each free piece begins with the address of the next */
+static char *free_pieces[SIZES]; /* each free piece begins with the address of the next free piece */
 static char *arena;
 static size_t arena_left;
 
@@ -154,8 +154,9 @@ static uint32_t create(uint64_t key, const char *text, uint32_t bytes)
     return made;
 }
 
-/* Two texts with the same 64-bit hash have successive keys. If the first is dropped, the second is no longer
- * found. When the second is held again, it gets a new number and must be defined again. */
+/* Two texts with the same 64-bit hash have successive keys. If the first text is dropped, the second can no
+ * longer be found. When the second text is held again, it is assigned a new number and must be defined
+ * again. */
 uint32_t ct_texts_hold(const char *text, size_t room)
 {
     const uint32_t bytes = (uint32_t)strnlen(text, room < CT_STRING_MAX ? room : CT_STRING_MAX);
@@ -242,9 +243,9 @@ void ct_texts_forget(void)
 
 /* ---- numbers ---- */
 
-/* Sends a definition before the record that will refer to it. If it cannot be sent, the next record tries
- * again. The lock prevents the text from being dropped. A program must not unload a kernel while it is
- * launching it, but the hook must not make such a program crash. */
+/* Sends a string's definition before the record that will refer to it. If the definition cannot be sent, the
+ * next record tries again. The lock prevents the text from being dropped. A program must not unload a kernel
+ * while launching it, but if it does, the hook must not cause a crash. */
 static void define(uint32_t number, struct string *string, struct ct_producer *producer)
 {
     if (!ct_table_lock())

@@ -5,18 +5,18 @@
 
 #include "producer.h"
 
-/* Returns a string with a copy of `text`, and adds a holder to it. Reads at most `room` bytes. Returns 0 if
- * there is no memory. Equal texts share one string. */
+/* Returns a string that contains a copy of `text`, after adding a holder. Reads at most `room` bytes. Returns
+ * 0 if out of memory. Equal texts share one string. */
 uint32_t ct_texts_hold(const char *text, size_t room);
-/* ct_texts_share() adds a holder to a string that already has one. ct_texts_release() removes a holder. Both
- * ignore string 0. */
+/* ct_texts_share() adds another holder to a string, and ct_texts_release() removes a holder. Both ignore
+ * string 0. */
 void ct_texts_share(uint32_t string);
 void ct_texts_release(uint32_t string);
-/* Like ct_texts_hold(), but the text is kept permanently, with a single holder. At most KEPT_MAX strings,
- * with KEPT_BYTES_MAX bytes in total, are kept. All further texts share one placeholder string. */
+/* Like ct_texts_hold(), but the text is kept permanently, with a single holder. At most KEPT_MAX strings, of
+ * KEPT_BYTES_MAX bytes in total, are kept. All further texts share one placeholder string. */
 uint32_t ct_texts_keep(const char *text);
-/* Returns the text of a string that ct_texts_keep() has kept, and its length. Returns NULL for other strings.
- * Takes no lock. */
+/* Returns the text of a string that ct_texts_keep() has kept, and the text's length. Returns NULL for other
+ * strings. Takes no lock. */
 const char *ct_texts_kept(uint32_t string, size_t *bytes);
 /* Drops all strings. Numbers are not reused. */
 void ct_texts_forget(void);

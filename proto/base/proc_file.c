@@ -22,7 +22,7 @@ int ct_proc_read(int32_t pid, const char *file, char *text, size_t bytes)
         const bool is_missing = error == ENOENT || error == ESRCH;
         return is_missing && access("/proc/self/stat", F_OK) == 0 ? -ESRCH : -error;
     }
-    /* The process may end between open() and read(), which then fails with ESRCH. */
+    /* The process may exit between open() and read(), which then fails with ESRCH. */
     const ssize_t n = read(fd, text, bytes - 1);
     const int error = n < 0 ? -errno : 0;
     close(fd);

@@ -1,6 +1,6 @@
 /* Reads information about a process from /proc. Each function returns 0 on success, -ESRCH if there is no
- * such process, and another -errno if it is unknown whether there is one. That happens if there is no
- * descriptor, no memory or no /proc, and must not be mistaken for the end of the process. */
+ * such process, and another -errno if it is unknown whether the process exists. A lack of descriptors, of
+ * memory or of /proc must not be mistaken for the exit of the process. */
 #ifndef CT_PROC_FILE_H
 #define CT_PROC_FILE_H
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* True if the -errno means a shortage that may be temporary. */
+/* True if `error` (an -errno) indicates a shortage that may be temporary. */
 bool ct_proc_is_short(int error);
 /* Reads the beginning of /proc/PID/FILE as text. */
 int ct_proc_read(int32_t pid, const char *file, char *text, size_t bytes);
@@ -18,8 +18,8 @@ int ct_proc_read(int32_t pid, const char *file, char *text, size_t bytes);
 struct ct_proc_stat {
     uint64_t start_ticks;
     bool ended;        /* a zombie without running threads */
-    bool first_ended;  /* its first thread has ended; other threads may be running */
-    bool is_stopped;   /* its first thread was stopped by a signal, and not by a debugger */
+    bool first_ended;  /* the first thread has exited; other threads may be running */
+    bool is_stopped;   /* the first thread was stopped by a signal, not by a debugger */
     int32_t exit_code; /* as returned by wait(); 0 if the reader lacks permission */
 };
 int ct_proc_stat(int32_t pid, struct ct_proc_stat *stat);

@@ -1,16 +1,16 @@
 /* The stubs, the trampoline that they jump to, and dlsym, for aarch64 (AAPCS64).
  *
- * A stub loads its row's number into w17 and jumps here. The trampoline builds a struct ct_frame (frame.h) on
- * the stack and calls ct_enter() for the target. It passes on the register arguments, including x8, and as
- * many stack words as the function takes, and passes the result to ct_leave(). The stack is always
- * 16-aligned. ct_enter() is compiled for general registers only, so v0-7 reach the function unchanged. Around
- * the slow path, they are saved as far as the base ABI requires, 128 bits each. No driver function takes
- * scalable vectors. The return address stays in x30 and in the frame record, and CFI allows exceptions and
- * cancellation to unwind the trampoline.
+ * A stub loads its row's number into w17 and jumps to the trampoline. The trampoline builds a struct ct_frame
+ * (frame.h) on the stack and calls ct_enter() for the target. The trampoline forwards the register arguments,
+ * including x8, and as many stack words as the function takes. The function's result is passed to ct_leave().
+ * The stack is always 16-byte aligned. ct_enter() is compiled for general registers only, so v0-7 reach the
+ * function unchanged. The slow path saves the low 128 bits of each vector register, as the base ABI requires.
+ * No driver function takes a scalable vector. The return address stays in x30 and in the frame record, and
+ * CFI allows exceptions and cancellation to unwind the trampoline.
  *
  * The ABI reserves x16 and x17 for code between a call and its target. A jump through x16 may land on `bti
- * c`, as a call may. Each entry point that is reached by a pointer has such an instruction. It is written as
- * a hint, which older assemblers know, and which older processors execute as a nop. */
+ * c`, just as a call may. Each entry point that can be reached through a pointer begins with `bti c`. The
+ * instruction is written as a hint, which older assemblers accept and older processors execute as a nop. */
 
 #define FRAME_BYTES    112
 #define FRAME_STACK    64
@@ -22,7 +22,7 @@
 
         .text
 
-        /* Begins a function with that name. It is visible to other files if it is declared .globl. */
+        /* Begins a function with the given name, which other files can see if it is declared .globl. */
         .macro FUNCTION name, align
         .p2align \align
         .type   \name, %function
@@ -137,7 +137,7 @@
         br      x16
         END     ct_trampoline
 
-/* Fallback stubs jump here. Their number of stack words is unknown. */
+/* Fallback stubs jump here. The number of stack words that the function takes is unknown. */
         FUNCTION ct_trampoline_fallback, 6
         ENTER
         SAVE_VECTORS
@@ -147,7 +147,7 @@
         b       .Lchosen
         END     ct_trampoline_fallback
 
-/* The stubs, with three instructions each, and their places in the order of the rows (ct_row_stub()). */
+/* The stubs, three instructions each, and a table of their locations in row order (ct_row_stub()). */
         .set    ct_stub_row, 0
         .macro STUB label, trampoline=ct_trampoline
 \label:
@@ -177,8 +177,8 @@
 #include "driver_api.def"
 #undef ROW
 
-/* The runtime's rows. On this architecture, no functions are exported for them, and no look-up returns a stub
- * for them. */
+/* The runtime's rows. On this architecture, the hook exports no runtime functions, and no lookup returns a
+ * stub for one. */
 #define ROW(name, category, stack_words, decoder) \
         .pushsection ct_stubs, "a"; .word 0, 0, 0; .popsection; .set ct_stub_row, ct_stub_row + 3
 #include "runtime_api.def"
@@ -204,11 +204,11 @@
         .endr
         .noaltmacro
 
-/* LOOK_UP defines dlsym and similar functions. They pass names that begin with "cu" to `handler`, or all
- * names if `ct_dlsym_looks` is set. If a name is not passed, or `handler` does not handle it, they jump to
- * `next`, which identifies its caller by the return address in x30. `third` is an instruction that sets the
- * handler's third argument, if that is not the function's own third argument. The code may run before any
- * constructor, inside malloc's own initialisation. */
+/* LOOK_UP defines dlsym and similar functions. A function defined by LOOK_UP passes names that begin with
+ * "cu" to `handler`, or all names if `ct_dlsym_looks` is set. If a name is not passed, or `handler` declines
+ * it, the function jumps to `next`, which identifies its caller by the return address in x30. `third` is an
+ * instruction that sets the handler's third argument, unless that is the function's own third argument. The
+ * lookup functions may run before any constructor, even inside malloc's own initialisation. */
 
         /* Pushes a frame record with three arguments above it. */
         .macro KEEP_ARGUMENTS
@@ -275,9 +275,9 @@
         .word   ct_enter_library_dlsym - .
         .popsection
 
-/* long syscall(long number, ...). Passes the calls that may install a filter to ct_syscall() (sandbox.c),
- * which are SYS_seccomp, SYS_prctl and SYS_landlock_restrict_self. For all other calls, jumps to the next
- * syscall() with unchanged arguments. */
+/* long syscall(long number, ...). Passes calls that may install a filter (SYS_seccomp, SYS_prctl and
+ * SYS_landlock_restrict_self) to ct_syscall() (sandbox.c). Any other call jumps to the next definition of
+ * syscall() with its arguments unchanged. */
         .globl  syscall
         FUNCTION syscall, 4
         BTI_C
@@ -313,8 +313,8 @@
 2:      b       ct_syscall
         END     syscall
 
-/* pid_t vfork(void). Notes that the child shares this thread's memory until it ends or executes a program.
- * Jumps to the next vfork(), since vfork() returns twice. */
+/* pid_t vfork(void). Notes that the child shares this thread's memory until it exits or executes a program.
+ * Jumps to the next vfork() instead of calling it, since vfork() returns twice. */
         .globl  vfork
         FUNCTION vfork, 4
         BTI_C
@@ -340,12 +340,12 @@
         br      x16
         END     vfork
 
-/* Marks the code here as having landing pads, if the compiler generates them for other files. The linker
- * keeps the mark only if all objects have it. */
+/* Marks this object file as having landing pads, if the compiler generates landing pads for other files. The
+ * linker keeps the mark only if every object file has it. */
 #ifdef __ARM_FEATURE_BTI_DEFAULT
         .section .note.gnu.property, "a", %note
         .p2align 3
-        .word   4, 16, 5        /* bytes of the name and of the descriptor, NT_GNU_PROPERTY_TYPE_0 */
+        .word   4, 16, 5        /* size of the name, size of the descriptor, NT_GNU_PROPERTY_TYPE_0 */
         .asciz  "GNU"
         .word   0xc0000000, 4   /* GNU_PROPERTY_AARCH64_FEATURE_1_AND, its bytes */
         .word   1, 0            /* GNU_PROPERTY_AARCH64_FEATURE_1_BTI, padding */

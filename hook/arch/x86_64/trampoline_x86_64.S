@@ -1,12 +1,12 @@
 /* The stubs, the trampolines that they jump to, and dlsym, for x86-64 (System V ABI).
  *
- * A stub loads the address of its row into r11 and jumps to a trampoline. For a function with a wrapper
- * (wrap.c), this is the wrapper's trampoline. For all other functions, it is the general trampoline, which
- * builds a struct ct_frame (frame.h) on the stack and calls ct_enter() for the target. It passes on the
- * register arguments and as many stack words as the function takes, and passes the result to ct_leave(). The
- * stack is 16-aligned at every call. ct_enter() is compiled for general registers only, so xmm0-7 reach the
- * function unchanged. They are saved around the slow path. The return address stays where the caller pushed
- * it, and CFI allows exceptions and cancellation to unwind the trampoline. */
+ * A stub loads the address of its row into r11 and jumps to a trampoline. If the function has a wrapper
+ * (wrap.c), the stub jumps to the wrapper's trampoline. For all other functions, the general trampoline
+ * builds a struct ct_frame (frame.h) on the stack and calls ct_enter() for the target. The trampoline
+ * forwards the register arguments and as many stack words as the function takes, and passes the result to
+ * ct_leave(). The stack is 16-byte aligned at every call. ct_enter() is compiled for general registers only,
+ * so xmm0-7 reach the function unchanged. The slow path saves and restores xmm0-7. The return address stays
+ * where the caller pushed it, and CFI allows exceptions and cancellation to unwind the trampoline. */
 
 #define FRAME_BYTES  96
 #define FRAME_STACK  48
@@ -22,7 +22,7 @@
 
         .text
 
-        /* Begins a function with that name. It is visible to other files if it is declared .globl. */
+        /* Begins a function with the given name, which other files can see if it is declared .globl. */
         .macro FUNCTION name, align
         .p2align \align
         .type   \name, @function
@@ -133,9 +133,9 @@
         jmp     *%r11
         END     ct_trampoline
 
-/* The trampolines of the wrappers. The wrappers are in C. They require that the thread has a lane, that the
- * function has a number, and that there is a place for another open call. r10 has the thread's producer, and
- * rax has the call's address (ct_frame_address()). */
+/* The trampolines of the wrappers. The wrappers are in C. A wrapper runs only if the thread has a lane, the
+ * function has a number, and there is room for another open call. The trampoline passes the thread's producer
+ * in r10 and the call's address (ct_frame_address()) in rax. */
         .macro WRAPPER name
         FUNCTION ct_trampoline_\name, 6
         movq    ct_self@gottpoff(%rip), %r10
@@ -156,9 +156,8 @@
         WRAPPER launch_ex
         .set    ct_trampoline_general, ct_trampoline
 
-/* Stubs of runtime functions with a version jump to RUNTIME_TRAMPOLINE. A call from a page in
- * ct_runtime_callers proceeds like any other call. For other calls, ct_enter_careful() determines the
- * library. */
+/* Stubs of versioned runtime functions jump to RUNTIME_TRAMPOLINE. A call from a page in ct_runtime_callers
+ * proceeds like a driver call. For a call from any other page, ct_enter_careful() determines the library. */
 #define RUNTIME_CALLERS 1024
 
         FUNCTION ct_trampoline_careful, 6
@@ -170,7 +169,7 @@
         jmp     .Lchosen
         END     ct_trampoline_careful
 
-/* Fallback stubs jump here. Their number of stack words is unknown. */
+/* Fallback stubs jump here. The number of stack words that the function takes is unknown. */
         FUNCTION ct_trampoline_fallback, 6
         ENTER
         SAVE_VECTORS
@@ -221,7 +220,7 @@
         \macro general, \rest
         .endm
 
-/* The stubs, with two instructions each, and their places in the order of the rows (ct_row_stub()). */
+/* The stubs, two instructions each, and a table of their locations in row order (ct_row_stub()). */
         .set    ct_stub_row, 0
         .macro STUB label, wrapper
 \label:
@@ -242,7 +241,7 @@
         .size   ct_stub_\name, .-ct_stub_\name
         .endm
 
-        /* Makes two entry points, the exported one and the one for ct_row_stub(), which does not check the
+        /* Defines two entry points: the exported one, and one for ct_row_stub() that does not check the
          * caller. */
         .macro RUNTIME_STUB wrapper, name, version, soname
         .globl  ct_runtime_\version\()_\name
@@ -262,14 +261,14 @@ ct_runtime_\version\()_\name:
         .p2align 2
         .popsection
 
-/* A function with a struct passed by value gets no wrapper, since `many` matches neither 0 nor 2 in CHOOSE. */
+/* A function that takes a struct by value has no wrapper, since `many` matches neither 0 nor 2 in CHOOSE. */
 #define BY_VALUE(bytes) many
 
 #define ROW(name, category, stack_words, decoder) CHOOSE DRIVER_STUB, stack_words, decoder, name
 #include "driver_api.def"
 #undef ROW
 
-/* The versions, in the same order as in runtime_functions.c. */
+/* The versions of libcudart, in the same order as in runtime_functions.c. */
 #define ROW(name, category, stack_words, decoder) CHOOSE RUNTIME_STUB, stack_words, decoder, name, 0, libcudart.so.11.0
 #include "runtime_api.def"
 #undef ROW
@@ -280,7 +279,7 @@ ct_runtime_\version\()_\name:
 #include "runtime_api.def"
 #undef ROW
 
-/* A second image of the driver. Few of its functions have a decoder, and no function has a wrapper. */
+/* A second image of the driver. Few functions of a second image have a decoder, and none has a wrapper. */
         .macro SECOND_STUB name
         .p2align 4
         STUB    .Lsecond_\name, general
@@ -320,11 +319,11 @@ ct_runtime_\version\()_\name:
         .endr
         .endm
 
-/* LOOK_UP defines dlsym and similar functions. They pass names that begin with "cu" to `handler`, or all
- * names if `ct_dlsym_looks` is set. If a name is not passed, or `handler` does not handle it, they jump to
- * `next`, which identifies its caller by the return address. `third` is an instruction that sets the
- * handler's third argument, if that is not the function's own third argument. The code may run before any
- * constructor, inside malloc's own initialisation. */
+/* LOOK_UP defines dlsym and similar functions. A function defined by LOOK_UP passes names that begin with
+ * "cu" to `handler`, or all names if `ct_dlsym_looks` is set. If a name is not passed, or `handler` declines
+ * it, the function jumps to `next`, which identifies its caller by the return address. `third` is an
+ * instruction that sets the handler's third argument, unless that is the function's own third argument. The
+ * lookup functions may run before any constructor, even inside malloc's own initialisation. */
         .macro LOOK_UP name, handler, next, find, third:vararg
         FUNCTION \name, 4
         testq   %rsi, %rsi
@@ -363,9 +362,9 @@ ct_runtime_\version\()_\name:
         .long   ct_enter_library_dlsym - .
         .popsection
 
-/* long syscall(long number, ...). Passes the calls that may install a filter to ct_syscall() (sandbox.c),
- * which are SYS_seccomp, SYS_prctl and SYS_landlock_restrict_self. For all other calls, jumps to the next
- * syscall() with unchanged arguments. */
+/* long syscall(long number, ...). Passes calls that may install a filter (SYS_seccomp, SYS_prctl and
+ * SYS_landlock_restrict_self) to ct_syscall() (sandbox.c). Any other call jumps to the next definition of
+ * syscall() with its arguments unchanged. */
         .globl  syscall
         FUNCTION syscall, 4
         cmpq    $317, %rdi
@@ -385,8 +384,8 @@ ct_runtime_\version\()_\name:
 2:      jmp     ct_syscall
         END     syscall
 
-/* pid_t vfork(void). Notes that the child shares this thread's memory until it ends or executes a program.
- * Jumps to the next vfork(), since vfork() returns twice. */
+/* pid_t vfork(void). Notes that the child shares this thread's memory until it exits or executes a program.
+ * Jumps to the next vfork() instead of calling it, since vfork() returns twice. */
         .globl  vfork
         FUNCTION vfork, 4
         movq    ct_vforked@gottpoff(%rip), %rax
