@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Turns .sql files into one C header. FILE.sql becomes the string ct_sql_FILE. In a file with `-- name: X` lines, each part
-becomes ct_sql_FILE_X instead of ct_sql_FILE, and CT_FILE_PARTS(ROW) has a ROW(X) for each part, in order.
+"""Converts .sql files to one C header. FILE.sql becomes the string ct_sql_FILE. If a file has `-- name: X` lines, each part becomes a
+string ct_sql_FILE_X instead, and CT_FILE_PARTS(ROW) has a ROW(X) for each part, in order.
 
-For each view of views.sql, CT_VIEWS(ROW) has a row ROW(name, key, table), and CT_VIEWS_LISTED has all names. A line before a
-view describes it in a trace of several files. `-- files: newest KEY of TABLE`: the newest file with the key counts. No line:
-the view has the rows of all files. `-- files: its own`: the view is made elsewhere, and has no ROW.
+For each view in views.sql, CT_VIEWS(ROW) has a row ROW(name, key, table), and CT_VIEWS_LISTED has all names. In a trace of several files,
+a view has the rows of all files, unless a line before the view states otherwise. With `-- files: newest KEY of TABLE`, only the newest
+file that has the key counts. With `-- files: its own`, the view is created elsewhere, and has no ROW.
 
-`-- macro: NAME(PARAMETER, …)` begins a macro, which ends at an empty line. It replaces each NAME(…) further down.
+`-- macro: NAME(PARAMETER, …)` begins a macro, which ends at an empty line. The macro's text replaces each NAME(…) in the file.
 
-Files after `--list LIST` become ct_sql_LIST_FILE. CT_LIST(ROW) has a row for each, in order: ROW(name, title, explanation,
+Files after `--list LIST` become ct_sql_LIST_FILE. For each of these files, in order, CT_LIST(ROW) has a row ROW(name, title, explanation,
 one query per part). The title is the comment on the file's first line, and the explanation is the rest of that comment."""
 import pathlib
 import re
@@ -47,7 +47,7 @@ def views_of(text):
 
 
 def parts_of(source, prefix):
-    """Returns [(name, SQL)] of a file."""
+    """Returns a file's parts as [(name, SQL)]."""
     text = expanded(source.read_text())
     stem = prefix + re.sub(r"\W", "_", source.stem)
     pieces = re.split(r"^-- name: (\w+)\n", text, flags=re.M)

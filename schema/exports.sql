@@ -1,4 +1,4 @@
--- Queries for the formats of `cudatrace export`, in addition to the calls.
+-- Queries that the formats of `cudatrace export` need in addition to the calls.
 
 -- A process's track is its pid. If another process of the trace has the same pid, the track is a number that cannot be
 -- a pid.
@@ -21,7 +21,7 @@ SELECT process_id, tid, name, track, max(thread_id) -- so name and track are the
  WHERE ?1 = 0 OR pid = ?1
  GROUP BY process_id, tid;
 
--- Device memory held by each process, at the start of the window and after each change.
+-- The device memory that each process holds, at the start of the window and after each change.
 -- name: memory
 WITH piece AS (
     SELECT process_id, allocated_ns, freed_ns, bytes
@@ -83,8 +83,9 @@ SELECT process_id, pid, cmdline, tid, name
  WHERE age = 1
  ORDER BY started_ns, process_id, most_ns DESC, tid;
 
--- Failed and lost calls. A loss is only known to have happened between two times. lost counts the calls that were
--- certainly lost in the window. lost_at_most also counts the calls that may have been lost in it.
+-- Failed and lost calls. A loss is known to have happened between two times. The column lost counts the calls that
+-- were certainly lost in the window. The column lost_at_most also counts the calls that may have been lost in the
+-- window.
 -- name: sums
 WITH window AS (
     SELECT ?2 > 0 OR ?3 < 9223372036854775807 AS is_part

@@ -1,15 +1,16 @@
 -- Reads the files of a trace as one. tools/trace/series.c combines these parts into temporary views over all files,
 -- with one arm per file, newest first. %s is a name.
 
--- Rows that exist in a single file.
+-- Rows that exist in only one file.
 -- name: rows
 SELECT * FROM %s.%s
 
--- Rows that continue in later files. Only the row in the newest file that has it counts.
+-- Rows that are continued in later files. Only the row in the newest file counts.
 -- name: newest
 SELECT * FROM %s.%s WHERE %s NOT IN (SELECT %s FROM %s.%s)
 
--- Sums continue too. A call that expired in one file may be in an earlier one. It does not count as expired then.
+-- Sums are also continued. A call that counts as expired in one file may be in an earlier file, in which case the call
+-- has not expired.
 -- name: totals
 SELECT process_id, layer, name, calls, stored, lost, skipped, total_ns, min_ns, max_ns, bytes, category, failed,
        expired%s AS expired

@@ -1,7 +1,7 @@
--- The names of what an ioctl of the NVIDIA kernel driver ends with: RM's status codes, and below zero, where the system
--- call itself failed, Linux's errno. Loaded when a database is created.
+-- The names of the results of the NVIDIA kernel driver's ioctls. A result is one of RM's status codes, or a negative
+-- errno value if the system call itself failed. Loaded when a database is created.
 --
--- Written by tools/import/import_ioctl_names.py; RM's codes from src/common/sdk/nvidia/inc/nvstatuscodes.h of
+-- Written by tools/import/import_ioctl_names.py. RM's codes are from src/common/sdk/nvidia/inc/nvstatuscodes.h of
 -- NVIDIA/open-gpu-kernel-modules 595.45.04 (commit df1c9a3de2be), which is
 --
 -- Copyright (c) 2014-2026 NVIDIA CORPORATION & AFFILIATES. All rights reserved.

@@ -1,5 +1,5 @@
--- The statements of the daemon's store, each under its name. They are prepared in this order. C knows them as
--- CT_SQL_name, and binds their parameters by number.
+-- The statements of the daemon's store, each under its name. They are prepared in this order. C code refers to a
+-- statement as CT_SQL_name, and binds its parameters by number.
 
 -- name: begin
 BEGIN IMMEDIATE;
@@ -13,7 +13,7 @@ PRAGMA page_count;
 -- name: schema_version
 PRAGMA schema_version;
 
--- Returns whether a table has no index, and exactly the given columns.
+-- Returns whether a table has no index, and has exactly the given columns.
 -- name: table_is_plain
 SELECT (SELECT group_concat(name) FROM pragma_table_info(?1)) = ?2
    AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'index' AND tbl_name = ?1);
@@ -22,8 +22,8 @@ SELECT (SELECT group_concat(name) FROM pragma_table_info(?1)) = ?2
 INSERT INTO call (end_ns, duration_ns, site_id, bytes)
 SELECT c1, c2, c3, c4 FROM new_calls;
 
--- A placeholder row whose blob ?2 fills a page, in place of the rows that the page will have
--- (collector/store/page_loader.h). Its key is the key of the last of these rows.
+-- Inserts a placeholder row. The blob ?2 fills a page, in place of the rows that the page will have
+-- (collector/store/page_loader.h). The row's key is the key of the page's last row.
 -- name: fill_call
 INSERT INTO call (end_ns, duration_ns, site_id) VALUES (?1, ?2, 0);
 
@@ -82,7 +82,7 @@ VALUES (?1, ?2, ?3, ?4,
                  ORDER BY named_ns DESC
                  LIMIT 1), ?4));
 
--- The hook sends names again with each segment. A known name adds no row.
+-- The hook sends all names again for each segment. A name that is already known adds no row.
 -- name: name_object
 INSERT OR REPLACE INTO object_name (process_id, role, handle, named_ns, name)
 SELECT ?1, ?2, ?3, ?4, nullif(?5, '')
@@ -113,13 +113,13 @@ INSERT INTO process (pid, start_ticks, image_ns, uid, started_ns, exe, cmdline, 
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running')
     RETURNING process_id;
 
--- Finds a process known from an earlier daemon or file. (An upsert would use up a number each time.)
+-- Finds a process that is known from an earlier daemon or file. (An upsert would use up a number each time.)
 -- name: find_process
 UPDATE process SET ended_ns = NULL, state = 'running' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns = ?3 AND uid = ?4
     RETURNING process_id;
 
--- An image that ended without notice was killed. The exceptions are a process that continued as another image (exec),
--- or gave notice in another segment after leaving this one.
+-- An image that ended without a notification was killed. The exceptions are a process that continued as another image
+-- (exec), and a process that reported its exit in another segment after leaving this one.
 -- name: end_process
 UPDATE process
    SET ended_ns = ?2,
@@ -132,12 +132,12 @@ UPDATE process
                     THEN 'exited' ELSE ?3 END
  WHERE process_id = ?1;
 
--- Marks earlier images as exited if their end was written before the next image was found.
+-- Marks earlier images as exited if their end was recorded before the next image was found.
 -- name: forgive_earlier_execs
 UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND uid = ?4 AND state = 'killed';
 
 -- Returns whether a segment does not belong to the process that it names. Either another process's segment has its
--- name, or the segment is new and was made after the process had ended. A process that the hook has left may get
+-- name, or the segment is new and was created after the process had ended. A process that the hook has left may create
 -- another segment.
 -- name: doubt_segment
 SELECT EXISTS (SELECT 1
@@ -240,9 +240,10 @@ INSERT INTO transfer (call_id, route_id, source, destination) SELECT c1, c2, c3,
 INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, settled, kind)
 VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6);
 
--- A call that began at ?3 and returned at ?4 frees memory that was allocated before the call began. Takes the latest
--- such allocation that no other call has freed. Successive calls of one thread may be closer than the error of their
--- times (collector/source/ticks.h). If nothing else matches, takes an allocation made up to ?6 after the call began.
+-- Frees memory for a call that began at ?3 and returned at ?4. The memory is the latest allocation that was made
+-- before the call began and that no other call has freed. Successive calls of one thread may be closer together than
+-- the error of their times (collector/source/ticks.h). If nothing else matches, an allocation that was made up to ?6
+-- after the call began is taken.
 -- name: free_allocation
 UPDATE allocation
    SET holders = max(holders - 1, 0),
@@ -258,7 +259,7 @@ UPDATE allocation
                    ORDER BY call_id <= ?3 DESC, abs(call_id - ?3)
                    LIMIT 1);
 
--- Frees all allocations in a range of ?5 bytes, by the same rules.
+-- Frees all allocations in a range of ?5 bytes, by the same rules as free_allocation.
 -- name: free_range
 UPDATE allocation
    SET holders = max(holders - 1, 0),
@@ -276,7 +277,7 @@ UPDATE allocation
 -- name: count_unknown_free
 UPDATE process SET unknown_frees = unknown_frees + ?2 WHERE process_id = ?1;
 
--- An address that is allocated again was freed before, by a call that has not returned yet or was not recorded.
+-- If an address is allocated again, it was freed before, by a call that has not returned yet or was not recorded.
 -- name: supersede_allocation
 UPDATE allocation
    SET holders = 0, freed_ns = ?3
@@ -285,7 +286,7 @@ UPDATE allocation
         OR (kind IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')
             AND ?4 IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')));
 
--- Handles an allocation that arrives late, after a younger one at the same address.
+-- Handles an allocation that arrives late, after a more recent allocation at the same address.
 -- name: supersede_late_allocation
 UPDATE allocation
    SET holders = 0, freed_ns = younger.call_id
@@ -294,7 +295,8 @@ UPDATE allocation
          WHERE process_id = ?1 AND address = ?2 AND settled = 0 AND call_id > ?3) AS younger
  WHERE allocation.call_id = ?3 AND allocation.freed_ns IS NULL AND younger.call_id IS NOT NULL;
 
--- Memory that the process already holds gets another holder. Other memory is held from now on.
+-- Adds a holder to memory that the process already holds. If the process does not hold it, insert_shared_allocation
+-- adds a row.
 -- name: share_allocation
 UPDATE allocation
    SET holders = holders + 1
@@ -306,7 +308,7 @@ SELECT ?1, ?2, ?3, ?4, ?5, 1, 0, ?6
  WHERE NOT EXISTS (SELECT 1 FROM allocation
                     WHERE process_id = ?2 AND address = ?3 AND settled = 0 AND freed_ns IS NULL AND kind = ?6);
 
--- The program queried the size of memory that another process shares with it.
+-- Sets the size of memory that another process shares, after the program has queried it.
 -- name: size_allocation
 UPDATE allocation
    SET bytes = ?3
@@ -424,7 +426,7 @@ DELETE FROM thread
 -- name: set_meta
 INSERT OR REPLACE INTO meta (value, key) VALUES (?1, ?2);
 
--- Finds the newest call in this file and the earlier ones.
+-- Finds the newest call in this file and the earlier files.
 -- name: last_call
 SELECT max(end_ns)
   FROM (SELECT max(end_ns) AS end_ns FROM call
@@ -441,7 +443,8 @@ SELECT process_id, pid, start_ticks,
   FROM process
  WHERE state IN ('running', 'left');
 
--- Records when a daemon left the process's newest segment. If an earlier daemon has left that segment, its time is kept.
+-- Records when a daemon left the process's newest segment. If an earlier daemon has left that segment, the earlier
+-- time is kept.
 -- name: leave_segment
 UPDATE segment
    SET left_ns = ifnull(left_ns, max(begun_ns, ?2))

@@ -1,4 +1,4 @@
--- Queries one file of a trace for tools/trace/call_stream.c. %s is the file's schema. For files without names of
+-- Queries one file of a trace for tools/trace/call_stream.c. %s is the file's schema. If a file has no names of
 -- streams, ", stream_name" is removed from the queries.
 
 -- name: site
@@ -12,7 +12,7 @@ SELECT thread.process_id, process.pid, thread.tid, function.layer, function.name
   LEFT JOIN %s.status ON status.layer = function.layer AND status.status = site.status
  WHERE site.site_id = ?1;
 
--- ?3 is the maximum number of rows; -1: no limit.
+-- ?3 is the maximum number of rows, or -1 for no limit.
 -- name: calls
 SELECT end_ns, duration_ns, site_id, bytes FROM %s.call WHERE end_ns BETWEEN ?1 AND ?2 ORDER BY end_ns LIMIT ?3;
 
@@ -22,7 +22,7 @@ SELECT end_ns, duration_ns, site_id, bytes FROM %s.call WHERE end_ns BETWEEN ?1 
 -- name: last_call
 SELECT max(end_ns) FROM %s.call;
 
--- Calls longer than a tenth of a second, by their start, with the columns of the query calls.
+-- Calls longer than a tenth of a second, ordered by start time, with the same columns as the query `calls`.
 -- name: long_calls
 SELECT call.end_ns, call.duration_ns, call.site_id, call.bytes
   FROM %s.long_call
@@ -63,7 +63,7 @@ SELECT (SELECT name FROM %s.role WHERE role = role_1 AND role_1 <> 0), handle_1,
   JOIN %s.subject ON subject.subject_id = call_subject.subject_id
  WHERE call_subject.call_id = ?1;
 
--- Calls that were stored after later ones.
+-- Counts the calls that were stored after later calls.
 -- name: count_late
 SELECT count(*) FROM %s.late_call;
 

@@ -1,22 +1,23 @@
--- The tables of a trace. Users read the views (views.sql). The tables are designed for writing. A call's identity is
--- its return time, so rows of all processes arrive in order, time windows are ranges of the primary key, and no index
--- is needed. Times are CLOCK_MONOTONIC nanoseconds of one boot.
+-- The tables of a trace. Users read the views (views.sql). The tables are designed for writing. A call is identified
+-- by its return time. Therefore, the rows of all processes arrive in order, time windows are ranges of the primary
+-- key, and no index is needed. Times are CLOCK_MONOTONIC nanoseconds of one boot.
 --
--- Each explanation is inside its statement, since SQLite keeps the text from CREATE on, and `.schema` shows
--- only that.
+-- Each explanation is inside its statement, because SQLite keeps the text from CREATE on, and `.schema` shows only
+-- that text.
 
 CREATE TABLE meta (
     -- Facts about the whole trace: host, boot_id, session, cudatrace_version, created_unix_s, realtime_offset_ns.
-    -- `expired_before_ns`: calls that returned earlier were removed. `series`: equal in all files that are read as one
-    -- trace. `earlier_files_until_ns`: return time of the last call in the files before this one. All times are
-    -- CLOCK_MONOTONIC nanoseconds of this boot. Add realtime_offset_ns for nanoseconds since 1970.
+    -- `expired_before_ns`: calls that returned before this time were removed. `series`: the same in all files that are
+    -- read as one trace. `earlier_files_until_ns`: return time of the last call in the files before this one. All
+    -- times are CLOCK_MONOTONIC nanoseconds of this boot. Add realtime_offset_ns to convert a time to nanoseconds
+    -- since 1970.
     key   TEXT PRIMARY KEY,
     value
 ) WITHOUT ROWID;
 
 CREATE TABLE process (
-    -- One row for each program image that made a traced call. A forked child is a separate process, and so is the
-    -- program after an exec.
+    -- One row for each program image that made a traced call. A forked child and the program after an exec have
+    -- separate rows.
     process_id  INTEGER PRIMARY KEY AUTOINCREMENT,
     pid         INTEGER NOT NULL,
     start_ticks INTEGER NOT NULL,          -- field 22 of /proc/PID/stat: distinguishes reused pids
@@ -32,7 +33,7 @@ CREATE TABLE process (
 );
 
 CREATE TABLE thread (
-    -- One row for each thread that made a traced call. A reused tid gets a new row.
+    -- One row for each thread that made a traced call. If a tid is reused, the new thread has a separate row.
     thread_id  INTEGER PRIMARY KEY AUTOINCREMENT,
     process_id INTEGER NOT NULL REFERENCES process,
     tid        INTEGER NOT NULL,
@@ -61,7 +62,7 @@ CREATE TABLE status (
 ) WITHOUT ROWID;
 
 CREATE TABLE site (
-    -- The sites of calls: combinations of thread, function, depth and status. Many calls share a site.
+    -- The sites of calls. A site is a combination of thread, function, depth and status. Many calls share a site.
     site_id     INTEGER PRIMARY KEY,
     thread_id   INTEGER NOT NULL REFERENCES thread,
     function_id INTEGER NOT NULL REFERENCES function,
@@ -71,8 +72,8 @@ CREATE TABLE site (
 
 CREATE TABLE call (
     -- The calls. end_ns is the return time, moved by a nanosecond if two calls returned in the same nanosecond. Other
-    -- tables refer to a call by this time, as call_id. The key is the last column here and in these tables, because a
-    -- row can then omit it.
+    -- tables refer to a call by this time, as call_id. Here and in `launch`, `transfer` and `call_subject`, the key is
+    -- the last column, because a row can then omit the key.
     duration_ns INTEGER NOT NULL,
     site_id     INTEGER NOT NULL REFERENCES site,
     bytes       INTEGER,                   -- of calls that move, set or allocate memory
@@ -80,27 +81,28 @@ CREATE TABLE call (
 );
 
 CREATE TABLE late_call (
-    -- Calls that reached the collector after later ones were stored. They are in `call` in their place, and also here.
+    -- Calls that reached the collector after later calls had been stored. Late calls are in `call` in the correct
+    -- order, and are also listed here.
     call_id   INTEGER PRIMARY KEY REFERENCES call,
     behind_ns INTEGER NOT NULL             -- how far storing had advanced past it
 );
 
 CREATE TABLE long_call (
-    -- Calls longer than a tenth of a second, by their start. All other calls that began in a window returned at most a
-    -- tenth of a second after it, so the key of `call` finds them.
+    -- Calls longer than a tenth of a second, indexed by their start. All other calls that began in a window returned
+    -- at most a tenth of a second after it, so they can be found by the key of `call`.
     call_id  INTEGER PRIMARY KEY REFERENCES call,
     start_ns INTEGER NOT NULL
 );
 CREATE INDEX long_call_start ON long_call (start_ns);
 
 CREATE TABLE name (
-    -- The names of kernels that processes used, each once.
+    -- The names of the kernels that processes used. Each name occurs once.
     name_id   INTEGER PRIMARY KEY,
     mangled   TEXT NOT NULL UNIQUE,
     demangled TEXT NOT NULL
 );
 CREATE TABLE kernel (
-    -- The numbers that each process gave to names.
+    -- The number that each process has assigned to each name.
     process_id INTEGER NOT NULL REFERENCES process,
     number     INTEGER NOT NULL,
     name_id    INTEGER NOT NULL REFERENCES name,
@@ -129,8 +131,8 @@ CREATE TABLE launch (
     call_id    INTEGER PRIMARY KEY REFERENCES call
 );
 CREATE TABLE graph (
-    -- Graphs that were made executable, with their nodes by kind, including the nodes of child graphs. A count is NULL
-    -- if the graph may have other nodes, because the hook did not see all of its construction.
+    -- Graphs that were made executable, with the number of nodes of each kind, including the nodes of child graphs. A
+    -- count is NULL if the graph may have other nodes, because the hook did not see all of the graph's construction.
     call_id           INTEGER PRIMARY KEY REFERENCES call,
     process_id        INTEGER NOT NULL REFERENCES process,
     graph_exec        INTEGER NOT NULL,
@@ -198,7 +200,7 @@ CREATE TABLE role (
     name TEXT NOT NULL
 );
 CREATE TABLE object_name (
-    -- Names that programs give their threads, streams, events, contexts and devices (NVTX). A name is valid from
+    -- Names that programs give to their threads, streams, events, contexts and devices (NVTX). A name is valid from
     -- named_ns on.
     process_id INTEGER NOT NULL REFERENCES process,
     role       INTEGER NOT NULL REFERENCES role,
@@ -208,7 +210,7 @@ CREATE TABLE object_name (
     PRIMARY KEY (process_id, role, handle, named_ns)
 ) WITHOUT ROWID;
 CREATE TABLE subject (
-    -- The combinations of objects that calls refer to: streams, events, contexts, … An unused place has role 0.
+    -- The combinations of objects (streams, events, contexts, …) that calls refer to. An unused place has role 0.
     subject_id INTEGER PRIMARY KEY,
     process_id INTEGER NOT NULL REFERENCES process,
     captured   INTEGER NOT NULL,           -- 1: the call was recorded into a graph, nothing was run
@@ -220,14 +222,14 @@ CREATE TABLE subject (
     handle_3   INTEGER NOT NULL
 );
 CREATE TABLE call_subject (
-    -- The combination that a call refers to, if its function takes any objects.
+    -- The combination of objects that a call refers to, if the function takes any objects.
     subject_id INTEGER NOT NULL REFERENCES subject,
     call_id    INTEGER PRIMARY KEY REFERENCES call
 );
 
 CREATE TABLE text (
-    -- Texts chosen by applications: messages of ranges, names of domains and categories. A text gets another row each
-    -- time that the daemon has forgotten it, so compare texts, not numbers.
+    -- Texts that applications have chosen, such as messages of ranges, and names of domains and categories. If the
+    -- daemon no longer has a text in memory, the text is given another row, so compare texts, not numbers.
     text_id INTEGER PRIMARY KEY,
     text    TEXT NOT NULL
 );
@@ -244,7 +246,7 @@ CREATE TABLE range (
 );
 
 CREATE TABLE open_call (
-    -- Calls that were entered and have not returned yet.
+    -- Calls that have been entered but have not returned yet.
     process_id  INTEGER NOT NULL REFERENCES process,
     thread_id   INTEGER NOT NULL REFERENCES thread,
     depth       INTEGER NOT NULL,
@@ -269,8 +271,8 @@ CREATE TABLE total (
 ) WITHOUT ROWID;
 
 CREATE TABLE duration (
-    -- Counts calls by duration, updated while writing. Each duration below 16 ns has its own bucket. Above, each power
-    -- of two has sixteen buckets. The view `durations` has the bounds.
+    -- The number of calls by duration, updated while writing. Each duration below 16 ns has its own bucket. From 16 ns
+    -- on, each power of two has sixteen buckets. The view `durations` has the buckets' bounds.
     process_id  INTEGER NOT NULL REFERENCES process,
     function_id INTEGER NOT NULL REFERENCES function,
     bucket      INTEGER NOT NULL,
@@ -279,7 +281,7 @@ CREATE TABLE duration (
 ) WITHOUT ROWID;
 
 CREATE TABLE failure (
-    -- Counts failed calls by status, updated while writing. A result that is not a failure, such as
+    -- The number of failed calls by status, updated while writing. A result that is not a failure, such as
     -- CUDA_ERROR_NOT_READY (600), is not included.
     process_id  INTEGER NOT NULL REFERENCES process,
     function_id INTEGER NOT NULL REFERENCES function,
@@ -291,8 +293,8 @@ CREATE TABLE failure (
 ) WITHOUT ROWID;
 
 CREATE TABLE segment (
-    -- The pieces of shared memory that processes wrote to. A process has one, and gets another one each time that a new
-    -- daemon takes over from an earlier one.
+    -- The pieces of shared memory that processes wrote to. A process has one segment, and creates another each time
+    -- that a new daemon takes over from an earlier one.
     segment_id INTEGER PRIMARY KEY AUTOINCREMENT,
     process_id INTEGER NOT NULL REFERENCES process,
     begun_ns   INTEGER NOT NULL,
@@ -301,8 +303,8 @@ CREATE TABLE segment (
     name       TEXT NOT NULL UNIQUE
 );
 CREATE TABLE lane (
-    -- How far each lane of a segment was read. This is committed with the rows, so that no call is lost or repeated if
-    -- the daemon is killed.
+    -- How far each lane of a segment has been read. The position is committed together with the rows, so that no call
+    -- is lost or repeated if the daemon is killed.
     segment_id INTEGER NOT NULL REFERENCES segment,
     lane       INTEGER NOT NULL,
     position   INTEGER NOT NULL,
@@ -311,8 +313,9 @@ CREATE TABLE lane (
 ) WITHOUT ROWID;
 
 CREATE TABLE unsent (
-    -- Counts the calls that the hook saw but did not send, by function. They were lost for lack of room, or skipped.
-    -- Skipped calls were excluded on request, or dropped in favour of others when room was scarce (cause pressure).
+    -- The number of calls that the hook saw but did not send, by function. Such calls were lost for lack of room, or
+    -- skipped. Skipped calls were excluded on request, or dropped in favour of others when room was scarce (cause
+    -- pressure).
     segment_id    INTEGER NOT NULL REFERENCES segment,
     entry         INTEGER NOT NULL,        -- index in the segment's directory of functions
     function_id   INTEGER NOT NULL REFERENCES function,
@@ -326,7 +329,7 @@ CREATE TABLE unsent (
 ) WITHOUT ROWID;
 
 CREATE TABLE loss (
-    -- Losses, and calls skipped under pressure, by thread and cause.
+    -- Lost calls, and calls skipped under pressure, by thread and cause.
     segment_id INTEGER NOT NULL REFERENCES segment,
     lane       INTEGER NOT NULL,
     tenancy    INTEGER NOT NULL,           -- counts the lane's owners

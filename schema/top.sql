@@ -1,7 +1,7 @@
--- Queries for `cudatrace top`. Each table is read at two times by its query "side", into the tables a and b of a
--- database in memory. Another query then compares these. Table a is empty at first. The parameter :now_ns is the time,
--- :process_id the selected process, and :text the search text, or NULL for any. If there is no earlier reading of a
--- process, its numbers count from its start.
+-- Queries for `cudatrace top`. The query "side" of each table is run at two times. Its rows are put into the tables a
+-- and b of an in-memory database. Another query then compares a and b. Table a is empty at first. The parameter
+-- :now_ns is the current time, :process_id is the selected process, and :text is the search text, or NULL for any
+-- text. If a process has no earlier reading, its numbers are counted from its start.
 
 -- name: processes_side
 WITH total_of AS (
@@ -83,7 +83,7 @@ SELECT pid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, command, 'not traced
    AND (:text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(command), lower(:text)) > 0)
 
 -- Processes on this machine that have loaded the driver, with their pids outside of containers. Processes that a probe
--- records are not among them.
+-- records are not included.
 -- name: untraced_table
 CREATE TABLE untraced (pid INTEGER PRIMARY KEY, command TEXT);
 
@@ -168,7 +168,7 @@ SELECT tid,
   FROM moment
  WHERE :text IS NULL OR instr(lower(name), lower(:text)) > 0 OR tid = CAST(:text AS INTEGER)
 
--- The newest of several files has the trace's latest call, and the processes that continue.
+-- If there are several files, the newest file has the trace's latest call and all processes that are still running.
 -- name: last_moment
 SELECT max(ifnull((SELECT max(end_ns) FROM main.call), 0),
            ifnull((SELECT value FROM main.meta WHERE key = 'earlier_files_until_ns'), 0),

@@ -1,6 +1,6 @@
 /* The files of a trace. After another boot, and with --max-db, a trace continues in further files: trace.db,
- * trace.2.db, trace.3.db, … Files that are read as one trace have the same meta.series. Shared by the daemon,
- * which makes them, and the tools, which read them. */
+ * trace.2.db, trace.3.db, … Files that are read as one trace have the same meta.series. The daemon, which
+ * writes the files, and the tools, which read them, share this code. */
 #ifndef CT_TRACE_FILES_H
 #define CT_TRACE_FILES_H
 
@@ -17,17 +17,19 @@ enum {
     /* The maximum number of files in a series, including the newest. SQLite attaches at most ten
      * databases. */
     CT_SERIES_FILES_MAX = 10,
-    CT_SERIES_BYTES = 40, /* of the text meta.series, with its NUL */
+    CT_SERIES_BYTES = 40, /* size of the text meta.series, with its NUL */
 };
 
-/* Returns the offset where a file's number is inserted: before the last dot of its name, or at its end. */
+/* Returns the offset where a file's number is inserted, before the last dot of the name or, without a dot, at
+ * the end. */
 static inline size_t ct_trace_stem(const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
     return dot && (slash ? dot > slash + 1 : dot > path) ? (size_t)(dot - path) : strlen(path);
 }
 
-/* Writes the name of file `number`, counted from 1, of the trace at `path`. Returns false if it does not fit.
+/* Writes the name of file `number`, counted from 1, of the trace at `path`. Returns false if the name does
+ * not fit.
  */
 static inline bool ct_trace_file(char *out, size_t bytes, const char *path, uint32_t number)
 {
@@ -40,8 +42,8 @@ static inline bool ct_trace_file(char *out, size_t bytes, const char *path, uint
     return n > 0 && (size_t)n < bytes;
 }
 
-/* Returns the number of the file `name` among the files of the trace at `path`, or 0 if it is not one of
- * them. `name` has no folder. */
+/* Returns the number of the file `name` among the files of the trace at `path`, or 0 if the trace has no such
+ * file. `name` has no folder. */
 static inline uint32_t ct_trace_file_number(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/'), *own = slash ? slash + 1 : path;
@@ -55,14 +57,14 @@ static inline uint32_t ct_trace_file_number(const char *path, const char *name)
     return number > 1 && number < UINT32_MAX && strcmp(end, own + stem) == 0 ? (uint32_t)number : 0;
 }
 
-/* Writes the folder of a path. */
+/* Writes the folder that contains the file at `path`. */
 static inline void ct_trace_folder(const char *path, char folder[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
     snprintf(folder, PATH_MAX, "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
 }
 
-/* Returns the highest number of the trace's files that is below `below`, or 0 if there is none. */
+/* Returns the highest number below `below` that any of the trace's files has, or 0 if there is none. */
 static inline uint32_t ct_trace_file_before(const char *path, uint32_t below)
 {
     char folder[PATH_MAX];
@@ -85,9 +87,9 @@ static inline uint64_t ct_trace_hash(uint64_t hash, const void *from, size_t byt
     return hash;
 }
 
-/* Returns a hash that is the same for all paths of a trace. It combines the device and inode of the trace's
- * folder with the trace's name there. A link is followed first. The file need not exist. Returns 0 if its
- * folder does not exist. */
+/* Returns a hash that is the same for all paths of a trace. The hash combines the device and inode of the
+ * trace's folder with the trace's name in that folder. A link is followed first. The file need not exist.
+ * Returns 0 if the file's folder does not exist. */
 static inline uint64_t ct_trace_identity(const char *path)
 {
     char target[PATH_MAX], folder[PATH_MAX];
@@ -104,8 +106,8 @@ static inline uint64_t ct_trace_identity(const char *path)
     return ct_trace_hash(hash, name, strlen(name)) | 1;
 }
 
-/* Splits the name of a numbered file: "trace.3.db" is number 3 of "trace.db". Returns false for a name
- * without a number. */
+/* Splits the name of a numbered file. For example, "trace.3.db" is number 3 of "trace.db". Returns false if
+ * the name has no number. */
 static inline bool ct_trace_split(const char *path, char *first, size_t bytes, uint32_t *number)
 {
     size_t stem = ct_trace_stem(path);

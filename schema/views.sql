@@ -1,12 +1,13 @@
 -- The views are the interface of a trace. Any SQLite client can read them while the daemon writes. Times are
--- CLOCK_MONOTONIC nanoseconds. Add meta.realtime_offset_ns for nanoseconds since 1970. CROSS JOIN keeps SQLite from
--- reading the table of calls first, because it may assume that this table has few rows. Each explanation is inside its
--- statement, since SQLite keeps the text from CREATE on, and `.schema` shows only that.
+-- CLOCK_MONOTONIC nanoseconds. Add meta.realtime_offset_ns to convert a time to nanoseconds since 1970. CROSS JOIN
+-- keeps SQLite from reading the table of calls first, in case SQLite assumes that this table has few rows. Each
+-- explanation is inside its statement, because SQLite keeps the text from CREATE on, and `.schema` shows only that
+-- text.
 
--- In a trace of several files, a view has the rows of all of them, unless a line before it states otherwise
+-- In a trace of several files, a view has the rows of all files, unless a line before the view states otherwise
 -- (schema/embed.py).
 
--- Finds the program's name for the stream at the time of the call. Role 1 is stream.
+-- Finds the name that the program had given to the stream by the time of the call. Role 1 is stream.
 -- macro: stream_name(process_id, stream, call_id)
 (SELECT object_name.name
           FROM object_name
@@ -16,8 +17,8 @@
 
 -- files: newest process_id of process
 CREATE VIEW processes AS
--- The processes of the trace, one row for each program image. A forked child and the program after an exec have rows of
--- their own.
+-- The processes of the trace, one row for each program image. A forked child and the program after an exec have
+-- separate rows.
 SELECT process_id,
        pid,
        uid,
@@ -33,7 +34,7 @@ SELECT process_id,
 
 -- files: newest thread_id of thread
 CREATE VIEW threads AS
--- The threads that made a traced call. A reused tid gets a new row.
+-- The threads that made a traced call. If a tid is reused, the new thread has a separate row.
 SELECT thread_id,
        process_id,
        tid,
@@ -53,10 +54,10 @@ SELECT function_id,
   FROM function;
 
 CREATE VIEW calls AS
--- All calls. call_id is the return time, so sort by it for the order of return. A time window is a range of call_id,
--- e.g. WHERE call_id BETWEEN :from_ns AND :to_ns, and needs no index. For a window of starts, see `long_calls`. Sums of
--- all calls are in `totals`, where they cost nothing. Times are CLOCK_MONOTONIC nanoseconds. Add
--- meta.realtime_offset_ns for nanoseconds since 1970.
+-- All calls. call_id is the return time, so sort by call_id to list calls in the order in which they returned. A time
+-- window is a range of call_id, e.g. WHERE call_id BETWEEN :from_ns AND :to_ns, and needs no index. To select calls by
+-- start time, see `long_calls`. For sums over all calls, use `totals`, which does not read the calls. Times are
+-- CLOCK_MONOTONIC nanoseconds. Add meta.realtime_offset_ns to convert a time to nanoseconds since 1970.
 SELECT call.end_ns                    AS call_id,
        thread.process_id              AS process_id,
        process.pid                    AS pid,
@@ -85,16 +86,16 @@ SELECT call.end_ns                    AS call_id,
 
 CREATE VIEW long_calls AS
 -- Calls longer than a tenth of a second. With this view, all calls that began in a window can be found without reading
--- the others: WHERE start_ns BETWEEN :from_ns AND :to_ns AND (call_id BETWEEN :from_ns AND :to_ns + 100000000 OR
+-- other calls: WHERE start_ns BETWEEN :from_ns AND :to_ns AND (call_id BETWEEN :from_ns AND :to_ns + 100000000 OR
 -- call_id IN (SELECT call_id FROM long_calls WHERE start_ns BETWEEN :from_ns AND :to_ns)). This works for every view
--- with call_id and start_ns.
+-- that has call_id and start_ns.
 SELECT call_id, start_ns, call_id - start_ns AS duration_ns
   FROM long_call;
 
 CREATE VIEW launches AS
--- Kernel launches, including failed ones (calls.status with the same call_id). With captured = 1, the launch was
--- recorded into a graph, and nothing was run. The duration is the time of the call on the CPU, not of the kernel on the
--- GPU.
+-- Kernel launches, including failed ones (see calls.status with the same call_id). If captured = 1, the launch was
+-- recorded into a graph, and nothing was run. The duration is the time of the call on the CPU, and not the time of the
+-- kernel on the GPU.
 SELECT launch.call_id,
        launch.process_id,
        name.demangled                 AS kernel,       -- NULL if the name is unknown
@@ -114,8 +115,8 @@ SELECT launch.call_id,
   LEFT JOIN name   ON name.name_id = kernel.name_id;
 
 CREATE VIEW launch_shapes AS
--- Sums of launches by process, kernel, grid, block, shared memory and stream. Durations are times of the calls on the
--- CPU. Several rows may have the same combination.
+-- Sums of launches by process, kernel, grid, block, shared memory and stream. Durations are the times of the calls on
+-- the CPU. Several rows may have the same combination.
 SELECT shape.process_id,
        name.demangled                 AS kernel,       -- NULL if the name is unknown
        name.mangled                   AS mangled,
@@ -136,9 +137,9 @@ SELECT shape.process_id,
   LEFT JOIN name   ON name.name_id = kernel.name_id;
 
 CREATE VIEW graphs AS
--- Graphs that were made executable (cuGraphInstantiate), with their nodes by kind. Nodes of child graphs are included.
--- Nodes in the bodies of conditional nodes are not, because only the GPU knows how often they run. A count is NULL if
--- the hook did not see all of the graph's construction.
+-- Graphs that were made executable (cuGraphInstantiate), with the number of nodes of each kind. Nodes of child graphs
+-- are included. Nodes in the bodies of conditional nodes are not included, because how often they run is known only on
+-- the GPU. A count is NULL if the hook did not see all of the graph's construction.
 SELECT graph.call_id, graph.process_id, graph.graph_exec, graph.graph,
        kernels, copies, sets, host_calls, graphs, empties, event_waits, event_records, semaphore_signals,
        semaphore_waits, allocations, frees, memory_operations, conditionals,
@@ -148,9 +149,9 @@ SELECT graph.call_id, graph.process_id, graph.graph_exec, graph.graph,
  CROSS JOIN call ON call.end_ns = graph.call_id;
 
 CREATE VIEW graph_launches AS
--- Launches of whole graphs. Each replays kernel_nodes kernels. The number is NULL if the graph has conditional nodes,
--- or if the hook did not see the graph's construction. With captured = 1, the launch was recorded into another graph,
--- and nothing was run.
+-- Launches of whole graphs. Each launch replays kernel_nodes kernels. This number is NULL if the graph has conditional
+-- nodes, or if the hook did not see the graph's construction. If captured = 1, the launch was recorded into another
+-- graph, and nothing was run.
 SELECT graph_launch.call_id,
        graph_launch.process_id,
        graph_launch.graph_exec,
@@ -164,8 +165,8 @@ SELECT graph_launch.call_id,
  CROSS JOIN call ON call.end_ns = graph_launch.call_id;
 
 CREATE VIEW copies AS
--- Copies. The duration of an async copy is the time to submit it, and its gb_per_s does not measure the bus. With
--- captured = 1, the copy was recorded into a graph, and nothing was moved.
+-- Copies. The duration of an async copy is the time that it took to submit the copy, and its gb_per_s does not measure
+-- the bus. If captured = 1, the copy was recorded into a graph, and nothing was moved.
 SELECT transfer.call_id,
        route.process_id,
        route.kind,            -- HtoD, DtoH, DtoD, HtoH, PtoP, unknown
@@ -203,7 +204,7 @@ SELECT transfer.call_id,
 
 -- files: newest call_id of allocation
 CREATE VIEW allocations AS
--- Allocated memory. freed_ns is NULL while it is held, and stays NULL if the process ended without freeing it.
+-- Allocated memory. freed_ns is NULL while the memory is held, and stays NULL if the process ended without freeing it.
 SELECT call_id,
        process_id,
        kind,                  -- device, managed, host, registered, pool (stream-ordered), ipc, external, array
@@ -219,8 +220,9 @@ SELECT call_id,
   FROM allocation;
 
 CREATE VIEW objects AS
--- The objects that calls refer to: one row for each stream, event, context, … that a call took or returned. The column
--- place is their order, from 1 to 3. With captured = 1, the call was recorded into a graph, and nothing was run.
+-- The objects that calls refer to, with one row for each stream, event, context, … that a call took or returned. The
+-- column place numbers a call's objects, from 1 to 3. If captured = 1, the call was recorded into a graph, and nothing
+-- was run.
 SELECT call_subject.call_id, subject.process_id, role.name AS role, subject.handle_1 AS handle, subject.captured,
        1 AS place
   FROM call_subject
@@ -242,9 +244,9 @@ SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_3, su
 
 -- files: newest process_id of process
 CREATE VIEW object_names AS
--- Names that programs give their threads, streams, events, contexts and devices (nvtxNameOsThread, nvtxNameCuStream,
--- nvtxNameCudaStream, nvtxDomainResourceCreate and others). A name is valid from the call until the next name, or until
--- the object is destroyed, because its handle may be reused.
+-- Names that programs give to their threads, streams, events, contexts and devices (nvtxNameOsThread,
+-- nvtxNameCuStream, nvtxNameCudaStream, nvtxDomainResourceCreate and others). A name is valid from the call on, until
+-- the object is given another name or is destroyed, because its handle may then be reused.
 SELECT process_id, role, handle, name, named_ns, until_ns
   FROM (SELECT process_id, role.name AS role, handle, object_name.name AS name, named_ns,
                lead(named_ns) OVER (PARTITION BY process_id, object_name.role, handle ORDER BY named_ns) AS until_ns
@@ -253,7 +255,7 @@ SELECT process_id, role, handle, name, named_ns, until_ns
  WHERE name IS NOT NULL;
 
 CREATE VIEW waits AS
--- Driver calls that make the host wait for the GPU, with the stream or event (NULL: the whole context).
+-- Driver calls that make the host wait for the GPU, with the handle of the stream or event (NULL: the whole context).
 SELECT call.end_ns                    AS call_id,
        thread.process_id              AS process_id,
        thread.tid                     AS tid,
@@ -280,8 +282,8 @@ SELECT call.end_ns                    AS call_id,
  WHERE function.category = 'sync' AND function.layer = 'driver';
 
 CREATE VIEW off_cpu AS
--- The calls whose thread was off the processor, or had page faults, before they returned. `cudatrace probe --kernel`
--- records these events as calls of the layer kernel. Each counts for the innermost recorded call around it.
+-- The calls during which the thread was off the processor, or had page faults. `cudatrace probe --kernel` records
+-- these events as calls of the layer kernel. Each event counts for the innermost recorded call that encloses it.
 WITH event AS MATERIALIZED (
     SELECT call.end_ns, call.duration_ns, site.thread_id, site.depth, function.name
       FROM call
@@ -330,7 +332,8 @@ SELECT summed.call_id,
  CROSS JOIN function ON function.function_id = site.function_id;
 
 CREATE VIEW context_switches AS
--- Calls that create, make current or destroy a context. They show each thread's context over time.
+-- Calls that create a context, make a context current, or destroy a context. These calls show each thread's context
+-- over time.
 SELECT call_subject.call_id,
        thread.process_id,
        thread.tid,
@@ -349,11 +352,11 @@ SELECT call_subject.call_id,
    AND site.status = 0 AND subject.role_1 = (SELECT role FROM role WHERE name = 'context');
 
 CREATE VIEW event_waits AS
--- Waits of one stream for another. Work submitted to the waiting stream from here on waits for the work that the other
--- stream had when the event was last recorded. The columns recorded_stream and recorded_id (the call that recorded it)
--- are NULL if there was no such call before. The wait then has no effect, or waits for another process. The column
--- waiting_stream is NULL if a whole context waits, and recorded_stream is NULL if a whole context was recorded. With
--- captured = 1, both are edges of a graph.
+-- Calls that make one stream wait for another. Work submitted to the waiting stream after the call waits for the work
+-- that the other stream had when the event was last recorded. The columns recorded_stream and recorded_id (the call
+-- that recorded it) are NULL if the event had not been recorded before. A wait without a record has no effect, or
+-- waits for another process. The column waiting_stream is NULL if a whole context waits, and recorded_stream is NULL
+-- if a whole context was recorded. If captured = 1, the wait and the record are edges of a graph.
 WITH mark AS (
     SELECT call.end_ns AS call_id,
            subject.process_id,
@@ -376,7 +379,7 @@ WITH mark AS (
         OR function.name IN ('cuCtxWaitEvent', 'cuGreenCtxWaitEvent', 'cuCtxRecordEvent', 'cuGreenCtxRecordEvent',
                              'cuEventCreate', 'cuIpcOpenEventHandle')
 ),
--- An event that is created between a record and a wait is another event with the same handle.
+-- An event that is created between a record and a wait is a different event with the same handle.
 ordered AS (
     SELECT mark.*,
            max(CASE WHEN what <> 'wait' THEN call_id END) OVER before AS last_id,
@@ -400,8 +403,8 @@ SELECT wait.call_id,
   LEFT JOIN subject AS recorded    ON recorded.subject_id = record.subject_id;
 
 CREATE VIEW host_callbacks AS
--- Functions that the program submitted to a stream. A thread of the driver runs them. The duration is the time to
--- submit them. With captured = 1, the function was recorded into a graph.
+-- Functions that the program submitted to a stream, for a thread of the driver to run. The duration is the time that
+-- it took to submit the function. If captured = 1, the function was recorded into a graph.
 SELECT call_subject.call_id,
        subject.process_id,
        function.name,
@@ -437,8 +440,8 @@ SELECT call_subject.call_id,
 
 CREATE VIEW ranges AS
 -- NVTX annotations of the application (torch.cuda.nvtx, nvtx3). The kind is push for a range that a thread pushed and
--- popped, and mark for a moment. It is start for a range that may have ended in another thread. tid is the thread that
--- ended it. Ranges still open are in open_calls.
+-- popped, start for a range that may have ended in another thread, and mark for a moment. The column tid is the thread
+-- that ended the range. Ranges that are still open are in open_calls.
 SELECT range.call_id,
        thread.process_id,
        thread.tid,
@@ -466,9 +469,10 @@ SELECT range.call_id,
 
 -- files: newest process_id of process
 CREATE VIEW open_calls AS
--- Calls that were entered and have not returned yet, as of the last second or the last `cudatrace flush`. If a process
--- died in a call, the call stays here. With at_exit = 1, the process ended by itself, or the hook has left it, so it
--- did not die in any of these calls. They are then ranges that were never ended, or calls of other threads.
+-- Calls that have been entered but have not returned yet, as of the last second or the last `cudatrace flush`. If a
+-- process died in a call, the call stays in this view. If at_exit = 1, the process exited by itself, or the hook has
+-- left it, so it did not die in any of these calls. With at_exit = 1, the calls are ranges that were never ended, or
+-- calls of other threads.
 SELECT thread.process_id,
        thread.tid,
        function.name,
@@ -482,10 +486,10 @@ SELECT thread.process_id,
 
 -- files: its own
 CREATE VIEW totals AS
--- Sums by process and function: calls = stored + lost + skipped, exactly. Skipped calls were excluded on request, or
--- dropped in favour of others in a nearly full ring (cause pressure in `losses`). The time and the bytes (of successful
--- calls) cover all three. min_ns, max_ns and failed cover only stored calls. A result that is not a failure, such as
--- CUDA_ERROR_NOT_READY (600), does not count as failed.
+-- Sums by process and function, where calls = stored + lost + skipped, exactly. Skipped calls were excluded on
+-- request, or dropped in favour of others in a nearly full ring (cause pressure in `losses`). The time and the bytes
+-- (of successful calls) include stored, lost and skipped calls. min_ns, max_ns and failed cover only stored calls. A
+-- result that is not a failure, such as CUDA_ERROR_NOT_READY (600), does not count as failed.
 WITH kept_back AS (
     SELECT segment.process_id,
            unsent.function_id,
@@ -523,9 +527,9 @@ SELECT seen.process_id,
 
 -- files: newest process_id of process
 CREATE VIEW durations AS
--- Counts the stored calls by process, function and duration. A row covers durations from from_ns to just below
--- below_ns. The middle of the two is off by at most a thirty-second. The counts are updated while writing, so reading
--- them costs nothing. They stay when calls expire. Exact durations are in `calls`.
+-- The number of stored calls by process, function and duration. A row covers durations from from_ns to just below
+-- below_ns. The midpoint of these bounds is off by at most a thirty-second. The counts are updated while writing, so
+-- reading them costs nothing. They stay when calls expire. Exact durations are in `calls`.
 SELECT duration.process_id,
        function.layer,
        function.name,
@@ -538,9 +542,9 @@ SELECT duration.process_id,
 
 -- files: newest process_id of process
 CREATE VIEW failures AS
--- Counts the stored calls that failed, by status, with the return times of the first and the last failed call. A result
--- that is not a failure, such as CUDA_ERROR_NOT_READY (600), is not included. The counts are updated while writing, and
--- stay when calls expire.
+-- The number of stored calls that failed, by status, with the return times of the first and the last failed call. A
+-- result that is not a failure, such as CUDA_ERROR_NOT_READY (600), is not included. The counts are updated while
+-- writing, and stay when calls expire.
 SELECT failure.process_id,
        function.layer,
        function.name,
@@ -560,13 +564,13 @@ CREATE VIEW losses AS
 --   full (the ring had no room),
 --   signal (made by a signal handler while its thread was writing a record),
 --   memory (shared memory was refused),
---   pressure (the ring was nearly full, and the rest of it was kept for launches, copies, allocations and the like.
---     The call had low priority: it was none of these, was short and succeeded),
+--   pressure (the ring was nearly full, and its remaining room was kept for launches, copies, allocations and the
+--     like; the call was none of these, was short and succeeded),
 --   probe (the BPF ring of the process was full, because its probe ran too rarely; the thread is 0),
 --   absent (the process had no daemon from first_ns to last_ns, which is NULL until another daemon collects from it).
--- Calls with cause pressure count as skipped in `totals`, and all other calls as lost. A row with cause absent has no
--- thread, and its calls is NULL, because the number of calls is unknown. If the process had a daemon before the gap,
--- each of its threads may also miss its next call.
+-- Calls with cause pressure count as skipped in `totals`, and all other calls count as lost. A row with cause absent
+-- has no thread, and its column calls is NULL, because the number of calls is unknown. If the process had a daemon
+-- before the gap, each of its threads may also miss its next call.
 SELECT segment.process_id,
        loss.tid,
        loss.cause,

@@ -16,7 +16,7 @@
  * the head, and are reused but never freed, so every pointer in the list stays valid. */
 static struct ct_guard *_Atomic guards;
 static struct ct_guard *unused;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held to change `unused` or `guards` */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while `unused` or `guards` is changed */
 
 static bool put_zeros(uintptr_t from, size_t bytes)
 {
@@ -45,7 +45,7 @@ static const char *path_of(const char *line, uintptr_t address)
     return address >= begin && address < end ? strchr(line, '/') : NULL;
 }
 
-/* Reads a line without its newline and drops the part that does not fit. Returns false at the end of the
+/* Reads a line without its newline, and truncates it if it does not fit. Returns false at the end of the
  * file. */
 static bool next_line(int fd, char line[PATH_MAX])
 {
@@ -80,9 +80,10 @@ static void say_last_words(uintptr_t address)
 
 /* ---- guards ---- */
 
-/* Maps zeros over the missing page and everything after it, which is missing too. A single mapping covers all
- * of it because the number of mappings per process is limited. Page by page, a few truncated files would use
- * them all up. If no further mapping is possible, the zeros replace the whole range. */
+/* Maps zeros over the missing page and all pages after it, which are missing as well. A single mapping covers
+ * all of these pages, because the number of mappings per process is limited. If each page had its own
+ * mapping, a few truncated files could exhaust the limit. If no further mapping is possible, the zeros
+ * replace the whole range. */
 static void handle(int number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -102,8 +103,8 @@ static void handle(int number, siginfo_t *info, void *context)
             return;
         }
     }
-    /* The range is not guarded, so take the default action, as if there were no handler. If another process
-     * sent the signal, there is no address to report. */
+    /* The range is not guarded, so take the signal's default action, as if there were no handler. If another
+     * process sent the signal, there is no address to report. */
     if (info->si_code > 0)
         say_last_words(fault);
     signal(number, SIG_DFL);
@@ -112,7 +113,7 @@ static void handle(int number, siginfo_t *info, void *context)
 
 void ct_guard_install(void)
 {
-    ct_log_catch_up(0); /* sets the timestamp of last words */
+    ct_log_catch_up(0); /* sets the timestamp for ct_log_last_words() */
     struct sigaction action = { .sa_sigaction = handle, .sa_flags = SA_SIGINFO };
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);

@@ -1,5 +1,5 @@
-/* Guards mapped memory that another process may truncate. A read past the new end raises SIGBUS. The handler
- * maps zeros there and over the rest of the range, so that the read continues, and marks the range as
+/* Guards mapped memory that another process may truncate. A read past the new end raises SIGBUS. The signal
+ * handler maps zeros over the rest of the range, so that the read continues, and marks the range as
  * poisoned. */
 #ifndef CT_GUARD_H
 #define CT_GUARD_H
@@ -12,13 +12,13 @@
 struct ct_guard {
     _Atomic uintptr_t begin; /* 0: not in use */
     _Atomic size_t bytes;
-    _Atomic bool poisoned; /* zeros were mapped, so data read since then may be wrong */
+    _Atomic bool poisoned; /* zeros have been mapped, so the data that was read may be wrong */
     struct ct_guard *next, *next_free;
 };
 
 /* Call once, before the first guard. */
 void ct_guard_install(void);
-/* Watches a mapping until ct_guard_remove(). Returns NULL if out of memory. Can be called on any thread. */
+/* Watches a mapping until ct_guard_remove(). Returns NULL if out of memory. Can be called from any thread. */
 struct ct_guard *ct_guard_add(void *map, size_t bytes);
 /* `guard` may be NULL. */
 void ct_guard_remove(struct ct_guard *guard);

@@ -3,8 +3,9 @@
 #include <libiberty/demangle.h>
 #include <string.h>
 
-/* Appends demangled text as it is produced. A short name can expand to gigabytes. Past the limit, a longjmp()
- * leaves the demangler. Nothing leaks, because the demangler allocates only on the stack. */
+/* Appends demangled text as it is produced. A short name can expand to gigabytes, so a longjmp() leaves the
+ * demangler once the text exceeds the limit. Nothing leaks, because the demangler allocates only on the
+ * stack. */
 
 static void on_demangled(const char *piece, size_t bytes, void *data)
 {

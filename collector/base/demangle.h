@@ -7,7 +7,8 @@
 
 enum {
     CT_DEMANGLED_MAX = 64 * 1024,
-    /* The stack size of a thread that demangles. Only the recursion in demangle.c touches most of it. */
+    /* The stack size of a thread that demangles. Most of the stack is touched only by the recursion in
+     * demangle.c. */
     CT_DEMANGLE_STACK_BYTES = 32 * 1024 * 1024,
 };
 
@@ -18,8 +19,8 @@ struct ct_demangled {
     char text[CT_DEMANGLED_MAX + 1];
 };
 
-/* Demangles an Itanium C++ name into `out`. Returns other names unchanged, and also names that are too long
- * when demangled. */
+/* Demangles an Itanium C++ name into `out`. Returns any other name unchanged, and also a name that would be
+ * too long when demangled. */
 const char *ct_demangle(const char *mangled, struct ct_demangled *out);
 
 #endif

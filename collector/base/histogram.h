@@ -1,6 +1,6 @@
-/* Counts the occurrences of keys since the last clear, with the times of the first and the last occurrence.
- * Uses open addressing. A process has about a hundred keys in a batch, so most slots stay in the cache. Used
- * by a single thread. */
+/* Counts the occurrences of keys since the last clear. Keeps the times of each key's first and last
+ * occurrence. Uses open addressing. A process has about a hundred keys in a batch, so most of the table stays
+ * in the cache. Used by a single thread. */
 #ifndef CT_HISTOGRAM_H
 #define CT_HISTOGRAM_H
 
@@ -21,7 +21,7 @@ struct ct_histogram {
 
 /* Counts one occurrence. If out of memory, returns false and counts nothing. */
 _Bool ct_histogram_add(struct ct_histogram *histogram, uint64_t key, uint64_t at_ns);
-/* Calls `each` for every key until a call returns nonzero. Returns that value, or 0. */
+/* Calls `each` for every key, until it returns nonzero. Returns that value, or 0. */
 int ct_histogram_each(const struct ct_histogram *histogram,
                       int (*each)(const struct ct_histogram_count *count, void *data), void *data);
 /* Resets the counts. Frees the memory of a histogram that has grown large. */
@@ -31,8 +31,8 @@ void ct_histogram_finish(struct ct_histogram *histogram);
 /* ---- durations ---- */
 
 /* Durations are counted in buckets, sixteen per power of two, so the middle of a bucket is off by at most one
- * thirty-second. Below 32 ns, a bucket is one nanosecond. The view `durations` has the bounds of the
- * buckets. */
+ * thirty-second. Below 32 ns, each bucket is one nanosecond wide. The view `durations` computes the bounds of
+ * the buckets. */
 enum { CT_DURATION_BUCKETS = 60 * 16 };
 static inline uint32_t ct_duration_bucket(uint64_t ns)
 {

@@ -1,5 +1,5 @@
-/* Numbers texts that applications choose. Equal texts get equal numbers. The table is bounded. When full, it
- * starts over, which costs only duplicate rows in the database. */
+/* Assigns numbers to texts that applications choose. Equal texts receive equal numbers. The table has a fixed
+ * size. When the table is full, it starts over, which costs only duplicate rows in the database. */
 #ifndef CT_INTERNER_H
 #define CT_INTERNER_H
 
@@ -14,21 +14,21 @@ struct ct_interned;
 /* An empty interner has every field zero except `next`, which is at least 1. */
 struct ct_interner {
     struct ct_interned *slots;
-    char *text; /* texts one after another, each with a NUL */
+    char *text; /* the texts one after another, each with its NUL */
     size_t count, bytes;
     int64_t next;
     uint64_t seed;
 };
 
 /* Returns the number of a NUL-terminated text, or 0 if out of memory or if the text is too long for the
- * table. Sets *is_new if the number was assigned by this call. */
+ * table. Sets *is_new if this call assigned the number. */
 int64_t ct_interner_get(struct ct_interner *interner, const char *text, bool *is_new);
 /* Forgets all texts. Further numbers start at `first`. */
 void ct_interner_reset(struct ct_interner *interner, int64_t first);
 void ct_interner_finish(struct ct_interner *interner);
 
-/* Copies `bytes` bytes and adds a NUL. Replaces bytes that are not UTF-8 by '?', because readers of the
- * database reject invalid text. */
+/* Copies `bytes` bytes and adds a NUL. Replaces bytes that are not valid UTF-8 with '?', because readers of
+ * the database reject invalid text. */
 void ct_text_clean(char *to, const char *from, size_t bytes);
 
 #endif

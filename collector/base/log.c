@@ -44,7 +44,7 @@ static struct {
     _Atomic enum ct_log_level level; /* read without the lock */
     char stamp[CT_LOG_STAMP_BYTES];  /* set by ct_log_catch_up() */
     struct {
-        uint64_t since_ns; /* time of the first line of this minute */
+        uint64_t since_ns; /* time of the first line in the current minute */
         uint32_t said, suppressed;
     } minute[CT_LOG_KINDS];
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER, .level = CT_LOG_NOTICE };
@@ -110,7 +110,7 @@ void ct_log_printable(const char *text, char *out, size_t bytes)
     out[n] = '\0';
 }
 
-/* systemd sets the variable to the device and inode of its stream, so a redirected standard error does not
+/* systemd sets JOURNAL_STREAM to the device and inode of its stream, so a redirected standard error does not
  * match. */
 static bool is_journal(void)
 {
@@ -193,7 +193,8 @@ void ct_log_last_words(const char *text)
             ? open(state.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
                    0600)
             : STDERR_FILENO;
-    /* Make the same checks as ct_own_file_check(), which formats a message and so may not run here. */
+    /* Make the same checks as ct_own_file_check(), which formats a message and therefore may not be called
+     * here. */
     const bool is_own = !state.path || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
                                         status.st_uid == geteuid() && status.st_nlink == 1);
     if (is_own && write(fd, line, used) < 0)
@@ -216,7 +217,7 @@ void ct_log_catch_up(uint64_t now_ns)
 void ct_log(enum ct_log_kind kind, const char *format, ...)
 {
     char text[TEXT_BYTES], line[TEXT_BYTES];
-    const int error = errno; /* preserve it for the caller's own error handling */
+    const int error = errno; /* preserve errno for the caller's error handling */
     if (kinds[kind].level > state.level)
         return;
     va_list arguments;

@@ -1,10 +1,10 @@
-/* The daemon's log: one line per event, on standard error, or in a file that is created with the first line.
- * Can be used on any thread.
+/* The daemon's log: one line per event, on standard error, or in a file that is created when the first line
+ * is written. Can be used from any thread.
  *
- * In a file and on a terminal, a line is "DATE TIME cudatraced[PID]: LEVEL: TEXT". If standard error is
- * connected to the journal, it is "<N>TEXT", where N is the journal's number for the level. Control
- * characters and bytes that are not UTF-8 are written as \xNN, so that a program's name cannot start a line
- * of its own. */
+ * In a file or on a terminal, a line has the form "DATE TIME cudatraced[PID]: LEVEL: TEXT". If standard error
+ * is connected to the journal, the form is "<N>TEXT", where N is the journal's number for the level. Control
+ * characters and bytes that are not UTF-8 are written as \xNN, so that a program's name cannot start a
+ * separate line. */
 #ifndef CT_LOG_H
 #define CT_LOG_H
 
@@ -24,11 +24,12 @@ enum ct_log_kind {
 
 void ct_log(enum ct_log_kind kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Sends all further lines to the file at `path`. The string stays the caller's and must remain valid. */
+/* Sends all further lines to the file at `path`. The caller keeps ownership of the string, which must remain
+ * valid. */
 void ct_log_to(const char *path);
 /* Writes a line of level error, with the time that ct_log_catch_up() last recorded. Async-signal-safe. */
 void ct_log_last_words(const char *text);
-/* Writes lines of `level` and more severe ones. The initial level is CT_LOG_NOTICE. */
+/* Sets the least severe level whose lines are written. The initial level is CT_LOG_NOTICE. */
 void ct_log_set_level(enum ct_log_level level);
 /* Parses "error", "warning", "notice", "info" or "debug". Returns false for any other word. */
 bool ct_log_parse_level(const char *name, enum ct_log_level *level);
@@ -37,17 +38,17 @@ bool ct_log_parse_level(const char *name, enum ct_log_level *level);
  * UINT64_MAX: all kinds). */
 void ct_log_catch_up(uint64_t now_ns);
 
-/* Puts a name or path in double quotes, with a backslash before each quote and backslash in it. Cuts it to
- * fit. */
+/* Puts a name or path in double quotes, and escapes each quote and backslash in it with a backslash. Cuts it
+ * to fit. */
 enum { CT_LOG_NAME_BYTES = 600 };
 const char *ct_log_quote(char quoted[CT_LOG_NAME_BYTES], const char *name);
 
-/* Copies a line and replaces control characters by \xNN, so that it stays one line and cannot control the
- * terminal. */
+/* Copies a line and replaces control characters with \xNN, so that the text stays one line and cannot control
+ * the terminal. */
 void ct_log_printable(const char *text, char *out, size_t bytes);
 
 enum { CT_LOG_STAMP_BYTES = 40 };
-/* Writes the current time in the format of the log. */
+/* Writes the current time in the log's format. */
 void ct_log_stamp(char stamp[CT_LOG_STAMP_BYTES]);
 
 #endif

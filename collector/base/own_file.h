@@ -1,12 +1,12 @@
-/* Checks that no other user has access to a file. In a folder that other users may write, any of them may
- * have put the file there. */
+/* Checks that no other user has access to a file. In a folder that other users may write to, any of them may
+ * have created the file. */
 #ifndef CT_OWN_FILE_H
 #define CT_OWN_FILE_H
 
 #include <stddef.h>
 
-/* Returns 0, or -1 with a sentence in `message` if the file is not a regular file, is a link, belongs to
- * another user or has a second name. `path` is used only in the message. */
+/* Returns 0, or -1 with a sentence in `message`. Refuses a file that is a link, is not a regular file,
+ * belongs to another user or has more than one hard link. `path` is used only in the message. */
 int ct_own_file_check(int fd, const char *path, char *message, size_t bytes);
 /* Writes to `message` that the file cannot be used, with the reason. Always returns -1. */
 int ct_own_file_refuse(const char *path, const char *reason, char *message, size_t bytes);

@@ -1,5 +1,5 @@
-/* Protects the daemon's files in folders that others may write. Never uses another user's file, never follows
- * a link, and allows only the intended readers. */
+/* Protects the daemon's files in folders that other users may write to. Never uses another user's file, never
+ * follows a link, and allows only the intended readers. */
 #ifndef CT_PRIVATE_FILE_H
 #define CT_PRIVATE_FILE_H
 
@@ -16,12 +16,12 @@ struct ct_private_readers {
 };
 #define CT_PRIVATE ((struct ct_private_readers){ .mode = 0600, .group = (gid_t)CT_NO_GROUP })
 
-/* Restricts an existing file to its owner and `readers`. Returns 0, even if the file does not exist. Returns
- * -1 with a sentence in `message`, and changes nothing, if it is not a regular file, is a link, belongs to
- * another user or has a second name. Keeps the locks that this process holds on the file. If `readers` is
- * NULL, only checks the file. */
+/* Restricts an existing file to its owner and `readers`. Returns 0, even if the file does not exist. Refuses
+ * a file that is not a regular file, is a link, belongs to another user or has more than one hard link. If it
+ * refuses the file, returns -1 with a sentence in `message`, and changes nothing. Keeps the locks that this
+ * process holds on the file. If `readers` is NULL, only checks the file. */
 int ct_private_own(const char *path, const struct ct_private_readers *readers, char *message, size_t bytes);
-/* Does the same for an open file. `path` is used only in the message. */
+/* Does the same as ct_private_own() for an open file. `path` is used only in the message. */
 int ct_private_own_fd(int fd, const char *path, const struct ct_private_readers *readers, char *message,
                       size_t bytes);
 

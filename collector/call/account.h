@@ -1,5 +1,5 @@
-/* Processes, threads and functions as the ledger keeps them. Their owners create them and register them with
- * the ledger. */
+/* The ledger's processes, threads and functions. Each is created by its owner, who registers it with the
+ * ledger. */
 #ifndef CT_ACCOUNT_H
 #define CT_ACCOUNT_H
 
@@ -10,12 +10,12 @@
 
 struct ct_budget;
 
-/* A process that makes calls. It is new to the trace if everything except `budget` is zero. */
+/* A process that makes calls. The process is new to the trace if everything except `budget` is zero. */
 struct ct_account {
     int64_t process_id, segment_id; /* segment_id is 0 for a refused segment */
-    struct ct_budget *budget;       /* charged for taking its calls; NULL: not charged */
-    uint32_t generation;            /* the store's generation at its registration */
-    struct ct_histogram histogram;  /* counts this batch's rows by function, with durations and failures */
+    struct ct_budget *budget;       /* charged when the process's calls are taken; NULL: not charged */
+    uint32_t generation;            /* the store's generation when the account was registered */
+    struct ct_histogram histogram;  /* this batch's rows, durations and failures by function */
     struct ct_account_total *totals;
     uint32_t total_count;
     size_t total_room;
@@ -24,18 +24,18 @@ struct ct_account {
 /* A function of a process. */
 struct ct_callee {
     int64_t function_id; /* 0: not looked up yet */
-    uint32_t total;      /* index of its sums in this batch, from 1; 0: none yet */
-    bool is_driver;      /* it belongs to the driver's layer */
+    uint32_t total;      /* index of the function's sums in this batch, from 1; 0: none yet */
+    bool is_driver;      /* the function belongs to the driver layer */
 };
 
-/* A thread. It has not called yet if everything except `account` and `tid` is zero. */
+/* A thread. The thread has made no calls yet if everything except `account` and `tid` is zero. */
 struct ct_caller {
     struct ct_account *account;
-    int64_t thread_id;         /* 0: created from `tid` at the first call */
+    int64_t thread_id;         /* 0: no row yet; the first call creates it from `tid` */
     uint64_t calls, driver_ns; /* in this batch */
     struct ct_known_site *known;
     uint32_t tid;
-    uint32_t numbering; /* `known` is valid for this numbering of the store */
+    uint32_t numbering; /* the store's numbering for which `known` is valid */
     uint32_t recorded;  /* the recorder's epoch when the thread was recorded */
 };
 

@@ -1,19 +1,19 @@
-/* A call between its source and the store. Sources fill it in, and know nothing of the database. The ledger,
- * the recorder and the store read it, and know nothing of the source. */
+/* A call on its way from a source to the store. Sources fill in the struct, and do not depend on the
+ * database. The ledger, the recorder and the store read it, and do not depend on the source. */
 #ifndef CT_CALL_H
 #define CT_CALL_H
 
 #include "record.h"
 
-struct ct_caller; /* the thread and the function, as the ledger keeps them */
+struct ct_caller; /* the ledger's structs for the thread and the function */
 struct ct_callee;
 
 struct ct_call {
-    uint64_t end_ns; /* when it returned; for a note, its time */
+    uint64_t end_ns; /* when the call returned; the time of a note */
     uint64_t duration_ns;
     struct ct_caller *caller;
     struct ct_callee *callee; /* NULL for a note */
-    uint64_t value;           /* as in the record, depending on the kind */
+    uint64_t value;           /* as in the record; meaning depends on the kind */
     const void *payload;      /* the kind's data, then texts; valid until the stream is filled again */
     int32_t status;
     uint16_t payload_bytes;
@@ -23,7 +23,7 @@ struct ct_call {
 };
 static_assert(sizeof(struct ct_call) <= 64, "ct_call");
 
-/* Returns the time that calls are merged by, or 0 for a note. A note takes effect at its place in the
+/* Returns the time by which calls are merged. Returns 0 for a note, which takes effect at its place in the
  * stream. */
 static inline uint64_t ct_call_due_ns(const struct ct_call *call)
 {

@@ -1,4 +1,5 @@
-/* The facts that a source reports in addition to calls. Recordings contain the numbers in this layout. */
+/* The facts that a source reports in addition to calls. The layout of the structs of numbers is part of the
+ * format of recordings. */
 #ifndef CT_FACT_H
 #define CT_FACT_H
 
@@ -6,7 +7,7 @@
 
 struct ct_caller;
 
-/* The position that a thread's records were read to. */
+/* The position up to which a thread's records have been read. */
 struct ct_lane_facts {
     int64_t segment_id, thread_id; /* 0: none yet */
     uint64_t lane, position;
@@ -20,12 +21,12 @@ struct ct_loss_facts {
 
 struct ct_unsent_facts {
     int64_t segment_id, function_id;
-    uint64_t entry; /* index in the segment's directory, because two functions may have one name */
+    uint64_t entry; /* index in the segment's directory, because two functions may have the same name */
     uint64_t lost, lost_ns, lost_bytes, skipped, skipped_ns, skipped_bytes;
 };
 
 struct ct_open_facts {
-    int64_t segment_id, thread_id, function_id; /* the last two are 0 for CT_FACT_NOTHING_OPEN */
+    int64_t segment_id, thread_id, function_id; /* CT_FACT_NOTHING_OPEN: only segment_id */
     uint64_t depth, start_ns;
 };
 
@@ -50,7 +51,7 @@ enum ct_fact_type {
 
 struct ct_fact {
     enum ct_fact_type type;
-    struct ct_caller *caller; /* the thread of a lane or an open call; otherwise NULL */
+    struct ct_caller *caller; /* the thread that a lane or an open call belongs to, or NULL for other facts */
     const char *text;         /* the state or the key */
     union {
         struct ct_lane_facts lane;

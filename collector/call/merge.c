@@ -10,8 +10,8 @@ void ct_merge_begin(struct ct_merge *merge, uint64_t until_ns)
     merge->until_ns = until_ns;
 }
 
-/* Returns whether the stream has a call for this merge. If its budget is spent and it has more calls, sets
- * is_held in the budget. */
+/* Returns whether the stream has a call for this merge. If the stream has more calls but its budget is spent,
+ * sets is_held in the budget. */
 static bool has_next(struct ct_stream *stream, uint64_t until_ns)
 {
     if (stream->budget && stream->budget->spent >= stream->budget->allowance) {
@@ -38,8 +38,8 @@ int ct_merge_add(struct ct_merge *merge, struct ct_stream *stream)
     return 0;
 }
 
-/* Puts `entry` at the free root. Adds the comparison of the children to the index instead of branching on it,
- * because the processor cannot predict the order of the threads' calls. */
+/* Puts `entry` at the free root and restores the heap. Adds the result of comparing the children to the index
+ * instead of branching, because the processor cannot predict the order of the threads' calls. */
 static void sift_down(struct ct_merge *merge, struct ct_merge_entry entry)
 {
     struct ct_merge_entry *heap = merge->heap;

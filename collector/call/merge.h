@@ -1,4 +1,4 @@
-/* Merges the calls of many streams in the order of their return. */
+/* Merges the calls of many streams in the order in which they returned. */
 #ifndef CT_MERGE_H
 #define CT_MERGE_H
 
@@ -7,28 +7,29 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Limits the share of one user in a batch, in rows of plain calls. Other work counts as a number of rows. */
+/* Limits one user's share of a batch, in rows of plain calls. Other work counts as the number of rows that
+ * take as long. */
 struct ct_budget {
     uint64_t spent, allowance;
-    bool is_held; /* some of the user's calls are left for the next batch */
+    bool is_held; /* some of the user's calls must wait for the next batch */
 };
 
-/* Calls in the order of their return, filled in part by part. */
+/* A stream of calls in the order in which they returned, fetched in portions. */
 struct ct_stream {
-    /* Fills in more calls, and sets next and end. Returns false if the stream has no call now that returned
-     * at or before `until_ns`. */
+    /* Fetches more calls, and sets `next` and `end`. Returns false if the stream currently has no call that
+     * returned at or before `until_ns`. */
     bool (*fill)(struct ct_stream *stream, uint64_t until_ns);
-    struct ct_call *next, *end; /* filled in and not taken yet */
+    struct ct_call *next, *end; /* the calls that were fetched but not taken yet */
     struct ct_budget *budget;   /* NULL: unlimited */
 };
 
-/* A stream in the heap with its time when inserted, so that comparisons do not touch the stream. */
+/* A heap entry holds a copy of its stream's time, so that comparisons do not touch the stream. */
 struct ct_merge_entry {
     uint64_t due_ns;
     struct ct_stream *stream;
 };
 
-/* A heap of the streams with a waiting call, earliest first. */
+/* A heap of the streams that have a waiting call, earliest first. */
 struct ct_merge {
     struct ct_merge_entry *heap;
     size_t count, capacity;
@@ -43,7 +44,8 @@ static inline uint64_t ct_merge_due_ns(const struct ct_merge *merge)
 {
     return merge->heap[0].due_ns;
 }
-/* Returns the next call, or NULL at the end. It remains the next one until ct_merge_take(). */
+/* Returns the next call, or NULL at the end. The call remains the next one until ct_merge_take() is
+ * called. */
 static inline const struct ct_call *ct_merge_first(const struct ct_merge *merge)
 {
     return merge->count > 0 ? merge->heap[0].stream->next : NULL;

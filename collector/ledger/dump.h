@@ -1,7 +1,8 @@
 /* The format of a recording: everything passed to the ledger, in the original order, one frame per committed
  * batch. Processes, segments, threads and functions keep the numbers that they have in the recorded trace.
- * Each is defined before it is used. Times are nanoseconds of CLOCK_MONOTONIC in the recorded boot.
- * Everything is little-endian. Payloads have the format of proto/record.h in the version given by the header.
+ * Each number is defined before it is used. Times are nanoseconds of CLOCK_MONOTONIC in the recorded boot.
+ * Everything is little-endian. Payloads have the format of proto/record.h in the version that the header
+ * gives.
  *
  *   struct ct_dump_header
  *   struct ct_dump_frame, then its events: struct ct_dump_event, body and texts, up to a multiple of 8 bytes
@@ -15,15 +16,16 @@
 #include <assert.h>
 #include <stddef.h>
 
-/* No time or position of a recording exceeds this. */
+/* No time or position in a recording exceeds this limit. */
 #define CT_DUMP_MOMENT_MAX (UINT64_C(1) << 62)
 #define CT_DUMP_MAGIC      UINT64_C(0x3143455254445543) /* the bytes "CUDTREC1" */
 
 enum {
-    CT_DUMP_VERSION = 2,              /* raised by any change here, in dump.def or in the structs of facts */
+    CT_DUMP_VERSION = 2,              /* raised by any change to this file, dump.def or the structs of
+                                       * facts */
     CT_DUMP_FRAME_MAGIC = 0x4d415246, /* the bytes "FRAM" */
     CT_DUMP_FRAME_MAX = 1024 * 1024 * 1024,
-    CT_DUMP_STRING_MAX = 65000, /* bytes of a kernel's name with its NUL, perhaps demangled */
+    CT_DUMP_STRING_MAX = 65000, /* maximum size of a kernel's name, demangled or not, with its NUL */
     CT_DUMP_EVENT_MAX = 64 * 1024,
 };
 
@@ -40,7 +42,7 @@ struct ct_dump_frame {
     uint32_t reserved;
     uint64_t bytes;    /* length of the events, at most CT_DUMP_FRAME_MAX */
     uint64_t hash;     /* ct_dump_hash() of the events */
-    uint64_t until_ns; /* no call in a later frame returned before this, except late calls */
+    uint64_t until_ns; /* no call in a later frame returned before this time, except late calls */
 };
 
 enum ct_dump_type {
@@ -78,8 +80,8 @@ struct ct_dump_call {
 static_assert(sizeof(struct ct_loss_facts) == 48, "ct_loss_facts");
 static_assert(sizeof(struct ct_unsent_facts) == 72, "ct_unsent_facts");
 
-/* The body of an event, which follows its head. For each type, ct_dump_shapes has the length of the body and
- * the number of texts. */
+/* The body of an event, which follows the event's head. ct_dump_shapes holds the body length and the number
+ * of texts for each type. */
 union ct_dump_body {
     struct ct_dump_process process;
     struct ct_dump_function function;

@@ -16,7 +16,7 @@
 enum {
     PLACE_EFFORT = 8,
     KEY_EFFORT = 8
-}; /* cost of saving a lane's position or a count, in rows of plain calls */
+}; /* the cost of saving a lane's position or a count, in rows of plain calls */
 
 struct total_facts {
     uint64_t calls, total_ns, min_ns, max_ns, bytes, failed;
@@ -84,7 +84,7 @@ static void make_thread(struct ct_ledger *ledger, struct ct_caller *caller, uint
     ct_recorder_thread(ledger->recorder, caller, name);
 }
 
-/* Takes a note. It applies to the calls after it in the stream. */
+/* Takes a note. A note applies to the calls that follow it in the stream. */
 static void take_note(struct ct_ledger *ledger, const struct ct_call *note)
 {
     struct ct_thread_name name;
@@ -121,13 +121,14 @@ static struct total_facts *total_of(struct ct_ledger *ledger, struct ct_account 
     return &account->totals[account->total_count - 1].facts;
 }
 
-/* The key contains the function, a bit that is set for a status, and the status or the duration's bucket. */
+/* The key contains the function, a bit that distinguishes a status from a duration, and the status or the
+ * duration's bucket. */
 static uint64_t histogram_key(const struct ct_callee *callee, bool is_status, uint32_t value)
 {
     return (uint64_t)callee->function_id << 33 | (uint64_t)is_status << 32 | value;
 }
 
-/* Counts a call in the histogram of its function by duration, and a failed call also by status. */
+/* Counts a call by function and duration in the histogram, and a failed call also by status. */
 static void count(struct ct_ledger *ledger, struct ct_account *account, const struct ct_call *call)
 {
     const size_t before = account->histogram.count;
@@ -142,7 +143,7 @@ static void count(struct ct_ledger *ledger, struct ct_account *account, const st
         ct_store_short_of_memory(ledger->store);
 }
 
-/* Returns the sum, or INT64_MAX if the sum is larger. */
+/* Returns the sum, or INT64_MAX if it overflows. */
 static uint64_t add(uint64_t sum, uint64_t more)
 {
     return more < INT64_MAX - sum ? sum + more : INT64_MAX;
@@ -156,7 +157,7 @@ static void sum(struct ct_ledger *ledger, const struct ct_call *call)
         total->calls == 0 || call->duration_ns < total->min_ns ? call->duration_ns : total->min_ns;
     total->max_ns = call->duration_ns > total->max_ns ? call->duration_ns : total->max_ns;
     total->total_ns = add(total->total_ns, call->duration_ns);
-    /* A failed call moved no bytes. */
+    /* A failed call has moved no bytes. */
     if (ct_kind_has_bytes(call->kind, call->flags) && call->status == 0)
         total->bytes = add(total->bytes, call->value);
     total->failed += ct_status_is_failure(call->status);
@@ -309,7 +310,7 @@ int ct_ledger_save(struct ct_ledger *ledger, const struct ct_fact *fact)
     return ct_store_fact(ledger->store, fact);
 }
 
-/* Queries the owner about the state of each process. */
+/* Queries the owner for the state of each process. */
 struct asking {
     struct ct_ledger *ledger;
     uint64_t now_ns, left_ns, running;

@@ -1,6 +1,6 @@
-/* The only path into a trace. Takes merged calls, and facts about processes from the sources. Keeps sums by
- * function, status and duration, and passes everything to the store. A recording contains everything that
- * took this path (recorder.h). Sources read from the store itself.
+/* The only path into a trace. The ledger takes merged calls and the sources' facts about processes. The
+ * ledger keeps sums by function, status and duration, and passes everything to the store. A recording
+ * contains everything that the ledger was passed (recorder.h). Sources read directly from the store.
  *
  * Used by one thread. In a batch, call ct_store_begin(), then any other functions, then commit; after an
  * error, roll back. Functions return 0, or -1 with the error set in the store. */
@@ -17,20 +17,20 @@ struct ct_recorder;
 struct ct_ledger {
     struct ct_store *store;
     struct ct_recorder *recorder; /* NULL: no recording */
-    struct ct_merge merge;        /* begun by the owner of a batch, which also adds the streams */
+    struct ct_merge merge;        /* the owner of a batch begins the merge and adds the streams */
 };
 
-/* ct_ledger_rollback() undoes everything since ct_store_begin(). The owner of an account then calls
- * ct_account_revert(), and the owner of a callee sets function_id to 0. */
+/* ct_ledger_rollback() undoes everything since ct_store_begin(). After a rollback, the owner of an account
+ * calls ct_account_revert(), and the owner of a callee sets function_id to 0. */
 int ct_ledger_commit(struct ct_ledger *ledger);
 void ct_ledger_rollback(struct ct_ledger *ledger);
-/* Also ends the recording, and includes the events since the last commit. */
+/* Also ends the recording, after writing the events since the last commit. */
 void ct_ledger_finish(struct ct_ledger *ledger);
 
 /* Takes at most `rows_max` calls from the merge. Sets *rows to their number. */
 int ct_ledger_calls(struct ct_ledger *ledger, uint64_t rows_max, uint64_t *rows);
 
-/* Makes the rows of a process if it has none, or if the numbers have changed. */
+/* Creates the rows of a process if it has none, or if the store's numbers have changed. */
 int ct_ledger_register(struct ct_ledger *ledger, struct ct_account *account,
                        const struct ct_process_facts *facts);
 /* Returns whether the account was registered since the store's numbers last restarted. */
@@ -42,8 +42,8 @@ static inline bool ct_account_is_registered(const struct ct_ledger *ledger, cons
 void ct_account_revert(struct ct_account *account);
 void ct_account_finish(struct ct_account *account);
 
-/* Set the callee's function_id. If the trace has no such function, the first sets 0, and the second creates
- * the function. A failure aborts the batch. */
+/* Set the callee's function_id. If the trace has no such function, ct_ledger_find_function() sets 0, and
+ * ct_ledger_make_function() creates the function. A failure aborts the batch. */
 void ct_ledger_find_function(struct ct_ledger *ledger, struct ct_callee *callee,
                              const struct ct_function_name *name);
 void ct_ledger_make_function(struct ct_ledger *ledger, struct ct_callee *callee,
@@ -60,9 +60,9 @@ int ct_ledger_save(struct ct_ledger *ledger, const struct ct_fact *fact);
 int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account);
 /* The state of a process that the trace lists as running. */
 enum ct_going { CT_GOING_ENDED, CT_GOING_ON, CT_GOING_UNCOLLECTED };
-/* Ends processes that the trace lists as running but that have ended. How they ended is unknown. Marks
- * processes that run but are not collected as left since `left_ns`. On success, sets *running to the number
- * of processes still running. `running` may be NULL. Can be called outside a batch. */
+/* Records as ended all processes that the trace lists as running but that have exited. How they ended is
+ * unknown. Marks processes that keep running but are not collected as left since `left_ns`. On success, sets
+ * *running to the number of processes still running. `running` may be NULL. Can be called outside a batch. */
 int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns, uint64_t left_ns,
                           enum ct_going (*going)(const struct ct_running *running, const void *data),
                           const void *data, uint64_t *running);

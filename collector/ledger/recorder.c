@@ -18,14 +18,13 @@ struct ct_recorder {
     char *path;
     int fd;         /* -1: the recording has ended */
     uint64_t bytes; /* bytes written */
-    bool is_new;    /* created by us; removed if nothing is recorded */
+    bool is_new;    /* created by this process; removed if nothing is recorded */
     struct ct_dump_header header;
-    uint32_t
-        epoch; /* counts rollbacks, from 1: threads recorded in an earlier epoch must be recorded again */
+    uint32_t epoch; /* 1 + rollbacks so far; threads recorded in an earlier epoch are recorded again */
     struct ct_dump_buffer batch;
 };
 
-/* A file of ours may be overwritten if it is empty or a recording. */
+/* A file of this user may be overwritten if it is empty or a recording. */
 static const char *refuse(int fd)
 {
     uint64_t magic = 0;
@@ -112,7 +111,7 @@ void ct_recorder_destroy(struct ct_recorder *recorder)
 
 /* ---- batches ---- */
 
-/* Ends the recording and drops the batch in memory. */
+/* Ends the recording and discards the batch in memory. */
 static void stop(struct ct_recorder *recorder, const char *reason)
 {
     char name[CT_LOG_NAME_BYTES];

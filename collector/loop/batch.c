@@ -15,18 +15,20 @@
 
 enum {
     ROWS_MAX = 250000,   /* per batch, about a tenth of a second */
-    EXPIRE_ROWS = 20000, /* removed after a batch, about a hundredth of a second; more if more are stored */
-    ROW_BYTES = 21,      /* of a call with its details, approximately */
-    PIECE_ROWS = 4096,   /* taken between checks for the end of the previous commit */
+    EXPIRE_ROWS = 20000, /* removed after a batch, in about a hundredth of a second; more if many are
+                          * stored */
+    ROW_BYTES = 21,      /* approximate size of a call with its details */
+    PIECE_ROWS = 4096,   /* taken between two checks of whether the previous commit is done */
 };
-/* The minimum rows of a batch, and the minimum fill of a ring in thousandths, for committing a batch while
- * the next one is made. The daemons of tests/faults use lower values. */
+/* The next batch is made during a commit only if at least CT_BESIDE_ROWS_MIN rows are committed. In addition,
+ * rows must be left over, or a ring must have been at least CT_BESIDE_FILL_MIN thousandths full. The daemons
+ * of tests/faults use lower values. */
 #ifndef CT_BESIDE_ROWS_MIN
 #define CT_BESIDE_ROWS_MIN 10000
 #define CT_BESIDE_FILL_MIN CT_FILL_WANTED
 #endif
-/* With --keep, a batch is committed on its own at least this often, so that old rows can be removed after
- * it. */
+/* With --keep, at least once per interval, a batch is committed before the next one begins, so that old rows
+ * can then be removed. */
 #define ALONE_INTERVAL_NS UINT64_C(100000000)
 #define LOG_BYTES_MAX     (UINT64_C(256) << 20) /* a log of this size held by a reader starts a new file */
 #define PRUNE_INTERVAL_NS UINT64_C(60000000000)
@@ -39,7 +41,7 @@ uint64_t ct_bounds_share(const struct ct_bounds *bounds)
     return bounds->max_bytes / CT_SERIES_FILES_MAX;
 }
 
-/* Returns the maximum number of rows in a batch. It is at most a third of a file. */
+/* Returns the maximum number of rows in a batch, which fill at most a third of a file. */
 static uint64_t rows_max(const struct ct_bounds *bounds)
 {
     const uint64_t rows = ct_bounds_share(bounds) / 3 / ROW_BYTES;
@@ -64,7 +66,7 @@ void ct_batch_describe(struct ct_collection *collection, struct ct_report *repor
     snprintf(report->checkpoint_error, sizeof(report->checkpoint_error), "%s", problem ? problem : "");
 }
 
-/* Makes the sources free the room of everything that a committed batch took. */
+/* Makes the sources free the space of everything that a committed batch took. */
 static void publish(struct ct_collection *collection, struct ct_batch *batch)
 {
     CT_TEST_POINT("batch.committed");
@@ -118,8 +120,8 @@ static void undo(struct ct_collection *collection, struct ct_report *own)
     revert(collection);
 }
 
-/* Removes some of the rows older than --keep. Removes up to twice as many as were stored since the last
- * removal, so that it keeps up with new rows. */
+/* Removes some of the rows older than --keep. Removes up to twice as many rows as were stored since the last
+ * removal, so that removal keeps up with storing. */
 static void expire(struct ct_collection *collection, const struct ct_batch *batch)
 {
     struct ct_report *report = batch->report;
@@ -148,7 +150,7 @@ static void prune(struct ct_collection *collection, uint64_t now_ns)
 {
     const struct ct_bounds *bounds = &collection->bounds;
     collection->pruned_ns = now_ns;
-    /* Keep two shares free: one for the file in use, and one for its log and a batch. */
+    /* Reserve two shares, one for the file in use, and one for the file's log and a batch. */
     ct_store_prune(collection->ledger.store, bounds->max_bytes - 2 * ct_bounds_share(bounds),
                    bounds->keep_ns && now_ns > bounds->keep_ns ? now_ns - bounds->keep_ns : 0, note_removed);
 }
@@ -201,7 +203,7 @@ static void tend_files(struct ct_collection *collection, const struct ct_batch *
 
 /* ---- a batch ---- */
 
-/* Takes the calls. Once the previous batch is committed, returns its room in the rings at once. */
+/* Takes the calls. As soon as the previous batch is committed, frees that batch's space in the rings. */
 static int take_calls(struct ct_collection *collection, struct ct_batch *batch)
 {
     uint64_t *rows = &batch->report->rows, wanted, taken;
@@ -216,7 +218,7 @@ static int take_calls(struct ct_collection *collection, struct ct_batch *batch)
     return 0;
 }
 
-/* Does everything between begin and commit. Returns 0 or -1. */
+/* Does everything between the begin and the commit of a batch. Returns 0 or -1. */
 static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
 {
     struct ct_ledger *ledger = batch->ledger;
@@ -238,7 +240,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
         return -1;
     CT_TEST_POINT("batch.inserted");
     own->more = ledger->merge.count > 0;
-    /* Every call that returned before the earliest remaining call is stored. */
+    /* Every call that returned before the earliest remaining call has been taken. */
     own->flushed_ns = batch->until_ns;
     if (own->more)
         own->flushed_ns = ct_merge_due_ns(&ledger->merge) > 0 ? ct_merge_due_ns(&ledger->merge) - 1 : 0;
@@ -253,15 +255,16 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
     return 0;
 }
 
-/* Returns whether the file has room for this batch and the next. The trace can continue in its next file only
- * after both batches. */
+/* Returns whether the file has room for this batch and the next. Only after both batches can the trace
+ * continue in its next file. */
 static bool has_room(const struct ct_collection *collection, const struct ct_batch *batch)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
     return share == 0 || ct_store_bytes(collection->ledger.store) + 2 * batch->rows_max * ROW_BYTES < share;
 }
 
-/* Returns whether the next batch, which will be large too, may be made while this one is committed. */
+/* Returns whether the next batch, which is likely to be large as well, may be made while this batch is
+ * committed. */
 static bool may_commit_beside(struct ct_collection *collection, const struct ct_request *request,
                               const struct ct_batch *batch)
 {
@@ -309,7 +312,7 @@ bool ct_batch_make(struct ct_collection *collection, const struct ct_request *re
         .rows_max = rows_max(&collection->bounds),
         .snapshot_open = request->snapshot_open || request->flush_ns,
     };
-    /* ct_store_begin() may wait for another process's lock, so take the time after it. */
+    /* Take the time after ct_store_begin(), which may wait for another process's lock. */
     const int begun = ct_store_begin(ledger->store);
     batch.now_ns = ct_monotonic_ns();
     batch.until_ns = UINT64_MAX;

@@ -1,5 +1,5 @@
-/* Makes a batch: one transaction from all sources. Runs on the worker's thread, or on any thread that owns
- * the collection. */
+/* Makes batches. A batch is one transaction with the calls of all sources. The functions run on the worker's
+ * thread, or on any thread that owns the collection. */
 #ifndef CT_BATCH_H
 #define CT_BATCH_H
 
@@ -7,7 +7,7 @@
 
 /* The bounds of a trace; 0 means unbounded. */
 struct ct_bounds {
-    uint64_t keep_ns;   /* calls that returned longer ago are removed */
+    uint64_t keep_ns;   /* calls that returned longer ago than this are removed */
     uint64_t max_bytes; /* total size of all files. The trace continues in numbered files, and the oldest
                            are removed */
 };
@@ -25,16 +25,16 @@ struct ct_collection {
     struct ct_bounds bounds;
     struct ct_checkpointer *checkpointer; /* NULL: checkpoints happen in commits */
     uint64_t pruned_ns, go_on_after_ns;   /* time of the last pruning; earliest time for the next file */
-    bool next_file;                       /* the next file was requested, but not tried yet */
+    bool next_file;                       /* the next file was requested but not yet attempted */
     bool is_committing;                   /* a batch is being committed; `committing` is its report */
     struct ct_report committing;
-    struct ct_report *report; /* the caller's, while a batch is made */
-    uint64_t rows_unexpired;  /* rows stored since rows were last removed */
-    uint64_t alone_ns;        /* time of the last batch committed on its own */
+    struct ct_report *report; /* the caller's report while a batch is made */
+    uint64_t rows_unexpired;  /* rows stored since old rows were last removed */
+    uint64_t alone_ns;        /* time when a batch was last committed before the next one began */
 };
 
-/* Makes a batch, and adds its results to *report, including the totals. Returns false if this batch is still
- * being committed. The caller then makes the next batch at once, and the report of that batch covers both. */
+/* Makes a batch, and adds its results to *report, including the totals. Returns false if the batch is still
+ * being committed. The caller must then make the next batch at once, whose report covers both batches. */
 bool ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
                    struct ct_report *report);
 /* Reports the state of the store. No commit may be in progress. */

@@ -36,14 +36,14 @@ struct client {
 struct listener {
     uv_pipe_t pipe;
     struct ct_commands *commands;
-    bool is_last; /* frees the commands when it is closed */
+    bool is_last; /* the close callback also frees the commands */
 };
 
 struct ct_commands {
     uv_loop_t *loop;
     struct listener *listener; /* NULL if it could not be recreated */
     char path[128];
-    ino_t inode; /* of the socket; a successor may have bound the same path */
+    ino_t inode; /* the socket's inode; a successor may have bound the same path */
     struct ct_command_handler handler;
     struct client *clients;
     size_t holders;
@@ -91,7 +91,7 @@ static void answer(struct client *client, const char *text)
     }
     struct answer *reply = malloc(sizeof(*reply) + length);
     if (!reply) {
-        drop(client); /* closing the connection shows the client that there is no answer */
+        drop(client); /* the closed connection shows the client that no answer will follow */
         return;
     }
     reply->write.data = reply;
@@ -148,7 +148,7 @@ static void do_hold(struct client *client)
     answer(client, text);
 }
 
-/* With --auto, the last holder gets its answer when the daemon is about to exit. */
+/* Ends a hold. With --auto, the last holder is answered only when the daemon is about to exit. */
 static void do_release(struct client *client)
 {
     struct ct_commands *commands = client->commands;
@@ -238,7 +238,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
         drop(client); /* longer than any command */
 }
 
-/* Returns whether the peer is in the group that may read the trace. Checks its primary and supplementary
+/* Returns whether the group that may read the trace is the peer's primary group or one of its supplementary
  * groups. */
 static bool is_member(int fd, gid_t first, gid_t group)
 {
@@ -302,7 +302,7 @@ static void on_listener_closed(uv_handle_t *handle)
     free(listener);
 }
 
-/* Binds a socket to its path, without libuv. libuv would later unlink the path, even if another process owns
+/* Binds a socket to its path without libuv, which would later unlink the path, even if another process owned
  * it by then. Returns a descriptor or a libuv error. */
 static int bind_socket(struct ct_commands *commands)
 {
@@ -326,7 +326,7 @@ static int bind_socket(struct ct_commands *commands)
     return error ? error : fd;
 }
 
-/* Returns 0 or a libuv error. On error, the listener, if set, must still be closed. */
+/* Returns 0 or a libuv error. After an error, the caller must still close the listener if it is set. */
 static int start_listening(struct ct_commands *commands)
 {
     const int fd = bind_socket(commands);
@@ -377,8 +377,8 @@ bool ct_commands_renew(struct ct_commands *commands)
     return start_listening(commands) == 0;
 }
 
-/* In the system's session, the answer to root also reports other users' calls that are missing. It begins
- * with `ok`, because root's own flush did not fail. */
+/* In the system's session, the answer to root also reports other users' missing calls. It begins with `ok`,
+ * because root's own flush did not fail. */
 static void answer_flush(struct client *client, const struct ct_flush_answers *answers)
 {
     char text[ANSWER_BYTES], what[ANSWER_BYTES - 16];
@@ -432,7 +432,8 @@ void ct_commands_destroy(struct ct_commands *commands, const char *left, const c
         if (client->stops)
             answer(client, text);
         client->holds = false;
-        /* Small answers were written synchronously. The end of the connection marks the end of the daemon. */
+        /* Small answers were written synchronously. The client recognizes the daemon's exit by the closed
+         * connection. */
         drop(client);
     }
     if (!commands->listener) {

@@ -1,6 +1,7 @@
 /* The daemon's command socket: one line in, one answer out. Used only on the loop thread. The system's daemon
- * answers all users. `flush`, `hold` and `release` work for them as for root, and `status` shows less. All
- * other commands get `refused …`. Only users who may read the trace get its path.
+ * answers all users. For users other than root, `flush`, `hold` and `release` work as for root, `status`
+ * shows less, and all other commands are answered with `refused …`. Only users who may read the trace receive
+ * its path.
  *
  *   flush     ok | error …      everything recorded before the command is in the database. `ok SENTENCE`
  *                               informs root of other users' calls that are missing
@@ -34,10 +35,10 @@ struct ct_command_handler {
     void (*status)(char *text, size_t bytes, void *data);
     /* Returns whether clients may still hold the daemon. */
     bool (*may_hold)(void *data);
-    /* Called when the number of holders changes. Returns true if the daemon exits because of the change. */
+    /* Called when the number of holders changes. Returns true if the change makes the daemon exit. */
     bool (*holders)(size_t count, void *data);
-    /* The socket serves all users. A table lists the rights that each command needs. `status_for_others`
-     * writes the answer for users other than root. */
+    /* The socket serves all users. A table in command.c lists the rights that each command needs.
+     * `status_for_others` writes the answer for users other than root. */
     bool system;
     void (*status_for_others)(char *text, size_t bytes, uint32_t uid, void *data);
     const char *database;
@@ -48,22 +49,22 @@ struct ct_command_handler {
 /* Listens on the socket at `path`. Replaces a socket that is not in use. Returns 0 or a libuv error. */
 int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_command_handler *handler,
                        struct ct_commands **commands);
-/* Returns whether the socket's path still refers to it. */
+/* Returns whether the path still refers to the socket. */
 bool ct_commands_are_named(const struct ct_commands *commands);
 /* Recreates the socket at its path. Existing connections continue. Returns false on failure. */
 bool ct_commands_renew(struct ct_commands *commands);
-/* Functions that determine how a user's flush is answered. */
+/* The functions that determine the answer to a user's flush. */
 struct ct_flush_answers {
-    /* Returns whether calls of this user are still held, so that the client keeps waiting. A user waits only
-     * for calls of the same user, and so never because another user exceeds a share. */
+    /* Returns whether calls of this user are still held, so that the client keeps waiting. A client waits
+     * only for its own user's calls, so it never waits because another user exceeds a share. */
     bool (*held)(uint32_t uid, const void *data);
-    /* Returns whether calls of this user, or of any user if `all`, will not be stored even if the client
-     * keeps waiting. Writes a sentence about them. */
+    /* Returns whether calls of this user, or of any user if `all`, would remain unstored even if the client
+     * kept waiting. Writes a sentence about them. */
     bool (*missing)(uint32_t uid, bool all, char *text, size_t bytes, const void *data);
     const void *data;
 };
-/* Answers the flushes requested up to `flushed_ns`, with `error` unless it is NULL. Flushes that a failed
- * batch could not include wait for the next batch. `answers` may be NULL. */
+/* Answers the flushes requested up to `flushed_ns`, with `error` unless it is NULL. Flushes that were
+ * requested later wait for the next batch. `answers` may be NULL. */
 void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
                          const struct ct_flush_answers *answers, const char *error);
 /* Returns the time of the oldest waiting flush, or 0 if there is none. */

@@ -14,7 +14,7 @@ const struct ct_file_source *const ct_file_sources[] = {
     NULL,
 };
 
-/* Checks that the database is new and can be created, before any file is read. */
+/* Before any file is read, checks that the database does not exist yet and can be created. */
 static int check_database(const char *database, char *message)
 {
     struct stat status;
@@ -73,7 +73,7 @@ static int open_all(const struct ct_file_source *kind, char *const *paths, size_
     return 0;
 }
 
-/* Makes batches until there is nothing left. */
+/* Makes batches until the sources have no more calls. */
 static int store_all(struct ct_collection *collection, char *message)
 {
     struct ct_report report = { .backlog = true };

@@ -1,4 +1,4 @@
-/* Sources that read files. Their calls are stored in a trace of their own, as if they had just been traced.
+/* Sources that read files. Their calls are stored in a separate trace, as if they had just been recorded.
  */
 #ifndef CT_FILE_SOURCES_H
 #define CT_FILE_SOURCES_H
@@ -8,8 +8,8 @@
 /* All kinds, ended by NULL. */
 extern const struct ct_file_source *const ct_file_sources[];
 
-/* Stores the files in a new database and returns the exit status. On failure, `message` has a sentence, and
- * everything valid before the error is stored. */
+/* Stores the files in a new database and returns the exit status. On failure, sets `message` to a sentence,
+ * after storing all valid data before the error. */
 int ct_file_sources_store(const struct ct_file_source *kind, char *const *paths, size_t count,
                           const char *database, const struct ct_bounds *bounds,
                           char message[CT_MESSAGE_BYTES]);

@@ -1,4 +1,4 @@
-/* cudatraced: options, start in the background, exit status. */
+/* The main program of cudatraced: parses options, starts in the background, and returns the exit status. */
 #include "database.h"
 #include "file_sources.h"
 #include "log.h"
@@ -140,7 +140,7 @@ static unsigned parse_workers(const char *text)
 }
 
 /* Returns a quarter of the available processors, from 1 to CT_WORKERS_MAX. tests/faults use 2 workers,
- * because these have more points of failure. */
+ * because two have more points of failure. */
 static unsigned usual_workers(void)
 {
 #ifdef CT_WORKERS_USUAL
@@ -165,11 +165,11 @@ static bool parse_group(const char *text, struct ct_private_readers *readers)
 
 /* ---- the command line ---- */
 
-/* Everything that the command line and the environment decide. The options point to the paths below. */
+/* Everything that the command line and the environment determine. `options` points to the paths. */
 struct command_line {
     const char *database, *record, *shm_dir; /* as given; `record` and `shm_dir` may be NULL */
     struct ct_private_readers readers;
-    const struct ct_file_source *source; /* of the files to store; NULL to serve a session */
+    const struct ct_file_source *source; /* the kind of the files to store; NULL to serve a session */
     char **files;
     size_t file_count;
     struct ct_daemon_options options;
@@ -312,8 +312,8 @@ static const struct option_row {
 
 enum {
     OPTION_ROWS = sizeof(option_rows) / sizeof(option_rows[0]),
-    /* getopt_long() returns these plus an index in `option_rows` or `ct_file_sources`. All are above the
-     * characters that it returns otherwise. */
+    /* getopt_long() returns one of these values plus an index in `option_rows` or `ct_file_sources`. These
+     * values are greater than the characters that getopt_long() may also return. */
     FIRST_ROW = 256,
     FIRST_SOURCE = FIRST_ROW + OPTION_ROWS,
     KNOWN_MAX = 32,
@@ -339,7 +339,7 @@ static void set_defaults(struct command_line *line)
                                                 .clock = CT_CLOCK_CHOSEN } };
 }
 
-/* Each of the next steps returns 0, or the exit status after printing the error. */
+/* Each of the following functions returns 0, or prints the error and returns the exit status. */
 
 static int read_options(struct command_line *line, int argc, char **argv)
 {
@@ -384,8 +384,8 @@ static int check_combination(const struct command_line *line)
     return 0;
 }
 
-/* Makes the path absolute, since the daemon changes its directory. The file need not exist. Returns NULL, or
- * the reason for failing. */
+/* Makes the path absolute, because the daemon changes its working directory. The file need not exist. Returns
+ * NULL, or the reason for the failure. */
 static const char *absolute(const char *path, char *out, size_t bytes)
 {
     char cwd[4096] = "";
@@ -456,8 +456,8 @@ static int place_log(struct command_line *line)
 
 /* ---- the process ---- */
 
-/* Opens /dev/null for closed standard descriptors. Otherwise the database's lock, for example, could be
- * opened as standard error, and log lines would be written to it. */
+/* Opens /dev/null on each standard descriptor that is closed. If standard error stayed closed, the database
+ * could be opened on its descriptor, for example, and log lines would be written to the database. */
 static void open_standard_files(void)
 {
     int fd;
@@ -468,8 +468,9 @@ static void open_standard_files(void)
         close(fd);
 }
 
-/* The parent of a background daemon waits for one byte, which means that the daemon is ready. If the pipe
- * ends without it, the parent returns the exit status of the daemon, which has printed the error. */
+/* The parent of a background daemon waits on a pipe for one byte, which means that the daemon is ready. If
+ * the pipe is closed without that byte, the daemon has printed the error, and the parent returns the daemon's
+ * exit status. */
 struct readiness {
     int fd; /* -1 in the foreground */
     const char *log_path;
@@ -485,7 +486,7 @@ static void on_ready(void *data)
         ct_log(CT_LOG_nobody_waited,
                "the process that started the daemon exited before the daemon served its session");
     close(readiness->fd);
-    /* Redirect the log first, since the worker may log at any time. */
+    /* Redirect the log first, because the worker may log at any time. */
     ct_log_to(readiness->log_path);
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, STDIN_FILENO);
@@ -505,7 +506,8 @@ static int run(const struct ct_daemon_options *options, const struct readiness *
 
 static int run_in_background(const struct ct_daemon_options *options, struct readiness *readiness)
 {
-    /* Close everything that the caller had open, such as a lock or a pipe that another process waits on. */
+    /* Close all descriptors inherited from the caller, such as a pipe or a lock that another process is
+     * waiting for. */
     syscall(SYS_close_range, 3U, ~0U, 0U);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -572,6 +574,6 @@ int main(int argc, char **argv)
         status = place_database(&line);
     if (status)
         return status;
-    signal(SIGXFSZ, SIG_IGN); /* makes a write beyond the file size limit fail like one on a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* makes a write past the file size limit fail, like a write to a full disk */
     return line.source ? store_files(&line) : serve(&line);
 }

@@ -37,7 +37,7 @@ static bool say(const struct ct_notify *notify, const char *lines, int flags)
     return notify->fd >= 0 && send(notify->fd, lines, strlen(lines), MSG_NOSIGNAL | flags) >= 0;
 }
 
-/* Do not block if the manager's queue is full, since the next ping serves as well. Only ct_notify_say()
+/* Do not block if the manager's queue is full, because the next ping is just as good. Only ct_notify_say()
  * blocks. */
 static void on_watchdog(uv_timer_t *timer)
 {

@@ -12,16 +12,16 @@ struct ct_notify {
     uv_timer_t watchdog;
 };
 
-/* Connects if the environment names a socket. `supervised` is false for a daemon in the background. Its
- * caller's environment is not meant for the daemon, so it sends nothing. */
+/* Connects if the environment names a socket. `supervised` is false for a daemon in the background, which
+ * sends nothing, because its caller's NOTIFY_SOCKET is not meant for the daemon. */
 void ct_notify_init(struct ct_notify *notify, uv_loop_t *loop, bool supervised);
-/* Sends one or more lines such as "READY=1". Waits up to five seconds for a manager that does not read. */
+/* Sends one or more lines such as "READY=1". Waits up to five seconds if the manager is not reading. */
 void ct_notify_say(const struct ct_notify *notify, const char *lines);
-/* Sends one line for humans if it differs from the last one. */
+/* Sends a status line for humans if it differs from the last one sent. */
 void ct_notify_status(struct ct_notify *notify, const char *text);
-/* Sends RELOADING=1 with the present time. A later READY=1 ends the reload. */
+/* Sends RELOADING=1 with the current time. A later READY=1 reports that the reload is complete. */
 void ct_notify_reloading(const struct ct_notify *notify);
-/* The loop must run once more to close the timer. */
+/* After this call, the loop must run once more to close the timer. */
 void ct_notify_finish(struct ct_notify *notify);
 
 #endif

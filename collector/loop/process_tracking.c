@@ -14,9 +14,9 @@ static const char *on_process(struct ct_shm_process *process, void *data)
     struct ct_tracking *tracking = data;
     if (process->who.seen_pid == getpid())
         return "it names the daemon as its process";
-    /* Skip this check for a segment that the hook has left. No process has it mapped, and its process may
-     * have made the next one already. Check a probe's segment, although no process has it mapped, because it
-     * must not claim an image that the hook records. */
+    /* Skip this check for a segment that the hook has left. No process has such a segment mapped, and its
+     * process may already have created the next one. Check a probe's segment, although no process has it
+     * mapped, because it must not claim an image that the hook records. */
     if ((ct_shm_is_probed(process) || !ct_shm_is_left(process)) &&
         ct_followed_disproves(&tracking->followed, &process->who))
         return "the process that it names already has another segment";
@@ -25,7 +25,7 @@ static const char *on_process(struct ct_shm_process *process, void *data)
     char name[CT_LOG_NAME_BYTES];
     ct_log(CT_LOG_process_found, "process %d is traced: %s", process->who.pid,
            ct_log_quote(name, process->facts.exe));
-    if (!ct_shm_is_probed(process)) /* a probed image never replaces a recorded one */
+    if (!ct_shm_is_probed(process)) /* a probed image never replaces one that the hook records */
         ct_followed_end_earlier_execs(&tracking->followed, &process->who);
     ct_followed_add(&tracking->followed, &process->who);
     ct_shm_adopt(&tracking->shm, process);
@@ -102,7 +102,7 @@ bool ct_tracking_close_gone(struct ct_tracking *tracking)
     return gone != NULL;
 }
 
-/* The processes that keep running when the daemon ends. */
+/* The processes that keep running when the daemon exits. */
 struct left {
     uint32_t count;
     int32_t pids[CT_LEFT_NAMED_MAX];
@@ -115,7 +115,7 @@ static void note_left(struct left *left, const struct ct_shm_process *process)
     const uint32_t named = left->count < CT_LEFT_NAMED_MAX ? left->count : CT_LEFT_NAMED_MAX;
     for (uint32_t i = 0; i < named; i++) {
         if (left->pids[i] == process->who.seen_pid)
-            return; /* its hook let go of one segment and has another */
+            return; /* already counted: its hook left one segment and has another */
     }
     if (named < CT_LEFT_NAMED_MAX)
         left->pids[named] = process->who.seen_pid;
@@ -142,7 +142,7 @@ void ct_tracking_end(struct ct_tracking *tracking, struct ct_ledger *ledger, boo
         ct_ledger_end_orphans(ledger, now_ns, now_ns, ct_shm_going_at_end, shm, NULL);
     for (struct ct_shm_process *p = shm->processes, *next; p; p = next) {
         next = p->next;
-        /* Detach the hook, even if no batch has done so. */
+        /* Detach the hook, in case no batch has done so. */
         ct_shm_detach(p);
         const bool was_read = p->account.generation != 0 && !cut_short;
         if (!ledger || (!was_read && ct_shm_has_backlog(p)))

@@ -1,5 +1,5 @@
-/* Tracks the session's processes for the loop. Finds them, follows them to their end, passes them to the
- * worker, and closes them when the worker returns them. Used only on the loop thread. */
+/* Tracks the session's processes for the loop. Finds processes, passes them to the worker, watches for their
+ * exit, and closes them when the worker returns them. Used only on the loop thread. */
 #ifndef CT_PROCESS_TRACKING_H
 #define CT_PROCESS_TRACKING_H
 
@@ -17,29 +17,30 @@ struct ct_tracking {
     struct ct_followed followed;
     uint32_t segments_seen;
     uint64_t detached;        /* processes that violated the protocol */
-    char left[CT_LEFT_BYTES]; /* set at the end: "COUNT PID …" of the processes that keep running, with the
-                                 first CT_LEFT_NAMED_MAX pids */
+    char left[CT_LEFT_BYTES]; /* set by ct_tracking_end(): "COUNT PID …" of the processes that keep running,
+                               * with the first CT_LEFT_NAMED_MAX pids */
     void (*on_found)(void *data);
     void *data;
 };
 
-/* `dir`, the folder of the segments, and `control` stay the caller's. Calls `on_found` for each new process,
- * and `on_end` for each process whose end the loop detects. */
+/* The caller keeps ownership of `dir`, the folder of the segments, and of `control`. Calls `on_found` for
+ * each new process, and `on_end` for each process whose exit the loop detects. */
 void ct_tracking_init(struct ct_tracking *tracking, uv_loop_t *loop, const char *dir,
                       struct ct_control *control, void (*on_found)(void *data), void (*on_end)(void *data),
                       void *data);
 /* Returns 0 or a libuv error. */
 int ct_tracking_start(struct ct_tracking *tracking, const struct ct_session *session, bool system);
-/* Looks for new segments. Finds every segment that a hook has counted before the call. */
+/* Looks for new segments. Finds every segment that a hook counted before the call. */
 void ct_tracking_look(struct ct_tracking *tracking);
 /* Looks for new segments only if a hook has counted one. */
 void ct_tracking_look_for_counted(struct ct_tracking *tracking);
-/* Finds everything that a flush must include: segments just made and processes just ended. */
+/* Finds everything that a flush must include, such as segments just created and processes that have just
+ * exited. */
 void ct_tracking_look_around(struct ct_tracking *tracking);
 /* Closes the processes that the worker has returned. Returns whether there were any. */
 bool ct_tracking_close_gone(struct ct_tracking *tracking);
-/* Call after the worker has ended. Unless `ledger` is NULL, records there which processes have ended and
- * which were left. Closes the remaining processes. Calls that were not read, for example because of
+/* Call after the worker has ended. Unless `ledger` is NULL, records in the ledger which processes have exited
+ * and which keep running. Closes the remaining processes. Calls that were not read, for example because of
  * `cut_short`, stay in shared memory for the next daemon. */
 void ct_tracking_end(struct ct_tracking *tracking, struct ct_ledger *ledger, bool cut_short);
 void ct_tracking_finish(struct ct_tracking *tracking);

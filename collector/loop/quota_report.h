@@ -1,5 +1,5 @@
-/* Reports shortages of room to users: in the log when one begins and ends, in `status`, and in the answer to
- * `flush`. Used only on the loop thread. */
+/* Reports shortages of room to users, in the log when a shortage begins or ends, in `status`, and in the
+ * answer to `flush`. Used only on the loop thread. */
 #ifndef CT_QUOTA_REPORT_H
 #define CT_QUOTA_REPORT_H
 
@@ -11,7 +11,7 @@ struct ct_quota_report ct_quota_report_of(const struct ct_report *report, const 
                                           uint32_t uid, bool all);
 /* Writes a sentence about the shortage. If nothing is missing, returns false and writes nothing. */
 bool ct_quota_report_say(const struct ct_quota_report *quota, char *text, size_t bytes);
-/* Logs shortages that began or ended between two reports. If `system`, names the users. */
+/* Logs the shortages that began or ended between two reports. If `system`, names the users. */
 void ct_quota_report_note(const struct ct_report *report, const struct ct_report *last, bool system);
 
 #endif

@@ -19,10 +19,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Full batches follow one another at once. While calls arrive, a batch is made every PACE_MS, or sooner if a
- * ring would exceed CT_FILL_WANTED by then. After two empty batches in a row, the next batch waits for a
- * doorbell. Every HOUSEKEEPING_MS, the daemon checks open calls and everything that a doorbell may have
- * missed. */
+/* A full batch is followed immediately by the next one. While calls arrive, a batch is made every PACE_MS, or
+ * sooner if a ring would exceed CT_FILL_WANTED by then. After two empty batches in a row, the next batch
+ * waits for a doorbell. Every HOUSEKEEPING_MS, the daemon checks open calls and everything that a doorbell
+ * may have missed. */
 enum {
     GATHER_MS = 10,
     PACE_MS = 50,
@@ -43,25 +43,24 @@ struct daemon {
     uv_timer_t pace, housekeeping, unused, flush_due;
     uv_signal_t term, interrupt, hangup;
     struct ct_notify notify;
-    char database[4096]; /* the file in use at the start, whose path opens the trace; only the worker knows
-                            the current file */
+    char database[4096]; /* the first file, which opens the trace; the worker knows the current one */
     struct ct_report last;
     unsigned int empty_batches;
     uint64_t batch_ms; /* time of the last report, by the loop's clock */
-    bool awake;        /* the pace timer runs or a batch is being made */
+    bool awake;        /* the pace timer is running or a batch is being made */
     bool failing;
     bool clock_doubted; /* the kernel no longer trusts the session's clock */
-    bool rotating;      /* new files were requested and do not exist yet */
+    bool rotating;      /* new files have been requested but do not exist yet */
     bool stopping;
     bool cut_short;                 /* stops although calls wait */
     bool is_taken;                  /* another daemon has the session */
-    bool files_gone;                /* the session's files were removed and are not recreated yet */
-    unsigned int made_anew;         /* number of times the session's files were recreated */
-    uint64_t progress_ms;           /* time when the stop began or last stored something */
-    char stamp[CT_LOG_STAMP_BYTES]; /* start of the current state, failing or not */
+    bool files_gone;                /* the session's files were removed and have not been recreated yet */
+    unsigned int made_anew;         /* how many times the session's files were recreated */
+    uint64_t progress_ms;           /* when the stop began, or when something was last stored during it */
+    char stamp[CT_LOG_STAMP_BYTES]; /* when the daemon began or ceased to fail */
 };
 
-/* Sends one line about the state, for `systemctl status`. */
+/* Sends a line about the daemon's state, which `systemctl status` shows. */
 static void tell_status(struct daemon *daemon)
 {
     const struct ct_report *last = &daemon->last;
@@ -75,7 +74,7 @@ static void tell_status(struct daemon *daemon)
 static void on_pace(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
-    /* After a failure, include the open calls. They may be the cause, and only some batches include them. */
+    /* After a failure, include the open calls, which may be the cause and are not in every batch. */
     ct_worker_request(daemon->worker, (struct ct_request){ .snapshot_open = daemon->failing });
 }
 
@@ -88,9 +87,9 @@ static void batch_in(struct daemon *daemon, unsigned int ms)
         uv_timer_start(&daemon->pace, on_pace, ms, 0);
 }
 
-/* Returns the time until the fullest ring fills to CT_FILL_WANTED, at its rate since the last batch.
- * Subtracts the time since this batch was read, because the ring has kept filling. The remaining room absorbs
- * a checkpoint or a slow disk. */
+/* Returns the time after which the fullest ring will reach CT_FILL_WANTED, given its rate since the last
+ * batch. Subtracts the time since the batch was read, during which the ring has kept filling. The ring's
+ * remaining room absorbs a checkpoint or a slow disk. */
 static unsigned int pace_ms(const struct ct_report *report, uint64_t since_last_ms)
 {
     if (report->fill == 0)
@@ -119,7 +118,7 @@ static void on_found(void *data)
 
 static void stop_loop(struct daemon *daemon);
 
-/* The log may be on the same full disk, so the message about the recovery repeats the error. */
+/* The message about the recovery repeats the error, because the log may be on the same full disk. */
 static void note_failing(struct daemon *daemon, const struct ct_report *report)
 {
     if (!daemon->failing)
@@ -156,7 +155,7 @@ static bool misses(uint32_t uid, bool all, char *text, size_t bytes, const void 
     return ct_quota_report_say(&quota, text, bytes);
 }
 
-/* Continues a stop until no calls wait, or no more can be stored. */
+/* Continues a stop until no calls are waiting, or no more can be stored. */
 static void go_on_stopping(struct daemon *daemon, const struct ct_report *report)
 {
     if (report->rows > 0)
@@ -198,7 +197,7 @@ static void on_batch(const struct ct_report *report, void *data)
 {
     struct daemon *daemon = data;
     const bool any_gone = ct_tracking_close_gone(&daemon->tracking);
-    /* The memory freed for a thousand processes is fragmented, so malloc does not return it by itself. */
+    /* malloc does not return the fragmented memory of a thousand processes to the kernel by itself. */
     if (any_gone && report->processes == 0)
         malloc_trim(0);
     if (daemon->rotating && (report->has_gone_on || !ct_worker_busy(daemon->worker))) {
@@ -243,7 +242,7 @@ static void on_doorbell(void *data)
 }
 
 /* The kernel may stop trusting the processor's counter at any time. Recording continues with the counter.
- * Times are as accurate as the anchors, which are taken all the time. */
+ * Because anchors are still taken, times remain as accurate as the anchors. */
 static void check_clock(struct daemon *daemon)
 {
     char source[CT_CLOCK_SOURCES_BYTES];
@@ -262,9 +261,9 @@ static void check_clock(struct daemon *daemon)
 
 static void begin_stop(struct daemon *daemon);
 
-/* Recreates the session's files if they were removed, and has the hooks look for the session again.
- * systemd-logind removes a user's files at the last logout. If another daemon has taken the session, stores
- * the recorded calls and stops. */
+/* Recreates the session's files if they were removed, and makes the hooks look for the session again. For
+ * example, systemd-logind removes a user's files at the last logout. If another daemon has taken the session,
+ * stores the recorded calls and stops. */
 static void check_files(struct daemon *daemon)
 {
     const bool session = ct_session_is_named(&daemon->session),
@@ -318,8 +317,8 @@ static void on_flush_due(uv_timer_t *timer)
                       (struct ct_request){ .flush_ns = ct_commands_waiting(daemon->commands) });
 }
 
-/* Users may flush as often as they like. In the system's session, one scan serves all flushes requested
- * within ten milliseconds. */
+/* Users may flush as often as they like. In the system's session, one scan serves all flushes that are
+ * requested within ten milliseconds. */
 static void on_flush(uint64_t flush_ns, void *data)
 {
     struct daemon *daemon = data;
@@ -332,7 +331,7 @@ static void on_flush(uint64_t flush_ns, void *data)
     ct_worker_request(daemon->worker, (struct ct_request){ .flush_ns = flush_ns });
 }
 
-/* Appends the counts of the shortage. */
+/* Appends the numbers of waiting processes and threads, and of merged functions. */
 static void add_quota(char *text, size_t bytes, const struct ct_quota_report *quota)
 {
     const size_t length = strlen(text);
@@ -396,7 +395,7 @@ static bool on_set(const char *settings, char *problem, size_t bytes, void *data
     return true;
 }
 
-/* Makes the hooks let go, then stores everything that they have published. */
+/* Makes the hooks detach, then stores everything that they have published. */
 static void begin_stop(struct daemon *daemon)
 {
     if (daemon->stopping)
@@ -421,7 +420,7 @@ static void on_signal(uv_signal_t *signal, int number)
     begin_stop(signal->data);
 }
 
-/* The log needs no action, since it is opened for each line. on_batch() reports the end of the reload. */
+/* The log is opened for each line, so it needs no action. on_batch() reports the reload as complete. */
 static void rotate(struct daemon *daemon)
 {
     daemon->rotating = true;
@@ -430,8 +429,8 @@ static void rotate(struct daemon *daemon)
     ct_worker_request(daemon->worker, (struct ct_request){ .next_file = true });
 }
 
-/* A hang-up of the controlling terminal stops the daemon, as it stops any program. Otherwise, the signal is a
- * request to rotate, as from logrotate. */
+/* If the daemon has a controlling terminal, SIGHUP means a hang-up and stops the daemon, as it stops any
+ * program. If not, SIGHUP is a request to rotate, for example from logrotate. */
 static void on_hangup(uv_signal_t *signal, int number)
 {
     struct daemon *daemon = signal->data;
@@ -446,7 +445,7 @@ static void on_unused(uv_timer_t *timer)
     begin_stop(timer->data);
 }
 
-/* A stopping daemon accepts no more holders. */
+/* A daemon that is stopping accepts no more holders. */
 static bool may_hold(void *data)
 {
     return !((struct daemon *)data)->stopping;
@@ -497,7 +496,7 @@ static int start(struct daemon *daemon, char *message)
                         message) != 0)
         return 1;
     struct ct_ledger *ledger = &daemon->collection.ledger;
-    /* Check the recording before the database is changed, and overwrite it only once the database is open. */
+    /* Check the recording first, but overwrite the recording only once the database is open. */
     if ((options->record &&
          ct_recorder_create(options->record, options->session, &ledger->recorder, message) != 0) ||
         ct_store_open(options->database, options->session, &ledger->store, message) != 0 ||
@@ -552,7 +551,7 @@ static int start(struct daemon *daemon, char *message)
         error = ct_tracking_start(&daemon->tracking, &daemon->session, options->system);
     const char *what = "";
     if (!error && (error = ct_commands_create(&daemon->loop, socket_path, &handler, &daemon->commands)) != 0)
-        what = socket_path; /* for example, another user's socket exists there */
+        what = socket_path; /* for example, another user's socket exists at that path */
     if (!error)
         error = ct_session_listen(&daemon->session, &daemon->loop, on_doorbell, daemon);
     if (error) {
@@ -574,7 +573,7 @@ static int start(struct daemon *daemon, char *message)
 int ct_daemon_run(const struct ct_daemon_options *options, void (*on_ready)(void *data), void *data,
                   char message[CT_MESSAGE_BYTES])
 {
-    /* If the start fails, the process exits, which releases everything. */
+    /* If the daemon fails to start, the process exits, which releases everything. */
     static struct daemon daemon;
     daemon.options = options;
     /* Each traced process needs two descriptors. */

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 /* Takes an open file description lock, because no other close() in this process drops it. A lock with a
- * process ID belongs to a tool (proto/control.h), and is released soon. */
+ * process ID belongs to a tool (proto/control.h), which releases it soon. */
 static int lock(int fd)
 {
     enum { STEPS = 2500 };
@@ -34,7 +34,7 @@ static int lock(int fd)
     return -1;
 }
 
-/* Daemons take write locks. Any user with read access can take a read lock, and so keep a daemon out. */
+/* Daemons take write locks. Any user with read access can take a read lock, which would keep daemons out. */
 static bool is_held_by_readers(int fd)
 {
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -48,7 +48,7 @@ static bool still_named(const struct ct_session *session)
 }
 
 /* Repairs a selection that a daemon was writing when it was killed. The daemon left an odd count, which would
- * make hooks look again at each record. */
+ * make hooks re-read the selection at each record. */
 static void mend_selection(struct ct_control *control)
 {
     const uint32_t selections = atomic_load_explicit(&control->selections, memory_order_relaxed);
@@ -60,7 +60,7 @@ static void mend_selection(struct ct_control *control)
                                  "calls are recorded until the next `cudatrace set`");
 }
 
-/* Returns the selection last published by an earlier daemon, or everything if it is invalid. */
+/* Returns the selection that an earlier daemon last published, or selects everything if it is invalid. */
 static struct ct_selection take_over_selection(struct ct_control *control)
 {
     const struct ct_selection everything = ct_selection_everything();
@@ -76,8 +76,8 @@ static struct ct_selection take_over_selection(struct ct_control *control)
                : everything;
 }
 
-/* If the session does not have the requested clock, or belongs to another kind of daemon, returns false and
- * changes nothing. */
+/* Initialises the control segment. If the session has a different clock from the requested one, or belongs to
+ * another kind of daemon, returns false and changes nothing. */
 static bool initialise(struct ct_control *control, bool system, uint64_t trace, uint64_t ring_bytes,
                        int clock)
 {
@@ -87,7 +87,8 @@ static bool initialise(struct ct_control *control, bool system, uint64_t trace, 
         return false;
     if (known && clock != CT_CLOCK_CHOSEN && control->clock != (uint32_t)clock)
         return false;
-    /* Take over a segment that a killed daemon left. Hooks have it mapped, and ring its doorbell. */
+    /* Keep the clock of a segment that a killed daemon left, because hooks have the segment mapped and ring
+     * its doorbell. */
     if (!known) {
         memset(control, 0, sizeof(*control));
         char source[CT_CLOCK_SOURCES_BYTES];
@@ -174,7 +175,7 @@ static enum locking lock_file(struct ct_session *session, char message[CT_MESSAG
 {
     if (lock(session->fd) == 0) {
         CT_TEST_POINT("session.locked");
-        return still_named(session) ? LOCKED : LOCK_AGAIN; /* a stopping daemon may have removed it */
+        return still_named(session) ? LOCKED : LOCK_AGAIN; /* a stopping daemon may have removed the file */
     }
     if (session->system && is_held_by_readers(session->fd)) {
         ct_log(CT_LOG_session_made_anew, "recreated %s, because a user with read access had locked it",
@@ -262,14 +263,15 @@ fail_file:
     return -1;
 }
 
-/* Runs on a thread of its own, because waiting blocks. Wakes the loop through an async handle. Any process
- * that has the doorbell mapped can overwrite it without waking this thread, so check it twice a second. */
+/* Runs on a separate thread, because waiting blocks. Wakes the loop through an async handle. Any process that
+ * has the doorbell mapped can overwrite it without waking this thread, so the thread checks it twice a
+ * second. */
 static void wait_for_doorbell(void *data)
 {
     enum { LOOK_NS = 500000000 };
     struct ct_session *session = data;
     _Atomic uint32_t *doorbell = &session->control->doorbell;
-    uint32_t heard = atomic_load(doorbell) - 1; /* it may have been rung already */
+    uint32_t heard = atomic_load(doorbell) - 1; /* the doorbell may have been rung already */
     while (!atomic_load(&session->closing)) {
         const uint32_t rung = atomic_load_explicit(doorbell, memory_order_acquire);
         if (rung == heard) {
@@ -311,7 +313,8 @@ enum { BELL_PAUSE_MS = 10, BELL_DRAIN_MAX = 1024 };
 
 static void on_bell_pause(uv_timer_t *timer);
 
-/* Runs at most a hundred times a second, even if a process rings without pause. Nothing is read in between.
+/* Runs at most a hundred times a second, even if a process rings without pause. Between two runs, nothing is
+ * read.
  */
 static void on_bell(uv_poll_t *poll, int status, int events)
 {
@@ -414,7 +417,7 @@ static void renew_bell(struct ct_session *session)
     uv_poll_start(&session->bell_poll, UV_READABLE, on_bell);
 }
 
-/* Copies everything that hooks know about the session. To hooks that have the old segment mapped, the daemon
+/* Copies everything about the session that hooks read. To hooks that have the old segment mapped, the daemon
  * appears to have exited. */
 static void fill_anew(struct ct_control *fresh, const struct ct_control *old)
 {
@@ -423,7 +426,7 @@ static void fill_anew(struct ct_control *fresh, const struct ct_control *old)
     fresh->daemon_pid = getpid();
 }
 
-/* Makes the control segment in a file without a name, and locks it. Returns -1 on failure. */
+/* Creates the control segment in an unnamed file, and locks it. Returns -1 on failure. */
 static int make_unnamed(const struct ct_session *session, const struct ct_control *old)
 {
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -441,7 +444,7 @@ static int make_unnamed(const struct ct_session *session, const struct ct_contro
     return fd;
 }
 
-/* Returns whether a daemon holds the file at `path`. */
+/* Returns whether a process holds a lock on the file at `path`. */
 static bool is_served(const char *path)
 {
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -465,7 +468,7 @@ enum ct_session_renewal ct_session_renew(struct ct_session *session)
         return CT_NOT_RENEWED;
     char link[64];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    unlink(session->path); /* not in use, if it exists at all */
+    unlink(session->path); /* if there is a file, it is not in use */
     if (linkat(AT_FDCWD, link, AT_FDCWD, session->path, AT_SYMLINK_FOLLOW) != 0) {
         close(fd);
         return is_served(session->path) ? CT_TAKEN : CT_NOT_RENEWED;
@@ -473,7 +476,7 @@ enum ct_session_renewal ct_session_renew(struct ct_session *session)
     if (!session->system)
         stop_waiting(session);
     atomic_store(&session->control->closing, 1);
-    /* Map the new segment over the old one, because other parts hold that address. */
+    /* Map the new segment over the old one, because other parts keep its address. */
     mmap(session->control, sizeof(*session->control), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
     close(session->fd);
     session->fd = fd;
@@ -520,8 +523,8 @@ bool ct_session_select(struct ct_session *session, const char *settings, char *p
             return false;
         }
     }
-    /* The count is odd while the selection is being written. Pairs with the acquires in read_requested() in
-     * hook/function/row_selection.c. */
+    /* `selections` is odd while the selection is being written. Pairs with the acquires in read_requested()
+     * in hook/function/row_selection.c. */
     const uint32_t selections = atomic_load_explicit(&control->selections, memory_order_relaxed) & ~1U;
     atomic_store_explicit(&control->selections, selections + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);

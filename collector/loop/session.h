@@ -11,12 +11,12 @@
 
 struct ct_session {
     char name[CT_SESSION_MAX + 1];
-    const char *dir; /* the folder of its files; owned by the caller */
+    const char *dir; /* the folder of the session's files; owned by the caller */
     uint32_t uid;    /* part of the files' names */
     int fd;
     char path[CT_NAME_BYTES];
     struct ct_control *control;
-    struct ct_guard *guard;        /* of `control`, which every process with write access can truncate */
+    struct ct_guard *guard;        /* guards `control`, which any process with write access can truncate */
     struct ct_selection selection; /* as last published; `control` is never re-read */
     bool system;
     int bell; /* only in the system's session */
@@ -26,8 +26,8 @@ struct ct_session {
     uv_timer_t bell_pause;
     uv_thread_t doorbell_thread;
     uv_async_t doorbell; /* runs on_doorbell on the loop's thread */
-    uv_sem_t heard; /* posted when the loop has seen the ring, so that a constantly ringing doorbell counts
-                       once per iteration */
+    uv_sem_t heard; /* posted when the loop has seen the ring, so that a constantly ringing doorbell wakes the
+                     * loop once per iteration */
     _Atomic bool closing;
     void (*on_doorbell)(void *data);
     void *data;
@@ -35,29 +35,29 @@ struct ct_session {
 
 enum { CT_CLOCK_CHOSEN = -1 };
 
-/* Takes the session. Returns 0, or -1 with a sentence in `message`, which names its present owner if there is
- * one. `clock` is an enum ct_clock_kind, or CT_CLOCK_CHOSEN. A session left by a killed daemon keeps its
- * clock, and is not taken if another one is requested. If `system`, the session is for the processes of all
- * users. `trace` identifies the trace being written. `dir` stays the caller's. */
+/* Takes the session. Returns 0, or -1 with a sentence in `message`, which names the session's current owner
+ * if there is one. `clock` is an enum ct_clock_kind, or CT_CLOCK_CHOSEN. A session that a killed daemon left
+ * keeps its clock, and is not taken if a different clock is requested. If `system`, the session is for the
+ * processes of all users. `trace` identifies the trace being written. The caller keeps ownership of `dir`. */
 int ct_session_open(struct ct_session *session, const char *dir, const char *name, bool system,
                     uint64_t trace, uint64_t ring_bytes, int clock, char message[CT_MESSAGE_BYTES]);
 /* Calls `on_doorbell` on the loop's thread whenever a producer rings. Returns 0 or a libuv error. */
 int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data),
                       void *data);
-/* Returns the last published selection of calls to record. At first, it selects all calls. */
+/* Returns the last published selection of calls to record. Initially, all calls are selected. */
 struct ct_selection ct_session_selection(const struct ct_session *session);
-/* Changes and publishes the selection. `settings` is "layers=L calls=P sample=N" or a part of it. Everything
- * that it does not mention stays unchanged. If any part is invalid, returns false with a sentence in
- * `problem` and changes nothing. */
+/* Changes and publishes the selection. `settings` is "layers=L calls=P sample=N" or a part of it. Settings
+ * that are not given stay unchanged. If any part is invalid, returns false with a sentence in `problem` and
+ * changes nothing. */
 bool ct_session_select(struct ct_session *session, const char *settings, char *problem, size_t bytes);
-/* Returns whether the session's files still have their names. systemd-logind, for example, removes all files
- * of a user at the last logout (RemoveIPC=yes). */
+/* Returns whether the session's files still exist under their names. systemd-logind, for example, removes all
+ * of a user's files at the last logout (RemoveIPC=yes). */
 bool ct_session_is_named(const struct ct_session *session);
 /* Recreates the files. The mapping of `control` keeps its address. Hooks that have the old segment mapped
- * must let go of it. */
+ * must stop using it. */
 enum ct_session_renewal { CT_RENEWED, CT_NOT_RENEWED, CT_TAKEN }; /* CT_TAKEN: by another daemon */
 enum ct_session_renewal ct_session_renew(struct ct_session *session);
-/* Keeps further hooks from joining the session. The session stays ours until it is closed. */
+/* Keeps further hooks from joining the session. This daemon keeps the session until ct_session_close(). */
 void ct_session_hide(struct ct_session *session);
 void ct_session_close(struct ct_session *session);
 

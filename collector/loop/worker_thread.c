@@ -24,7 +24,7 @@ struct ct_worker {
     struct ct_collection *collection; /* owned by the thread */
 };
 
-/* With small files, limits the log to a quarter of a file's share. */
+/* Creates a checkpointer. If the trace has small files, limits the log to a quarter of a file's share. */
 static struct ct_checkpointer *create_checkpointer(const struct ct_collection *collection)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
@@ -56,7 +56,7 @@ static void thread_main(void *data)
     }
     uv_mutex_lock(&worker->mutex);
     for (;;) {
-        /* Continue without a request while a batch is being committed. */
+        /* While a batch is being committed, continue without waiting for a request. */
         while (!worker->wanted && !worker->stop && !worker->collection->is_committing)
             uv_cond_wait(&worker->cond, &worker->mutex);
         if (worker->stop && !worker->collection->is_committing)
@@ -79,7 +79,7 @@ static void thread_main(void *data)
         uv_mutex_lock(&worker->mutex);
         worker->busy = !is_done;
         if (report.batches_total == told)
-            continue; /* still being committed; the report of the next batch covers both */
+            continue; /* the batch is still being committed, and the next batch's report covers both */
         if (worker->reported)
             ct_report_add(&report, &worker->report);
         worker->report = report;
@@ -97,7 +97,7 @@ static void on_done(uv_async_t *async)
     const bool reported = worker->reported;
     worker->reported = false;
     uv_mutex_unlock(&worker->mutex);
-    /* If one call has handled two reports, the loop is woken once more for nothing. */
+    /* If one call has handled two reports, the loop is woken once more, with nothing to report. */
     if (reported)
         worker->on_batch(&report, worker->data);
 }

@@ -1,5 +1,5 @@
-/* The worker: a thread that makes batches at the loop's request. It owns the ledger and the sources' side of
- * the batches. */
+/* The worker: a thread that makes batches at the loop's request. The worker owns the ledger, and the part of
+ * each source that batches use. */
 #ifndef CT_WORKER_H
 #define CT_WORKER_H
 
@@ -8,7 +8,7 @@
 #include <uv.h>
 
 struct ct_worker;
-/* The report is valid during the call, on the loop's thread. */
+/* Called on the loop's thread. The report is valid only during the call. */
 typedef void ct_worker_on_batch(const struct ct_report *report, void *data);
 
 /* Starts the thread with the ledger and the sources of `collection`, which must outlive it. Returns 0 or a
@@ -18,7 +18,7 @@ int ct_worker_create(uv_loop_t *loop, struct ct_collection *collection, ct_worke
 /* Joins the thread and returns the collection to the caller. */
 void ct_worker_destroy(struct ct_worker *worker);
 
-/* Requests a batch. If one is being made, another one follows it. */
+/* Requests a batch. If a batch is being made, another one follows it. */
 void ct_worker_request(struct ct_worker *worker, struct ct_request request);
 bool ct_worker_busy(struct ct_worker *worker);
 

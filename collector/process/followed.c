@@ -3,11 +3,11 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* Limits the images of one process. Its images are the programs that it executed earlier, and images left by
- * an earlier daemon. They are all about to end. */
+/* Limits on the images of one process. The images are programs that the process executed earlier, or were
+ * left by an earlier daemon. All images are about to end. */
 enum { IMAGES_LOOKED_AT = 4, IMAGES_MAX = 64 };
 
-/* Freed by the close callback of its handle. */
+/* A followed process. The close callback of the poll handle frees this struct. */
 struct ct_follower {
     uv_poll_t poll;
     struct ct_followed *followed;
@@ -100,7 +100,7 @@ bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_p
     return false;
 }
 
-/* Charges the user for the look-ups, because a process may have many mappings, and images can be forged. */
+/* Charges the user for each look-up, because a process may have many mappings, and images can be forged. */
 void ct_followed_end_earlier_execs(struct ct_followed *followed, const struct ct_process *process)
 {
     int looked_at = 0;

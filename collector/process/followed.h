@@ -1,4 +1,4 @@
-/* Waits for the end of processes through their descriptors. Used only on the loop thread. */
+/* Waits for processes to exit, through their pidfds. Used only on the loop thread. */
 #ifndef CT_FOLLOWED_H
 #define CT_FOLLOWED_H
 
@@ -15,22 +15,22 @@ struct ct_followed {
     struct ct_follower *first;
 };
 
-/* Calls `on_end` when the loop detects the end of a process. The process's `dead` is already set then. */
+/* Calls `on_end` when the loop detects that a process has exited, after setting the process's `dead`. */
 void ct_followed_init(struct ct_followed *followed, uv_loop_t *loop, void (*on_end)(void *data), void *data);
-/* Starts waiting for the end of a process. If the loop cannot wait for it, the worker looks it up in
+/* Starts waiting for a process to exit. If the loop cannot wait for the process, the worker looks it up in
  * /proc. */
 void ct_followed_add(struct ct_followed *followed, struct ct_process *process);
 /* Call before the process is closed. */
 void ct_followed_remove(struct ct_followed *followed, struct ct_process *process);
-/* Marks ended processes at once, without waiting for the loop's events. */
+/* Marks processes that have exited at once, without waiting for the loop's events. */
 void ct_followed_look(struct ct_followed *followed);
-/* Returns whether this image is forged. It is forged if a followed image claims to be the same one, and the
- * process has mapped the followed image's file but not this image's file. */
+/* Returns whether this image is forged. An image is forged if a followed image claims to be the same one, and
+ * the process has mapped only the followed image's file. */
 bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_process *process);
 /* Returns whether a process has reached its limit of segments. Only the system's session has this limit. */
 bool ct_followed_has_many(const struct ct_followed *followed, const struct ct_process *process);
-/* Call when a process has executed another program. Ends its earlier images after checking that they are
- * unmapped. */
+/* Call when a process has executed another program. Ends the process's earlier images after checking that
+ * they are unmapped. */
 void ct_followed_end_earlier_execs(struct ct_followed *followed, const struct ct_process *process);
 
 #endif

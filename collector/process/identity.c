@@ -44,8 +44,8 @@ int ct_process_follow(struct ct_process *process)
     } else {
         fcntl(process->pidfd, F_SETFD, FD_CLOEXEC);
     }
-    /* The pid may have been reused, so check the start time. Check it after opening the descriptor, so that
-     * both belong to the same process. */
+    /* The pid may have been reused, so check the start time. Check it after opening the pidfd, so that the
+     * pidfd and the time belong to the same process. */
     if ((process->pidfd < 0 && !process->looked_up) || !ct_process_lives(pid, process->start_ticks)) {
         atomic_store(&process->dead, true);
         ct_process_let_go(process);
@@ -61,7 +61,7 @@ bool ct_process_runs(const struct ct_process *process)
     return process->looked_up && ct_process_lives(process->looked_up, process->start_ticks);
 }
 
-/* Looks for the file in /proc/PID/maps, which lists the device and inode of every mapping. */
+/* Looks for the file in /proc/PID/maps, which shows the device and inode of every mapping. */
 enum ct_process_hold ct_process_hold(const struct ct_process *process)
 {
     char path[64], line[512];
@@ -93,7 +93,8 @@ void ct_process_let_go(struct ct_process *process)
 
 /* ---- exit status ---- */
 
-/* From <linux/pidfd.h> of Linux 6.15. The status is available once the parent has waited for the process. */
+/* From <linux/pidfd.h> of Linux 6.15. The exit code is available once the parent has waited for the
+ * process. */
 struct pidfd_info {
     uint64_t mask, cgroup;
     uint32_t pid, tgid, ppid, ruid, rgid, euid, egid, suid, sgid, fsuid, fsgid;
@@ -112,8 +113,8 @@ static bool ask_pidfd(int pidfd, int *status)
     return true;
 }
 
-/* Without permission to inspect the process, a zombie's exit code reads as 0. The namespace is then not
- * visible either, so check the namespace. */
+/* Without permission to inspect the process, a zombie's exit code reads as 0. Without that permission, its
+ * namespace cannot be read either, so check that the namespace can be read. */
 static bool ask_zombie(int32_t pid, uint64_t start_ticks, int *status)
 {
     struct ct_proc_stat stat;

@@ -52,8 +52,9 @@ int ct_namespace_find(uint64_t pid_namespace, int32_t pid, int32_t *found)
     return ct_proc_is_short(error) ? error : 0;
 }
 
-/* Reads the clock offsets of the process's children, because /proc has no others. They are also the offsets
- * of the process itself, unless its children enter another namespace. Returns an error in that case. */
+/* Reads the clock offsets of the process's children, because /proc has no others. The process itself has the
+ * same offsets, unless its children are created in a different namespace, in which case an error is
+ * returned. */
 static int offsets_of(int32_t pid, struct ct_time_ahead *offsets)
 {
     uint64_t own, children;

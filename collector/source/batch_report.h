@@ -1,4 +1,4 @@
-/* Reports the results of a batch. The worker writes the report, and the loop reads it. */
+/* The report on a batch's results. The worker writes the report, and the loop reads it. */
 #ifndef CT_BATCH_REPORT_H
 #define CT_BATCH_REPORT_H
 
@@ -10,8 +10,8 @@ enum { CT_CHECKPOINT_ERROR_BYTES = 256, CT_BY_ROW_BYTES = 160, CT_HELD_MAX = 8 }
 struct ct_report {
     /* The first few users whose calls were left over because the user exceeded a share. */
     uint32_t held[CT_HELD_MAX];
-    uint32_t held_count; /* if above CT_HELD_MAX, any user may be held */
-    /* Counts everything that had no room, for all users together, and for each of the first few users. */
+    uint32_t held_count; /* if this exceeds CT_HELD_MAX, any user may be held */
+    /* Everything that exceeded a share, for all users together, and for each of the first few users. */
     struct ct_quota_report quota;
     struct {
         uint32_t uid;
@@ -21,15 +21,15 @@ struct ct_report {
     uint64_t rows;                /* stored */
     uint64_t flushed_ns;          /* every call that returned by this time is stored; 0 if the batch failed */
     uint64_t looked_ns;           /* the batch included every process that existed at this time */
-    bool more;                    /* the batch was full and left rows that could be stored */
-    bool backlog;                 /* published calls wait, perhaps only because they are too young */
+    bool more;                    /* the batch was full, and more rows can be stored */
+    bool backlog;                 /* published calls are waiting, perhaps only because they are too recent */
     uint64_t expired;             /* rows removed */
     bool expiring;                /* more rows wait for removal */
-    bool has_gone_on;             /* the change to the next file was made after the batch, or failed */
-    const char *go_on;            /* reason for continuing in the trace's next file; NULL: no need */
+    bool has_gone_on;             /* the trace then continued in its next file, or failed to do so */
+    const char *go_on;            /* the reason for continuing the trace in its next file; NULL: none */
     uint64_t began_ns;            /* when the batch began, just before it read the rings' positions */
     uint32_t fill;                /* fill of the fullest ring at the start of the batch, in thousandths */
-    char error[CT_MESSAGE_BYTES]; /* empty on success; otherwise the batch is undone */
+    char error[CT_MESSAGE_BYTES]; /* empty on success; if set, the batch was undone */
     uint64_t waiting;             /* calls not stored, if the batch failed */
 
     char by_row[CT_BY_ROW_BYTES]; /* why rows are stored one by one; empty if they are stored as pages */
@@ -44,11 +44,11 @@ struct ct_report {
     uint64_t log_bytes; /* size of this file's write-ahead log */
 };
 
-/* Marks the user as having calls left over. */
+/* Marks the user as held, with calls left over. */
 void ct_report_hold(struct ct_report *report, uint32_t uid);
 /* Returns whether calls of that user may have been left over. */
 bool ct_report_holds(const struct ct_report *report, uint32_t uid);
-/* Adds the previous batch's report, which was not delivered. The totals are not added. */
+/* Adds the previous batch's report, which has not been delivered. The totals are not added. */
 void ct_report_add(struct ct_report *report, const struct ct_report *earlier);
 
 #endif

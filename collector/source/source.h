@@ -1,28 +1,29 @@
-/* A source is anything that yields calls. A batch uses it only through these functions. */
+/* A source is anything that provides calls. A batch uses a source only through the functions of struct
+ * ct_source_class. */
 #ifndef CT_SOURCE_H
 #define CT_SOURCE_H
 
 #include "batch_report.h"
 #include "ledger.h"
 
-/* Describes a requested batch. Several requests are combined into one batch. */
+/* Describes a requested batch. Several requests can be combined into one batch. */
 struct ct_request {
     bool snapshot_open; /* save the open calls */
     bool next_file;     /* continue the trace in its next file */
     bool detach;        /* traced processes must detach from their segments */
-    bool let_go;        /* traced processes must detach from their present segments and make new ones */
+    bool let_go;        /* traced processes must detach from their current segments and create new ones */
     bool alone;         /* commit this batch before the next one begins */
-    uint64_t flush_ns;  /* the batch must include every call that returned up to this time; 0: no such time */
+    uint64_t flush_ns;  /* the batch must include every call that returned up to this time; 0: no flush */
 };
 
 struct ct_batch {
     struct ct_ledger *ledger;
     struct ct_report *report;
     uint64_t now_ns;
-    uint64_t until_ns;  /* calls that returned at or before this are taken */
+    uint64_t until_ns;  /* calls that returned at or before this time are taken */
     uint64_t rows_max;  /* maximum number of calls */
     bool snapshot_open; /* save the open calls */
-    bool is_alone;      /* the next batch must not begin before this one is committed */
+    bool is_alone;      /* the next batch must not begin before this batch is committed */
 };
 
 struct ct_source {
@@ -30,34 +31,35 @@ struct ct_source {
     struct ct_source *next;
 };
 
-/* Each batch calls these in this order, except `start`, which may take time and is called before the first
- * batch. `start` and `wake` may be NULL. Functions that return int return 0, or -1 with the error set in the
- * store. After an error, the batch is undone. */
+/* Each batch calls these functions in this order, except `start`, which may take a while and is called before
+ * the first batch. `start` and `wake` may be NULL. Functions that return int return 0, or -1 with the error
+ * set in the store. After an error, the batch is undone. */
 struct ct_source_class {
     void (*start)(struct ct_source *source);
-    /* A batch is about to begin. It may still have to wait for the database. */
+    /* Called when a batch is about to begin. The batch may still have to wait for the database. */
     void (*wake)(struct ct_source *source, const struct ct_request *request, struct ct_report *report);
-    /* The batch has begun. Registers new processes with the ledger. */
+    /* Called when the batch has begun. Registers new processes with the ledger. */
     int (*begin)(struct ct_source *source, struct ct_batch *batch);
-    /* Lowers batch->until_ns so that no later call of the source can have returned before it. Waits only for
-     * a bounded time. */
+    /* Lowers batch->until_ns so that no call that the source provides later can have returned before it.
+     * Waits only for a bounded time. */
     void (*watermark)(struct ct_source *source, struct ct_batch *batch);
     /* Adds the streams of calls to the ledger's merge. */
     int (*streams)(struct ct_source *source, struct ct_batch *batch);
-    /* The calls are taken. Saves positions and all other facts. */
+    /* Called when the calls have been taken. Saves positions and all other facts. */
     int (*save)(struct ct_source *source, struct ct_batch *batch);
-    /* The batch is committed, so the calls taken need not be kept. If the batch was not alone, the next batch
-     * may already be taking calls. */
+    /* Called when the batch is committed, so that the taken calls need not be kept. If the batch was not
+     * alone, the next batch may already be taking calls. */
     void (*publish)(struct ct_source *source, struct ct_batch *batch);
-    /* Called instead of `publish` if the batch was rolled back, or if the store's numbers are void. A
-     * previous batch that was not published is rolled back, too. Calls start again after the last commit. */
+    /* Called instead of `publish` if the batch was rolled back, or if the store's numbers are no longer
+     * valid. A previous batch that was not published is also rolled back. The source must provide all calls
+     * since the last commit again. */
     void (*revert)(struct ct_source *source);
-    /* The batch is over. Adds the waiting calls, the processes and the threads to the report. */
+    /* Called when the batch is over. Adds the waiting calls, the processes and the threads to the report. */
     void (*rest)(struct ct_source *source, struct ct_report *report);
 };
 
 /* A kind of source that reads files instead of live events. With the option --NAME FILE…, the daemon stores
- * the files and exits. */
+ * these files and exits. */
 struct ct_file_source {
     const char *name;
     const char *help; /* lines of --help */
@@ -67,7 +69,7 @@ struct ct_file_source {
     const struct ct_origin *(*origin)(const struct ct_source *source);
     /* Returns whether two newly opened files begin with the same calls, which would then be stored twice. */
     bool (*is_same)(const struct ct_source *a, const struct ct_source *b);
-    /* Returns a sentence on why the source ended early, or NULL if it did not. */
+    /* Returns a sentence about why the source ended early, or NULL if it did not. */
     const char *(*problem)(const struct ct_source *source);
     void (*close)(struct ct_source *source);
 };

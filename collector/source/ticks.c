@@ -10,21 +10,21 @@ enum {
     ANCHOR_INTERVAL_NS = 5000000,
     FIRST_SLOPE_NS = 10000000,
     ANCHOR_TRIES = 5,
-    /* The maximum error of an anchor. If there was no such anchor for ERROR_PATIENCE_NS, the limit grows from
-     * then on with the possible effect of a slew of 500 ppm. Reading a clock that needs a system call takes
-     * microseconds. */
+    /* The maximum error of an anchor. If no anchor has been that accurate for ERROR_PATIENCE_NS, the limit
+     * grows with the possible effect of a slew of 500 ppm. Reading a clock takes microseconds if it needs a
+     * system call. */
     ERROR_NS = 1000,
     ERROR_PATIENCE_NS = 2000000000,
     SLEW_PARTS = 2000,
-    /* A deviation is a step if no NTP slew or slope error explains it. The limit is this plus a thousandth of
-     * the time since the last anchor. */
+    /* A deviation is a step if no NTP slew or slope error explains it. The limit is STEP_NS plus a thousandth
+     * of the time since the last anchor. */
     STEP_NS = 100000,
     STEP_PARTS = 1000,
-    /* A small step may be a change of rate. It gets a line of its own, with an error of a quarter of the
-     * step. Beyond this limit, it is a leap. */
+    /* A small step may be a change of rate, so it is given a separate line, with an error of a quarter of the
+     * step. A step that exceeds this limit is a leap. */
     LEAP_NS = 1000000,
     LEAP_PARTS = 2,
-    AHEAD_S = 60, /* a record is at most this much younger than the newest anchor */
+    AHEAD_S = 60, /* no record is newer than the newest anchor by more than this */
 };
 
 static void pause_machine(uint64_t ns)
@@ -76,8 +76,8 @@ static uint64_t ns_to_ticks(uint64_t ns, uint64_t line)
     return (uint64_t)(((unsigned __int128)ns << 32) / line);
 }
 
-/* Begins a new stretch between the newest anchor and the reading `now`, `awake` ticks after it. Both
- * stretches cover the ticks in between. A look-up tries the newer stretch first. */
+/* Begins a new stretch between the newest anchor and the reading `now`, which was taken `awake` ticks after
+ * that anchor. Both stretches cover the ticks in between. A look-up tries the newer stretch first. */
 static void begin_stretch(struct ct_timeline *timeline, uint64_t now, uint64_t awake)
 {
     const struct ct_anchor *last = &timeline->anchor[timeline->count - 1];
@@ -93,8 +93,8 @@ static void begin_stretch(struct ct_timeline *timeline, uint64_t now, uint64_t a
 
 enum verdict { REFUSED, TAKEN, STEPPED };
 
-/* Checks a reading, and makes it the newest anchor unless it is refused. If it is a step, sets *off_ns to its
- * size. */
+/* Checks a reading, and makes it the newest anchor unless it is refused. If the reading shows a step, sets
+ * *off_ns to the size of the step. */
 static enum verdict admit(struct ct_timeline *timeline, struct ct_anchor anchor, int64_t *off_ns)
 {
     if (timeline->count == 0) {
@@ -186,16 +186,16 @@ void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
     const uint64_t written = atomic_load_explicit(&control->anchors, memory_order_acquire);
     kept[ct_anchor_place(written)].monotonic_ns = 0; /* perhaps half written */
     qsort(kept, CT_ANCHORS, sizeof(kept[0]), by_time);
-    /* Any process that can write the segment may have forged an anchor. An anchor in the future would keep
-     * all others out. */
+    /* Any process that can write to the segment may have forged an anchor. An anchor in the future would
+     * cause all others to be refused. */
     const uint64_t now_ns = timeline->clocks->read(1).monotonic_ns;
     int64_t off_ns;
     for (size_t i = 0; i < CT_ANCHORS; i++) {
         if (kept[i].monotonic_ns > 0 && kept[i].monotonic_ns < now_ns)
             admit(timeline, kept[i], &off_ns);
     }
-    /* A single anchor gives no line. If it is from another machine's counter, it would cause all later ones
-     * to be refused. */
+    /* A single anchor defines no line. If it came from another machine's counter, it would cause all later
+     * anchors to be refused. */
     if (timeline->count < 2)
         timeline->count = 0;
     while (timeline->count < 2) {
@@ -205,7 +205,7 @@ void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
     ct_timeline_anchor(timeline);
 }
 
-/* Adds the shift of their stretch to the ticks. Searches from the newest stretch back. */
+/* Adds the shift of the stretch that contains the ticks. Searches backwards from the newest stretch. */
 static uint64_t shifted(const struct ct_timeline *timeline, uint64_t ticks)
 {
     const struct ct_stretch *newest = &timeline->stretch[timeline->stretches - 1];
@@ -242,7 +242,7 @@ uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size
     const struct ct_anchor *anchor = &timeline->anchor[i];
     if (ticks >= anchor->ticks)
         return anchor->monotonic_ns + ticks_to_ns(ticks - anchor->ticks, timeline->line[i]);
-    /* Before the first anchor, extend its line backwards. */
+    /* Before the first anchor, extend the first line backwards. */
     const uint64_t before = ticks_to_ns(anchor->ticks - ticks, timeline->line[i]);
     return before < anchor->monotonic_ns ? anchor->monotonic_ns - before : 0;
 }

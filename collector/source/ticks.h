@@ -2,12 +2,13 @@
  * kernel slews its clock, so an anchor is taken with every batch. Used only by the worker thread.
  *
  * While the clock's rate is steady, a time may be off by a microsecond. If a slew begins or ends between two
- * anchors T apart, the error is up to a quarter of its rate times T. That is 6 us for NTP's 500 ppm and the
- * 50 ms of a busy collector. Anchors in the distant past are farther apart, by a sixteenth of their age.
+ * anchors, the error is at most a quarter of the slew's rate times the time between them. For NTP's 500 ppm
+ * and the 50 ms between a busy collector's anchors, the error is 6 us. Anchors in the distant past are
+ * farther apart, by up to a sixteenth of their age.
  *
- * If the counter stops, leaps or restarts relative to the clock (after a suspend, or a move to another
- * machine), this is logged, and a new stretch begins. Ticks continue from one stretch to the next as if
- * nothing had happened. */
+ * The counter may stop, leap or restart relative to the clock, for example after a suspend or a move to
+ * another machine. Each such event is logged, and begins a new stretch. Ticks continue from one stretch to
+ * the next as if nothing had happened. */
 #ifndef CT_TIMELINE_H
 #define CT_TIMELINE_H
 
@@ -18,13 +19,13 @@
 
 enum { CT_STRETCHES = 8 };
 
-/* The counter's ticks from `first` to `last`. With `shift` added, they continue the ticks of the previous
- * stretch. */
+/* The counter's ticks from `first` to `last`. When `shift` is added, these ticks continue those of the
+ * previous stretch. */
 struct ct_stretch {
     uint64_t first, last, shift;
 };
 
-/* Functions that read the time and wait. Tests replace them. */
+/* Functions that read the time and wait. Tests replace these functions. */
 struct ct_clocks {
     struct ct_anchor (*read)(int tries);
     void (*pause)(uint64_t ns);
@@ -34,8 +35,8 @@ struct ct_timeline {
     enum ct_clock_kind clock;
     const struct ct_clocks *clocks;
     struct ct_control *control;          /* keeps the anchors for the next daemon; not owned */
-    size_t count;                        /* anchors, at least 2 once begun, at most CT_ANCHORS */
-    struct ct_anchor anchor[CT_ANCHORS]; /* ticks include the shift of their stretch */
+    size_t count;                        /* anchors in use: at least 2 once begun, at most CT_ANCHORS */
+    struct ct_anchor anchor[CT_ANCHORS]; /* each anchor's ticks include the shift of its stretch */
     /* line[i] leads from anchor[i] to anchor[i + 1], in nanoseconds per tick as 32.32 fixed point. */
     uint64_t line[CT_ANCHORS];
     struct ct_stretch stretch[CT_STRETCHES]; /* the last one is current */
@@ -43,12 +44,12 @@ struct ct_timeline {
     bool stepped; /* the rate after the newest anchor is not known yet */
 };
 
-/* Takes over the anchors that an earlier daemon of the session left in `control`. Takes 10 ms to find the
- * first slope. `clocks` is NULL for the machine's clocks. */
+/* Takes over the anchors that an earlier daemon of the session left in `control`. If there are fewer than
+ * two, takes 20 ms to determine the first slope. If `clocks` is NULL, the machine's clocks are used. */
 void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
                        const struct ct_clocks *clocks);
-/* Takes an anchor, unless the last one is less than 5 ms old or the reading was disturbed. Takes 10 ms if the
- * counter has stepped. */
+/* Takes an anchor, unless the last anchor is less than 5 ms old or the reading was disturbed. Takes 10 ms if
+ * the counter has stepped. */
 void ct_timeline_anchor(struct ct_timeline *timeline);
 /* Converts a number of ticks to nanoseconds. Returns at most INT64_MAX if the clock is a counter. */
 uint64_t ct_timeline_span_ns(const struct ct_timeline *timeline, uint64_t ticks);

@@ -58,7 +58,7 @@ int64_t *ct_bulk_add(struct ct_store *store, enum ct_bulk table, int64_t key)
     return row;
 }
 
-/* Returns the index of the first row whose key is `key` or greater. */
+/* Returns the index of the first row whose key is at least `key`. */
 static size_t place_of(const struct ct_bulk_rows *rows, unsigned columns, int64_t key)
 {
     size_t from = 0, to = rows->count;
@@ -97,8 +97,8 @@ static int compare_keys(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Merges the stray rows into the ordered ones. Stray rows before the first ordered one stay stray. Sets
- * *twins if a key occurs twice. Returns 0 or -1. */
+/* Merges the stray rows into the ordered rows, except for stray rows that come before the first ordered row.
+ * Sets *twins if a key occurs twice. Returns 0 or -1. */
 static int gather(struct ct_store *store, struct ct_bulk_table *bulk, bool *twins)
 {
     struct ct_bulk_rows *ordered = &bulk->committing.ordered, *stray = &bulk->committing.stray;
@@ -124,7 +124,7 @@ static int gather(struct ct_store *store, struct ct_bulk_table *bulk, bool *twin
     return 0;
 }
 
-/* Writes rows as whole pages where possible. */
+/* Writes a table's rows, as whole pages where possible. */
 static int write_table(struct ct_store *store, enum ct_bulk table)
 {
     struct ct_bulk_table *bulk = &store->bulk[table];

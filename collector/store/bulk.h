@@ -1,5 +1,5 @@
-/* Collects rows of the tables that have a row for many of the calls. The rows are kept while a batch is made,
- * and written together at its end. */
+/* Collects rows for the tables that have a row for many of the calls. The rows are kept while a batch is
+ * made, and are written together when the batch ends. */
 #ifndef CT_BULK_H
 #define CT_BULK_H
 
@@ -12,18 +12,21 @@ struct ct_store;
 struct sqlite3;
 
 /* Returns a new row with its key set. A row of details counts as effort. The caller sets the other values,
- * listed in `enum ct_bulk`. Never returns NULL: if out of memory, the row is discarded and the commit fails.
- * Valid until the next call. */
+ * which `enum ct_bulk` lists. Never returns NULL. If out of memory, the row is discarded and the commit
+ * fails. The row is valid until the next call. */
 int64_t *ct_bulk_add(struct ct_store *store, enum ct_bulk table, int64_t key);
-/* Returns whether the rows that arrived in order include this key. */
+/* Returns whether the key is among the rows that arrived in order. */
 bool ct_bulk_has(const struct ct_store *store, enum ct_bulk table, int64_t key);
 
-/* For the store only. Register the tables of rows with a connection (returns an SQLite code). Hand over the
- * collected rows to the commit. Write these rows as the last step before the commit (returns 0 or -1).
- * Discard all rows. Set up and tear down. */
+/* ---- only for the store ---- */
+
+/* Registers the tables of rows with a connection. Returns an SQLite code. */
 int ct_bulk_register(struct ct_store *store, struct sqlite3 *connection);
+/* Passes the collected rows to the commit. */
 void ct_bulk_hand_over(struct ct_store *store);
+/* Writes the rows that were handed over, as the last step before the commit. Returns 0 or -1. */
 int ct_bulk_write(struct ct_store *store);
+/* Discards all rows. */
 void ct_bulk_clear(struct ct_store *store);
 void ct_bulk_init(struct ct_store *store);
 void ct_bulk_finish(struct ct_store *store);

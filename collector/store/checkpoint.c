@@ -13,15 +13,16 @@ struct ct_checkpointer {
     struct ct_store *store;
     sqlite3 *connection; /* used by the thread */
     uint32_t pages;      /* copy the log when it has this many pages */
-    uint32_t pages_max;  /* copy it at this size even soon after the last copy */
-    uint32_t grown_from; /* pages left by the last copy because of a reader; used by the worker */
-    uint64_t copied_ns;  /* start of the last copy; used by the worker */
-    bool is_copying;     /* the thread was started to copy the commits so far; used by the worker */
+    uint32_t pages_max;  /* at this size, copy the log even soon after the last copy */
+    uint32_t grown_from; /* pages that the last copy left because of a reader; used by the worker */
+    uint64_t copied_ns;  /* when the last copy began; used by the worker */
+    bool is_copying;     /* the thread was started, and the worker has not seen its end */
     struct ct_task *task;
 };
 
-/* Copies until little is left for the worker, because all rings wait for the worker. An error, such as a full
- * disk, leaves the log unchanged. The worker tries again and reports it. */
+/* Copies the log until little is left for the worker to copy, because all rings wait for the worker. An
+ * error, such as a full disk, leaves the log unchanged. The worker then retries the copy and reports the
+ * error. */
 static int copy_bulk(void *data)
 {
     enum { PASSES = 4, LITTLE = 256 };
@@ -78,8 +79,8 @@ void ct_checkpointer_tend(struct ct_checkpointer *checkpointer)
         ct_store_check_written(checkpointer->store);
         ct_task_start(checkpointer->task);
     } else if (checkpointer->is_copying && ct_task_is_done(checkpointer->task)) {
-        /* Copy the remaining pages, so that the next commit restarts the log. If a reader holds the log, try
-         * again when the log has grown by the same amount. */
+        /* Copy the remaining pages, so that the next commit restarts the log. If a reader holds the log,
+         * retry when the log has grown by another `pages` pages. */
         CT_TEST_POINT("checkpoint.rest");
         const bool all = ct_store_checkpoint(checkpointer->store);
         checkpointer->grown_from = all ? 0 : pages;

@@ -1,6 +1,6 @@
 /* Runs checkpoints in parallel with the worker. Copying the write-ahead log into the database takes tens of
- * milliseconds and waits for the disk, while rings fill. A thread with its own connection copies most of it.
- * The worker then copies the few remaining pages, and the log restarts. */
+ * milliseconds and waits for the disk, while rings fill. Therefore, a thread with its own connection copies
+ * most of the log. The worker then copies the few remaining pages, after which the log restarts. */
 #ifndef CT_CHECKPOINT_H
 #define CT_CHECKPOINT_H
 
@@ -8,18 +8,19 @@
 
 struct ct_checkpointer;
 
-/* The log is copied when it has this many pages (16 MiB). Within a second of the last copy, it may grow to
- * 128 MiB, because each copy may be slow on a disk. With test points, both sizes are small enough for tests
- * to reach. */
+/* The log is copied when it has CT_CHECKPOINT_PAGES pages (16 MiB). Within a second of the last copy, the log
+ * may grow to CT_CHECKPOINT_PAGES_MAX pages (128 MiB), because a copy may be slow on a disk. In builds with
+ * test points, both sizes are small enough for tests to reach. */
 #ifdef CT_TEST_POINTS
 enum { CT_CHECKPOINT_PAGES = 64, CT_CHECKPOINT_PAGES_MAX = 64 };
 #else
 enum { CT_CHECKPOINT_PAGES = 4096, CT_CHECKPOINT_PAGES_MAX = 32768 };
 #endif
 
-/* Starts the thread, and takes over the checkpoints from the store's commits. A checkpoint is made when the
- * log has `pages` pages: CT_CHECKPOINT_PAGES, or less for a bounded store. `store` must outlive it. Returns
- * NULL if it could not get a thread or a connection. Commits then keep making checkpoints. */
+/* Starts the thread, and takes over the checkpoints from the store's commits. `pages` is the length of the
+ * log at which a checkpoint is made: CT_CHECKPOINT_PAGES, or less for a bounded store. `store` must outlive
+ * the checkpointer. If no thread or connection can be created, returns NULL, and commits keep making
+ * checkpoints. */
 struct ct_checkpointer *ct_checkpointer_create(struct ct_store *store, uint32_t pages);
 /* Call after each commit, on the committing thread. `checkpointer` may be NULL. */
 void ct_checkpointer_tend(struct ct_checkpointer *checkpointer);

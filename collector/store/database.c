@@ -18,19 +18,18 @@
 #include <unistd.h>
 
 enum {
-    STEPS_MAX = 1000000,    /* of SQLite's virtual machine; a look-up takes a few dozen */
+    STEPS_MAX = 1000000,    /* steps of SQLite's virtual machine; a look-up takes a few dozen */
     BUSY_TIMEOUT_MS = 5000, /* for another process's lock */
-    LOG_TIMEOUT_MS = 1000,  /* for the lock needed to turn the write-ahead log on */
+    LOG_TIMEOUT_MS = 1000,  /* for the lock that is needed to turn the write-ahead log on */
 };
 
 const char *ct_database_problem(sqlite3 *connection)
 {
     static _Thread_local char text[512];
-    /* SQLite returns the system's error number after some calls, and an outdated one after others. Use errno
-     * instead. */
+    /* sqlite3_system_errno() is correct after some calls, but outdated after others, so use errno instead. */
     const int kind = sqlite3_errcode(connection) & 0xff, error = errno;
     const bool system = error != 0 && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN);
-    /* If SQLite has recorded no error, memory was short. */
+    /* If SQLite has recorded no error, this process ran out of memory. */
     const char *said = kind == SQLITE_OK || kind == SQLITE_ROW || kind == SQLITE_DONE
                            ? "out of memory"
                            : sqlite3_errmsg(connection);
@@ -46,7 +45,7 @@ void ct_database_share(const struct ct_private_readers *who)
 }
 
 /* SQLite's files for a database, beginning with the database itself. SQLite gives the other files the
- * database's mode regardless of the umask, and as root also its group. */
+ * database's mode regardless of the umask, and also its group when running as root. */
 static const char *const parts[] = { "", "-journal", "-wal", "-shm" };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]), PART_BYTES = sizeof(((struct ct_database *)0)->path) + 16 };
 
@@ -66,7 +65,8 @@ static int own(const char *path, const struct ct_private_readers *who, char *mes
     return 0;
 }
 
-/* Removes SQLite's files from index `first` on. 0 removes all of them, and 1 keeps the database. */
+/* Removes SQLite's files from index `first` on. With 0, removes all of them, and with 1, all except the
+ * database. */
 static void remove_parts(const char *path, size_t first)
 {
     for (size_t i = first; i < PARTS; i++) {
@@ -76,7 +76,7 @@ static void remove_parts(const char *path, size_t first)
     }
 }
 
-/* Returns the disk space of a file and its log in bytes. */
+/* Returns the disk space that a file and its log use, in bytes. */
 static uint64_t bytes_of(const char *path)
 {
     uint64_t bytes = 0;
@@ -95,7 +95,7 @@ int ct_database_own(const char *path, char message[CT_MESSAGE_BYTES])
     return own(path, &readers, message);
 }
 
-/* Follows a link to the database if it belongs to this user or to root. Another user's link could lead
+/* Follows a link to the database if the link belongs to this user or to root. Another user's link could point
  * anywhere. */
 static int follow_link(char path[4096], char *message)
 {
@@ -141,7 +141,7 @@ static int give_up(void *data)
     return 1;
 }
 
-/* A file of any origin may claim to be ours, so no code in its schema may run. */
+/* Any file may claim to be a trace, so code in its schema must not run. */
 static void distrust(sqlite3 *connection)
 {
     static const struct {
@@ -155,7 +155,7 @@ static void distrust(sqlite3 *connection)
         sqlite3_db_config(connection, settings[i].option, settings[i].value, NULL);
 }
 
-/* Closes the present connection, opens another one and counts the objects in the schema. */
+/* Closes the current connection, opens another one and counts the objects in the schema. */
 static int count_objects(const char *path, int flags, sqlite3 **connection, char *text, size_t bytes)
 {
     sqlite3_close(*connection);
@@ -171,7 +171,7 @@ static int count_objects(const char *path, int flags, sqlite3 **connection, char
 
 enum verdict { REFUSED = -1, EMPTY, OURS, OTHER_BOOT };
 
-/* Inspects a file without writing. Opens it read-only, so that a foreign file stays unchanged. */
+/* Inspects a file without writing. Opens the file read-only, so that a foreign file stays unchanged. */
 static enum verdict inspect(const char *path, const char *boot_id, char *message)
 {
     struct stat status;
@@ -189,7 +189,7 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     if (status.st_size == 0)
         return EMPTY;
 
-    /* SQLite would read side files that another user has put there. */
+    /* Check the side files, because SQLite would read any that another user has created. */
     if (own(path, NULL, message) != 0)
         return REFUSED;
     errno = 0;
@@ -234,8 +234,8 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     return verdict;
 }
 
-/* Locks the file for a single writer, on a descriptor that stays open as long as SQLite's. Closing it earlier
- * would drop the locks that SQLite holds on the same file. */
+/* Locks the file for a single writer, on a descriptor that stays open as long as SQLite's. Closing this
+ * descriptor earlier would drop the locks that SQLite holds on the same file. */
 static int lock(struct ct_database *database, bool *created, char *message)
 {
     const char *path = database->path;
@@ -278,7 +278,7 @@ static int set_meta_text(sqlite3 *connection, const char *key, const char *value
     return rc;
 }
 
-/* One row for each role, numbered in their order. */
+/* One row for each role. The roles are numbered in the order of role.def. */
 static const char role_rows[] =
 #define ROLE(name) "INSERT INTO role (role, name) SELECT ifnull(max(role) + 1, 0), '" #name "' FROM role;"
 #include "role.def"
@@ -287,7 +287,7 @@ static const char role_rows[] =
 
 static const char new_series[] = "INSERT INTO meta VALUES ('series', lower(hex(randomblob(16))))";
 
-/* `rollover` is the script that copies from an earlier file, or NULL. */
+/* Creates and fills the tables. `rollover` is the script that copies rows from an earlier file, or NULL. */
 static int create(sqlite3 *connection, const struct ct_origin *origin, const char *rollover)
 {
     char pragmas[128], now[32];
@@ -296,7 +296,7 @@ static int create(sqlite3 *connection, const struct ct_origin *origin, const cha
     struct timespec real;
     clock_gettime(CLOCK_REALTIME, &real);
     snprintf(now, sizeof(now), "%lld", (long long)real.tv_sec);
-    /* Plain BEGIN locks only the file that is written, not an attached earlier one. */
+    /* A plain BEGIN locks only the file that is written, and not an attached earlier file. */
     const char *const scripts[] = { "BEGIN",       ct_sql_tables,       ct_sql_views,
                                     ct_sql_status, ct_sql_status_ioctl, role_rows,
                                     pragmas,       new_series };
@@ -319,9 +319,9 @@ static int create(sqlite3 *connection, const struct ct_origin *origin, const cha
     return rc;
 }
 
-/* The file's header records whether it has a write-ahead log. A change to it is a single write, smaller than
- * a disk sector, so it needs no journal file. After a power cut, a journal file would keep readers out until
- * it is rolled back. */
+/* Turns the write-ahead log on, which the file's header records. Changing the header is a single write,
+ * smaller than a disk sector, so no journal file is needed. After a power failure, a journal file would keep
+ * readers out until it is rolled back. */
 static int turn_log_on(sqlite3 *connection)
 {
     char mode[32];
@@ -343,7 +343,7 @@ static int connect_to(struct ct_database *database, char *message)
     if (rc == SQLITE_OK)
         rc = turn_log_on(*connection);
     database->is_held = rc == SQLITE_BUSY;
-    /* With synchronous = NORMAL, a power cut may lose the last commits but never damages the database. */
+    /* With synchronous = NORMAL, a power failure may lose the last commits but never damages the database. */
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(
             *connection,
@@ -351,7 +351,7 @@ static int connect_to(struct ct_database *database, char *message)
             "PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 134217728;"
             "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;"
             "PRAGMA cell_size_check = ON;"
-            "PRAGMA secure_delete = OFF", /* Debian's default overwrites deleted data with zeros */
+            "PRAGMA secure_delete = OFF", /* by default, Debian's SQLite overwrites deleted data with zeros */
             NULL, NULL, NULL);
     if (*connection)
         sqlite3_busy_timeout(*connection, BUSY_TIMEOUT_MS);
@@ -361,7 +361,7 @@ static int connect_to(struct ct_database *database, char *message)
                                         ct_database_problem(*connection));
 }
 
-/* Makes the tables of an empty file. If `past` names a file, the new one continues it. */
+/* Creates the tables in an empty file. If `past` names a file, the new file continues it. */
 static int fill(struct ct_database *database, const char *past, char *message)
 {
     sqlite3 *connection = database->connection;
@@ -385,8 +385,8 @@ static void take_back(struct ct_database *database, bool created)
         remove_parts(database->path, 0);
 }
 
-/* Makes file `number` the current one, without reading it. Returns REFUSED if its path cannot be used, or
- * EMPTY if it can. */
+/* Makes file `number` the current file, without reading it. Returns EMPTY if the file's path can be used, and
+ * REFUSED otherwise. */
 static enum verdict name_file(struct ct_database *database, uint32_t number, char *message)
 {
     database->number = number;
@@ -395,8 +395,9 @@ static enum verdict name_file(struct ct_database *database, uint32_t number, cha
     return follow_link(database->path, message) == 0 ? EMPTY : REFUSED;
 }
 
-/* Selects the file to write: the newest file with contents, or the next number if that file cannot be
- * continued. If empty files follow it, daemons were killed while creating them. */
+/* Selects the file to write. The file to write is the newest one with contents, or the one with the next
+ * number if that file cannot be continued. Empty files with higher numbers were left by daemons that were
+ * killed while creating them. */
 static enum verdict find(struct ct_database *database, char *message)
 {
     const uint32_t newest = ct_trace_file_before(database->trace, UINT32_MAX);
@@ -414,15 +415,15 @@ static enum verdict find(struct ct_database *database, char *message)
     return verdict == REFUSED || name_file(database, number, message) == REFUSED ? REFUSED : verdict;
 }
 
-/* Locks the current file, makes it private, opens it and, unless it is OURS already, fills it. If `past`
- * names a file, continues from its contents. On failure, removes a file that it created. */
+/* Locks the current file, makes it private, opens it and, unless the verdict is OURS, fills it. If `past`
+ * names a file, the current file continues it. On failure, removes the file if this function created it. */
 static int take(struct ct_database *database, enum verdict verdict, const char *past, char *message)
 {
     bool created = false;
-    /* Check first, so that a failure removes only files of ours. */
+    /* Check this first, so that a failure removes only files that belong to this user. */
     if (own(database->path, NULL, message) != 0 || lock(database, &created, message) != 0)
         return -1;
-    /* Files next to a new one belong to a deleted database, whose readers may still share a -shm. */
+    /* Side files next to a new database belong to a deleted one, whose readers may still share a -shm. */
     if (created)
         remove_parts(database->path, 1);
     if (ct_database_own(database->path, message) == 0 && connect_to(database, message) == 0 &&
@@ -452,7 +453,8 @@ int ct_database_open(struct ct_database *database, const char *path, const struc
         return 0;
     if (verdict != OURS || !database->is_held)
         return -1;
-    /* A plain file being read by another program stays unchanged, and the trace continues in the next file.
+    /* If another program is reading a plain file, this file stays unchanged, and the trace continues in the
+     * next file.
      */
     const struct ct_database past = *database;
     return ct_database_follow(&past, database, message);
@@ -470,9 +472,9 @@ bool ct_database_in_place(const struct ct_database *database)
     return is_same_file(database->path, database->lock_fd);
 }
 
-/* Makes a file plain when it is no longer written. Without a write-ahead log, a file can be opened on
- * read-only media, and where memory cannot be shared. If a reader has it open, it keeps the log. Uses no
- * journal file, as in turn_log_on(). Other connections see the mode DELETE. */
+/* Turns the write-ahead log off when a file is no longer written. Without a log, a file can be opened on
+ * read-only media, and where memory cannot be shared. If a reader has the file open, the log stays. As in
+ * turn_log_on(), no journal file is used. Other connections see the journal mode DELETE. */
 static void make_plain(sqlite3 *connection)
 {
     sqlite3_busy_timeout(connection, 0);
@@ -515,8 +517,8 @@ void ct_database_discard(struct ct_database *next)
     take_back(next, true);
 }
 
-/* Does not trust the path of an earlier file. It may now be a FIFO, another user's or another trace's file,
- * or a link to the current one. */
+/* Does not trust the path of an earlier file. By now, the path may refer to a FIFO, to another user's or
+ * another trace's file, or, through a link, to the current file. */
 sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t number, bool with_log,
                                   char path[4096])
 {
@@ -540,8 +542,9 @@ sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t n
     return NULL;
 }
 
-/* Opens an earlier file of the series briefly. If readers left a log, writes it into the file and ends it.
- * Sets *until_ns to the return time of the last call in the files before it, or 0 if there is none. */
+/* Opens an earlier file of the series briefly. If readers left a log, writes the log into the file and turns
+ * it off. Sets *until_ns to the return time of the last call in the files before this one, or 0 if there is
+ * none. */
 static bool tend(const struct ct_database *database, uint32_t number, char path[4096], uint64_t *until_ns)
 {
     char until[32];
@@ -573,7 +576,7 @@ void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint6
         if (!tend(database, number, path, &until_ns))
             break;
         total += bytes_of(path);
-        /* Also remove all files before a removed one, so that the series has no gap. */
+        /* Also remove all files before a removed file, so that the series has no gap. */
         goes |= (bytes && (++files > CT_SERIES_FILES_MAX || total > bytes)) ||
                 (keep_from_ns && last_call_ns < keep_from_ns);
         if (goes) {

@@ -10,17 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A batch ends at this size. It is enough for the details of some hundred thousand rows, or the texts of a
- * few thousand. */
+/* A batch ends when its deferred statements reach this size. This is enough for the details of a hundred
+ * thousand rows, or for the texts of a few thousand. */
 enum { DEFERRED_MAX_BYTES = 16 * 1024 * 1024 };
-/* Costs in rows of plain calls, about 0.3 us each here. Texts have a cost too, so that no user can fill a
- * batch with them. */
+/* The costs of deferred statements and their texts, in rows of plain calls. A row takes about 0.3 us here.
+ * Texts also have a cost, so that no user can fill a batch with texts. */
 enum { DEFERRED_EFFORT = 8, KERNEL_EFFORT = 32, TEXT_BYTES_EACH = 32 };
 
 struct deferred {
     uint16_t statement;
     uint16_t values;
-    uint32_t text_bytes; /* with its NUL, padded to 8; 0: no text */
+    uint32_t text_bytes; /* including the NUL, padded to 8; 0: no text */
 };
 
 void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t values, const int64_t *value,

@@ -1,4 +1,4 @@
-/* Keeps the statements that result from taking calls until the end of the batch, in order. */
+/* Keeps the statements that result from taking calls, in order, until the batch ends. */
 #ifndef CT_DEFERRED_H
 #define CT_DEFERRED_H
 
@@ -10,20 +10,23 @@
 
 struct ct_store;
 
-/* Defers a statement with its integers and, if it has one, its text. Three names do more than run their
- * statement. insert_kernel (process_id, number; the mangled name) also makes a row for the name.
- * free_allocation (CT_FREE_VALUES; the kind) and supersede_late_allocation call the functions of
- * allocations.h. */
+/* Defers a statement with its integers and, if it has one, its text. The statement insert_kernel (process_id,
+ * number; the mangled name) also creates a row for the name. The statements free_allocation (CT_FREE_VALUES;
+ * the kind) and supersede_late_allocation call the functions in allocations.h. */
 void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t values, const int64_t *value,
                     const char *text);
 
-/* Returns whether the batch has its maximum of details. The next call then belongs to another batch. */
+/* Returns whether the batch has reached its maximum of details, so that the next call must go into another
+ * batch. */
 bool ct_store_is_full(const struct ct_store *store);
 
-/* For the store only. Hand over the deferred statements to the commit, run these (returns 0 or -1), discard
- * all statements, and tear down. */
+/* ---- only for the store ---- */
+
+/* Passes the deferred statements to the commit. */
 void ct_deferred_hand_over(struct ct_store *store);
+/* Runs the statements that were handed over. Returns 0 or -1. */
 int ct_deferred_run(struct ct_store *store);
+/* Discards all statements. */
 void ct_deferred_clear(struct ct_store *store);
 void ct_deferred_finish(struct ct_store *store);
 

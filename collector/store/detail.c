@@ -60,10 +60,10 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
     value[3] = transfer->destination ? ct_stored(transfer->destination) : CT_NULL;
 }
 
-/* Stores an allocation that succeeded, or its free. A failed allocation holds no memory, and its bytes are
- * stored with the call. A captured allocation takes effect only when the graph is launched. If an address is
- * allocated again, its free was lost, or its context has ended. A shared allocation is the exception, because
- * it needs one more free. */
+/* Stores a successful allocation, or a successful free. A failed allocation holds no memory, and its size is
+ * stored only with the call. A captured allocation takes effect only when the graph is launched. If an
+ * address is allocated again, either the call that freed it was lost, or its context has ended. The exception
+ * is a shared allocation, which must then be freed once more. */
 static void store_held(const struct context *c, const struct ct_alloc *alloc, const char *kind)
 {
     const int64_t address = ct_stored(alloc->address);
@@ -119,9 +119,9 @@ static void store_objects(const struct context *c, const struct ct_objects *obje
     ct_bulk_add(c->store, CT_BULK_CALL_SUBJECT, c->call_id)[1] = subject;
 }
 
-/* Returns the number of the text at *texts, and advances past it. The text has `bytes` bytes with its NUL,
- * and the record has *left bytes from there on. Returns CT_NULL if there is no text. If a length in the
- * record is wrong, all further texts are skipped. */
+/* Returns the number of the text at *texts, and advances *texts past it. The text has `bytes` bytes including
+ * its NUL, and *left bytes of the record remain. Returns CT_NULL if there is no text. If a length in the
+ * record is invalid, all further texts are skipped. */
 static int64_t take_text(struct ct_store *store, const char **texts, size_t *left, uint32_t bytes)
 {
     char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
@@ -135,8 +135,8 @@ static int64_t take_text(struct ct_store *store, const char **texts, size_t *lef
     return ct_store_text(store, clean);
 }
 
-/* Prints the payload in decimal according to nvtxPayloadType_t. Prints nothing for NaN, or if there is no
- * payload. Prints infinity as a number that SQLite reads as infinity. */
+/* Prints the payload in decimal, with the type given as an nvtxPayloadType_t. Prints nothing for NaN, or if
+ * there is no payload. Prints infinity as a number that SQLite reads as infinity. */
 static void print_payload(char *to, size_t bytes, uint32_t type, uint64_t value)
 {
     double real;
@@ -182,8 +182,8 @@ static void store_range(const struct context *c, const struct ct_range *range, c
         payload);
 }
 
-/* Stores an allocation or a free. If the call uses a pool, also stores the stream that orders it. If a free
- * failed, also stores the address that could not be freed. Both are objects of the call. */
+/* Stores an allocation or a free. As objects of the call, also stores the stream of a call that uses a pool,
+ * and the address that a failed call could not free. */
 static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
 {
     const uint8_t kind = alloc->alloc < CT_ALLOC_COUNT ? alloc->alloc : CT_ALLOC_DEVICE;
@@ -218,7 +218,7 @@ void ct_detail_store(struct ct_store *store, const struct ct_call *call, int64_t
         .flags = call->flags,
     };
     union ct_payload payload = { 0 };
-    /* If a record is too short for its kind, the missing bytes are zeros. */
+    /* If a record is too short for its kind, zeros are used for the missing bytes. */
     const size_t bytes = call->payload_bytes;
     memcpy(&payload, call->payload, bytes < sizeof(payload) ? bytes : sizeof(payload));
     switch (call->kind) {
@@ -253,7 +253,7 @@ void ct_detail_store(struct ct_store *store, const struct ct_call *call, int64_t
     }
 }
 
-/* Names an object from this time on, or removes its name. */
+/* Gives an object a name that is valid from the note's time on, or removes the name. */
 static void name_object(struct ct_store *store, int64_t process_id, const struct ct_call *note)
 {
     struct ct_object_name name;

@@ -1,4 +1,4 @@
-/* Stores the details of calls, and notes. The kind determines the rows that refer to the call. */
+/* Stores notes and the details of calls. A call's kind determines which rows refer to the call. */
 #ifndef CT_DETAIL_H
 #define CT_DETAIL_H
 
@@ -7,10 +7,10 @@
 
 struct ct_store;
 
-/* Names of enum ct_transfer_kind in the trace. */
+/* The trace's names for enum ct_transfer_kind. */
 extern const char *const ct_transfer_names[CT_TRANSFER_COUNT];
 
-/* Stores a note: the name of an object or of a kernel. */
+/* Stores a note. A note is the name of an object or of a kernel. */
 void ct_store_note(struct ct_store *store, const struct ct_call *note);
 
 /* For the store only. Stores the details of the call with this id. */

@@ -1,12 +1,12 @@
-/* Checks whether a call in a trace's earlier files already has the id chosen for a late row. Opens the files
- * read-only at the first late row. */
+/* Checks whether a call in a trace's earlier files already has the id that was chosen for a late row. Opens
+ * the files read-only when the first late row arrives. */
 #ifndef CT_EARLIER_FILES_H
 #define CT_EARLIER_FILES_H
 
 #include "database.h"
 
 struct ct_earlier_files {
-    uint64_t until_ns; /* no call in an earlier file returned later; 0: no earlier files */
+    uint64_t until_ns; /* no call in an earlier file returned after this time; 0: no earlier files */
     uint32_t files;
     bool open;
     struct {
@@ -15,9 +15,9 @@ struct ct_earlier_files {
     } file[CT_SERIES_FILES_MAX];
 };
 
-/* Closes all files. The earlier files now end at `until_ns`. */
+/* Closes all files, and sets the time at which the earlier files end. */
 void ct_earlier_files_begin(struct ct_earlier_files *earlier, uint64_t until_ns);
-/* Returns whether a file before the current one has a call with this call_id. */
+/* Returns whether any file before the current one has a call with this call_id. */
 bool ct_earlier_files_has(struct ct_earlier_files *earlier, const struct ct_database *database,
                           uint64_t call_id);
 

@@ -54,8 +54,9 @@ static int remove_calls(struct ct_store *store, int64_t bound_ns, uint64_t *rows
     return ct_store_set_meta(store, "expired_before_ns", bound_ns);
 }
 
-/* Every remaining call was stored since the numbers last restarted, so no call refers to older numbers. The
- * sums of processes that ended before `bound_ns` stay. */
+/* Removes rows that nothing refers to any more. Every remaining call was stored since the numbers last
+ * restarted, so no call refers to older numbers. The sums of processes that ended before `bound_ns` are
+ * kept. */
 static int remove_unused(struct ct_store *store, int64_t bound_ns)
 {
     for (int i = 0; i < CT_NUMBERS; i++) {
@@ -84,7 +85,7 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
     const bool sweep = now_ns - store->swept_ns >= SWEEP_INTERVAL_NS;
     if (!due && !sweep)
         return 0;
-    /* Find the first call to keep, if more are due than fit in one step. */
+    /* If more calls are due than fit in one step, find the first call to keep. */
     if (due &&
         read_number(store,
                     ct_store_bind(store, CT_SQL_nth_call, CT_VALUES((int64_t)before_ns, (int64_t)rows_max)),
@@ -95,7 +96,7 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
 
     if (ct_store_begin(store) != 0 || (due && remove_calls(store, bound_ns, &expired->rows) != 0))
         return -1;
-    /* Sweep allocations less often, because every sweep visits the rows of memory still held. */
+    /* Sweep allocations less often, because every sweep visits the rows of all memory that is still held. */
     if (sweep && run_with(store, CT_SQL_expire_allocations, bound_ns) != 0)
         return -1;
     /* From here on, every stored call returned at bound_ns or later. */

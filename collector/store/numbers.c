@@ -12,15 +12,16 @@
 
 enum { KNOWN_SITES = 64 };
 
-/* The number of the site of calls like this one. */
+/* Caches the number of the site that belongs to a function, a depth and a status. */
 struct ct_known_site {
     uint64_t call;   /* function, depth and status */
     int64_t site_id; /* 0: unknown */
 };
 
-/* For each kind: the query for the highest number in the database, the statement that writes a number's row,
- * how many values the row has, and the limit of the table in memory. Full tables take 20 MiB together, as
- * after ten thousand short-lived processes. A thousand threads that call eighty functions each fit. */
+/* The kinds of numbers. `highest` queries the highest number in the database, and `insert` writes a number's
+ * row. `values` is the row's number of values, and `limit` is the maximum number of entries in memory. Full
+ * tables take 20 MiB in total, for example after ten thousand short-lived processes. A thousand threads that
+ * each call eighty functions fit into the tables. */
 static const struct {
     const char *highest;
     enum ct_statement insert;
@@ -34,7 +35,8 @@ static const struct {
     [CT_NUMBER_TEXT] = { "SELECT max(text_id) FROM text", CT_SQL_insert_text, 0, CT_INTERNER_TEXTS_MAX },
 };
 
-/* Returns 0, and sets numbers_unknown, if the number cannot be read. */
+/* Returns the first number that is free. If the highest number cannot be read, returns 0 and sets
+ * numbers_unknown. */
 static int64_t first_free(struct ct_store *store, const char *sql)
 {
     sqlite3_stmt *statement;
@@ -64,8 +66,8 @@ static void restart(struct ct_store *store, int kind, int64_t first)
         ct_intern_reset(&store->numbers[kind], first);
 }
 
-/* Records that all earlier numbers are void. Every call that refers to them is already stored, and returned
- * by `numbered_ns`. */
+/* Records that all earlier numbers are no longer valid. Every call that refers to such a number has already
+ * been stored, and returned at or before `numbered_ns`. */
 static void mark_numbers(struct ct_store *store)
 {
     const uint64_t now_ns = ct_monotonic_ns();
@@ -122,7 +124,7 @@ static int64_t find_site(struct ct_store *store, const struct ct_call *call)
     return site;
 }
 
-/* A thread repeats the same calls, so cache its last site for each function and depth. */
+/* A thread tends to repeat the same calls, so its last site is cached for each function and depth. */
 int64_t ct_store_site(struct ct_store *store, const struct ct_call *call)
 {
     struct ct_caller *caller = call->caller;

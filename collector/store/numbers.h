@@ -1,6 +1,7 @@
-/* Numbers combinations that calls share: sites, shapes, routes, subjects, texts and threads. Numbers are
- * assigned in memory, and the row that defines each is deferred. After a rollback, and in the next file,
- * numbering continues after the highest numbers in the database. Functions return 0 if out of memory. */
+/* Assigns numbers to combinations that calls share: sites, shapes, routes, subjects, texts and threads.
+ * Numbers are assigned in memory, and the row that defines a number is written later. After a rollback, and
+ * in the next file, numbering continues after the highest numbers in the database. Functions return 0 if out
+ * of memory. */
 #ifndef CT_NUMBERS_H
 #define CT_NUMBERS_H
 
@@ -14,17 +15,19 @@ struct ct_store;
 int64_t ct_store_site(struct ct_store *store, const struct ct_call *call);
 int64_t ct_store_thread(struct ct_store *store, int64_t process_id, uint32_t tid, const char *name);
 
-/* Numbers a shape, a route or a subject. */
+/* Returns the number of a shape, a route or a subject. */
 int64_t ct_store_number(struct ct_store *store, enum ct_number kind, const int64_t *value, const char *text);
-/* Numbers a text chosen by an application, as NUL-terminated UTF-8. */
+/* Returns the number of a text that an application has chosen. The text must be NUL-terminated UTF-8. */
 int64_t ct_store_text(struct ct_store *store, const char *text);
 
-/* For the store only. Set up and tear down. ct_store_forget_numbers() voids all numbers and continues after
- * the numbers in the database. If it cannot read them, it sets numbers_unknown. ct_store_renumber() voids all
- * numbers and continues after the last one assigned. */
+/* ---- only for the store ---- */
+
 void ct_store_numbers_init(struct ct_store *store);
 void ct_store_numbers_finish(struct ct_store *store);
+/* Invalidates all numbers, and continues after the highest numbers in the database. Sets numbers_unknown if
+ * the numbers in the database cannot be read. */
 void ct_store_forget_numbers(struct ct_store *store);
+/* Invalidates all numbers, and continues after the last assigned number. */
 void ct_store_renumber(struct ct_store *store);
 
 #endif

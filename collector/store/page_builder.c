@@ -14,13 +14,15 @@ enum {
     HEAD_BYTES = 8,
     POINTER_BYTES = 2,
     VARINT_MAX = 9,
-    /* The record's length and the key, then the header's length, the types and the integers. */
+    /* Room for the record's length and the key, followed by the header's length, the types and the
+     * integers. */
     CELL_MAX = 1 + VARINT_MAX + 1 + CT_ROW_COLUMNS_MAX * (1 + 8),
 };
 static_assert(CELL_MAX - 1 - VARINT_MAX < 128, "the record's length is one byte");
 
-/* Writes seven bits per byte, highest first, with the top bit set in all bytes except the last. A ninth byte
- * has eight bits. Always writes eight or nine bytes, but only the bytes before the returned end are valid. */
+/* Writes a varint, which has seven bits per byte, highest first, with the top bit set in all bytes except the
+ * last. A ninth byte has eight bits. Always writes eight or nine bytes, but only the bytes before the
+ * returned end are valid. */
 static uint8_t *put_varint(uint8_t *to, uint64_t value)
 {
     if (value >> 56) {
@@ -31,7 +33,7 @@ static uint8_t *put_varint(uint8_t *to, uint64_t value)
         return to + VARINT_MAX;
     }
     const int bytes = (63 - __builtin_clzll(value | 1)) / 7 + 1;
-    /* Splits it into halves, quarters and eighths of seven bits each. */
+    /* Split the value into halves, then quarters, and then eighths of seven bits each. */
     value = (value & 0x0fffffff) | (value & UINT64_C(0x00fffffff0000000)) << 4;
     value = (value & UINT64_C(0x00003fff00003fff)) | (value & UINT64_C(0x0fffc0000fffc000)) << 2;
     value = (value & UINT64_C(0x007f007f007f007f)) | (value & UINT64_C(0x3f803f803f803f80)) << 1;
@@ -52,11 +54,12 @@ static const uint8_t *get_varint(const uint8_t *from, uint64_t *value)
     return from + VARINT_MAX;
 }
 
-/* Writes the shortest form of an integer. Always writes eight bytes, as above. */
+/* Writes the shortest form of an integer. Always writes eight bytes, but only the bytes before the returned
+ * end are valid. */
 static uint8_t *put_integer(uint8_t *to, int64_t value, uint8_t *type)
 {
-    /* Both are indexed by the number of bytes that a value needs: its serial type, and the length of that
-     * type. */
+    /* A value's serial type and the length of that type, both indexed by the number of bytes that the value
+     * needs. */
     static const uint8_t types[] = { 0, 1, 2, 3, 4, 5, 5, 6, 6 }, bytes_of[] = { 0, 1, 2, 3, 4, 6, 6, 8, 8 };
     if (value == 0 || value == 1) {
         *type = (uint8_t)(8 + value);
@@ -71,15 +74,15 @@ static uint8_t *put_integer(uint8_t *to, int64_t value, uint8_t *type)
     return to + bytes;
 }
 
-/* Writes a row and returns its end. The key precedes the record. It is the table's last column, so the record
- * omits it, and any NULLs before it. SQLite reads missing columns as NULL. */
+/* Writes a row and returns its end. The key precedes the record. The key is the table's last column, so the
+ * record omits the key, and any NULLs before it. SQLite reads missing columns as NULL. */
 static uint8_t *put_row(uint8_t *cell, const int64_t *value, unsigned columns)
 {
     while (columns > 1 && value[columns - 1] == CT_NULL)
         columns--;
     uint8_t *record = put_varint(cell + 1, (uint64_t)value[0]), *type = record;
     uint8_t *body = record + columns;
-    *type++ = (uint8_t)columns; /* also the length of the header */
+    *type++ = (uint8_t)columns; /* this is also the length of the header */
     for (unsigned i = 1; i < columns; i++, type++) {
         if (value[i] == CT_NULL)
             *type = 0;
@@ -101,8 +104,8 @@ static size_t get_16(const uint8_t *from)
     return (size_t)from[0] << 8 | from[1];
 }
 
-/* Lays out rows from `from` on until the page is full. They are in order at the end of the page. Their place
- * depends on their number, so they are first written to a buffer. */
+/* Lays out rows from `from` on until the page is full. The rows are placed in order at the end of the page.
+ * Where they begin depends on their number, so they are first written to a buffer. */
 static void lay_out_leaf(struct ct_leaf *leaf, const int64_t *value, unsigned columns, size_t from,
                          size_t rows)
 {

@@ -12,12 +12,12 @@
 #include <string.h>
 
 enum {
-    /* The longest row in a page has 35 bytes less than the page. The head of a record of up to four columns
-     * takes six bytes. */
+    /* The longest row that fits in a page is 35 bytes shorter than the page. The head of a record of up to
+     * four columns takes six bytes. */
     FILLER_BYTES = CT_LEAF_BYTES - 35 - 6,
 };
-/* The minimum rows of a batch for the loader. The last page is usually half empty, so there must be enough
- * other pages. The daemons of tests/faults use a lower value. */
+/* The minimum number of rows for which the loader is used. The last page is usually half empty, so there must
+ * be enough other pages. The daemons of tests/faults use a lower value. */
 #ifndef CT_PAGE_LOADER_ROWS_MIN
 #define CT_PAGE_LOADER_ROWS_MIN 2000
 #endif
@@ -64,8 +64,9 @@ static void say_why(struct ct_store *store, const char *why)
         ct_log(CT_LOG_feed_on, "calls are stored a page at a time again");
 }
 
-/* Pages must stay in the cache until the commit, so SQLite must not spill or map them. Leaves must fill a
- * page, so it must not reserve bytes. Pages must not move, so commits must not vacuum. */
+/* Checks and sets the conditions for loading pages. Pages must stay in the cache until the commit, so SQLite
+ * must not spill or map them. Leaves must fill a page, so SQLite must not reserve bytes. Pages must not move,
+ * so commits must not vacuum. */
 void ct_page_loader_connect(struct ct_store *store)
 {
     sqlite3 *connection = store->database.connection;
@@ -81,7 +82,7 @@ void ct_page_loader_connect(struct ct_store *store)
             store->loader.is_possible ? "" : "this build of SQLite cannot store them a page at a time");
 }
 
-/* Checks that no user has added an index or a column to a table. An added index would lack the loaded
+/* Checks that no user has added an index or a column to a table. An added index would not contain the loaded
  * rows. */
 static int check_schema(struct ct_store *store)
 {
@@ -108,7 +109,7 @@ static int check_schema(struct ct_store *store)
     return 0;
 }
 
-/* The place that SQLite chose for the last row inserted. */
+/* Where SQLite put the row that was last inserted. */
 enum found { ALONE, AMONG_OTHERS, NOWHERE };
 
 static enum found find_place(const struct ct_page_list *watched, int64_t key, uint8_t **place)
@@ -142,7 +143,7 @@ static int make_place(struct ct_store *store, const struct ct_loaded_table *tabl
     return *found == ALONE ? 0 : ct_store_do(store, table->unfill, CT_VALUES(leaf->last_key));
 }
 
-/* This build of SQLite does not place pages as all others do. */
+/* Called if this build of SQLite places pages differently from all others. */
 static void give_up(struct ct_store *store)
 {
     store->loader.is_possible = false;
@@ -196,7 +197,7 @@ int ct_page_loader_add(struct ct_store *store, const struct ct_loaded_table *tab
         return -1;
     if (value[0] <= newest)
         return 0;
-    if (newest == 0) { /* the table's root is its only page, and will not stay a leaf */
+    if (newest == 0) { /* the table's only page is its root, which will not stay a leaf */
         *by_row = up_to_a_page(rows);
         return 0;
     }

@@ -1,11 +1,11 @@
-/* Loads rows into a table as whole pages. Inserting them one by one would take SQLite ten times as long,
- * because it looks up the place of each row.
+/* Loads rows into a table as whole pages. Inserting the rows one by one would take SQLite ten times as long,
+ * because it would have to look up the place of each row.
  *
- * A page of rows is laid out here (page_builder.h). SQLite gets one placeholder row for it, with the key of
- * the page's last row, and long enough to need a page of its own. SQLite thus allocates, links and writes the
- * page, in the same transaction as everything else. Before the commit, the page in SQLite's cache is
- * overwritten with the rows (page_cache.h), and SQLite re-reads it afterwards. Readers of the file see an
- * ordinary table. */
+ * The loader lays out a page of rows (page_builder.h). For each page, it inserts a placeholder row with the
+ * key of the page's last row. The placeholder is long enough to need a separate page. SQLite thus allocates,
+ * links and writes the page, in the same transaction as everything else. Before the commit, the loader
+ * overwrites the page in SQLite's cache with the rows (page_cache.h). After the commit, SQLite re-reads the
+ * page. Readers of the file see an ordinary table. */
 #ifndef CT_PAGE_LOADER_H
 #define CT_PAGE_LOADER_H
 
@@ -25,19 +25,19 @@ struct ct_loaded_table {
 extern const struct ct_loaded_table ct_loaded_calls, ct_loaded_launches, ct_loaded_transfers,
     ct_loaded_call_subjects;
 
-/* Checks whether a newly opened connection can be loaded. */
+/* Checks whether pages can be loaded through a newly opened connection. */
 void ct_page_loader_connect(struct ct_store *store);
-/* Loads the first *loaded of the rows, whose keys must ascend. *loaded is 0 if there are too few rows, or if
- * the table cannot be loaded. Sets *by_row to the number of following rows to insert one by one before the
- * next call. Returns 0 or -1. */
+/* Loads rows, whose keys must be in ascending order. Sets *loaded to the number of rows that were loaded, or
+ * to 0 if there are too few rows or the table cannot be loaded. Sets *by_row to the number of following rows
+ * that the caller must insert one by one before the next call. Returns 0 or -1. */
 int ct_page_loader_add(struct ct_store *store, const struct ct_loaded_table *table, const int64_t *value,
                        unsigned columns, size_t rows, size_t *loaded, size_t *by_row);
-/* Fills the pages with the rows. Until the commit or rollback, these tables must not be read or written.
+/* Fills the pages with the rows. Until the commit or rollback, the loaded tables must not be read or written.
  * Returns 0 or -1. */
 int ct_page_loader_replace(struct ct_store *store);
 /* Call after the commit or rollback. */
 void ct_page_loader_end(struct ct_store *store);
-/* Returns the reason for storing rows one by one, as a sentence without a full stop, or "" if they are stored
+/* Returns the reason for storing rows one by one, as a sentence without a full stop, or "" if rows are stored
  * as pages. */
 const char *ct_page_loader_why_not(const struct ct_store *store);
 void ct_page_loader_finish(struct ct_store *store);

@@ -1,5 +1,6 @@
-/* Rows about processes, and about their segments, lanes, functions, sums, losses and open calls. Each is
- * written at once, in the batch's transaction. Functions return 0 or -1, and identifiers through pointers. */
+/* Writes and reads rows about processes, and about their segments, lanes, functions, sums, losses and open
+ * calls. Each row is written at once, in the batch's transaction. Functions return 0 or -1, and return
+ * identifiers through pointers. */
 #ifndef CT_PROCESS_ROWS_H
 #define CT_PROCESS_ROWS_H
 
@@ -11,12 +12,12 @@
 
 struct ct_store;
 
-/* Recordings contain this struct and the two about losses in this layout. A process starts with its first
- * segment, at started_ns. */
+/* The layout of this struct is part of the format of recordings. A process starts at started_ns, with its
+ * first segment. */
 struct ct_process_numbers {
-    uint64_t start_ticks, exec_ns, started_ns; /* started_ns: of the segment */
-    uint64_t absent_ns; /* start of a gap before it, when calls may be missing; 0: no gap */
-    int64_t changed_ns; /* creation or later change of the segment's file */
+    uint64_t start_ticks, exec_ns, started_ns; /* started_ns: when the segment was created */
+    uint64_t absent_ns; /* start of a gap before started_ns, in which calls may be missing; 0: no gap */
+    int64_t changed_ns; /* when the segment's file was created or last changed */
     int32_t pid;
     uint32_t uid;
 };
@@ -24,8 +25,9 @@ struct ct_process_facts {
     struct ct_process_numbers is;
     const char *exe, *cmdline, *segment;
 };
-/* Makes the rows of a process and a segment. Refuses a segment that has the same name as another process's
- * segment, or that was made after the process had ended. Then writes nothing and sets *segment_id to 0. */
+/* Creates the rows of a process and a segment. Refuses a segment that has the same name as another process's
+ * segment, or that was created after the process had ended. If it refuses the segment, writes nothing and
+ * sets *segment_id to 0. */
 int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
                      int64_t *segment_id);
 /* A process that the database lists as running, or as left by a daemon. */
@@ -33,10 +35,10 @@ struct ct_running {
     int64_t process_id;
     int32_t pid;
     uint64_t start_ticks;
-    const char *segment; /* name of its newest segment; NULL: it has none */
+    const char *segment; /* name of the process's newest segment; NULL: none */
     bool is_left;
 };
-/* Calls `each` for each of these processes, until a call returns nonzero. */
+/* Calls `each` for each process that the database lists as running or left, until `each` returns nonzero. */
 int ct_store_each_running(struct ct_store *store, int (*each)(const struct ct_running *running, void *data),
                           void *data);
 
@@ -44,12 +46,12 @@ int ct_store_each_running(struct ct_store *store, int (*each)(const struct ct_ru
  * lane is new. */
 int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, uint64_t *position,
                        int64_t *thread_id, uint32_t *tid);
-/* Adds the losses of earlier owners of the lane to lost[cause], which has CT_LOSS_COUNT entries. */
+/* Adds the losses of the lane's earlier owners to lost[cause], which has CT_LOSS_COUNT entries. */
 int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t lane, uint32_t tenancy,
                          uint64_t *lost);
 
-/* The first is a million calls per second for almost nine years. The second is thirty-six years in
- * nanoseconds, or an exabyte. A sum of a few of these is still an integer in SQLite. */
+/* CT_UNSENT_CALLS_MAX is a million calls per second for almost nine years. CT_UNSENT_SUM_MAX is thirty-six
+ * years in nanoseconds, or an exabyte. The sum of a few such numbers is still an integer in SQLite. */
 #define CT_UNSENT_CALLS_MAX (UINT64_C(1) << 48)
 #define CT_UNSENT_SUM_MAX   (UINT64_C(1) << 60)
 

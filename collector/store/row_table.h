@@ -1,5 +1,5 @@
-/* Presents rows made in C as a table in SQLite. `INSERT … SELECT` from it takes half the time of a bind and
- * step per row. */
+/* Presents rows from C code as a table in SQLite. `INSERT … SELECT` from such a table takes half as long as a
+ * bind and a step for each row. */
 #ifndef CT_ROW_TABLE_H
 #define CT_ROW_TABLE_H
 
@@ -11,7 +11,7 @@
 
 enum { CT_ROW_COLUMNS_MAX = 4 };
 
-/* The columns are c1, c2, etc. Only one statement at a time reads the table, and it reads each row once, from
+/* The columns are c1, c2, etc. Only one statement at a time may read the table, and reads each row once, from
  * start to end. */
 struct ct_row_table {
     /* Reads the next row into `value`. Returns false at the end. */
@@ -22,21 +22,21 @@ struct ct_row_table {
 /* Registers `table`, which must outlive the connection, under `name`. Returns SQLite's code. */
 int ct_row_table_register(sqlite3 *connection, const char *name, struct ct_row_table *table);
 
-/* Rows of a batch for one table (bulk.c). */
+/* A batch's rows for one table (bulk.c). */
 struct ct_bulk_rows {
     int64_t *value;
     size_t count, room; /* rows */
 };
 
 struct ct_bulk_batch {
-    struct ct_bulk_rows ordered, /* each key greater than the previous one */
+    struct ct_bulk_rows ordered, /* each key is greater than the previous one */
         stray;                   /* all other rows, in the order of arrival */
 };
 
 struct ct_bulk_table {
-    struct ct_row_table table; /* first: read by `INSERT … SELECT` */
+    struct ct_row_table table; /* must be first; read by `INSERT … SELECT` */
     unsigned columns;
-    struct ct_bulk_batch taken, committing; /* of the batch being made; of the batch being committed */
+    struct ct_bulk_batch taken, committing; /* rows of the batch being made, and of that being committed */
     const struct ct_bulk_rows *reading;
     size_t read, read_to;
 };

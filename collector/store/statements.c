@@ -90,7 +90,7 @@ int ct_store_need_transaction(struct ct_store *store)
     const bool was_committing = store->is_committing;
     if (store->broken_off || ct_store_commit_wait(store) != 0)
         return -1;
-    /* Call it before BEGIN, which may wait for another process's lock. */
+    /* Call on_committed() before BEGIN, which may wait for another process's lock. */
     if (was_committing && store->on_committed)
         store->on_committed(store->on_committed_data);
     store->broken_off = run(store, store->statement[CT_SQL_begin], NULL) != 0;

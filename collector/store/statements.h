@@ -1,5 +1,5 @@
-/* Prepares, binds and runs the statements of schema/store.sql by name. The functions that run them return 0
- * or -1, not SQLite's codes. */
+/* Prepares, binds and runs the statements of schema/store.sql by name. Functions that run statements return 0
+ * or -1, and not SQLite's codes. */
 #ifndef CT_STATEMENTS_H
 #define CT_STATEMENTS_H
 
@@ -12,7 +12,7 @@ struct ct_store;
 struct sqlite3;
 struct sqlite3_stmt;
 
-/* Prepares all statements. Returns an SQLite code; on failure, none are prepared. */
+/* Prepares all statements. Returns an SQLite code. On failure, no statement stays prepared. */
 int ct_statements_prepare(struct sqlite3 *connection, struct sqlite3_stmt *statement[CT_SQL_COUNT]);
 void ct_statements_finalize(struct sqlite3_stmt *statement[CT_SQL_COUNT]);
 
@@ -20,29 +20,31 @@ void ct_statements_finalize(struct sqlite3_stmt *statement[CT_SQL_COUNT]);
 int ct_store_failed(struct ct_store *store);
 /* Records the error "out of memory". Always returns -1. */
 int ct_store_no_memory(struct ct_store *store);
-/* Waits for the commit in progress, if there is one. Returns -1 if it failed, or if an earlier one failed and
- * was not rolled back. */
+/* Waits for the commit in progress, if there is one. Returns -1 if this commit failed, or if an earlier
+ * commit failed and was not rolled back. */
 int ct_store_commit_wait(struct ct_store *store);
-/* Begins the transaction of the batch being made, unless it has one already. Waits for the commit in progress
- * first. Call this before any access to the database except through the functions below. Does nothing in the
- * committer, which already has a transaction. Returns 0, or -1 with the batch aborted. */
+/* Begins the transaction of the batch being made, unless the batch already has one. First waits for the
+ * commit in progress. Call this before any access to the database other than through the functions below.
+ * Does nothing in the committer, which already has a transaction. Returns 0, or aborts the batch and returns
+ * -1. */
 int ct_store_need_transaction(struct ct_store *store);
 /* Binds integers to a statement, CT_NULL as NULL, and returns the statement. */
 struct sqlite3_stmt *ct_store_bind(struct ct_store *store, enum ct_statement which, size_t values,
                                    const int64_t *value);
 /* Calls sqlite3_step() in a way that lets ct_store_failed() report the system's reason. */
 int ct_store_step(struct sqlite3_stmt *statement);
-/* Runs a statement. Stores the first column of its first row, if any, in *result, which may be NULL. Returns
- * 0 or -1. */
+/* Runs a statement. Stores the first column of the first row, if there is one, in *result. `result` may be
+ * NULL. Returns 0 or -1. */
 int ct_store_run(struct ct_store *store, struct sqlite3_stmt *statement, int64_t *result);
-/* Runs a named statement with its integers, followed by its texts. Returns the same as ct_store_run(). */
+/* Runs a named statement with integers, followed by texts, as its parameters. Returns the same as
+ * ct_store_run(). */
 int ct_store_ask(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value,
                  size_t texts, const char *const *text, int64_t *result);
-/* Expands a list of texts to two arguments. */
+/* Expands a list of texts to two arguments, the number of texts and an array. */
 /* clang-format off */
 #define CT_TEXTS(...) sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *), (const char *const[]){ __VA_ARGS__ }
 /* clang-format on */
-/* Runs a named statement with only integers and without a result. Returns 0 or -1. */
+/* Runs a named statement that has only integers as parameters, and no result. Returns 0 or -1. */
 int ct_store_do(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value);
 
 #endif

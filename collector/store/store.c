@@ -21,7 +21,7 @@ static_assert((int)CT_LEAF_BYTES == (int)CT_STORE_PAGE_BYTES, "a leaf is a page"
 
 /* ---- batches ---- */
 
-/* Discards a batch's state in memory: its numbers, positions and deferred statements. */
+/* Discards a batch's numbers, rows and deferred statements, which are in memory. */
 static void begin_anew(struct ct_store *store)
 {
     ct_store_forget_numbers(store);
@@ -34,7 +34,7 @@ static void begin_anew(struct ct_store *store)
 
 int ct_store_begin(struct ct_store *store)
 {
-    /* Otherwise, SQLite would keep writing a file that no longer has a path. */
+    /* If the file was moved, SQLite would keep writing a file that no longer has a path. */
     if (!ct_database_in_place(&store->database)) {
         ct_store_commit_wait(store);
         return ct_message(store->error,
@@ -73,7 +73,7 @@ static int write_batch(void *data)
 
 static int hand_over(struct ct_store *store)
 {
-    /* Fail if a row, or anything that a row refers to, was left out. This can happen even in a batch without
+    /* Fail if a row, or anything that a row refers to, was omitted, which can happen even in a batch without
      * calls. */
     if (store->out_of_memory)
         return ct_store_no_memory(store);
@@ -136,7 +136,7 @@ uint32_t ct_store_generation(const struct ct_store *store)
     return store->generation;
 }
 
-/* Called by SQLite after each commit, instead of its own checkpoints. */
+/* SQLite calls this function after each commit, instead of making a checkpoint. */
 static int note_log(void *data, sqlite3 *connection, const char *name, int pages)
 {
     (void)connection, (void)name;
@@ -207,7 +207,7 @@ bool ct_store_is_broken_off(const struct ct_store *store)
 }
 void ct_store_short_of_memory(struct ct_store *store)
 {
-    ct_store_commit_wait(store); /* it may set the error, too */
+    ct_store_commit_wait(store); /* the commit may also set the error */
     store->out_of_memory = true;
     ct_store_no_memory(store);
 }
@@ -287,7 +287,7 @@ int ct_store_go_on(struct ct_store *store)
     memcpy(store->statement, statement, sizeof(statement));
     ct_page_loader_connect(store);
     store->log_pages = 0;
-    store->log_is_held = store->checkpoint_failed = false; /* these referred to the previous file's log */
+    store->log_is_held = store->checkpoint_failed = false; /* both referred to the previous file's log */
     begin_anew(store);
     return 0;
 }
@@ -295,7 +295,7 @@ int ct_store_go_on(struct ct_store *store)
 void ct_store_prune(struct ct_store *store, uint64_t bytes, uint64_t keep_from_ns,
                     void (*on_removed)(const char *path))
 {
-    /* Open files would keep their disk space. */
+    /* Close the earlier files, because a removed file keeps its disk space while it is open. */
     ct_earlier_files_begin(&store->earlier, store->earlier.until_ns);
     ct_database_prune(&store->database, bytes, keep_from_ns, on_removed);
 }

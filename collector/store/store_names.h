@@ -12,7 +12,7 @@ enum ct_statement {
         CT_SQL_COUNT
 };
 
-/* Tables with a row for many of the calls, and their values. */
+/* The tables that have a row for many of the calls, and the values of a row. */
 enum ct_bulk {
     CT_BULK_CALL,         /* end_ns, duration_ns, site_id, bytes */
     CT_BULK_LAUNCH,       /* call_id, shape_id, process_id */
@@ -22,7 +22,7 @@ enum ct_bulk {
     CT_BULK_COUNT
 };
 
-/* Kinds that are numbered in memory and have a row for each number. */
+/* The kinds of combinations that are numbered in memory and have a row for each number. */
 enum ct_number {
     CT_NUMBER_SITE,
     CT_NUMBER_SHAPE,   /* process_id, kernel, grid, block, shared_bytes, stream, captured */
@@ -33,8 +33,8 @@ enum ct_number {
 };
 enum { CT_SHAPE_VALUES = 11, CT_ROUTE_VALUES = 5, CT_SUBJECT_VALUES = 8 };
 
-/* The values of free_allocation: process_id, address, start_ns, call_id, bytes, CT_FREE_SLACK_NS. The kind
- * follows as a text. */
+/* The number of values of free_allocation: process_id, address, start_ns, call_id, bytes and
+ * CT_FREE_SLACK_NS. The kind follows as a text. */
 enum { CT_FREE_VALUES = 6, CT_FREE_SLACK_NS = 20000 };
 
 #endif

@@ -1,4 +1,4 @@
-/* The store's state, shared only by its own files. */
+/* The store's state, which only the store's own files share. */
 #ifndef CT_STORE_STATE_H
 #define CT_STORE_STATE_H
 
@@ -20,16 +20,17 @@ struct ct_unmatched_free {
 };
 enum { CT_UNMATCHED_FREES = 256 };
 
-/* The rows being stored (stored_calls.c). */
+/* The state of the rows being stored (stored_calls.c). */
 struct ct_stored_calls {
-    uint64_t ordered_ns;   /* calls that returned before this are late */
+    uint64_t ordered_ns;   /* calls that returned before this time are late */
     uint64_t last_id;      /* call_id of the last row in order */
     struct ct_intern late; /* call_ids of the late rows of this batch */
-    uint64_t late_tries;   /* attempts to find ids for late rows in this batch */
+    uint64_t late_tries;   /* number of attempts to find ids for late rows in this batch */
     uint64_t late_rows;
 };
 
-/* Deferred statements, packed one after another: struct deferred, its values, its text. */
+/* Deferred statements, packed one after another. Each is a struct deferred, followed by its values and its
+ * text. */
 struct ct_deferred {
     uint8_t *bytes;
     size_t used, room;
@@ -39,19 +40,19 @@ struct ct_deferred {
 struct ct_page_loader {
     bool is_possible;               /* this connection can load pages */
     int64_t schema;                 /* version of the schema last checked */
-    char why[160];                  /* why rows are stored one by one; "": as pages */
+    char why[160];                  /* why rows are stored one by one; "" if they are stored as pages */
     struct ct_page_builder builder; /* of this transaction */
-    struct ct_page_list places;     /* addresses of their pages in SQLite's cache */
+    struct ct_page_list places;     /* addresses of these pages in SQLite's cache */
     struct ct_page_list watched;
-    uint64_t rows; /* rows loaded since the store was opened, including batches rolled back */
+    uint64_t rows; /* rows loaded since the store was opened, including rows later rolled back */
 };
 
-/* Owned by the thread that makes batches. During a commit by the committer, the committer owns the
- * connection, its statements, the page loader, everything named committing, `unmatched` and `error`. */
+/* The store belongs to the thread that makes batches. While the committer is committing, it owns the
+ * connection, the statements, the page loader, everything named committing, `unmatched` and `error`. */
 struct ct_store {
     struct ct_task *committer; /* NULL: no committer */
-    bool is_committing;        /* a batch was handed to it, and its end was not waited for */
-    bool has_failed;           /* that batch could not be committed */
+    bool is_committing;        /* a batch was handed to the committer, and has not been waited for */
+    bool has_failed;           /* the batch that was handed over could not be committed */
     bool begin_is_due;         /* the batch being made has no transaction yet */
     void (*on_committed)(void *data);
     void *on_committed_data;
@@ -69,19 +70,19 @@ struct ct_store {
     struct ct_intern numbers[CT_NUMBER_TEXT];
     struct ct_interner texts;
     int64_t next_thread_id;
-    int64_t numbers_from[CT_NUMBERS]; /* lowest numbers that calls after `numbered_ns` refer to */
+    int64_t numbers_from[CT_NUMBERS]; /* the lowest numbers that calls after `numbered_ns` refer to */
     uint64_t numbered_ns, swept_ns;
-    uint32_t numbering;   /* counts how often numbers became void */
-    bool numbers_unknown; /* the numbers in the database could not be read; no batch begins until they are */
+    uint32_t numbering;   /* counts how often the numbers became invalid */
+    bool numbers_unknown; /* the database's numbers could not be read; no batch begins until they are */
 
     struct ct_deferred deferred,
         deferred_committing; /* of the batch being made; of the batch being committed */
     bool out_of_memory;
     bool broken_off;
-    uint64_t effort; /* since the store was opened, in rows of plain calls */
+    uint64_t effort; /* cost since the store was opened, in rows of plain calls */
 
     struct ct_stored_calls calls;
-    struct ct_unmatched_free unmatched[CT_UNMATCHED_FREES]; /* the last ones; unused if process_id is 0 */
+    struct ct_unmatched_free unmatched[CT_UNMATCHED_FREES]; /* the most recent; unused if process_id is 0 */
     uint64_t unmatched_count;
 
     struct ct_demangled *demangled;

@@ -7,13 +7,14 @@
 #include "statements.h"
 #include "store_state.h"
 
-/* Longer calls have a row in the table long_call. Queries by start time rely on this (docs/sql.md). */
+/* Calls that take longer than this have a row in the table long_call. Queries by start time rely on these
+ * rows (docs/sql.md). */
 #define LONG_CALL_NS 100000000
 
 /* After this many attempts to find ids for late rows, a batch ends. Each attempt costs as much as a row. */
 enum { LATE_TRIES_MAX = 50000 };
-/* The costs of a late row and of each attempt, in rows of plain calls. Because of them, no user can end a
- * batch alone. */
+/* The costs of a late row and of each attempt, in rows of plain calls. With these costs, no single user can
+ * end a batch. */
 enum { LATE_EFFORT = 16, TRY_EFFORT = 8 };
 
 uint64_t ct_store_newest_call(const struct ct_store *store)
@@ -22,10 +23,10 @@ uint64_t ct_store_newest_call(const struct ct_store *store)
     return newest > store->earlier.until_ns ? newest : store->earlier.until_ns;
 }
 
-/* Returns a call_id for a late row. The id is not stored yet, and not used in this batch. Rows still to come
- * may need ids after `wanted`, so uses such an id only if no earlier one is free. Never uses an id after the
- * rows in order, because their next row would be refused. The more ids are taken, the farther it searches,
- * because a process may claim one return time for all its calls. */
+/* Returns a call_id for a late row that is neither stored nor used in this batch. Further rows may need ids
+ * after `wanted`, so an id after `wanted` is used only if no earlier id is free. An id after the last row in
+ * order is never used, because the next row in order would then be refused. The search becomes wider as more
+ * ids are taken, because a process may claim the same return time for all its calls. */
 static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
 {
     enum { NEIGHBOURS = 16 };
@@ -80,7 +81,7 @@ int64_t ct_store_call(struct ct_store *store, const struct ct_call *call)
     const int64_t site_id = ct_store_site(store, call);
     if (call->kind != CT_KIND_CALL)
         ct_detail_store(store, call, call_id);
-    /* A call that was moved to an earlier time may seem to begin before time 0. */
+    /* A call that was moved to an earlier time may appear to begin before time 0. */
     const int64_t duration_ns = call->duration_ns < (uint64_t)call_id ? (int64_t)call->duration_ns : call_id;
     const int64_t bytes = call->value < INT64_MAX ? (int64_t)call->value : INT64_MAX;
     int64_t *value = ct_bulk_add(store, CT_BULK_CALL, call_id);

@@ -1,4 +1,4 @@
-/* Adds calls, with their details, to their tables. */
+/* Adds calls and their details to the tables. */
 #ifndef CT_STORED_CALLS_H
 #define CT_STORED_CALLS_H
 
@@ -8,24 +8,27 @@
 
 struct ct_store;
 
-/* Returns whether the batch can take another call. It cannot if memory is short, a step has failed, or
- * details and late calls have used up the batch's limits. */
+/* Returns whether the batch can take another call. Returns false if memory is short, if a step has failed, or
+ * if details and late calls have used up the batch's limits. */
 bool ct_store_takes_calls(const struct ct_store *store);
-/* Stores a call with its details, and returns its call_id. Its process, thread and function have numbers.
- * If a step fails, the batch fails. */
+/* Stores a call with its details, and returns its call_id. The call's process, thread and function must have
+ * numbers. If a step fails, the batch fails. */
 int64_t ct_store_call(struct ct_store *store, const struct ct_call *call);
-/* Returns the total cost of everything stored, in rows of plain calls. The calls themselves are not included.
+/* Returns the total cost of everything that was stored, in rows of plain calls. The cost of the calls
+ * themselves is not included.
  */
 uint64_t ct_store_effort(const struct ct_store *store);
 uint64_t ct_store_late_rows(const struct ct_store *store);
-/* Returns the return time of the newest call in the trace, or 0 if it has no calls. */
+/* Returns the return time of the newest call in the trace, or 0 if there are no calls. */
 uint64_t ct_store_newest_call(const struct ct_store *store);
 
-/* For the store only. Set up and tear down. Count the late rows of a committed batch. Forget the late rows of
- * any batch. */
+/* ---- only for the store ---- */
+
 void ct_stored_calls_init(struct ct_store *store);
 void ct_stored_calls_finish(struct ct_store *store);
+/* Counts the late rows of a committed batch. */
 void ct_stored_calls_committed(struct ct_store *store);
+/* Discards the late rows of any batch. */
 void ct_stored_calls_clear(struct ct_store *store);
 
 #endif

@@ -1,5 +1,5 @@
 -- Kernels
--- The kernels whose number of launches changed, then the kernels whose launch calls changed most in time on the host.
+-- First the kernels whose number of launches changed, then those whose launch calls changed most in host time.
 
 -- name: side
 SELECT ifnull(kernel, '(unknown)') AS kernel, sum(launches) AS launches, sum(total_ns) AS total_ns

@@ -1,6 +1,7 @@
 -- Memory
--- The most that all processes together held at once, and the memory not freed, by kind. unknown counts allocations of
--- unknown size, such as memory that other processes share. The sums do not include them.
+-- The most memory that all processes together held at once, and the memory that was not freed, by kind. The column
+-- unknown counts allocations of unknown size, such as memory that other processes share. The sums do not include these
+-- allocations.
 
 -- name: side
 WITH piece AS (

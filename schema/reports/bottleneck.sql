@@ -1,12 +1,12 @@
 -- What bounds the run
--- The verdict is about the time from the first launch to the last, and the waits after it. The largest share of this
--- time counts: waiting for the GPU, launching, copying, managing memory, loading, or time outside of the driver. Below
--- the verdict are the parts of the whole run. Parts that round to 0.0 % are left out. Before the first launch, a
--- program imports, loads and prepares. A launch that takes more than 15 us, and six times as long as the fastest
--- hundred, waits for room in the queue of launches. Exceptions are the first launch of a kernel, which may load code,
--- and a few slow launches among many. If a process has several threads in the driver, the overlap of their times is
--- unknown. The report then uses the middle between the busiest thread's time and the sum of all threads. The run time
--- of kernels is not recorded.
+-- The verdict covers the time from the first launch to the last, and any waits after the last launch. The verdict
+-- names the largest share of this time: waiting for the GPU, launching, copying, managing memory, loading, or time
+-- outside of the driver. Below the verdict are the parts of the whole run. Parts that round to 0.0 % are omitted.
+-- Before the first launch, a program imports, loads and prepares. A launch counts as waiting for room in the queue if
+-- it takes more than 15 us, and six times as long as the fastest hundred. Exceptions are the first launch of a kernel,
+-- which may load code, and a few slow launches among many. If a process has several threads in the driver, it is
+-- unknown how much their times overlap. For such a process, the report uses the mean of the busiest thread's time and
+-- the sum of all threads. The run time of kernels is not recorded.
 WITH RECURSIVE asked AS MATERIALIZED (
     SELECT ifnull(:from_ns, 0) AS from_ns, ifnull(:to_ns, 9223372036854775807) AS to_ns,
            :from_ns IS NOT NULL OR :to_ns IS NOT NULL AS is_window,
@@ -22,9 +22,9 @@ run AS MATERIALIZED ( -- each process, or its part within the window
      WHERE (:pid IS NULL OR pid = :pid)
        AND started_ns <= asked.to_ns AND (ended_ns IS NULL OR ended_ns >= asked.from_ns)
 ),
--- Launches by kernel or graph, because a first launch differs from later ones. In a window, the first launch in the
--- window counts. Joins read no launches, calls or copies before the window, because several files form one table, which
--- is copied first.
+-- Launches by kernel or graph, because the first launch differs from later ones. For a window, the first launch in the
+-- window is used. Joins must not read launches, calls or copies before the window, because the tables of several files
+-- are first copied into one.
 launched AS MATERIALIZED (
     SELECT process_id, mangled AS what, min(call_id) AS first_id,
            count(*) FILTER (WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)) AS launches,
@@ -68,9 +68,9 @@ part AS MATERIALIZED ( -- the part of each run from the first launch to the last
       LEFT JOIN launching USING (process_id)
      WHERE (worked.from_ns <= run.to_ns OR earlier > 0) AND worked.to_ns >= run.from_ns
 ),
--- The time spent in a part is the total time minus the time of the calls before and after the part, so that only these
--- calls are read. A window has no totals, so the calls in it are read.
--- The periods of all processes are merged, so that each moment is read once for each side.
+-- The time in a part is the total time minus the time of the calls before and after the part. Only these calls are
+-- read. There are no totals for a window, so all calls in the window are read. The periods of all processes are
+-- merged, so that each period is read only once for each side.
 begun AS (
     SELECT side, from_ns, to_ns,
            from_ns > ifnull(max(to_ns) OVER (PARTITION BY side ORDER BY from_ns
@@ -88,8 +88,8 @@ island AS MATERIALIZED (
      UNION ALL
     SELECT 'window', from_ns, to_ns FROM asked WHERE is_window
 ),
--- Limits the rows read to about half a million. If there are more rows, two thousand slices with this many rows
--- together represent all of them. All long calls are read.
+-- Limits the number of rows that are read to about half a million. If there are more rows, two thousand slices with
+-- half a million rows in total represent all of them. All long calls are read.
 sample AS MATERIALIZED (
     SELECT side, thin, iif(thin > 1, max(1, ns / 2000), 9223372036854775807) AS step_ns
       FROM (SELECT side, sum(to_ns - from_ns) AS ns,
@@ -151,7 +151,8 @@ spent AS (
       FROM totals
      WHERE layer = 'driver' AND :from_ns IS NULL AND :to_ns IS NULL
      UNION ALL
-    -- A copy to the host waits for earlier launches if it is synchronous, or if it takes longer than its bytes need.
+    -- A copy to the host waits for earlier launches if it is synchronous, or if it takes longer than its number of
+    -- bytes requires.
     SELECT process_id, 'back', 0, iif(start_ns >= part.to_ns, ns, 0), iif(start_ns >= part.to_ns, 0, ns)
       FROM (SELECT process_id, start_ns, call_id,
                    iif(async, max(0, duration_ns - 20000 - ifnull(bytes, 0) / 4), duration_ns) AS ns
@@ -175,8 +176,8 @@ summed AS MATERIALIZED ( -- a sample may subtract more than there is
       FROM spent
      GROUP BY process_id
 ),
--- The time of launches that find room in the queue, from the fastest hundred of each function. Before a queue is full,
--- a thousand launches find room in it, while most later launches may wait.
+-- The time of launches that find room in the queue, taken from the fastest hundred of each function. A thousand
+-- launches find room in a queue before it is full, while most later launches may have to wait.
 usual AS MATERIALIZED (
     SELECT process_id, name, stored, max(15000, 6 * min(ns)) AS limit_ns
       FROM (SELECT process_id, name, (from_ns + below_ns) / 2 AS ns,
@@ -187,8 +188,8 @@ usual AS MATERIALIZED (
      WHERE up_to >= min(100, (stored + 1) / 2)
      GROUP BY process_id, name
 ),
--- Durations of launches, from the sums or from the rows of the window. is_first: the first launch of a kernel or a
--- graph. is_kept: counted for the whole run.
+-- The durations of launches, taken from the sums or from the rows of the window. `is_first` marks the first launch of
+-- a kernel or a graph. `is_kept` marks launches that count for the whole run.
 took AS (
     SELECT process_id, name, (from_ns + below_ns) / 2 AS ns, calls, :from_ns IS NULL AND :to_ns IS NULL AS is_asked, 0 AS is_first,
            1 AS is_kept
@@ -206,7 +207,7 @@ took AS (
      CROSS JOIN (SELECT * FROM calls WHERE call_id >= ifnull(:from_ns, 0)) AS calls ON calls.call_id = first_id
 ),
 -- The shares of the time in launches that were spent waiting for room, and in slow first launches. If the queue is
--- full, one launch after another waits. A few slow launches among many have another cause.
+-- full, one launch after another waits. A few slow launches among many have a different cause.
 room AS MATERIALIZED (
     SELECT process_id, total(max(0, slow_ns - first_ns) * waits) / nullif(total(all_ns), 0) AS room,
            total(min(slow_ns, first_ns)) / nullif(total(all_ns), 0) AS first
@@ -274,7 +275,7 @@ whole AS MATERIALIZED (
            iif((SELECT count(*) FROM launching WHERE process_id IN (SELECT process_id FROM run)) > 0, 'launch', 'copy') AS work
       FROM run
 ),
--- Time in the driver of processes without launches, in the whole run or in the window.
+-- The time that processes without launches spend in the driver, in the whole run or in the window.
 idle AS MATERIALIZED (
     SELECT total(ns) FILTER (WHERE category IN ('init', 'module', 'context', 'device')) AS load_ns, total(ns) AS driver_ns
       FROM (SELECT process_id, category, total_ns AS ns FROM totals WHERE :from_ns IS NULL AND :to_ns IS NULL AND layer = 'driver'
@@ -285,8 +286,7 @@ idle AS MATERIALIZED (
                AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807) AND layer = 'driver')
      WHERE process_id IN (SELECT process_id FROM run) AND (SELECT most FROM judged) = 'nothing'
 ),
--- The parts of the run, in the order of time. An asterisk in a name is replaced by the word for the work, launch or
--- copy.
+-- The parts of the run in chronological order. The asterisk in a name is replaced with "launch" or "copy".
 parts(place, kind, name) AS (
     VALUES (1, 'start_driver', 'before the first *, in the driver'), (1, 'start_other', 'before the first *, elsewhere'),
            (2, 'wait', 'waiting for the GPU'), (2, 'room', 'waiting for room in the queue of launches'),

@@ -1,5 +1,5 @@
 -- Time by category
--- By layer. The time of a runtime call includes the driver calls inside it, and their time includes the ioctls.
+-- By layer. The time of a runtime call includes the driver calls inside it, whose time includes the ioctls.
 WITH chosen AS (
     SELECT layer, category, calls, total_ns, bytes, failed
       FROM totals

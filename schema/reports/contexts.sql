@@ -1,5 +1,6 @@
 -- Contexts
--- Counts how often each thread made a context current, pushed one or popped one, and how many contexts it worked in.
+-- Counts how often each thread made a context current, pushed one or popped one, and how many contexts the thread
+-- used.
 SELECT pid,
        tid,
        count(*)                                           AS switches,

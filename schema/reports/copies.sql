@@ -1,7 +1,7 @@
 -- Copies by direction
--- gb_per_s is given for synchronous copies. An asynchronous call returns when the copy is queued, or when pageable
--- memory has been read, so its time does not measure the bus. small counts copies below 64 KiB. Most of their time is
--- overhead.
+-- The column gb_per_s is given only for synchronous copies. An asynchronous call returns when the copy is queued, or
+-- when pageable memory has been read, so its time does not measure the bus. The column small counts copies of less
+-- than 64 KiB, most of whose time is overhead.
 SELECT kind,
        iif(async, 'async', 'sync')                        AS mode,
        count(*)                                           AS copies,

@@ -1,6 +1,6 @@
 -- Functions by total time
--- "%" is the share of the layer. The time of a runtime call includes the driver calls inside it. The percentiles are
--- exact in a window, and otherwise off by at most a thirty-second.
+-- "%" is the function's share of its layer's time. The time of a runtime call includes the driver calls inside it. The
+-- percentiles are exact for a window, and off by at most a thirty-second for the whole run.
 WITH chosen AS (
     SELECT layer, name, category, calls, total_ns, min_ns, max_ns, failed, bytes, lost
       FROM totals

@@ -1,6 +1,6 @@
 -- Launches and the gaps between them
 -- Kernels and graphs, by process. A gap lasts from the return of a launch to the start of the next. In a gap of more
--- than a millisecond, a GPU may have run dry.
+-- than a millisecond, a GPU may have run out of work.
 WITH step AS (
     SELECT process_id, call_id, start_ns
       FROM launches

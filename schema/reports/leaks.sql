@@ -1,6 +1,7 @@
 -- Memory not freed
--- By size of the piece, with the largest sums first. If the process has ended, these are its leaks. If it is running,
--- it still holds them. If no size is given, it is unknown, as for memory that other processes share.
+-- By size of the piece, with the largest sums first. If the process has ended, these pieces are its leaks. If the
+-- process is running, it still holds them. If no size is given, the size is unknown, as for memory that other
+-- processes share.
 SELECT pid,
        state,
        kind,

@@ -1,7 +1,8 @@
 -- Memory by process
--- Shows the memory allocated, the most that was held at once, and the memory not freed. A running process still holds
--- it, and an ended process left it. device includes all memory on a GPU, and host memory has kinds of its own. unknown
--- counts pieces of unknown size, such as memory that other processes share. The sums do not include them.
+-- Shows the memory that was allocated, the most that was held at once, and the memory that was not freed. A running
+-- process still holds the memory that was not freed, and an ended process has leaked it. The kind device includes all
+-- memory on a GPU, and host memory has separate kinds. The column unknown counts allocations of unknown size, such as
+-- memory that other processes share. The sums do not include these allocations.
 
 -- name: rows
 WITH piece AS (

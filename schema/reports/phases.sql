@@ -1,9 +1,9 @@
 -- Phases
--- If a process has NVTX ranges of its own, its phases are the outermost of these, by message without trailing numbers.
--- Ranges of libraries such as NCCL, which are recognized by their domain, do not count. The phases of other processes
--- follow from the pattern of loads, copies and launches, to within a five-hundredth of the run. load: contexts, code.
--- preparation: memory and copies to the GPU. execution: launches, with the copies between them. retrieval: copies back.
--- exit: after all of these.
+-- If a program has NVTX ranges, its phases are the outermost of these ranges, grouped by message without trailing
+-- numbers. Ranges of libraries such as NCCL, which are recognized by their domain, are ignored. The phases of other
+-- processes are derived from the pattern of loads, copies and launches, with an accuracy of a five-hundredth of the
+-- run. load: contexts and code. preparation: memory and copies to the GPU. execution: launches, with the copies
+-- between them. retrieval: copies back. exit: the time after all of these.
 WITH known AS (
     SELECT max(until_ns) AS now_ns
       FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
@@ -18,7 +18,7 @@ run AS MATERIALIZED ( -- each process, or its part within the window
      CROSS JOIN known
      WHERE (:pid IS NULL OR pid = :pid)
 ),
--- The domains of libraries, whose ranges describe the library's work. All other domains belong to the program.
+-- The domains that libraries use for ranges about their own work. All other domains belong to the program.
 library(domain, known_from) AS (
     VALUES ('nccl',                  'nccl/src/include/nvtx.h: struct nccl_domain'),
            ('com.nvidia.nccl.proxy', 'ncclProxyInitNvtx(), where NCCL is built to trace its proxy'),
@@ -31,7 +31,7 @@ library(domain, known_from) AS (
            ('librmm',                'rmm/include/rmm/detail/nvtx/ranges.hpp'),
            ('libcuspatial',          'cuspatial/cpp/include/cuspatial/detail/nvtx/ranges.hpp'),
            ('raft',                  'raft/cpp/include/raft/core/nvtx.hpp'),
-           -- From the names of the libraries; not seen in a trace.
+           -- Inferred from the names of the libraries, and not seen in a trace.
            ('cudnn', NULL), ('cufft', NULL), ('cusparse', NULL), ('cusolver', NULL), ('cufile', NULL), ('libcufile', NULL),
            ('nvshmem', NULL), ('dali', NULL), ('libcu++', NULL)
 ),
@@ -58,8 +58,8 @@ outermost AS MATERIALIZED ( -- a library's range may enclose them
      WHERE is_outermost AND end_ns BETWEEN from_ns AND to_ns
      GROUP BY process_id, phase
 ),
--- The classes are 1 load, 2 preparation, 3 execution and 4 retrieval. Events that begin in a window return after its
--- start.
+-- The classes are 1 load, 2 preparation, 3 execution and 4 retrieval. Events that begin in a window return after the
+-- window's start.
 event AS (
     SELECT process_id, start_ns, call_id AS end_ns, 1 AS class, duration_ns AS weight FROM module_loads
      UNION ALL
@@ -93,7 +93,7 @@ slice AS MATERIALIZED (
        AND event.process_id NOT IN (SELECT process_id FROM outermost)
      GROUP BY event.process_id, slice
 ),
--- The share of each class up to and including a slice.
+-- The cumulative share of each class, up to and including a slice.
 share AS MATERIALIZED (
     SELECT process_id, slice,
            ifnull(sum(load)     OVER so_far / nullif(sum(load)     OVER whole, 0), 0) AS load,
@@ -105,10 +105,10 @@ share AS MATERIALIZED (
      UNION ALL
     SELECT process_id, -1, 0, 0, 0, 0 FROM slice GROUP BY process_id
 ),
--- The boundaries t1 <= t2 <= t3 put as much as possible of each class into its own phase. Half of the copies count as
--- execution. A boundary gains the share of the phase before it, minus the share of the phase after it, both up to the
--- boundary. The best gain of a boundary is a running maximum, and the best gain of the next boundary is computed from
--- it.
+-- The boundaries t1 <= t2 <= t3 are chosen so that as much as possible of each class is in its own phase. Half of the
+-- copies count as execution. The gain of a boundary is the share of the phase before it, minus the share of the phase
+-- after it, both counted up to the boundary. A boundary's best gain is a running maximum, from which the next
+-- boundary's best gain is computed.
 gain AS MATERIALIZED (
     SELECT process_id, slice,
            load - prepare                                      AS gain_1,
@@ -133,7 +133,7 @@ first AS (
     SELECT process_id, t3, t2, slice AS t1, max(gain_1)
       FROM second JOIN gain USING (process_id) WHERE slice <= t2 GROUP BY process_id
 ),
--- A phase begins with its first event. In the slice of the boundary, that event must follow the previous phase's last
+-- A phase begins with its first event. In the slice of the boundary, this event must follow the previous phase's last
 -- event.
 begun AS (
     SELECT process_id, sum(execute) AS kernels,

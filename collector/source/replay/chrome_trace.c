@@ -13,15 +13,14 @@
 #include <unistd.h>
 
 #define FIRST_NS   INT64_C(1000000000) /* start of a clock whose origin is unknown */
-#define EPOCH_US   1e14                /* no other clock in microseconds is that large */
+#define EPOCH_US   1e14                /* a clock in microseconds this large is the time of day */
 #define MOMENT_MAX 4e18                /* nanoseconds */
 
 static const char no_memory[] = "cannot be read: out of memory";
 
 struct event {
     double start_us, end_us; /* NAN: not ended */
-    int64_t place,
-        below; /* in the file; index of the thread's event that was open when this one began, or -1 */
+    int64_t place, below;    /* offset in the file; index of the enclosing open event, or -1 */
     int64_t pid, tid;
     uint32_t bytes;
     uint8_t depth;
@@ -29,7 +28,7 @@ struct event {
     char phase;
 };
 
-/* Identifies the GPU's event of a launch. */
+/* Identifies the GPU event of a launch. */
 struct kernel {
     int64_t correlation, place;
     uint32_t bytes;
@@ -41,8 +40,8 @@ struct chrome {
     size_t events, room;
     struct kernel *kernel;
     size_t kernels, kernel_room;
-    json_t *open;    /* {thread, or identity of an asynchronous event: index of its event} */
-    int64_t base_ns; /* origin of the clock of ts; 0: unknown */
+    json_t *open;    /* maps a thread's or an asynchronous event's key to the index of its open event */
+    int64_t base_ns; /* origin of the clock that `ts` uses; 0: unknown */
     bool is_own;
     bool is_short; /* out of memory */
 };
@@ -73,7 +72,7 @@ static const char *layer_of(const char *category, const char *name)
     return NULL;
 }
 
-/* Returns whether to skip an event, because it is activity of the GPU or of the profiler itself. */
+/* Returns whether an event is skipped because it is an activity of the GPU or of the profiler itself. */
 static bool is_left_out(const char *category)
 {
     static const char *const names[] = { "kernel",   "gpu_memcpy", "gpu_memset",        "gpu_user_annotation",
@@ -95,7 +94,7 @@ static void add_kernel(struct chrome *chrome, const json_t *object)
             (struct kernel){ correlation, chrome->from.begin, (uint32_t)chrome->from.bytes };
 }
 
-/* Adds an event. Unless `open` is NULL, the event is open under this key until its end is found. */
+/* Adds an event. Unless `open` is NULL, the event stays open under this key until its end is found. */
 static void add_event(struct chrome *chrome, struct event *event, const char *open)
 {
     event->place = chrome->from.begin;
@@ -108,7 +107,7 @@ static void add_event(struct chrome *chrome, struct event *event, const char *op
         chrome->event[chrome->events++] = *event;
 }
 
-/* Ends the innermost event that is open under that key. */
+/* Ends the innermost event that is open under the key `open`. */
 static void end_event(struct chrome *chrome, const char *open, double end_us)
 {
     const int64_t number = ct_json_integer(chrome->open, open, -1);
@@ -197,7 +196,7 @@ static bool read_events(struct chrome *chrome)
     return true;
 }
 
-/* Reads the members that define the origin of ts. */
+/* Reads the members that define the origin of `ts`. */
 static void take_member(struct chrome *chrome, const char *key)
 {
     json_t *value = chrome->from.bytes < CT_ELEMENT_BYTES
@@ -314,7 +313,7 @@ static void set_dimensions(json_t *details, const char *what, const json_t *size
     }
 }
 
-/* PyTorch puts the kernel of a launch and the bytes of a copy into an event of the GPU. */
+/* PyTorch writes a launch's kernel and a copy's bytes into an event of the GPU. */
 static void add_from_gpu(const struct chrome *chrome, int fd, json_t *details)
 {
     const struct kernel key = { .correlation = ct_json_integer(details, "correlation", 0) };
@@ -353,7 +352,8 @@ static json_t *details_of(const struct chrome *chrome, int fd, const struct even
     return details;
 }
 
-/* *last_ns is the return time of the previous call. Each call gets a distinct time. */
+/* Writes an event as a line. *last_ns is the return time of the previous call. Each call is given a distinct
+ * time. */
 static bool write_event(const struct chrome *chrome, int fd, FILE *to, const struct event *event,
                         int64_t first_ns, int64_t *last_ns)
 {
@@ -389,7 +389,7 @@ static bool write_lines(struct chrome *chrome, int fd, FILE *to)
     double first_us = INFINITY;
     for (size_t i = 0; i < chrome->events; i++)
         first_us = chrome->event[i].start_us < first_us ? chrome->event[i].start_us : first_us;
-    if (first_us > EPOCH_US) /* the time of day, which the ranks of a job share */
+    if (first_us > EPOCH_US) /* the time of day, which all ranks of a job share */
         chrome->base_ns = 0;
     else if (chrome->base_ns <= 0)
         chrome->base_ns = FIRST_NS - nanoseconds(first_us);

@@ -2,16 +2,17 @@
  * --format chrome`, PyTorch's profiler and others write this format.
  *
  * Events in the categories that cudatrace and PyTorch use for calls become calls. Other events of a thread
- * become ranges and marks. Launches get the name and shape of their kernels. GPU activity, counters, arrows
- * and names are skipped, because there are no tables for them. */
+ * become ranges and marks. Launches are stored with the names and shapes of their kernels. GPU activity,
+ * counters, arrows and names are skipped, because there are no tables for them. */
 #ifndef CT_CHROME_TRACE_H
 #define CT_CHROME_TRACE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns a descriptor of the lines, or -1 with the rest of a sentence in `why`. If it returns a descriptor
- * and `why` is not empty, the trace ends early. `fd` stays the caller's, and is read from byte `from` on. */
+/* Returns a descriptor from which the lines can be read, or -1 with the rest of a sentence in `why`. If a
+ * descriptor is returned and `why` is not empty, the trace ends early. `fd` is read from byte `from` on, and
+ * stays open. */
 int ct_chrome_lines(int fd, int64_t from, char *why, size_t bytes);
 
 #endif

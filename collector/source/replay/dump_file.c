@@ -145,7 +145,7 @@ int ct_dump_open(struct ct_dump_file *file, const char *path)
 
 static bool end(struct ct_dump_file *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Records why there is no further frame. Always returns false. */
+/* Records the reason why no further frame can be read. Always returns false. */
 static bool end(struct ct_dump_file *file, const char *format, ...)
 {
     char reason[512], text[600];

@@ -1,5 +1,5 @@
 /* Reads a recording from a file, or converts a trace in JSON lines to a recording. Returns only frames that
- * are complete and undamaged. Their contents are not trusted otherwise. */
+ * are complete and undamaged. Apart from that, the contents of frames are not trusted. */
 #ifndef CT_DUMP_FILE_H
 #define CT_DUMP_FILE_H
 
@@ -19,20 +19,21 @@ struct ct_dump_file {
     uint8_t *frame;        /* buffer for the events */
     size_t capacity;
     uint64_t frames;                /* number of frames returned */
-    char cut[CT_MESSAGE_BYTES];     /* why the lines end early; empty if they do not */
+    char cut[CT_MESSAGE_BYTES];     /* why the lines end early; empty if they are complete */
     struct ct_json_lines *lines;    /* the source of the frames; NULL: the file itself */
     char problem[CT_MESSAGE_BYTES]; /* why there is no further frame; empty at the regular end of the file */
 };
 
-/* Returns 0, or -1 with a sentence in `problem`. The file must be closed in both cases. */
+/* Returns 0, or -1 with a sentence in `problem`. In either case, the caller must call ct_dump_close(). */
 int ct_dump_open(struct ct_dump_file *file, const char *path);
-/* Reads the next frame. Returns false if there is none. */
+/* Reads the next frame. Returns false if there is no further frame. */
 bool ct_dump_next(struct ct_dump_file *file);
 /* Rejects the current frame, which contains an invalid event, and all following frames. */
 void ct_dump_doubt(struct ct_dump_file *file);
 void ct_dump_close(struct ct_dump_file *file);
 
-/* An event in its frame. Its body has the size that its type requires, and its texts end within the event. */
+/* An event in its frame. The body has the size that the event's type requires, and the texts end within the
+ * event. */
 struct ct_dump_view {
     enum ct_dump_type type;
     const union ct_dump_body *body;
@@ -41,8 +42,8 @@ struct ct_dump_view {
     const char *text[3]; /* or texts */
 };
 
-/* Reads the event at *at and advances to the next one. Returns false at the end of the frame. Also returns
- * false if the event is invalid, and leaves *at before the end. */
+/* Reads the event at *at and advances to the next one. Returns false at the end of the frame. If the event is
+ * invalid, also returns false, but leaves *at before the end. */
 bool ct_dump_view(const struct ct_dump_file *file, size_t *at, struct ct_dump_view *view);
 
 #endif

@@ -1,4 +1,4 @@
-/* Detects the format of a file of calls from its beginning. */
+/* Detects the format of a file of calls from the file's first bytes. */
 #ifndef CT_FILE_FORM_H
 #define CT_FILE_FORM_H
 
@@ -8,7 +8,7 @@ enum ct_file_form {
     CT_FORM_UNKNOWN, /* a recording, or unknown */
     CT_FORM_LINES,   /* JSON lines */
     CT_FORM_CHROME,  /* one JSON document with trace events */
-    CT_FORM_OTHERS,  /* a format of another program */
+    CT_FORM_OTHERS,  /* another program's format */
     CT_FORM_NO_MEMORY,
 };
 

@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANGE_TEXT_BYTES = CT_PAYLOAD_MAX - sizeof(struct ct_range) }; /* for all texts of a range */
+enum {
+    RANGE_TEXT_BYTES = CT_PAYLOAD_MAX - sizeof(struct ct_range)
+}; /* the maximum for all texts of a
+    * range */
 
 void ct_json_frame_init(struct ct_json_frame *frame)
 {
@@ -28,7 +31,7 @@ void ct_json_frame_finish(struct ct_json_frame *frame)
     free(frame->stream_name);
 }
 
-/* Returns 0 if the member is missing or out of range. */
+/* Returns an integer member, or 0 if the member is missing or out of range. */
 static uint32_t small(const json_t *object, const char *name)
 {
     const int64_t value = ct_json_integer(object, name, 0);
@@ -41,8 +44,8 @@ static bool is_one(const json_t *object, const char *name)
     return json_is_true(value) || (json_is_integer(value) && json_integer_value(value) != 0);
 }
 
-/* Returns the number of a text in two parts, or 0 if out of memory. No first part contains the byte that
- * separates the parts. */
+/* Returns the number of a text that has two parts, or 0 if out of memory. The first part must not contain the
+ * byte that separates the parts. */
 static int64_t number_of(struct ct_interner *texts, const char *first, const char *second, bool *is_new)
 {
     char *whole;
@@ -65,7 +68,7 @@ static bool name_function(struct ct_json_frame *frame, const struct ct_json_line
            (!is_new || ct_dump_add_texts(&frame->events, CT_DUMP_FUNCTION, &function, texts));
 }
 
-/* Adds a note, which defines a number used in calls. */
+/* Adds a note that defines a number used in calls. */
 static bool note(struct ct_json_frame *frame, const struct ct_json_call *call, enum ct_kind kind,
                  int64_t value, const void *head, size_t head_bytes, const char *name)
 {
@@ -85,7 +88,7 @@ static bool note(struct ct_json_frame *frame, const struct ct_json_call *call, e
     return true;
 }
 
-/* Adds a note if a stream's name has changed or was removed. */
+/* Adds a note if a stream's name was changed or removed. */
 static bool name_stream(struct ct_json_frame *frame, const struct ct_json_line *line,
                         const struct ct_json_call *call, int64_t stream)
 {

@@ -1,5 +1,5 @@
-/* Converts a call in JSON lines to an event of a recording. The details of the line that begins the call
- * describe the call and everything that it refers to. */
+/* Converts a call in JSON lines to an event of a recording. The details in the line that begins a call
+ * describe the call and everything that the call refers to. */
 #ifndef CT_JSON_CALL_H
 #define CT_JSON_CALL_H
 
@@ -20,7 +20,7 @@ struct ct_json_line {
 /* A call that has begun. */
 struct ct_json_call {
     int64_t op_id;
-    struct ct_dump_call body; /* until it returns, end_ns is its start according to ts */
+    struct ct_dump_call body; /* until the call returns, end_ns is its start according to `ts` */
     uint8_t *payload;         /* freed by its owner */
     size_t payload_bytes;
 };
@@ -31,7 +31,7 @@ struct ct_json_frame {
     struct ct_dump_buffer events;
     struct ct_intern streams;
     struct ct_interner functions, kernels, stream_names;
-    int64_t *stream_name; /* by stream number less 1: the number of its name; 0: none */
+    int64_t *stream_name; /* the number of each stream's name, by stream number - 1; 0: no name */
     size_t stream_count, stream_room;
 };
 

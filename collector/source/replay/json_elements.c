@@ -47,7 +47,7 @@ static bool read_string(struct ct_json_elements *from)
     return false;
 }
 
-/* Call after the first byte of the word. */
+/* Reads a number or a keyword. Call after its first byte has been read. */
 static bool read_word(struct ct_json_elements *from)
 {
     int byte;
@@ -57,7 +57,8 @@ static bool read_word(struct ct_json_elements *from)
     return true;
 }
 
-/* Call after the opening bracket. The contents are parsed later, from the text. */
+/* Reads an object or an array. Call after the opening bracket has been read. The contents are parsed later,
+ * from the text. */
 static bool read_nested(struct ct_json_elements *from)
 {
     int byte;

@@ -1,5 +1,5 @@
-/* Reads the elements of an array in a JSON document one by one, in bounded memory. Documents of other
- * programs can have gigabytes. */
+/* Reads the elements of an array in a JSON document one by one, in bounded memory. Other programs' documents
+ * can be gigabytes in size. */
 #ifndef CT_JSON_ELEMENTS_H
 #define CT_JSON_ELEMENTS_H
 
@@ -13,13 +13,14 @@ struct ct_json_elements {
     FILE *file;
     int64_t at;    /* number of bytes read so far */
     int64_t begin; /* start of the last value */
-    size_t bytes;  /* its length; from CT_ELEMENT_BYTES on, it is too long and `text` is incomplete */
+    size_t bytes;  /* length; from CT_ELEMENT_BYTES on, the value is too long and `text` is incomplete */
     char text[CT_ELEMENT_BYTES + 1];
 };
 
 /* Skips white space and reads the next byte. Returns the byte, or EOF at the end. */
 int ct_json_next_byte(struct ct_json_elements *from);
-/* Reads a value whose first byte `first` was already read. Returns false if the document ends within it. */
+/* Reads a value whose first byte `first` has already been read. Returns false if the document ends within the
+ * value. */
 bool ct_json_value(struct ct_json_elements *from, int first);
 
 #endif

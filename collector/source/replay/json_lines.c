@@ -12,9 +12,9 @@
 
 enum {
     LINES_OF_FRAME = 8192,
-    OFFSET_LINES = 16384,  /* lines at the beginning that are searched for a return */
-    BEGUN_MAX = 16384,     /* calls of a thread that have begun */
-    FIRST_NS = 1000000000, /* start of the clock for lines of other programs */
+    OFFSET_LINES = 16384,  /* how many lines at the beginning are searched for a return */
+    BEGUN_MAX = 16384,     /* maximum number of calls that a thread may have begun */
+    FIRST_NS = 1000000000, /* start of the clock for other programs' lines */
     PROBLEM_BYTES = 256,
 };
 
@@ -24,7 +24,7 @@ struct thread {
 };
 
 struct process {
-    int64_t last_ns; /* its latest return, or the start of its first call */
+    int64_t last_ns; /* the latest return of the process, or the start of its first call */
     bool is_open;    /* a call has not returned */
 };
 
@@ -42,8 +42,8 @@ struct ct_json_lines {
     size_t process_count, process_room;
     int64_t offset_ns;   /* added to ts */
     int64_t last_ns;     /* the latest return */
-    int64_t first_op_id; /* of the first line of our own that reports a return; 0: none yet */
-    bool ended;          /* the events after the last line were added */
+    int64_t first_op_id; /* op_id of the first line that cudatrace wrote for a return; 0: none yet */
+    bool ended;          /* the events that follow the last line were added */
 };
 
 static bool fail(struct ct_json_lines *lines, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -105,7 +105,7 @@ static struct thread *thread_of(struct ct_json_lines *lines, const struct ct_jso
                                 struct ct_dump_call *body)
 {
     bool is_new = false;
-    /* ts is relative to the start of the first process. */
+    /* `ts` is relative to the start of the first process. */
     body->segment_id =
         process_of(lines, line->pid, lines->offset_ns + (lines->process_count > 0 ? line->at_ns : 0));
     body->thread_id = body->segment_id
@@ -149,7 +149,7 @@ static bool begin(struct ct_json_lines *lines, const struct ct_json_line *line)
     return fail_memory(lines);
 }
 
-/* Removes a call from the calls that have begun. Searches from the innermost call. */
+/* Removes a call from the calls that have begun. Searches for it from the innermost call outwards. */
 static bool take(struct thread *thread, int64_t op_id, struct ct_json_call *call)
 {
     for (size_t i = thread->count; i-- > 0;) {
@@ -162,7 +162,8 @@ static bool take(struct thread *thread, int64_t op_id, struct ct_json_call *call
     return false;
 }
 
-/* Lines of our own have the exact duration, and their op_id is the return time. */
+/* Sets the times of a call. A line that cudatrace wrote has the exact duration, and its op_id is the return
+ * time. */
 static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *line, bool has_begun,
                       struct ct_json_call *call)
 {
@@ -231,7 +232,7 @@ static const char *layer_of(const char *name)
     return strncmp(name, "nvtx", 4) == 0 ? "nvtx" : "driver";
 }
 
-/* Reports the value of a member and the expected value. Always returns false. */
+/* Reports an unexpected value of a member, and which value is expected. Always returns false. */
 static bool fail_member(struct ct_json_lines *lines, const json_t *object, const char *key,
                         const char *expected)
 {
@@ -276,7 +277,8 @@ static bool read_line(struct ct_json_lines *lines, const json_t *object)
 
 /* ---- the end ---- */
 
-/* Adds the calls that did not return. Ends all processes without such calls at their last return. */
+/* Adds the calls that have not returned. Records each process without such calls as ended at its last
+ * return. */
 static bool tell_end(struct ct_json_lines *lines)
 {
     for (size_t t = 0; t < lines->thread_count; t++) {
@@ -299,7 +301,7 @@ static bool tell_end(struct ct_json_lines *lines)
     return true;
 }
 
-/* Returns false at the end of the file or on a problem. */
+/* Reads a line. Returns false at the end of the file or if there is a problem. */
 static bool next_line(struct ct_json_lines *lines)
 {
     if (!fgets(lines->text, CT_JSON_LINE_BYTES, lines->file))
@@ -318,7 +320,7 @@ static bool next_line(struct ct_json_lines *lines)
     return good;
 }
 
-/* Finds the offset for ts, from the first line of our own that reports a return. */
+/* Finds the offset for `ts`, using the first line that cudatrace wrote for a return. */
 static void find_offset(struct ct_json_lines *lines, int64_t from)
 {
     int64_t duration_ns = -1;

@@ -1,8 +1,8 @@
 /* Converts a trace in JSON lines, as written by `cudatrace export --format jsonl`, to the frames of a
- * recording (dump.h). A line reports that a call began ("phase":"B") or returned ("E"). Both have the call's
- * op_id.
+ * recording (dump.h). A line reports that a call began ("phase":"B") or returned ("E"). Both lines have the
+ * call's op_id.
  *
- * Also reads lines of other programs. These must have ts (seconds), op_id, phase and name. The defaults are
+ * Also reads other programs' lines, which must have ts (seconds), op_id, phase and name. The defaults are
  * process 1, the process's first thread, the layer that matches the name, and status 0. */
 #ifndef CT_JSON_LINES_H
 #define CT_JSON_LINES_H
@@ -14,14 +14,14 @@ enum { CT_JSON_LINE_BYTES = 256 * 1024 }; /* the longest line */
 struct ct_json_lines;
 
 /* Reads `fd` from byte `from` on, and takes ownership of it. If out of memory, returns NULL and leaves `fd`
- * to the caller. `is_converted` means that the lines were made from another format, so the user does not know
- * their numbers. */
+ * to the caller. `is_converted` means that the lines were converted from another format, so problems are
+ * reported without line numbers. */
 struct ct_json_lines *ct_json_lines_open(int fd, int64_t from, bool is_converted);
 void ct_json_lines_close(struct ct_json_lines *lines);
 
-/* Reads some thousand lines. Returns their frame, which is valid until the next call. Returns NULL at the end
- * of the file, or if out of memory. An invalid line ends the file. `problem` then contains the rest of a
- * sentence, with the number of the line and the reason. */
+/* Reads a few thousand lines. Returns the frame made from these lines, which is valid until the next call.
+ * Returns NULL at the end of the file, or if out of memory. An invalid line ends the file, and sets `problem`
+ * to the rest of a sentence with the line's number and the reason. */
 const struct ct_dump_frame *ct_json_lines_next(struct ct_json_lines *lines, char *problem, size_t bytes);
 
 #endif

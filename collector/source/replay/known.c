@@ -14,14 +14,14 @@ struct process {
 
 struct segment {
     struct ct_account account;
-    struct ct_caller nobody; /* caller of notes that precede a thread */
+    struct ct_caller nobody; /* caller for notes that precede any thread */
     struct process *process;
     struct ct_process_facts facts;
     char *text[3]; /* copies of the texts in `facts` */
 };
 
 struct function {
-    struct ct_callee callee; /* holds the number for all processes */
+    struct ct_callee callee; /* holds the function's number for all processes */
     char *text[3];
 };
 
@@ -38,7 +38,7 @@ static void *find(const struct ct_known_table *table, const void *key)
     return number > 0 && (size_t)number <= table->count ? table->entry[number - 1] : NULL;
 }
 
-/* Returns the entry, zeroed if it is new, or NULL if out of memory. */
+/* Finds or adds an entry. Returns the entry, zeroed if it is new, or NULL if out of memory. */
 static void *add(struct ct_known_table *table, const void *key, size_t bytes)
 {
     void *entry = find(table, key);
@@ -100,7 +100,7 @@ void ct_known_finish(struct ct_known *known)
 
 /* ---- learning ---- */
 
-/* Copies the texts in the form that the database accepts. Returns false if out of memory. */
+/* Copies the texts in a form that the database accepts. Returns false if out of memory. */
 static bool copy_texts(char *to[3], const struct ct_dump_view *view)
 {
     for (int i = 0; i < 3; i++) {
@@ -238,7 +238,7 @@ struct ct_caller *ct_known_thread(const struct ct_known *known, int64_t segment_
     return find(&known->threads, (const int64_t[]){ segment_id, thread_id });
 }
 
-/* Copies the function's present number, which may be new. */
+/* Copies the function's current number, which may have changed. */
 static struct ct_callee *number(struct callee *callee)
 {
     callee->callee.function_id = callee->function->callee.function_id;
@@ -317,7 +317,7 @@ static int save_end(struct ct_known *known, struct ct_ledger *ledger, const stru
     return ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_END, .text = view->text[0], .end = end });
 }
 
-/* Saves a fact about a segment. All of them begin with its number. */
+/* Saves a fact about a segment. All such facts begin with the segment's number. */
 static int save_of_segment(struct ct_known *known, struct ct_ledger *ledger, struct ct_fact *fact)
 {
     const int64_t segment_id = fact->loss.segment_id;

@@ -1,5 +1,5 @@
-/* Remembers everything that a recording has defined so far: processes, functions and threads, by their
- * numbers in the recorded trace, with their present state in the ledger. */
+/* Keeps everything that a recording has defined so far. Finds processes, functions and threads by their
+ * numbers in the recorded trace, and holds their current state in the ledger. */
 #ifndef CT_KNOWN_H
 #define CT_KNOWN_H
 
@@ -10,7 +10,7 @@
 /* Entries by key. */
 struct ct_known_table {
     struct ct_intern numbers;
-    void **entry; /* entry[n - 1] has number n */
+    void **entry; /* entry number n is entry[n - 1] */
     size_t count, room;
 };
 
@@ -21,19 +21,21 @@ struct ct_known {
 void ct_known_init(struct ct_known *known);
 void ct_known_finish(struct ct_known *known);
 
-/* Checks an event, and remembers its definitions. Returns false if the event refers to something undefined,
- * if a number is impossible in a trace, or if out of memory. */
+/* Checks an event, and records its definitions. Returns false if the event refers to something undefined, if
+ * it contains a number that is impossible in a trace, or if out of memory. */
 bool ct_known_learn(struct ct_known *known, const struct ct_dump_view *view);
 /* Passes the definitions of a learned event to the ledger. Returns 0 or -1. */
 int ct_known_tell(struct ct_known *known, struct ct_ledger *ledger, const struct ct_dump_view *view);
-/* Passes all definitions again, after the store's numbers became void. Returns 0 or -1. */
+/* Passes all definitions to the ledger again, after the store's numbers have become invalid. Returns 0 or
+ * -1. */
 int ct_known_tell_anew(struct ct_known *known, struct ct_ledger *ledger);
 
-/* Return the caller and the callee of a learned call. */
+/* Return the caller and the callee of a call whose event was learned. */
 struct ct_caller *ct_known_thread(const struct ct_known *known, int64_t segment_id, int64_t thread_id);
 struct ct_callee *ct_known_callee(const struct ct_known *known, int64_t segment_id, int64_t function_id);
 
-/* Save the sums of the calls taken, and an event that follows the calls of its frame. Return 0 or -1. */
+/* Save the sums of the calls that were taken, and an event that follows the calls of its frame. Return 0 or
+ * -1. */
 int ct_known_save(struct ct_known *known, struct ct_ledger *ledger);
 int ct_known_save_event(struct ct_known *known, struct ct_ledger *ledger, const struct ct_dump_view *view);
 

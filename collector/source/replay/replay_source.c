@@ -15,9 +15,9 @@ struct ct_replay {
     struct ct_stream stream;
     struct ct_dump_file file;
     struct ct_known known;
-    bool loaded;   /* the current frame is not completely committed */
-    bool told;     /* its processes and functions are registered */
-    bool stale;    /* the store's numbers are void */
+    bool loaded;   /* the current frame is not yet completely committed */
+    bool told;     /* the frame's processes and functions are registered */
+    bool stale;    /* the store's numbers are no longer valid */
     bool finished; /* there is no further frame */
     size_t filled; /* the stream's position in the frame */
     uint64_t until_ns;
@@ -32,7 +32,8 @@ static struct ct_replay *replay_of(struct ct_source *source)
 
 /* ---- a frame ---- */
 
-/* Checks every event, and learns its definitions. A frame with an error is not stored at all. */
+/* Checks every event of a frame, and learns its definitions. If any event is invalid, nothing of the frame is
+ * stored. */
 static bool check_frame(struct ct_replay *replay)
 {
     size_t at = 0;
@@ -225,7 +226,7 @@ static int open_replay(const char *path, struct ct_source **result, char message
         close_replay(&replay->source);
         return -1;
     }
-    /* Reject a file without anything to store before making a database. */
+    /* Before a database is created, reject a file that contains nothing to store. */
     load(replay);
     if (!replay->loaded && replay->file.problem[0]) {
         ct_message(message, "%s", replay->file.problem);

@@ -1,4 +1,4 @@
-/* A recording as a source. Passes the same facts to the ledger again, in the same batches. */
+/* A recording as a source. Passes the recorded calls and facts to the ledger again, in the same batches. */
 #ifndef CT_REPLAY_SOURCE_H
 #define CT_REPLAY_SOURCE_H
 

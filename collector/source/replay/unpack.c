@@ -47,7 +47,7 @@ static int fail_temporary(char *why, size_t bytes)
                 ct_nameless_folder(), strerror(errno));
 }
 
-/* Returns 0, or -1 with the rest of a sentence in `why`. */
+/* Copies the decompressed data. Returns 0, or -1 with the rest of a sentence in `why`. */
 static int copy(gzFile from, int to, char *why, size_t bytes)
 {
     char *piece = malloc(PIECE_BYTES);

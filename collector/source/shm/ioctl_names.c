@@ -1,5 +1,5 @@
-/* Translates the numbers that the hook sends to the names in ioctl_names.def. The hook has no names, so that
- * it stays small. Called by shm_functions.c when it looks up a function. */
+/* Translates the numbers that the hook sends to the names in ioctl_names.def. The hook contains no names, so
+ * that it stays small. Called by shm_functions.c when it looks up a function. */
 #include "ioctl_names.h"
 
 #include "names.h"
@@ -52,7 +52,8 @@ static int compare(const void *key, const void *element)
     return (x > y) - (x < y);
 }
 
-/* Returns NULL if the name depends on the release and the release is unknown. */
+/* Returns the name of a command of /dev/nvidia-modeset, or NULL if the name depends on the release and the
+ * release is unknown. */
 static const char *modeset_name(const char *number, uint32_t release)
 {
     char *end;

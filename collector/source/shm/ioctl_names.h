@@ -8,9 +8,10 @@
 enum { CT_IOCTL_NAME_MAX = 127 };
 
 /* Translates the hook's name for an ioctl, which contains its number, such as "RM_CONTROL 0x20800102",
- * "RM_ALLOC 0x0080", "UVM 27", "NVKMS 9" or "ESC 0xd2". Returns false for other names and unknown numbers,
- * which remain as they are. `release` is 1000 times the first number of the driver's version plus the second,
- * or 0 if unknown. If it is 0, commands whose numbers have changed between releases get no name. */
+ * "RM_ALLOC 0x0080", "UVM 27", "NVKMS 9" or "ESC 0xd2". Returns false for other names and for unknown
+ * numbers, which stay untranslated. `release` is 1000 times the first number of the driver's version plus the
+ * second, or 0 if unknown. If `release` is 0, commands whose numbers have changed between releases are not
+ * translated. */
 bool ct_ioctl_names_find(const char *number, uint32_t release, char name[CT_IOCTL_NAME_MAX + 1],
                          uint32_t *category);
 /* Returns the release of the loaded kernel driver, or 0 if there is none. */

@@ -1,5 +1,5 @@
 /* Maps the lanes of a segment in blocks. By default, the kernel allows a process 65,530 mappings, while a
- * segment may have 4,096 lanes. Blocks are also mapped past the end of the file, and become accessible when
+ * segment may have 4,096 lanes. A block may be mapped past the end of the file, and becomes accessible when
  * the file grows. Used only on the worker's thread. */
 #ifndef CT_SEGMENT_MAP_H
 #define CT_SEGMENT_MAP_H
@@ -17,14 +17,14 @@ struct ct_segment_block {
 
 /* A zeroed struct has no blocks. */
 struct ct_segment_map {
-    struct ct_segment_block *blocks; /* room for the blocks of all possible lanes; NULL before the first */
+    struct ct_segment_block *blocks; /* room for all possible lanes' blocks; NULL before the first block */
 };
 
 /* Finds a lane in shared memory, and maps its block if necessary. Returns 0, -EPROTO if the file ends before
  * the lane, or -errno. */
 int ct_segment_map_lane(struct ct_segment_map *map, const struct ct_segment *facts, int fd, uint32_t index,
                         struct ct_lane **lane);
-/* Returns whether the file was truncated below a block. */
+/* Returns whether the file was truncated so that it no longer contains all mapped blocks. */
 bool ct_segment_map_is_poisoned(const struct ct_segment_map *map, const struct ct_segment *facts);
 void ct_segment_map_finish(struct ct_segment_map *map, const struct ct_segment *facts);
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How long the watermark waits for a probe of the daemon's own user, and for another user's probe. */
+/* How long the watermark waits for a probe of the daemon's own user, and for a probe of another user. */
 #ifndef CT_PROBE_PATIENCE_NS
 #define CT_PROBE_PATIENCE_NS UINT64_C(1000000000)
 #endif
@@ -34,7 +34,7 @@ static int sync_lanes(struct ct_shm_process *process, struct ct_ledger *ledger)
     while (process->lane_count < published) {
         process->lanes_refused = !ct_share_has_room(all, his, CT_SHARED_LANES, 0);
         if (process->lanes_refused) {
-            process->lanes_wait = published - process->lane_count; /* until other threads of the user end */
+            process->lanes_wait = published - process->lane_count; /* wait until the user's threads end */
             return 0;
         }
         if (!ct_user_may_write(process->who.user))
@@ -66,9 +66,10 @@ static int sync_lanes(struct ct_shm_process *process, struct ct_ledger *ledger)
     return 0;
 }
 
-/* Finds how far a process's clock is ahead, if the process ended before /proc could be read or if its /proc
- * is not accessible. The counter is the same in all namespaces, and the segment's header has both clocks'
- * values at its creation. If no step or slew explains the difference, the clock has another origin. */
+/* Determines how far a process's clock is ahead, if the process exited before /proc could be read or if its
+ * /proc is not accessible. The counter is the same in all namespaces, and the segment's header has both
+ * clocks' values at the time when it was created. If no step or slew can explain the difference, the
+ * process's clock has a different origin. */
 static void learn_ahead(struct ct_shm_process *process)
 {
     const int64_t differs_ns = 1000000000;
@@ -87,7 +88,8 @@ static void learn_ahead(struct ct_shm_process *process)
     process->is_ahead_known = true;
 }
 
-/* Returns 0 or -1. Marks the process as broken if the trace refuses it. */
+/* Registers the process in the ledger, which creates its rows. Returns 0 or -1. Marks the process as broken
+ * if the trace refuses it. */
 static int make_rows(struct ct_shm_process *process, struct ct_batch *batch)
 {
     size_t hint = 0;
@@ -141,9 +143,9 @@ void ct_shm_use_complete(struct ct_shm_process *process, uint64_t now_ns, bool a
         process->complete_ns = process->complete_read_ns < oldest_ns ? process->complete_read_ns : oldest_ns;
 }
 
-/* Checks whether the segment's writer has ended. A probe writes on after its process has ended, until it
- * marks the segment as left or loses its lock. Checking the lock takes a system call, so check it only once a
- * second, and in each batch after the process has ended. */
+/* Checks whether the segment's writer has ended. A probe keeps writing after its process has exited, until
+ * the probe marks the segment as left or loses its lock. Checking the lock takes a system call, so the lock
+ * is checked only once a second, and in each batch after the process has exited. */
 static void note_end(struct ct_shm_process *process, const struct ct_batch *batch)
 {
     const bool is_left = ct_shm_is_left(process);
@@ -171,8 +173,8 @@ int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
         if (process->broken)
             return 0;
     }
-    /* A lane that is new since the last batch has published nothing that returned before that batch. In the
-     * first batch of a user's process, do not wait for anything that the user could have forged. */
+    /* A lane that was created after the last batch has published no call that returned before that batch. In
+     * the first batch of a user's process, do not wait for anything that the user could have forged. */
     if (process->who.user && process->synced_ns == 0)
         process->synced_ns = process->shm->silent_ns;
     const int error = sync_lanes(process, batch->ledger);
@@ -181,7 +183,7 @@ int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
 }
 
 /* Ends the batch before calls that a probe has not published yet. Does not wait for a probe that lags too
- * much. Its rows will be late. */
+ * much, whose rows will be late. */
 static void wait_for_probe(const struct ct_shm_process *process, struct ct_batch *batch)
 {
     const struct ct_user *user = process->who.user;
@@ -219,8 +221,8 @@ void ct_shm_hold_back(struct ct_shm_process *process, uint64_t share, uint64_t o
 int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
     /* Read the directory after the positions, so that it has every function that a published record names.
-     * Read it even if there is no lane, because calls are counted by function if there is no memory for a
-     * lane. */
+     * Read the directory even if there is no lane, because calls are counted by function if there is no
+     * memory for a lane. */
     ct_shm_read_directory(process);
     for (uint32_t i = 0; i < process->lane_count && !process->broken; i++) {
         if (ct_merge_add(&ledger->merge, &process->lanes[i]->stream) != 0) {
@@ -231,7 +233,7 @@ int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger)
     return 0;
 }
 
-/* Saves losses of threads without a lane, with lane UINT32_MAX and thread 0. */
+/* Saves the losses of threads that have no lane, as lane UINT32_MAX and thread 0. */
 static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
     struct ct_loss *loss = &process->shared->unlaned;
@@ -259,8 +261,8 @@ static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger
 
 /* ---- open calls ---- */
 
-/* Reads a thread's open calls. The stack of a live thread may change while it is read, so discards it if
- * anything was published in between. Calls that last long enough to matter do not change. */
+/* Reads a thread's open calls. The stack of a running thread may change while it is read, so the result is
+ * discarded if anything was published in between. Calls that last long enough to matter do not change. */
 static size_t read_open(struct ct_lane_source *lane, struct ct_open_call open[CT_OPEN_MAX])
 {
     const struct ct_lane_state before = ct_lane_state(lane->shared);
@@ -270,7 +272,7 @@ static size_t read_open(struct ct_lane_source *lane, struct ct_open_call open[CT
     CT_TEST_POINT("process.open_read");
     if (ct_lane_state(lane->shared).position != before.position || ct_lane_depth(lane->shared) != entered)
         return 0;
-    /* The call of the last published record may still be on the stack if its thread was killed. */
+    /* If the thread was killed, the call of its last published record may still be on the stack. */
     while (depth > 0 && open[depth - 1].start == lane->last_start)
         depth--;
     return depth;
@@ -289,8 +291,8 @@ static int store_open_calls(struct ct_shm_process *process, struct ct_ledger *le
 {
     for (size_t d = 0; d < depth; d++) {
         if (open[d].start == 0)
-            continue; /* the place of a range that was popped before the ones that it encloses */
-        /* A function first called after the directory was read is in it by now. */
+            continue; /* left by a range that was popped before the ranges that it encloses */
+        /* A function that was first called after the directory was read is in the directory by now. */
         if (open[d].function >= process->published)
             ct_shm_read_directory(process);
         const uint32_t entry = open[d].function < process->published ? open[d].function : 0;
@@ -306,8 +308,8 @@ static int store_open_calls(struct ct_shm_process *process, struct ct_ledger *le
     return 0;
 }
 
-/* Returns whether the process has a later segment. The hook has abandoned this one, or the probe's writer was
- * killed and replaced. */
+/* Returns whether the process has a later segment, because the hook has abandoned this one, or because the
+ * probe's writer was killed and replaced. */
 static bool is_replaced(const struct ct_shm_process *process)
 {
     for (const struct ct_shm_process *other = process->shm->processes; other; other = other->next) {
@@ -318,8 +320,8 @@ static bool is_replaced(const struct ct_shm_process *process)
     return false;
 }
 
-/* Saves the open calls if they differ from the database. They replace all open calls of the process, because
- * its latest segment has all of them. Returns 0 or -1. */
+/* Saves the open calls if they differ from the database. The saved calls replace all open calls of the
+ * process, because its latest segment has all its open calls. Returns 0 or -1. */
 static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
     struct ct_open_call open[CT_OPEN_MAX];
@@ -336,15 +338,15 @@ static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *led
     const struct ct_open_facts none = { .segment_id = process->account.segment_id };
     if (ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_NOTHING_OPEN, .open = none }) != 0)
         return -1;
-    /* Read them again, since the threads keep running. The signature must match the stored calls. */
+    /* Read the open calls again, because the threads keep running, and the signature must match the stored
+     * calls. */
     bool complete = true;
     signature = 0;
     for (uint32_t i = 0; i < process->lane_count; i++) {
         struct ct_lane_source *lane = process->lanes[i];
         const size_t depth = read_open(lane, open);
         if (depth > 0 && (lane->caller.thread_id == 0 || !ct_user_may_write(process->who.user))) {
-            complete = false; /* its first record is not stored yet, or there are too many: retry in the next
-                                 batch */
+            complete = false; /* the thread has no number yet, or the user's limit is reached: retry later */
             continue;
         }
         if (store_open_calls(process, ledger, lane, open, depth) != 0)
@@ -362,7 +364,7 @@ int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
 {
     struct ct_ledger *ledger = batch->ledger;
     batch->is_alone |= process->final || process->broken;
-    /* The trace refused the process, so it has no segment there. */
+    /* If the trace has refused the process, it has no segment in the trace. */
     if (process->account.segment_id == 0)
         return 0;
     if (ct_ledger_save_sums(ledger, &process->account) != 0 || ct_shm_save_drops(process, ledger) != 0)
@@ -416,8 +418,8 @@ bool ct_shm_has_backlog(const struct ct_shm_process *process)
            (process->unfinished || (has_unread_lanes(process) && !process->lanes_refused));
 }
 
-/* Counts the calls of a lane that no batch has begun to read, because the database could not return its
- * position. */
+/* Counts the calls of a lane that no batch has begun to read, because the database could not return the
+ * lane's position. */
 static uint64_t waiting_unread(struct ct_shm_process *process, uint32_t index)
 {
     struct ct_lane_source *lane;
@@ -447,12 +449,12 @@ int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger)
     const bool goes_on = ct_shm_is_probed(process) ? ct_process_runs(&process->who) : ct_shm_is_left(process);
     const char *state = goes_on ? "detached" : ct_shm_has_exited(process) ? "exited" : "killed";
     CT_TEST_POINT("process.ending");
-    /* Do not wait for the unread lanes. Otherwise each of the user's ended processes would keep a part of the
+    /* Do not wait for unread lanes, because each of the user's ended processes would then keep a part of the
      * share. */
     if (!process->broken && has_unread_lanes(process))
         process->broken = "it had more threads than are read at once for one user";
-    /* Use the current time, which is after all its calls. The process may have ended after the batch
-     * began. */
+    /* The process may have ended after the batch began, so use the current time, which is after all of the
+     * process's calls. */
     const struct ct_end_facts end = { process->account.process_id, ct_monotonic_ns() };
     return ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_END, .text = state, .end = end });
 }

@@ -7,18 +7,18 @@
 #include <stdlib.h>
 
 enum { SAVED = 0, LEFT = 1 };
-/* The cost of reading a lane, in directory entries that may be read for a user. */
+/* Reading a lane uses up as much of the user's limit as reading this number of directory entries. */
 enum { LANE_SCANS = CT_LANE_DROPS / 8 };
 
 struct sum {
     uint64_t calls, ticks, bytes;
 };
-/* The calls of one function that were not sent. */
+/* Counts the calls to one function that were not sent. */
 struct drops {
     struct sum lost, skipped;
 };
 
-/* Saturates, so that invalid counters do not make a sum small. */
+/* Adds with saturation, so that invalid counters cannot make a sum small. */
 static uint64_t add_up(uint64_t a, uint64_t b)
 {
     return a + b < a ? UINT64_MAX : a + b;
@@ -31,8 +31,8 @@ static uint64_t read_word(_Atomic uint64_t *word)
 
 /* ---- reading ---- */
 
-/* Returns the number of calls that the lane did not send, for all functions together. The hook counts a call
- * here after it has counted it for its function. */
+/* Returns the number of a lane's calls that were not sent, for all functions together. The hook counts a call
+ * in these counters after it has counted the call for its function. */
 static uint64_t read_drops(struct ct_lane *lane)
 {
     uint64_t calls = read_word(&lane->skipped);
@@ -41,7 +41,7 @@ static uint64_t read_drops(struct ct_lane *lane)
     return calls;
 }
 
-/* Returns whether any lane has counted calls since the last look. */
+/* Returns whether any lane has counted calls since the last time it was checked. */
 static bool note_moves(struct ct_shm_process *process)
 {
     bool moved = false;
@@ -54,14 +54,15 @@ static bool note_moves(struct ct_shm_process *process)
     return moved;
 }
 
-/* Returns whether to read a lane. Skips a lane that never counted a call, except at the process's end. The
- * process may have been killed while it counted. */
+/* Returns whether a lane's counters must be read. A lane that has never counted a call is skipped until the
+ * process ends. The lanes of an ended process are always read, because the process may have been killed while
+ * counting. */
 static bool is_read(const struct ct_shm_process *process, const struct ct_lane_source *lane)
 {
     return lane->drops > 0 || process->final;
 }
 
-/* Adds a lane's counters. Reads each of them once, and `calls` first (see struct ct_drop_count). */
+/* Adds a lane's counters. Reads each counter once, and `calls` first (see struct ct_drop_count). */
 static void add_lane(struct ct_lane *lane, struct drops *drops, uint32_t functions)
 {
     for (uint32_t i = 0; i < CT_LANE_DROPS; i++) {
@@ -97,8 +98,8 @@ static bool is_too_much(uint64_t calls)
     return calls > CT_UNSENT_CALLS_MAX;
 }
 
-/* Saves the calls of one function that were not sent. Counters only grow, and calls are counted last, so the
- * values read are never too high. Returns SAVED, LEFT for the next batch, or -1. */
+/* Saves the counts of calls to one function that were not sent. Counters only grow, and calls are counted
+ * last, so the values read are never too high. Returns SAVED, LEFT for the next batch, or -1. */
 static int save(struct ct_shm_process *process, struct ct_ledger *ledger, uint32_t i,
                 const struct drops *drops)
 {
@@ -109,8 +110,8 @@ static int save(struct ct_shm_process *process, struct ct_ledger *ledger, uint32
     struct ct_shm_function *function = ct_shm_find_function(process, ledger, i);
     if (!function)
         return -1;
-    /* Entries that are counted as one share `function`, which has no values for a single entry. Save each of
-     * them again. */
+    /* Entries that are counted as one share `function`, which has no values for a single entry. Save such
+     * entries every time. */
     const bool is_own = function->entry == i && function->callee.function_id != 0;
     if (is_own && lost == function->lost && skipped == function->skipped)
         return SAVED;
@@ -168,13 +169,14 @@ static int save_until(struct ct_shm_process *process, struct ct_ledger *ledger, 
 }
 
 /* Returns whether any counter has changed since the last scan began. After counting in the directory, the
- * hook sets one word for all entries. The process may have been killed between these steps, so scan an ended
- * process once more. */
+ * hook sets a single word for all entries. The process may have been killed between these two steps, so an
+ * ended process is scanned once more. */
 static bool is_due(struct ct_shm_process *process)
 {
     _Atomic uint32_t *const moved = &process->shared->has_drops;
     const bool lane_moved = note_moves(process);
-    /* Pairs with ct_segment_note_drop(). A hook that counts from here on sets the word again. */
+    /* Pairs with ct_segment_note_drop(). If the hook counts a call after this exchange, it sets the word
+     * again. */
     const bool directory_moved = atomic_load_explicit(moved, memory_order_relaxed) &&
                                  atomic_exchange_explicit(moved, 0, memory_order_seq_cst);
     return lane_moved || directory_moved || (process->final && !process->scanned_last);
@@ -189,8 +191,8 @@ int ct_shm_save_drops(struct ct_shm_process *process, struct ct_ledger *ledger)
         process->scanned_last = process->final;
         process->scan_at = 0;
     }
-    /* Read the directory after the counters, so that it has the functions first called since the batch
-     * began. */
+    /* Read the directory after the counters, so that it includes functions that were first called since the
+     * batch began. */
     ct_shm_read_directory(process);
     uint32_t lanes = 0;
     for (uint32_t i = 0; i < process->lane_count; i++)

@@ -1,5 +1,5 @@
-/* The counters of calls that the hook saw but did not send. A function's count is the sum of its counters in
- * the segment's directory and in each lane. */
+/* Saves the counters of calls that the hook saw but did not send. A function's count is the sum of its
+ * counters in the segment's directory and in each lane. */
 #ifndef CT_SHM_DROPS_H
 #define CT_SHM_DROPS_H
 

@@ -34,8 +34,8 @@ void ct_shm_read_directory(struct ct_shm_process *process)
 
 /* ---- looking up ---- */
 
-/* Finds the trace's number for the entry's function. A function new to the trace counts towards the user's
- * share of names. If the share is used up, the number stays 0, without an error. */
+/* Finds the trace's number for an entry's function. A function that is new to the trace counts towards the
+ * user's share of names. If the share is used up, the number stays 0, and no error is reported. */
 static void look_up(struct ct_shm_process *process, struct ct_ledger *ledger,
                     struct ct_shm_function *function)
 {
@@ -57,10 +57,10 @@ static void look_up(struct ct_shm_process *process, struct ct_ledger *ledger,
         ct_ledger_make_function(ledger, &function->callee, &known_as);
 }
 
-/* Functions beyond the share are counted under this name. */
+/* Functions that exceed the share are counted under this name. */
 static const struct ct_function_name others = { "driver", "(other functions)", "other" };
 
-/* The table of places is allocated with the first function. */
+/* Adds a function. The table of places is allocated when the first function is added. */
 static bool add_function(struct ct_shm_process *process, uint16_t entry)
 {
     if (!process->places)
@@ -76,7 +76,8 @@ static bool add_function(struct ct_shm_process *process, uint16_t entry)
     return true;
 }
 
-/* Assigns the function a place. Once the user's share is used up, all further functions get the first place.
+/* Assigns the function a place. Once the user's share is used up, all further functions are assigned the
+ * first place.
  */
 static bool take_place(struct ct_shm_process *process, uint32_t entry)
 {
@@ -120,7 +121,7 @@ struct ct_callee *ct_shm_function(struct ct_shm_process *process, struct ct_ledg
 }
 
 /* Makes the next batch save every counter again, because the counters that this batch saved cannot be
- * distinguished from earlier ones. */
+ * distinguished from those that earlier batches saved. */
 void ct_shm_revert_functions(struct ct_shm_process *process)
 {
     for (uint32_t i = 0; i < process->function_count; i++) {

@@ -9,25 +9,26 @@
 #include <string.h>
 
 enum {
-    /* time to wait for a thread stopped between announcing and publishing; afterwards its row is late */
+    /* how long to wait for a thread that was stopped between announcing and publishing; after that, its row
+     * is late */
     ANNOUNCE_PATIENCE_NS = 100000000,
-    SILENCE_PATIENCE_NS = 500000000, /* ten batches in a row that found it announcing */
+    SILENCE_PATIENCE_NS = 500000000, /* the time of ten batches, in each of which the thread was announcing */
 };
 
 enum { BUFFER_SLOTS = 512, FILLED_MAX = 64 };
 static_assert((int)BUFFER_SLOTS >= (int)CT_SLOTS_MAX, "a buffer holds the longest record");
 
-/* The data that a lane needs only while active. If there are thousands of threads, most are silent most of
- * the time. */
+/* The data that a lane needs only while it is active. If a process has thousands of threads, most of them are
+ * silent most of the time. */
 struct ct_lane_work {
-    uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES]; /* private copies of the slots from buffer_at on */
+    uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES]; /* private copies of the slots that begin at buffer_at */
     struct ct_call call[FILLED_MAX];              /* of the stream */
     uint64_t at[FILLED_MAX];                      /* the positions of their records */
 };
 
-#define DISTRUST_NS UINT64_C(60000000000) /* pause after which a user's threads are waited for again */
+#define DISTRUST_NS UINT64_C(60000000000) /* after this time, batches wait for a user's threads again */
 
-/* A record must not claim to have returned in the future, except for the error of the anchors. */
+/* A record's return time must not be in the future, except for the error of the anchors. */
 #define FUTURE_NS 1000000
 
 static bool fill(struct ct_stream *stream, uint64_t until_ns);
@@ -75,14 +76,14 @@ int ct_lane_source_begin(struct ct_lane_source *source, struct ct_ledger *ledger
                                 &source->read, &source->caller.thread_id, &source->caller.tid) != 0)
         return -1;
     if (source->read < tail)
-        source->read = tail; /* another database has the earlier rows, and their slots are reused */
+        source->read = tail; /* another database has the earlier records, whose slots have been reused */
     source->head = source->read;
     note_saved(source);
     source->committed = source->saved;
     return 0;
 }
 
-/* Stops the lane. Calls already filled in are still taken, but no others. */
+/* Stops the lane. Calls that are already filled in are still taken, but no further ones. */
 static void break_rule(struct ct_lane_source *source, const char *rule)
 {
     source->process->broken = rule;
@@ -103,7 +104,7 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         break_rule(source, "the position of a lane is outside its ring");
         return;
     }
-    /* Otherwise, the daemon would wait forever for a thread that never stops writing. */
+    /* Without this check, the daemon would wait forever for a thread that never stops writing. */
     if ((process->detached && state.position > source->last_position) ||
         (source->ended && state.position != source->head)) {
         break_rule(source, "a lane was written after its process had ended or been detached");
@@ -116,9 +117,9 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         source->announced_since_ns = 0;
         return;
     }
-    /* The thread may have read an end time that it has not published yet. Its earlier records are in order,
-     * and it was silent at silent_ns, so no older record can follow. If it has moved since it was last found
-     * announcing, it was silent after that look. */
+    /* The thread may have read an end time that it has not published yet. Its records are in order, and it
+     * was silent at silent_ns, so no record older than silent_ns can follow. If its position has moved since
+     * it was last found announcing, it was silent at some time after that. */
     if (source->announced_since_ns == 0 || source->announced_at != state.position) {
         if (source->announced_since_ns != 0)
             source->silent_ns = source->announced_silent_ns;
@@ -129,7 +130,7 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
     if (batch->now_ns - source->announced_since_ns >= ANNOUNCE_PATIENCE_NS ||
         source->silent_ns >= batch->until_ns)
         return;
-    /* Another user's thread that keeps publishing and is never found silent delays everyone. Wait for such a
+    /* Another user's thread delays everyone if it keeps publishing and is never found silent. Wait for such a
      * thread only once per DISTRUST_NS. */
     struct ct_user *user = process->who.user;
     if (user && batch->now_ns < user->not_waited_until_ns)
@@ -143,8 +144,8 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
 
 /* ---- reading ---- */
 
-/* Makes `slots` slots from `read` on readable in the buffer. Returns false if they are not all published, if
- * the buffer is still in use, or if out of memory. */
+/* Makes `slots` slots, beginning at `read`, readable in the buffer. Returns false if not all of them are
+ * published, if the buffer is still in use, or if out of memory. */
 static bool make_readable(struct ct_lane_source *source, uint64_t slots)
 {
     const uint64_t position = source->read;
@@ -152,7 +153,7 @@ static bool make_readable(struct ct_lane_source *source, uint64_t slots)
         return false;
     if (position >= source->buffer_at && position + slots <= source->buffer_at + source->buffer_slots)
         return true;
-    /* Calls already filled in point into the buffer. */
+    /* Calls that are already filled in point into the buffer. */
     if (source->work && source->stream.end > source->work->call)
         return false;
     if (!source->work && !(source->work = malloc(sizeof(*source->work))))
@@ -189,19 +190,19 @@ static const char *check(const struct ct_lane_source *source, const struct ct_re
     return NULL;
 }
 
-/* Positions are read after the batch's time was taken, so compare with the current time too. */
+/* Positions are read after the batch's time was taken, so also compare with the current time. */
 static bool is_future(const struct ct_lane_source *source, uint64_t ns)
 {
     return ns > source->batch->now_ns + FUTURE_NS && ns > ct_monotonic_ns() + FUTURE_NS;
 }
 
-/* Computes the times of a call. Returns false if it has not returned yet. */
+/* Computes the times of a call. Returns false if the return time is in the future. */
 static bool tell_times(struct ct_lane_source *source, const struct ct_record *record, struct ct_call *call)
 {
     struct ct_shm_process *process = source->process;
     uint64_t end_ns = ct_shm_ns(process, record->end, &source->clock_hint);
     if (is_future(source, end_ns)) {
-        /* The counter may have stepped since the batch's anchor. */
+        /* The counter may have jumped since the batch took its anchor. */
         ct_timeline_anchor(&process->shm->timeline);
         end_ns = ct_shm_ns(process, record->end, &source->clock_hint);
         if (is_future(source, end_ns))
@@ -217,7 +218,7 @@ static bool tell_times(struct ct_lane_source *source, const struct ct_record *re
     return true;
 }
 
-/* The result for a record: filled in, left for later, or against the rules. */
+/* What happened to a record: it was filled in, left for later, or found to break a rule. */
 enum filled { FILLED, LATER, BROKEN };
 
 static enum filled fill_in(struct ct_lane_source *source, const struct ct_record *record, uint64_t until_ns,
@@ -250,7 +251,8 @@ static enum filled fill_in(struct ct_lane_source *source, const struct ct_record
     return call->callee ? FILLED : LATER;
 }
 
-/* Returns whether the user's budget for this batch is spent. If so, notes that calls are left. */
+/* Returns whether the user's budget for this batch is spent. If the budget is spent, records that calls are
+ * left. */
 static bool has_spent(struct ct_lane_source *source)
 {
     struct ct_budget *budget = source->stream.budget;
@@ -260,7 +262,7 @@ static bool has_spent(struct ct_lane_source *source)
     return true;
 }
 
-/* Notes the start of the last call taken. */
+/* Records the start of the last call that was taken. */
 static void note_taken(struct ct_lane_source *source)
 {
     const struct ct_lane_work *work = source->work;
@@ -273,7 +275,7 @@ static void note_taken(struct ct_lane_source *source)
     }
 }
 
-/* Rewinds to the end of the calls taken. The next batch fills in the others again. */
+/* Rewinds to the end of the calls that were taken. The next batch fills in the other calls again. */
 static void settle(struct ct_lane_source *source)
 {
     struct ct_stream *stream = &source->stream;
@@ -298,7 +300,7 @@ static bool fill(struct ct_stream *stream, uint64_t until_ns)
             break;
         }
         CT_TEST_POINT("lane.checked");
-        if (!make_readable(source, record.slots)) /* published, but the buffer is still in use */
+        if (!make_readable(source, record.slots)) /* the buffer is still in use */
             break;
         if (record.kind == CT_KIND_PAD) {
             source->read += record.slots;
@@ -332,8 +334,8 @@ uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, ui
 
 /* ---- saving ---- */
 
-/* A lane counts the losses of all its owners. It changes its owner only after its losses are saved, so the
- * saved losses belong to earlier owners. */
+/* A lane counts the losses of all its owners. A lane changes its owner only after its losses are saved, so
+ * losses saved before the change belong to earlier owners. */
 static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
 {
     struct ct_lane *lane = source->shared;
@@ -348,12 +350,12 @@ static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
     }
     for (uint32_t cause = 0; cause < CT_LANE_LOSS_COUNT; cause++) {
         const uint64_t calls = atomic_load_explicit(&lane->loss[cause].calls, memory_order_acquire);
-        /* A new owner increments the tenancy before its first loss. If it has done so, the count may include
-         * its losses, so leave the count to the next batch. */
+        /* A new owner increments the tenancy before its first loss. If the tenancy has changed, the count may
+         * include the new owner's losses, so leave it to the next batch. */
         if (atomic_load_explicit(&lane->tenancy, memory_order_relaxed) != tenancy)
             break;
         if (calls <= source->loss_base[cause])
-            source->loss_saved[cause] = calls; /* all by earlier owners */
+            source->loss_saved[cause] = calls; /* all losses are earlier owners' */
         if (calls == source->loss_saved[cause])
             continue;
         if (calls < source->loss_saved[cause] || calls > CT_UNSENT_CALLS_MAX) {
@@ -406,8 +408,8 @@ int ct_lane_source_save(struct ct_lane_source *source, struct ct_ledger *ledger)
     return ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_LANE, &source->caller, .lane = lane });
 }
 
-/* The rings may be full, and the producer notices only after its next record. Twice the size of the rings is
- * more than the producer can still write. */
+/* Sets a limit on what the producer may still write, because the producer notices the detach only after its
+ * next record. Even if the rings are full, the producer cannot write twice their size before it notices. */
 void ct_lane_source_detach(struct ct_lane_source *source)
 {
     source->last_position = source->head + 2 * ct_ring_slots_all(source->index, source->rings.most);
@@ -432,8 +434,8 @@ void ct_lane_source_publish(struct ct_lane_source *source, const struct ct_batch
         seen += source->loss_saved[cause];
     atomic_store_explicit(&lane->loss_seen, seen, memory_order_release);
     CT_TEST_POINT("lane.loss_seen");
-    /* A busy collector returns to the lane by itself, and needs the doorbell only if the lane fills up first.
-     * An idle collector needs it at the next record. */
+    /* A busy collector reads the lane again without being notified, and needs the doorbell only if the lane
+     * fills up first. An idle collector needs the doorbell at the next record. */
     const uint64_t wake =
         position + (source->process->shm->quiet ? 1 : ct_lane_rings_slots(&source->rings) / 2);
     atomic_store_explicit(&lane->wake, source->process->call_soon ? 0 : wake, memory_order_relaxed);
@@ -454,7 +456,7 @@ void ct_lane_source_revert(struct ct_lane_source *source)
     memset(source->loss_saved, 0, sizeof(source->loss_saved));
 }
 
-/* Trusts the contents only within the limits of the rings. */
+/* Counts the waiting calls. Trusts the contents of the rings only within the rings' limits. */
 uint64_t ct_lane_source_waiting(struct ct_lane_source *source)
 {
     uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES];

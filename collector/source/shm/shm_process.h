@@ -1,9 +1,9 @@
-/* The collector's view of the session's shared memory: each writing process with its segment, opened, checked
- * and mapped, and its lanes. The contents of a segment are not trusted. Its geometry is read once, checked
- * and copied. Every index and length is checked at each use. A process that breaks the rules is detached.
+/* The collector's view of the session's shared memory: each writing process, its segment (opened, checked and
+ * mapped), and its lanes. The contents of a segment are not trusted. Its geometry is read once, checked and
+ * copied. Every index and length is checked whenever it is used. A process that breaks the rules is detached.
  *
- * The loop thread opens a process and hands it over to the worker thread. From then on, everything runs
- * there, except where noted. */
+ * The loop thread opens a process and hands it over to the worker thread. After the handover, everything runs
+ * on the worker thread, except where noted. */
 #ifndef CT_SHM_PROCESS_H
 #define CT_SHM_PROCESS_H
 
@@ -22,7 +22,7 @@ struct ct_lane_source;
 /* A lane's position has 63 bits, because the producer publishes it together with another bit. */
 #define CT_POSITION_MAX (UINT64_MAX >> 1)
 
-/* A directory entry whose function was called (shm_functions.c). */
+/* A directory entry whose function has been called (shm_functions.c). */
 struct ct_shm_function {
     struct ct_callee callee;
     uint64_t lost, skipped; /* as last saved */
@@ -32,78 +32,77 @@ struct ct_shm_function {
 struct ct_shm_process {
     struct ct_process who;
     struct ct_account account;
-    struct ct_shm *shm; /* the source, set when the process is handed over */
+    struct ct_shm *shm; /* the source, set when the process is handed over to the worker */
     char path[CT_NAME_BYTES];
     int fd;
-    _Atomic bool unnamed; /* set by the loop thread: its file was removed, so the process must make another */
-    bool final;           /* its writer had ended when this batch began, so nothing more will be written */
-    bool detached;        /* its hook was notified to let go */
-    bool call_soon;       /* its hook must check its flags at the next record: it is detached, or has a new
-                             selection */
-    const char *broken;   /* the rule that it broke, or NULL */
-    int64_t changed_ns;   /* last change of its file other than a write (ctime); no process can set it back */
-    int64_t made_ns;      /* file creation; 0: not reported by its file system (tmpfs before Linux 5.18) */
+    _Atomic bool unnamed; /* set by the loop thread: the file was removed, so the process must make another */
+    bool final;           /* the writer had ended when this batch began, so nothing more will be written */
+    bool detached;        /* the hook was notified to leave */
+    bool call_soon;       /* must check flags at the next record, because of a detach or a new selection */
+    const char *broken;   /* the rule that the process broke, or NULL */
+    int64_t changed_ns;   /* the file's last change other than a write (ctime); no process can set it back */
+    int64_t made_ns;      /* when the file was created; 0: not reported (tmpfs before Linux 5.18) */
 
-    struct ct_segment facts; /* copied at open and checked, with times converted to our clocks */
-    bool is_ahead_known;  /* the lead of its clocks is known; false if the process ended before the look-up */
-    uint64_t ahead_ticks; /* how far its records are ahead of our clock, if they use CLOCK_MONOTONIC */
+    struct ct_segment facts; /* copied and checked when opened, with times converted to the daemon's clocks */
+    bool is_ahead_known;     /* the clocks' lead is known; false if the process exited before the look-up */
+    uint64_t ahead_ticks;    /* the records' lead over the daemon's CLOCK_MONOTONIC; 0 for the counter */
     struct ct_segment *shared;
     struct ct_guard *guard;
     struct ct_segment_map map;
 
-    /* Owned by shm_functions.c; the members for scans by shm_drops.c. */
-    uint32_t published; /* entries of the directory, as found by the batch */
+    /* Owned by shm_functions.c, except for the members for scans, which shm_drops.c owns. */
+    uint32_t published; /* number of the directory's entries, as found by the batch */
     uint16_t *places;   /* indexes in `functions`, from 1; 0: not called yet. NULL: none was called */
     struct ct_shm_function **functions;
     uint32_t function_count;
     size_t function_room;
     bool scans;        /* a scan of the entries' counters is in progress, at scan_at */
-    bool scanned_last; /* the counters were scanned after the process's end */
+    bool scanned_last; /* the counters were scanned after the process had ended */
     uint32_t scan_at;
-    uint32_t merged; /* functions counted as one, because the share is used up */
+    uint32_t merged; /* number of functions that are counted as one, because the share is used up */
 
     struct ct_lane_source **lanes;
     uint32_t lane_count;
     size_t lane_room;
     uint32_t lanes_wait;       /* lanes without room or memory */
-    bool lanes_refused;        /* lanes wait because the share is used up */
+    bool lanes_refused;        /* lanes are waiting because the share is used up */
     bool unfinished;           /* something other than calls is left for the next batch */
     uint64_t synced_ns;        /* shm->silent_ns in the last batch; newer lanes have only later calls */
     bool open_saved;           /* the database has exactly the open calls of `open_signature` */
-    uint64_t open_signature;   /* 0 also if there is no open call */
+    uint64_t open_signature;   /* also 0 if there are no open calls */
     uint64_t unlaned_saved;    /* saved calls of segment->unlaned */
-    uint64_t complete_read_ns; /* for a probe, the time in segment->complete, read before the lanes */
-    uint64_t complete_ns;      /* the last complete_read_ns read when all segments were known; 0: never yet */
+    uint64_t complete_read_ns; /* the time in a probe's segment->complete, read before the lanes */
+    uint64_t complete_ns;      /* the last complete_read_ns read when all segments were known; 0: none yet */
 
     struct ct_shm_process *next;
 };
 
-/* The source. The owner sets the members before `timeline`. All others start as zero. */
+/* The source. The owner sets the members before `timeline`. All other members start as zero. */
 struct ct_shm {
     struct ct_source source;    /* first */
     const char *dir;            /* the folder of the session's segments */
-    struct ct_control *control; /* its `sleeping` is set between batches */
+    struct ct_control *control; /* control->sleeping is set between batches */
     /* Some processes that are not followed may still be running, because they belong to an earlier daemon or
-     * broke a rule. The source checks for their end until none are left. */
+     * broke a rule. The source checks whether they have exited until none are left. */
     bool orphans;
     struct ct_timeline timeline; /* begins with the first batch */
     struct ct_shm_process *processes;
     struct ct_holding held;  /* held by all users */
     uint32_t segments_known; /* control->segments before the last scan; `processes` has all of them */
     uint64_t looked_ns;      /* time when the last scan began */
-    uint64_t all_known_ns;   /* last time when all segments were known */
-    uint64_t silent_ns; /* the watermark before lanes lower it; a lane found silent was silent up to it */
+    uint64_t all_known_ns;   /* when all segments were last known */
+    uint64_t silent_ns; /* the watermark before lanes lower it; a lane found silent was silent until then */
     uint64_t meta_written_ns;
-    /* In the first batch, the time when the calls of earlier daemons end, for processes that have no
-     * collector now. 0 in later batches. */
+    /* In the first batch, the time just after the last call that earlier daemons stored. Processes that no
+     * daemon collects from are recorded as left since this time. In later batches, 0. */
     uint64_t earlier_until_ns;
     bool has_begun;
-    uint32_t sleeps; /* counts the values of control->sleeping, for the system's session */
-    /* The last batch was empty. `sleeping` then stays set, so that a producer that publishes also rings the
-     * doorbell. It does not ring if it published early enough for the next batch to see the record. */
+    uint32_t sleeps; /* counts the values of control->sleeping; only for the system's session */
+    /* The last batch was empty. After an empty batch, `sleeping` stays set, so that a producer rings the
+     * doorbell after publishing, unless the next batch is certain to see the record. */
     bool quiet;
-    uint64_t give_back_bytes; /* maximum memory of rings to return in this batch */
-    bool detaching;           /* no process may write to its segment any more */
+    uint64_t give_back_bytes; /* how much memory of the rings may be returned in this batch */
+    bool detaching;           /* processes must no longer write to their segments */
     /* Passed between the threads. */
     struct {
         pthread_mutex_t mutex;
@@ -128,8 +127,8 @@ static inline bool ct_shm_is_probed(const struct ct_shm_process *process)
     return process->facts.maker == CT_MAKER_PROBE;
 }
 
-/* Converts a time in ticks of the segment's clock to our clock. The session's clock may differ from the
- * segment's. */
+/* Converts a time in ticks of the segment's clock to the daemon's clock. The session's clock may differ from
+ * the segment's. */
 static inline uint64_t ct_shm_ns(const struct ct_shm_process *process, uint64_t ticks, size_t *hint)
 {
     if (process->facts.clock == CT_CLOCK_MONOTONIC)

@@ -39,10 +39,10 @@ static const char *check_facts(const struct ct_segment *facts)
     return NULL;
 }
 
-/* Estimates how far a process's clock is ahead if the process ended before /proc could be read. Compares the
+/* Estimates how far a process's clock is ahead if the process exited before /proc could be read. Compares the
  * file's creation time, which is the same in all namespaces, with the creation time that the process claims.
- * Rounds the difference to seconds if it is close. Returns false if the file is more than ten seconds old,
- * because the time of day may have been set. */
+ * Rounds the difference to whole seconds if it is close to that. Returns false if the file is more than ten
+ * seconds old, because the time of day may have been set. */
 static bool guess_ahead(const struct ct_shm_process *process, struct ct_time_ahead *ahead)
 {
     const int64_t second_ns = 1000000000, young_ns = 10 * second_ns, near_ns = second_ns / 10;
@@ -65,8 +65,9 @@ static int64_t since_ns(int64_t seconds, int64_t nanoseconds)
     return (int64_t)ct_monotonic_ns() - age_ns;
 }
 
-/* Converts a process's times to our clocks. Field 22 of its /proc/PID/stat is truncated to ticks in both
- * namespaces, so use our value. A probe's times use its own clocks, and stay unchanged. */
+/* Converts a process's times to the daemon's clocks. Field 22 of /proc/PID/stat is truncated to ticks in both
+ * namespaces, so the value that the daemon reads is used. A probe's times use the probe's own clocks, and
+ * stay unchanged. */
 static void learn_ahead(struct ct_shm_process *process)
 {
     enum { TICK_NS = 10000000 };
@@ -112,7 +113,8 @@ bool ct_shm_is_at(const struct ct_shm_process *process, const char *path)
            status.st_ino == process->who.inode;
 }
 
-/* A segment file that is being opened. Each step returns 0, or -errno with a reason. */
+/* A segment file that is being opened. Each function that takes this struct and returns int returns 0, or
+ * -errno with the reason set. */
 struct opening {
     struct ct_shm_process *process; /* owns everything that a step acquires */
     struct ct_user *user;           /* NULL: the daemon's own */
@@ -132,7 +134,7 @@ static int open_file(struct opening *opening, const char *path)
 {
     struct ct_shm_process *process = opening->process;
     snprintf(process->path, sizeof(process->path), "%s", path);
-    /* Do not block on a FIFO, or on a lease of the file's owner. */
+    /* Do not block on a FIFO, or on a lease that the file's owner holds. */
     process->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (process->fd < 0)
         return fail(opening, errno == EWOULDBLOCK ? -EBUSY : -errno, "it cannot be opened");
@@ -156,8 +158,8 @@ static int identify_file(struct opening *opening)
     return 0;
 }
 
-/* Uses pread() for the header, not a mapping, because the pages of a sparse file may be impossible to
- * allocate. */
+/* Reads the header with pread() instead of mapping it, because the pages of a sparse file may be impossible
+ * to allocate. */
 static bool read_header(int fd, struct ct_segment *facts)
 {
     return pread(fd, facts, sizeof(*facts), 0) == (ssize_t)sizeof(*facts);
@@ -179,8 +181,8 @@ static int read_facts(struct opening *opening)
     return reason ? fail(opening, -EPROTO, reason) : 0;
 }
 
-/* Uses the user that the kernel reports, not the user in the segment. Only a probe of the daemon's own user
- * may write for a process of another user. */
+/* Replaces the user in the segment with the user that the kernel reports. Only a probe of the daemon's own
+ * user may write for a process of another user. */
 static void correct_facts(struct opening *opening)
 {
     struct ct_segment *facts = &opening->process->facts;
@@ -201,8 +203,8 @@ static int map_header(struct opening *opening)
     return process->guard ? 0 : fail(opening, -ENOMEM, "out of memory");
 }
 
-/* A process that is not visible is in a namespace outside ours, or ended before the look-up.
- * ct_segment_hold() later distinguishes these cases. */
+/* Finds the process that the segment names. If the process is not visible, it is in a namespace outside the
+ * daemon's, or exited before the look-up. ct_segment_hold() later distinguishes these two cases. */
 static int find_process(struct opening *opening)
 {
     struct ct_shm_process *process = opening->process;
@@ -235,7 +237,7 @@ static int follow_process(struct opening *opening)
     int error = ct_process_follow(who);
     if (error)
         return fail(opening, error, not_shown);
-    /* Check this only after a descriptor refers to the process. */
+    /* Check the owner only after a pidfd refers to the process. */
     if (opening->user && !who->dead)
         error = ct_process_check_owner(who);
     if (error)
@@ -291,7 +293,7 @@ void ct_shm_close(struct ct_shm_process *process, bool remove)
         ct_guard_remove(process->guard);
         munmap(process->shared, CT_LANE_OFFSET);
     }
-    /* The path may name another file by now. */
+    /* The path may refer to a different file by now. */
     if (remove && ct_shm_is_at(process, process->path)) {
         CT_TEST_POINT("process.removing");
         unlink(process->path);
@@ -307,16 +309,17 @@ void ct_shm_close(struct ct_shm_process *process, bool remove)
 
 /* ---- end ---- */
 
-/* Returns whether the program image has released its memory. The process has then ended, or runs another
+/* Returns whether the program image has released its memory, because the process has exited or runs another
  * program. Also works for processes in other namespaces. */
 static bool has_let_go(const struct ct_shm_process *process)
 {
     return ct_segment_hold(&process->facts, process->fd) == CT_SEGMENT_LET_GO;
 }
 
-/* Detects ends that no descriptor reports. A probe's segment ends with the probe's lock, or with the process
- * if it was never locked. A visible process without any memory is about to end, and its descriptor will
- * report its end. A process with other memory runs another program. */
+/* Detects that the segment's writer has ended, even if no pidfd reports it. A probe's segment ends when the
+ * probe's lock is released, or when the process exits if the segment was never locked. A visible process
+ * without any memory is about to exit, and its pidfd will report that. A process with different memory runs
+ * another program. */
 bool ct_shm_is_over(const struct ct_shm_process *process)
 {
     char path[64], exe[8];
@@ -337,8 +340,8 @@ bool ct_shm_is_left(const struct ct_shm_process *process)
     return atomic_load_explicit(&process->shared->flags, memory_order_acquire) & CT_SEGMENT_LEFT;
 }
 
-/* Queries the kernel first. If the kernel has no status, checks whether the exit handlers have run. If the
- * process is still running without the image, it runs another program, which may never make a call. */
+/* Queries the kernel first. If the kernel has no exit status, checks whether the exit handlers have run. If
+ * the process is still running without the image, it runs another program, which may never make a call. */
 bool ct_shm_has_exited(const struct ct_shm_process *process)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);

@@ -79,7 +79,7 @@ static void sort_out(struct ct_shm *shm)
         struct ct_shm_process *p = *link;
         if (p->broken) {
             ct_shm_detach(p);
-            shm->orphans = true; /* it is no longer followed, so check for its end */
+            shm->orphans = true; /* no longer followed, so check whether it has exited */
         }
         if (!p->broken && !(p->final && !ct_shm_has_backlog(p))) {
             link = &p->next;
@@ -102,8 +102,8 @@ bool ct_shm_runs_on(const struct ct_shm_process *process)
     return !ct_shm_is_left(process) && !ct_shm_is_over(process);
 }
 
-/* Returns the state of a process that is not in the list. It may have a segment for this daemon, or for the
- * daemon of another session. */
+/* Returns the state of a process that is not in the list. The process may have a segment for this daemon, or
+ * for another session's daemon. */
 static enum ct_going going_elsewhere(const struct ct_shm *shm, const struct ct_running *running)
 {
     char path[CT_NAME_BYTES];
@@ -117,7 +117,7 @@ static enum ct_going going_elsewhere(const struct ct_shm *shm, const struct ct_r
 enum ct_going ct_shm_going_at_end(const struct ct_running *running, const void *data)
 {
     const struct ct_shm *shm = data;
-    bool is_here = false; /* perhaps by a segment that its hook has left */
+    bool is_here = false; /* maybe only with a segment that its hook has left */
     EACH_PROCESS(p)
     {
         if (p->account.process_id != running->process_id)
@@ -129,8 +129,8 @@ enum ct_going ct_shm_going_at_end(const struct ct_running *running, const void *
     return is_here ? CT_GOING_ENDED : going_elsewhere(shm, running);
 }
 
-/* Returns the state of a process during a batch. Processes in the list count as running until they are read
- * to their end. */
+/* Returns the state of a process during a batch. Processes in the list count as running until all of their
+ * calls have been read. */
 static enum ct_going going(const struct ct_running *running, const void *data)
 {
     const struct ct_shm *shm = data;
@@ -154,7 +154,7 @@ static int end_orphans(struct ct_shm *shm, const struct ct_batch *batch)
 
 /* ---- users ---- */
 
-/* Resets the users' accounts for the batch: their spending and shortages. */
+/* Resets the budget that each user has spent, and each user's shortages. */
 static void begin_accounts(struct ct_shm *shm)
 {
     EACH_PROCESS(p)
@@ -169,10 +169,10 @@ static void begin_accounts(struct ct_shm *shm)
     }
 }
 
-/* Divides the batch's limit, in rows of plain calls, among the users with waiting calls. Calls beyond a
- * user's share stay for the next batch, and are late if other users' calls were stored before them. A user
- * who publishes without end, claims times long past or makes up names thus delays only that user's own
- * calls. */
+/* Divides the batch's limit, in rows of plain calls, among the users that have waiting calls. Calls that
+ * exceed a user's share are left for the next batch, and are late if other users' calls were stored before
+ * them. A user who never stops publishing, claims times in the distant past or invents names thus delays only
+ * that user's own calls. */
 static void share_out(struct ct_shm *shm, uint64_t rows_max)
 {
     uint64_t users = 0;
@@ -204,7 +204,7 @@ static void add_quota(struct ct_quota_report *to, const struct ct_shm_process *p
     to->functions += p->merged;
 }
 
-/* Reports the users that were held back, and the shortages of each user. */
+/* Reports the users that were held back, and each user's shortages. */
 static void close_accounts(struct ct_shm *shm, struct ct_report *report)
 {
     EACH_PROCESS(p)
@@ -261,13 +261,13 @@ static void wake(struct ct_source *source, const struct ct_request *request, str
     ct_timeline_anchor(&shm->timeline);
 }
 
-/* Calls of segments not yet read may be as old as the last time when all segments were known. A hook first
- * makes its segment, then counts it, and then makes its first call. A hook that counts without end delays no
- * other process, because the last scan found every segment that existed.
+/* Returns the time up to which all segments are known. Calls in a segment that has not been read yet cannot
+ * be older than this. A hook first creates its segment, then counts it, and then makes its first call. A hook
+ * that never stops counting delays no other process, because the last scan found every segment that existed.
  *
- * In the system's session, hooks cannot count, because a user who can write the counter could delay all
- * users' rows. The event for a new file adds its segment within a batch or two. If a batch did not know a
- * segment, the segment's calls that returned before the batch's watermark are late. They are marked and
+ * In the system's session, hooks cannot count segments, because a user who can write the counter could delay
+ * all users' rows. The event for a new file adds its segment within a batch or two. If a segment was unknown
+ * during a batch, its calls that returned before the batch's watermark are late. They are marked and
  * counted. */
 static uint64_t all_are_known_ns(struct ct_shm *shm, uint64_t now_ns)
 {
@@ -331,8 +331,8 @@ static int write_meta(struct ct_shm *shm, const struct ct_batch *batch)
                           &(struct ct_fact){ CT_FACT_META, .text = "realtime_offset_ns", .meta = offset_ns });
 }
 
-/* Returns whether the process has another live segment, and so has not ended. Its hook may have left this
- * segment and made another, or this segment is a probe's. */
+/* Returns whether the process has another live segment, and therefore has not ended. Either its hook has left
+ * this segment and created another, or this segment is a probe's. */
 static bool goes_on(const struct ct_shm *shm, const struct ct_shm_process *ended)
 {
     if (!(ct_shm_is_left(ended) || ct_shm_is_probed(ended)) || ended->account.process_id == 0)
@@ -348,8 +348,8 @@ static bool goes_on(const struct ct_shm *shm, const struct ct_shm_process *ended
 static int save(struct ct_source *source, struct ct_batch *batch)
 {
     struct ct_shm *shm = shm_of(source);
-    /* The segments of the system's session are not counted, so segments made after the last scan are
-     * unknown. */
+    /* The segments of the system's session are not counted, so segments that were created after the last scan
+     * are unknown. */
     if (shm->control->system && shm->looked_ns < batch->report->flushed_ns)
         batch->report->flushed_ns = shm->looked_ns;
     EACH_PROCESS(p)
@@ -375,7 +375,7 @@ static void publish(struct ct_source *source, struct ct_batch *batch)
     shm->give_back_bytes = GIVE_BACK_BYTES;
     EACH_PROCESS(p) ct_shm_publish(p, batch, selections);
     CT_TEST_POINT("batch.published");
-    /* If the batch was not alone, the next batch may have calls of these processes. */
+    /* If the batch was not alone, the next batch may contain calls of these processes. */
     if (batch->is_alone)
         sort_out(shm);
 }
@@ -385,7 +385,7 @@ static void revert(struct ct_source *source)
 {
     struct ct_shm *shm = shm_of(source);
     EACH_PROCESS(p) ct_shm_revert(p);
-    shm->orphans = true; /* an orphan's end may have been in the batch */
+    shm->orphans = true; /* the batch may have contained an orphan's end */
     shm->meta_written_ns = 0;
     shm->quiet = false;
 }
@@ -393,9 +393,9 @@ static void revert(struct ct_source *source)
 static void rest(struct ct_source *source, struct ct_report *report)
 {
     struct ct_shm *shm = shm_of(source);
-    /* From here on, a lane that passes its mark rings the doorbell. If it passed the mark earlier, it shows
-     * up as backlog. In the system's session, the number is odd, and so never 0. It starts at an arbitrary
-     * value, because a process may remember an earlier daemon's numbers. */
+    /* From here on, a lane that passes its `wake` position rings the doorbell. If a lane passed this position
+     * earlier, it is found as backlog. In the system's session, `sleeping` is odd, and therefore never 0. Its
+     * first value is arbitrary, because a process may remember an earlier daemon's values. */
     shm->sleeps = (shm->sleeps ? shm->sleeps : (uint32_t)ct_monotonic_ns()) + 2;
     atomic_store_explicit(&shm->control->sleeping, shm->control->system ? shm->sleeps | 1 : 1,
                           memory_order_seq_cst);

@@ -15,14 +15,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A known segment file. It is being read, or is refused as long as it exists. */
+/* A known segment file, which is being read, or is refused as long as it exists. */
 struct seen {
     char path[CT_NAME_BYTES];
     struct seen *next;
-    uint32_t scan; /* last scan that found it in the directory */
+    uint32_t scan; /* the last scan that found the file in the directory */
     bool refused;
     struct ct_user *user;           /* owner of a refused file; NULL for the daemon's own user */
-    struct ct_shm_process *process; /* the process, if its segment is read */
+    struct ct_shm_process *process; /* the process, if its segment is being read */
 };
 
 enum { SEEN_BUCKETS = 1024 };
@@ -37,8 +37,8 @@ struct ct_watch {
     struct ct_holding held; /* by all users */
     uint32_t scan;
     struct seen *seen[SEEN_BUCKETS];
-    uint32_t open_max; /* limit of processes, from the descriptors and mappings available */
-    uint32_t waiting;  /* segments that this scan had no descriptors or mappings for */
+    uint32_t open_max; /* maximum number of processes, given the available descriptors and mappings */
+    uint32_t waiting;  /* segments for which this scan had no descriptors or mappings */
     bool is_short;     /* a shortage was logged */
     uint64_t refused;
     const char *(*on_process)(struct ct_shm_process *process, void *data);
@@ -58,9 +58,10 @@ static uint32_t mappings_allowed(void)
     return count == 0 || count > INT32_MAX ? 65530 : (uint32_t)count;
 }
 
-/* Each process takes two descriptors, and four mappings once its segment is truncated. Reserve some for the
- * database, the loop, its connections and blocks of lanes. Otherwise the daemon could not even check for
- * ended processes. */
+/* Returns the number of processes that can be read at once. Each process needs two descriptors, and four
+ * mappings once its segment is truncated. Some descriptors and mappings are reserved for the database, the
+ * loop, its connections and blocks of lanes. Without that reserve, the daemon could not even check for ended
+ * processes. */
 static uint32_t processes_allowed(void)
 {
     enum { DESCRIPTORS = 2, OWN = 48, MAPPINGS = 4, OWN_MAPPINGS = 4096 };
@@ -70,7 +71,7 @@ static uint32_t processes_allowed(void)
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= OWN + (rlim_t)DESCRIPTORS * most)
         return most;
-    /* Reserve all descriptors that connections may use, unless that is most of the limit. */
+    /* Reserve all descriptors that connections may use, unless these are most of the limit. */
     const uint32_t limit = (uint32_t)files.rlim_cur;
     const uint32_t own = OWN + (limit > 16384 ? ct_share_bounds[CT_SHARED_CLIENTS].of_all : 0);
     return limit > own + DESCRIPTORS ? (limit - own) / DESCRIPTORS : 1;
@@ -118,8 +119,8 @@ void ct_watch_forget(struct ct_watch *watch, const char *path, struct ct_user *u
     }
 }
 
-/* Returns whether the maker of an incomplete segment was killed. Making a segment takes a millisecond, but
- * wait longer, because the pid may be from another namespace and not exist here. */
+/* Returns whether the process that was creating an incomplete segment was killed. Creating a segment takes a
+ * millisecond, but the wait is longer, because the pid may be from another namespace and not exist here. */
 static bool is_left_over(const char *path, pid_t pid)
 {
     enum { MAKING_S = 10 };
@@ -130,7 +131,8 @@ static bool is_left_over(const char *path, pid_t pid)
            now.tv_sec - status.st_mtim.tv_sec > MAKING_S;
 }
 
-/* Returns whether a user's share has room for the file. NULL is the daemon's own user, which has no share. */
+/* Returns whether a user's share has room for the file. A NULL user is the daemon's own, which has no
+ * share. */
 static bool may_take(struct ct_watch *watch, struct ct_user *user, const char *path)
 {
     struct ct_holding *his = user ? &user->loop_has : NULL;
@@ -167,7 +169,7 @@ static void refuse(struct ct_watch *watch, struct seen *seen, struct ct_user *us
 
 static void consider(struct ct_watch *watch, const char *path, int32_t pid, struct ct_user *user)
 {
-    /* These errors may disappear by the next scan, regardless of the file's owner. */
+    /* These errors may be gone by the next scan, without any action by the file's owner. */
     static const int later[] = { -EAGAIN, -ENOENT, -ENOMEM, -EMFILE, -ENFILE, -EBUSY };
     struct seen *seen = find(watch, path);
     if (seen)
@@ -177,8 +179,8 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
     struct ct_shm_process *process;
     const char *reason;
     const int error = ct_shm_open(path, user, &process, &reason);
-    /* The segment is not complete yet. The hook rings the doorbell when it is, unless the hook was killed
-     * first. */
+    /* The segment is not complete yet. The hook rings the doorbell when the segment is complete, unless the
+     * hook was killed first. */
     if (error == -EAGAIN && is_left_over(path, pid)) {
         CT_TEST_POINT("watch.left_over");
         unlink(path);
@@ -204,13 +206,14 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
         refuse(watch, seen, user, reason);
 }
 
-/* Returns the file's owner in the system's session, or NULL if the file's name contains another user. */
+/* Returns the owner of a file of the system's session, or NULL if the file's name contains another user's
+ * ID. */
 static struct ct_user *owner_of(struct ct_watch *watch, uint32_t named, const char *path)
 {
     struct stat status;
     if (lstat(path, &status) != 0)
         return NULL;
-    /* Charge the owner's share, even if the name contains another user. */
+    /* Charge the owner's share, even if the name contains another user's ID. */
     struct ct_user *user = ct_users_find(&watch->users, status.st_uid);
     if (user && status.st_uid != named) {
         ct_user_complain(user, "its file name contains the ID of another user", path);
@@ -266,7 +269,8 @@ static void forget_gone(struct ct_watch *watch)
     }
 }
 
-/* The calls of waiting processes stay in their rings, and are counted once the rings are full. */
+/* Logs that processes are waiting. Their calls stay in the rings, and are only counted once the rings are
+ * full. */
 static void note_waiting(struct ct_watch *watch)
 {
     if (watch->waiting > 0 && !watch->is_short)
@@ -283,7 +287,7 @@ bool ct_watch_scan(struct ct_watch *watch)
 {
     DIR *directory = opendir(watch->dir);
     if (!directory)
-        return !ct_proc_is_short(-errno); /* otherwise there is no directory, and so no segment */
+        return !ct_proc_is_short(-errno); /* after other errors, there is no directory and no segment */
     watch->scan++;
     watch->waiting = 0;
     ct_users_look_anew(&watch->users, &watch->held);
@@ -314,7 +318,7 @@ uint32_t ct_watch_waiting_of(const struct ct_watch *watch, uint32_t uid)
     return 0;
 }
 
-/* Looks only at this file. If a thousand programs start at once, a scan for each of them would read a million
+/* Checks only this file. If a thousand programs start at once, a scan for each of them would read a million
  * names. */
 static void on_event(uv_fs_event_t *handle, const char *name, int events, int status)
 {
