@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# Sourced by quickstart, check, bench, fuzz and release. Installs Debian packages, as root or with sudo, and prints what it does.
+# Installs Debian packages, as root or with sudo, and prints what it does. Sourced by quickstart, check, bench, fuzz and release.
 
-# The packages that a build of everything needs.
+# The packages needed to build everything.
 # shellcheck disable=SC2034
 build_packages=(gcc libc6-dev binutils pkg-config meson ninja-build python3 libuv1-dev libsqlite3-dev libiberty-dev
     libjansson-dev libprotobuf-c-dev protobuf-c-compiler libncurses-dev zlib1g-dev libjs-dygraphs libzydis-dev)
 
 say() { printf '\n== %s\n' "$*"; }
 
-# Installs the packages that are missing. If none is missing, it needs neither root nor a network.
+# Installs packages that are missing. If none are missing, needs neither root nor a network connection.
 need_packages() {
     local missing=() package
     for package in "$@"; do
@@ -26,14 +26,15 @@ need_packages() {
     fi
     export DEBIAN_FRONTEND=noninteractive
     "${as_root[@]}" apt-get update -q
-    # A package must not replace another that it conflicts with (gcc-multilib and the cross compilers).
+    # Do not remove installed packages, since some conflict with each other (gcc-multilib and the cross compilers).
     "${as_root[@]}" apt-get install -q -y --no-install-recommends --no-remove "${missing[@]}"
 }
 
-# Installs the packages that are available, and continues without the others.
+# Installs those packages that are available, and continues without the others.
 want_packages() {
     local package
-    # Runs in a subshell, because need_packages exits without root. Tries all packages together first, with a single update.
+    # Use a subshell, because need_packages exits if it lacks root. Try all packages together first, so that a single update is
+    # enough.
     (need_packages "$@") && return
     for package in "$@"; do
         (need_packages "$package") || echo "$0: continuing without $package" >&2

@@ -1,7 +1,7 @@
-"""Reads Meson's logs of tests (meson-logs/testlog.json) and the account of promises. Called by tools/promises and tools/suite.
+"""Reads Meson's test logs (meson-logs/testlog.json) and the account of promises. Called by tools/promises and tools/suite.
 
-A test that cannot run exits with status 77 and prints the reason after "skipped: ". A test that skips a part of itself prints
-"not tried: WHAT: WHY" (tests/e2e/needs.py).
+A test that cannot run exits with status 77 and prints the reason after "skipped: ". A test that skips only part of its checks
+prints "not tried: WHAT: WHY" (tests/e2e/needs.py).
 """
 import csv
 import json
@@ -34,12 +34,12 @@ def entries(path):
 
 
 def second_log(log, name):
-    """Returns the path of the log of a test's second run (tools/suite)."""
+    """Returns the path of the log from a test's second run (tools/suite)."""
     return log.with_name(f"{log.stem}-second-{name}.json")
 
 
 def read(paths):
-    """Reads logs. The second run of a test replaces the first."""
+    """Reads logs. The result of a test's second run replaces that of the first."""
     ran = []
     for path in paths:
         for first in entries(path):
@@ -55,12 +55,12 @@ def promises():
 
 
 def keeps(test, name):
-    """Returns whether a test named in the table is this Meson test. NAME in the table matches NAME and NAME-*."""
+    """Returns whether a test name in the table refers to this Meson test. NAME in the table matches NAME and NAME-*."""
     return name == test or name.startswith(test + "-")
 
 
 def forget_failures(account, name):
-    """Removes the failures of a test from the account of promises, because its second run kept the promises."""
+    """Removes a test's failures from the account of promises, because its second run kept the promises."""
     kept_by = {row["name"]: row["test"] for row in promises()}
     lines = account.read_text().splitlines(keepends=True) if account.exists() else []
     entries = [(line, json.loads(line)) for line in lines]
@@ -69,8 +69,8 @@ def forget_failures(account, name):
 
 
 def skipped(ran):
-    """Returns [(test, part, why)] in the order of the logs. The part is None if all of the test was skipped. A test of several builds is
-    listed once."""
+    """Returns [(test, part, why)] in the order of the logs. The part is None if the whole test was skipped. A test that is part
+    of several builds is listed only once."""
     found = {}
     for test in ran:
         if test.skipped:

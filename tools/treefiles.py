@@ -3,8 +3,8 @@
 
     tools/treefiles.py        prints their names, relative to the tree
 
-With git, they are the files that git knows. Without git, or in an unpacked archive, they are those that .gitignore does not match.
-An archive unpacked within another clone is not part of that clone, so only a repository at the tree's root counts.
+With git, lists the files that git tracks. Without git, or in an unpacked archive, lists the files that .gitignore does not match.
+An archive unpacked inside another clone is not part of that clone, so only a repository at the tree's root counts.
 """
 import fnmatch
 import os
@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def by_git(*options):
-    """Returns the names, or an empty list if git cannot list them."""
+    """Returns the names of the files that git lists, or an empty list if git is not usable."""
     if not (ROOT / ".git").exists():
         return []
     try:
@@ -26,7 +26,7 @@ def by_git(*options):
 
 
 def is_ignored(path, patterns):
-    """Returns whether .gitignore matches the file. Supports only *, a slash at the beginning, and a slash at the end of a pattern."""
+    """Returns whether .gitignore matches the file. In patterns, only *, a leading slash and a trailing slash are supported."""
     name = f"/{path.relative_to(ROOT)}"
     return path.name == ".git" or any(
         fnmatch.fnmatchcase(name if "/" in pattern[:-1] else path.name, pattern.rstrip("/"))
@@ -44,7 +44,7 @@ def walked():
 
 
 def tree_files(new=False):
-    """Returns the names, sorted. With `new`, includes files that git does not know yet and does not ignore."""
+    """Returns the sorted names of the tree's files. With `new`, includes files that git neither tracks nor ignores."""
     names = by_git(*(["--cached", "--others", "--exclude-standard"] if new else [])) or walked()
     return sorted(name for name in names if (ROOT / name).is_file())
 

@@ -1,4 +1,4 @@
-/* An option whose value is a duration, in the format of the daemon's --keep: 90s, 10m, 24h, 7d. */
+/* An option that takes a duration in the format of the daemon's --keep: 90s, 10m, 24h, 7d. */
 #ifndef CT_DURATION_H
 #define CT_DURATION_H
 

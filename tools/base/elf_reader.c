@@ -18,8 +18,8 @@ enum { OWN_MACHINE = EM_X86_64 };
 enum { OWN_MACHINE = EM_AARCH64 };
 #endif
 
-/* No known library has a larger table. libcuda's names take some 30 KB. The second limit is on the length of
- * one name, because names that share a prefix of megabytes would take hours to sort. */
+/* Limits on the bytes of a table and of a single name. No known library has a larger table, and libcuda's
+ * names take some 30 KB. Names that share a prefix of megabytes would take hours to sort. */
 enum { TABLE_BYTES_MAX = 64 << 20, NAME_BYTES_MAX = 1024 };
 
 static bool read_at(const struct ct_elf *elf, void *to, size_t bytes, uint64_t offset)
@@ -28,8 +28,8 @@ static bool read_at(const struct ct_elf *elf, void *to, size_t bytes, uint64_t o
            pread(elf->fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-/* Returns a part of the file with a NUL appended, which the caller frees. Returns NULL if the file has no
- * such part or memory is short. */
+/* Returns a NUL-terminated copy of part of the file, which the caller frees. Returns NULL if the part is too
+ * large or beyond the end of the file, or if out of memory. */
 static char *load(const struct ct_elf *elf, uint64_t offset, uint64_t bytes)
 {
     if (bytes > TABLE_BYTES_MAX || offset > elf->bytes || bytes > elf->bytes - offset)
@@ -57,7 +57,8 @@ static bool section_at(const struct ct_elf *elf, uint32_t index, Elf64_Shdr *sec
 
 /* ---- the dynamic segment ---- */
 
-/* Returns the offset in the file of an address of the image, or UINT64_MAX if no segment holds it. */
+/* Converts an address in the image to a file offset. Returns UINT64_MAX if no segment contains the
+ * address. */
 static uint64_t offset_of(const struct ct_elf *elf, uint64_t address)
 {
     Elf64_Phdr segment;
@@ -69,7 +70,8 @@ static uint64_t offset_of(const struct ct_elf *elf, uint64_t address)
     return UINT64_MAX;
 }
 
-/* Reads the dynamic entries in two passes. The first finds the string table, the second the names in it. */
+/* Reads the dynamic entries in two passes. The first pass finds the string table, and the second one the
+ * names in it. */
 static int read_dynamic(struct ct_elf *elf, const Elf64_Phdr *segment)
 {
     const size_t count = segment->p_filesz / sizeof(Elf64_Dyn);
@@ -116,7 +118,7 @@ static int read_segments(struct ct_elf *elf)
         if (segment.p_type == PT_INTERP && !elf->interpreter && segment.p_filesz <= PATH_MAX) {
             elf->interpreter = load(elf, segment.p_offset, segment.p_filesz);
         } else if (segment.p_type == PT_DYNAMIC && !dynamic) {
-            dynamic = true; /* a valid file has one; a hostile file may have sixty thousand */
+            dynamic = true; /* a hostile file may have sixty thousand such segments */
             error = read_dynamic(elf, &segment);
         }
     }
@@ -150,7 +152,7 @@ static int read_header(struct ct_elf *elf)
     return read_segments(elf);
 }
 
-/* Checks the type before opening for reading, because opening a device may have side effects. */
+/* Checks the file's type before opening it for reading, because opening a device may have side effects. */
 static int open_regular(const char *path, uint64_t *bytes)
 {
     const int found = open(path, O_PATH | O_CLOEXEC);
@@ -199,7 +201,7 @@ static int compare(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-/* Sorts the names and removes duplicates. Returns 0, or -errno if memory is short. */
+/* Sorts the names and removes duplicates. Returns 0, or -errno if out of memory. */
 static int settle(struct ct_elf_names *names)
 {
     size_t kept = 0;
@@ -230,8 +232,8 @@ void ct_elf_names_free(struct ct_elf_names *names)
     *names = (struct ct_elf_names){ 0 };
 }
 
-/* Loads the first section of that type and the string table it refers to. Returns false, with both NULL, if
- * either is missing. */
+/* Loads the first section of the given type and the string table that it refers to. If the section or its
+ * string table is missing, returns false and sets both pointers to NULL. */
 static bool load_section(const struct ct_elf *elf, uint32_t type, char **table, uint64_t *bytes, char **text,
                          uint64_t *text_bytes)
 {
@@ -315,7 +317,7 @@ int ct_elf_functions(const struct ct_elf *elf, bool (*wanted)(const char *name),
     const int error = ct_elf_each_function(elf, choose, &choice, &names->text);
     if (error)
         return error;
-    if (!choice.is_short && !names->name) /* no functions matched, which is not a shortage of memory */
+    if (!choice.is_short && !names->name) /* no functions matched, so NULL does not mean out of memory */
         choice.is_short = !ct_make_room(&names->name, 0, &choice.room, sizeof(char *));
     if (choice.is_short) {
         ct_elf_names_free(names);
@@ -334,8 +336,8 @@ int ct_elf_versions(const struct ct_elf *elf, struct ct_elf_names *names)
     Elf64_Verdef version;
     Elf64_Verdaux name;
     names->name = calloc(bytes / sizeof(version) + 1, sizeof(*names->name));
-    /* Each entry holds the distance to the next. A distance smaller than an entry ends the loop, which would
-     * otherwise never end. */
+    /* Each entry holds the distance to the next one. A distance smaller than an entry ends the loop, which
+     * could otherwise run forever. */
     for (uint64_t at = 0; names->name && at <= bytes && bytes - at >= sizeof(version);) {
         memcpy(&version, table + at, sizeof(version));
         const uint64_t name_at = at + version.vd_aux;
@@ -379,7 +381,7 @@ int ct_elf_note(const struct ct_elf *elf, const char *owner, uint32_t type, void
     Elf64_Phdr segment;
     bool found = false;
     for (uint32_t i = 0; !found && i < elf->segments && segment_at(elf, i, &segment); i++) {
-        /* Segments with an alignment of 8 hold notes of the linker. They have another layout. */
+        /* Segments aligned to 8 bytes hold linker notes, which have a different layout. */
         char *notes = segment.p_type == PT_NOTE && segment.p_align <= 4
                           ? load(elf, segment.p_offset, segment.p_filesz)
                           : NULL;

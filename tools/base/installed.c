@@ -41,7 +41,7 @@ bool ct_installed_is_nameable(const char *hook)
     return !strpbrk(hook, " :$");
 }
 
-/* Returns whether the loader finds a library of our class there. It does not load the library. */
+/* Returns whether the loader finds a library of our ELF class at this path. Does not load the library. */
 static bool is_loadable(const char *file)
 {
     dlerror();

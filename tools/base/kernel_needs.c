@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* Returns whether the kernel's types have that name. BTF ends with all names, each with a NUL. */
+/* Returns whether the kernel's type information contains the name. BTF ends with a table of all names, each
+ * NUL-terminated. */
 static bool has_name(FILE *btf, const char *name)
 {
     char *text = NULL;
@@ -17,7 +18,8 @@ static bool has_name(FILE *btf, const char *name)
     return has;
 }
 
-/* The file can be read only where securityfs is mounted. */
+/* Returns whether kernel lockdown is in confidentiality mode. The file is readable only if securityfs is
+ * mounted. */
 static bool is_confidential(void)
 {
     char text[128] = "";
@@ -39,7 +41,7 @@ bool ct_kernel_lacks(char lack[CT_LACK_BYTES])
             "later with CONFIG_DEBUG_INFO_BTF");
         return true;
     }
-    /* The version does not decide: distributions add functions of later kernels to theirs. */
+    /* The version number is not reliable, because distributions backport functions from later kernels. */
     const bool is_new = has_name(btf, "BPF_FUNC_get_attach_cookie");
     fclose(btf);
     struct utsname system = { .release = "" };

@@ -1,4 +1,4 @@
-/* Numbers names from 1, in the order in which they are added. */
+/* Assigns numbers to names, starting at 1, in the order in which the names are added. */
 #ifndef CT_NAME_NUMBERS_H
 #define CT_NAME_NUMBERS_H
 
@@ -8,9 +8,9 @@
 
 struct ct_names {
     void *tree;        /* tsearch(3)'s */
-    const char **text; /* the names, by number; valid until ct_names_free() */
+    const char **text; /* the names, indexed by number; valid until ct_names_free() */
     size_t count, room;
-    uint64_t max; /* at most this many names get a number; 0: no limit */
+    uint64_t max; /* the maximum number of names; 0: no limit */
 };
 
 struct ct_name {
@@ -19,8 +19,8 @@ struct ct_name {
     const char *text;
 };
 
-/* Returns the name's number. The number is 0 if `max` other names already have numbers. If memory is short,
- * it is 0 and `failed` is set. */
+/* Returns the name's number, or 0 if `max` other names already have numbers. If out of memory, returns the
+ * number 0 and sets `failed`. */
 struct ct_name ct_names_number(struct ct_names *names, const char *text, bool *failed);
 void ct_names_free(struct ct_names *names);
 

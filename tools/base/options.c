@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KNOWN_MAX = 24, FIRST = 1000 /* getopt returns this for the table's first row */ };
+enum { KNOWN_MAX = 24, FIRST = 1000 /* getopt's result for the table's first row */ };
 
 /* ---- values ---- */
 
@@ -68,8 +68,8 @@ static int take(const char *command, const struct ct_option *option, const char 
 
 /* ---- help ---- */
 
-/* "[--format text|csv]", "[--all]". The first option of a required choice gives "(--pid PID |", the last one
- * "--all)". */
+/* "[--format text|csv]", "[--all]". In a required choice, the first option becomes "(--pid PID |" and the
+ * last one "--all)". */
 static int name_option(char text[128], const struct ct_option *option, bool is_alternative)
 {
     const char *value = option->choices ? option->choices : option->value;
@@ -122,8 +122,9 @@ static int print_help(const char *command, const struct ct_usage *usage)
 
 /* ---- */
 
-/* Names the option that getopt does not know. If a word consists of several letters, `optind` still points at
- * that word, so the letter is taken from `optopt`. A value given to --help also sets `optopt`, to 'h'. */
+/* Reports the option that getopt did not recognise. If several letters are combined in one word, `optind`
+ * still points at that word, so the letter is taken from `optopt`. A value given to --help also sets
+ * `optopt`, to 'h'. */
 static int fail_unknown(char **argv)
 {
     const char *word = argv[optind - 1];
@@ -133,7 +134,7 @@ static int fail_unknown(char **argv)
     return ct_fail(EXIT_USAGE, "%s: unknown option %s (see cudatrace %s --help)", argv[0], word, argv[0]);
 }
 
-/* Returns the row for getopt's result, which is a row's number or a letter. */
+/* Returns the row for getopt's result, which is a row's number plus FIRST, or a letter. */
 static const struct ct_option *find_row(const struct ct_option *options, int named)
 {
     if (named >= FIRST)
@@ -146,7 +147,7 @@ static const struct ct_option *find_row(const struct ct_option *options, int nam
 int ct_options_parse(int argc, char **argv, const struct ct_usage *usage, int *first)
 {
     struct option known[KNOWN_MAX] = { { "help", no_argument, NULL, 'h' } };
-    char letters[3 + 2 * KNOWN_MAX] = "+:h"; /* the + ends the options at the first argument */
+    char letters[3 + 2 * KNOWN_MAX] = "+:h"; /* + makes getopt stop at the first argument */
     char *shorts = usage->is_mixed ? letters + 1 : letters;
     size_t length = strlen(letters);
     for (int i = 0; usage->options[i].name && i + 2 < KNOWN_MAX; i++) {
@@ -158,7 +159,7 @@ int ct_options_parse(int argc, char **argv, const struct ct_usage *usage, int *f
         if (option->letter && option->value)
             letters[length++] = ':';
     }
-    optind = usage->is_mixed ? 0 : 1; /* 0 resets getopt for the other order */
+    optind = usage->is_mixed ? 0 : 1; /* 0 makes getopt check `shorts` for a + again */
     for (int option; (option = getopt_long(argc, argv, shorts, known, NULL)) != -1;) {
         if (option == 'h')
             return print_help(argv[0], usage);

@@ -1,5 +1,5 @@
-/* Describes the options of a command as a table, which gives the parser, the messages about wrong values, and
- * the command's help. */
+/* Describes a command's options in a table, from which the parser, the error messages and the help text are
+ * derived. */
 #ifndef CT_OPTIONS_H
 #define CT_OPTIONS_H
 
@@ -9,21 +9,21 @@
 
 struct ct_option {
     const char *name;  /* without the dashes; NULL ends a table */
-    const char *value; /* names the kind of value for the help: FILE, T, PID, …; NULL: the option has none */
+    const char *value; /* the placeholder in the help: FILE, T, PID, …; NULL if the option takes no value */
     const char *help;  /* one or more lines */
     void *to; /* the variable to set: a bool, or a const char * for an option with a value, unless `take` sets
                * another type */
-    /* Sets the variable. Returns false if the value is not valid. If `take` is NULL, any text is valid. */
+    /* Sets the variable. Returns false if the value is invalid. If `take` is NULL, any text is valid. */
     bool (*take)(const struct ct_option *option, const char *value);
-    const char *wrong; /* what is valid: "expected a process ID" */
+    const char *wrong; /* describes valid values: "expected a process ID" */
     /* Parameters for `take`: */
     const char *choices; /* ct_take_choice(): "text|csv" */
     int64_t least, most; /* ct_take_number() */
-    char letter;         /* a second, short name; 0: none */
-    bool or_next;        /* the synopsis shows that this option or the next one is required */
+    char letter;         /* the short option's letter; 0: none */
+    bool or_next;        /* this option or the next one is required, which the synopsis shows */
 };
 
-/* Accepts any text that is not empty. */
+/* Accepts any nonempty text. */
 bool ct_take_name(const struct ct_option *option, const char *value);
 /* Stores the number in an int64_t. */
 bool ct_take_number(const struct ct_option *option, const char *value);
@@ -39,16 +39,18 @@ bool ct_take_choice(const struct ct_option *option, const char *value);
 struct ct_usage {
     const struct ct_option *options;
     const char *arguments; /* the arguments after the options; NULL: none */
-    const char *about;     /* paragraphs before the table of options */
-    const char *more;      /* paragraphs after the table; may be NULL */
+    const char *about;     /* paragraphs printed before the table of options */
+    const char *more;      /* paragraphs printed after the table; may be NULL */
     bool is_mixed;         /* options may follow arguments */
 };
 
 enum { CT_GO_ON = -1 };
-/* Reads the options, including --help. *first gets the index of the first argument. Options that follow
- * arguments are moved before them. Returns CT_GO_ON, or the exit status after --help or an invalid option. */
+/* Reads the options, including --help. Sets *first to the index of the first argument. Options that follow
+ * arguments are moved in front of them. Returns CT_GO_ON, or the exit status after --help or an invalid
+ * option. */
 int ct_options_parse(int argc, char **argv, const struct ct_usage *usage, int *first);
-/* Reports an argument of a command that takes none. Returns CT_GO_ON or the exit status. */
+/* Checks that a command without arguments was given none. Returns CT_GO_ON, or the exit status after
+ * reporting an unexpected argument. */
 int ct_options_check_arguments(int argc, char **argv, const struct ct_usage *usage, int first);
 
 #endif

@@ -14,7 +14,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Linux follows scripts that are read by scripts to the same depth (fs/exec.c). */
+/* The maximum depth of scripts that are interpreted by scripts, the same as in Linux (fs/exec.c). */
 enum { SCRIPTS_MAX = 5, SCRIPT_LINE_BYTES = 256 };
 
 static bool is_runnable(const char *file)
@@ -43,8 +43,8 @@ bool ct_program_find(const char *command, char *file)
     return false;
 }
 
-/* Reads the first line without its "#!". A file without such a line gives "/bin/sh", as with execvp().
- * Returns false for a program. */
+/* Reads a script's first line, without its "#!". For a script without "#!", returns "/bin/sh", which execvp()
+ * would use. Returns false for an ELF program. */
 static bool read_script(const char *file, char line[SCRIPT_LINE_BYTES])
 {
     struct ct_elf elf;
@@ -64,7 +64,8 @@ static bool read_script(const char *file, char line[SCRIPT_LINE_BYTES])
     return true;
 }
 
-/* Finds env's first argument that is neither an option nor a variable: "env -S python3 -u". */
+/* Finds the program that env starts, as in "env -S python3 -u". The program is env's first argument that is
+ * neither an option nor a variable. */
 static bool follow_env(char **rest, char *file)
 {
     for (char *word; (word = strsep(rest, " \t")) != NULL;) {
@@ -90,8 +91,8 @@ bool ct_program_follow(char *file)
     return followed;
 }
 
-/* Returns whether the file gives its user rights that the user does not have. The loader then ignores
- * LD_PRELOAD (AT_SECURE). */
+/* Returns whether executing the file raises the user's privileges. The loader ignores LD_PRELOAD for such a
+ * file (AT_SECURE). */
 static bool raises_rights(const char *file)
 {
     struct stat status;
@@ -100,7 +101,7 @@ static bool raises_rights(const char *file)
         (statvfs(file, &system) == 0 && system.f_flag & ST_NOSUID))
         return false;
     const bool of_other_user = status.st_mode & S_ISUID && status.st_uid != getuid();
-    /* If the group has no right to execute, the bit means mandatory locking. */
+    /* Without the group's execute bit, the set-group-ID bit means mandatory locking. */
     const bool of_other_group =
         status.st_mode & S_ISGID && status.st_mode & S_IXGRP && status.st_gid != getgid();
     const bool capable = getuid() != 0 && getxattr(file, "security.capability", NULL, 0) > 0;
@@ -119,7 +120,7 @@ enum ct_program ct_program_judge(const char *file)
         program = CT_PROGRAM_FOREIGN;
     else if (elf.interpreter && strstr(elf.interpreter, "/ld-musl-"))
         program = CT_PROGRAM_MUSL;
-    else if (!elf.interpreter && elf.program) /* not the loader, which is a shared object */
+    else if (!elf.interpreter && elf.program) /* excludes the loader, which is a shared object */
         program = CT_PROGRAM_STATIC;
     ct_elf_close(&elf);
     return program;

@@ -74,7 +74,7 @@ static int check_process(pid_t pid)
     return CT_GO_ON;
 }
 
-/* Checks that the options are consistent and that the machine supports them. */
+/* Checks that the options are consistent, and that the given processes, libraries and directory exist. */
 static int check(struct ct_probe_options *options)
 {
     if (!options->session)

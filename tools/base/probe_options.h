@@ -1,5 +1,5 @@
-/* The options of `cudatrace probe` and of cudatrace-probe. `cudatrace probe` checks them and executes
- * cudatrace-probe with the same options. */
+/* Options shared by `cudatrace probe` and cudatrace-probe. `cudatrace probe` checks its options and passes
+ * them on to cudatrace-probe. */
 #ifndef CT_PROBE_OPTIONS_H
 #define CT_PROBE_OPTIONS_H
 
@@ -17,14 +17,14 @@ struct ct_probe_options {
     pid_t pid[CT_PROBE_PIDS_MAX];
     const char *named_file[CT_PROBE_FILES_MAX]; /* the files given by --library */
     size_t pids, named_files;
-    const char *only; /* a pattern for the paths of libraries; NULL: all */
+    const char *only; /* a pattern for library paths; NULL: all libraries */
     struct ct_selecting selecting;
-    int64_t for_ns; /* 0: without end */
-    int method;     /* the first to try: 0 session, 1 multi, 2 event */
+    int64_t for_ns; /* 0: no limit */
+    int method;     /* the first method to try: 0 session, 1 multi, 2 event */
     bool all, kernel_events, verbose;
 };
 
-/* Returns CT_GO_ON, or the exit status after --help or an error, which has been printed. */
+/* Returns CT_GO_ON, or the exit status after --help or a reported error. */
 int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *options);
 
 #endif

@@ -63,7 +63,7 @@ pid_t ct_proc_thread(pid_t pid)
     for (struct dirent *task; tasks && found == pid && (task = readdir(tasks)) != NULL;) {
         const pid_t thread = (pid_t)strtol(task->d_name, NULL, 10);
         if (thread > 0 && ct_proc_stat(thread, &stat) == 0 && !stat.first_ended)
-            found = thread; /* /proc/TID has its files too, although /proc does not list it */
+            found = thread; /* /proc does not list TID, but /proc/TID has its files */
     }
     if (tasks)
         closedir(tasks);

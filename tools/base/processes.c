@@ -21,7 +21,7 @@ static const struct ct_process *find(const struct ct_processes *processes, pid_t
     return low < processes->count && processes->process[low].pid == pid ? &processes->process[low] : NULL;
 }
 
-/* Returns false if the process has ended or is a kernel thread. */
+/* Reads a process's stat file. Returns false if the process has exited or is a kernel thread. */
 static bool see(pid_t pid, struct ct_process *seen)
 {
     enum { STATE = 3, BEGUN = 22, MEMORY = 23, STACK = 28 }; /* numbered as in proc(5) */
@@ -37,8 +37,7 @@ static bool see(pid_t pid, struct ct_process *seen)
         else if (i == MEMORY)
             seen->memory_bytes = strtoull(field, NULL, 10);
         else if (i == STACK)
-            seen->stack =
-                strtoull(field, NULL, 10); /* differs between programs; 0 without the right to read it */
+            seen->stack = strtoull(field, NULL, 10); /* differs between programs; 0 without permission */
     }
     return seen->memory_bytes > 0;
 }

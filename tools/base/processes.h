@@ -1,5 +1,5 @@
-/* Keeps a list of the processes on the machine, so that a caller reads only the processes that have changed
- * since the last look. Called by attach, top and run. */
+/* Keeps a list of the processes on the machine, so that callers need to examine only processes that have
+ * changed since the last scan. Called by attach, top and run. */
 #ifndef CT_PROCESSES_H
 #define CT_PROCESSES_H
 
@@ -9,15 +9,15 @@
 
 enum ct_process_change {
     CT_PROCESS_SAME,
-    CT_PROCESS_GROWN, /* its memory has grown or shrunk: it may have loaded a library */
-    CT_PROCESS_NEW,   /* it is new, or has executed another program */
+    CT_PROCESS_GROWN, /* its memory has grown or shrunk, so it may have loaded a library */
+    CT_PROCESS_NEW,   /* it is new or has executed another program */
 };
 
 struct ct_process {
     pid_t pid;
     uint64_t start_ticks, stack, memory_bytes;
     enum ct_process_change change;
-    unsigned note; /* set by the caller; 0 if the process is CT_PROCESS_NEW */
+    unsigned note; /* set by the caller; reset to 0 when `change` is CT_PROCESS_NEW */
 };
 
 struct ct_processes {
@@ -25,7 +25,7 @@ struct ct_processes {
     size_t count;
 };
 
-/* Reads all processes that have memory of their own. Kernel threads have none. */
+/* Rescans all processes except kernel threads, which have no memory of their own. */
 void ct_processes_look(struct ct_processes *processes);
 void ct_processes_free(struct ct_processes *processes);
 

@@ -13,17 +13,17 @@ int ct_fail(int status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    char *text = ct_printable_format(format, arguments); /* it may quote names from a trace */
+    char *text = ct_printable_format(format, arguments); /* the text may quote names from a trace */
     va_end(arguments);
     fprintf(stderr, "cudatrace: %s\n", text ? text : "out of memory");
     free(text);
     return status;
 }
 
-static int output_error; /* the first error of standard output */
+static int output_error; /* the errno of the first failed write to standard output */
 
-/* Returns whether standard output is a pipe whose reader has exited. No message is printed in that case,
- * because the reader may have seen enough. */
+/* Returns whether standard output is a pipe whose reader has exited. Callers print no error if the reader has
+ * exited, because it may have read all that it needed. */
 static bool reader_is_gone(void)
 {
     struct pollfd output = { .fd = STDOUT_FILENO, .events = POLLOUT };
@@ -37,7 +37,7 @@ bool ct_flush_output(void)
     return output_error == 0 && !ferror(stdout);
 }
 
-/* No reason is printed if an earlier write failed, since its errno is lost. */
+/* If a write failed before the last flush, its errno is lost, so no reason is printed. */
 int ct_written(int status)
 {
     if (ct_flush_output())

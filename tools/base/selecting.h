@@ -1,5 +1,5 @@
-/* The options --layers, --calls and --sample, which choose the calls to record, or the recorded calls to
- * show. */
+/* Parses the options --layers, --calls and --sample, which select the calls to record, or the recorded calls
+ * to show. */
 #ifndef CT_SELECTING_H
 #define CT_SELECTING_H
 
@@ -13,7 +13,7 @@ struct ct_selecting {
 };
 
 bool ct_take_layers(const struct ct_option *option, const char *value);
-/* Takes layers that the hook can record. */
+/* Accepts only layers that the hook can record. */
 bool ct_take_hook_layers(const struct ct_option *option, const char *value);
 bool ct_take_calls(const struct ct_option *option, const char *value);
 bool ct_take_sample(const struct ct_option *option, const char *value);
@@ -31,7 +31,7 @@ bool ct_take_sample(const struct ct_option *option, const char *value);
     }
 static_assert(CT_SELECTION_CALLS_BYTES == 1024 && CT_SAMPLE_MAX == 1000000000, "stated in the messages");
 
-/* The options of commands that choose which calls are recorded. */
+/* The options of commands that select which calls are recorded. */
 #define CT_OPTIONS_OF_RECORDING(selecting_)                                                                  \
     { "layers",                                                                                              \
       "LIST",                                                                                                \

@@ -1,11 +1,12 @@
-/* A command of `cudatrace`. Its file defines a struct ct_subcommand, and the list in cudatrace.c names the
- * command. */
+/* Describes a command of `cudatrace`. Each command's file defines a struct ct_subcommand, which is listed in
+ * cudatrace.c. */
 #ifndef CT_SUBCOMMAND_H
 #define CT_SUBCOMMAND_H
 
 struct ct_subcommand {
     const char *name, *summary;
-    /* Gets the arguments after `cudatrace`; argv[0] is the command. Returns the exit status. */
+    /* Runs the command with the arguments after `cudatrace`, and returns the exit status. argv[0] is the
+     * command's name. */
     int (*run)(int argc, char **argv);
 };
 

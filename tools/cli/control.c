@@ -1,4 +1,4 @@
-/* cudatrace flush, set, status, stop: requests to a running daemon. */
+/* Implements `cudatrace flush`, `set`, `status` and `stop`, which send requests to a running daemon. */
 #include "client.h"
 #include "selecting.h"
 #include "sessions.h"
@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* --session or --db selects the daemon. If neither is given, commands other than stop use the only daemon
- * there is. */
+/* The options --session and --db select the daemon. If neither is given and only one daemon is running,
+ * commands other than stop use that daemon. */
 #define OPTION_SESSION(choice)                                                                               \
     CT_OPTION_SESSION(choice, "the session (default: $CUDATRACE_SESSION, else as selected by --db)")
 #define OPTION_DB(choice, more)                                                                              \
@@ -22,7 +22,7 @@ static void say_silent(const struct ct_session_choice *choice, int fd)
     ct_fail(EXIT_FAILURE, "the daemon of session '%s' %s", choice->session, ct_client_why(fd));
 }
 
-/* With --db, the daemon must be the one writing that database. */
+/* Returns false after reporting that the daemon does not write the database given with --db. */
 static bool same_database(const struct ct_session_choice *choice, int fd)
 {
     char served[CT_ANSWER_BYTES];
@@ -201,7 +201,7 @@ static int stop(int argc, char **argv)
         return EXIT_FAILURE;
     char text[CT_ANSWER_BYTES];
     const enum ct_answer answer = ct_client_ask(fd, "stop", text, 0);
-    shutdown(fd, SHUT_WR); /* so that a daemon that does not stop can close the connection */
+    shutdown(fd, SHUT_WR); /* lets a daemon that refuses to stop close the connection */
     if (answer == CT_ANSWER_NONE)
         say_silent(&choice, fd);
     else

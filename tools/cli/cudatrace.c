@@ -1,5 +1,5 @@
-/* cudatrace: chooses the command. A command is a file that defines one (subcommand.h), and a row in the list
- * below. */
+/* The main program of cudatrace, which runs the selected command. To add a command, define a struct
+ * ct_subcommand (subcommand.h) in its file, and add a row to the list below. */
 #include "say.h"
 #include "subcommand.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The order of this list is the order in the help. */
+/* The commands, in the order in which the help lists them. */
 #define EACH(ROW)                                                                                            \
     ROW(run)                                                                                                 \
     ROW(attach)                                                                                              \
@@ -55,9 +55,9 @@ static void usage(FILE *to)
           to);
 }
 
-/* Opens standard descriptors that the caller closed. Otherwise the next file opened would get its number,
- * and messages would be written into a trace's page. The descriptors are closed on exec, so a command that is
- * run finds them closed, as before. */
+/* Opens any standard descriptors that the caller has closed. If one stayed closed, a trace could be opened
+ * under its number, and messages would overwrite pages of the trace. The descriptors are close-on-exec, so
+ * that traced commands still find them closed. */
 static void fill_standard_files(void)
 {
     int fd;

@@ -1,4 +1,5 @@
-/* cudatrace timeline: draws a line of letters for each thread, with time from left to right. */
+/* Implements `cudatrace timeline`, which draws a line of letters for each thread, with time running from left
+ * to right. */
 #include "call_stream.h"
 #include "intern.h"
 #include "number.h"
@@ -17,10 +18,11 @@ enum {
     WIDTH_OTHERWISE = 100,
     WIDTH_MAX = 2000,
     ROWS_SHOWN = 40,
-    ROWS_BYTES = 128 << 20, /* memory for the rows that are drawn together */
+    ROWS_BYTES = 128 << 20, /* memory for the rows of one batch */
 };
 
-/* The letter of each category, and its colour as SGR parameters. Categories not listed here are "other". */
+/* Each category's letter, and its colour as SGR parameters. Categories that are not listed here count as
+ * "other". */
 static const struct {
     const char *category;
     char letter;
@@ -37,21 +39,21 @@ enum { LETTERS = sizeof(letters) / sizeof(letters[0]), OTHER = LETTERS - 1 };
 struct row {
     int64_t process_id, pid, tid;
     char *command, *name;
-    int64_t *ns; /* by column and letter; NULL if there was no call */
+    int64_t *ns; /* time by column and letter; NULL if there was no call */
 };
 
 struct timeline {
     struct ct_scope scope;
     const char *around;
-    int64_t width; /* characters in a line; 0: not given */
-    int colour;    /* index of the choice of --color */
+    int64_t width; /* characters per line; 0 if not given */
+    int colour;    /* index of the choice given with --color */
     sqlite3 *connection;
     struct ct_extent extent;
     int64_t from_ns, to_ns;
-    int label, columns;       /* number of characters in a line before the letters, and number of letters */
-    sqlite3_stmt *threads;    /* query for the threads that have no row yet */
-    struct row *rows;         /* the rows that are drawn together, in printing order */
-    struct ct_intern numbers; /* numbers of the rows, from 1, by process and thread */
+    int label, columns;       /* characters in a line before the letters, and number of letters */
+    sqlite3_stmt *threads;    /* the query for threads that have no row yet */
+    struct row *rows;         /* the rows of the current batch, in printing order */
+    struct ct_intern numbers; /* row numbers, starting at 1, by process and thread */
     size_t count, room;
     bool used[LETTERS]; /* letters printed so far */
     int64_t process_id; /* the process of the last row printed */
@@ -60,7 +62,7 @@ struct timeline {
 
 /* ---- the window ---- */
 
-/* Sets the window to a call and a margin before and after it. The margin is the call's duration or 1/2000 of
+/* Sets the window to a call plus a margin before and after it. The margin is the call's duration or 1/2000 of
  * the trace, whichever is longer. */
 static int take_around(struct timeline *timeline)
 {
@@ -124,8 +126,8 @@ static char *copy_text(sqlite3_stmt *rows, int column)
     return strdup(text ? text : "");
 }
 
-/* Replaces the rows by as many further threads as there is room for. Returns SQLITE_ROW if there are any,
- * else SQLITE_DONE or an error. */
+/* Replaces the rows with the next threads, as many as there is room for. Returns SQLITE_ROW, SQLITE_DONE if
+ * there are no more threads, or an error. */
 static int take_rows(struct timeline *timeline)
 {
     int rc = SQLITE_DONE;
@@ -145,13 +147,13 @@ static int take_rows(struct timeline *timeline)
             return SQLITE_NOMEM;
     }
     if (rc == SQLITE_DONE) {
-        sqlite3_finalize(timeline->threads); /* another step would restart the query */
+        sqlite3_finalize(timeline->threads); /* calling sqlite3_step() again would restart the query */
         timeline->threads = NULL;
     }
     return rc == SQLITE_DONE && timeline->count > 0 ? SQLITE_ROW : rc;
 }
 
-/* Starts the query for the threads, and makes room for rows of this width. */
+/* Starts the query for threads, and allocates the rows of a batch. */
 static int begin_rows(struct timeline *timeline)
 {
     timeline->room = ROWS_BYTES / ((size_t)timeline->columns * LETTERS * sizeof(int64_t)) + 1;
@@ -171,14 +173,14 @@ static size_t letter_of(const char *category)
     return i;
 }
 
-/* Returns the beginning of column `c`. The column after the last begins at the window's end. */
+/* Returns the time at which column `c` begins. The column after the last one begins at the window's end. */
 static int64_t column_ns(const struct timeline *timeline, int c)
 {
     const double part = (double)c / timeline->columns;
     return timeline->from_ns + (int64_t)(part * (double)(timeline->to_ns - timeline->from_ns));
 }
 
-/* Spreads the time of a call over its columns. */
+/* Distributes a call's time over the columns that it spans. */
 static bool draw(struct timeline *timeline, int64_t process_id, int64_t tid, const char *category,
                  int64_t start_ns, int64_t end_ns)
 {
@@ -200,15 +202,14 @@ static bool draw(struct timeline *timeline, int64_t process_id, int64_t tid, con
             break;
         const int64_t ns = (to_ns < end ? to_ns : end) - (from_ns > begin ? from_ns : begin);
         if (ns >= 0 && from_ns < end)
-            row->ns[(size_t)c * LETTERS + letter] += ns > 0 ? ns : 1; /* makes a call of zero length
-                                                                       * visible */
+            row->ns[(size_t)c * LETTERS + letter] += ns > 0 ? ns : 1; /* makes zero-length calls visible */
     }
     return true;
 }
 
-/* Draws calls in the order of return, until all calls that began in the window have returned. A second pass
- * draws long calls, which have a query of their own. Returns SQLite's code, or SQLITE_ABORT if an error has
- * been reported. */
+/* Draws calls in the order in which they return, until all calls that began in the window have returned. A
+ * second pass draws long calls, which have a separate query. Returns SQLite's result code, or SQLITE_ABORT if
+ * an error has been reported. */
 static int draw_calls(struct timeline *timeline)
 {
     struct ct_stream_call call;
@@ -232,7 +233,7 @@ static int draw_calls(struct timeline *timeline)
     return good ? error : SQLITE_NOMEM;
 }
 
-/* Draws the calls that have not returned, up to the end of their process or of the trace. */
+/* Draws calls that have not returned, up to the end of their process or of the trace. */
 static int draw_open_calls(struct timeline *timeline)
 {
     sqlite3_stmt *rows = NULL;
@@ -262,8 +263,8 @@ static bool colours_wanted(const struct timeline *timeline)
     return isatty(STDOUT_FILENO) && !(never && *never) && !(terminal && strcmp(terminal, "dumb") == 0);
 }
 
-/* Prints the category with the most time in each column. A capital letter means that calls took at least half
- * of the column's time, a small letter less. */
+/* Prints in each column the letter of the category with the most time. The letter is upper-case if calls took
+ * at least half of the column's time, and lower-case otherwise. */
 static void print_columns(struct timeline *timeline, const struct row *row, bool colours)
 {
     size_t shown = LETTERS;
@@ -289,8 +290,8 @@ static void print_columns(struct timeline *timeline, const struct row *row, bool
     puts(colours ? "\033[0m" : "");
 }
 
-/* Prints at most `most` characters, with an ellipsis if the text is cut, padded with spaces to `padded`
- * characters. */
+/* Prints at most `most` characters of a label, ending in an ellipsis if it is truncated, and pads them with
+ * spaces to `padded` characters. */
 static void print_label(const char *text, int most, int padded)
 {
     char *label = ct_printable(text, strlen(text));
@@ -362,8 +363,8 @@ static void print_row(struct timeline *timeline, const struct row *row, bool col
     print_columns(timeline, row, colours);
 }
 
-/* Prints processes ordered by start, each followed by its threads, busiest first. A terminal gets only the
- * first ROWS_SHOWN threads. */
+/* Prints processes ordered by start time, each followed by its threads, busiest first. On a terminal, prints
+ * only the first ROWS_SHOWN threads. */
 static void print_rows(struct timeline *timeline)
 {
     const bool colours = colours_wanted(timeline), bounded = isatty(STDOUT_FILENO);
@@ -377,7 +378,7 @@ static void print_rows(struct timeline *timeline)
     }
 }
 
-/* Draws the threads in batches that fit into ROWS_BYTES. */
+/* Draws all threads, in batches that fit into ROWS_BYTES. */
 static int print_all(struct timeline *timeline)
 {
     int rc = begin_rows(timeline);

@@ -1,7 +1,7 @@
-/* cudatrace gc: removes files that killed daemons and the programs they traced have left in /dev/shm. It
- * removes only files of this user whose names match ours exactly, and only under the session's lock. A daemon
- * that starts at that time waits for the lock, and hooks do not mistake the lock for a daemon's. Only root
- * removes the segments of all users that the system's daemon left. */
+/* Implements `cudatrace gc`, which removes files that killed daemons and their traced programs have left in
+ * /dev/shm. Only this user's files whose names match ours exactly are removed, and only under the session's
+ * lock. A daemon that starts in the meantime waits for the lock, and hooks do not mistake the lock for a
+ * daemon's. Only root can remove the segments, belonging to all users, that the system daemon has left. */
 #include "printable.h"
 #include "proc.h"
 #include "room.h"
@@ -24,13 +24,13 @@
 struct gc {
     struct ct_session_choice choice;
     bool dry_run, force;
-    struct ct_session_file *files; /* sorted by session, a session's control segment last */
+    struct ct_session_file *files; /* sorted by session, with each session's control segment last */
     size_t count, room;
     unsigned removed, kept, failed;
     uint64_t removed_bytes, kept_bytes;
 };
 
-/* Whether a file is removed or kept, and why. */
+/* Whether to remove or keep a file, and why. */
 struct verdict {
     bool remove;
     char why[256];
@@ -50,9 +50,9 @@ __attribute__((format(printf, 2, 3))) static struct verdict verdict_of(bool remo
 
 /* ---- processes ---- */
 
-enum life { GONE, LET_GO /* it runs, but as another program or with another segment */, RUNS, UNKNOWN };
+enum life { GONE, LET_GO /* running, but as another program or with another segment */, RUNS, UNKNOWN };
 
-/* Checks a process of our pid namespace. */
+/* Checks whether a process in our PID namespace is alive. */
 static enum life life_here(int32_t pid, uint64_t start_ticks)
 {
     struct ct_proc_stat stat;
@@ -64,8 +64,8 @@ static enum life life_here(int32_t pid, uint64_t start_ticks)
     return another || stat.ended ? GONE : RUNS;
 }
 
-/* Checks a process of another pid namespace. If the process is not found, it may still be running, unless we
- * see all processes. */
+/* Checks whether a process in another PID namespace is alive. A process that is not found may still be
+ * running, unless we can see all processes. */
 static enum life life_elsewhere(int32_t pid, uint64_t start_ticks)
 {
     if (!ct_proc_shows_all() || start_ticks == 0)
@@ -73,9 +73,10 @@ static enum life life_elsewhere(int32_t pid, uint64_t start_ticks)
     return ct_proc_exists(pid, start_ticks) ? RUNS : GONE;
 }
 
-/* Returns whether the process that made a segment is alive. The lock on the segment decides first. Without a
- * lock, pid and start time decide. If the lock was released, pid and start time distinguish a process that
- * released its segment from a process that ended. */
+/* Checks whether the process that created a segment is alive. If the segment is locked, the process is
+ * running. If the segment was never locked, its pid and start time show whether the process is running. If
+ * the lock was released, pid and start time distinguish a process that released its segment from one that
+ * exited. */
 static enum life life_of(const struct ct_segment *segment, int fd, bool ours)
 {
     switch (ct_segment_hold(segment, fd)) {
@@ -92,7 +93,7 @@ static enum life life_of(const struct ct_segment *segment, int fd, bool ours)
 
 /* ---- verdicts ---- */
 
-/* Returns the bytes of records that were published and not yet consumed. */
+/* Returns the number of bytes of records that have been published but not consumed. */
 static uint64_t unstored_bytes(int fd, const struct ct_segment *segment)
 {
     uint64_t slots = 0;
@@ -107,8 +108,9 @@ static uint64_t unstored_bytes(int fd, const struct ct_segment *segment)
     return slots * CT_SLOT_BYTES;
 }
 
-/* Making a segment takes a millisecond, so an old one without a header was abandoned. The pid in its name may
- * be from another namespace, so that no process here has it. */
+/* Decides whether to remove a segment without a header. Creating a segment takes a millisecond, so one that
+ * is older than MAKING_S was abandoned. The pid in its name may be from another PID namespace, and may not
+ * exist here. */
 static struct verdict judge_incomplete(const struct ct_session_file *file, const struct ct_segment *segment,
                                        int fd, const struct stat *status)
 {
@@ -168,7 +170,8 @@ static struct verdict judge_segment(const struct gc *gc, const struct ct_session
     return verdict;
 }
 
-/* `kept` counts the session's segments that stay. The next daemon needs the control segment for them. */
+/* Decides whether to remove a file. `kept` is the number of the session's segments that are kept, for which
+ * the next daemon needs the control segment. */
 static struct verdict judge(const struct gc *gc, const struct ct_session_file *file, const char *path,
                             const struct stat *status, unsigned kept)
 {
@@ -208,10 +211,10 @@ static void tell(struct gc *gc, const struct ct_session_file *file, const char *
     *(verdict.remove ? &gc->removed_bytes : &gc->kept_bytes) += bytes;
 }
 
-/* Takes the session's lock with F_SETLK, a lock that belongs to this process. F_GETLK shows its pid, so that
- * hooks can distinguish it from a daemon's lock (F_OFD_SETLK). Returns a descriptor, or -1 if a daemon or
- * another gc holds the lock. *made is set if there was no control segment, so that the lock is on a new,
- * empty one. */
+/* Takes the session's lock with F_SETLK, so that the lock belongs to this process. F_GETLK reports the lock's
+ * pid, by which hooks distinguish it from a daemon's lock (F_OFD_SETLK). Returns a descriptor, or -1 if a
+ * daemon or another gc holds the lock. If there was no control segment, creates an empty one to lock, and
+ * sets *made. */
 static int take_lock(const char *control_path, bool *made)
 {
     for (;;) {
@@ -229,7 +232,7 @@ static int take_lock(const char *control_path, bool *made)
             *made = fstat(fd, &held) == 0 && held.st_size == 0;
             return fd;
         }
-        close(fd); /* the previous holder of the lock removed the file */
+        close(fd); /* the lock's previous holder has removed the file */
     }
 }
 
@@ -255,7 +258,7 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
         else
             verdict = judge(gc, file, path, &status, kept);
         kept += file->kind == CT_FILE_SEGMENT && !verdict.remove;
-        /* Once the locked file is unlinked, a file with that name may belong to a new daemon. */
+        /* Once the locked file is unlinked, a file of the same name may belong to a new daemon. */
         made &= !(file->kind == CT_FILE_CONTROL && verdict.remove);
         tell(gc, file, path, (uint64_t)status.st_blocks * 512, verdict);
     }
@@ -275,13 +278,14 @@ static int compare(const void *left, const void *right)
     const int by_session = strcmp(a->session, b->session);
     if (by_session)
         return by_session;
-    /* The order is segments, sockets, control segment. The control segment is removed last, because the
+    /* Sort segments first, then sockets, then the control segment, which must be removed last because the
      * session's lock is on it. */
     return a->kind != b->kind ? (a->kind < b->kind ? 1 : -1) : strcmp(a->name, b->name);
 }
 
-/* Returns whether the file belongs to a session of this user. The system's session belongs to root and holds
- * the segments of all users. Other users do not touch even their own segments in it. */
+/* Returns whether the file belongs to one of this user's sessions. The system session belongs to root and
+ * holds all users' segments. Users other than root do not touch even their own segments in the system
+ * session. */
 static bool is_ours(const struct gc *gc, const struct ct_session_file *file)
 {
     if (gc->choice.session_option && strcmp(file->session, gc->choice.session) != 0)

@@ -1,4 +1,5 @@
-/* cudatrace import: reads recordings and JSON lines into a new trace, by the daemon's --replay. */
+/* Implements `cudatrace import`, which reads recordings and JSON lines into a new trace by running
+ * `cudatraced --replay`. */
 #include "installed.h"
 #include "session_choice.h"
 #include "subcommand.h"

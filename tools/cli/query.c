@@ -1,4 +1,4 @@
-/* cudatrace sql: runs a query and prints its rows. */
+/* Implements `cudatrace sql`, which runs a query and prints the resulting rows. */
 #include "print_rows.h"
 #include "printable.h"
 #include "sessions.h"

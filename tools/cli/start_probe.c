@@ -1,5 +1,5 @@
-/* `cudatrace probe` checks the options and executes cudatrace-probe, the only program that needs
- * privileges. */
+/* Implements `cudatrace probe`, which checks its options and executes cudatrace-probe, the only program that
+ * needs privileges. */
 #include "probe_options.h"
 
 #include "installed.h"

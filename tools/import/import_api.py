@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Rewrites hook/function/driver_api.def or hook/function/runtime_api.def from an installed CUDA toolkit and a library's exports.
 
-Names are taken from the export list, stack words from the prototypes in the CUDA headers. Categories, decoders and the text before
-the rows are maintained by hand and are kept. A new function gets the category of the function whose name shares the longest prefix,
-and is printed for review. A function that no header declares (any more) keeps its words and its signature. A C compiler does the
-critical parsing. It preprocesses the headers, measures every parameter type, and checks each prototype as parsed by this script
-against the declaration in the header.
+Names are taken from the export list, and stack words from the prototypes in the CUDA headers. Categories, decoders and the text
+before the rows are maintained by hand and are preserved. A new function is given the category of the function with which it
+shares the longest name prefix, and is printed for review. A function that no header declares (any more) keeps its stack words and
+its signature. The critical parsing is done by a C compiler. The compiler preprocesses the headers, measures every parameter type,
+and checks each prototype parsed by this script against the header's declaration.
 
-No part of the build runs this. Run it when a new library exports new functions (see docs/hacking.md).
+The build does not run this script. Run it by hand when a new library exports new functions (see docs/hacking.md).
 """
 
 import argparse
@@ -20,15 +20,16 @@ import tempfile
 
 DEFAULT_INCLUDE = "/usr/local/cuda/include"
 
-# Structs of at most 16 bytes are passed in registers according to their members, larger ones on the stack.
-# The small ones are listed by name, since their size does not determine the letter.
+# Structs of at most 16 bytes are passed in registers according to their members, and larger ones on the stack. The small structs
+# are listed by name, because their size does not determine the signature letter.
 SMALL_STRUCTS = {"CUmemLocation": "L", "struct cudaMemLocation": "L", "dim3": "D"}
 LARGE_STRUCTS = {"F": 20, "E": 24, "P": 32, "S": 64, "G": 280}
 
-# The number of words to copy for a function with an unknown prototype. No driver function has more arguments.
+# The number of stack words to copy for a function with an unknown prototype. No driver function has more arguments.
 UNKNOWN_STACK_WORDS = 16
 
-# The interoperability headers include others that a machine may lack. Only these types from them are needed.
+# The interoperability headers include other headers, which a machine may lack. Of those headers, only the following types are
+# needed.
 VDPAU_HEADER = (
     "typedef unsigned int VdpDevice;\n"
     "typedef unsigned int VdpVideoSurface;\n"
@@ -59,7 +60,7 @@ class Api:
     results: dict  # type to letter, for functions that do not return a status
 
     def prototypes(self):
-        """Returns the regular expression for a declaration: result, name, parameters."""
+        """Returns a regular expression that matches a declaration's result, name and parameters."""
         results = "|".join(re.escape(each) for each in (self.status_type, *self.results))
         return re.compile(rf"\b({results})\s*\b({self.name})\s*\(([^;{{}}]*)\)\s*;")
 
@@ -94,11 +95,11 @@ APIS = {api.layer: api for api in (DRIVER, RUNTIME)}
 
 
 class Failure(Exception):
-    """Prints one line on stderr, and exits with 1."""
+    """An error that ends the script with one line on stderr and exit status 1."""
 
 
 def run(command, what):
-    """Returns the output of the command. `what` names its purpose in the message of a failure."""
+    """Runs a command and returns its output. `what` describes the command's purpose in error messages."""
     try:
         done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
     except OSError as error:
@@ -130,7 +131,7 @@ def write_text(path, text):
 
 
 def read_exports(api, path):
-    """Returns the function exports of the library, or of a file of `name<TAB>kind` lines."""
+    """Returns the functions that the library exports, or those listed in a file of `name<TAB>kind` lines."""
     try:
         with open(path, "rb") as file:
             is_library = file.read(4) == b"\x7fELF"
@@ -154,7 +155,7 @@ def read_exports(api, path):
 
 
 def likest(name, names):
-    """Returns the name that shares the longest prefix."""
+    """Returns the name that shares the longest prefix with the given one."""
     return max(sorted(names), key=lambda other: len(os.path.commonprefix([name, other])))
 
 
@@ -162,7 +163,7 @@ def likest(name, names):
 
 
 def parameter_type(parameter):
-    """Strips the name off one parameter of a prototype: `const char *name` becomes `const char *`."""
+    """Removes the name from a parameter of a prototype, so that `const char *name` becomes `const char *`."""
     parameter = " ".join(parameter.split())
     array = re.match(r"(.*?)\w+ ?\[[^\]]*\]$", parameter)
     if array:
@@ -175,7 +176,7 @@ def parameter_type(parameter):
 
 
 def parse_prototypes(api, source):
-    """Returns {name: (result type, [parameter type, …])} for every function of preprocessed source."""
+    """Returns {name: (result type, [parameter type, …])} for every function in the preprocessed source."""
     prototypes = {}
     for result, name, parameters in api.prototypes().findall(source):
         parts = [part for part in parameters.split(",") if part.split() not in ([], ["void"])]
@@ -201,7 +202,7 @@ def letter_of(type_name, size, kind):
 
 
 class Headers:
-    """Reads the declarations in the CUDA headers of one installation: signatures, status codes, version."""
+    """Reads the signatures, status codes and version from the CUDA headers of one installation."""
 
     def __init__(self, api, include):
         self.api = api
@@ -213,7 +214,7 @@ class Headers:
             for path, text in STAND_INS.items():
                 os.makedirs(os.path.dirname(os.path.join(directory, path)), exist_ok=True)
                 write_text(os.path.join(directory, path), text)
-            # Old versions of functions, and their _ptds and _ptsz variants, are declared only with this macro.
+            # This macro enables the declarations of old function versions and of _ptds and _ptsz variants.
             present = [name for name in api.headers if os.path.isfile(os.path.join(include, name))]
             prelude = "#define __CUDA_API_VERSION_INTERNAL 1\n" + VDPAU_HEADER
             prelude += "".join(f"#include <{name}>\n" for name in present)
@@ -229,7 +230,7 @@ class Headers:
             self.measure(prelude, prototypes, names)
 
     def measure(self, prelude, prototypes, status_names):
-        """Compiles and runs a program that checks the prototypes and prints sizes, kinds and codes."""
+        """Compiles and runs a C program that checks the prototypes and prints sizes, kinds and codes."""
         types = sorted({each for _, parameters in prototypes.values() for each in parameters})
         lines = [prelude, "#include <stdio.h>"]
         for name, (result, parameters) in sorted(prototypes.items()):
@@ -272,15 +273,15 @@ class Headers:
         }
 
     def signature_of_variant(self, name):
-        """Returns the letters of the function without the suffix of its version, or None if no header declares it."""
+        """Returns the signature of the function without its version suffix, or None if no header declares that function."""
         variant = re.sub(r"_pt[ds][sz]$", "", name)
         return self.signatures.get(variant, self.signatures.get(re.sub(r"_v\d+$", "", variant)))
 
 
 def stack_words(signature):
-    """Returns the number of 8-byte words on the stack, by the System V ABI for x86-64, section 3.2.3."""
+    """Returns how many 8-byte words of arguments are passed on the stack, by the System V ABI for x86-64, section 3.2.3."""
     parameters, _, result = signature.partition(">")
-    # A struct that is too large for registers is returned through a hidden first argument.
+    # A struct too large for registers is returned through a hidden first argument.
     integers, floats, words = int(result in LARGE_STRUCTS), 0, 0
     for letter in parameters:
         if letter in LARGE_STRUCTS:
@@ -289,7 +290,7 @@ def stack_words(signature):
             floats += 1
             words += floats > 8
         else:
-            # A struct of two words is passed in registers completely or not at all.
+            # A two-word struct is passed either entirely in registers or entirely on the stack.
             wanted = 2 if letter == "D" else 1
             if integers + wanted <= 6:
                 integers += wanted
@@ -299,9 +300,10 @@ def stack_words(signature):
 
 
 def stack_column(api, signature, before):
-    """Returns the stack column. `before` is its previous content. The driver's table is for every architecture, so large structs by
-    value are written as macros of hook/arch/machine.h, which become words. The runtime's stubs are only for x86-64, and a row is for
-    all versions of the library. An earlier version may have had more words, and passing on too many is harmless."""
+    """Returns the stack column of a row. `before` is the column's previous content. The driver's table is used on every
+    architecture, so structs passed by value are written as macros of hook/arch/machine.h, which expand to a number of words. The
+    runtime's stubs exist only on x86-64, and one row covers all versions of the library. An earlier version of a function may
+    have had more stack words, and copying too many is harmless."""
     if signature is None:
         return before
     if api is RUNTIME:
@@ -339,7 +341,7 @@ def format_table(before, rows, after):
 
 
 def head_of(path, first, version):
-    """Returns the text before a file's rows, updated with the toolkit's version."""
+    """Returns the text before a file's rows, with the toolkit's version updated."""
     head, found, _ = read_text(path).partition(f"\n{first}")
     if not found:
         raise Failure(f"{path}: holds no line that begins with {first}")
@@ -355,7 +357,7 @@ def format_signatures(before, signatures):
 
 
 def format_status(api, before, old, status):
-    """Returns the file with a new statement for the layer. Other layers keep theirs."""
+    """Returns the file's text with a new statement for this layer. The statements of other layers are kept."""
     found = re.findall(r"^(INSERT[^;]*?\('(\w+)',[^;]*;\n)", old, re.M)
     statements = {layer: text for text, layer in found}
     rows = ",\n".join(f"    ('{api.layer}', {code:>3}, '{name}')" for code, name in status)

@@ -9,14 +9,14 @@ writes, from headers that are licensed as MIT,
     hook/ioctl/ioctl_layout.def            the offset of the RM status in their structs, over all releases
     schema/status_ioctl.sql     names of RM's status codes, and of errno values
 
-A name is taken from the newest release that has the number, so that removed commands keep their names. Commands of nvidia-modeset
-are renumbered occasionally. They have a row for each release that changed them. If one release has several names for a number,
-a control command gets the first name with CMD in it, else the first in the header. A class gets the first name that
-g_allclasses.h does not mark as an alias, else the first in class/.
+A name is taken from the newest release that has the number, so that removed commands keep their names. The commands of
+nvidia-modeset are renumbered occasionally, and have a row for each release that changed them. A release may have several names
+for one number. For a control command, the first name containing CMD is used, or else the first name in the header. For a class,
+the first name that g_allclasses.h does not mark as an alias is used, or else the first name in class/.
 
-A C compiler measures a struct's layout in each release. A struct has a row for each release that changed its layout.
+A C compiler measures the layout of each struct in each release. A struct has a row for each release that changed its layout.
 
-No part of the build runs this. Run it when a new driver has new commands.
+The build does not run this script. Run it by hand when a new driver has new commands.
 """
 
 import argparse
@@ -39,8 +39,8 @@ UVM = "kernel-open/nvidia-uvm"
 MODESET = "src/nvidia-modeset/interface/nvkms-api.h"
 CLASSES = "src/nvidia/generated/g_allclasses.h"
 
-# The struct and status field of each escape that has one, from src/nvidia/arch/nvalloc/unix/src/escape.c and osapi.c.
-# NV_ESC_STATUS_CODE returns the status of another call as its result. That is not its own status.
+# The struct and the status field of each escape that has one, from src/nvidia/arch/nvalloc/unix/src/escape.c and osapi.c.
+# NV_ESC_STATUS_CODE is not listed, because it returns the status of another call instead of its own.
 ESCAPES = [
     ("NV_ESC_RM_ALLOC_MEMORY", "nv_ioctl_nvos02_parameters_with_fd", "params.status"),
     ("NV_ESC_RM_ALLOC_OBJECT", "NVOS05_PARAMETERS", "status"),
@@ -69,7 +69,8 @@ ESCAPES = [
     ("NV_ESC_WAIT_OPEN_COMPLETE", "nv_ioctl_wait_open_complete_t", "adapterStatus"),
 ]
 
-# The first expression found in the name decides the category, or `control` if none is. The categories are those of proto/category.def.
+# The first expression that matches a name determines its category, one of those in proto/category.def. If no expression matches,
+# the category is `control`.
 CATEGORIES = [
     ("event", r"^NV_ESC_(ALLOC|FREE)_OS_EVENT$|^NV_ESC_RM_GET_EVENT_DATA$"),
     ("event", r"^NV01_EVENT|_CTRL_(CMD_)?EVENT_"),
@@ -82,7 +83,7 @@ CATEGORIES = [
 
 
 class Release:
-    """The headers of one tag of the clone."""
+    """Reads the headers at one tag of the clone."""
 
     def __init__(self, clone, tag):
         self.clone = clone
@@ -100,7 +101,7 @@ class Release:
         return [name for name in names if name.endswith(".h")]
 
     def texts(self, under):
-        """Returns {path: text} of the headers below a folder, sorted by path, in one run of git."""
+        """Returns {path: text} for the headers below a folder, sorted by path, with a single git command."""
         paths = sorted(self.files(under))
         blobs = subprocess.run(["git", "-C", self.clone, "cat-file", "--batch"], check=True, capture_output=True,
                                input="".join(f"{self.tag}:{path}\n" for path in paths).encode()).stdout
@@ -113,7 +114,8 @@ class Release:
         return texts
 
     def layout_key(self):
-        """Identifies the headers that the measured structs come from. Releases with the same key are measured once."""
+        """Returns a key that identifies the headers of the measured structs. Releases with the same key are measured only
+        once."""
         paths = [f"{SDK}/nvos.h", f"{COMMON}/nvlimits.h", f"{UVM}/uvm_ioctl.h", f"{UVM}/uvm_types.h",
                  f"{UNIX}/nv-ioctl.h", f"{UNIX}/nv_escape.h", f"{UNIX}/nv-ioctl-numbers.h"]
         return self.git("rev-parse", *(f"{self.tag}:{path}" for path in paths))
@@ -123,7 +125,7 @@ class Release:
 
 
 def defines(text, pattern):
-    """Returns (name, value, rest of the line) of the #defines whose name matches, in order."""
+    """Returns (name, value, rest of the line) for each #define whose name matches, in order."""
     line = re.compile(rf"^[ \t]*#define[ \t]+({pattern})[ \t]+\(?(0[xX][0-9a-fA-F]+|\d+)U?\)?(.*)$", re.M)
     return [(name, int(value, 16 if value[:2].lower() == "0x" else 10), rest) for name, value, rest in line.findall(text)]
 
@@ -141,7 +143,7 @@ def escapes_of(release):
 
 
 def controls_of(release):
-    """A comment of NVIDIA's generator, at the end of the line, distinguishes commands from other constants."""
+    """A comment at the end of the line, written by NVIDIA's generator, distinguishes commands from other constants."""
     names = {}
     for text in release.texts(f"{SDK}/ctrl").values():
         for name, value, rest in defines(text, r"NV\w+"):
@@ -167,7 +169,7 @@ def classes_of(release):
 
 
 def uvm_header(release):
-    """Returns uvm_ioctl.h without the parts for Windows."""
+    """Returns the text of uvm_ioctl.h without the Windows-specific parts."""
     return re.sub(r"^#if defined\(WIN32\).*?^#endif", "", release.text(f"{UVM}/uvm_ioctl.h"), flags=re.M | re.S)
 
 
@@ -181,7 +183,7 @@ def uvm_of(release):
 
 
 def modeset_of(release):
-    """Returns the commands of an enumeration that counts from 0."""
+    """Returns the commands in an enum that counts from 0."""
     commands = re.search(r"enum NvKmsIoctlCommand \{(.*?)\};", release.text(MODESET), re.S)
     if not commands or "=" in commands[1]:
         raise Failure(f"{release.tag}: {MODESET} has another enum NvKmsIoctlCommand than is understood")
@@ -189,7 +191,8 @@ def modeset_of(release):
 
 
 def modeset_rows(releases):
-    """`releases` begins with the newest. The oldest name of a number also applies to releases before the first."""
+    """Returns the rows of nvidia-modeset's commands. `releases` begins with the newest release. A number's oldest name also
+    applies to releases older than those in `releases`."""
     histories = {}
     for release in reversed(releases):
         names = modeset_of(release)
@@ -210,7 +213,7 @@ def category_of(name):
 
 
 def names_rows(releases, modeset):
-    """`releases` begins with the newest. `modeset` has the rows of nvidia-modeset."""
+    """Returns the rows of all names. `releases` begins with the newest release, and `modeset` has the rows of nvidia-modeset."""
     rows = []
     for space, names_of in SPACES:
         names = {}
@@ -225,7 +228,7 @@ def names_rows(releases, modeset):
 
 
 def measure(release):
-    """Returns {(space, number, bytes of the struct): offset of the status}."""
+    """Returns {(space, number, struct size in bytes): offset of the status} for one release."""
     numbers = {name: value for value, name in escapes_of(release).items()}
     commands = uvm_of(release)
     uvm_text = uvm_header(release) + release.text(f"{UVM}/uvm_linux_ioctl.h")
@@ -257,7 +260,8 @@ def measure(release):
 
 
 def layout_rows(releases):
-    """`releases` begins with the newest. The oldest layout of a number also applies to releases before the first."""
+    """Returns the rows of struct layouts. `releases` begins with the newest release. A number's oldest layout also applies to
+    releases older than those in `releases`."""
     histories, measured = {}, {}
     for release in reversed(releases):
         key = release.layout_key()
@@ -292,7 +296,7 @@ def status_rows(releases):
 
 
 def head_of(path, releases):
-    """Returns the text before a file's rows, with the releases updated. The rest of that text is written by hand."""
+    """Returns the text before a file's rows, with the release numbers updated. The rest of this text is maintained by hand."""
     head = re.match(r"(?:/\*.*?\*/\n|(?:--[^\n]*\n)*\n?)", read_text(path), re.S)[0]
     newest = releases[0]
     commit = newest.git("rev-parse", f"{newest.tag}^{{commit}}").strip()

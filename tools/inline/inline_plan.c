@@ -12,20 +12,21 @@ enum {
     ALIGNMENT = 16, /* alignment of functions */
     LANDING_BYTES = 4,
     JUMP_BYTES = 5,
-    BRANCH_BYTES = 6, /* a branch in its 32-bit form */
+    BRANCH_BYTES = 6, /* length of a branch in its 32-bit form */
     JUMP_SLOT_BYTES = 6,
-    BODY_BYTES_MOST = 1 << 20, /* a driver's exports have some hundred bytes */
+    BODY_BYTES_MOST = 1 << 20, /* far more than the few hundred bytes of a driver's exports */
     SCAN_BYTES = 1 << 20,
     BUFFER_BYTES = BODY_BYTES_MOST + 2 * ALIGNMENT,
 };
 
-/* The code of one function in the area. All moved instructions begin within five bytes. The longest case is a
- * landing, two short branches, which become six bytes each, an instruction of fifteen bytes, and the jump
- * back. */
+/* The area's code for one function. All moved instructions begin within the first five bytes of the function.
+ * The longest case is a landing, two short branches that grow to six bytes each, a fifteen-byte instruction,
+ * and the jump back. */
 struct unit {
-    uint8_t stub[LANDING_BYTES + JUMP_SLOT_BYTES]; /* jmp *slot(%rip): the patch jumps here */
-    uint8_t old[CT_INLINE_JUMP_BYTES];             /* the bytes that the patch replaces */
-    uint8_t skipped;                               /* length of the landing before them, if there is one */
+    uint8_t stub[LANDING_BYTES + JUMP_SLOT_BYTES]; /* jmp *slot(%rip), the target of the patch's jump */
+    uint8_t old[CT_INLINE_JUMP_BYTES];             /* the original bytes that the patch overwrites */
+    uint8_t skipped;                               /* length of the landing (endbr64) before the patch; 0:
+                                                    * none */
     uint8_t moved[48];
 };
 static_assert((int)SCAN_BYTES <= (int)BUFFER_BYTES, "a piece of code");
@@ -55,7 +56,7 @@ static uint64_t distance_between(const struct ct_inline_range *one, const struct
     return one->begin >= image->end ? one->begin - image->end : image->begin - one->end;
 }
 
-/* Leaves a free page on both sides, so that the kernel does not merge the area with another mapping. */
+/* Leaves a free page on either side, so that the kernel does not merge the area with another mapping. */
 uint64_t ct_inline_area_place(const struct ct_inline_image *image, const struct ct_inline_range *taken,
                               size_t taken_count, uint64_t bytes)
 {
@@ -85,15 +86,15 @@ uint64_t ct_inline_area_place(const struct ct_inline_image *image, const struct 
     return best;
 }
 
-/* ---- the beginning of a function ---- */
+/* ---- the start of a function ---- */
 
 struct body {
-    uint64_t address, bytes, next; /* `next` is the address of the next function */
-    const uint8_t *code;           /* a copy of the function and of some bytes after it */
+    uint64_t address, bytes, next; /* `next` is the next function's address */
+    const uint8_t *code;           /* a copy of the function and a few bytes after it */
     size_t code_bytes;
     size_t patch;     /* offset of the patch */
-    size_t moved_end; /* offset of the first instruction that stays */
-    bool ends;        /* execution does not continue after the last moved instruction */
+    size_t moved_end; /* offset of the first instruction that is not moved */
+    bool ends;        /* execution never continues past the last moved instruction */
 };
 
 static bool read_instruction(const struct body *body, size_t offset, size_t end,
@@ -108,9 +109,9 @@ static bool is_within(uint64_t at, uint64_t begin, uint64_t end)
     return at >= begin && at < end;
 }
 
-/* Recognises code that other tools write over the beginning of a function: a breakpoint, a jump out of the
- * image's code, a jump through a pointer outside the image's data, movabs and a jump to the register, push
- * and ret. */
+/* Recognises code that other tools write over the start of a function. Such code may be a breakpoint, or a
+ * jump out of the image's code. Other forms are a jump through a pointer outside the image's data, movabs
+ * with a jump to the register, and push with ret. */
 static bool is_taken(const struct ct_inline_image *image, const struct body *body)
 {
     const uint8_t *code = body->code + body->patch;
@@ -140,7 +141,8 @@ static bool is_taken(const struct ct_inline_image *image, const struct body *bod
             (memcmp(code + PUSH_BYTES, high_half, sizeof(high_half)) == 0 && code[PUSH_BYTES + 8] == RET));
 }
 
-/* Returns whether the patch fits into the function and the filler between it and the next aligned address. */
+/* Returns whether the patch fits into the function and the filler that follows, up to the next aligned
+ * address. */
 static bool has_gap(const struct body *body)
 {
     const uint64_t end = body->address + body->moved_end;
@@ -156,7 +158,7 @@ static bool has_gap(const struct body *body)
     return true;
 }
 
-/* Chooses the instructions to move, and checks that each can be moved. */
+/* Selects the instructions to move, and checks that each of them can be moved. */
 static enum ct_inline_verdict choose_moved(const struct ct_inline_image *image, struct body *body)
 {
     struct ct_instruction read;
@@ -184,9 +186,9 @@ static enum ct_inline_verdict choose_moved(const struct ct_inline_image *image, 
     return body->moved_end >= patch_end || has_gap(body) ? CT_INLINE_FINE : CT_INLINE_SHORT;
 }
 
-/* Checks that the function does not jump into the patch. A jump to its first byte would be recorded as a
- * call, so only calls may lead there. A computed jump may be a `switch` in a loop that begins in the
- * patch. */
+/* Checks that the function does not jump into its own patch. A jump to the patch's first byte would be
+ * recorded as a call, so only calls may go there. A computed jump may belong to a `switch` in a loop that
+ * begins inside the patch. */
 static enum ct_inline_verdict check_jumps(const struct body *body)
 {
     const uint64_t patch = body->address + body->patch, patch_end = patch + CT_INLINE_JUMP_BYTES;
@@ -203,9 +205,9 @@ static enum ct_inline_verdict check_jumps(const struct body *body)
     return CT_INLINE_FINE;
 }
 
-/* ---- code that is written ---- */
+/* ---- writing code ---- */
 
-/* Writes code for an address. `is_far` is set if a distance was too long. */
+/* Writes code that will run at address `at`. `is_far` is set if a distance does not fit into 32 bits. */
 struct writer {
     uint8_t *to;
     uint64_t at;
@@ -219,7 +221,7 @@ static void write_bytes(struct writer *writer, const uint8_t *bytes, size_t coun
     writer->at += count;
 }
 
-/* Writes a distance. `behind` more bytes of its instruction follow. */
+/* Writes a relative distance that is followed by `behind` more bytes of its instruction. */
 static void write_distance(struct writer *writer, uint64_t target, size_t behind)
 {
     const int64_t distance = (int64_t)(target - (writer->at + sizeof(int32_t) + behind));
@@ -240,7 +242,7 @@ static void write_jump_slot(struct writer *writer, uint64_t slot)
     write_distance(writer, slot, 0);
 }
 
-/* Returns the length of the moved instruction. */
+/* Returns the length of an instruction after it has been moved. */
 static size_t moved_bytes(const struct ct_instruction *read)
 {
     return read->kind == CT_INSTRUCTION_JUMP     ? JUMP_BYTES
@@ -248,7 +250,7 @@ static size_t moved_bytes(const struct ct_instruction *read)
                                                  : read->length;
 }
 
-/* Writes an instruction so that it has the same effect as in its own place. */
+/* Writes an instruction so that it has the same effect as at its original address. */
 static void write_moved(struct writer *writer, const struct ct_instruction *read, const uint8_t *code,
                         uint64_t at)
 {
@@ -269,14 +271,14 @@ static void write_moved(struct writer *writer, const struct ct_instruction *read
     }
 }
 
-/* Notes the new address of an instruction that begins inside the patch. */
+/* Stores the new address of an instruction that begins inside the patch. */
 static void note_moved(struct ct_inline_patch *patch, uint64_t from, uint64_t to)
 {
     if (from >= patch->address && from < patch->address + CT_INLINE_JUMP_BYTES)
         patch->moved_to[from - patch->address] = to;
 }
 
-/* Makes a function's unit, its patch and its slot. Returns false if a distance is too long. */
+/* Creates a function's unit, patch and slot. Returns false if a distance does not fit into 32 bits. */
 static bool add(struct ct_inline_plan *plan, const struct body *body)
 {
     const uint32_t index = plan->count;
@@ -317,14 +319,14 @@ static bool add(struct ct_inline_plan *plan, const struct body *body)
 
 /* ---- jumps from other code ---- */
 
-/* A function considered for a plan. */
+/* A function that is a candidate for a slot. */
 struct candidate {
     const struct ct_inline_function *function;
     uint64_t next, patch_end;
     enum ct_inline_verdict verdict;
 };
 
-/* Refuses the function with the target inside its patch. `candidates` are sorted by address. */
+/* Refuses the function, if any, whose patch contains the jump target. `candidates` are sorted by address. */
 static void refuse_target(struct candidate *candidates, size_t count, uint64_t target)
 {
     size_t low = 0, high = count;
@@ -353,14 +355,14 @@ static void scan_piece(struct candidate *candidates, size_t count, uint64_t at, 
     }
 }
 
-/* Refuses functions with jumps into their patch from other code, such as their own cold parts, which linkers
- * place far away. Instruction boundaries are unknown, so each byte is read as the beginning of a jump with a
- * 32-bit distance. Other bytes rarely look like a jump to a few thousand given bytes. Returns false if some
- * code cannot be read. */
+/* Refuses functions whose patch is a target of jumps in other code, such as their own cold parts, which
+ * linkers place far away. Instruction boundaries are unknown, so every byte is tried as the start of a jump
+ * with a 32-bit distance. Unrelated bytes rarely look like a jump to one of a few thousand given addresses.
+ * Returns false if some code cannot be read. */
 static bool scan_code(const struct ct_inline_image *image, struct candidate *candidates, size_t count,
                       uint8_t buffer[SCAN_BYTES])
 {
-    enum { OVERLAP = 8 }; /* a jump may be split between two pieces */
+    enum { OVERLAP = 8 }; /* because a jump may be split between two pieces */
     for (uint64_t at = image->code_begin; at < image->code_end; at += SCAN_BYTES - OVERLAP) {
         const uint64_t left = image->code_end - at;
         const size_t bytes = left < SCAN_BYTES ? left : SCAN_BYTES;
@@ -373,7 +375,7 @@ static bool scan_code(const struct ct_inline_image *image, struct candidate *can
 
 /* ---- the plan ---- */
 
-/* Reads a function's code into `buffer`, and judges it. */
+/* Reads a function's code into `buffer`, and checks whether it can have a slot. */
 static enum ct_inline_verdict check_function(const struct ct_inline_image *image,
                                              const struct ct_inline_function *function, uint64_t next,
                                              uint8_t *buffer, struct body *body)
@@ -400,7 +402,7 @@ static int compare(const void *left, const void *right)
            (one->function->address < other->function->address);
 }
 
-/* Judges each function on its own. Sorts `candidates` by address. */
+/* Sorts `candidates` by address, and checks each function by itself. */
 static void check_all(const struct ct_inline_image *image, struct candidate *candidates, size_t count,
                       uint8_t *buffer)
 {
@@ -480,7 +482,7 @@ static uint64_t jump_target(const uint8_t *distance_at, uint64_t end)
     return end + (uint64_t)(int64_t)distance;
 }
 
-/* Reads a unit. Returns false unless it jumps through that slot. */
+/* Reads a unit from the process. Returns false unless the unit jumps through the given slot. */
 static bool read_unit(const struct ct_inline_image *image, uint64_t address, uint64_t slot, struct unit *unit)
 {
     if (is_within(address, image->begin, image->end) ||
@@ -512,7 +514,7 @@ bool ct_inline_undo(const struct ct_inline_image *image, const struct ct_visit_s
     return true;
 }
 
-/* Fills moved_to[] for instructions that were moved by an earlier plan. */
+/* Fills moved_to[] for instructions that an earlier plan has moved. */
 static void find_moved(const struct ct_inline_image *image, struct ct_inline_patch *patch, uint64_t moved)
 {
     uint8_t code[CT_INLINE_JUMP_BYTES + CT_INSTRUCTION_BYTES];

@@ -1,9 +1,10 @@
-/* The plan's verdict on each function (inline_plan.h). Builds without a decoder have these texts, too. */
+/* The verdicts on functions in a plan (inline_plan.h). Builds without an instruction decoder also include
+ * these texts. */
 #ifndef CT_INLINE_VERDICTS_H
 #define CT_INLINE_VERDICTS_H
 
 enum ct_inline_verdict {
-    CT_INLINE_FINE, /* the function gets a slot; functions with another verdict stay unchanged */
+    CT_INLINE_FINE, /* the function is given a slot; functions with any other verdict are left unchanged */
     CT_INLINE_OUTSIDE,
     CT_INLINE_UNREADABLE,
     CT_INLINE_NO_SIZE,
@@ -18,7 +19,7 @@ enum ct_inline_verdict {
     CT_INLINE_FAR,
     CT_INLINE_VERDICTS
 };
-/* Returns a clause with several functions as its subject: "call ...". */
+/* Returns a clause, such as "call ...", whose subject is a number of functions. */
 const char *ct_inline_reason(enum ct_inline_verdict verdict);
 
 #endif

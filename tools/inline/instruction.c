@@ -10,8 +10,8 @@ static void make_decoder(void)
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 }
 
-/* Only jumps and branches with a 32-bit form can be moved. With the prefix 0x66, processors disagree on the
- * length of the distance. */
+/* Returns the kind of an instruction with a relative target. Only jumps and branches that have a 32-bit form
+ * can be moved. With the prefix 0x66, the length of the distance differs between processors. */
 static enum ct_instruction_kind kind_of_relative(const ZydisDecodedInstruction *read)
 {
     enum { CALL = 0xe8, JUMP = 0xe9, JUMP_SHORT = 0xeb, BRANCH = 0x80, BRANCH_SHORT = 0x70 };
@@ -28,7 +28,8 @@ static enum ct_instruction_kind kind_of_relative(const ZydisDecodedInstruction *
     return CT_INSTRUCTION_BOUND;
 }
 
-/* A jump. `jmp *word(%rip)` always reads the same word, as in a call through a table of imports. */
+/* Returns the kind of an indirect jump. `jmp *word(%rip)` always reads the same word, as in a jump through an
+ * import table. */
 static enum ct_instruction_kind kind_of_jump(const ZydisDecodedInstruction *read)
 {
     return read->raw.modrm.mod == 0 && read->raw.modrm.rm == 5 ? CT_INSTRUCTION_END : CT_INSTRUCTION_COMPUTED;
@@ -78,7 +79,7 @@ bool ct_instruction_read(const uint8_t *code, size_t bytes, uint64_t at, struct 
         return true;
     }
     instruction->kind = (uint8_t)kind_of_other(&read);
-    /* rip-relative; the prefix 0x67 would cut the address to 32 bits */
+    /* rip-relative, unless the prefix 0x67 truncates the address to 32 bits */
     const bool is_relative = read.attributes & ZYDIS_ATTRIB_HAS_MODRM && read.raw.modrm.mod == 0 &&
                              read.raw.modrm.rm == 5 && read.raw.disp.size == 32;
     if (is_relative && read.address_width == 64)

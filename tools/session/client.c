@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 enum {
-    LOOK_S = 1,               /* pause between two looks at a silent daemon */
-    CONNECT_S = 10,           /* a stopped daemon accepts no more connections once a few wait */
-    STATUS_BYTES_MAX = 65536, /* any process may own the socket and send without end */
+    LOOK_S = 1,               /* interval at which a silent daemon is checked */
+    CONNECT_S = 10,           /* limit on connecting, because a stopped daemon's backlog may be full */
+    STATUS_BYTES_MAX = 65536, /* limited because the process at the other end could send data without end */
 };
 
 static int connect_as(const struct ct_session_choice *choice, uint32_t uid)
@@ -36,8 +36,8 @@ int ct_client_connect(const struct ct_session_choice *choice)
     return fd >= 0 || ct_real_euid() == 0 ? fd : connect_as(choice, 0);
 }
 
-/* Gets the process and user at the other end of the socket. Returns false if the kernel does not report
- * them. */
+/* Stores the process and user at the other end of the socket in *peer. Returns false if the kernel does not
+ * report the peer. */
 static bool peer_of(int fd, struct ucred *peer)
 {
     socklen_t bytes = sizeof(*peer);
@@ -58,13 +58,13 @@ int ct_client_connect_path(const char *path, uint32_t uid)
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)) == 0 &&
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
         connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && peer_of(fd, &peer) &&
-        ct_session_uid_of(peer.uid) == uid) /* any user can make a socket with that name */
+        ct_session_uid_of(peer.uid) == uid) /* any user can create a socket with this name */
         return fd;
     close(fd);
     return -1;
 }
 
-/* Returns the process that listens, or 0 if it is not known. */
+/* Returns the pid of the process that listens on the socket, or 0 if unknown. */
 static pid_t daemon_of(int fd)
 {
     struct ucred peer;
@@ -87,8 +87,8 @@ const char *ct_client_why(int fd)
     return why;
 }
 
-/* Waits for a busy daemon until `until_ns` (0: without limit). Gives up when two looks in a row find the
- * daemon stopped. After one look, the daemon may be about to continue. */
+/* Reads a byte, waiting for a busy daemon until `until_ns` (0: no limit). Gives up if two checks in a row
+ * find the daemon stopped. After only one, the daemon may be about to continue. */
 static bool read_byte(int fd, uint64_t until_ns, char *byte)
 {
     for (bool stopped = false; !until_ns || ct_monotonic_ns() < until_ns;) {

@@ -4,35 +4,38 @@
 
 #include "session_choice.h"
 
-enum { CT_ANSWER_BYTES = 4800 }; /* room for the longest line of an answer: a path and a sentence */
+enum { CT_ANSWER_BYTES = 4800 }; /* large enough for the longest answer, a path and a sentence */
 
-/* Connects to the session's daemon. Like the hook, it tries this user's own daemon first, then the system's.
- * Returns -1 if no daemon serves the session. */
+/* Connects to the session's daemon. Like the hook, tries this user's own daemon first, and then the system
+ * daemon. Returns -1 if no daemon serves the session. */
 int ct_client_connect(const struct ct_session_choice *choice);
 /* Connects only to the user's own daemon. */
 int ct_client_connect_own(const struct ct_session_choice *choice);
-/* Connects to the socket at that path. Returns -1 if that fails, or if a different user listens there. */
+/* Connects to the socket at `path`. Returns -1 if connecting fails, or if a user other than `uid` is
+ * listening. */
 int ct_client_connect_path(const char *path, uint32_t uid);
 
 enum ct_answer {
-    CT_ANSWER_NONE, /* the daemon has exited or is stopped: ct_client_why() */
+    CT_ANSWER_NONE, /* the daemon has exited or is stopped; see ct_client_why() */
     CT_ANSWER_OK,
-    CT_ANSWER_ERROR,   /* the request failed; a sentence gives the reason */
-    CT_ANSWER_REFUSED, /* nothing was done; a sentence names the users who have the right */
+    CT_ANSWER_ERROR,   /* the request failed, and `text` gives the reason */
+    CT_ANSWER_REFUSED, /* permission denied, and `text` names the users who have permission */
 };
-/* Sends a line and reads the answer. `text` gets the part of the answer after the word for its kind. Waits
- * for a busy daemon for `patience_s` seconds (0: without limit). */
+/* Sends a request line and reads the answer. Stores the answer, without its first word, in `text`. Waits up
+ * to `patience_s` seconds for a busy daemon (0: no limit). */
 enum ct_answer ct_client_ask(int fd, const char *line, char text[CT_ANSWER_BYTES], unsigned patience_s);
-/* Returns the daemon's status as lines, which the caller frees. Returns NULL if the status does not arrive
- * completely. Waits for a busy daemon for `patience_s` seconds (0: without limit). */
+/* Returns the daemon's status as lines of text, which the caller frees, or NULL if the status is not received
+ * completely. Waits up to `patience_s` seconds for a busy daemon (0: no limit). */
 char *ct_client_status(int fd, unsigned patience_s);
-/* Gets the value after a word of the status. Returns false, with an empty value, if there is no such word. */
+/* Stores the value that follows a keyword in the status. Returns false and an empty value if the keyword is
+ * missing. */
 bool ct_client_status_word(const char *status, const char *word, char *value, size_t bytes);
-/* Returns the number after a word of the status, or -1 if there is none. */
+/* Returns the number that follows a keyword in the status, or -1 if the keyword is missing. */
 long long ct_client_status_number(const char *status, const char *word);
-/* Waits until the daemon has closed the connection. After `stop`, the daemon closes it when it exits. */
+/* Waits until the daemon closes the connection, which it does when it exits after `stop`. */
 void ct_client_await_end(int fd);
-/* Returns why a daemon did not answer, a phrase to follow "the daemon", valid until the next call. */
+/* Returns why the daemon did not answer, as a phrase to follow "the daemon". The phrase is valid until the
+ * next call. */
 const char *ct_client_why(int fd);
 /* Returns whether a signal or a debugger has stopped the daemon's process. */
 bool ct_client_is_stopped(int fd);

@@ -24,8 +24,8 @@ static const char *const daemon_option[CT_DAEMON_OPTIONS] = {
 
 enum { SAID_BYTES = 8192 };
 
-/* Removes fakeroot's library from LD_PRELOAD. It would end the daemon together with the program that fakeroot
- * was started for, and would report wrong owners of files to it. */
+/* Removes fakeroot's library from LD_PRELOAD. The library would end the daemon together with the program that
+ * fakeroot runs, and would report false file owners to the daemon. */
 static void leave_fakeroot(void)
 {
     char kept[8192] = "";
@@ -43,8 +43,8 @@ static void leave_fakeroot(void)
     setenv("LD_PRELOAD", kept, 1);
 }
 
-/* Resets signals that our caller ignores or blocks, since the caller's settings are not meant for the
- * daemon. */
+/* Executes the daemon. First resets signals that our caller ignores or blocks, because these settings are not
+ * meant for the daemon. */
 static void become_daemon(const char *command, char *const argv[])
 {
     sigset_t none;
@@ -68,7 +68,7 @@ static void read_said(int fd, char said[SAID_BYTES])
     said[n] = '\0';
 }
 
-/* Starts a daemon and waits until it serves. Its messages go to `said`. */
+/* Starts a daemon and waits until it serves its session. Stores the daemon's messages in `said`. */
 static int start_daemon(const char *command, const struct ct_session_choice *choice,
                         const char *const values[CT_DAEMON_OPTIONS], char said[SAID_BYTES])
 {
@@ -90,7 +90,7 @@ static int start_daemon(const char *command, const struct ct_session_choice *cho
             argv[n++] = values[i];
         }
     }
-    /* While SIGCHLD is ignored, waitpid() does not report how a child ended. */
+    /* While SIGCHLD is ignored, waitpid() does not report a child's exit status. */
     struct sigaction on_child;
     sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, &on_child);
     const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
@@ -101,7 +101,7 @@ static int start_daemon(const char *command, const struct ct_session_choice *cho
         become_daemon(command, (char *const *)(uintptr_t)argv);
     }
     close(ends[1]);
-    read_said(ends[0], said); /* the daemon closes its standard error once it serves */
+    read_said(ends[0], said); /* returns when the daemon, ready to serve, closes its standard error */
     close(ends[0]);
     pid_t ended;
     while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR)
@@ -112,12 +112,12 @@ static int start_daemon(const char *command, const struct ct_session_choice *cho
 
 enum { STOPPED = -2 };
 
-/* Returns a connection that keeps the daemon, -1 if there is no daemon to keep, or STOPPED after reporting an
- * error. */
+/* Returns a connection that keeps the daemon alive, or -1 if no daemon is running. Returns STOPPED after
+ * reporting that the daemon is stopped. */
 static int try_hold(const char *command, const struct ct_session_choice *choice,
                     char database[CT_ANSWER_BYTES])
 {
-    /* A user who names a database wants a trace of their own, which the system's daemon does not write. */
+    /* A user who names a database wants a trace of their own, which the system daemon does not write. */
     const int fd = choice->database ? ct_client_connect_own(choice) : ct_client_connect(choice);
     if (fd < 0)
         return -1;
@@ -127,13 +127,13 @@ static int try_hold(const char *command, const struct ct_session_choice *choice,
     if (stopped)
         ct_fail(EXIT_FAILURE, "%s: the daemon of session '%s' %s", command, choice->session,
                 ct_client_why(fd));
-    close(fd); /* a daemon that is not stopped is about to exit */
+    close(fd); /* if it is not stopped, the daemon is about to exit */
     return stopped ? STOPPED : -1;
 }
 
-/* Chooses the session, the first of these that exists:
- * - the session that the user named, by --session, or by $CUDATRACE_SESSION without --db;
- * - the session default, if it is served and --db was not given;
+/* Chooses the first of these sessions that exists:
+ * - the session that the user named with --session, or with $CUDATRACE_SESSION if --db was not given;
+ * - the session "default", if it is served and --db was not given;
  * - the session whose daemon writes the database (--db, or ./trace.db);
  * - the session that $CUDATRACE_SESSION names, if no daemon serves it;
  * - a session named after the database. */
@@ -155,7 +155,7 @@ static void choose_session(struct ct_session_choice *choice)
         ct_session_derive(choice, choice->database);
 }
 
-/* Returns whether the held daemon writes the database that the user named. */
+/* Returns whether the daemon writes the database that the user named. */
 static bool writes_it(const struct ct_session_choice *choice, const char *database)
 {
     uint64_t trace;
@@ -163,9 +163,9 @@ static bool writes_it(const struct ct_session_choice *choice, const char *databa
            (ct_session_is_served(choice, &trace) && trace == ct_trace_identity(choice->database));
 }
 
-/* Two runs that start at the same time race for the session and its database. One starts the daemon, and the
- * other finds the daemon, now or a moment later. A daemon that is starting or exiting holds the session but
- * answers no request. */
+/* Retries, because two runs that start at the same time race for the session and its database. One run starts
+ * the daemon, and the other one finds it, possibly a moment later. While a daemon is starting or exiting, it
+ * holds the session's lock but does not answer requests. */
 int ct_daemon_hold(const char *command, struct ct_session_choice *choice,
                    const char *const values[CT_DAEMON_OPTIONS], char database[CT_ANSWER_BYTES], int *status)
 {
@@ -174,8 +174,8 @@ int ct_daemon_hold(const char *command, struct ct_session_choice *choice,
     const uint64_t until_ns = ct_monotonic_ns() + PATIENCE_S * UINT64_C(1000000000);
     char said[SAID_BYTES] = "";
     uint64_t trace;
-    bool is_started = false; /* the daemon was started in the last round, so connect at once, however long the
-                              * start took */
+    bool is_started = false; /* started the daemon in the last round, so connect at once, however long that
+                              * took */
     for (int refusals = 0; is_started || ct_monotonic_ns() < until_ns;) {
         *choice = wanted;
         is_started = false;
@@ -197,14 +197,14 @@ int ct_daemon_hold(const char *command, struct ct_session_choice *choice,
             is_started = *status == EXIT_SUCCESS;
             if (is_started)
                 continue;
-            /* The first refusal may be temporary, because another daemon is starting or exiting. */
+            /* The first failure may be temporary, if another daemon is starting or exiting. */
             if (*status == EXIT_USAGE || (!ct_session_is_served(choice, &trace) &&
                                           !strstr(said, "another cudatraced") && ++refusals > 1))
                 break;
         }
         nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
     }
-    /* The daemon reports one line. Replaces the daemon's name in it by the command's name. */
+    /* The daemon reports errors in one line. Replace its name in this line with the command's name. */
     static const char name[] = "cudatraced: ";
     const size_t named = sizeof(name) - 1;
     if (strncmp(said, name, named) == 0)

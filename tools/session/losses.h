@@ -1,4 +1,4 @@
-/* Explains to users why calls are missing from a trace, by cause. */
+/* Explains to users, for each cause, why calls are missing from a trace. */
 #ifndef CT_LOSSES_H
 #define CT_LOSSES_H
 

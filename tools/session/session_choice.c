@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Makes the path of the folder with the session's files absolute. */
+/* Stores the absolute path of the folder that contains the session's files. */
 static int settle_shm_dir(const char *command, struct ct_session_choice *choice)
 {
     char cwd[PATH_MAX] = "";

@@ -12,7 +12,7 @@
 
 enum { ANSWER_S = 2 };
 
-/* A served session: this user's, or the system's. */
+/* A session of this user or of the system that a daemon serves. */
 struct served {
     char name[CT_SESSION_MAX + 1];
     uint32_t uid;
@@ -43,7 +43,7 @@ static int compare(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* Returns the list sorted by name; the caller frees it. */
+/* Returns a list of the served sessions, sorted by name, which the caller frees. */
 static struct list list_served(const char *dir)
 {
     struct list list = { 0 };
@@ -67,7 +67,7 @@ static void take(struct ct_session_choice *choice, const char *name)
     choice->session = choice->session_found;
 }
 
-/* Queries the daemon for the file that it writes. */
+/* Queries a session's daemon for the path of the file that it writes. */
 static bool ask_database(const struct ct_session_choice *choice, const struct served *served,
                          char database[CT_ANSWER_BYTES])
 {
@@ -80,7 +80,8 @@ static bool ask_database(const struct ct_session_choice *choice, const struct se
     return said;
 }
 
-/* The identity of a hard link or a numbered file differs from the identity of the trace. */
+/* Returns whether the file may be a hard link or a numbered file, whose identity differs from that of the
+ * trace. */
 static bool may_have_other_name(const char *path)
 {
     char first[PATH_MAX];
@@ -158,7 +159,7 @@ void ct_session_prefer_live(struct ct_session_choice *choice, const char *comman
         choice->session_option = choice->session;
 }
 
-/* A daemon reports the file with which it began, which may be any file of the trace. */
+/* A daemon reports the path of its first file, which may be any file of the trace. */
 int ct_session_connect_writer(const struct ct_session_choice *choice, const char *path)
 {
     struct ct_session_choice whose = *choice;
@@ -199,7 +200,7 @@ void ct_sessions_say(const struct ct_session_choice *choice)
     free(list.served);
 }
 
-/* Queries the session's daemon for the trace that it writes. The path is ./trace.db if no daemon answers.
+/* Queries the session's daemon for the path of its trace. If no daemon answers, sets the path to ./trace.db.
  * Returns false after reporting an error. */
 static bool ask_trace(const struct ct_session_choice *choice, char path[CT_ANSWER_BYTES])
 {

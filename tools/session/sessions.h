@@ -1,6 +1,6 @@
-/* Finds the session and the trace for a command: by the session's name, by the trace that its daemon writes,
- * or without any option. Sessions are found by their control segments. Called by the commands that read a
- * trace or send requests to a daemon. */
+/* Finds a command's session and trace by the session's name, by the trace that a daemon writes, or without
+ * any option. Sessions are found by their control segments. Called by the commands that read a trace or send
+ * requests to a daemon. */
 #ifndef CT_SESSIONS_H
 #define CT_SESSIONS_H
 
@@ -8,37 +8,38 @@
 
 #include "series.h"
 
-/* Finds this user's session whose daemon writes the trace at `path`, and sets it in `choice`. Returns false,
- * with `choice` unchanged, if there is none. */
+/* Finds this user's session whose daemon writes the trace at `path`, and stores the session in `choice`. If
+ * there is no such session, returns false and leaves `choice` unchanged. */
 bool ct_session_find_writer(struct ct_session_choice *choice, const char *path);
-/* Sets the session in `choice` to the trace's own session, for a trace that no daemon writes. All names of
- * the trace at `path` give the same session. */
+/* Sets the session in `choice` to one derived from the trace at `path`, for a trace that no daemon writes.
+ * Every path of the same trace results in the same session. */
 void ct_session_derive(struct ct_session_choice *choice, const char *path);
-/* Returns whether a daemon of this user serves the session in `choice`. `trace` gets the identity of the
- * trace that it writes. */
+/* Returns whether this user's daemon serves the session in `choice`. Stores the identity of the daemon's
+ * trace in *trace. */
 bool ct_session_is_served(const struct ct_session_choice *choice, uint64_t *trace);
 
 enum ct_guess {
-    CT_GUESS_NEAR,    /* the default session, or the session of ./trace.db */
-    CT_GUESS_ONLY_ONE /* also the only session there is */
+    CT_GUESS_NEAR,    /* consider the default session and the session of ./trace.db */
+    CT_GUESS_ONLY_ONE /* also consider the only session being served */
 };
-/* Sets the session in `choice`. If the user named a session, `choice` stays unchanged. With --db, the session
- * is the one whose daemon writes that file. Otherwise it is the first of these that a daemon serves: this
- * user's default session, the session of ./trace.db, the system's default session, and the only session there
- * is, which is reported. Returns false if no such session is served. */
+/* Chooses the session, and stores it in `choice`. If the user named a session, `choice` is unchanged. With
+ * --db, chooses the session whose daemon writes that file. Without either, chooses the first of these
+ * sessions that a daemon serves: this user's default session, the session of ./trace.db, and the system's
+ * default session. With CT_GUESS_ONLY_ONE, falls back to the only session being served, and reports this
+ * choice. Returns false if no session is found. */
 bool ct_session_choose(struct ct_session_choice *choice, const char *command, enum ct_guess guess);
-/* Lists the sessions, a line each, and explains how to name one. */
+/* Lists the served sessions, one per line, and explains how to select one. */
 void ct_sessions_say(const struct ct_session_choice *choice);
 
-/* For commands that show current activity. If there is no --db, no --session and no ./trace.db, sets the
- * session from ct_session_choose(), as if by --session. */
+/* For commands that show current activity. If neither --db nor --session is given and ./trace.db does not
+ * exist, uses the session that ct_session_choose() finds, as if --session had been given. */
 void ct_session_prefer_live(struct ct_session_choice *choice, const char *command);
 /* Returns a connection to the daemon that writes the trace whose newest file is at `path`, or -1 if no daemon
- * does. The system's daemon names its trace only to root. Other users must have named its session. */
+ * does. The system daemon reveals its trace only to root, so other users must have named its session. */
 int ct_session_connect_writer(const struct ct_session_choice *choice, const char *path);
 
-/* Opens a trace read-only, as ct_trace_open() does. The trace is the file named by --db, the trace that the
- * daemon of --session writes, or ./trace.db. */
+/* Opens the selected trace read-only, as ct_trace_open() does. The trace is the file given with --db, the
+ * trace written by the daemon of the session given with --session, or ./trace.db. */
 sqlite3 *ct_meant_trace_open(const struct ct_session_choice *choice, struct ct_series *found);
 
 #endif

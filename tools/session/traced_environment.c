@@ -13,9 +13,9 @@ bool ct_traced_environment_set(const char *hook, const struct ct_session_choice 
     const bool is_usual = strcmp(choice->shm_dir, CT_SHM_DIR) == 0 && !getenv(CT_SHM_DIR_ENV);
     char *preload = NULL, *asan_options = NULL, first[PATH_MAX];
     ct_installed_preload(hook, first);
-    /* NVTX_INJECTION64_PATH has NVTX load the hook into the command, unless the user has named another tool
-     * there. AddressSanitizer refuses to start if a library is preloaded before it. verify_asan_link_order=0
-     * prevents that. */
+    /* NVTX_INJECTION64_PATH makes NVTX load the hook into the command, unless the user has set the variable
+     * to another tool. AddressSanitizer refuses to start if another library is preloaded before it, unless
+     * verify_asan_link_order=0 is set. */
     const bool is_done =
         asprintf(&preload, "%s%s%s", first, before && *before ? ":" : "", before ? before : "") >= 0 &&
         asprintf(&asan_options, "%s%sverify_asan_link_order=0", asan ? asan : "", asan && *asan ? ":" : "") >=

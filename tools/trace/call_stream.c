@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sites are cached, since looking one up takes some microseconds. The cache is bounded: threads start and
- * end, so that a trace may have any number of sites. */
+/* The size of the cache of sites, since looking one up takes a few microseconds. The cache is bounded because
+ * threads come and go, so that a trace may have any number of sites. */
 enum { SITES_KEPT = 1 << 16 };
 
 struct file {
@@ -20,10 +20,11 @@ struct file {
     bool has_long;
 };
 
-/* A cached site. Its index in the cache depends on its numbers. It stays until another site replaces it. */
+/* A cached site. The site's numbers determine its index in the cache, and it is kept until another site
+ * replaces it. */
 struct kept_site {
     int64_t site_id;
-    uint32_t epoch; /* the stream's epoch when it was read; 0: unused */
+    uint32_t epoch; /* the stream's epoch when the site was read; 0: unused entry */
     bool is_wanted;
     struct ct_site site;
 };
@@ -33,9 +34,9 @@ struct ct_stream {
     struct ct_scope scope;
     uint32_t files;
     struct file file[CT_SERIES_FILES_MAX];
-    uint32_t at;         /* the file from which calls are read; the oldest is read first */
+    uint32_t at;         /* the file being read; the oldest is read first */
     sqlite3_stmt *calls; /* the query for the calls */
-    bool is_look;        /* the query reads one file, and at most `rows_max` rows of it */
+    bool is_look;        /* the query reads at most `rows_max` rows of one file */
     int64_t rows_max, rows, position;
     struct kept_site *sites;
     uint32_t epoch;
@@ -43,8 +44,8 @@ struct ct_stream {
     int error;
 };
 
-/* Prepares a query of schema/stream.sql, with each %s replaced by the file's schema. Traces of schema 5 have
- * no names of streams. */
+/* Prepares a query of schema/stream.sql, with each %s replaced by the file's schema. Traces with schema 5
+ * have no stream names. */
 static sqlite3_stmt *prepare(struct ct_stream *stream, const char *sql, uint32_t file, bool with_names)
 {
     static const char name[] = ", stream_name";
@@ -67,7 +68,7 @@ static sqlite3_stmt *prepare(struct ct_stream *stream, const char *sql, uint32_t
     return statement;
 }
 
-/* Returns the stream's only copy of a text, which lives as long as the stream. */
+/* Returns the stream's single copy of a text, which is valid as long as the stream. */
 static const char *keep(struct ct_stream *stream, const unsigned char *text)
 {
     bool failed = false;
@@ -97,7 +98,7 @@ static enum ct_site_kind kind_of(const struct ct_site *site)
     return strcmp(site->name, "nvtxRangeStart") == 0 ? CT_SITE_START : CT_SITE_PUSH;
 }
 
-/* Reads a site from the file. Returns false if the file has no site of that number. */
+/* Reads a site from a file. Returns false if the file has no site with this number. */
 static bool read_site(struct ct_stream *stream, uint32_t number, int64_t site_id, struct ct_site *site)
 {
     struct file *file = &stream->file[number];
@@ -126,7 +127,8 @@ static bool read_site(struct ct_stream *stream, uint32_t number, int64_t site_id
     return found && site->layer && site->name && site->category;
 }
 
-/* Finds a site. Returns NULL if the site does not exist or its calls are not wanted. */
+/* Finds a site, in the cache or in its file. Returns NULL if the site does not exist or its calls are not
+ * wanted. */
 static const struct ct_site *find_site(struct ct_stream *stream, uint32_t number, int64_t site_id)
 {
     struct kept_site *kept = &stream->sites[((uint64_t)site_id + number) % SITES_KEPT];
@@ -193,7 +195,7 @@ static sqlite3_stmt *window(struct ct_stream *stream, const char *sql, uint32_t 
     return rows;
 }
 
-/* Gets the next wanted row. Returns false after the last. */
+/* Reads the next wanted row. Returns false after the last one. */
 static bool step(struct ct_stream *stream, sqlite3_stmt *rows, uint32_t file, struct ct_stream_call *call)
 {
     int rc = SQLITE_DONE;
@@ -208,7 +210,7 @@ static bool step(struct ct_stream *stream, sqlite3_stmt *rows, uint32_t file, st
         const int64_t duration_ns = sqlite3_column_int64(rows, 1);
         call->id = sqlite3_column_int64(rows, 0);
         if (call->id < 0 || duration_ns < 0 || duration_ns > call->id)
-            continue; /* no daemon wrote such a row */
+            continue; /* a daemon never writes such a row */
         call->start_ns = call->id - duration_ns;
         call->has_bytes = sqlite3_column_type(rows, 3) == SQLITE_INTEGER;
         call->bytes = sqlite3_column_int64(rows, 3);
@@ -237,8 +239,8 @@ bool ct_stream_next(struct ct_stream *stream, struct ct_stream_call *call)
     return false;
 }
 
-/* Each file's long calls are read in the order of their starts. A call may have begun long before a call of
- * an earlier file, so the files are merged. */
+/* Merges the long calls of all files. Each file's long calls are read in order of start time, but a call may
+ * have started long before one in an earlier file. */
 bool ct_stream_next_long(struct ct_stream *stream, struct ct_stream_call *call)
 {
     struct file *first = NULL;
@@ -309,7 +311,7 @@ sqlite3_stmt *ct_stream_detail(struct ct_stream *stream, const struct ct_stream_
     return row;
 }
 
-/* ---- a trace that grows ---- */
+/* ---- a growing trace ---- */
 
 void ct_stream_rest(struct ct_stream *stream)
 {

@@ -1,12 +1,12 @@
-/* Actions are allowed by name, so that new actions of a later SQLite are denied until they have been
- * reviewed. */
+/* Confines connections with SQLite's authorizer. Only listed actions are allowed, so that new actions in
+ * later versions of SQLite are denied until they have been reviewed. */
 #include "confine.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* Pragmas that report something and change nothing. An argument is allowed if it names a table. The other
- * pragmas are set by an argument, so it is denied. */
+/* The allowed pragmas, which only report something. An argument is allowed only if it names a table. For all
+ * other pragmas, an argument would set a value, so it is denied. */
 static const struct {
     const char *name;
     bool takes_argument;
@@ -21,8 +21,8 @@ static const struct {
     { "collation_list", false },  { "data_version", false },   { "database_list", false },
 };
 
-/* The first gives access to the process's memory, the others to files. Most builds of SQLite lack them or
- * disable them. */
+/* Denied functions, the first of which gives access to the process's memory, and the others to files. Most
+ * SQLite builds lack or disable these functions. */
 static const char *const functions_denied[] = { "fts3_tokenizer", "load_extension", "readfile", "writefile",
                                                 "edit",           "fsdir",          "lsmode" };
 
@@ -52,11 +52,11 @@ static int authorize(void *data, int action, const char *first, const char *seco
     case SQLITE_SELECT:
     case SQLITE_READ:
     case SQLITE_RECURSIVE:
-    case SQLITE_TRANSACTION: /* several queries at one moment */
+    case SQLITE_TRANSACTION: /* several queries on the same snapshot */
         return SQLITE_OK;
     case SQLITE_UPDATE:
-        /* SQLite reports this action when it declares the columns of a table-valued function. A real update
-         * would fail anyway, because the connection is defensive and the file is opened read-only. */
+        /* SQLite reports SQLITE_UPDATE when it declares the columns of a table-valued function. A real update
+         * would still fail, because the connection is defensive and the file is opened read-only. */
         return strcmp(first, "sqlite_master") == 0 ? SQLITE_OK : SQLITE_DENY;
     case SQLITE_PRAGMA:
         return pragma_is_harmless(first, second) ? SQLITE_OK : SQLITE_DENY;
@@ -75,7 +75,7 @@ static int give_up(void *data)
 
 void ct_trace_hurry(sqlite3 *connection)
 {
-    enum { STEPS_MAX = 1000000 }; /* instructions of SQLite's virtual machine; a trace takes a few dozen */
+    enum { STEPS_MAX = 1000000 }; /* SQLite's virtual machine instructions; a trace needs a few dozen */
     sqlite3_progress_handler(connection, STEPS_MAX, give_up, NULL);
 }
 
@@ -91,7 +91,7 @@ void ct_trace_confine(sqlite3 *connection)
         { SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0 },
         { SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0 },
     };
-    /* Far above the needs of a trace, so that a number in a forged file cannot cause a large allocation. */
+    /* These limits are far above what a trace needs, but keep a forged file from causing huge allocations. */
     static const struct {
         int limit, value;
     } limits[] = {
@@ -106,7 +106,7 @@ void ct_trace_confine(sqlite3 *connection)
         sqlite3_db_config(connection, settings[i].option, settings[i].value, NULL);
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
         sqlite3_limit(connection, limits[i].limit, limits[i].value);
-    /* If another process truncates the file, a read then fails instead of raising SIGBUS. */
+    /* Without mmap, a read fails instead of raising SIGBUS if another process truncates the file. */
     sqlite3_exec(connection, "PRAGMA mmap_size = 0; PRAGMA cell_size_check = 1", NULL, NULL, NULL);
     sqlite3_set_authorizer(connection, authorize, NULL);
 }

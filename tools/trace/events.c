@@ -1,38 +1,41 @@
-/* Calls arrive in the order of return. When a call that returned at T arrives, all calls that began before T
- * - CT_STREAM_LONG_NS have arrived, except longer ones. Longer calls are read a second time, in the order of
- * their starts. So only the events of the last CT_STREAM_LONG_NS are held back. */
+/* Sorts the events of calls, which arrive in the order of their return. When a call that returned at T
+ * arrives, all calls that began before T - CT_STREAM_LONG_NS have arrived, except longer ones. The longer
+ * calls are read a second time, in order of start time. Therefore only the events of the last
+ * CT_STREAM_LONG_NS have to be held back. */
 #include "events.h"
 
 #include "room.h"
 
 #include <string.h>
 
-/* The open calls and ranges of a thread, the outermost first. */
+/* A thread's open calls and ranges, outermost first. */
 struct ct_nest {
     int64_t thread[2]; /* process and tid */
     struct ct_enclosing *call;
     size_t depth, room;
 };
 
-/* An entry of the heap: its order, and the slot of the call. It is small because the heap moves it. */
+/* An entry of the heap, with its order and the slot of its call. Entries are small because the heap moves
+ * them. */
 struct ct_moment {
     int64_t at_ns;
-    uint64_t order; /* the order of arrival, which orders entries with equal times */
+    uint64_t order; /* the order of arrival, which breaks ties between equal times */
     uint32_t call;  /* slot in `held` */
     int32_t depth;
     bool is_begin;
-    bool is_return; /* false for a call without length, whose end is sorted like a beginning */
+    bool is_return; /* false for a zero-length call, whose return is sorted like a beginning */
 };
 
 struct ct_held {
     struct ct_stream_call call;
-    uint32_t moments; /* entries of the heap that still refer to it */
-    uint32_t next;    /* the next free slot, if this one is free; 0: none */
+    uint32_t moments; /* number of heap entries that still refer to this call */
+    uint32_t next;    /* the next free slot if this one is free; 0: none */
 };
 
 /* ---- the heap ---- */
 
-/* Orders by time. At equal times, returns precede beginnings, and outer beginnings precede inner ones. */
+/* Orders events by time. At equal times, returns precede beginnings, and outer beginnings precede inner
+ * ones. */
 static bool is_before(const struct ct_moment *a, const struct ct_moment *b)
 {
     if (a->at_ns != b->at_ns)
@@ -44,7 +47,7 @@ static bool is_before(const struct ct_moment *a, const struct ct_moment *b)
     return a->order < b->order;
 }
 
-/* Returns a slot for the call. The call will have that many entries in the heap. */
+/* Returns a slot for the call, which will have `moments` entries in the heap. */
 static uint32_t hold(struct ct_events *events, const struct ct_stream_call *call, uint32_t moments)
 {
     events->failed |=
@@ -124,7 +127,7 @@ void ct_events_end(struct ct_events *events)
 
 /* ---- the open calls of threads ---- */
 
-/* Frees the slots of threads without open calls, since a trace may have any number of threads. */
+/* Frees the slots of threads without open calls, because a trace may have any number of threads. */
 static void forget_idle(struct ct_events *events)
 {
     size_t busy = 0;
@@ -142,7 +145,7 @@ static void forget_idle(struct ct_events *events)
     events->open_count = busy;
 }
 
-/* Returns NULL, with `failed` set, if memory is short. */
+/* Returns a thread's open calls. If out of memory, sets `failed` and returns NULL. */
 static struct ct_nest *nest_of(struct ct_events *events, const struct ct_site *site)
 {
     const int64_t thread[2] = { site->process_id, site->tid };
@@ -185,8 +188,8 @@ static void open_nest(struct ct_events *events, struct ct_event *event)
                                                        .in_call = event->around.in_call || is_call };
 }
 
-/* Closes the call or range that ends. All calls within it have returned. So it is the innermost one of its
- * thread, or it crosses others and was never opened. */
+/* Closes the call or range that ends. Since all calls inside it have returned, it is either its thread's
+ * innermost one, or it crosses others and was never opened. */
 static void close_nest(struct ct_events *events, struct ct_event *event)
 {
     struct ct_nest *open = nest_of(events, &event->call.site);

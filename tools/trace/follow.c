@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The rows of a look take some hundredths of a second. */
+/* The maximum number of rows that a look reads, which takes a few hundredths of a second. */
 enum { ROWS_MAX = 20000 };
-/* The pause between two searches for a file after the next one. The next one may have been removed. */
+/* The interval between searches for files after the next one, which may have been removed. */
 #define SEARCH_INTERVAL_NS UINT64_C(1000000000)
 
-/* A file of the trace, by the name of the trace's first file and the file's own number. */
+/* Identifies a file of the trace by the name of the trace's first file and the file's own number. */
 struct place {
     char first[sizeof(((struct ct_series *)0)->path[0])]; /* empty: none */
     uint32_t number;
@@ -24,23 +24,24 @@ struct ct_follow {
     struct ct_follow_plan plan;
     sqlite3 *connection;
     struct ct_stream *stream;
-    /* The newest open file. Until the next file is found, the name of the open one has two readings:
-     * "trace.2.db" may be the second file of "trace.db", or the first file of "trace.2.db". */
+    /* The newest open file. Until the next file is found, its name is ambiguous. "trace.2.db" may be the
+     * second file of "trace.db", or the first file of "trace.2.db". */
     struct place place[2];
     char series[CT_SERIES_BYTES];
-    uint32_t at;     /* the file of the connection that is read, 0 being the newest */
-    int64_t from_ns; /* reading continues here in that file */
+    uint32_t at;     /* the file being read, among those of the connection, 0 being the newest */
+    int64_t from_ns; /* the call_id at which reading continues in this file */
     struct ct_late_calls late;
-    int64_t removed_before_ns; /* the daemon has removed calls that returned before this time */
-    sqlite3_stmt *version;     /* queries the version of the newest file, which other processes change */
-    int64_t seen_version;      /* version at the last look, or at an earlier one */
-    int64_t last_id;           /* the file's last call, as of the last look */
+    int64_t removed_before_ns; /* calls that returned before this time have been removed by the daemon */
+    sqlite3_stmt *version;     /* queries the newest file's data_version, which changes when other processes
+                                * write */
+    int64_t seen_version;      /* that version at the last look or an earlier one */
+    int64_t last_id;           /* the file's last call at the time of the last look */
     int64_t realtime_offset_ns;
-    uint64_t looked_ns; /* the moment of the last look if it read everything; 0: there is more to read */
+    uint64_t looked_ns; /* when the last look was, if it read everything; 0: there is more to read */
     uint64_t searched_ns;
     uint32_t files, next; /* the number of the next file; 0: not found yet */
     bool has_missed, hurries;
-    bool is_through; /* all rows of the file were read in order */
+    bool is_through; /* all rows of the file have been read in order */
     char problem[256];
 };
 
@@ -58,7 +59,7 @@ static bool is_wanted(const struct ct_follow *follow, const struct ct_stream_cal
            (!follow->plan.is_failed_only || call->site.has_failed);
 }
 
-/* Returns the number that is the result of a query of schema/stream.sql, or `otherwise` if there is none. */
+/* Runs a query of schema/stream.sql and returns the resulting number, or `otherwise` if there is none. */
 static int64_t ask(struct ct_follow *follow, const char *sql, int64_t otherwise)
 {
     sqlite3_stmt *row = ct_stream_ask(follow->stream, sql, follow->at);
@@ -70,7 +71,8 @@ static int64_t ask(struct ct_follow *follow, const char *sql, int64_t otherwise)
 
 /* ---- where to begin ---- */
 
-/* Reads backwards until enough wanted calls are found. Reading begins at the last one found. */
+/* Reads backwards until enough wanted calls have been found, and sets the start of reading to the last one
+ * found. */
 static bool go_back(struct ct_follow *follow)
 {
     int64_t left = follow->plan.last;
@@ -93,8 +95,7 @@ static bool go_back(struct ct_follow *follow)
     return ct_stream_error(follow->stream) == SQLITE_OK;
 }
 
-/* Finds the file and the position in it where reading begins. Late calls before that position are not
- * wanted. */
+/* Finds the file and the position at which reading begins. Late calls before that position are not wanted. */
 static bool find_start(struct ct_follow *follow)
 {
     ct_stream_look(follow->stream, 0, CT_LOOK_ON, INT64_MAX, INT64_MAX, 0);
@@ -160,7 +161,7 @@ void ct_follow_end(struct ct_follow *follow)
 
 /* ---- the next file ---- */
 
-/* Returns whether the trace has a file with that number. `path` gets its name. */
+/* Returns whether the trace has a file with this number, and stores the file's path in `path`. */
 static bool has_file(const struct ct_follow *follow, const char *first, uint32_t number,
                      char path[sizeof(follow->place[0].first)])
 {
@@ -192,14 +193,14 @@ static void find_next(struct ct_follow *follow)
     for (int i = 0; i < 2 && !follow->next && *follow->series; i++) {
         const struct place found = follow->place[i];
         follow->next = *found.first ? find_after(follow, &found, searches) : 0;
-        if (follow->next) { /* this reading was right */
+        if (follow->next) { /* this interpretation was right */
             follow->place[0] = found;
             *follow->place[1].first = '\0';
         }
     }
 }
 
-/* Opens the next file. The daemon writes no more calls to the current one. */
+/* Opens the next file, once the daemon writes no more calls to the current one. */
 static bool go_on(struct ct_follow *follow)
 {
     struct place *place = &follow->place[0];
@@ -209,7 +210,7 @@ static bool go_on(struct ct_follow *follow)
     if (has_file(follow, place->first, follow->next, path) &&
         ct_trace_file_open(path, &connection) == SQLITE_OK)
         stream = ct_stream_open(connection, &follow->plan.scope);
-    if (!stream) { /* the daemon has removed the file after it was found */
+    if (!stream) { /* the daemon has removed the file since it was found */
         sqlite3_close(connection);
         follow->has_missed = true;
         follow->next = 0;
@@ -220,7 +221,7 @@ static bool go_on(struct ct_follow *follow)
     sqlite3_finalize(follow->version);
     sqlite3_close(follow->connection);
     follow->version = NULL;
-    follow->seen_version = INT64_MIN; /* versions of two connections cannot be compared */
+    follow->seen_version = INT64_MIN; /* data_versions of different connections cannot be compared */
     follow->has_missed |= follow->next > place->number + 1;
     follow->connection = connection;
     follow->stream = stream;
@@ -237,8 +238,8 @@ static bool go_on(struct ct_follow *follow)
 
 /* ---- looks ---- */
 
-/* Checks whether the daemon has removed calls since the last look. Some of the removed calls may not have
- * been read. A late call that is stored later with a time before `removed_before_ns` stays until that time
+/* Checks whether the daemon has removed calls since the last look, some of which may not have been read. A
+ * late call that is stored afterwards, with a time before `removed_before_ns`, is kept until that time
  * changes. */
 static void note_removed(struct ct_follow *follow)
 {
@@ -277,7 +278,7 @@ bool ct_follow_look(struct ct_follow *follow)
     return ct_stream_error(follow->stream) == SQLITE_OK || fail(follow, ct_stream_error(follow->stream));
 }
 
-/* Advances to the last row that was read in order. */
+/* Advances the reading position past the last row read in order. */
 static bool pass(struct ct_follow *follow)
 {
     const int64_t position = ct_stream_position(follow->stream), from_ns = follow->from_ns;
@@ -306,7 +307,7 @@ bool ct_follow_next(struct ct_follow *follow, struct ct_stream_call *call)
     return false;
 }
 
-/* Keeps the results of the look, before its transaction ends. */
+/* Saves the results of the look before its transaction ends. */
 static bool settle(struct ct_follow *follow)
 {
     const bool is_good = ct_stream_error(follow->stream) == SQLITE_OK && !*follow->problem &&
@@ -329,8 +330,8 @@ bool ct_follow_rest(struct ct_follow *follow)
         follow->from_ns = follow->plan.scope.from_ns;
         return true;
     }
-    /* The daemon may write to this file until it has made the next one. So only a look that begins after the
-     * next file was found reads everything. */
+    /* The daemon may write to this file until it has created the next one. Therefore only a look that begins
+     * after the next file was found is sure to read everything. */
     if (follow->next)
         return go_on(follow);
     find_next(follow);

@@ -1,5 +1,5 @@
-/* Follows the calls of a trace while a daemon writes it, from file to file. Returns each call once. Calls are
- * in the order of return, except late ones (late_calls.h). No transaction is open between two looks, since it
+/* Follows a trace's calls, from file to file, while a daemon is writing them. Produces each call once, in the
+ * order of return except for late calls (late_calls.h). No transaction stays open between looks, because it
  * would keep the daemon from resetting the write-ahead log. Called by tail_print.c. */
 #ifndef CT_FOLLOW_H
 #define CT_FOLLOW_H
@@ -7,58 +7,59 @@
 #include "call_stream.h"
 
 enum ct_follow_start {
-    CT_FOLLOW_NOW,  /* begins with the next call that is stored */
-    CT_FOLLOW_FROM, /* begins with calls that returned at scope.from_ns or later */
-    CT_FOLLOW_LAST  /* begins with the last `last` wanted calls */
+    CT_FOLLOW_NOW,  /* begin with the next call to be stored */
+    CT_FOLLOW_FROM, /* begin with calls that returned at scope.from_ns or later */
+    CT_FOLLOW_LAST  /* begin with the last `last` wanted calls */
 };
 
 struct ct_follow_plan {
-    struct ct_scope scope; /* from_ns is for CT_FOLLOW_FROM; to_ns is ignored */
+    struct ct_scope scope; /* from_ns is used by CT_FOLLOW_FROM; to_ns is ignored */
     bool is_failed_only;
-    int64_t least_ns; /* the least duration of wanted calls */
+    int64_t least_ns; /* the minimum duration of wanted calls */
     enum ct_follow_start start;
     int64_t last;
 };
 
 struct ct_follow;
 
-/* Takes over the connection, which has the files of `series` open. Returns NULL after reporting an error. */
+/* Starts to follow a trace. Takes ownership of the connection, on which the files of `series` are open.
+ * Returns NULL after reporting an error. */
 struct ct_follow *ct_follow_begin(sqlite3 *connection, const struct ct_series *series,
                                   const struct ct_follow_plan *plan);
 void ct_follow_end(struct ct_follow *follow);
 
-/* Returns whether the trace may have changed since the last look. It is cheaper than a look. For use after a
- * look that read everything. */
+/* Returns whether the trace may have changed since the last look, which must have read everything. This check
+ * is cheaper than a look. */
 bool ct_follow_has_news(struct ct_follow *follow);
-/* Begins a look at the trace as it is now, which reads some ten thousand rows at most. ct_follow_rest() ends
- * the look. Returns false if the trace cannot be read. */
+/* Begins a look, which takes a snapshot of the trace and reads at most some ten thousand rows. Must be ended
+ * with ct_follow_rest(). Returns false if the trace cannot be read. */
 bool ct_follow_look(struct ct_follow *follow);
-/* Gets the next wanted call. Returns false if the look has no more. */
+/* Reads the next wanted call. Returns false if the look has no more calls. */
 bool ct_follow_next(struct ct_follow *follow, struct ct_stream_call *call);
-/* Ends the look. The next look returns the calls that were not taken. Returns whether there is more to read
- * now. If the trace cannot be read, returns false, and ct_follow_problem() has the reason. */
+/* Ends the look. Calls that were not read remain for the next look. Returns whether there is more to read
+ * now. If the trace cannot be read, returns false, and ct_follow_problem() returns the reason. */
 bool ct_follow_rest(struct ct_follow *follow);
-/* Makes every further look search for late calls. Called before the last looks. */
+/* Makes every further look search for late calls. Called before the final looks. */
 void ct_follow_hurry(struct ct_follow *follow);
 
-/* Returns the stream of a look, for the details of a call. It changes with the file. */
+/* Returns the stream of the current look, from which a call's details can be read. Each file has a different
+ * stream. */
 struct ct_stream *ct_follow_stream(struct ct_follow *follow);
-/* Returns how many times the trace's next file has been opened. */
+/* Returns how often following has moved on to the trace's next file. */
 uint32_t ct_follow_files(const struct ct_follow *follow);
-/* Returns the call_id of the last row that was read in the newest open file, or 0 while earlier files are
- * read.
- */
+/* Returns the call_id of the last row read in the newest open file, or 0 while earlier files are being read.
+ * */
 int64_t ct_follow_position(const struct ct_follow *follow);
-/* Returns the call_id of the last row in the file, as of the last look. */
+/* Returns the call_id of the file's last row at the time of the last look. */
 int64_t ct_follow_last(const struct ct_follow *follow);
-/* Returns the offset that converts times of a look to times since 1970. The daemon stores it with the first
- * call.
- */
+/* Returns the offset that converts a look's times to nanoseconds since 1970. The daemon stores this offset
+ * with the first call.
+ * */
 int64_t ct_follow_realtime_offset_ns(const struct ct_follow *follow);
-/* Returns whether the daemon may have removed calls (--keep, --max-db) before they were read. Reports each
- * removal only once. */
+/* Returns whether the daemon may have removed calls (--keep, --max-db) before they could be read. Reports
+ * each removal only once. */
 bool ct_follow_has_missed(struct ct_follow *follow);
-/* Returns why the trace cannot be read any more, or NULL. */
+/* Returns why the trace can no longer be read, or NULL if it can. */
 const char *ct_follow_problem(const struct ct_follow *follow);
 
 #endif

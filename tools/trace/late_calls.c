@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The pause between two searches is this many times as long as the last one took. */
+/* The ratio of the pause between two searches to the duration of the last search. */
 enum { PAUSE_FACTOR = 20 };
 
 static bool add(int64_t **ids, size_t *count, size_t *room, int64_t id)
@@ -44,7 +44,7 @@ static bool count_rows(struct ct_stream *stream, size_t *count)
     return good;
 }
 
-/* Compares all rows with the late calls that were seen. Both are sorted. */
+/* Compares all late calls in the file with those already seen. Both are sorted. */
 static bool compare(struct ct_late_calls *late, struct ct_stream *stream)
 {
     sqlite3_stmt *rows = ct_stream_ask(stream, ct_sql_stream_late_calls, 0);
@@ -95,7 +95,7 @@ bool ct_late_calls_settle(struct ct_late_calls *late)
     size_t more = late->given, old = late->seen_count;
     if (more > 0 && !ct_make_room_for(&late->seen, old, more, &late->seen_room, sizeof(*late->seen)))
         return false;
-    /* Merges from the end, where the free room is. */
+    /* Merge from the end, where the free space is. */
     for (size_t to = old + more; more > 0; to--) {
         const bool is_old = old > 0 && late->seen[old - 1] > late->fresh[more - 1];
         late->seen[to - 1] = is_old ? late->seen[--old] : late->fresh[--more];

@@ -12,7 +12,7 @@
 bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent)
 {
     extent->begin_ns = ct_ask_number(connection, "SELECT min(started_ns) FROM processes", 0, -1);
-    /* max() would read the whole trace if the trace has several files. */
+    /* Do not use max(), which would read the whole trace if it has several files. */
     extent->end_ns =
         ct_ask_number(connection, "SELECT call_id FROM calls ORDER BY call_id DESC LIMIT 1", 0, -1);
     extent->end_ns = ct_ask_number(connection, "SELECT max(?1, (SELECT max(ended_ns) FROM processes))",
@@ -22,13 +22,13 @@ bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent)
     return extent->begin_ns >= 0 && extent->end_ns >= extent->begin_ns;
 }
 
-/* Large enough for any clock, and small enough for sums of a few such times. */
+/* Large enough for any clock, and small enough that sums of a few such times do not overflow. */
 #define MOMENT_MAX_NS INT64_C(4000000000000000000)
 
-/* The result of reading a text: no moment, a moment too far away to count in nanoseconds, or a moment. */
+/* The result of parsing a time: not a time, too far away to be counted in nanoseconds, or valid. */
 enum reading { NONE, FAR, READ };
 
-/* Reads "12.5" or "350ms" as nanoseconds. */
+/* Parses a duration such as "12.5" or "350ms" into nanoseconds. */
 static enum reading read_span(const char *text, int64_t *ns)
 {
     static const struct {
@@ -54,7 +54,7 @@ bool ct_take_span(const struct ct_option *option, const char *value)
     return read_span(value, option->to) == READ;
 }
 
-/* Adds a span to a moment of the trace. A negative span gives a moment before it. */
+/* Adds a duration, which may be negative, to a time in the trace. */
 static enum reading add_span(int64_t moment_ns, int64_t span_ns, int64_t *at_ns)
 {
     if (__builtin_add_overflow(moment_ns, span_ns, at_ns) || *at_ns > MOMENT_MAX_NS ||
@@ -63,8 +63,8 @@ static enum reading add_span(int64_t moment_ns, int64_t span_ns, int64_t *at_ns)
     return READ;
 }
 
-/* Converts a local time with mktime(). Rejects a date that does not exist: mktime() would accept the 31st of
- * April as the 1st of May. */
+/* Converts a local time with mktime(). Rejects dates that do not exist, because mktime() would accept the
+ * 31st of April as the 1st of May. */
 static enum reading read_time(struct tm *time, int64_t fraction_ns, const struct ct_extent *extent,
                               int64_t *at_ns)
 {
@@ -80,8 +80,8 @@ static enum reading read_time(struct tm *time, int64_t fraction_ns, const struct
     return add_span(ns, 0, at_ns);
 }
 
-/* Reads "14:03:02.5" or "2026-11-22 14:03:02" as local time. Without a date, the day is the one on which the
- * trace began. */
+/* Parses a local time such as "14:03:02.5" or "2026-11-22 14:03:02". If there is no date, assumes the day on
+ * which the trace began. */
 static enum reading read_clock(const char *text, const struct ct_extent *extent, int64_t *at_ns)
 {
     static const char *const forms[] = { "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M",
@@ -103,7 +103,7 @@ static enum reading read_clock(const char *text, const struct ct_extent *extent,
         const int64_t day_ns = INT64_C(86400) * 1000000000;
         if (reading == READ && forms[i][1] == 'H' && *at_ns < extent->begin_ns &&
             *at_ns + day_ns <= extent->end_ns)
-            *at_ns += day_ns; /* the moment is after midnight */
+            *at_ns += day_ns; /* the time is after midnight */
         return reading;
     }
     return NONE;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns a value as text, with a NUL at its end. The text may contain other NULs; `bytes` is its length.
- * Callers get the value's type first, since reading it as text may change the type. */
+/* Returns a value as NUL-terminated text and sets *bytes to its length, because the text itself may contain
+ * NULs. Callers must query the value's type first, because conversion to text may change the type. */
 static const char *text_of(sqlite3_stmt *statement, int column, size_t *bytes)
 {
     const unsigned char *text = sqlite3_column_text(statement, column);
@@ -14,7 +14,7 @@ static const char *text_of(sqlite3_stmt *statement, int column, size_t *bytes)
     return text ? (const char *)text : "";
 }
 
-/* SQLite returns NULL if memory is short. */
+/* Returns a column's name, or "" if SQLite is out of memory. */
 static const char *name_of(sqlite3_stmt *statement, int column)
 {
     const char *name = sqlite3_column_name(statement, column);
@@ -23,19 +23,19 @@ static const char *name_of(sqlite3_stmt *statement, int column)
 
 /* ---- tables, for people ---- */
 
-/* Widths and decimals are taken from the first rows, which are held back until they are known. A value wider
- * than WIDTH_MAX does not widen the other rows. */
+/* Widths and decimals are measured on the first rows, which are held back until the measurement is complete.
+ * A value wider than WIDTH_MAX does not widen the other rows. */
 enum { ROWS_MEASURED = 1000, BYTES_MEASURED = 16 * 1024 * 1024, WIDTH_MAX = 1000, DECIMALS_MAX = 6 };
 
-/* If lines are short, columns of text are cut, but not narrower than this. The first column keeps more, since
- * it names the subject of the row. */
+/* If lines are short, text columns are truncated, but not to less than these widths. The first column keeps
+ * more, because it names the subject of the row. */
 enum { FIRST_MIN = 26, TEXT_MIN = 12 };
 
 struct column {
     int width;    /* in characters */
-    int decimals; /* the most decimals that a number of the column has */
+    int decimals; /* the maximum number of decimals in the column */
     bool numbers, words;
-    bool cut; /* some texts are wider than the column */
+    bool cut; /* some of the column's texts are truncated */
 };
 
 struct table {
@@ -43,11 +43,10 @@ struct table {
     struct column *column;
     int columns;
     int width;    /* the maximum width of the table; 0: no limit */
-    int first;    /* the first column of the table, which may follow a paragraph; 0: all columns are in the
-                   * table */
-    int shown;    /* end of the columns that have room */
-    char **name;  /* the names of the columns, printable */
-    char **cell;  /* the cells of the rows that were measured */
+    int first;    /* the table's first column; nonzero if a paragraph precedes the table */
+    int shown;    /* end of the columns that fit */
+    char **name;  /* the printable column names */
+    char **cell;  /* the cells of the measured rows */
     int rows;     /* number of measured rows */
     int64_t seen; /* total number of rows */
 };
@@ -59,7 +58,8 @@ static int step(struct table *table)
     return rc;
 }
 
-/* Numbers that a query formatted as text are aligned to the right as well. */
+/* Returns whether a text looks like a number. Numbers that a query has formatted as text are also
+ * right-aligned. */
 static bool looks_like_number(const char *text)
 {
     return *text && strspn(text, "+-.0123456789") == strlen(text);
@@ -77,8 +77,8 @@ static void pad(int count, FILE *to)
         fprintf(to, "%*s", count, "");
 }
 
-/* Prints a cell, with an ellipsis if it is cut. Decimal points are aligned. A number with fewer decimals than
- * others in its column is padded with zeros. A number without decimals is padded with spaces. */
+/* Prints a cell, with an ellipsis if it is truncated. Decimal points are aligned. A number with fewer
+ * decimals than others in its column is padded with zeros, and one without decimals with spaces. */
 static void print_cell(const struct column *column, const char *text, bool last, FILE *to)
 {
     const bool number = column->numbers && *text;
@@ -109,7 +109,7 @@ static void print_row(const struct table *table, char **cell, FILE *to)
     }
 }
 
-/* The header of a column of numbers is aligned to the right. It has no decimals to align. */
+/* Prints the table's header. The headers of number columns are right-aligned, without regard to decimals. */
 static void print_header(const struct table *table, FILE *to)
 {
     for (int c = table->first; c < table->shown; c++) {
@@ -131,8 +131,8 @@ static void widen(struct column *column, int width)
         column->width = width < WIDTH_MAX ? width : WIDTH_MAX;
 }
 
-/* Copies the current row of the statement, as a string for each column, which the caller frees. Returns the
- * total number of bytes. */
+/* Copies the statement's current row into one string per column, which the caller frees. Returns the total
+ * number of bytes. */
 static size_t copy_row(const struct table *table, char **cell)
 {
     size_t sum = 0, bytes;
@@ -144,7 +144,7 @@ static size_t copy_row(const struct table *table, char **cell)
     return sum;
 }
 
-/* Finds the width and the kind of each column in the rows that were read. */
+/* Determines each column's width and kind from the rows that have been read. */
 static void measure(struct table *table)
 {
     for (int c = 0; c < table->columns; c++) {
@@ -172,7 +172,8 @@ static void measure(struct table *table)
     }
 }
 
-/* Makes the table as narrow as `width`. Cuts the widest texts first, then leaves out columns at its end. */
+/* Fits the table into `width` characters. Truncates the widest texts first, and then drops columns at the
+ * end. */
 static void fit(struct table *table, int width)
 {
     int sum = -2;
@@ -199,8 +200,8 @@ static void fit(struct table *table, int width)
             break;
         }
     }
-    /* A column may have been cut to keep another one, which was then left out. Such a column gets the room
-     * back. */
+    /* A column may have been narrowed to keep another one that was dropped in the end. Widen such a column
+     * again. */
     for (int c = table->first; width > 0 && c < table->shown && sum < width; c++) {
         if (table->column[c].cut) {
             table->column[c].width += width - sum;
@@ -219,8 +220,9 @@ static void name_left_out(const struct table *table, FILE *to)
     fputs(")\n", to);
 }
 
-/* A column called paragraph holds a text for people. The columns before it are for programs. The columns
- * after it are a table, with the text of the first row above it. */
+/* Returns the table's first column. A column named paragraph contains text for human readers, and the columns
+ * before it are for programs. The columns after it form the table, above which the first row's text is
+ * printed. */
 static int first_of(const struct table *table)
 {
     for (int c = 0; c < table->columns; c++) {
@@ -241,7 +243,7 @@ static int read_rows(struct table *table)
     return rc;
 }
 
-/* Prints a text in lines, broken at spaces. */
+/* Prints a text, with lines broken at spaces. */
 static void print_paragraph(const char *text, int width, FILE *to)
 {
     const int most = width > 0 && width < 100 ? width : 100;
@@ -259,7 +261,7 @@ static void print_paragraph(const char *text, int width, FILE *to)
     }
 }
 
-/* Prints each row, the measured ones first. */
+/* Prints all rows, beginning with those that have been measured. */
 static int print_each(struct table *table, int rc, void (*print)(const struct table *, char **cell, FILE *),
                       FILE *to)
 {
@@ -288,7 +290,7 @@ static bool is_only_text(const struct table *table)
     return table->first > 0 && table->first == table->columns;
 }
 
-/* Prints the paragraph of the first row and an empty line, if there is a paragraph. */
+/* If there is a paragraph, prints the first row's text and an empty line. */
 static void print_above(const struct table *table, FILE *to)
 {
     if (table->first > 0 && table->rows > 0) {
@@ -386,7 +388,7 @@ int ct_print_json_members(sqlite3_stmt *row, const char *before, FILE *to)
     return members;
 }
 
-/* Prints an array of objects, a line each. */
+/* Prints an array of objects, one per line. */
 static int print_json(struct table *table, FILE *to)
 {
     const char *before = "[\n";

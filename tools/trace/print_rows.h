@@ -1,4 +1,4 @@
-/* Prints the rows of a query: as text for people, as csv, json and markdown for programs. */
+/* Prints the rows of a query as text for human readers, or as csv, json or markdown for programs. */
 #ifndef CT_PRINT_ROWS_H
 #define CT_PRINT_ROWS_H
 
@@ -16,12 +16,14 @@ enum ct_format { CT_FORMAT_TEXT, CT_FORMAT_CSV, CT_FORMAT_JSON, CT_FORMAT_MARKDO
         .take = ct_take_choice, .choices = "text|csv|json|markdown"                                          \
     }
 
-/* Runs a prepared statement and prints its rows. Returns an SQLite code, or 0 for success. In text, no line
- * is longer than `width` characters, unless `width` is 0. Long texts are cut first; then columns are left out
- * and named. JSON is an array with a newline at its end. `rows` gets the number of rows, and may be NULL. */
+/* Runs a prepared statement and prints its rows. Returns 0 or an SQLite error code. In text format, no line
+ * is longer than `width` characters, unless `width` is 0. Long texts are truncated first. If that is not
+ * enough, columns are dropped and their names are listed. JSON output is an array followed by a newline. Sets
+ * *rows to the number of rows, unless `rows` is NULL. */
 int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, int width, FILE *to, int64_t *rows);
-/* Prints a statement's current row as members of a JSON object: "a":1,"b":"x". `before` precedes the first
- * member, and a comma each other one. Omits members that are NULL. Returns the number of members. */
+/* Prints a statement's current row as members of a JSON object: "a":1,"b":"x". Prints `before` before the
+ * first member, and a comma before each of the others. Omits members that are NULL. Returns the number of
+ * members. */
 int ct_print_json_members(sqlite3_stmt *row, const char *before, FILE *to);
 
 #endif

@@ -1,4 +1,5 @@
-/* The part of a trace that a command uses: --pid, --from, --to, --layers and --calls. */
+/* Defines the part of a trace that a command uses, as selected with --pid, --from, --to, --layers and
+ * --calls. */
 #ifndef CT_SCOPE_H
 #define CT_SCOPE_H
 
@@ -7,15 +8,16 @@
 
 struct ct_scope {
     int64_t pid;              /* 0: all */
-    int64_t recorded_ns;      /* only processes whose recording began at this time or later; 0: all */
+    int64_t recorded_ns;      /* only processes whose recording began at this time or later; 0: all
+                               * processes */
     struct ct_selecting only; /* layers and functions */
     const char *from, *to;    /* as given; NULL: not given */
     int64_t from_ns,
-        to_ns; /* bounds of return times, set by ct_scope_settle(); 0 and INT64_MAX: no bound was given */
+        to_ns; /* bounds on return times, set by ct_scope_settle(); 0 and INT64_MAX if not given */
 };
-/* Returns the scope of a whole trace. */
+/* Returns a scope that covers the whole trace. */
 struct ct_scope ct_scope_all(void);
-/* Returns whether no option selects a part of the trace. */
+/* Returns whether the scope covers the whole trace. */
 bool ct_scope_is_all(const struct ct_scope *scope);
 
 #define CT_OPTIONS_OF_WINDOW(scope_, help_)                                                                  \
@@ -27,9 +29,9 @@ bool ct_scope_is_all(const struct ct_scope *scope);
     }
 /* Converts --from and --to into times. Returns CT_GO_ON, or the exit status after reporting an error. */
 int ct_scope_settle(struct ct_scope *scope, const char *command, const struct ct_extent *extent);
-/* Returns false after reporting that the trace has no process with that pid. */
+/* Returns false after reporting that the trace has no process with the scope's pid. */
 bool ct_scope_has_process(const struct ct_scope *scope, const char *command, sqlite3 *connection);
-/* Reports that the scope contains no call, and how long the trace is. Returns the status. */
+/* Reports that the scope contains no calls, and how long the trace is. Returns `status`. */
 int ct_scope_say_empty(int status, const char *command, const struct ct_extent *extent);
 
 #endif

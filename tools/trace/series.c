@@ -1,5 +1,5 @@
-/* Reads a trace of several files as one: finds the files, and makes temporary views that replace those of the
- * newest file. */
+/* Reads a trace of several files as one. Finds the files, and creates temporary views that replace those of
+ * the newest file. */
 #include "series.h"
 
 #include "confine.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads the series of a file, which is a text in its table meta. Returns false if the file has none. */
+/* Reads the name of a file's series from its table meta. Returns false if the file has none. */
 static bool read_series(const char *path, char series[CT_SERIES_BYTES])
 {
     struct ct_trace_facts facts;
@@ -23,7 +23,7 @@ static bool read_series(const char *path, char series[CT_SERIES_BYTES])
 }
 
 /* Adds the files of the trace at `path` that belong to the series, from number `from` on. If `series` is
- * empty, it is set to the series of the newest file. */
+ * empty, sets it to the newest file's series. */
 static void collect(struct ct_series *found, const char *path, uint32_t from, char series[CT_SERIES_BYTES])
 {
     char file[sizeof(found->path[0])], of_file[CT_SERIES_BYTES];
@@ -61,7 +61,7 @@ bool ct_series_find(const char *path, struct ct_series *found)
     return found->files > 0;
 }
 
-/* Gets the folder of a file, without symbolic links. The file itself may no longer exist. */
+/* Resolves symbolic links in the path of a file's folder. The file itself may no longer exist. */
 static bool resolve_folder(const char *path, char folder[PATH_MAX])
 {
     char named[PATH_MAX];
@@ -86,8 +86,8 @@ bool ct_series_has(const char *wanted, const char *served)
 /* Generated from schema/views.sql. */
 static const struct {
     const char *view;
-    const char *key, *table; /* set if a row may continue in later files; NULL if each row is complete in one
-                              * file */
+    const char *key, *table; /* set if a row may continue in later files; NULL if each row is complete in a
+                              * single file */
 } views[] = {
 #define ROW(view_, key_, table_) { view_, key_, table_ },
     CT_VIEWS(ROW)
@@ -137,7 +137,7 @@ static void add_totals(sqlite3_str *sql, uint32_t files)
     sqlite3_str_appendall(sql, ";");
 }
 
-/* Executes the statements and frees them. */
+/* Executes SQL statements, and frees their text. */
 static int execute(sqlite3 *connection, char *statements)
 {
     const int rc = statements ? sqlite3_exec(connection, statements, NULL, NULL, NULL) : SQLITE_NOMEM;
@@ -145,8 +145,8 @@ static int execute(sqlite3 *connection, char *statements)
     return rc;
 }
 
-/* Attaches an earlier file and reads from it. Reading also opens the file's log, so both stay readable if a
- * daemon removes them. */
+/* Attaches an earlier file to the connection and reads from it. Reading also opens the file's log, so that
+ * both files stay readable if a daemon removes them. */
 static int attach(sqlite3 *connection, const char *path, const char *schema)
 {
     char *uri = ct_trace_file_uri(path);
@@ -160,8 +160,8 @@ static int attach(sqlite3 *connection, const char *path, const char *schema)
     return rc;
 }
 
-/* Attaches the earlier files that still exist, and makes views over all files. The daemon removes the oldest
- * file first, so the search ends at the first file that is missing. */
+/* Attaches the earlier files that still exist, and creates views over all files. The daemon removes the
+ * oldest file first, so the search stops at the first missing file. */
 static int attach_all(sqlite3 *connection, const struct ct_series *series)
 {
     uint32_t files = 1;

@@ -1,5 +1,5 @@
-/* A trace of several files (schema/trace_files.h), read as one. Called by attach, control, doctor, export,
- * report, run, tail, top, held_daemon.c, sessions.c and files of this folder. */
+/* Reads a trace of several files (schema/trace_files.h) as one. Called by attach, control, doctor, export,
+ * report, run, tail, top, held_daemon.c, sessions.c and files in this folder. */
 #ifndef CT_SERIES_H
 #define CT_SERIES_H
 
@@ -7,25 +7,27 @@
 
 #include <sqlite3.h>
 
-/* The files to read, newest first. */
+/* The files of a trace that are read, newest first. */
 struct ct_series {
     uint32_t files;
-    uint32_t left_out; /* number of older files beyond CT_SERIES_FILES_MAX */
+    uint32_t left_out; /* number of older files omitted because of CT_SERIES_FILES_MAX */
     char path[CT_SERIES_FILES_MAX][4096 + 16];
 };
 
-/* Finds the files that belong to the same series as the file at `path`, beginning with that file's number. If
- * that file does not exist (any more), finds the files of the newest series. Returns false if there are no
- * files. If the file is not a trace, finds only that file. */
+/* Finds the files that belong to the same series as the file at `path`, starting with that file's number. If
+ * the file does not exist (any more), finds the files of the newest series. If the file is not a trace, finds
+ * only that file. Returns false if there are no files. */
 bool ct_series_find(const char *path, struct ct_series *found);
-/* Returns whether the file at `served` belongs to the trace at `wanted`. Either file may no longer exist. */
+/* Returns whether the file at `served` belongs to the trace at `wanted`. The files themselves may no longer
+ * exist. */
 bool ct_series_has(const char *wanted, const char *served);
-/* Opens the files read-only as one trace. Returns an SQLite code. The caller closes the connection either
- * way. Files that a daemon has already removed are left out. Files that it removes later stay readable. */
+/* Opens the files read-only as one trace. Returns an SQLite code. The caller closes the connection even after
+ * an error. Files that a daemon has already removed are omitted. Files that a daemon removes later stay
+ * readable. */
 int ct_series_open(const struct ct_series *series, sqlite3 **connection);
-/* Returns the number of files that ct_series_open() has opened in the connection. */
+/* Returns the number of files that ct_series_open() has opened on the connection. */
 uint32_t ct_series_files(sqlite3 *connection);
-/* Returns the schema name of file `i` in that connection, 0 being the newest. */
+/* Returns the schema name of file `i` on such a connection, 0 being the newest file. */
 const char *ct_series_schema(uint32_t i);
 
 #endif

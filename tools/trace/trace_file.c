@@ -11,7 +11,8 @@
 
 /* ---- queries ---- */
 
-/* Returns a statement at its first row, which the caller finalizes. Returns NULL if there is no row. */
+/* Runs a query up to its first row. Returns the statement, which the caller finalizes, or NULL if there is no
+ * row. */
 static sqlite3_stmt *first_row(sqlite3 *connection, const char *sql, int64_t bound)
 {
     sqlite3_stmt *statement = NULL;
@@ -73,15 +74,15 @@ bool ct_trace_why(sqlite3 *connection, int rc, char *why, size_t bytes)
 
 /* ---- opening ---- */
 
-/* A trace without a write-ahead log is not being written. It is opened as a file that does not change.
- * Otherwise SQLite would create files next to it that a reader may not be allowed to remove, or would fail in
- * a folder that is not writable. */
+/* A trace without a write-ahead log is not being written, so it is opened as immutable. SQLite would
+ * otherwise create files next to the trace that the reader may not be allowed to remove. If the folder is not
+ * writable, opening the trace would fail. */
 char *ct_trace_file_uri(const char *path)
 {
     char *wal = sqlite3_mprintf("%s-wal", path);
     const bool is_written = wal && access(wal, F_OK) == 0;
-    /* The host after the two slashes is empty. A relative path begins with a folder, so that SQLite does not
-     * see names such as :memory: or file:…. */
+    /* The host after the two slashes is empty. Relative paths are prefixed with "./", so that SQLite does not
+     * interpret names such as :memory: or file:…. */
     sqlite3_str *uri = sqlite3_str_new(NULL);
     sqlite3_str_appendall(uri, path[0] == '/' ? "file://" : "file:./");
     for (const char *at = path; *at; at++) {
@@ -95,8 +96,8 @@ char *ct_trace_file_uri(const char *path)
     return sqlite3_str_finish(uri);
 }
 
-/* Returns why a file must not be opened, or NULL if it may be. Opening a FIFO would block, and opening a
- * device may have side effects. */
+/* Returns why a file must not be opened, or NULL if it may be opened. Opening a FIFO would block, and opening
+ * a device may have side effects. */
 static const char *refusal(const char *path)
 {
     struct stat status;

@@ -1,4 +1,4 @@
-/* Opens one file of a trace so that nothing can be written, reads single values from it, and reports
+/* Opens a single file of a trace so that nothing can be written, reads single values from it, and reports
  * errors. */
 #ifndef CT_TRACE_FILE_H
 #define CT_TRACE_FILE_H
@@ -10,41 +10,41 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Opens a file read-only and confined. Returns an SQLite code. The caller closes the connection either
- * way. */
+/* Opens a file read-only and confined (confine.h). Returns an SQLite code. The caller closes the connection
+ * even after an error. */
 int ct_trace_file_open(const char *path, sqlite3 **connection);
-/* Returns why ct_trace_file_open() failed. The text is valid as long as the connection. */
+/* Returns why ct_trace_file_open() failed. The text is valid until the connection is closed. */
 const char *ct_trace_file_problem(const char *path, sqlite3 *connection);
-/* Returns the file's URI for SQLite, which the caller frees with sqlite3_free(). Returns NULL if memory is
- * short. */
+/* Returns the file's URI for SQLite, which the caller frees with sqlite3_free(), or NULL if out of memory. */
 char *ct_trace_file_uri(const char *path);
 
-/* Facts about a file, found without writing to it. */
+/* Facts about a file, gathered without writing to it. */
 struct ct_trace_facts {
-    int64_t application;          /* PRAGMA application_id: CT_APPLICATION_ID for a trace */
+    int64_t application;          /* PRAGMA application_id, which is CT_APPLICATION_ID for a trace */
     int64_t schema;               /* PRAGMA user_version */
-    int64_t objects;              /* number of tables, views and other objects in it */
-    char boot_id[64];             /* id of the boot in which the trace was made; empty for other files */
+    int64_t objects;              /* number of tables, views and other objects in the file */
+    char boot_id[64];             /* ID of the boot during which the trace was written; empty for other
+                                   * files */
     char series[CT_SERIES_BYTES]; /* the trace's series; empty: none */
 };
-/* Returns false if the file is not a database that can be read. `problem` gets the reason, unless it is
- * NULL. */
+/* Gathers facts about a file. Returns false, with the reason in `problem` unless that is NULL, if the file is
+ * not a readable database. */
 bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *problem, size_t bytes);
 
-/* Returns the number in the first row of a query, or `otherwise` if there is none or the query fails. `bound`
- * is the value of its parameter, if it has one. */
+/* Returns the number in a query's first row, or `otherwise` if there is none or the query fails. `bound` is
+ * bound to the query's parameter, if it has one. */
 int64_t ct_ask_number(sqlite3 *connection, const char *sql, int64_t bound, int64_t otherwise);
-/* Gets the text in the first row of a query, or "" if there is none. */
+/* Stores the text in a query's first row, or "" if there is none, in `text`. */
 void ct_ask_text(sqlite3 *connection, const char *sql, int64_t bound, char *text, size_t bytes);
 
-/* Binds a parameter, if the query has it. */
+/* Binds a value to the named parameter, if the query has it. */
 void ct_bind_number(sqlite3_stmt *statement, const char *name, int64_t value);
 
-/* Returns the reason for an error: the connection's message, or the text for `rc` if the connection has no
- * error. Valid until the connection's next use. */
+/* Returns the connection's error message, or SQLite's text for `rc` if the connection has no error. The text
+ * is valid until the connection is next used. */
 const char *ct_sqlite_why(sqlite3 *connection, int rc);
-/* Writes the reason why one of our own queries failed with `rc`. Returns true if an older version wrote the
- * trace, which is then the reason. */
+/* Writes the reason why one of our own queries failed with `rc`. Returns true if the reason is that an older
+ * version wrote the trace. */
 bool ct_trace_why(sqlite3 *connection, int rc, char *why, size_t bytes);
 
 #endif

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* After a reboot, the daemon begins the next numbered file. A user who names the first file should know
- * that. */
+/* Reports that the trace continues in a later file. After a reboot, the daemon begins the next numbered file,
+ * which users who name the first file may not know about. */
 static void note_successor(const char *path, const struct ct_series *series)
 {
     char newest[sizeof(series->path[0])];
@@ -25,7 +25,7 @@ static void note_successor(const char *path, const struct ct_series *series)
             series->files + series->left_out, series->files);
 }
 
-/* Returns whether the file is a trace that this version can read. Returns false after reporting why not. */
+/* Returns whether the file is a trace that this version can read. If not, reports the reason. */
 static bool is_ours(const char *path, sqlite3 *connection)
 {
     const int64_t version = ct_ask_number(connection, "PRAGMA user_version", 0, -1);

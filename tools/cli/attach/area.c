@@ -63,7 +63,8 @@ static void put_distance(uint8_t *to, uint64_t target, uint64_t behind)
     memcpy(to, &distance, sizeof(distance));
 }
 
-/* Writes the code and all thunks, at their offsets from the beginning of any area. */
+/* Writes the code and all thunks at their offsets from the start of the area. All of it is
+ * position-independent. */
 static void write_code(uint8_t code[CT_AREA_DATA])
 {
     enum { LEAQ_BYTES = 7, JMP_BYTES = 5 };
@@ -112,8 +113,8 @@ int ct_area_file(struct ct_stop *stop, const char *name, uint64_t name_at, int *
     if (fd == -EINVAL) /* before Linux 6.3 */
         fd = ct_stop_call(stop, SYS_memfd_create, name_at, MFD_CLOEXEC, 0, 0, 0, 0);
     if (fd >= 0 && fd <= STDERR_FILENO) {
-        /* The program has closed its standard input, output or error, and expects the next file that it opens
-         * to get that number. */
+        /* The program has closed its standard input, output or error, and expects the next file it opens to
+         * reuse that descriptor number. */
         const int64_t higher =
             ct_stop_call(stop, SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1, 0, 0, 0);
         ct_stop_call(stop, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);

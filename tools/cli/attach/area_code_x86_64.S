@@ -1,9 +1,9 @@
-/* The code of a visit, which is copied into the process (area.c). It addresses its data relative to itself,
- * and has no relocation.
+/* The code of a visit, which area.c copies into the process. The code addresses its data relative to %rip,
+ * and needs no relocations.
  *
  * Thunks replace functions in the driver's table of entry points. While the area is ARMED, the process's
- * first call removes them again, loads the hook and calls cudatrace_visit() on the area's own stack. Then it
- * jumps to the new value of its slot. All other calls jump to their function at once. */
+ * first call removes all thunks, loads the hook and calls cudatrace_visit() on the area's own stack. The call
+ * then continues at the new address in its slot. All other calls jump straight to their functions. */
 #include "area_layout.h"
 
 #include <asm/unistd.h>
@@ -46,10 +46,10 @@
 ct_area_code_begin:
 code_begin:
 
-/* ---- in a thread stopped by ptrace: without a stack ---- */
+/* ---- run by a thread stopped by ptrace, without a stack ---- */
 
-/* Puts each thunk into its slot, if the slot still has the expected function. Sets ARMED last: until then
- * thunks jump to their functions. */
+/* Writes each thunk to its slot if the slot still holds the expected function. Sets ARMED last, because
+ * thunks jump to their functions until the area is ARMED. */
 ct_area_code_arm:
         leaq    PAIRS, %rsi
         movl    DATA(PAIR_COUNT), %ecx
@@ -74,7 +74,8 @@ ct_area_code_disarm:
         leaq    stop(%rip), %r9
         jmp     take_out
 
-/* Calls cudatrace_visit() on the area's stack. After that the process may be visited again. */
+/* Calls cudatrace_visit() on the area's stack. If the hook has ended its recording, the process may be
+ * visited again. */
 ct_area_code_leave:
         leaq    DATA(VISIT), %rdi
         call    *DATA(HOOK)
@@ -83,14 +84,14 @@ ct_area_code_leave:
         jne     stop
         movl    $CT_AREA_IDLE, DATA(STATE)
 
-/* The end of each routine. The tracer sees the word and stops the thread here. A system call would not do,
- * because a filter could forbid it. A trap would raise a signal. */
+/* The end of each routine. The tracer polls the word RAN and then stops the thread in this loop. A seccomp
+ * filter could forbid a system call at this point, and a trap would raise a signal. */
 stop:
         movl    $1, DATA(RAN)
 1:      pause
         jmp     1b
 
-/* Puts the function back into each slot that holds its thunk. Then jumps to r9. */
+/* Restores the function in each slot that still holds its thunk, and then jumps to r9. */
 take_out:
         leaq    PAIRS, %rsi
         movl    DATA(PAIR_COUNT), %ecx
@@ -105,9 +106,10 @@ take_out:
         jnz     1b
         jmp     *%r9
 
-/* ---- in a call that the program makes ---- */
+/* ---- run inside a call of the program ---- */
 
-/* r11: address of the pair's function. Other argument registers are the call's. */
+/* All thunks jump here with the address of their pair's `function` in r11. The argument registers are those
+ * of the program's call. */
         .p2align 4
 ct_area_code_common:
         cmpl    $CT_AREA_ARMED, DATA(STATE)
@@ -116,7 +118,7 @@ ct_area_code_common:
 1:      pushq   %rbp
         movq    %rsp, %rbp
         SAVE_REGISTERS
-        /* A child of fork() has the thunks, too, but is not visited. */
+        /* A child of fork() inherits the thunks, but is not visited. */
         movl    $__NR_getpid, %eax
         syscall
         cmpl    %eax, DATA(PID)
@@ -153,7 +155,7 @@ ct_area_code_common:
         leaq    DATA(SIGNALS), %rsi
         xorl    %edx, %edx
         call    set_signals
-        /* From here on another thread may use the area's stack. */
+        /* As soon as the state is DONE, another thread may use the area's stack. */
         movl    $CT_AREA_DONE, DATA(STATE)
         RESTORE_REGISTERS
         movq    CT_PAIR_SLOT-CT_PAIR_FUNCTION(%r11), %r11
@@ -162,14 +164,14 @@ go_straight:
         RESTORE_REGISTERS
         jmp     *(%r11)
 
-/* Does the same as take_out, but runs outside a stop, where no tracer catches a fault. The driver may have
- * write-protected pages after the thunks were put in. Has the kernel check each page, like the hook's
- * ct_system_writable(), and skips slots on protected pages. The thunk in a skipped slot jumps to the slot's
- * original function. */
+/* Restores the functions like take_out, but in a running thread, where no tracer catches a fault. The driver
+ * may have write-protected pages since the thunks were installed. Like the hook's ct_system_writable(), makes
+ * the kernel check each page, and skips slots on protected pages. The thunk in a skipped slot jumps to the
+ * slot's original function. */
 take_out_checked:
         leaq    PAIRS, %rbx
         movl    DATA(PAIR_COUNT), %r12d
-        xorl    %r13d, %r13d            /* the last page found to be writable */
+        xorl    %r13d, %r13d            /* the page last found to be writable */
         jmp     4f
 1:      movq    CT_PAIR_SLOT(%rbx), %r8
         movq    %r8, %rax
@@ -196,7 +198,7 @@ take_out_checked:
         jnz     1b
         ret
 
-/* rsi: the new mask, rdx: memory for the old one, or 0. */
+/* Sets the signal mask to *rsi, and stores the old mask in *rdx unless rdx is 0. */
 set_signals:
         movl    $SIG_SETMASK, %edi
         movl    $SIGNAL_BYTES, %r10d
@@ -204,7 +206,7 @@ set_signals:
         syscall
         ret
 
-/* Loads the hook if it is not there yet, and calls cudatrace_visit(). */
+/* Loads the hook if it is not loaded yet, and calls cudatrace_visit(). */
 visit:
         pushq   %rbx
         movq    DATA(HOOK), %rax
@@ -225,7 +227,7 @@ visit:
         addq    DATA(HOOK_OFFSET), %rax
         movq    %rax, DATA(HOOK)
         jmp     4f
-        /* The program must not see our error. */
+        /* Clear the dlerror() message, so that the program does not see our error. */
 1:      call    *DATA(DLERROR)
         testq   %rax, %rax
         jz      3f
@@ -248,8 +250,8 @@ visit:
         popq    %rbx
         ret
 
-/* Sets the flag "equal" if the descriptor is still the library's. The program may have closed all descriptors
- * that it does not know. */
+/* Sets ZF if the descriptor still refers to the library's file. The program may have closed all descriptors
+ * that it did not open itself. */
 is_our_file:
         subq    $STAT_BYTES, %rsp
         movl    DATA(FILE), %edi

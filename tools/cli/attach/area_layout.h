@@ -1,9 +1,9 @@
-/* The layout of a visit's area in the process. Shared by area.c and the code that is copied there
- * (area_code_x86_64.S), which finds its data by these offsets from its own beginning. */
+/* The layout of a visit's area in the process. Shared by area.c and the code copied into the area
+ * (area_code_x86_64.S), which finds its data at these offsets from its own start. */
 #ifndef CT_ATTACH_AREA_LAYOUT_H
 #define CT_ATTACH_AREA_LAYOUT_H
 
-/* The parts of the area. They are whole pages: code, data, a page without access, and the stack. */
+/* The parts of the area are whole pages: the code, its data, an inaccessible guard page, and the stack. */
 #define CT_AREA_CODE       0x0
 #define CT_AREA_THUNKS     0x1000
 #define CT_AREA_DATA       0x5000
@@ -13,7 +13,8 @@
 #define CT_AREA_BYTES      0x4e000
 #define CT_AREA_PAIRS_MOST 1024
 
-/* A thunk: leaq its pair's function, %r11; jmp common. */
+/* Size of a thunk, which loads the address of its pair's `function` into r11 and jumps to
+ * ct_area_code_common. */
 #define CT_AREA_THUNK_BYTES 16
 
 /* struct ct_area_pair */
@@ -48,11 +49,11 @@
 #define CT_DATA_REQUEST       648 /* a field of the visit */
 #define CT_DATA_PRODUCER      664 /* a field of the visit */
 
-/* States. Thunks are active only while it is ARMED. */
+/* The area's states. Thunks are active only while the area is ARMED. */
 #define CT_AREA_IDLE   0
 #define CT_AREA_ARMED  1
-#define CT_AREA_TAKING 2 /* a thread has entered a thunk, and is loading the hook */
-#define CT_AREA_DONE   3 /* the visit is over, and the answer is set */
+#define CT_AREA_TAKING 2 /* a thread has entered a thunk and is loading the hook */
+#define CT_AREA_DONE   3 /* the visit is over and the answer is set */
 
 /* Equals CT_VISIT_DONE of enum ct_visit_answer. */
 #define CT_AREA_ANSWER_DONE 1
@@ -60,7 +61,7 @@
 #define CT_AREA_ANSWER_SILENCED 6
 /* Equals CT_VISIT_RECORD of enum ct_visit_request. */
 #define CT_AREA_REQUEST_RECORD 1
-/* An answer in addition to enum ct_visit_answer. */
+/* A further answer, which is not part of enum ct_visit_answer. */
 #define CT_AREA_NOT_LOADED 100 /* `why` has the loader's message */
 
 #endif

@@ -1,4 +1,4 @@
-/* cudatrace attach: brings the hook into running processes, and detaches it at the end. */
+/* Implements `cudatrace attach`, which loads the hook into running processes, and detaches it at the end. */
 #include "attach_set.h"
 #include "clock.h"
 #include "duration.h"
@@ -19,7 +19,7 @@ enum { ARMED_MS = 1, SCAN_MS = 250, LOOK_MS = 50 };
 
 struct attach {
     struct ct_session_choice choice;
-    const char *of_daemon[CT_DAEMON_OPTIONS]; /* values, NULL for those not given */
+    const char *of_daemon[CT_DAEMON_OPTIONS]; /* option values; NULL if not given */
     struct ct_selecting selecting;
     uint64_t for_ns, wait_ns; /* 0: not given */
     bool stay, all, new, verbose;
@@ -29,9 +29,9 @@ struct attach {
     sigset_t inherited_mask;
 };
 
-/* ---- while they are recorded ---- */
+/* ---- while the processes are recorded ---- */
 
-/* Runs until there is nothing left to wait for, or the user ends it. */
+/* Follows the attached processes until none is left to wait for, or the user ends the command. */
 static void follow(struct attach *attach)
 {
     uint64_t since_ns = 0, scanned_ns = ct_monotonic_ns();
@@ -59,7 +59,7 @@ static void follow(struct attach *attach)
     }
 }
 
-/* --stay: runs in the background and keeps the daemon while a process is recorded. */
+/* Implements --stay, which runs in the background and keeps the daemon alive while a process is recorded. */
 static void stay_behind(struct attach *attach)
 {
     struct pollfd daemon = { .fd = attach->daemon };
@@ -79,7 +79,7 @@ static void stay_behind(struct attach *attach)
 
 /* ---- the whole run ---- */
 
-/* Blocks the signals that end the recording. follow() waits for them. */
+/* Blocks the signals that end the recording, because follow() waits for them. */
 static void take_signals(struct attach *attach)
 {
     sigset_t ends;
@@ -91,8 +91,8 @@ static void take_signals(struct attach *attach)
     attach->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Discards signals that have arrived. A further signal ends this process, which may be waiting for the reader
- * of its lines. */
+/* Discards signals that have arrived. A second signal kills this process, which may be blocked writing its
+ * messages. */
 static void release_signals(const struct attach *attach)
 {
     struct signalfd_siginfo seen;
@@ -128,7 +128,8 @@ static int record(struct attach *attach)
     return attach->set.has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Finds the processes. A daemon is started for them only after that. */
+/* Finds the processes to attach to. The daemon is started later, and only if there are processes to attach
+ * to. */
 static bool find(struct attach *attach, char **pids)
 {
     if (!ct_library_read(&attach->set.hook, "attach"))
@@ -149,7 +150,7 @@ static int attach_to(struct attach *attach, char **pids)
 {
     take_signals(attach);
     attach->set.verbose = attach->verbose;
-    /* With --all or --new, waits without limit for the processes' calls. */
+    /* Waits for the processes' next calls without a time limit if --all or --new is given. */
     attach->set.patience_ns = attach->wait_ns              ? attach->wait_ns
                               : attach->all || attach->new ? UINT64_MAX
                                                            : UINT64_C(10000000000);

@@ -1,4 +1,5 @@
-/* `cudatrace attach` and `detach` on processors without visits. `top` lists no process to attach to. */
+/* Replaces `cudatrace attach` and `detach` on processors that do not support visits. `top` lists no processes
+ * to attach to on such a processor. */
 #include "say.h"
 #include "subcommand.h"
 #include "untraced.h"

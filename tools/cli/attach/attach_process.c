@@ -16,13 +16,14 @@
 #include <unistd.h>
 
 enum { MS_NS = 1000000 };
-/* If hundreds of threads take their lanes one after the other, on few processors, the hook is busy for
- * long. */
+/* How long to wait for a busy hook. The hook stays busy for a long time if hundreds of threads take their
+ * lanes one after the other on a few processors. */
 #define LEAVE_NS UINT64_C(20000000000)
 
 /* ---- messages ---- */
 
-/* The subject of the clause is the process, unless the clause begins with a colon. */
+/* Prints a message about the process. The process is the subject of the clause, unless the clause begins with
+ * a colon. */
 static void print(const struct ct_attachment *attachment, const char *clause)
 {
     const struct ct_target *target = &attachment->target;
@@ -51,7 +52,7 @@ void ct_attachment_say_why(const struct ct_attachment *attachment)
     print(attachment, attachment->target.why);
 }
 
-/* Reports an error of a step, which has left the process as it was. */
+/* Reports why a step failed. A failed step has left the process unchanged. */
 static bool fail_with(struct ct_attachment *attachment, int error)
 {
     static const struct {
@@ -87,8 +88,8 @@ static bool fail_with(struct ct_attachment *attachment, int error)
     return fail(attachment, text);
 }
 
-/* Returns true if the process has ended, and false if it is executing another program. A process that is
- * executing another program may have no memory yet, like one that has ended. */
+/* Returns true if the process has exited, and false if it is executing another program. During execve(), a
+ * process may briefly have no readable memory, as if it had exited. */
 static bool has_ended(const struct ct_target *target)
 {
     enum { TRIES = 500 };
@@ -127,8 +128,8 @@ static void unlock_process(struct ct_attachment *attachment)
     attachment->lock = -1;
 }
 
-/* A killed command may have left a thread that is loading the hook. A child of fork() does not have that
- * thread. */
+/* Waits for a thread that is still loading the hook for an attach command that was killed. A child of fork()
+ * does not have this thread. */
 static void await_visit(struct ct_attachment *attachment)
 {
     const uint64_t until_ns = ct_monotonic_ns() + LEAVE_NS;
@@ -161,7 +162,7 @@ bool ct_attachment_open(struct ct_attachment *attachment, const char *command, p
         attachment->lock = ct_proc_lock(pid);
         if (attachment->lock < 0)
             return refuse(attachment, "is being attached to or detached by another command");
-        /* The command that held the lock may have made an area after the area was looked up. */
+        /* Look again, because the command that held the lock may have just mapped an area. */
         ct_memory_look(&target->memory);
         ct_visitor_begin(&attachment->visitor, &target->memory, library);
         await_visit(attachment);
@@ -183,7 +184,8 @@ void ct_attachment_close(struct ct_attachment *attachment)
 
 /* ---- made slots ---- */
 
-/* The slots of an earlier visit stay in the list of pairs, whether or not this visit uses them. */
+/* Prepares the made slots. Slots from an earlier visit stay in the list of pairs even if this visit does not
+ * use them. */
 static int prepare_made(struct ct_attachment *attachment)
 {
     struct ct_target *target = &attachment->target;
@@ -199,8 +201,7 @@ static int prepare_made(struct ct_attachment *attachment)
     return error || target->slots.count > 0 ? error : -ENOENT;
 }
 
-/* Removes the jumps that an attach has written, by this command or another. Returns false after reporting an
- * error. */
+/* Removes the jumps written by this or another attach command. Returns false after reporting an error. */
 static bool leave_made(struct ct_attachment *attachment)
 {
     struct ct_area *area = &attachment->visitor.area;
@@ -223,7 +224,7 @@ static bool leave_made(struct ct_attachment *attachment)
     return fail(attachment, text);
 }
 
-/* Reports how many functions are recorded by jumps, and why others are not. */
+/* Reports how many functions are recorded through jumps, and why others are not. */
 static void print_made(const struct ct_attachment *attachment)
 {
     const struct ct_made_slots *made = &attachment->made;
@@ -273,8 +274,8 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
     struct ct_target *target = &attachment->target;
     const uint32_t left = attachment->visitor.area.data.state;
     ct_target_check_folder(target, *request->shm_dir ? request->shm_dir : CT_SHM_DIR);
-    /* Another command was killed while it waited for a call, or the process is a child of a process with
-     * active thunks. */
+    /* The area was left ARMED by a command that was killed while waiting for a call, or was inherited from a
+     * parent with active thunks. */
     if (target->kind == CT_TARGET_FINE && left == CT_AREA_ARMED)
         ct_visitor_disarm(&attachment->visitor);
     if (target->kind == CT_TARGET_FINE && !leave_made(attachment))
@@ -291,7 +292,7 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
         attachment->state = CT_ATTACHMENT_FAILED;
         return false;
     }
-    /* ct_target_find_slots() has read the list of mappings again. */
+    /* Look up the area again, because ct_target_find_slots() has re-read the list of mappings. */
     ct_visitor_begin(&attachment->visitor, &target->memory, attachment->visitor.hook);
     const int error = visit(attachment, request);
     if (error && !ct_memory_is_there(&target->memory)) {
@@ -309,7 +310,7 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
     return true;
 }
 
-/* A call has loaded the hook: takes the hook's answer. */
+/* Handles the hook's answer after a call has loaded the hook. */
 static void take_answer(struct ct_attachment *attachment)
 {
     static const char *const why[] = {
@@ -345,7 +346,7 @@ static void take_answer(struct ct_attachment *attachment)
 
 static void give_up(struct ct_attachment *attachment)
 {
-    /* Check this before the visit, because the visit interrupts the stop of a thread for a moment. */
+    /* Check for a stop by a signal before the visit, because the visit briefly resumes a stopped thread. */
     const bool is_stopped = ct_proc_is_stopped(attachment->target.pid);
     const int error = ct_visitor_disarm(&attachment->visitor);
     const uint32_t state = attachment->visitor.area.data.state;
@@ -356,10 +357,10 @@ static void give_up(struct ct_attachment *attachment)
                          "was not changed");
     else if (state == CT_AREA_IDLE)
         fail(attachment, "made no CUDA call in this time and was not changed; use --wait to wait longer");
-    /* If the state is any other, a thread has just entered a thunk. */
+    /* In any other state, a thread has just entered a thunk. */
 }
 
-/* Returns true after reporting that another command has detached it. */
+/* Returns true after reporting that another command has detached the process. */
 static bool is_left(struct ct_attachment *attachment)
 {
     if (ct_area_records(&attachment->visitor.area))
@@ -396,7 +397,7 @@ void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns)
     }
 }
 
-/* Removes the thunks. If a thread has just entered one, the process is recorded for a moment. */
+/* Removes the thunks. If a thread has just entered a thunk, the process is recorded for a moment. */
 static bool take_out(struct ct_attachment *attachment)
 {
     const uint64_t until_ns = ct_monotonic_ns() + LEAVE_NS;
@@ -412,7 +413,7 @@ static bool take_out(struct ct_attachment *attachment)
     return true;
 }
 
-/* Tries once. Returns false while the hook is busy. */
+/* Tries once to make the hook leave. Returns false if the hook is busy. */
 static bool has_left(struct ct_attachment *attachment)
 {
     const int error = ct_visitor_leave(&attachment->visitor);
@@ -422,8 +423,8 @@ static bool has_left(struct ct_attachment *attachment)
     } else if (error) {
         fail_with(attachment, error);
     } else if (left == CT_VISIT_DONE || left == CT_VISIT_SILENCED) {
-        /* If the process has a system call filter, the hook only restores the slots, which ends the
-         * recording. */
+        /* In a process with a system call filter, the hook only restores the slots, which is enough to end
+         * the recording. */
         ct_area_set(&attachment->visitor.area, CT_DATA_STATE, CT_AREA_IDLE);
         attachment->state = CT_ATTACHMENT_OVER;
     } else if (left != CT_VISIT_BUSY) {
@@ -435,7 +436,7 @@ static bool has_left(struct ct_attachment *attachment)
 static bool leave(struct ct_attachment *attachment)
 {
     enum { PAUSE_MOST_NS = 50 * MS_NS };
-    /* In a stopped process no thread runs, so a busy hook stays busy. */
+    /* No thread runs in a stopped process, so a busy hook stays busy. */
     const bool is_stopped = ct_proc_is_stopped(attachment->target.pid);
     const uint64_t until_ns = ct_monotonic_ns() + (is_stopped ? LEAVE_NS / 10 : LEAVE_NS);
     if (attachment->state == CT_ATTACHMENT_ARMED && !take_out(attachment))
@@ -452,8 +453,8 @@ static bool leave(struct ct_attachment *attachment)
     return attachment->state == CT_ATTACHMENT_OVER;
 }
 
-/* Locks a process that is recorded. Waits while another command holds the lock, which ends with that command.
- * Returns false, with the state set, if there is nothing left to do. */
+/* Locks a recorded process. Waits while another command holds the lock, which is released when that command
+ * exits. Sets the state and returns false if there is nothing left to do. */
 static bool await_lock(struct ct_attachment *attachment)
 {
     const uint64_t since_ns = ct_monotonic_ns();
@@ -483,7 +484,7 @@ bool ct_attachment_leave(struct ct_attachment *attachment)
     const bool is_over = (attachment->lock < 0 && !await_lock(attachment))
                              ? attachment->state == CT_ATTACHMENT_OVER
                              : leave(attachment) && leave_made(attachment);
-    unlock_process(attachment); /* other commands need not wait until the calls are stored */
+    unlock_process(attachment); /* so that other commands need not wait until the calls are stored */
     return is_over;
 }
 

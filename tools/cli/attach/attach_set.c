@@ -26,7 +26,7 @@ void ct_attach_set_request(struct ct_attach_set *set, const struct ct_session_ch
 
 /* ---- adding a process ---- */
 
-/* Returns NULL after reporting an error. */
+/* Opens an attachment. Returns NULL after reporting an error. */
 static struct ct_attachment *open_one(struct ct_attach_set *set, pid_t pid)
 {
     struct ct_attachment *attachment = calloc(1, sizeof(*attachment));
@@ -43,7 +43,7 @@ static struct ct_attachment *open_one(struct ct_attach_set *set, pid_t pid)
 
 static void keep(struct ct_attach_set *set, struct ct_attachment *attachment)
 {
-    set->attachments[set->count++] = attachment; /* open_one() has made the room */
+    set->attachments[set->count++] = attachment; /* open_one() has reserved the room */
 }
 
 static void drop(struct ct_attachment *attachment)
@@ -75,9 +75,8 @@ bool ct_attach_set_add(struct ct_attach_set *set, pid_t pid)
 
 /* Notes of a process. */
 enum {
-    REFUSED = 1, /* it cannot be attached to, which was reported */
-    DOUBTED = 2, /* it may have been loading the driver, so the next scan examines it even if it has not
-                  * changed */
+    REFUSED = 1, /* the process cannot be attached to, and this has been reported */
+    DOUBTED = 2, /* may still be loading the driver: examine again in the next scan */
     RECORDED = 4,
 };
 
@@ -90,8 +89,9 @@ static bool is_held(const struct ct_attach_set *set, pid_t pid)
     return false;
 }
 
-/* A child of vfork() uses its parent's memory until it executes a program, and must not be attached to.
- * Returns 1, 0, or -1 if the kernel refuses the comparison. */
+/* Checks whether the process shares memory with an attached one. A child of vfork() uses its parent's memory
+ * until it calls exec, and must not be attached to. Returns 1 if memory is shared, 0 if not, or -1 if the
+ * kernel refuses to compare. */
 static int shares_memory(const struct ct_attach_set *set, pid_t pid)
 {
     long differs = 1;
@@ -100,8 +100,8 @@ static int shares_memory(const struct ct_attach_set *set, pid_t pid)
     return differs < 0 ? -1 : differs == 0;
 }
 
-/* Returns whether this is the first doubt about the process. In that case, the next scan examines the process
- * again. */
+/* Marks the process as doubtful, so that the next scan examines it again. Returns whether the process was not
+ * marked before. */
 static bool is_in_doubt(struct ct_process *seen)
 {
     const bool is_first = !(seen->note & DOUBTED);
@@ -109,7 +109,7 @@ static bool is_in_doubt(struct ct_process *seen)
     return is_first;
 }
 
-/* Reports why the process is not attached to, unless the loader may still be running in it. */
+/* Reports why a process cannot be attached to, unless it may still be loading the driver. */
 static void refuse(struct ct_process *seen, const struct ct_attachment *attachment, bool may_load)
 {
     if (attachment->target.kind == CT_TARGET_NO_DRIVER || seen->note & REFUSED ||
@@ -122,7 +122,7 @@ static void refuse(struct ct_process *seen, const struct ct_attachment *attachme
 static void look_at(struct ct_attach_set *set, struct ct_process *seen, bool may_load)
 {
     if (is_held(set, seen->pid)) {
-        /* The process is held for its previous program. The next step will notice the change. */
+        /* The attachment belongs to the process's previous program. The next step will notice the change. */
         if (seen->change == CT_PROCESS_NEW)
             is_in_doubt(seen);
         return;
@@ -159,7 +159,7 @@ void ct_attach_set_scan(struct ct_attach_set *set, enum ct_attach_which which)
 
 /* ---- changes ---- */
 
-/* Removes the attachments that are over. */
+/* Removes attachments that are over or have failed. */
 static void tidy(struct ct_attach_set *set)
 {
     size_t kept = 0;
@@ -186,8 +186,8 @@ void ct_attach_set_arm(struct ct_attach_set *set)
     tidy(set);
 }
 
-/* Prevents another attach after another command has detached the process, until the process executes another
- * program. */
+/* Marks the process as recorded. If another command detaches the process, this command does not attach again
+ * until the process executes another program. */
 static void note_recorded(struct ct_attach_set *set, pid_t pid)
 {
     for (size_t i = 0; i < set->processes.count; i++) {

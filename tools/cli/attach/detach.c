@@ -1,4 +1,4 @@
-/* cudatrace detach: ends recording that an attach began and left on. */
+/* Implements `cudatrace detach`, which ends a recording that `cudatrace attach` started and left running. */
 #include "attach_process.h"
 #include "client.h"
 #include "number.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Handles a process whose `attach` was killed while it waited for the next call. The process has only the
- * thunks, and possibly jumps to them. */
+/* Detaches from a process whose `attach` command was killed while waiting for the next call. Such a process
+ * contains only the thunks, and possibly jumps to them. */
 static bool take_out(struct ct_attachment *attachment)
 {
     attachment->state = CT_ATTACHMENT_ARMED;
@@ -30,8 +30,8 @@ static bool refuse(struct ct_attachment *attachment)
     return false;
 }
 
-/* Returns a connection to the daemon for which the process records. The connection keeps the daemon, which
- * the attaching command may release now. Returns -1 if there is no daemon. */
+/* Returns a connection to the daemon for which the process records, or -1 if there is no daemon. The
+ * connection keeps the daemon alive even if the attaching command now releases it. */
 static int hold_daemon(const struct ct_visit *visit, char database[CT_ANSWER_BYTES])
 {
     struct ct_session_choice choice = { .session = visit->session };

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the slot of an export. Returns false unless its shape is known and the slot is in the image's own
- * data. */
+/* Finds an exported function's slot. Returns false unless the function's code has a known shape and the slot
+ * is in the image's own data. */
 static bool read_export(const struct ct_image *driver, struct ct_memory_window *window, uint64_t export,
                         uint64_t *slot)
 {
@@ -27,8 +27,8 @@ static bool read_export(const struct ct_image *driver, struct ct_memory_window *
            ct_image_use(driver, shape.slot, sizeof(uint64_t)) == CT_IMAGE_DATA;
 }
 
-/* Checks the places where debuggers and `cudatrace probe` put breakpoints: the first instruction, and the one
- * after the comparison at the beginning of libcuda 535's functions. */
+/* Returns whether the function has a breakpoint where debuggers and `cudatrace probe` set them. Breakpoints
+ * are set at the first instruction, or after the comparison with which libcuda 535's functions begin. */
 static bool has_breakpoint(struct ct_memory_window *window, uint64_t export)
 {
     enum { BREAKPOINT = 0xcc };
@@ -39,7 +39,7 @@ static bool has_breakpoint(struct ct_memory_window *window, uint64_t export)
             (memcmp(code, compare, sizeof(compare)) == 0 && code[CT_SLOT_COMPARE_BYTES] == BREAKPOINT));
 }
 
-/* Returns false unless the slot points into the image's own code. */
+/* Reads the slot's value. Returns false unless the slot points into the image's own code. */
 static bool read_slot(const struct ct_image *driver, struct ct_memory_window *window,
                       struct ct_driver_slot *slot)
 {
@@ -61,7 +61,7 @@ static int by_slot(const void *left, const void *right)
     return a->export == b->export ? 0 : a->export < b->export ? -1 : 1;
 }
 
-/* Keeps one name of each export, and drops slots of two exports. */
+/* Keeps one name per export, and drops slots that are shared by two exports. */
 static size_t settle(struct ct_driver_slot *slots, size_t count)
 {
     size_t kept = 0;
@@ -80,7 +80,7 @@ bool ct_driver_is_name(const char *name)
     return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
 
-/* Lists the addresses of the driver's functions. */
+/* Collects the addresses of the driver's exported functions. */
 static int list_exports(struct ct_driver_slots *slots, const struct ct_image *driver)
 {
     size_t room = 0;
@@ -97,7 +97,7 @@ static int list_exports(struct ct_driver_slots *slots, const struct ct_image *dr
     return 0;
 }
 
-/* Reads all code, and then all slots, each in the order of addresses, so that few large reads are enough. */
+/* Reads all code first, and then all slots, both in address order, so that a few large reads suffice. */
 static void keep_known(struct ct_driver_slots *slots, const struct ct_image *driver,
                        struct ct_memory_window *window)
 {

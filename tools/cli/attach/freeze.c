@@ -18,7 +18,7 @@ static bool has(const struct ct_freeze *freeze, pid_t thread)
     return i > 0;
 }
 
-/* The first thread stays listed after its end until the others have ended. */
+/* A first thread that has exited stays listed until all other threads have exited. */
 static bool has_ended(pid_t pid, pid_t thread)
 {
     char file[32], text[256];
@@ -38,7 +38,7 @@ static int interrupt(struct ct_freeze *freeze, pid_t thread)
     return error == -EPERM && !has_ended(freeze->memory->pid, thread) ? -EPERM : 0;
 }
 
-/* Interrupts threads that are new. A thread may have started others before it stopped. */
+/* Interrupts threads that are new. A thread may have started new threads before it stopped. */
 static int interrupt_new(struct ct_freeze *freeze)
 {
     char path[64];

@@ -1,5 +1,5 @@
-/* Stops all threads of another process at the same time, so that its code can be written. Like every stop,
- * this happens inside ct_tracer_run(). */
+/* Stops all threads of another process at once, so that the process's code can be overwritten. Must be called
+ * inside ct_tracer_run(), like every stop. */
 #ifndef CT_ATTACH_FREEZE_H
 #define CT_ATTACH_FREEZE_H
 
@@ -7,13 +7,13 @@
 
 struct ct_freeze {
     const struct ct_memory *memory;
-    struct ct_stop *threads; /* those that have ended have is_gone set */
+    struct ct_stop *threads; /* is_gone is set for threads that have exited */
     size_t count, room;
     uint64_t began_ns, took_ns;
 };
 
-/* Returns 0 or -errno. -ETIMEDOUT: a thread did not stop in that time. -ESRCH: no thread is left. Also
- * -EPERM. No thread is stopped after an error. */
+/* Returns 0 or -errno: -ETIMEDOUT if a thread did not stop within `patience_ns`, -ESRCH if no thread is left,
+ * or -EPERM. After an error, no thread is stopped. */
 int ct_freeze_begin(struct ct_freeze *freeze, const struct ct_memory *memory, uint64_t patience_ns);
 void ct_freeze_end(struct ct_freeze *freeze);
 

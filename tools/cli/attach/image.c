@@ -26,8 +26,8 @@ static void *load(const struct ct_memory *memory, uint64_t address, size_t bytes
     return part;
 }
 
-/* In some libraries, pointers of the dynamic section are relative to the image until the loader has turned
- * them into addresses. */
+/* In some libraries, pointers in the dynamic section are relative to the image until the loader has relocated
+ * them. */
 static uint64_t absolute(const struct ct_image *image, uint64_t value)
 {
     return value && value < image->begin ? value + image->bias : value;
@@ -79,7 +79,7 @@ static bool read_dynamic(const struct ct_image *image, struct dynamic *dynamic)
     return false;
 }
 
-/* Reads only that string: the tables of a large library are tens of megabytes. */
+/* Reads only this one string, because a large library's tables are tens of megabytes in size. */
 static bool has_soname(const struct ct_image *image, const struct dynamic *dynamic, const char *soname)
 {
     char name[SONAME_BYTES];
@@ -90,8 +90,8 @@ static bool has_soname(const struct ct_image *image, const struct dynamic *dynam
            memcmp(name, soname, bytes) == 0;
 }
 
-/* Returns the number of symbols according to the GNU hash table, up to the end of the chain that begins last.
- * Returns 0 if it is not known. */
+/* Derives the number of symbols from the GNU hash table, by following the last chain to its end. Returns 0 if
+ * the number is unknown. */
 static size_t count_symbols(const struct ct_image *image, uint64_t gnu_hash)
 {
     enum { BUCKETS, FIRST, BLOOM, SHIFT, WORDS };
@@ -181,7 +181,8 @@ void ct_image_close(struct ct_image *image)
     *image = (struct ct_image){ 0 };
 }
 
-/* "libcuda.so.1" has the stem "libcuda", and so do the files "libcuda.so.580.65" and "libcuda-580.so". */
+/* Returns whether a file name has the soname's stem. The stem of "libcuda.so.1", "libcuda.so.580.65" and
+ * "libcuda-580.so" is "libcuda". */
 static bool has_stem(const char *path, const char *soname)
 {
     const char *slash = strrchr(path, '/'), *end = strstr(soname, ".so");
@@ -205,7 +206,7 @@ static bool open_if_named(struct ct_image *image, const struct ct_memory *memory
 
 int ct_image_find(struct ct_image *image, const struct ct_memory *memory, const char *soname)
 {
-    /* A process may have mapped thousands of files, so files with that name are examined first. */
+    /* Files with a matching name are examined first, because a process may map thousands of files. */
     for (int is_stem = 1; is_stem >= 0; is_stem--) {
         for (size_t i = 0; i < memory->count; i++) {
             const struct ct_mapping *mapping = &memory->mappings[i];

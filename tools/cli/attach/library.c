@@ -47,7 +47,7 @@ static const void *table_at(const struct ct_library *library, const Elf64_Shdr *
                : NULL;
 }
 
-/* Returns the value of a function's symbol, or 0 if the file does not have it. */
+/* Returns the value of a function's symbol, or 0 if the file has no such symbol. */
 static uint64_t find_symbol(const struct ct_library *library, const char *name)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)(const void *)library->bytes;
@@ -70,7 +70,7 @@ static uint64_t find_symbol(const struct ct_library *library, const char *name)
     return 0;
 }
 
-/* Drops the sections after the loaded part, which would only occupy the process's memory. */
+/* Drops the sections after the loaded part, which would only waste the process's memory. */
 static void leave_sections_away(struct ct_library *library)
 {
     size_t count = 0, end = 0;
@@ -153,8 +153,8 @@ bool ct_library_is(const struct ct_library *library, const struct ct_image *imag
     return is_same;
 }
 
-/* Returns whether the loader has mapped the library completely. A loader that fails leaves all of the file
- * mapped, but not executable. */
+/* Returns whether the loader has finished mapping the library. If the loader fails, it leaves the whole file
+ * mapped but not executable. */
 static bool is_loaded(const struct ct_library *library, const struct ct_image *image)
 {
     size_t count = 0;

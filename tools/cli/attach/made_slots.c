@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-/* The area of a visit has no room for more. */
+/* The maximum number of made slots, for which a visit's area has room. */
 enum { MADE_MOST = CT_AREA_PAIRS_MOST };
 
 bool ct_made_slots_possible(void)
@@ -42,7 +42,8 @@ static void note_stop(struct ct_made_slots *made, uint64_t stops, uint64_t stopp
 
 /* ---- the driver ---- */
 
-/* Finds the image's bounds. Its code is the largest executable segment; functions elsewhere are refused. */
+/* Finds the image's bounds. Only the largest executable segment is read as code, and functions in other
+ * segments are refused. */
 static void measure(const struct ct_image *driver, struct ct_inline_image *image)
 {
     image->begin = UINT64_MAX;
@@ -73,7 +74,7 @@ struct functions {
     size_t count, room;
 };
 
-/* Lists the driver's functions that have no slot. Returns 0 or -errno. */
+/* Collects the driver's functions that have no slot. Returns 0 or -errno. */
 static int find_functions(const struct ct_image *driver, const struct ct_driver_slots *slots,
                           struct functions *functions)
 {
@@ -94,7 +95,7 @@ static int find_functions(const struct ct_image *driver, const struct ct_driver_
 
 /* ---- the area ---- */
 
-/* Lists all mappings, with room for the growth of stack and heap. */
+/* Collects all mappings, extended to let stacks and the heap grow. */
 static struct ct_inline_range *taken_ranges(const struct ct_memory *memory)
 {
     const uint64_t growth = UINT64_C(64) << 20;
@@ -118,7 +119,7 @@ struct system_call {
     const struct ct_memory *memory;
     long number;
     uint64_t arguments[4];
-    uint64_t wanted; /* the result that is wanted; memory at another address is unmapped again */
+    uint64_t wanted; /* the required result; memory mapped at any other address is unmapped again */
     uint64_t took_ns;
 };
 
@@ -149,7 +150,7 @@ static int make_call(struct ct_made_slots *made, struct system_call *call)
     return error;
 }
 
-/* Maps an area near the driver. Returns -EEXIST if the program has just mapped memory there. */
+/* Maps memory near the driver. Returns -EEXIST if the program has just mapped something at that address. */
 static int map_area(struct ct_made_slots *made, struct ct_memory *memory, const struct ct_inline_image *image,
                     uint64_t bytes, uint64_t *area)
 {
@@ -239,7 +240,7 @@ static int make(struct ct_made_slots *made, struct ct_memory *memory, const stru
     return error;
 }
 
-/* ---- a list in the process ---- */
+/* ---- the list of slots in the process ---- */
 
 static struct ct_visit_slot *read_list(const struct ct_made_slots *made, const struct ct_memory *memory)
 {
@@ -250,7 +251,8 @@ static struct ct_visit_slot *read_list(const struct ct_made_slots *made, const s
     return NULL;
 }
 
-/* Adds the made slots to the driver's own slots. Each made slot points to moved instructions. */
+/* Adds the made slots to the driver's own slots. Each made slot points to its function's moved
+ * instructions. */
 static int add_slots(const struct ct_made_slots *made, const struct ct_memory *memory,
                      struct ct_driver_slots *slots)
 {

@@ -1,4 +1,4 @@
-/* Replaces made_slots.c in a build without a decoder. */
+/* Replaces made_slots.c in builds without an instruction decoder. */
 #include "made_slots.h"
 
 #include <errno.h>

@@ -13,13 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The longest time for which the program stays stopped while one thread does not stop. */
+/* The maximum time for which threads stay stopped while one thread has not stopped yet. */
 #define PATIENCE_NS UINT64_C(50000000)
 enum { TRIES = 40, TRIES_IF_NONE_STOPS = 10, PAUSE_NS = 2000000, PAUSES_PER_STOP = 4 };
 
 /* ---- threads ---- */
 
-/* Finds the patch that contains the address. Returns NULL if there is none. */
+/* Returns the patch that contains the address, or NULL if there is none. */
 static const struct ct_inline_patch *patch_around(const struct ct_patches *patches, uint64_t at)
 {
     size_t low = 0, high = patches->count;
@@ -34,10 +34,10 @@ static const struct ct_inline_patch *patch_around(const struct ct_patches *patch
     return is_inside ? &patches->patches[low] : NULL;
 }
 
-/* A thread that handles a signal returns to an address in the signal's frame. Calls are never moved, so no
- * other return address is inside a patch. Other words on the stack may look like such an address, which only
- * delays the patches. Reads the stack up to the end of its mapping. Returns false if a frame may be outside
- * the part that was read. */
+/* Returns whether no word on a thread's stack points into a patch. A thread in a signal handler returns to an
+ * address in the signal's frame. Call instructions are never moved, so no other return address is inside a
+ * patch. An unrelated word may look like such an address, which only delays the patches. Reads the stack up
+ * to the end of its mapping. Returns false if frames may exist outside the part that was read. */
 static bool is_stack_clear(const struct ct_patches *patches, uint64_t stack)
 {
     enum { DEPTH_BYTES_MOST = 8 << 20, PIECE_BYTES = 64 << 10 };
@@ -58,8 +58,8 @@ static bool is_stack_clear(const struct ct_patches *patches, uint64_t stack)
     return true;
 }
 
-/* Moves a thread from inside a patch to the moved instructions, which have the same effect. Returns false if
- * no instruction begins at its address. */
+/* If a thread is inside a patch, sets its instruction pointer to the moved instructions, which have the same
+ * effect. Returns false if the thread's address is not the start of an instruction. */
 static bool move_thread(const struct ct_patches *patches, struct ct_stop *stop)
 {
     const struct ct_inline_patch *patch = patch_around(patches, stop->registers.rip);
@@ -72,7 +72,7 @@ static bool move_thread(const struct ct_patches *patches, struct ct_stop *stop)
     return ptrace(PTRACE_SETREGS, stop->thread, NULL, &stop->registers) == 0;
 }
 
-/* Returns whether all threads are outside the patches. Moves threads out of the patches if possible. */
+/* Moves threads out of the patches, if possible, and returns whether all threads are outside them. */
 static bool is_clear(const struct ct_patches *patches, const struct ct_freeze *freeze)
 {
     for (size_t i = 0; i < freeze->count; i++) {
@@ -87,8 +87,8 @@ static bool is_clear(const struct ct_patches *patches, const struct ct_freeze *f
     return true;
 }
 
-/* Returns whether another process, which is not stopped, runs in the same memory (clone() with CLONE_VM). A
- * vfork() cannot be in progress, since its caller would not have stopped. */
+/* Returns whether another process, whose threads are not stopped, shares the memory (clone() with CLONE_VM).
+ * A vfork() cannot be in progress, because its caller would not have stopped. */
 static bool has_sharer(const struct ct_memory *memory)
 {
     bool is_found = false;
@@ -104,8 +104,9 @@ static bool has_sharer(const struct ct_memory *memory)
 
 /* ---- writing ---- */
 
-/* Writes with PTRACE_POKEDATA, as debuggers do, since a kernel may refuse to write code through /proc. It
- * writes a whole word, which must not reach into the next page, since that page may not be mapped. */
+/* Writes with PTRACE_POKEDATA, as debuggers do, because a kernel may refuse to write code through /proc.
+ * PTRACE_POKEDATA writes a whole word, which must not cross into the next page, because that page may be
+ * unmapped. */
 static bool poke(const struct ct_memory *memory, pid_t thread, uint64_t address,
                  const uint8_t bytes[CT_INLINE_JUMP_BYTES])
 {
@@ -154,7 +155,8 @@ static int write_all(struct ct_patches *patches, pid_t thread)
     return 0;
 }
 
-/* Tries once. When this tracer ends, the kernel also releases a thread that stops too late. */
+/* Tries once to write the patches. When this tracer exits, the kernel also releases threads that stop too
+ * late. */
 static int try_within(void *data)
 {
     struct ct_patches *patches = data;
@@ -175,7 +177,7 @@ int ct_patches_write(struct ct_patches *patches)
     int error = 0;
     patches->written = patches->tries = 0;
     while (patches->count > 0) {
-        ct_memory_look(patches->memory); /* finds the stacks of new threads */
+        ct_memory_look(patches->memory); /* to find the stacks of new threads */
         error = ct_tracer_run(try_within, patches, sizeof(*patches));
         patches->tries++;
         patches->stopped_ns += patches->took_ns;
@@ -184,7 +186,7 @@ int ct_patches_write(struct ct_patches *patches)
         const uint64_t most = error == -EBUSY ? TRIES : error == -ETIMEDOUT ? TRIES_IF_NONE_STOPS : 0;
         if (patches->tries >= most)
             break;
-        /* The program must run for most of the time, however many tries there are. */
+        /* Pause so that the program runs most of the time, however many tries are needed. */
         const uint64_t pause_ns = PAUSE_NS + PAUSES_PER_STOP * patches->took_ns;
         nanosleep(&(struct timespec){ .tv_sec = (time_t)(pause_ns / 1000000000),
                                       .tv_nsec = (long)(pause_ns % 1000000000) },

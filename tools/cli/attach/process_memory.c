@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Parses a number in base 16 that is followed by that character. */
+/* Parses a hexadecimal number that is followed by the given character. */
 static bool take_number(char **at, char behind, uint64_t *number)
 {
     char *end;
@@ -20,8 +20,8 @@ static bool take_number(char **at, char behind, uint64_t *number)
     return is_number;
 }
 
-/* Parses "7f12…-7f13… r-xp 00000000 08:02 135522   /usr/lib/libc.so.6", without sscanf(), since there are
- * thousands of lines. */
+/* Parses a line such as "7f12…-7f13… r-xp 00000000 08:02 135522   /usr/lib/libc.so.6". Avoids sscanf(), which
+ * is too slow for thousands of lines. */
 static bool parse(char *line, struct ct_mapping *mapping)
 {
     enum { RIGHTS = 5 };
@@ -118,7 +118,7 @@ bool ct_memory_write(const struct ct_memory *memory, uint64_t address, const voi
 
 bool ct_memory_is_there(const struct ct_memory *memory)
 {
-    /* Reading memory that no process uses any more returns 0, not an error. */
+    /* Reading memory that no process uses any more returns 0 instead of an error. */
     char byte;
     return memory->count > 0 && (pread(memory->fd, &byte, 1, (off_t)memory->mappings[0].begin) != 0);
 }

@@ -1,5 +1,5 @@
-/* The mappings of another process, and its bytes, which are read and written through /proc/PID/mem while its
- * threads run. The process controls all of them. */
+/* Lists the mappings of another process, and accesses its memory through /proc/PID/mem while its threads run.
+ * The process controls the mappings and the memory, so neither can be trusted. */
 #ifndef CT_ATTACH_PROCESS_MEMORY_H
 #define CT_ATTACH_PROCESS_MEMORY_H
 
@@ -11,20 +11,19 @@
 struct ct_mapping {
     uint64_t begin, end, offset;
     bool is_readable, is_writable, is_executable;
-    const char *path; /* "" for no path; may end in " (deleted)" */
+    const char *path; /* "" if there is no path; may end in " (deleted)" */
 };
 
 struct ct_memory {
     pid_t pid;
-    pid_t thread; /* a running thread, whose files in /proc/TID show the memory */
-    int fd;       /* /proc/PID/mem; it stays with this memory if the process executes another program */
+    pid_t thread;                /* a live thread, through whose /proc/TID the memory is accessed */
+    int fd;                      /* /proc/PID/mem; still refers to this memory after the process calls exec */
     struct ct_mapping *mappings; /* sorted by address */
     size_t count;
     char *text; /* holds the paths */
 };
 
-/* A buffer for many small reads in the order of their addresses. It holds the bytes from the last address
- * that was read from the process. */
+/* A read-ahead buffer for many small reads in ascending address order. */
 struct ct_memory_window {
     const struct ct_memory *memory;
     uint64_t begin;
@@ -32,21 +31,21 @@ struct ct_memory_window {
     uint8_t bytes[64 << 10];
 };
 
-/* Returns 0 or -errno, which is -ENOENT if the process has no memory. */
+/* Opens a process's memory. Returns 0 or -errno, which is -ENOENT if the process has no memory. */
 int ct_memory_open(struct ct_memory *memory, pid_t pid);
 /* May be called after a failed ct_memory_open(). */
 void ct_memory_close(struct ct_memory *memory);
-/* Reads the list of mappings again. Returns 0 or -errno. */
+/* Re-reads the list of mappings. Returns 0 or -errno. */
 int ct_memory_look(struct ct_memory *memory);
 
-/* Return false unless all bytes could be read, or written. */
+/* Read and write the process's memory. Return false unless all bytes were read or written. */
 bool ct_memory_read(const struct ct_memory *memory, uint64_t address, void *to, size_t bytes);
 bool ct_memory_write(const struct ct_memory *memory, uint64_t address, const void *from, size_t bytes);
-/* Reads from the window if possible. Its bytes are as old as the read that filled it. */
+/* Reads through the window. Bytes already in the window may be out of date. */
 bool ct_memory_read_near(struct ct_memory_window *window, uint64_t address, void *to, size_t bytes);
-/* Returns false once the process has ended, or executes another program. */
+/* Returns false once the process has exited or has executed another program. */
 bool ct_memory_is_there(const struct ct_memory *memory);
-/* Returns the mapping that holds the address, or NULL if there is none. */
+/* Returns the mapping that contains the address, or NULL if there is none. */
 const struct ct_mapping *ct_memory_at(const struct ct_memory *memory, uint64_t address);
 
 #endif

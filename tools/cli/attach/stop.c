@@ -1,9 +1,10 @@
-/* System calls are made between a stop at their entry and another at their end. Our code is stopped in the
- * loop where it waits. A breakpoint's trap would be a signal, which can remove the program's handler. The
- * thread is released at a stop of PTRACE_INTERRUPT. There the kernel reads the number of the interrupted
- * system call, and restarts it (arch_do_signal_or_restart()).
+/* Stops a thread, and makes it run system calls and code. A system call is bracketed by PTRACE_SYSCALL stops
+ * at its entry and its exit. Our code is stopped in its final loop. A breakpoint would raise SIGTRAP, which
+ * can reset the program's handler. The thread is released from a PTRACE_INTERRUPT stop, where the kernel
+ * checks which system call was interrupted, and restarts it (arch_do_signal_or_restart()).
  *
- * A thread inside a restartable sequence (rseq) is not used: the kernel would forget the sequence. */
+ * A thread inside a restartable sequence (rseq) is not used, because the kernel would lose track of the
+ * sequence. */
 #include "stop.h"
 
 #include "clock.h"
@@ -27,17 +28,18 @@
 enum {
     FIRST_PATIENCE_NS = 10000000,
     LONGEST_PATIENCE_NS = 320000000
-}; /* the wait before another thread is interrupted */
+}; /* how long to wait before interrupting another thread */
 #define PATIENCE_NS UINT64_C(5000000000)
 #define RUN_NS      UINT64_C(30000000000)
 enum { SYSTEM_CALL_BYTES = 2, RED_ZONE_BYTES = 128 };
 
 /* ---- stops ---- */
 
-/* Means any thread that was interrupted. */
+/* Stands for any thread that was interrupted. */
 enum { ANY_THREAD = -1 };
 
-/* Waits until the thread stops or ends. With ANY_THREAD, sets stop->thread to the thread that has stopped. */
+/* Waits until the thread stops or exits. With ANY_THREAD, sets stop->thread to the thread that has
+ * stopped. */
 static int await_of(struct ct_stop *stop, pid_t which, uint64_t until_ns, int *status)
 {
     sigset_t child;
@@ -58,7 +60,8 @@ static int await_of(struct ct_stop *stop, pid_t which, uint64_t until_ns, int *s
         const uint64_t now_ns = ct_monotonic_ns();
         if (now_ns >= until_ns)
             return -ETIMEDOUT;
-        /* SIGCHLD does not queue. If another child's SIGCHLD was pending, this child's was lost. */
+        /* SIGCHLD does not queue. This child's signal is lost if another child's SIGCHLD was already
+         * pending. */
         enum { LOOK_NS = 1000000 };
         const uint64_t left_ns = until_ns - now_ns;
         sigtimedwait(&child, NULL,
@@ -81,7 +84,8 @@ static bool is_call_stop(int status)
     return WSTOPSIG(status) == (SIGTRAP | 0x80);
 }
 
-/* Signals of faults in our code stay unblocked: the kernel resets the handler of a blocked one. */
+/* Signals for faults in our code must stay unblocked, because the kernel resets the handler of a fault signal
+ * that is blocked. */
 static bool is_fault(int number)
 {
     return number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE || number == SIGTRAP;
@@ -97,15 +101,16 @@ static uint64_t all_but_faults(void)
     return mask;
 }
 
-/* Handles a stop by a signal, and sets *number to the signal with which the thread is resumed. SIGSTOP cannot
- * be blocked, and is passed on. A fault signal sent by another process is kept until the end of the stop. */
+/* Handles a stop by a signal, and sets *number to the signal to deliver when the thread is resumed. SIGSTOP
+ * cannot be blocked, so it is passed on. A fault signal sent by another process is held back until the end of
+ * the stop. */
 static int take_signal(struct ct_stop *stop, int status, long *number)
 {
     siginfo_t info;
     *number = is_event_stop(status) || is_call_stop(status) ? 0 : WSTOPSIG(status);
     if (!is_fault((int)*number) || ptrace(PTRACE_GETSIGINFO, stop->thread, NULL, &info) != 0)
         return 0;
-    if (info.si_code > 0) { /* the kernel sent it, because our code failed */
+    if (info.si_code > 0) { /* the kernel raised the signal because our code failed */
         stop->fault = (int)*number;
         stop->is_resting = true;
         return -EFAULT;
@@ -124,7 +129,7 @@ static int resume(struct ct_stop *stop, long how, long number)
     return -ESRCH;
 }
 
-/* Resumes the thread until its next stop of a kind. */
+/* Resumes the thread until it makes a stop for which wanted() returns true. */
 static int go_on(struct ct_stop *stop, long how, bool (*wanted)(int status))
 {
     const uint64_t until_ns = ct_monotonic_ns() + RUN_NS;
@@ -144,7 +149,7 @@ static int go_on(struct ct_stop *stop, long how, bool (*wanted)(int status))
     }
 }
 
-/* Waits for the stop of PTRACE_INTERRUPT. */
+/* Waits for the thread's PTRACE_INTERRUPT stop. */
 static int rest(struct ct_stop *stop)
 {
     const uint64_t until_ns = ct_monotonic_ns() + RUN_NS;
@@ -170,14 +175,14 @@ struct candidate {
     int rank; /* the lowest is tried first */
 };
 
-/* System calls that sleep, and that the kernel restarts after a stop. */
+/* Sleeping system calls that the kernel restarts after a stop. */
 static const int restarted[] = { SYS_futex, SYS_nanosleep,    SYS_clock_nanosleep, SYS_poll,
                                  SYS_ppoll, SYS_select,       SYS_pselect6,        SYS_read,
                                  SYS_wait4, SYS_waitid,       SYS_accept,          SYS_accept4,
                                  SYS_pause, SYS_rt_sigsuspend };
-/* Calls that the kernel ends with EINTR after a stop without any effect. They are made again. Calls on a
- * socket belong here if the socket has a timeout. Calls with a time limit belong here if the limit is in
- * read-only memory. */
+/* System calls that the kernel ends with EINTR after a stop, without any effect, and that restart() repeats.
+ * Calls on a socket are included because the socket may have a timeout. Calls with a time limit are included
+ * because the limit may be in read-only memory. */
 static const int ended[] = { SYS_epoll_wait,     SYS_epoll_pwait, 441 /* epoll_pwait2 */,
                              SYS_semop,          SYS_semtimedop,  SYS_rt_sigtimedwait,
                              SYS_msgrcv,         SYS_msgsnd,      SYS_io_getevents,
@@ -196,7 +201,8 @@ static bool is_among(int64_t number, const int *numbers, size_t count)
 }
 #define IS_AMONG(number, numbers) is_among(number, numbers, sizeof(numbers) / sizeof((numbers)[0]))
 
-/* Prefers a thread that sleeps in a restarted call. A running thread is next. */
+/* Ranks threads by how suitable they are. A thread that sleeps in a restarted call is best, and a running
+ * thread comes second. */
 static int rank_of(pid_t pid, pid_t thread)
 {
     enum { SLEEPS, RUNS, SLEEPS_ELSE, IS_STUCK };
@@ -242,7 +248,7 @@ static size_t list(pid_t pid, struct candidate **candidates)
     return count;
 }
 
-/* Finds an instruction that makes a system call. The kernel's own page in the process has some. */
+/* Finds a syscall instruction in the process. The vDSO has some. */
 static int find_system_call(struct ct_stop *stop)
 {
     enum { CODE_BYTES_MOST = 4 << 20 };
@@ -264,8 +270,8 @@ static int find_system_call(struct ct_stop *stop)
     return stop->system_call ? 0 : -ENOSYS;
 }
 
-/* Since Linux 5.13 the kernel reports the address of the thread's rseq structure. Before that version, glibc
- * uses no sequences. */
+/* Returns whether the thread is inside a restartable sequence. Linux 5.13 and later report the address of a
+ * thread's rseq structure. On older kernels, glibc does not use restartable sequences. */
 static bool is_in_sequence(const struct ct_stop *stop)
 {
     struct {
@@ -296,7 +302,8 @@ static bool keep_vectors(struct ct_stop *stop)
     return true;
 }
 
-/* Checks the stopped thread. Returns false if our code must run in another thread, or at another moment. */
+/* Checks the stopped thread. Returns false if our code must run in a different thread or at a different
+ * time. */
 static bool is_usable(struct ct_stop *stop, enum ct_stop_for what_for)
 {
     enum { USER_CODE_64 = 0x33 };
@@ -319,7 +326,7 @@ int ct_stop_interrupt(struct ct_stop *stop, pid_t thread)
     if (ptrace(PTRACE_SEIZE, thread, NULL, (void *)PTRACE_O_TRACESYSGOOD) != 0 && errno != EPERM)
         return -EAGAIN;
     if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) != 0)
-        return errno == ESRCH ? -EPERM : -EAGAIN; /* seizing it was refused, so the thread is not ours */
+        return errno == ESRCH ? -EPERM : -EAGAIN; /* PTRACE_SEIZE was refused, so the thread is not ours */
     return 0;
 }
 
@@ -331,7 +338,7 @@ static int wait_for(struct ct_stop *stop, pid_t which, uint64_t until_ns)
             return -EAGAIN;
         if (is_event_stop(status))
             break;
-        /* Delivers a signal that was pending. */
+        /* Deliver a signal that was pending. */
         if (ptrace(PTRACE_CONT, stop->thread, NULL, (void *)(long)WSTOPSIG(status)) != 0)
             return -EAGAIN;
     }
@@ -349,8 +356,8 @@ int ct_stop_await(struct ct_stop *stop, uint64_t until_ns)
     return wait_for(stop, stop->thread, until_ns);
 }
 
-/* Waits for the first usable thread that stops. Returns 0, -EAGAIN after that time, or -ESRCH if the process
- * has other memory now, because it executes another program or the pid was reused. */
+/* Waits until a usable thread stops. Returns 0, -EAGAIN on timeout, or -ESRCH if the process's memory was
+ * replaced, because it executed another program or the pid was reused. */
 static int wait_for_any(struct ct_stop *stop, uint64_t until_ns, enum ct_stop_for what_for)
 {
     do {
@@ -367,8 +374,8 @@ static int wait_for_any(struct ct_stop *stop, uint64_t until_ns, enum ct_stop_fo
     return -EAGAIN;
 }
 
-/* Interrupts the threads of the process one after the other until one has stopped. Any thread will do: a
- * stopped thread must not wait for the others. */
+/* Interrupts the process's threads one after the other until one has stopped. Any thread will do, because a
+ * stopped thread should not have to wait for the others. */
 static int interrupt_each(struct ct_stop *stop, uint64_t patience_ns, enum ct_stop_for what_for)
 {
     struct candidate *candidates;
@@ -384,8 +391,8 @@ static int interrupt_each(struct ct_stop *stop, uint64_t patience_ns, enum ct_st
     return refusals < count ? error : count == 0 ? -ESRCH : -EPERM;
 }
 
-/* On a busy machine, a thread reaches its stop only when it gets a processor. Waiting for that does not delay
- * the thread, so this may take long. */
+/* Tries until PATIENCE_NS have passed. On a busy machine, a thread stops only when it is next scheduled.
+ * Waiting for the stop does not delay the thread, so the wait may be long. */
 int ct_stop_begin(struct ct_stop *stop, const struct ct_memory *memory, enum ct_stop_for what_for)
 {
     *stop = (struct ct_stop){ .memory = memory };
@@ -419,7 +426,7 @@ static int begin_code(struct ct_stop *stop, struct user_regs_struct *registers)
                                     (void *)sizeof(blocked), &blocked) != 0)
         return -ESRCH;
     stop->is_changed = true;
-    registers->orig_rax = ~0ULL; /* so that no system call is restarted in our code */
+    registers->orig_rax = ~0ULL; /* keeps the kernel from restarting a system call in our code */
     registers->eflags &= ~(unsigned long long)(FLAG_TRAP | FLAG_DIRECTION);
     return ptrace(PTRACE_SETREGS, stop->thread, NULL, registers) != 0 ? -ESRCH : 0;
 }
@@ -437,14 +444,14 @@ int64_t ct_stop_call(struct ct_stop *stop, long number, uint64_t a, uint64_t b, 
     registers.r8 = e;
     registers.r9 = f;
     int error = begin_code(stop, &registers);
-    for (int stops = 0; !error && stops < 2; stops++) /* at its entry, and at its end */
+    for (int stops = 0; !error && stops < 2; stops++) /* at the call's entry and exit */
         error = go_on(stop, PTRACE_SYSCALL, is_call_stop);
     if (!error && ptrace(PTRACE_GETREGS, stop->thread, NULL, &registers) != 0)
         error = -ESRCH;
     return error ? error : (int64_t)registers.rax;
 }
 
-/* Waits until the word is set. */
+/* Waits until the process sets the word. */
 static int await_word(struct ct_stop *stop, uint64_t address)
 {
     enum { LOOK_NS = 20000 };
@@ -487,7 +494,7 @@ static void put_back(struct ct_stop *stop)
 {
     struct user_regs_struct registers = stop->registers;
     if (!stop->is_resting) {
-        /* Interrupts before resuming, so that no instruction runs before the stop. */
+        /* Interrupt before resuming, so that no instruction runs before the stop. */
         ptrace(PTRACE_INTERRUPT, stop->thread, NULL, NULL);
         if (resume(stop, PTRACE_CONT, 0) != 0 || rest(stop) != 0)
             return;
@@ -501,7 +508,7 @@ static void put_back(struct ct_stop *stop)
            &stop->signals);
 }
 
-/* Returns whether a pending signal has ended the call. */
+/* Returns whether the system call was ended by a pending signal. */
 static bool has_signal(const struct ct_stop *stop)
 {
     char file[32], text[4096];
@@ -515,7 +522,8 @@ static bool has_signal(const struct ct_stop *stop)
     return ((own | shared) & ~stop->signals) != 0;
 }
 
-/* Restarts a sleeping call that ended only because of our stop, and that the kernel does not restart. */
+/* Restarts a sleeping system call that was ended only by our stop and that the kernel does not restart
+ * itself. */
 static void restart(struct ct_stop *stop)
 {
     struct user_regs_struct *registers = &stop->registers;

@@ -1,8 +1,9 @@
-/* One thread of another process, stopped for a moment by ptrace. It makes our system calls and runs our code,
- * and then continues unchanged. Its stack is never written, no signal of the program is lost, and the kernel
- * restarts a system call that it slept in.
+/* Stops one thread of another process briefly with ptrace. The stopped thread makes system calls and runs
+ * code for us, and then continues unchanged. The thread's stack is never written, and none of the program's
+ * signals are lost. If the thread was sleeping in a system call, the call is restarted.
  *
- * All of this happens inside ct_tracer_run(), at whose end the kernel releases every thread. */
+ * All functions must be called inside ct_tracer_run(). When the tracer exits, the kernel releases every
+ * thread. */
 #ifndef CT_ATTACH_STOP_H
 #define CT_ATTACH_STOP_H
 
@@ -14,39 +15,42 @@
 struct ct_stop {
     const struct ct_memory *memory;
     pid_t thread;
-    uint64_t system_call;              /* address of the instruction, somewhere in the process */
-    struct user_regs_struct registers; /* its registers at the stop */
-    uint64_t signals;                  /* the signals that it blocks */
-    void *vectors;                     /* its vector registers; NULL: not kept */
+    uint64_t system_call;              /* address of a syscall instruction in the process */
+    struct user_regs_struct registers; /* the thread's registers at the stop */
+    uint64_t signals;                  /* the mask of signals that the thread blocks */
+    void *vectors;                     /* the thread's vector registers; NULL if not saved */
     size_t vectors_bytes;
-    bool is_changed; /* it has other registers now */
-    bool is_resting; /* at a stop where it can be released */
-    bool is_gone;    /* it has ended */
-    int fault;       /* signal that ended our code; 0: none */
-    siginfo_t held;  /* a signal from another process, kept until the end; si_signo 0: none */
+    bool is_changed; /* the thread's registers have been changed */
+    bool is_resting; /* the thread is at a stop from which it can be released */
+    bool is_gone;    /* the thread has exited */
+    int fault;       /* the signal that ended our code; 0: none */
+    siginfo_t held;  /* a signal from another process, held back until the end; si_signo is 0 if there is
+                      * none */
     uint64_t began_ns, took_ns;
 };
 
 enum ct_stop_for {
-    CT_STOP_FOR_CODE,     /* system calls, and code that uses only general registers */
-    CT_STOP_FOR_FUNCTION, /* a C function: vector registers are kept, and the thread has its own memory */
+    CT_STOP_FOR_CODE,     /* for system calls, and code that uses only general-purpose registers */
+    CT_STOP_FOR_FUNCTION, /* for C functions: saves the vector registers, and requires that the thread has set
+                           * up its TLS */
 };
-/* Stops the most suitable thread. Returns 0 or -errno. -ESRCH: there is no such process. -EPERM: the rights
- * are missing. -ETIMEDOUT: no thread stops. -ENOSYS: its memory has no system call instruction. */
+/* Stops the most suitable thread. Returns 0, -ESRCH if there is no such process, -EPERM if tracing is not
+ * permitted, or -ETIMEDOUT if no thread stops. Returns -ENOSYS if no syscall instruction was found in the
+ * process. */
 int ct_stop_begin(struct ct_stop *stop, const struct ct_memory *memory, enum ct_stop_for what_for);
-/* Stop one given thread in two steps: interrupt it, and wait until it has stopped. Return 0, -EAGAIN if it
- * has ended or has not stopped by then, or -EPERM. */
+/* Stop a given thread in two steps: interrupt it, then wait for it to stop. Return 0, -EAGAIN if the thread
+ * has exited or has not stopped by `until_ns`, or -EPERM. */
 int ct_stop_interrupt(struct ct_stop *stop, pid_t thread);
 int ct_stop_await(struct ct_stop *stop, uint64_t until_ns);
-/* Makes a system call in the process. Returns its result or -errno, which is -ESRCH if the process has
- * ended. */
+/* Makes the thread execute a system call. Returns the call's result or -errno, which is -ESRCH if the process
+ * has exited. */
 int64_t ct_stop_call(struct ct_stop *stop, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
                      uint64_t e, uint64_t f);
-/* Runs code at `begin` until it sets the word at `ran`. The code then loops, and is stopped there. `stack`
- * may be 0 for code without a stack. Returns 0, -EFAULT if the code failed with signal stop->fault, or
- * -ESRCH. */
+/* Runs the code at `begin` until the code sets the word at `ran` and loops, and then stops the thread again.
+ * `stack` may be 0 for code that needs no stack. Returns 0, -EFAULT if the code failed with signal
+ * stop->fault, or -ESRCH. */
 int ct_stop_run(struct ct_stop *stop, uint64_t begin, uint64_t ran, uint64_t stack);
-/* Puts everything back, and resumes the thread. */
+/* Restores the thread's registers and signal mask, and resumes the thread. */
 void ct_stop_end(struct ct_stop *stop);
 
 #endif

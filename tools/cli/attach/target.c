@@ -32,7 +32,7 @@ static bool refuse(struct ct_target *target, enum ct_target_kind kind, const cha
 
 /* ---- /proc/PID/status ---- */
 
-/* Returns the number after a word of the status, or -1 if the word is missing. */
+/* Returns the number after a keyword in the status file, or -1 if the keyword is missing. */
 static long long status_number(const char *status, const char *word)
 {
     const char *at = strstr(status, word);
@@ -104,13 +104,14 @@ static bool check_process(struct ct_target *target)
     return true;
 }
 
-/* A child of vfork() uses its parent's memory for a moment, so a visit would change the parent. This is
- * checked before the memory is opened, since the descriptor would keep referring to the parent's. */
+/* Refuses a child of vfork(), which briefly uses its parent's memory, so that a visit would change the
+ * parent. The check must precede opening the memory, because the descriptor would keep referring to the
+ * parent's memory. */
 static bool check_own_memory(struct ct_target *target)
 {
     char status[4096];
     if (ct_proc_read((int32_t)target->pid, "status", status, sizeof(status)) != 0)
-        return true; /* opening its memory fails, too, and reports it */
+        return true; /* opening the memory fails as well, and reports the error */
     const long long parent = status_number(status, "\nPPid:");
     return parent <= 0 || syscall(SYS_kcmp, target->pid, (pid_t)parent, KCMP_VM, 0, 0) != 0 ||
            refuse(target, CT_TARGET_NO_DRIVER,
@@ -161,7 +162,7 @@ static bool refuse_rights(struct ct_target *target, int error)
 
 /* ---- the program ---- */
 
-/* Only glibc can load the hook. Reports why the process has no glibc. */
+/* Explains why the process has no glibc, without which the hook cannot be loaded. */
 static bool refuse_program(struct ct_target *target)
 {
     char path[64];
@@ -199,7 +200,8 @@ static bool check_libraries(struct ct_target *target)
                              "has an unknown C library, without dlopen() or pthread_setcancelstate()");
 }
 
-/* A filter may end the process if we have it make a system call. */
+/* Refuses a process with a seccomp filter, which may kill the process when we make it execute a system
+ * call. */
 static bool check_filters(struct ct_target *target)
 {
     char path[64], file[300], status[4096];
@@ -219,7 +221,7 @@ static bool check_filters(struct ct_target *target)
                                mode);
 }
 
-/* Refuses a process that was started with the hook. The reason names the session for which it records. */
+/* Refuses a process that was started with the hook, giving the session for which it records. */
 static bool check_preloaded(struct ct_target *target)
 {
     bool is_preloaded = false;

@@ -10,14 +10,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Shared by the command and its tracer. */
+/* Memory shared by the command and its tracer. */
 struct task {
     int result;
     alignas(max_align_t) char data[];
 };
 
-/* The tracer is a separate process in its own session. Signals and terminals that end or stop the command do
- * not affect the tracer. A thread would end with the command, in the middle of a stop. */
+/* Runs the tracer as a separate process in its own session, so that signals and terminals that end or stop
+ * the command do not affect it. A thread would be killed with the command, possibly in the middle of a
+ * stop. */
 static int send_process(int (*act)(void *data), struct task *task)
 {
     const pid_t tracer = fork();
@@ -45,7 +46,8 @@ static void *go(void *data)
     return NULL;
 }
 
-/* With ptrace_scope 1 (Yama), a process may trace its descendants, but a separate tracer may not. */
+/* Runs the tracer as a thread. Under Yama's ptrace_scope 1, a process may trace its descendants, but a
+ * separate tracer process may not. */
 static int send_thread(int (*act)(void *data), struct task *task)
 {
     struct sent sent = { .act = act, .task = task };
@@ -64,11 +66,11 @@ int ct_tracer_run(int (*act)(void *data), void *data, size_t bytes)
     struct sigaction on_child;
     if (task == MAP_FAILED)
         return -errno;
-    /* While SIGCHLD is ignored, waitpid() does not report the end of a child. */
+    /* While SIGCHLD is ignored, waitpid() does not report exited children. */
     sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, &on_child);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    task->result = -ECANCELED; /* the result if the tracer is killed */
+    task->result = -ECANCELED; /* the result in case the tracer is killed */
     memcpy(task->data, data, bytes);
     int result = send_process(act, task);
     if (result == -EPERM) /* nothing was done */

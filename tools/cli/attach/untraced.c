@@ -7,15 +7,15 @@
 
 #include <stdlib.h>
 
-enum { CANDIDATE = 1 }; /* a process's note: it has the driver, and was not started with the hook */
+enum { CANDIDATE = 1 }; /* note of a process that has loaded the driver and was not started with the hook */
 
 static bool is_candidate(pid_t pid)
 {
     return ct_proc_has_mapped(pid, CT_DRIVER_IN_PATH) && !ct_proc_has_mapped(pid, "/libcudatrace.so");
 }
 
-/* Returns whether no visit has made the candidate record. If its memory cannot be read, returns true, and
- * attach will report why. */
+/* Returns whether no visit is recording the candidate. If the candidate's memory cannot be read, returns
+ * true, and `attach` will report why. */
 static bool is_untraced(pid_t pid)
 {
     struct ct_target target;

@@ -13,8 +13,8 @@ struct ct_untraced {
     struct ct_processes processes; /* all processes on the machine */
 };
 
-/* Finds them. Reads only processes that are new, have changed, or have the driver. Returns false if memory is
- * short. */
+/* Updates the list of untraced processes. Examines only processes that are new, have changed, or have loaded
+ * the driver. Returns false if out of memory. */
 bool ct_untraced_look(struct ct_untraced *untraced);
 void ct_untraced_free(struct ct_untraced *untraced);
 

@@ -13,7 +13,7 @@
 
 /* ---- stops ---- */
 
-/* The work of one stop, done by the tracer. */
+/* The work that the tracer does in one stop. */
 struct act {
     struct ct_visitor visitor; /* input and output */
     int (*in)(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act);
@@ -56,7 +56,7 @@ void ct_visitor_begin(struct ct_visitor *visitor, const struct ct_memory *memory
     ct_area_find(&visitor->area, memory);
 }
 
-/* Closes the library's file in the process, if the descriptor still refers to that file. */
+/* Closes the library's file descriptor in the process, if it still refers to the library's file. */
 static int close_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act)
 {
     struct ct_area_data *data = &visitor->area.data;
@@ -72,8 +72,8 @@ static int close_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struc
     return ct_area_set(&visitor->area, CT_DATA_FILE, UINT32_MAX) ? 0 : -ESRCH;
 }
 
-/* Notes the file's inode, since the program may close it and open another file with that number. The note is
- * in the process, so that the next command finds it if this one is killed. */
+/* Records the file's inode, because the program may close the descriptor and reuse its number. The record is
+ * kept in the process, so that the next command finds it if this command is killed. */
 static int note_file(struct ct_visitor *visitor, int file, int own)
 {
     struct ct_area_data *data = &visitor->area.data;
@@ -97,7 +97,7 @@ static int prepare_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, str
     return file < 0 ? file : note_file(visitor, file, act->own);
 }
 
-/* Writes the library after the stop, to keep the stop short. */
+/* Writes the library into its file after the stop, to keep the stop short. */
 static int prepare_within(void *data)
 {
     struct act *act = data;
@@ -130,8 +130,9 @@ static void fill(struct ct_visitor *visitor, const struct ct_visitor_plan *plan,
     data->made_in = plan->visit->slot_count > 0;
 }
 
-/* The loader identifies a library by its path. An earlier visit may have loaded another build through the
- * same descriptor, so each library gets a different path. Returns false if there have been too many. */
+/* Chooses a path for the library that no earlier visit has used, because the loader identifies a library by
+ * its path. An earlier visit may have loaded a different build through the same descriptor. Returns false if
+ * there have been too many visits. */
 static bool name_library(struct ct_visitor *visitor)
 {
     static const char own[] = "/memfd:" CT_LIBRARY_NAME;
@@ -176,7 +177,7 @@ int ct_visitor_prepare(struct ct_visitor *visitor, const struct ct_visitor_plan 
         .in = prepare_in_stop, .what_for = CT_STOP_FOR_CODE, .wants_library = hook == 0, .own = -1
     };
     int error = write_pairs(visitor, plan->slots);
-    if (error == -EBUSY) /* the area was made for a driver that was loaded earlier: makes a new area */
+    if (error == -EBUSY) /* the area was made for a driver loaded earlier, so map a new one */
         visitor->area.address = 0;
     if (error == -EBUSY || error == -ENOENT || act.wants_library)
         error = act_within(visitor, prepare_within, &act);
@@ -209,7 +210,7 @@ int ct_visitor_arm(struct ct_visitor *visitor)
 {
     struct act act = { .in = arm_in_stop, .what_for = CT_STOP_FOR_CODE };
     const int error = act_within(visitor, stop_and_act, &act);
-    /* It may have failed halfway. Another stop removes the thunks that it has put in. */
+    /* Arming may have failed halfway. Use another stop to remove the thunks that were already installed. */
     if (error == -EFAULT)
         ct_area_set(&visitor->area, CT_DATA_STATE, CT_AREA_ARMED);
     if (error && error != -ESRCH)

@@ -1,5 +1,5 @@
-/* cudatrace doctor: reports which calls on this machine, in a process or in a command would not be traced,
- * and why. */
+/* Implements `cudatrace doctor`, which reports which calls on this machine, in a process or in a command
+ * would not be traced, and why. */
 #include "doctor_command.h"
 #include "doctor_machine.h"
 #include "doctor_process.h"
@@ -41,7 +41,7 @@ static int examine(struct ct_doctor *doctor, const struct doctor_options *option
     return doctor->misses ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Reads the arguments after the options. Returns CT_GO_ON, or a status after reporting an error. */
+/* Parses the arguments after the options. Returns CT_GO_ON, or the exit status after reporting an error. */
 static int take_arguments(struct ct_doctor *doctor, char **argument, bool is_command, char *file)
 {
     int64_t pid;

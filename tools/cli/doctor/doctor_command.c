@@ -19,7 +19,7 @@
 
 /* ---- its file ---- */
 
-/* Reports which libraries of CUDA the program is linked with: the driver, the runtime. */
+/* Reports whether the program is linked with the CUDA driver or runtime. */
 static void say_needed(struct ct_doctor *doctor, const char *file)
 {
     struct ct_elf elf;
@@ -78,7 +78,7 @@ void ct_doctor_command(struct ct_doctor *doctor, char **argv, char *file)
 /* ---- what happens ---- */
 
 enum finding {
-    FINDING_NONE, /* the process has not loaded the driver, or was ended before it could record */
+    FINDING_NONE, /* the process did not load the driver, or was killed before it could record */
     FINDING_RECORDED,
     FINDING_NO_HOOK,
     FINDING_OWN_SHM,
@@ -86,7 +86,7 @@ enum finding {
     FINDING_SILENT,
 };
 
-/* Returns whether the trace has a process with this pid, as seen in the process's own namespace. */
+/* Returns whether the trace contains a process with this pid in its own PID namespace. */
 static bool has_process(sqlite3 *trace, int32_t own_pid)
 {
     static const char sql[] = "SELECT count(*) FROM processes WHERE pid = ?1";
@@ -161,7 +161,7 @@ static void say_end(struct ct_doctor *doctor, const struct ct_probe *probe, uint
                       "started the command; it exited with status %d", WEXITSTATUS(status));
 }
 
-/* Reports a finding only once for each program. */
+/* Reports what happened in each process. A finding is reported only once per program. */
 static void say_processes(struct ct_doctor *doctor, const struct ct_probe *probe, sqlite3 *trace)
 {
     bool has_driver = false;
@@ -204,7 +204,8 @@ static void say_probe(struct ct_doctor *doctor, const struct ct_probe *probe, co
     sqlite3_close(trace);
 }
 
-/* Returns the signal that must end this process, or 0. */
+/* Runs the command under a daemon of its own, and reports the outcome. Returns the signal that must end this
+ * process, or 0 if there is none. */
 static int probe_with(struct ct_doctor *doctor, char **argv, const char *folder, uint64_t patience_ns)
 {
     static const char *const no_values[CT_DAEMON_OPTIONS];
@@ -238,7 +239,7 @@ void ct_doctor_probe(struct ct_doctor *doctor, char **argv, uint64_t patience_ns
     const char *temporary = getenv("TMPDIR");
     char folder[PATH_MAX], path[PATH_MAX + 16];
     if (!doctor->hook_path[0] || !ct_installed_is_nameable(doctor->hook_path))
-        return; /* already reported; there is nothing to try */
+        return; /* the problem is already reported, and there is nothing to try */
     snprintf(folder, sizeof(folder), "%s/cudatrace-doctor-XXXXXX",
              temporary && *temporary ? temporary : "/tmp");
     if (!mkdtemp(folder)) {

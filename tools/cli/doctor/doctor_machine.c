@@ -35,7 +35,7 @@ bool ct_doctor_is_way_in(const char *name)
     return strcmp(name, "dlsym") == 0;
 }
 
-/* Functions with this prefix belong to the simulated driver (tests/simcuda). */
+/* Returns whether the name's prefix is that of the simulated driver (tests/simcuda). */
 static bool is_simulated_name(const char *name)
 {
     return strncmp(name, "simcuda_", strlen("simcuda_")) == 0;
@@ -57,7 +57,7 @@ static void list_names(char *text, size_t bytes, const char *const *name, size_t
 static void read_hook(struct ct_doctor *doctor, const struct ct_elf *elf)
 {
     ct_elf_functions(elf, is_runtime_name, &doctor->runtime_functions);
-    /* The hook also exports versions that do not belong to libcudart. */
+    /* Keep only libcudart's symbol versions, because the hook exports others as well. */
     struct ct_elf_names *versions = &doctor->runtime_versions;
     size_t kept = 0;
     ct_elf_versions(elf, versions);
@@ -122,19 +122,18 @@ void ct_doctor_runtime(struct ct_doctor *doctor, const char *file, const char *v
 
 /* ---- the driver ---- */
 
-/* The results of a child process that loads the driver, in memory shared with it. */
+/* The results of loading the driver in a child process, in memory shared with the child. */
 struct driver_answer {
     bool is_whole;
-    char path[PATH_MAX]; /* the path that the loader found; empty if it found none */
+    char path[PATH_MAX]; /* the path at which the loader found the driver, or empty if it found none */
     char error[512];
-    int version; /* the result of cuDriverGetVersion; 0 if that fails */
+    int version; /* the result of cuDriverGetVersion(), or 0 if it failed */
 };
 
-/* Runs in the child. The driver reports its version without being initialised. */
+/* Loads the driver in the child, and queries its version, for which the driver need not be initialised. */
 static void ask_driver(struct driver_answer *answer)
 {
-    /* The hook may be preloaded into this process. No session can have this name, so the hook records
-     * nothing. */
+    /* The hook may be preloaded into this process. An invalid session name keeps the hook from recording. */
     setenv(CT_SESSION_ENV, ".", 1);
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
     if (!driver) {
@@ -150,7 +149,7 @@ static void ask_driver(struct driver_answer *answer)
         answer->version = 0;
 }
 
-/* Runs in the child: ends it if it hangs. */
+/* Kills the child after PATIENCE_S seconds if it hangs. */
 static void limit_time(void)
 {
     enum { PATIENCE_S = 10 };
@@ -161,7 +160,7 @@ static void limit_time(void)
     alarm(PATIENCE_S);
 }
 
-/* Loads the driver in a child process, since it may crash or hang while loading. */
+/* Loads the driver in a child process, because loading it may crash or hang. */
 static void load_driver(struct driver_answer *answer)
 {
     struct driver_answer *shared =
@@ -217,7 +216,7 @@ void ct_doctor_compare(struct ct_doctor *doctor, const struct ct_elf_names *driv
         count, names, doctor->hook.fallback_stubs);
 }
 
-/* The name of its file shows the driver's release: libcuda.so.580.159.04. */
+/* Checks the installed driver. The driver's file name contains its release, as in libcuda.so.580.159.04. */
 static void check_driver(struct ct_doctor *doctor, bool *simulated)
 {
     static struct driver_answer answer;
@@ -247,7 +246,7 @@ static void check_driver(struct ct_doctor *doctor, bool *simulated)
     ct_elf_names_free(&own);
 }
 
-/* Checks access without opening: opening a device may start the driver. */
+/* Checks access to the devices without opening them, because opening one may start the driver. */
 static void check_devices(struct ct_doctor *doctor)
 {
     static const char *const patterns[] = { "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia[0-9]*" };
@@ -285,8 +284,8 @@ static void check_kernel(struct ct_doctor *doctor)
 {
     struct utsname system;
     uname(&system);
-    /* Tries the calls instead of checking the kernel's version, because a container may forbid calls that its
-     * kernel has. */
+    /* Try the system calls instead of checking the kernel's version, because a container may forbid calls
+     * that the kernel supports. */
     const int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     const int refused = errno;
     if (pidfd >= 0)
@@ -323,7 +322,8 @@ static bool may_load_programs(void)
     return (effective & bpf) == bpf || effective & admin;
 }
 
-/* The hook does not need the probe, so no finding here is a miss. */
+/* Checks whether `cudatrace probe` would work. Findings are never reported as a miss, because the hook does
+ * not need the probe. */
 static void check_probe(struct ct_doctor *doctor)
 {
     char path[PATH_MAX], lack[CT_LACK_BYTES];

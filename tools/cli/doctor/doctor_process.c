@@ -1,5 +1,5 @@
-/* All facts about the process are from /proc, and the process controls some of them. Paths are opened below
- * /proc/PID/root, and only as regular files. */
+/* Examines a running process. All facts come from /proc, and the process controls some of them. Paths are
+ * opened below /proc/PID/root, and only if they are regular files. */
 #include "doctor_process.h"
 
 #include "doctor_machine.h"
@@ -22,17 +22,17 @@
 struct mapping {
     char *path;
     uint64_t inode, offset;
-    bool deleted; /* the file was deleted, or another file has its name now */
+    bool deleted; /* the file was deleted or replaced by another file */
 };
 
 struct ct_patient {
     pid_t pid;
-    pid_t thread;    /* a live thread: the process's memory is read through its files in /proc */
-    int32_t own_pid; /* the pid in the process's own namespace */
+    pid_t thread;    /* a live thread, through whose files in /proc the process is read */
+    int32_t own_pid; /* the pid in the process's own PID namespace */
     uint64_t start_ticks;
     bool ended;
     char *command;   /* its arguments, separated by spaces */
-    char *variables; /* its environment at exec, separated by NULs */
+    char *variables; /* its environment at exec, with NULs between the variables */
     size_t variables_bytes;
     struct mapping *mappings;
     size_t mapping_count;
@@ -57,7 +57,7 @@ static bool read_secure(const struct ct_patient *patient)
     return secure;
 }
 
-/* Returns the value of a variable, or NULL if it is not set. */
+/* Returns the value of an environment variable, or NULL if it is not set. */
 static const char *variable(const struct ct_patient *patient, const char *name)
 {
     const size_t length = strlen(name);
@@ -74,7 +74,8 @@ static void below_root(const struct ct_patient *patient, const char *path, char 
     snprintf(out, PATH_MAX, "%s%s", patient->root, path);
 }
 
-/* Parses "7f12…-7f13… r-xp 00000000 08:02 135522   /usr/lib/libc.so.6", which may end in " (deleted)". */
+/* Parses a line such as "7f12…-7f13… r-xp 00000000 08:02 135522   /usr/lib/libc.so.6". The line may end
+ * in " (deleted)". */
 static bool parse_mapping(const struct ct_patient *patient, char *line, struct mapping *mapping)
 {
     static const char deleted[] = " (deleted)";
@@ -98,8 +99,8 @@ static bool parse_mapping(const struct ct_patient *patient, char *line, struct m
     return true;
 }
 
-/* Lists each mapped file with code, once for each time that it is loaded. The mappings from one load are
- * adjacent, in the order of their offsets in the file. */
+/* Lists all mapped files that contain code, once each time that a file is loaded. The mappings from one load
+ * are adjacent and ordered by file offset. */
 static bool read_mappings(struct ct_patient *patient)
 {
     char *text = ct_proc_file(patient->thread, "maps", NULL);
@@ -127,7 +128,7 @@ static bool read_mappings(struct ct_patient *patient)
     return true;
 }
 
-/* Returns the first mapped file whose name has this prefix. */
+/* Returns the first mapped file whose name begins with the given prefix. */
 static const struct mapping *find_mapping(const struct ct_patient *patient, const char *beginning)
 {
     for (size_t i = 0; i < patient->mapping_count; i++) {
@@ -180,8 +181,8 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
             patient->command[i] = ' ';
     }
     patient->variables = ct_proc_file(patient->thread, "environ", &patient->variables_bytes);
-    /* A process without memory has ended or is a kernel thread. The files of an ended process belong to root,
-     * so its user may not be able to read them. */
+    /* A process without memory has exited or is a kernel thread. The /proc files of a process that has exited
+     * belong to root, so its user may not be able to read them. */
     if (!patient->variables && (errno == ESRCH || (errno == EACCES && life.ended)))
         patient->variables = calloc(1, 1);
     if (!patient->variables || !read_mappings(patient)) {
@@ -200,7 +201,7 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
     if (!doctor->choice.shm_dir_option && dir && dir[0] == '/' &&
         strlen(dir) < sizeof(doctor->choice.shm_dir))
         strcpy(doctor->choice.shm_dir, dir);
-    /* A container may have shared memory of its own. */
+    /* A container may have its own shared memory folder. */
     struct stat ours, theirs;
     snprintf(doctor->shm_folder, sizeof(doctor->shm_folder), "%s%s", patient->root, doctor->choice.shm_dir);
     doctor->shm_is_its_own = stat(doctor->shm_folder, &theirs) == 0 &&
@@ -222,7 +223,7 @@ void ct_patient_destroy(struct ct_patient *patient)
     free(patient);
 }
 
-/* ---- the hook in it ---- */
+/* ---- the hook in the process ---- */
 
 static void say_how_to_load(struct ct_doctor *doctor, const struct ct_patient *patient, const char *why)
 {
@@ -254,7 +255,7 @@ static void say_not_loaded(struct ct_doctor *doctor, const struct ct_patient *pa
     }
 }
 
-/* Returns whether a hook is loaded that may record. */
+/* Returns whether the process has loaded a hook that may record. */
 static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patient, bool is_probed)
 {
     const struct mapping *hook = find_mapping(patient, "libcudatrace.so");
@@ -296,8 +297,8 @@ static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patien
     return true;
 }
 
-/* Checks the libraries that precede the hook in LD_PRELOAD. The loader searches them first, so they may take
- * calls that the hook should see. */
+/* Checks the libraries that precede the hook in LD_PRELOAD. The loader searches these libraries first, so
+ * they may hide calls from the hook. */
 static void check_preloaded(struct ct_doctor *doctor, const struct ct_patient *patient)
 {
     const char *preload = variable(patient, "LD_PRELOAD");
@@ -321,7 +322,7 @@ static void check_preloaded(struct ct_doctor *doctor, const struct ct_patient *p
     free(list);
 }
 
-/* ---- the CUDA libraries in it ---- */
+/* ---- the CUDA libraries in the process ---- */
 
 static void check_driver(struct ct_doctor *doctor, const struct ct_patient *patient,
                          const struct mapping *driver)
@@ -348,7 +349,7 @@ static bool is_driver(const struct mapping *mapping)
            (rest[strlen(name)] == '\0' || rest[strlen(name)] == '.');
 }
 
-/* dlmopen() may load a file twice. */
+/* Reports drivers other than the first one. dlmopen() may load the same file twice. */
 static void check_other_drivers(struct ct_doctor *doctor, const struct ct_patient *patient,
                                 const struct mapping *driver, unsigned recorded)
 {
@@ -416,8 +417,8 @@ static void say_way_in(struct ct_doctor *doctor, const struct ct_patient *patien
 
 /* ---- its surroundings ---- */
 
-/* Returns whether the process belongs to the session that the user named. Returns false after reporting that
- * it does not. */
+/* Checks that the process belongs to the session that the user named. Returns false after reporting that the
+ * process belongs to another session. */
 static bool check_session(struct ct_doctor *doctor, const struct ct_patient *patient, const char *own)
 {
     if (!ct_session_valid(own))
@@ -431,7 +432,7 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
              own, doctor->session, own, (int)patient->pid);
     if (!ct_session_valid(own) || strcmp(own, doctor->session) != 0)
         return false;
-    /* A pid that another container's daemon reports has no meaning here. */
+    /* The pid of a daemon in another container has no meaning in our namespace. */
     struct ct_proc_stat daemon;
     const bool known =
         doctor->daemon_pid && !doctor->shm_is_its_own && ct_proc_stat(doctor->daemon_pid, &daemon) == 0;
@@ -441,7 +442,8 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
     return true;
 }
 
-/* If the process does not share our shared memory, a daemon outside its container cannot see it. */
+/* Reports whether the process has its own shared memory folder, in which case a daemon outside its container
+ * cannot find it. */
 static void check_namespaces(struct ct_doctor *doctor, const struct ct_patient *patient)
 {
     if (doctor->shm_is_its_own)

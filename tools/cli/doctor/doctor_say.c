@@ -7,7 +7,7 @@
 
 enum { SUBJECT_COLUMN = 8, TEXT_COLUMN = 20 };
 
-/* Paths and command lines may hold any bytes, so all output passes through ct_printable_format(). */
+/* Paths and command lines may contain any bytes, so all output passes through ct_printable_format(). */
 
 void ct_doctor_head(const char *format, ...)
 {

@@ -1,5 +1,5 @@
-/* The process owns the segment, which may hold anything. It is read into our memory by pread() and never
- * mapped, and every number is bounded before it is used. */
+/* Reads the segment of a process, which may have written anything to it. The segment is copied with pread()
+ * and never mapped, and every number is bounds-checked before use. */
 #include "doctor_segment.h"
 
 #include "losses.h"
@@ -23,8 +23,8 @@ struct sums {
     const char *way_in;
 };
 
-/* Opens the newest segment of that process, and sets `path` to its name. Returns -1 if the process has
- * none. */
+/* Opens the newest segment of the process, and stores the segment's name in `path`. Returns -1 if the process
+ * has no segment. */
 static int open_segment(const struct ct_doctor *doctor, const struct ct_traced *traced, char path[PATH_MAX])
 {
     uint64_t newest = 0;
@@ -71,7 +71,7 @@ static void add_functions(int fd, const struct ct_segment *segment, struct sums 
         else if (strcmp(function.name, "cuGetProcAddress_v2") == 0)
             sums->way_in = "cuGetProcAddress_v2";
     }
-    /* Entry 0 is not a function. It counts the calls of functions for which the table had no room. */
+    /* Entry 0 is not a function, but counts the calls of functions for which the table had no room. */
     sums->functions -= sums->functions > 0;
 }
 
@@ -106,7 +106,8 @@ static void add_lanes(int fd, const struct ct_segment *segment, struct sums *sum
         segment->unlaned.calls;
 }
 
-/* Returns the cause of most of the lost calls. Calls of cause pressure are skipped, not lost. */
+/* Returns the most frequent cause of lost calls. Calls dropped under pressure do not count, because they are
+ * skipped and not lost. */
 static int cause_of_most(const struct sums *sums)
 {
     int most = CT_LOSS_FULL;
@@ -151,7 +152,7 @@ static void say_recording(struct ct_doctor *doctor, const struct ct_segment *seg
              sums->functions, ring, sums->lanes, clock);
 }
 
-/* Reports how the hook reaches the driver's functions. */
+/* Reports how the hook intercepts the driver's functions. */
 static void say_ways(struct ct_doctor *doctor, const struct ct_segment *segment)
 {
     const unsigned names = segment->intercepts[CT_INTERCEPT_NAMES],
@@ -163,7 +164,8 @@ static void say_ways(struct ct_doctor *doctor, const struct ct_segment *segment)
         FINE("ways", "%u functions of the driver by their names", names);
 }
 
-/* Calls dropped under pressure are counted as skipped, like calls that the selection leaves out. */
+/* Reports calls dropped under pressure. Such calls are counted as skipped, like calls that the selection
+ * leaves out. */
 static void say_pressure(struct ct_doctor *doctor, const struct sums *sums)
 {
     const uint64_t pressed = sums->lost_by[CT_LOSS_PRESSURE];
@@ -184,7 +186,7 @@ static void say_selection(struct ct_doctor *doctor, const struct ct_segment *seg
         NOTE("selection", "it uses an earlier selection than the session, until its next call");
 }
 
-/* Reports that nothing was recorded, and whether that can change at the next call. */
+/* Reports that nothing has been recorded, and whether recording may start at the next call. */
 static void say_dormant(struct ct_doctor *doctor, const struct ct_traced *traced)
 {
     if (!doctor->daemon_pid)
@@ -196,8 +198,8 @@ static void say_dormant(struct ct_doctor *doctor, const struct ct_traced *traced
         FINE("recording", "nothing yet: it has not loaded the driver");
 }
 
-/* Returns whether the segment belongs to the process. An earlier process with the same pid may have left
- * it. */
+/* Returns whether the segment belongs to the process. The segment may be left over from an earlier process
+ * with the same pid. */
 static bool is_of(const struct ct_segment *segment, const struct ct_traced *traced)
 {
     return segment->version != CT_PROTO_VERSION || segment->process_start == traced->start_ticks;

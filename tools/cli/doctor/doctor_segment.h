@@ -4,22 +4,22 @@
 
 #include "doctor_say.h"
 
-/* The facts about a process that are known before its segment is found. */
+/* What is known about a process before its segment is found. */
 struct ct_traced {
-    int32_t pid; /* the pid in the process's own namespace, as in the segment's name */
+    int32_t pid; /* the pid in the process's own PID namespace, as used in the segment's name */
     uint32_t uid;
     const char *session; /* the process's own session */
     uint64_t start_ticks;
     bool driver_loaded;
-    bool hooked; /* the hook is loaded; false: only a probe records the process */
+    bool hooked; /* the hook is loaded; if false, only a probe records the process */
 };
 struct ct_recorded {
-    const char *way_in; /* a called function that looks up others; NULL: none */
-    unsigned drivers;   /* images of the driver that are recorded; 0: nothing is recorded yet */
+    const char *way_in; /* a function that looks up others and has been called; NULL: none */
+    unsigned drivers;   /* number of driver images being recorded; 0: nothing is recorded yet */
 };
-/* Returns whether a probe records the process in the session. */
+/* Returns whether a probe is recording the process for the session. */
 bool ct_doctor_is_probed(const struct ct_doctor *doctor, const struct ct_traced *traced);
-/* Reports its recorded, lost and skipped calls. */
+/* Reports the process's recorded, lost and skipped calls. */
 void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
                        struct ct_recorded *recorded);
 

@@ -21,7 +21,7 @@
 
 /* ---- the control segment ---- */
 
-/* Lists the other sessions that are served. The most likely mistake is to ask about the wrong one. */
+/* Lists other sessions that a daemon serves, because the most likely mistake is to name the wrong session. */
 static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes)
 {
     static struct ct_control control;
@@ -34,7 +34,8 @@ static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes
             (of.uid == doctor->uid && strcmp(of.session, doctor->session) == 0))
             continue;
         snprintf(path, sizeof(path), "%s/%s", doctor->shm_folder, of.name);
-        /* Another user's control segment cannot be opened. A killed daemon may have left it. */
+        /* Another user's control segment cannot be opened, and may be left over from a daemon that was
+         * killed. */
         if (ct_control_read(path, of.uid, &control) != CT_SERVED && access(path, R_OK) == 0)
             continue;
         n += (size_t)snprintf(text + n, bytes - n, "%s%s", n ? ", " : "", of.session);
@@ -45,7 +46,7 @@ static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes
 
 /* ---- the daemon ---- */
 
-/* Returns the whole status, which the caller frees. Returns NULL if the daemon does not answer. */
+/* Returns the daemon's full status text, which the caller frees, or NULL if the daemon does not answer. */
 static char *ask_status(const struct ct_doctor *doctor)
 {
     enum { PATIENCE_S = 5 };
@@ -76,8 +77,8 @@ static void say_selection(struct ct_doctor *doctor, const char *status)
              layers, calls, sample, doctor->session);
 }
 
-/* Reports shortages of room in the daemon, and whether the session's files were removed. The system's daemon
- * reports only the shortages of the user who sends the request. */
+/* Reports whether the daemon has run out of room for processes or threads, and whether the session's files
+ * were removed. The system daemon reports only the shortages of the requesting user. */
 static void say_shortage(struct ct_doctor *doctor, const char *status)
 {
     const long long processes = ct_client_status_number(status, "waiting_processes"),
@@ -132,8 +133,8 @@ static enum ct_serving read_control_of(const struct ct_doctor *doctor, uint32_t 
     return ct_control_read(path, uid, control);
 }
 
-/* Prints the daemon's status. `database` gets the database that it writes; the system's daemon does not name
- * its own. */
+/* Prints the daemon's status. Stores the path of the daemon's database in `database`. The system daemon does
+ * not reveal its database's path. */
 static void say_status(struct ct_doctor *doctor, const char *status, char *database, size_t bytes)
 {
     char processes[32], threads[32], state[512], serves[32];
@@ -163,13 +164,13 @@ static void say_status(struct ct_doctor *doctor, const char *status, char *datab
     say_shortage(doctor, status);
 }
 
-/* Returns whether a daemon serves the session. `database` gets the database that it writes. */
+/* Returns whether a daemon serves the session. Stores the path of the daemon's database in `database`. */
 static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
 {
     static struct ct_control control, of_system;
     doctor->daemon_uid = doctor->uid;
     enum ct_serving serving = read_control_of(doctor, doctor->uid, &control);
-    /* The hook searches in the same order: the user's own daemon first, then the system's. */
+    /* Search in the same order as the hook: first for the user's own daemon, then for the system daemon. */
     if (serving != CT_SERVED && doctor->uid != 0 && read_control_of(doctor, 0, &of_system) == CT_SERVED &&
         of_system.system) {
         control = of_system;
@@ -208,8 +209,8 @@ static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
 
 /* ---- the database ---- */
 
-/* SQLite's write-ahead log needs memory shared by all users of the database, so they must be on one
- * machine. */
+/* Returns the name of the folder's network file system, or NULL if it is local. SQLite's write-ahead log
+ * needs memory shared by all users of the database, which must therefore be on one machine. */
 static const char *network_file_system(const char *folder)
 {
     static const struct {
@@ -229,8 +230,8 @@ static const char *network_file_system(const char *folder)
     return NULL;
 }
 
-/* Returns the pid of the process that holds a flock(2) lock on that inode, from the kernel's list of locks.
- * Returns 0 if there is none. */
+/* Looks up which process holds a flock(2) lock on the inode in the kernel's list of locks. Returns the
+ * process's pid, or 0 if the inode is not locked. */
 static int listed_holder(ino_t wanted)
 {
     FILE *locks = fopen("/proc/locks", "re");
@@ -247,9 +248,10 @@ static int listed_holder(ino_t wanted)
     return holder;
 }
 
-/* Looks up the holder of a daemon's lock in /proc/locks. Taking the lock, even for a moment, could make a
- * starting daemon give up. The kernel delivers the list page by page and counts positions. If a lock
- * disappears between two pages, a different lock can be missed, so a failed search is repeated. */
+/* Looks up the holder of a daemon's lock in /proc/locks. Trying to take the lock, even briefly, could make a
+ * starting daemon give up. The kernel delivers the list of locks one page at a time, and continues by
+ * position. If a lock disappears between two pages, another lock can be missed, so a failed search is
+ * repeated. */
 static int holder_of(const struct stat *status)
 {
     enum { LOOKS = 4 };
@@ -271,7 +273,7 @@ static bool is_this_boot(const char *boot_id)
     return strcmp(line, boot_id) == 0;
 }
 
-/* Returns whether the next daemon can continue in this file. If not, reports the reason. */
+/* Returns whether the next daemon can continue writing this file. If not, reports the reason. */
 static bool check_file(struct ct_doctor *doctor, const char *path, const struct stat *status, char *what,
                        size_t bytes)
 {
@@ -331,7 +333,7 @@ static void say_room(struct ct_doctor *doctor, const char *path, const char *wha
              known ? ct_size_text(size, free_bytes) : "the free space is unknown", known ? " free" : "");
 }
 
-/* Checks the database that the next daemon would write. */
+/* Checks the database to which the next daemon would write. */
 static void check_database(struct ct_doctor *doctor)
 {
     const char *path = doctor->choice.database ? doctor->choice.database : "trace.db";
@@ -392,7 +394,7 @@ static void check_shared_memory(struct ct_doctor *doctor)
              strerror(errno), subject);
         return;
     }
-    /* The hook leaves part of the space to other programs. */
+    /* The hook leaves part of the space free for other programs. */
     const uint64_t all_free = (uint64_t)system.f_bavail * system.f_frsize;
     const uint64_t leaves = ct_segment_leaves((uint64_t)system.f_blocks * system.f_frsize);
     const uint64_t free_bytes = all_free > leaves ? all_free - leaves : 0;

@@ -1,4 +1,4 @@
-/* Checks the session: its daemon, the selection of calls, its database, its clock and its shared memory. */
+/* Checks a session's daemon, selection of calls, database, clock and shared memory. */
 #ifndef CT_DOCTOR_SESSION_H
 #define CT_DOCTOR_SESSION_H
 

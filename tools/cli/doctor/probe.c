@@ -23,7 +23,7 @@ enum { LOOK_NS = 20000000, GRACE_S = 2 };
 
 /* ---- a process ---- */
 
-/* Returns the number after a word of /proc/PID/status, or -1 if the word is missing. */
+/* Returns the number after a keyword in /proc/PID/status, or -1 if the keyword is missing. */
 static long status_number(pid_t pid, const char *word)
 {
     char text[4096];
@@ -66,7 +66,7 @@ static void examine(struct ct_probed *process, const char *shm_dir)
         process->program[length] = '\0';
 }
 
-/* Returns the process with that pid, and adds it if it is new. Returns NULL if the pid belongs to a
+/* Returns the process with this pid, adding it to the list if it is new. Returns NULL if the pid belongs to a
  * thread. */
 static struct ct_probed *process_of(struct ct_probe *probe, pid_t pid)
 {
@@ -108,7 +108,7 @@ static void note_end(struct watch *watch, pid_t pid, int status)
         watch->probe->wait_status = status;
 }
 
-/* Returns whether any process is left. */
+/* Handles all pending changes of the watched processes. Returns whether any process is left. */
 static bool take_changes(struct watch *watch)
 {
     int status;
@@ -122,7 +122,7 @@ static bool take_changes(struct watch *watch)
     return pid == 0;
 }
 
-/* Returns whether a process has made a segment in the session. */
+/* Returns whether a process has created a segment in the session. */
 static bool has_joined(const struct ct_session_choice *choice)
 {
     struct ct_session_file file;
@@ -132,8 +132,8 @@ static bool has_joined(const struct ct_session_choice *choice)
     return found;
 }
 
-/* Returns the signals to wait for: SIGCHLD, and signals that would end this process. These are blocked until
- * the probe's files have been removed. */
+/* Returns the signals to wait for: SIGCHLD, and signals that would end this process. Signals that would end
+ * this process are blocked until the probe's files have been removed. */
 static sigset_t awaited(void)
 {
     static const int numbers[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP };
@@ -152,7 +152,7 @@ static void pause_until_change(struct ct_probe *probe)
         probe->signalled = number;
 }
 
-/* Ends all processes by SIGTERM, and by SIGKILL after GRACE_S seconds. */
+/* Ends all processes with SIGTERM, followed by SIGKILL after GRACE_S seconds. */
 static void end_all(struct watch *watch)
 {
     const uint64_t until_ns = ct_monotonic_ns() + GRACE_S * SECOND_NS;
@@ -197,7 +197,7 @@ static void become_command(struct starting *starting, char **argv, const char *h
     _exit(127);
 }
 
-/* Lets the command begin, under ptrace if that is allowed. */
+/* Lets the command start running, under ptrace if permitted. */
 static void begin(struct watch *watch, struct starting *starting)
 {
     const long options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |

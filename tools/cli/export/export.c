@@ -1,4 +1,4 @@
-/* cudatrace export: writes the calls of a trace in formats that other programs read. */
+/* Implements `cudatrace export`, which writes a trace's calls in formats that other programs read. */
 #include "export.h"
 
 #include "output.h"
@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* A format is a file that defines one, and its name here. The first is the default. */
+/* The formats, each defined in a separate file. The first one is the default. */
 #define EACH(ROW) ROW(chrome) ROW(perfetto) ROW(jsonl) ROW(csv) ROW(nsys) ROW(sqlite)
 
 #define ROW(name) extern const struct ct_export_format ct_export_##name;
@@ -41,7 +41,7 @@ static int fail_reading(const struct export_options *options, sqlite3 *connectio
 
 /* ---- the command ---- */
 
-/* Writes the events that are due. */
+/* Writes all events that are due. */
 static bool write_due(struct ct_export *to, const struct ct_export_format *format, struct ct_events *events)
 {
     struct ct_event event;
@@ -94,7 +94,7 @@ static int fail_writing(const struct export_options *options, const char *stage,
                    stage ? ", which is written in " : "", stage ? stage : "", why);
 }
 
-/* Gives the file its name if all of it was written, and removes it otherwise. */
+/* Gives the output file its final name if all of it was written, and removes the file otherwise. */
 static int end_output(const struct export_options *options, struct ct_output *output, bool good)
 {
     const int said = errno;
@@ -104,7 +104,7 @@ static int end_output(const struct export_options *options, struct ct_output *ou
         return EXIT_FAILURE;
     }
     const int error = ct_output_finish(output);
-    if (error == -EPIPE) /* the reader has seen enough */
+    if (error == -EPIPE) /* the reader has closed the pipe */
         return EXIT_FAILURE;
     return error ? fail_writing(options, NULL, strerror(-error)) : EXIT_SUCCESS;
 }
@@ -163,7 +163,7 @@ static int run_export(struct export_options *options)
     return status;
 }
 
-/* Formats "chrome|perfetto" and the help's paragraphs. */
+/* Builds the list of choices ("chrome|perfetto") and the paragraphs of the help text. */
 static void list_formats(char choices[128], char about[2048])
 {
     size_t n = 0, m = (size_t)snprintf(
@@ -200,7 +200,7 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
                         "exclude; the last match decides: 'cuMem*,!cuMemGetInfo*'"),
         { 0 }
     };
-    /* The first row is --format, which a command with a fixed format does not have. */
+    /* Skip the first row, --format, for a command with a fixed format. */
     const struct ct_usage usage = { .options = table + (format != NULL),
                                     .about = format ? format->about : about };
     int first;

@@ -1,8 +1,9 @@
-/* cudatrace export --format chrome: the Trace Event Format, as Perfetto and Chrome's viewer read it
- * (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU). Each call is a complete
- * event ("X"), in microseconds since the trace began. Started ranges are asynchronous events ("b", "e"), and
- * marks are instants ("i"). There are names of processes and threads, arrows ("s", "f") from runtime calls to
- * the driver calls that they made, and a counter ("C") of memory. The format allows events in any order. */
+/* Implements `cudatrace export --format chrome`. Writes the Trace Event Format, which Perfetto and Chrome's
+ * viewer can read (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU). Each
+ * call is a complete event ("X"), with times in microseconds since the trace began. Started ranges are
+ * asynchronous events ("b", "e"), and marks are instants ("i"). Arrows ("s", "f") lead from runtime calls to
+ * the driver calls that they made. Processes and threads have names, and memory has a counter ("C"). The
+ * format allows events in any order. */
 #include "export_format.h"
 
 #include "schema_sql.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 
 struct state {
-    bool another; /* an event was written */
+    bool another; /* an event has been written */
 };
 
 static void begin_event(struct ct_export *to)
@@ -76,7 +77,7 @@ static void print_arrow_end(struct ct_export *to, const struct ct_stream_call *c
     fputc('}', to->to);
 }
 
-/* Draws an arrow to a driver call from just before it, if the thread was in a runtime call. */
+/* If the thread was in a runtime call, draws an arrow to the driver call from the time just before it. */
 static void print_arrow(struct ct_export *to, const struct ct_event *event)
 {
     const struct ct_enclosing *around = &event->around;
@@ -90,8 +91,8 @@ static void print_arrow(struct ct_export *to, const struct ct_event *event)
 
 /* ---- calls ---- */
 
-/* The name of a range is its message. The name of a launch is the function's name; the kernel's name is among
- * its arguments. */
+/* Prints an event's name. A range is named after its message. A launch has the function's name, and the
+ * kernel's name is among its arguments. */
 static void print_name(struct ct_export *to, const struct ct_stream_call *call)
 {
     enum ct_detail detail;
@@ -114,8 +115,8 @@ static void begin_of_call(struct ct_export *to, const struct ct_stream_call *cal
     print_us(to, "ts", at_ns - to->extent.begin_ns);
 }
 
-/* Prints a complete event. A range that crosses others is an asynchronous one ("b", "e"), and a mark an
- * instant. */
+/* Prints a call as a complete event. A range that crosses others becomes an asynchronous event ("b", "e"),
+ * and a mark an instant event. */
 static void print_call(struct ct_export *to, const struct ct_event *event)
 {
     const struct ct_stream_call *call = &event->call;
@@ -162,7 +163,7 @@ static bool print_memory(struct ct_export *to, sqlite3_stmt *row)
     return fprintf(to->to, ",\"args\":{\"bytes\":%lld}}", (long long)sqlite3_column_int64(row, 2)) > 0;
 }
 
-/* A call that has not returned has a begin ("B") and no end. */
+/* Prints a call that has not returned, as a begin event ("B") without an end. */
 static bool print_open_call(struct ct_export *to, sqlite3_stmt *row)
 {
     begin_event(to);

@@ -1,4 +1,5 @@
-/* cudatrace export --format csv: a line for each call, as in RFC 4180 except for the line's end. */
+/* Implements `cudatrace export --format csv`. Writes a line for each call, as in RFC 4180 except for the line
+ * ending. */
 #include "export_format.h"
 #include "printable.h"
 

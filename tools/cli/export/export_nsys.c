@@ -1,6 +1,7 @@
-/* cudatrace export --format nsys: a SQLite file with the tables of Nsight Systems' exports that a tracer of
- * calls can fill (schema/nsys.sql). Activity on the GPU is not traced, so CUPTI_ACTIVITY_KIND_KERNEL and
- * similar tables are missing. Scripts that need them report that, and do not count launches as kernels. */
+/* Implements `cudatrace export --format nsys`. Writes a SQLite file with those tables of Nsight Systems'
+ * exports that a call tracer can fill (schema/nsys.sql). GPU activity is not traced, so
+ * CUPTI_ACTIVITY_KIND_KERNEL and similar tables are missing. Scripts that need these tables therefore report
+ * an error, instead of counting launches as kernels. */
 #include "export_format.h"
 #include "name_numbers.h"
 
@@ -28,7 +29,7 @@ struct state {
     bool failed; /* out of memory, or the file cannot be written */
 };
 
-/* Inserts the row whose first values are bound, and clears its bindings. */
+/* Inserts the row that has been bound, and clears the bindings. */
 static void insert(struct state *state, enum statement statement)
 {
     sqlite3_stmt *row = state->insert[statement];
@@ -53,8 +54,8 @@ static int64_t string_id(struct state *state, const char *text)
     return (int64_t)name.number;
 }
 
-/* Packs pid and tid into 24 bits each, as readers of such files expect. Two processes with the same pid
- * differ in the bits above these, where Nsight Systems has the number of a virtual machine. */
+/* Packs pid and tid into 24 bits each, as readers of these files expect. Two processes with the same pid
+ * differ in the higher bits, where Nsight Systems stores the number of a virtual machine. */
 static int64_t global_pid(const struct ct_export *to, int64_t process_id)
 {
     const struct ct_export_process *process = ct_export_process(to, process_id);
@@ -69,7 +70,7 @@ static int64_t global_tid(const struct ct_export *to, const struct ct_site *site
 
 /* ---- calls ---- */
 
-/* Returns the domain's number. Writes a row for the domain once per process. */
+/* Returns the domain's number. Writes a row for each domain once per process. */
 static int64_t domain_id(struct ct_export *to, const struct ct_stream_call *call, const char *domain)
 {
     struct state *state = to->state;
@@ -92,7 +93,7 @@ static int64_t domain_id(struct ct_export *to, const struct ct_stream_call *call
     return (int64_t)name.number;
 }
 
-/* Binds a row's first values: begin, end and thread. */
+/* Binds the first values of a row: begin, end and thread. */
 static sqlite3_stmt *bind_call(struct ct_export *to, enum statement statement,
                                const struct ct_stream_call *call)
 {
@@ -187,7 +188,7 @@ static bool write_thread(struct ct_export *to, sqlite3_stmt *row)
     return true;
 }
 
-/* Makes the tables. The file has no readers until it has its name, so it needs no journal. */
+/* Creates the tables. The file needs no journal, because nobody reads it before it has its final name. */
 static bool create(struct ct_export *to, struct state *state)
 {
     static const char *const inserts[INSERTS] = {

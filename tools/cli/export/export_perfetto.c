@@ -1,7 +1,7 @@
-/* cudatrace export --format perfetto: writes Perfetto's own format (perfetto.proto), packet by packet. Each
- * thread has a track with a slice for each call. A range that crosses other ranges has its own track, and
- * memory has a counter. Arrows lead from a runtime call through the driver calls that it made. Names and
- * arguments are written once and then referred to by number. */
+/* Implements `cudatrace export --format perfetto`. Writes Perfetto's native format (perfetto.proto), packet
+ * by packet. Each thread has a track with a slice for each call. A range that crosses other ranges has a
+ * separate track, and memory has a counter. Arrows lead from a runtime call through the driver calls that it
+ * made. Names and arguments are written once and then referred to by number. */
 #include "export_format.h"
 #include "name_numbers.h"
 
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NAMES_MAX limits the numbered names of each kind, since a program may give each of its ranges another
- * name. */
+/* NAMES_MAX limits the number of interned names of each kind, because a program may give every range a
+ * different name. */
 enum { NAMES_MAX = 1 << 16, ANNOTATIONS_MAX = 24, SEQUENCE = 1 };
 
 enum kind { CATEGORY, EVENT, ANNOTATION, VALUE, KINDS };
@@ -22,7 +22,7 @@ struct state {
 
     struct {
         struct ct_names names;
-        /* Names whose first use is in the next packet. */
+        /* Names to be defined in the next packet, which is the first to use them. */
         Perfetto__InternedName fresh[ANNOTATIONS_MAX], *list[ANNOTATIONS_MAX];
         size_t fresh_count;
     } names[KINDS];
@@ -36,7 +36,7 @@ struct state {
     size_t packed_room;
 };
 
-/* ---- tracks: unique numbers for processes, threads, counters and ranges ---- */
+/* ---- tracks: unique IDs for processes, threads, counters and ranges ---- */
 
 static uint64_t track_of_process(int64_t process_id)
 {
@@ -78,7 +78,8 @@ static void attach_names(struct state *state, Perfetto__InternedData *data)
     }
 }
 
-/* Writes the packet as a field of a Trace: the field's number and type, the length, the packet. */
+/* Writes the packet as a field of a Trace message, which consists of the field's number and type, the length,
+ * and the packet. */
 static bool write_packet(struct ct_export *to, Perfetto__TracePacket *packet)
 {
     struct state *state = to->state;
@@ -107,8 +108,8 @@ static bool write_packet(struct ct_export *to, Perfetto__TracePacket *packet)
     return fwrite(state->packed, 1, bytes, to->to) == bytes;
 }
 
-/* Returns the number of a name, or 0 if there are too many. The next packet defines a new name. A packet has
- * at most ANNOTATIONS_MAX new names of a kind. */
+/* Returns a name's number, or 0 if there are too many names. A new name is defined in the next packet. A
+ * packet defines at most ANNOTATIONS_MAX new names of each kind. */
 static uint64_t number_of(struct state *state, enum kind kind, const char *text)
 {
     const struct ct_name name = ct_names_number(&state->names[kind].names, text, &state->failed);
@@ -162,7 +163,7 @@ static void set_category(struct state *state, const char *text)
     state->event.category_iids = state->categories;
 }
 
-/* Adds an annotation. Returns NULL if there is no room for it. */
+/* Adds an annotation. Returns NULL if there is no room for another one. */
 static Perfetto__DebugAnnotation *annotate(struct state *state, const char *name)
 {
     const size_t count = state->event.n_debug_annotations;
@@ -187,7 +188,7 @@ static void annotate_number(struct state *state, const char *name, int64_t value
     annotation->int_value = value;
 }
 
-/* The caller keeps `value`, which must stay valid until the event is written. */
+/* Adds a text annotation. The caller still owns `value`, which must stay valid until the event is written. */
 static void annotate_text(struct state *state, const char *name, const char *value)
 {
     Perfetto__DebugAnnotation *annotation = annotate(state, name);
@@ -215,8 +216,8 @@ static void annotate_details(struct ct_export *to, sqlite3_stmt *row)
 
 /* ---- arrows ---- */
 
-/* The number of a flow is the id of a runtime call. The flow also contains the driver calls that the runtime
- * call makes. */
+/* Sets the event's flow. A flow's number is the ID of a runtime call, and the flow also contains the driver
+ * calls that the runtime call makes. */
 static void set_flow(struct state *state, const struct ct_event *event)
 {
     const struct ct_site *site = &event->call.site;
@@ -241,7 +242,7 @@ static bool describe(struct ct_export *to, Perfetto__TrackDescriptor *track)
     return write_packet(to, &packet);
 }
 
-/* Describes a track below a process. With `counter`, it is a counter. */
+/* Describes a track below a process. The track is a counter if `counter` is not NULL. */
 static bool describe_below(struct ct_export *to, int64_t process_id, uint64_t uuid, const char *name,
                            Perfetto__CounterDescriptor *counter)
 {
@@ -344,7 +345,7 @@ static bool write_memory(struct ct_export *to, sqlite3_stmt *rows)
     return write_event(to, sqlite3_column_int64(rows, 1));
 }
 
-/* Writes a slice that does not end. */
+/* Writes a slice that does not end, for a call that has not returned. */
 static bool write_open_call(struct ct_export *to, sqlite3_stmt *rows)
 {
     struct state *state = to->state;
@@ -358,7 +359,8 @@ static bool write_open_call(struct ct_export *to, sqlite3_stmt *rows)
     return write_event(to, sqlite3_column_int64(rows, 3));
 }
 
-/* All times are of the monotonic clock. The snapshot gives the corresponding time of day. */
+/* Writes a clock snapshot that relates the monotonic clock, on which all times are based, to the time of
+ * day. */
 static bool write_clocks(struct ct_export *to)
 {
     Perfetto__ClockSnapshot__Clock clock[2] = { PERFETTO__CLOCK_SNAPSHOT__CLOCK__INIT,

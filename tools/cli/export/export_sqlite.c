@@ -1,9 +1,9 @@
-/* cudatrace export --format sqlite: the trace itself as one plain file. Without a write-ahead log it opens on
- * read-only media, and in clients that share no memory. */
+/* Implements `cudatrace export --format sqlite`. Writes the trace itself as a single plain file. Without a
+ * write-ahead log, the file can be opened on read-only media, and by clients that cannot share memory. */
 #include "export_format.h"
 
-/* Copies whole pages of one moment, even while a daemon writes. The copied file header still requires a
- * write-ahead log until that is turned off. */
+/* Copies the pages of a consistent snapshot, even while a daemon is writing. The copied file header still
+ * requires a write-ahead log until the journal mode is changed. */
 static bool begin(struct ct_export *to)
 {
     sqlite3 **file = to->state;

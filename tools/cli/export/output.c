@@ -15,12 +15,12 @@
 struct ct_output {
     struct ct_target target;
     int fd;    /* the target itself, or the temporary file next to it */
-    int stage; /* a file that is filled first and then copied to `fd`; -1: `fd` is filled directly */
+    int stage; /* a staging file that is filled and then copied to `fd`; -1 if `fd` is filled directly */
     const char *stage_folder;
-    bool in_place;       /* `fd` is an existing regular file, which is emptied before it is filled */
-    FILE *stream;        /* writes to the file that is filled; NULL if the caller fills it by its name */
-    int error;           /* the stream's first error as -errno, since errno may be overwritten later */
-    char path[PATH_MAX]; /* the name of a file that is filled by its name */
+    bool in_place;       /* `fd` is an existing regular file, which is truncated before it is filled */
+    FILE *stream;        /* writes to the file being filled; NULL if the caller opens the file by name */
+    int error;           /* the stream's first error as -errno, because errno may be overwritten later */
+    char path[PATH_MAX]; /* the path of a file that the caller opens by name */
 };
 
 /* ---- opening ---- */
@@ -30,7 +30,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Opens the file that was examined. Returns -ESTALE if another file has replaced it. */
+/* Opens the file that ct_target_find() has found. Returns -ESTALE if another file has replaced it since. */
 static int open_existing(const struct ct_target *target, int flags)
 {
     struct stat status;
@@ -45,8 +45,8 @@ static int open_existing(const struct ct_target *target, int flags)
     return -ESTALE;
 }
 
-/* Gives the new file the owner, group and mode of the old one. Returns false if that is impossible, because
- * the old file has an access control list, or an owner or group that we may not set. */
+/* Copies the owner, group and mode of the old file to the new one. Returns false if the old file has an
+ * access control list, or an owner or group that we may not set. */
 static bool is_made_alike(int fd, const struct stat *old, int old_fd)
 {
     struct stat new;
@@ -56,14 +56,14 @@ static bool is_made_alike(int fd, const struct stat *old, int old_fd)
     return (is_ours || fchown(fd, old->st_uid, old->st_gid) == 0) && fchmod(fd, old->st_mode & 0777) == 0;
 }
 
-/* Returns whether the error means that no new file can be made in the folder. */
+/* Returns whether the error means that no new file can be created in the folder. */
 static bool is_refusal(int error)
 {
     return error == -EACCES || error == -EPERM || error == -EROFS || error == -EXDEV;
 }
 
-/* Replaces an existing file only if it is writable. Writes into the existing file if it cannot be
- * replaced. */
+/* Opens a regular file for output. An existing file is replaced only if it is writable, and is overwritten in
+ * place if it cannot be replaced. */
 static int open_regular(struct ct_output *output)
 {
     const struct ct_target *target = &output->target;
@@ -71,7 +71,8 @@ static int open_regular(struct ct_output *output)
     if (target->exists && old < 0)
         return old;
     output->fd = target->is_magic ? -EXDEV : ct_temporary_make(CT_TEMPORARY_BESIDE, target->folder);
-    /* After other errors, such as a full disk, writing into the old file would destroy it. */
+    /* After any other error, such as a full disk, do not overwrite the old file, which would destroy its
+     * content. */
     if (old < 0 ||
         (output->fd < 0 ? !is_refusal(output->fd) : is_made_alike(output->fd, &target->status, old))) {
         if (old >= 0)
@@ -86,7 +87,7 @@ static int open_regular(struct ct_output *output)
     return 0;
 }
 
-/* Waits, since the reader may be about to open the FIFO. */
+/* Opens a FIFO, waiting up to three seconds for a reader to open it. */
 static int open_fifo(const struct ct_target *target)
 {
     enum { TRIES = 60, PAUSE_NS = 50000000 };
@@ -96,7 +97,7 @@ static int open_fifo(const struct ct_target *target)
         fd = open_existing(target, O_NONBLOCK);
     }
     if (fd >= 0)
-        fcntl(fd, F_SETFL, 0); /* writes wait while the reader is busy */
+        fcntl(fd, F_SETFL, 0); /* make writes block while the reader is busy */
     return fd;
 }
 
@@ -109,8 +110,8 @@ static int open_descriptor(int descriptor)
     return fd < 0 ? -errno : fd;
 }
 
-/* Opens the target according to its type. Returns 0 or -errno; `why` gets a sentence if that explains
- * more. */
+/* Opens the target in the way its file type requires. Returns 0 or -errno, and sets *why if a sentence
+ * explains the error better. */
 static int open_target(struct ct_output *output, const char **why)
 {
     const struct ct_target *target = &output->target;
@@ -138,8 +139,8 @@ static int open_target(struct ct_output *output, const char **why)
     return output->fd < 0 ? output->fd : 0;
 }
 
-/* Makes a file in $TMPDIR that is copied later. The file keeps its name only if the caller fills it by its
- * name. */
+/* Creates a staging file in $TMPDIR, which is copied later. The staging file's name is removed at once unless
+ * the caller opens the file by name. */
 static int make_stage(struct ct_output *output, bool by_name)
 {
     const char *const folders[] = { secure_getenv("TMPDIR"), "/var/tmp", "/tmp" };
@@ -162,7 +163,7 @@ static int make_stage(struct ct_output *output, bool by_name)
     return 0;
 }
 
-/* Waits for a pipe or terminal that another process has made non-blocking. */
+/* Writes all bytes, waiting if another process has made the pipe or terminal non-blocking. */
 static int write_whole(int fd, const char *bytes, size_t count)
 {
     while (count > 0) {
@@ -186,15 +187,15 @@ static ssize_t write_to(void *data, const char *bytes, size_t count)
     return error ? 0 : (ssize_t)count;
 }
 
-/* Returns whether no other user can replace our file in that folder. */
+/* Returns whether the folder keeps other users from replacing our file. */
 static bool is_safe(const struct stat *folder)
 {
     return (folder->st_uid == 0 || folder->st_uid == geteuid()) &&
            (!(folder->st_mode & (S_IWGRP | S_IWOTH)) || (folder->st_mode & S_ISVTX));
 }
 
-/* Opens the file that is filled. With `by_name`, SQLite fills the file, because SQLite opens files by name
- * and not by descriptor. */
+/* Opens the file to be filled. `by_name` is for SQLite, which opens files by name instead of by
+ * descriptor. */
 static int open_content(struct ct_output *output, bool by_name)
 {
     const bool fill_beside = by_name && ct_temporary_exists(CT_TEMPORARY_BESIDE) &&
@@ -256,7 +257,7 @@ void ct_output_is_open(void)
 
 /* ---- finishing ---- */
 
-/* Copies a whole file to the current position of another. */
+/* Copies a whole file to the current position of another file. */
 static int copy(int from, int to)
 {
     static char buffer[1 << 16];
@@ -276,7 +277,7 @@ static int copy_over(int from, int to)
     return ftruncate(to, 0) == 0 ? copy(from, to) : -errno;
 }
 
-/* A file that cannot be replaced after all, such as a mount point, is written in place. */
+/* If the file cannot be replaced after all, such as a mount point, write it in place. */
 static int put_in_place(struct ct_output *output)
 {
     const struct ct_target *target = &output->target;

@@ -11,9 +11,9 @@
 
 enum { LINKS_MAX = 40 }; /* the kernel's limit */
 
-/* Returns whether another user may have put the file into a shared folder, to receive output written to that
- * name. The kernel itself refuses such files if fs.protected_symlinks, protected_fifos and protected_regular
- * are set, but they may not be set. */
+/* Returns whether another user may have put the file into a shared folder in order to receive our output. The
+ * kernel itself refuses such files if fs.protected_symlinks, protected_fifos and protected_regular are set,
+ * which cannot be relied on. */
 static bool is_laid_by_others(const struct stat *around, const struct stat *status)
 {
     const mode_t shared = S_ISLNK(status->st_mode) ? S_IWOTH : S_IWOTH | S_IWGRP;
@@ -27,7 +27,7 @@ static bool is_in_proc(int folder)
     return fstatfs(folder, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
 }
 
-/* Returns whether the folder is /proc/self/fd, by any name. */
+/* Returns whether the folder is /proc/self/fd, under any name. */
 static bool holds_descriptors(int folder)
 {
     char link[32], path[64], wanted[32];
@@ -41,7 +41,7 @@ static bool holds_descriptors(int folder)
     return strncmp(path, wanted, strlen(wanted)) == 0 && end && strcmp(end, "/fd") == 0;
 }
 
-/* Enters a folder and closes the previous one. */
+/* Enters a folder, and closes the previous one. */
 static int enter(struct ct_target *target, const char *name, int flags)
 {
     const int folder = openat(target->folder, name, O_PATH | O_DIRECTORY | O_CLOEXEC | flags);
@@ -53,7 +53,7 @@ static int enter(struct ct_target *target, const char *name, int flags)
     return fstat(folder, &target->around) == 0 ? 0 : -errno;
 }
 
-/* Moves the first component of `rest` to `name`. Returns whether others follow. */
+/* Moves the first path component from `rest` to `name`. Returns whether more components follow. */
 static bool take_component(char *rest, char name[NAME_MAX + 1], int *error)
 {
     const char *at = rest + strspn(rest, "/");
@@ -68,7 +68,7 @@ static bool take_component(char *rest, char name[NAME_MAX + 1], int *error)
     return more;
 }
 
-/* Puts a link's text before the rest of the path. */
+/* Prepends a link's text to the rest of the path. */
 static int take_link(struct ct_target *target, char rest[PATH_MAX], int links, const char **why)
 {
     char text[PATH_MAX];
@@ -89,7 +89,7 @@ static int take_link(struct ct_target *target, char rest[PATH_MAX], int links, c
     return *text == '/' ? enter(target, "/", 0) : 0;
 }
 
-/* The text of a link in /proc is not its real target. */
+/* The text of a magic link in /proc is not its real target. */
 static int take_proc_link(struct ct_target *target, bool is_last)
 {
     if (!is_last)

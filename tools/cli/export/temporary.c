@@ -13,14 +13,15 @@
 enum { NAME_BYTES = 48 };
 
 static struct {
-    volatile sig_atomic_t exists; /* once set, a handler may use the other fields */
+    volatile sig_atomic_t exists; /* once set, the signal handler may use the other fields */
     int folder;
     char name[NAME_BYTES];
 } files[CT_TEMPORARIES];
 
 /* ---- signals ---- */
 
-/* Removes the files. The signal is blocked until this returns, and then ends the process. */
+/* Removes the files and re-raises the signal, which is blocked until the handler returns
+ * and then ends the process. */
 static void on_signal(int number)
 {
     for (int i = 0; i < CT_TEMPORARIES; i++) {
@@ -31,7 +32,7 @@ static void on_signal(int number)
     raise(number);
 }
 
-/* Catches the signals that would end the process. A signal that the process ignores stays ignored. */
+/* Catches the signals that would end the process. Signals that the process ignores stay ignored. */
 static void catch_signals(void)
 {
     static const int numbers[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU };
@@ -41,7 +42,7 @@ static void catch_signals(void)
         if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
             sigaction(numbers[i], &ours, NULL);
     }
-    signal(SIGXFSZ, SIG_IGN); /* write() fails instead, which can be reported */
+    signal(SIGXFSZ, SIG_IGN); /* makes write() fail instead, which can be reported */
 }
 
 /* ---- files ---- */
@@ -63,7 +64,7 @@ int ct_temporary_make(enum ct_temporary which, int folder)
     catch_signals();
     files[which].folder = own;
     snprintf(files[which].name, NAME_BYTES, ".cudatrace-%016" PRIx64 "%016" PRIx64, random[0], random[1]);
-    files[which].exists = 1; /* set before the file exists: no other process has that name */
+    files[which].exists = 1; /* set before the file exists, because no other process uses that name */
     const int fd = openat(own, files[which].name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0 && fchmod(fd, 0600) == 0)
         return fd;

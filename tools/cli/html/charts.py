@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Checks whether a file is dygraphs, the chart library that the page needs. Prints its version and the path of its licence, a line
-each. Otherwise prints the reason and exits with 1. Called by Meson. The page contains the library, so it must contain its licence."""
+"""Checks whether a file is dygraphs, the chart library that the page needs. Prints the library's version and the path of its
+licence, on a line each. If the file is not usable, prints the reason and exits with 1. Called by Meson. The page includes the
+library, so it must also include the library's licence."""
 import pathlib
 import re
 import sys
 
-# The first version with everything that charts.js needs, and the next version, which may remove something.
+# The first version that has everything charts.js needs, and the next major version, which may remove some of it.
 OLDEST, BELOW = (2, 2), (3,)
 DEBIAN = pathlib.Path("/usr/share/javascript/dygraphs"), pathlib.Path("/usr/share/doc/libjs-dygraphs/copyright")
 
 
 def licence_of(library):
-    """Finds the licence where Debian, npm and the project's own releases put it."""
+    """Finds the licence in the places where Debian, npm and dygraphs' own releases put it."""
     places = [library.parent / "LICENSE.txt", library.parent.parent / "LICENSE.txt"]
     if library.is_relative_to(DEBIAN[0]):
         places.append(DEBIAN[1])

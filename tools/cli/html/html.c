@@ -1,7 +1,8 @@
-/* cudatrace html: writes the trace as one file for a browser. The page (tools/cli/html) has two gaps. One
- * gets a JSON object that describes the trace. The other gets the calls as deflated columns in base64. The
- * columns follow each other: start and duration (64-bit floats, nanoseconds since the trace began), site and
- * number of calls (32-bit), all little-endian. */
+/* Implements `cudatrace html`, which writes the trace as a single page for a browser. The page template
+ * (tools/cli/html) has two placeholders. The first is filled with a JSON object that describes the trace. The
+ * second is filled with the calls, as deflated columns in base64. The columns follow one another: start and
+ * duration (64-bit floats, nanoseconds since the trace began), site and number of calls (32-bit), all
+ * little-endian. */
 #include "export.h"
 #include "html_records.h"
 #include "name_numbers.h"
@@ -19,13 +20,13 @@
 enum {
     BUCKETS = 256,
     BUCKETS_OF_OCTAVE = 4,
-    CALL_BYTES = 24,     /* bytes of a call in the page's columns */
-    MEMORY_STEPS = 2000, /* steps of time; a process has at most three points in each */
+    CALL_BYTES = 24,     /* bytes per record in the page's columns */
+    MEMORY_STEPS = 2000, /* number of time steps; a process has at most three points in each step */
 };
 
-/* The most, the least and the last memory that the process being printed held in a step. */
+/* The maximum, minimum and last amount of memory that the process being printed held in a time step. */
 struct memory {
-    size_t begun; /* processes begun so far; the last one is being printed */
+    size_t begun; /* number of processes begun so far, the last of which is being printed */
     int64_t step, printed_at;
     struct point {
         int64_t at, held;
@@ -39,13 +40,14 @@ struct state {
     uint64_t (*durations)[BUCKETS]; /* indexed by function */
     size_t functions_room;
     uint64_t calls;
-    bool another; /* an open call was printed */
+    bool another; /* an open call has been printed */
     bool failed;
 };
 
 /* ---- calls ---- */
 
-/* Returns the label of a launch (its kernel) or of a range (its text), or 0 if it has none. */
+/* Returns the number of a launch's or range's label (the kernel's name or the range's text), or 0 if there is
+ * none. */
 static uint32_t label_of(struct ct_export *to, const struct ct_stream_call *call)
 {
     enum ct_detail detail;
@@ -126,7 +128,8 @@ static void print_sites(struct ct_export *to)
     fputc(']', to->to);
 }
 
-/* If several threads have the same tid, the query returns the newest one first, and its name is kept. */
+/* Sets a thread's name. If several threads have the same tid, the query returns the newest thread first,
+ * whose name is kept. */
 static bool name_thread(struct ct_export *to, sqlite3_stmt *row)
 {
     struct ct_html_records *records = &((struct state *)to->state)->records;
@@ -202,8 +205,8 @@ static void print_step(struct ct_export *to)
     print_point(to, memory->last);
 }
 
-/* Ends the entries of the processes before that index, and begins the next entry. Every process gets an
- * entry. */
+/* Ends the entries of all processes before index `number`, and begins that process's entry. Every process has
+ * an entry. */
 static void turn_to_process(struct ct_export *to, size_t number)
 {
     struct memory *memory = &((struct state *)to->state)->memory;
@@ -217,7 +220,7 @@ static void turn_to_process(struct ct_export *to, size_t number)
     }
 }
 
-/* Rows are ordered by process, and then by time. */
+/* Adds a change of held memory. Rows are ordered by process and then by time. */
 static bool take_memory(struct ct_export *to, sqlite3_stmt *row)
 {
     struct memory *memory = &((struct state *)to->state)->memory;
@@ -308,7 +311,7 @@ static bool print_sums(struct ct_export *to)
     return good;
 }
 
-/* Prints the part of the trace's time that --from and --to select, null for all of it. */
+/* Prints the part of the trace that --from and --to select, or null for the whole trace. */
 static void print_window(const struct ct_export *to)
 {
     const struct ct_extent *whole = &to->extent;
@@ -345,7 +348,8 @@ static bool print_json(struct ct_export *to)
     return true;
 }
 
-/* Escapes '<', so that text from the trace cannot end the element that contains it. */
+/* Writes JSON into the page. Escapes '<', so that text from the trace cannot close the enclosing HTML
+ * element. */
 static void write_json(FILE *to, const char *json)
 {
     for (; *json; json++) {
@@ -371,7 +375,7 @@ static void write_base64(FILE *to, const uint8_t *bytes, size_t count)
     }
 }
 
-/* The output buffer has room for everything (deflateBound()). */
+/* Compresses bytes into the output buffer, which is large enough for everything (deflateBound()). */
 static void pack(z_stream *packed, const void *bytes, size_t count)
 {
     packed->next_in = (Bytef *)(uintptr_t)bytes;
@@ -379,7 +383,7 @@ static void pack(z_stream *packed, const void *bytes, size_t count)
     deflate(packed, Z_NO_FLUSH);
 }
 
-/* Writes the columns one after the other, as page.js reads them. */
+/* Writes the columns one after the other, in the order in which page.js reads them. */
 static bool write_calls(struct ct_export *to)
 {
     const struct ct_html_records *records = &((struct state *)to->state)->records;

@@ -11,7 +11,7 @@ enum {
     LABELS_MAX = 1 << 16,
     RESOLUTION_FIRST = 1 << 16,
 };
-#define RESOLUTION_MAX 1e19 /* each lane is then a single record */
+#define RESOLUTION_MAX 1e19 /* at this resolution, each lane is a single record */
 
 /* ---- names ---- */
 
@@ -20,7 +20,8 @@ uint32_t ct_html_name(struct ct_html_records *records, const char *text)
     return (uint32_t)ct_names_number(&records->names, text, &records->failed).number;
 }
 
-/* Limits the number of labels: a program may give each range another name, but functions are few. */
+/* Limits the number of labels, because a program may give every range a different name. Function names need
+ * no limit. */
 uint32_t ct_html_label(struct ct_html_records *records, const char *text)
 {
     records->names.max = LABELS_MAX;
@@ -83,8 +84,8 @@ bool ct_html_sites_settle(struct ct_html_records *records)
 
 /* ---- records ---- */
 
-/* Joins the next record to the last record of its lane if both are too short to be drawn separately. Returns
- * whether it joined them. */
+/* Merges the next record into the last record of its lane if both are too short to be drawn separately.
+ * Returns whether the records were merged. */
 static bool join(struct ct_html_record *last, const struct ct_html_record *next, double resolution)
 {
     if (next->start - last->start >= resolution || last->longest >= resolution || next->longest >= resolution)
@@ -107,7 +108,7 @@ static void append(struct ct_html_records *records, int64_t *last, const struct 
     records->record[records->count++] = *record;
 }
 
-/* Doubles the resolution and joins the records accordingly. */
+/* Doubles the resolution and merges the records accordingly. */
 static void fold(struct ct_html_records *records)
 {
     for (size_t i = 0; i < records->thread_count; i++)
@@ -117,7 +118,7 @@ static void fold(struct ct_html_records *records)
     const size_t count = records->count;
     records->count = 0;
     for (size_t i = 0; i < count; i++) {
-        /* Makes a copy, since append() writes to the same array, at or before this index. */
+        /* Make a copy, because append() writes to the same array at or before this index. */
         const struct ct_html_record record = records->record[i];
         const struct ct_html_site *site = &records->sites[record.site];
         append(records, &records->threads[site->key.thread].last[site->key.level], &record);
@@ -125,8 +126,8 @@ static void fold(struct ct_html_records *records)
     records->failed |= !ct_html_sites_settle(records);
 }
 
-/* Doubles the resolution until half of the sites are free. RESOLUTION_MAX ends the loop, because each record
- * may be in a separate lane, and then there are as many sites as lanes. */
+/* Doubles the resolution until half of the sites are free. RESOLUTION_MAX ends the loop, because every record
+ * may be in a separate lane, so that there are as many sites as lanes. */
 static void make_room_for_sites(struct ct_html_records *records)
 {
     records->failed |= !ct_html_sites_settle(records);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Combines the page, its style, its scripts and the chart library, and writes them as a C header. ct_html_page_head is the part before
-the trace's data, and ct_html_page_tail is the part after it. The option --charts LIBRARY LICENCE precedes the files. Without this option,
-the page has no charts."""
+"""Combines the page, its style, its scripts and the chart library into a C header. ct_html_page_head is the part before the
+trace's data, and ct_html_page_tail is the part after it. The option --charts LIBRARY LICENCE goes before the files. Without this
+option, the page has no charts."""
 import pathlib
 import re
 import sys
@@ -16,7 +16,7 @@ def main():
     words = sys.argv[1:]
     files = {"charts.code": "", "charts.licence": ""}
     if words[0] == "--charts":
-        # The library's source map is a separate file, which a page does not have.
+        # Remove the reference to the library's source map, which is a separate file and not part of the page.
         files["charts.code"] = re.sub(r"^//# sourceMappingURL=.*$", "", pathlib.Path(words[1]).read_text(), flags=re.M)
         files["charts.licence"] = pathlib.Path(words[2]).read_text()
         words = words[3:]

@@ -1,5 +1,5 @@
-/* cudatrace diff: compares two traces. Each file of schema/diffs queries both traces for a few rows, which
- * become the tables a and b of a database in memory. A second query compares these. */
+/* cudatrace diff: compares two traces. Each file in schema/diffs queries both traces for a few rows, which
+ * become the tables a and b of an in-memory database. A second query compares these. */
 #include "copy_table.h"
 #include "printable.h"
 #include "sections.h"
@@ -17,14 +17,14 @@ static struct ct_section sections[] = {
 };
 enum { SECTIONS = sizeof(sections) / sizeof(sections[0]) };
 
-/* Copies the result of the section's query of one trace into a table of `both`. Returns false after noting
- * the problem. */
+/* Runs the section's query on one trace, and copies the result into a table in `both`. Returns false after
+ * storing an error in the section. */
 static bool take_side(struct ct_section *section, sqlite3 *trace, sqlite3 *both, const char *table)
 {
     sqlite3_stmt *side = NULL;
     sqlite3 *blamed = trace;
     if (sqlite3_prepare_v2(trace, section->sql[0], -1, &side, NULL) != SQLITE_OK) {
-        ct_section_run(section, trace, NULL, CT_FORMAT_TEXT, 0); /* records why it cannot be prepared */
+        ct_section_run(section, trace, NULL, CT_FORMAT_TEXT, 0); /* stores the error in the section */
         return false;
     }
     const int rc = ct_copy_table(side, both, table, &blamed);

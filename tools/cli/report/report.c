@@ -1,4 +1,5 @@
-/* cudatrace report: runs the queries of schema/reports, one section each. */
+/* Implements `cudatrace report`, which runs the queries in schema/reports. Each query is one section of the
+ * report. */
 #include "report.h"
 
 #include "printable.h"
@@ -29,7 +30,7 @@ struct report {
     _Atomic size_t next; /* the next section to run */
 };
 
-/* Binds the parameters that a query has. Options that were not given stay NULL. */
+/* Binds the parameters that a query uses. Parameters for options that were not given stay NULL. */
 static void bind(sqlite3_stmt *statement, const struct ct_scope *scope)
 {
     if (scope->pid)
@@ -40,7 +41,8 @@ static void bind(sqlite3_stmt *statement, const struct ct_scope *scope)
         ct_bind_number(statement, ":to_ns", scope->to_ns);
 }
 
-/* Checks that the trace has the requested part. Returns CT_GO_ON, or a status after reporting an error. */
+/* Checks that the trace contains the requested process and time window. Returns CT_GO_ON, or the exit status
+ * after reporting an error. */
 static int look(sqlite3 *connection, struct report *report)
 {
     struct ct_extent extent = { 0 };
@@ -67,8 +69,8 @@ static int look(sqlite3 *connection, struct report *report)
 
 /* ---- running the sections in parallel ---- */
 
-/* Begins a read transaction. Returns a number that identifies the state of a trace that is being written, or
- * -1 if the query fails. */
+/* Begins a read transaction. Returns a number that identifies the current state of the trace, which may be
+ * growing, or -1 if the query fails. */
 static int64_t begin_reading(sqlite3 *connection)
 {
     sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL);
@@ -82,8 +84,8 @@ struct reader {
     sqlite3 *connection;
 };
 
-/* Makes all readers see the same state of the trace. The daemon commits some twenty times a second. If it
- * commits after one reader has begun and before another has, all begin again. */
+/* Makes all readers see the same state of the trace. The daemon commits some twenty times a second. If a
+ * commit falls between two readers' BEGIN statements, all readers begin again. */
 static void agree(const struct reader *reader, int count)
 {
     enum { ATTEMPTS = 50 };
@@ -98,7 +100,7 @@ static void agree(const struct reader *reader, int count)
     }
 }
 
-/* Prepares the query and binds its parameters. Returns NULL if it cannot be prepared. */
+/* Prepares a query and binds its parameters. Returns NULL if the query cannot be prepared. */
 static sqlite3_stmt *prepare(sqlite3 *connection, const char *sql, const struct ct_scope *scope)
 {
     sqlite3_stmt *statement = NULL;
@@ -107,7 +109,7 @@ static sqlite3_stmt *prepare(sqlite3 *connection, const char *sql, const struct 
     return statement;
 }
 
-/* If a connection could not be opened, its first query fails and reports why. */
+/* Runs a section's queries. If the connection could not be opened, the query fails and reports the reason. */
 static void run_section(size_t s, sqlite3 *connection, const struct report *report)
 {
     struct ct_section *section = &sections[s];

@@ -1,5 +1,5 @@
-/* cudatrace run: starts a daemon if there is none, preloads the hook into the command, and returns the
- * command's exit status. */
+/* Implements `cudatrace run`, which starts a daemon if none is running, preloads the hook into the command,
+ * and returns the command's exit status. */
 #include "client.h"
 #include "clock.h"
 #include "control.h"
@@ -27,7 +27,7 @@
 
 struct run_options {
     struct ct_session_choice choice;
-    const char *of_daemon[CT_DAEMON_OPTIONS]; /* values, NULL for those not given */
+    const char *of_daemon[CT_DAEMON_OPTIONS]; /* option values; NULL if not given */
     struct ct_selecting selecting;
     bool waits, leaves; /* --wait, --no-follow */
     struct ct_printing printing;
@@ -40,7 +40,7 @@ static bool pass_on(const char *variable, const char *value)
     return !value || setenv(variable, value, 1) == 0;
 }
 
-/* The data of the callbacks: prepare() runs in the command's process, on_orphaned() in the keeper, and
+/* The data passed to the callbacks. prepare() runs in the command's process, on_orphaned() in the keeper, and
  * on_started() in this process. */
 struct traced {
     struct run_options *options;
@@ -51,7 +51,7 @@ struct traced {
     int64_t began_ns;
 };
 
-/* Preloads the hook into the command. Returns false after reporting an error. */
+/* Sets up the environment that preloads the hook into the command. Returns false after reporting an error. */
 static bool prepare(const void *data)
 {
     const struct traced *traced = data;
@@ -65,8 +65,8 @@ static bool prepare(const void *data)
     return true;
 }
 
-/* Prints a line about a command that cannot be traced. The command still gets the hook, since programs that
- * it starts may be traced. */
+/* Warns about a command that cannot be traced. The hook is preloaded nevertheless, because programs started
+ * by the command may be traceable. */
 static void warn_about(const char *command)
 {
     const enum ct_program program = ct_program_inspect(command);
@@ -74,7 +74,7 @@ static void warn_about(const char *command)
         ct_fail(0, "run: %s %s", command, ct_program_why(program));
 }
 
-/* Has the daemon store the recorded calls, after `run` was killed and the command with it. */
+/* Makes the daemon store the recorded calls after both `run` and the command were killed. */
 static void on_orphaned(const void *data)
 {
     const struct traced *traced = data;
@@ -92,9 +92,9 @@ static void on_started(void *data)
     ct_printing_start(&traced->options->printing, traced->database, traced->began_ns);
 }
 
-/* Returns the number of calls that the daemon has stored since it started, or -1 if it does not answer. Sets
- * *leaves if the daemon exits when no process holds it. Uses the connection that holds the daemon, since a
- * new connection may reach a different daemon. */
+/* Returns the number of calls that the daemon has stored since it started, or -1 if the daemon does not
+ * answer. Sets *leaves if the daemon exits once no process needs it. Uses the connection that keeps the
+ * daemon alive, because a new connection might reach a different daemon. */
 static long long stored_calls(int daemon, bool *leaves)
 {
     char stays[32];
@@ -106,7 +106,8 @@ static long long stored_calls(int daemon, bool *leaves)
     return stored;
 }
 
-/* Queries all files of the trace for data since `began_ns`. Returns false if there is no result. */
+/* Runs a query about the time since `began_ns` on all files of the trace. Returns false if there is no
+ * result. */
 static bool ask_trace(const char *database, const char *sql, int64_t began_ns, char text[128])
 {
     struct ct_series series;
@@ -118,7 +119,8 @@ static bool ask_trace(const char *database, const char *sql, int64_t began_ns, c
     return *text != '\0';
 }
 
-/* Reports the outcome. Without this message, a run without any call would look like a trace. */
+/* Reports the outcome of the run. Without this message, users might not notice that no calls were
+ * recorded. */
 static void tell(const char *database, bool nothing, int64_t began_ns)
 {
     static const char sql[] = "SELECT sum(skipped) FROM totals JOIN processes USING (process_id) "
@@ -139,8 +141,8 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
                             "read; use `cudatrace run --db FILE` for a trace of your own");
 }
 
-/* Reports how many calls since `began_ns` were counted but are not in the trace, and explains each cause.
- * The calls may be from this command or from others in the session. */
+/* Reports how many calls since `began_ns` were counted but not recorded, and explains each cause. The calls
+ * may have been made by this command or by others in the session. */
 static void tell_losses(const char *database, int64_t began_ns)
 {
     static const char sql[] =
@@ -160,7 +162,7 @@ static void tell_losses(const char *database, int64_t began_ns)
 
 /* ---- processes that outlive the command ---- */
 
-/* Starts a process that keeps the daemon for the survivors. Returns -1 after reporting an error. */
+/* Starts a process that keeps the daemon alive for the survivors. Returns -1 after reporting an error. */
 static pid_t follow(const struct traced *traced)
 {
     const pid_t follower = fork();
@@ -168,15 +170,15 @@ static pid_t follow(const struct traced *traced)
         if (traced->options->printing.path)
             close(traced->options->printing.fd);
         ct_survivors_await(&traced->mark, traced->daemon);
-        _exit(EXIT_SUCCESS); /* closes the connection, which releases the daemon unless `run` is waiting */
+        _exit(EXIT_SUCCESS); /* closes the connection, which releases the daemon unless `run` still waits */
     }
     if (follower < 0)
         ct_fail(0, "run: cannot fork: %s", strerror(errno));
     return follower;
 }
 
-/* Waits for the follower, which keeps the daemon even if this process ends earlier. If this process is the
- * first one in a container, it also gets other children. */
+/* Waits for the follower, which keeps the daemon alive even if this process exits first. Also reaps other
+ * children, which this process inherits if it is PID 1 in a container. */
 static void wait_for(pid_t follower)
 {
     pid_t ended;
@@ -184,8 +186,8 @@ static void wait_for(pid_t follower)
         ;
 }
 
-/* Keeps the daemon for the processes that outlive the command, if there are any. Returns whether it is
- * kept. */
+/* Keeps the daemon alive for processes that outlive the command, if there are any. Returns whether the daemon
+ * is kept alive. */
 static bool keep_for_survivors(const struct traced *traced, bool daemon_leaves)
 {
     const struct run_options *options = traced->options;
@@ -212,8 +214,7 @@ static bool keep_for_survivors(const struct traced *traced, bool daemon_leaves)
     return follower > 0 && !options->waits;
 }
 
-/* Names the processes from which the daemon no longer collects. `left` is the daemon's answer to
- * `release`. */
+/* Lists the processes that the daemon no longer traces. `left` is the daemon's answer to `release`. */
 static void tell_left(const char *left)
 {
     char *end, named[CT_ANSWER_BYTES] = "";
@@ -276,14 +277,14 @@ static int trace_command(struct run_options *options, char **command)
                 "next daemon: %s",
                 answer);
     else {
-        /* With status 126 or 127 the command most likely did not run, which has been reported. */
+        /* If the status is 126 or 127, the command most likely did not run, which has been reported. */
         const bool ran = !WIFEXITED(wait_status) || (WEXITSTATUS(wait_status) | 1) != 127;
         tell(database, ran && !is_kept && before_calls >= 0 && stored_calls(daemon, &leaves) == before_calls,
              traced.began_ns);
         tell_losses(database, traced.began_ns);
     }
-    /* If no other run needs the daemon, this returns after the daemon has exited, and the trace is one closed
-     * file. */
+    /* If no other run needs the daemon, `release` is answered only after the daemon has exited, and the trace
+     * is a single closed file. */
     if (flushed != CT_ANSWER_NONE && !is_kept && ct_client_ask(daemon, "release", answer, 0) == CT_ANSWER_OK)
         tell_left(answer);
     close(daemon);
@@ -292,7 +293,7 @@ static int trace_command(struct run_options *options, char **command)
     return ct_command_end_as(wait_status);
 }
 
-/* Rejects an invalid CUDATRACE_WAY here, since the hook uses it but cannot report an error. */
+/* Rejects an invalid CUDATRACE_WAY, because the hook uses it but cannot report errors. */
 static bool check_way(void)
 {
     const char *way = getenv(CT_INTERCEPT_ENV);

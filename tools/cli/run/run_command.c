@@ -19,23 +19,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The messages between this process and the keeper. Each is one packet. */
+/* The messages exchanged by the front (this process) and the keeper. Each message is one packet. */
 enum kind {
     /* from the front */
-    SIGNALLED, /* the front received signal `value`, with `info` */
+    SIGNALLED, /* the front has received signal `value` with `info` */
     SYNC,      /* request for SYNCED */
-    GOING,     /* the front knows that the command continued at `turn` */
-    WOKEN,     /* the front stopped like the command at `turn`, and was woken by process `value` */
+    GOING,     /* the front has learned that the command continued at `turn` */
+    WOKEN,     /* the front stopped along with the command at `turn`, and was woken by process `value` */
     /* from the keeper */
     NOT_STARTED, /* errno `value` */
-    STOPPED,     /* the command was stopped by signal `value`, at `turn` */
+    STOPPED,     /* the command was stopped by signal `value` at `turn` */
     GOES_ON,     /* the command continued, at `turn` */
-    ENDED,       /* the command ended, with wait status `value` */
+    ENDED,       /* the command has ended with wait status `value` */
     SYNCED,
 };
 struct packet {
     int kind, value;
-    int turn; /* number of times that the keeper has seen the command stop or continue */
+    int turn; /* how often the keeper has seen the command stop or continue */
     siginfo_t info;
 };
 
@@ -57,8 +57,8 @@ static void tell(int channel, enum kind kind, int value)
     tell_at(channel, kind, value, 0);
 }
 
-/* Receives a packet. Returns false if the other side is gone. If the other side exited without reading all
- * packets, recv() first fails once with ECONNRESET. The last packets from the other side follow. */
+/* Receives a packet. Returns false if the other side has exited. If the other side exited without reading all
+ * packets, recv() fails once with ECONNRESET before it returns the other side's last packets. */
 static bool hear(int channel, struct packet *packet)
 {
     ssize_t got;
@@ -72,9 +72,9 @@ static int compare(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Closes the files that this process has inherited together with the command. A reader that waits for the end
- * of a pipe must not wait for this process. Keeps standard error and the given descriptors. The standard
- * descriptors up to `last` become /dev/null. */
+/* Closes the files that this process and the command have inherited. A reader that waits for the end of a
+ * pipe must not have to wait for this process. Keeps standard error and the given descriptors. Redirects the
+ * standard descriptors up to `last` to /dev/null. */
 static void let_go_of_files(int last, int first_kept, int second_kept, int third_kept, int fourth_kept)
 {
     int kept[] = { STDERR_FILENO, first_kept, second_kept, third_kept, fourth_kept };
@@ -97,12 +97,12 @@ struct keeper {
     int channel, children;
     pid_t front, command;
     bool is_stopped; /* the last known state of the command */
-    int turn;        /* the turn (as in a packet) of the last change of `is_stopped` */
-    bool is_late;    /* the command has continued, and the front has not confirmed that yet */
+    int turn;        /* the turn (see struct packet) at which `is_stopped` last changed */
+    bool is_late;    /* the command has continued, but the front has not confirmed this yet */
     bool has_ended;
 };
 
-/* Runs the command with the action for SIGCHLD and the signal mask that this process inherited. */
+/* Executes the command with the SIGCHLD action and the signal mask that `run` inherited. */
 static void become_command(const struct ct_command_plan *plan, const struct sigaction *on_child)
 {
     sigaction(SIGCHLD, on_child, NULL);
@@ -115,8 +115,8 @@ static void become_command(const struct ct_command_plan *plan, const struct siga
     _exit(error == ENOENT ? 127 : 126);
 }
 
-/* Takes a pending signal of this number, and returns whether there was one. Such a signal was sent to our
- * group, so the command has it already. */
+/* Consumes a pending signal with this number, and returns whether there was one. Such a signal was sent to
+ * our process group, so the command has already received it. */
 static bool was_sent_here(int number)
 {
     sigset_t wanted;
@@ -127,10 +127,11 @@ static bool was_sent_here(int number)
 
 static void pass_on(const struct keeper *keeper, int number, siginfo_t *info)
 {
-    /* A pending SIGCHLD may be from the keeper's own child, so it does not show that the group got one. */
+    /* A pending SIGCHLD may be from the keeper's own child, so it does not prove that the group received
+     * one. */
     if (number != SIGCHLD && was_sent_here(number))
         return;
-    /* Keeps the value given to sigqueue(). Only the kernel can send other kinds of siginfo. */
+    /* Preserve the value passed to sigqueue(). Other kinds of siginfo can only be sent by the kernel. */
     if (info->si_code != SI_QUEUE || syscall(SYS_rt_sigqueueinfo, keeper->command, number, info) != 0)
         kill(keeper->command, number);
 }
@@ -151,13 +152,13 @@ static void look_at_command(struct keeper *keeper)
     }
 }
 
-/* The signals that a terminal uses to stop a whole group. */
+/* The signals with which a terminal stops a whole process group. */
 static const int group_stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
 enum { GROUP_STOPS = sizeof(group_stops) / sizeof(group_stops[0]) };
 
-/* Wakes the front if it stopped after the command did, and so does not know that the command continued.
- * Leaves the front stopped while a signal that stops the whole group is pending here, because the command has
- * got it, too. */
+/* Wakes the front if it has stopped along with the command and missed that the command has continued. Leaves
+ * the front stopped if a signal that stops the whole group is pending, because the command has received the
+ * same signal. */
 static void wake_front(const struct keeper *keeper)
 {
     sigset_t pending;
@@ -170,9 +171,9 @@ static void wake_front(const struct keeper *keeper)
         kill(keeper->front, SIGCONT);
 }
 
-/* The front continues after the stop at `turn`. The keeper has woken it, or another process has, alone or
- * with the whole group. In the latter case, the command continued as well. If the command is stopped at a
- * later turn, it was stopped once more, and remains stopped. */
+/* Continues the command if another process has woken the front after the stop at `turn`. If that process woke
+ * the whole group, the command has already continued. If the command's last stop was at a later turn, the
+ * command has been stopped again, and remains stopped. */
 static void continue_as_front(struct keeper *keeper, bool by_others, int turn)
 {
     was_sent_here(SIGCONT);
@@ -181,7 +182,7 @@ static void continue_as_front(struct keeper *keeper, bool by_others, int turn)
         kill(keeper->command, SIGCONT);
 }
 
-/* Handles a packet from the front. Returns false if the front is gone. */
+/* Handles a packet from the front. Returns false if the front has exited. */
 static bool listen_to_front(struct keeper *keeper)
 {
     struct packet packet;
@@ -207,7 +208,7 @@ static bool listen_to_front(struct keeper *keeper)
     return true;
 }
 
-/* Called after the front has been killed. Kills the command as well, as if it had got the signal. */
+/* Kills the command after the front has been killed, as if the command had received the signal itself. */
 static void end_orphan(const struct keeper *keeper)
 {
     int status;
@@ -267,7 +268,7 @@ struct front {
     pid_t keeper;
 };
 
-/* Reaps children other than the keeper. This process gets some if it is the first one in a container. */
+/* Reaps children other than the keeper, which this process inherits if it is PID 1 in a container. */
 static void reap(void)
 {
     while (waitpid(-1, NULL, WNOHANG) > 0)
@@ -287,7 +288,7 @@ static void pass_signals(const struct front *front)
         if (number == SIGCONT && sender == front->keeper)
             continue;
         if (number == SIGPIPE && sender == getpid())
-            continue; /* caused by our own writing */
+            continue; /* raised by our own write */
         struct packet packet = { .kind = SIGNALLED, .value = number };
         packet.info.si_signo = number;
         packet.info.si_code = seen.ssi_code;
@@ -301,7 +302,7 @@ static void pass_signals(const struct front *front)
 static sigjmp_buf woken;
 static volatile pid_t woken_by;
 
-/* Runs with all signals blocked. They stay blocked. */
+/* The handler of SIGCONT in stop_as(). Runs with all signals blocked, and leaves them blocked. */
 static void on_woken(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)context;
@@ -309,10 +310,10 @@ static void on_woken(int number, siginfo_t *info, void *context)
     siglongjmp(woken, 1);
 }
 
-/* Stops like the command, until another process continues this one. No signal may get lost between this stop
- * and the next one. A stop signal that arrives while SIGCONT is pending discards SIGCONT, and this process
- * stops again, like the command. Otherwise the stop signal is blocked. A terminal's signals cannot stop an
- * orphaned process group. In such a group this function returns at once. */
+/* Stops this process the way the command was stopped, until another process continues it. No signal may get
+ * lost between this stop and the next one. A stop signal that arrives while SIGCONT is pending discards
+ * SIGCONT, so this process stops again, as the command does. At any other time, the stop signal is blocked. A
+ * terminal's signals cannot stop an orphaned process group, in which this function returns at once. */
 static void stop_as(int number)
 {
     struct sigaction before, before_woken, goes_on = { .sa_sigaction = on_woken, .sa_flags = SA_SIGINFO };
@@ -351,14 +352,14 @@ static enum heard listen_to_keeper(const struct front *front, int *wait_status)
     }
     switch (packet.kind) {
     case STOPPED: {
-        /* A stop signal discards a pending SIGCONT, and SIGCONT discards pending stop signals. So the keeper
-         * must compare its pending signals before this process stops. */
+        /* A stop signal discards a pending SIGCONT, and SIGCONT discards pending stop signals. The keeper
+         * must therefore check its pending signals before this process stops. */
         int number = packet.value, turn = packet.turn;
         pass_signals(front);
         tell(front->channel, SYNC, 0);
         do {
             if (!hear(front->channel, &packet))
-                return NOTHING; /* the next call finds the keeper gone, and reports it */
+                return NOTHING; /* the next call finds that the keeper has exited, and reports it */
             if (packet.kind == ENDED) {
                 *wait_status = packet.value;
                 return END;
@@ -367,7 +368,7 @@ static enum heard listen_to_keeper(const struct front *front, int *wait_status)
                 tell_at(front->channel, GOING, 0, packet.turn);
                 return NOTHING;
             }
-            if (packet.kind == STOPPED) /* the command stopped again, and its continuation was not seen */
+            if (packet.kind == STOPPED) /* the command has stopped again, and was not seen to continue */
                 number = packet.value, turn = packet.turn;
         } while (packet.kind != SYNCED);
         stop_as(number);
@@ -388,7 +389,8 @@ static enum heard listen_to_keeper(const struct front *front, int *wait_status)
     }
 }
 
-/* Waits until the command has ended. Returns false if its wait status is not known. */
+/* Relays signals and state changes until the command has ended. Returns false if its wait status is
+ * unknown. */
 static bool stand_for(const struct front *front, int *wait_status)
 {
     struct pollfd files[] = { { .fd = front->signals, .events = POLLIN },
@@ -426,7 +428,7 @@ bool ct_command_run(const struct ct_command_plan *plan, int *wait_status)
     if (plan->on_started)
         plan->on_started(plan->data);
     const bool known = stand_for(&front, wait_status);
-    /* Signals that arrived together with the command's end were meant for the command. */
+    /* Discard signals that arrived as the command ended, because they were meant for the command. */
     struct signalfd_siginfo seen;
     while (read(front.signals, &seen, sizeof(seen)) > 0)
         ;
@@ -437,7 +439,7 @@ bool ct_command_run(const struct ct_command_plan *plan, int *wait_status)
 
 /* ---- the end ---- */
 
-/* Applies the signal's default action to this process. */
+/* Ends this process by a signal's default action. */
 static void die_of(int number)
 {
     sigset_t one;
@@ -488,7 +490,7 @@ void ct_command_release(void)
     sigprocmask(SIG_UNBLOCK, &open, NULL);
 }
 
-/* The command's core dump is enough, so this process makes none. */
+/* This process dumps no core, because the command has already done so. */
 int ct_command_end_as(int wait_status)
 {
     if (!WIFSIGNALED(wait_status))

@@ -15,8 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* MOMENT_MS: the wait for processes that end just after the command, such as Python's resource tracker.
- * LOOK_MS: the pause between two looks at a process without a pidfd. */
+/* MOMENT_MS is how long to wait for processes that exit shortly after the command, such as Python's resource
+ * tracker. LOOK_MS is the polling interval for processes without a pidfd. */
 enum { MOMENT_MS = 500, LOOK_MS = 1000 };
 
 void ct_mark_make(struct ct_mark *mark, const struct ct_session_choice *choice)
@@ -31,7 +31,7 @@ void ct_mark_make(struct ct_mark *mark, const struct ct_session_choice *choice)
 
 /* ---- looking ---- */
 
-/* Returns whether the session has shared memory of that process. */
+/* Returns whether the session has a segment of the process. */
 static bool is_traced(pid_t pid, const struct ct_session_choice *choice)
 {
     struct ct_session_file file;
@@ -44,8 +44,8 @@ static bool is_traced(pid_t pid, const struct ct_session_choice *choice)
     return found;
 }
 
-/* Returns whether the process has the mark. A program that writes its title over its environment, as
- * setproctitle() does, has lost the mark. It then counts as a survivor if it is traced. */
+/* Returns whether the process has the mark. A program that overwrites its environment with its title, as
+ * setproctitle() does, loses the mark, and counts as a survivor if it is traced. */
 static bool has_mark(pid_t pid, const struct ct_mark *mark)
 {
     size_t bytes = 0;
@@ -59,8 +59,8 @@ static bool has_mark(pid_t pid, const struct ct_mark *mark)
     return found;
 }
 
-/* Returns whether the process has the hook and is not a `cudatrace` or a daemon. Those that the command
- * started have the hook, too, but make no call. */
+/* Returns whether the process has loaded the hook and is not a cudatrace program. If the command started
+ * cudatrace or a daemon, these have also loaded the hook, but make no calls. */
 static bool has_hook(pid_t pid)
 {
     char name[32] = "";
@@ -131,8 +131,8 @@ static void drop_ended(struct ct_survivors *survivors)
     survivors->count = kept;
 }
 
-/* Waits until the first survivor has ended, for at most `ms` milliseconds (-1: without limit). Returns
- * whether the daemon is still there. `daemon` is -1 if there is none. */
+/* Waits for the first survivor to exit, for at most `ms` milliseconds (-1: no limit). Returns whether the
+ * daemon is still running. `daemon` is -1 if there is none. */
 static bool await_one(const struct ct_survivors *survivors, int daemon, int ms)
 {
     const struct ct_survivor *first = &survivors->survivor[0];
@@ -150,13 +150,13 @@ void ct_survivors_find(struct ct_survivors *survivors, const struct ct_mark *mar
         await_one(survivors, -1, (int)((until_ns - now_ns) / 1000000) + 1);
         drop_ended(survivors);
     }
-    /* Finds processes that the survivors have started while this function waited. */
+    /* Find processes that the survivors have started during the wait. */
     ct_survivors_free(survivors);
     look(survivors, mark);
 }
 
-/* Leaves the terminal, its session and the current folder. Standard descriptors other than `kept` become
- * /dev/null. */
+/* Detaches from the terminal, its session and the current folder. Redirects the standard descriptors, except
+ * `kept`, to /dev/null. */
 static void leave_starter(int kept)
 {
     sigset_t none;
@@ -173,12 +173,12 @@ static void leave_starter(int kept)
     if (null > STDERR_FILENO)
         close(null);
     if (chdir("/") != 0)
-        return; /* the folder's file system then stays busy and may not be unmounted */
+        return; /* the folder's file system stays busy and cannot be unmounted */
 }
 
 void ct_survivors_await(const struct ct_mark *mark, int daemon)
 {
-    enum { LOOKS = 2 }; /* a first look may miss a process whose parent starts it and ends during the look */
+    enum { LOOKS = 2 }; /* a scan may miss a process whose parent starts it and exits during the scan */
     bool is_served = true;
     leave_starter(daemon);
     for (int idle = 0; is_served && idle < LOOKS;) {

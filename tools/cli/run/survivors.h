@@ -1,6 +1,6 @@
-/* The processes of a command that outlive it. `run` sets a mark in the command's environment, and other
- * processes inherit it. A survivor has the mark and has loaded the hook. It need not have made a call. Called
- * only by run.c. */
+/* Finds a command's survivors, the processes that outlive it. `run` sets a mark in the command's environment,
+ * which child processes inherit. A survivor has the mark and has loaded the hook, but need not have made a
+ * call. Called only by run.c. */
 #ifndef CT_SURVIVORS_H
 #define CT_SURVIVORS_H
 
@@ -11,12 +11,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CT_RUN_ENV "CUDATRACE_RUN" /* the mark, different for each run */
+#define CT_RUN_ENV "CUDATRACE_RUN" /* the mark, which is unique to each run */
 
 struct ct_mark {
-    const struct ct_session_choice *choice; /* the session that the command uses */
+    const struct ct_session_choice *choice; /* the session for which the command records */
     char text[48];
-    uint64_t start_ticks; /* start time of this process, so not later than that of a process with the mark */
+    uint64_t start_ticks; /* start time of this process; processes with the mark have started later */
 };
 
 struct ct_survivor {
@@ -29,16 +29,15 @@ struct ct_survivors {
     size_t count;
 };
 
-/* The caller keeps `choice`. */
+/* Makes a mark that is unique to this run. The caller still owns `choice`, which must outlive the mark. */
 void ct_mark_make(struct ct_mark *mark, const struct ct_session_choice *choice);
-/* Finds the survivors. A process that ends within a moment after the command is not counted. */
+/* Finds the survivors. Processes that exit shortly after the command are not counted. */
 void ct_survivors_find(struct ct_survivors *survivors, const struct ct_mark *mark);
 void ct_survivors_free(struct ct_survivors *survivors);
-/* Writes their pids, separated by commas, as many as fit. */
+/* Writes as many of the survivors' pids as fit, separated by commas. */
 void ct_survivors_name(const struct ct_survivors *survivors, char *text, size_t bytes);
-/* Waits until all survivors and the processes that they start have ended, or until the daemon at the other
- * end of `daemon` has exited. Leaves the terminal and the standard files of the process that started this
- * one. */
+/* Waits until all survivors and the processes that they start have exited, or until the daemon connected to
+ * `daemon` has exited. First detaches this process from its terminal and its standard descriptors. */
 void ct_survivors_await(const struct ct_mark *mark, int daemon);
 
 #endif

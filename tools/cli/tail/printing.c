@@ -13,7 +13,7 @@
 
 struct ct_print_thread {
     struct ct_tail *tail;
-    int ends[2]; /* closing the second one ends the thread */
+    int ends[2]; /* a pipe, whose write end is closed to end the thread */
     pthread_t thread;
     int status;
 };
@@ -49,7 +49,7 @@ bool ct_printing_open(struct ct_printing *printing)
     return printing->fd >= 0;
 }
 
-/* Empties a regular file, unless it is the trace. Returns whether lines may be written. */
+/* Truncates the output if it is a regular file other than the trace. Returns whether lines may be written. */
 static bool empty_file(const struct ct_printing *printing, const char *database)
 {
     struct stat file, trace;
@@ -73,7 +73,7 @@ static void *print(void *data)
     return NULL;
 }
 
-/* A regular file gets all calls, however late. */
+/* Begins to print the trace. All calls are printed to a regular file, however late. */
 static struct ct_tail *begin(const struct ct_printing *printing, const char *database, int64_t since_ns)
 {
     struct ct_series series;
@@ -94,7 +94,7 @@ static struct ct_tail *begin(const struct ct_printing *printing, const char *dat
     return NULL;
 }
 
-/* Starts the thread with all signals blocked, so that the main thread gets them. */
+/* Starts the thread with all signals blocked, so that the main thread receives them. */
 static int start(struct ct_print_thread *thread)
 {
     sigset_t all, before;

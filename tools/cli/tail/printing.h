@@ -1,4 +1,5 @@
-/* Prints calls in a thread, in parallel with a command's other work: `run --print` and `attach --print`. */
+/* Prints calls in a separate thread while a command does its other work, for `run --print` and
+ * `attach --print`. */
 #ifndef CT_PRINTING_H
 #define CT_PRINTING_H
 
@@ -9,7 +10,7 @@ struct ct_printing {
     const char *command; /* the name in messages */
     bool is_wanted;      /* --print */
     const char *path;    /* --output; NULL: standard error */
-    int fd;              /* takes the lines; set by ct_printing_open() */
+    int fd;              /* the descriptor to write to; set by ct_printing_open() */
     struct ct_print_thread *thread;
 };
 
@@ -21,14 +22,15 @@ struct ct_printing {
             "expected a file name"                                                                           \
     }
 
-/* Opens the file, if there is one. Returns false after reporting an error. */
+/* Opens the output file if --output was given. Returns false after reporting an error. */
 bool ct_printing_open(struct ct_printing *printing);
-/* Begins to print if --print was given. Prints only processes whose recording began at `since_ns` or later.
- * `database` is the daemon's trace, or empty if this user cannot read it. Returns false after reporting an
- * error. */
+/* Starts printing if --print was given. Only processes whose recording began at `since_ns` or later are
+ * shown. `database` is the daemon's trace, or empty if this user cannot read it. Returns false after
+ * reporting an error. */
 bool ct_printing_start(struct ct_printing *printing, const char *database, int64_t since_ns);
-/* Prints the remaining stored calls, reports how many calls were not shown, and closes the file. Waits until
- * the reader has read the last line. Returns false after reporting that the calls could not be printed. */
+/* Prints the remaining stored calls, reports how many calls were not shown, and closes the output file. Waits
+ * until the reader has taken the last line. Returns false after reporting that the calls could not be
+ * printed. */
 bool ct_printing_finish(struct ct_printing *printing);
 
 #endif

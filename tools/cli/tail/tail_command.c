@@ -1,4 +1,4 @@
-/* cudatrace tail: prints calls as they happen, a line each. */
+/* Implements `cudatrace tail`, which prints calls as they happen, one per line. */
 #include "tail.h"
 
 #include "client.h"
@@ -26,8 +26,9 @@ static void on_stop(int number)
     is_stopped = 1;
 }
 
-/* SIGINT and SIGTERM end the output, unless they are ignored. They are delivered only during waits and
- * writes, so that output ends with a whole line. `while_waiting` gets the mask for these. */
+/* Makes SIGINT and SIGTERM end the output, unless they are ignored. These signals are delivered only during
+ * waits and writes, so that the output ends with a whole line. Stores the signal mask for waits and writes in
+ * `while_waiting`. */
 static void catch_stops(sigset_t *while_waiting)
 {
     static const int stops[] = { SIGINT, SIGTERM };
@@ -45,9 +46,9 @@ static void catch_stops(sigset_t *while_waiting)
         sigdelset(while_waiting, stops[i]);
 }
 
-/* Prints calls until a signal, the end of the output, or the end of the daemon. `daemon` is -1 if there is
+/* Prints calls until a signal arrives, the output is closed, or the daemon exits. `daemon` is -1 if there is
  * none.
- */
+ * */
 static int print_calls(struct ct_tail *tail, int daemon, const char *path)
 {
     enum ct_tail_state state = CT_TAIL_MORE;
@@ -66,7 +67,7 @@ static int print_calls(struct ct_tail *tail, int daemon, const char *path)
     return status;
 }
 
-/* Sets the first call to print. Returns CT_GO_ON, or the exit status after reporting an error. */
+/* Determines the first call to print. Returns CT_GO_ON, or the exit status after reporting an error. */
 static int settle_start(struct tail_options *options, sqlite3 *connection)
 {
     struct ct_follow_plan *follow = &options->plan.follow;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INDENT_MAX = 60 }; /* a file may claim any depth */
+enum { INDENT_MAX = 60 }; /* limited because a trace file may claim any depth */
 
 /* ---- colours ---- */
 
@@ -19,7 +19,7 @@ enum { INDENT_MAX = 60 }; /* a file may claim any depth */
 #define MAGENTA "\x1b[35m"
 #define PLAIN   "\x1b[0m"
 
-/* Most calls are driver calls, and stay plain. */
+/* Returns a layer's colour. Driver calls, the most frequent ones, have no colour. */
 static const char *colour_of(const char *layer)
 {
     static const struct {
@@ -66,7 +66,7 @@ static void put_text(struct arguments *arguments, const char *name, const char *
     free(printable);
 }
 
-/* Returns the column of that name, or -1 if the row has no such column or its value is NULL. */
+/* Returns the index of the named column, or -1 if the row has no such column or its value is NULL. */
 static int column_of(sqlite3_stmt *row, const char *name)
 {
     for (int c = 0; c < sqlite3_column_count(row); c++) {
@@ -106,8 +106,8 @@ static void put_handle_column(struct arguments *arguments, sqlite3_stmt *row, co
         put_handle(arguments, name, number_of(row, column));
 }
 
-/* Prints the stream's name (its handle if it has no name), and whether the call was captured into a graph.
- */
+/* Prints the stream's name, or its handle if it has no name, and whether the call was captured into a graph.
+ * */
 static void put_stream(struct arguments *arguments, sqlite3_stmt *row)
 {
     if (text_of(row, "stream_name"))
@@ -167,7 +167,7 @@ static void put_subject(struct arguments *arguments, sqlite3_stmt *row)
         next(arguments, "captured");
 }
 
-/* Prints the memory that a call set or allocated, or the objects that it uses. */
+/* Prints the memory that a call sets or allocates, or the objects that it uses. */
 static void put_others(struct arguments *arguments, struct ct_stream *stream,
                        const struct ct_stream_call *call)
 {
@@ -194,7 +194,8 @@ static void put_copy(struct arguments *arguments, struct ct_stream *stream, cons
                      sqlite3_stmt *row)
 {
     const char *kind = text_of(row, "kind");
-    if (kind && !strstr(call->site.name, kind)) /* not for names that contain it, such as cuMemcpyHtoD */
+    if (kind && !strstr(call->site.name, kind)) /* unless the name already contains the kind, as in
+                                                 * cuMemcpyHtoD */
         put_text(arguments, "kind", kind, "");
     put_bytes(arguments, call);
     sqlite3_stmt *addresses = ct_stream_detail_of(stream, call, CT_DETAIL_ADDRESSES);
@@ -252,7 +253,7 @@ static void put_duration(FILE *to, const struct ct_line_style *style, int64_t ns
     put_coloured(to, style, units[i].colour, text);
 }
 
-/* Prints the time of return, which orders the lines. */
+/* Prints the time at which the call returned, by which lines are ordered. */
 static void put_time(FILE *to, struct ct_line_style *style, int64_t at_ns)
 {
     int64_t ns;
@@ -337,7 +338,7 @@ static void put_objects(FILE *to, sqlite3_stmt *row)
     fputc(']', to);
 }
 
-/* Prints the details of a call, with the column names of schema/stream.sql. */
+/* Prints a call's details, using the column names of schema/stream.sql. */
 static void put_details(FILE *to, struct ct_stream *stream, const struct ct_stream_call *call)
 {
     enum ct_detail detail;

@@ -9,10 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* If poll() reports a pipe as writable, it takes this many bytes at once, so no line is cut. */
+/* A pipe that poll() reports as writable accepts this many bytes at once, so that no line is split. */
 enum { PIECE_BYTES = 4096 };
-/* If a terminal took only the beginning of a line before the stop, wait this long until it takes the
- * remainder. */
+/* How long to wait after a stop for a terminal to accept the rest of a partly written line. */
 #define LINE_PATIENCE_NS UINT64_C(200000000)
 
 bool ct_tail_output_open(struct ct_tail_output *output)
@@ -44,8 +43,8 @@ static struct timespec span(uint64_t ns)
     return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
 }
 
-/* Waits until the output has room. Returns false after a signal or at `until_ns`. An error counts as room,
- * because write() will report it. */
+/* Waits until the output can accept data. Returns false after a signal or at `until_ns`. Also returns true on
+ * an error, which write() will report. */
 static bool await_room(const struct ct_tail_output *output, uint64_t until_ns)
 {
     struct pollfd file = { .fd = output->fd, .events = POLLOUT };
@@ -54,7 +53,7 @@ static bool await_room(const struct ct_tail_output *output, uint64_t until_ns)
     return ppoll(&file, 1, until_ns ? &rest : NULL, output->mask) > 0;
 }
 
-/* Returns the length of the next piece, which consists of whole lines if at least one line fits. */
+/* Returns the length of the next piece to write, which consists of whole lines if at least one line fits. */
 static size_t piece(const char *bytes, size_t count, bool one_line)
 {
     const size_t most = count < PIECE_BYTES ? count : PIECE_BYTES;
@@ -62,8 +61,8 @@ static size_t piece(const char *bytes, size_t count, bool one_line)
     return end ? (size_t)(end - bytes) + 1 : most;
 }
 
-/* Unblocks signals, since a terminal that takes nothing blocks the write. Returns the number of bytes
- * written. */
+/* Writes a piece with signals unblocked, because a terminal that accepts no data blocks the write. Returns
+ * the number of bytes written. */
 static size_t write_piece(struct ct_tail_output *output, const char *bytes, size_t count)
 {
     sigset_t before;
@@ -104,7 +103,7 @@ static size_t write_lines(struct ct_tail_output *output, const char *bytes, size
     return sent;
 }
 
-/* If only the beginning of a line was written, the remainder stays and precedes the next lines. */
+/* If a line was only partly written, its remainder is kept and written before the next lines. */
 uint64_t ct_tail_output_send(struct ct_tail_output *output, uint64_t until_ns)
 {
     uint64_t dropped = 0;

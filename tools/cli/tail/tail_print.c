@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 enum {
-    CHUNK_BYTES = 64 * 1024, /* lines made within one look */
-    CUT_WIDTH = 80,          /* width to which long names are cut on a terminal */
+    CHUNK_BYTES = 64 * 1024, /* maximum size of the lines created in one step */
+    CUT_WIDTH = 80,          /* width to which long names are truncated on a terminal */
 };
 
-/* The pause between two looks. Two pauses and the daemon's own delay add up to a quarter of a second. */
+/* The polling interval. Two intervals and the daemon's own delay add up to a quarter of a second. */
 #define PAUSE_NS UINT64_C(50000000)
 
 struct ct_tail {
@@ -22,15 +22,15 @@ struct ct_tail {
     struct ct_line_style style;
     struct ct_tail_output output;
     uint64_t shown, not_shown;
-    uint64_t unreported;     /* the part of `not_shown` that no line has reported yet */
-    bool has_removed;        /* calls were removed before they were read */
-    bool removed_unreported; /* no line has reported the removal yet */
-    bool is_skipping;        /* calls are counted and not printed */
-    bool is_history;         /* prints calls up to history_until_id, which were stored before
+    uint64_t unreported;     /* the part of `not_shown` not yet reported by a line */
+    bool has_removed;        /* calls were removed before they could be read */
+    bool removed_unreported; /* the removal has not been reported by a line yet */
+    bool is_skipping;        /* calls are counted instead of printed */
+    bool is_history;         /* still printing calls up to history_until_id, which were stored before
                               * ct_tail_begin() */
     int64_t history_until_id;
     bool was_idle; /* the last step printed all stored calls */
-    /* The last call that the file had at mark_ns. It must be printed within lag_max_ns. */
+    /* The file's last call at mark_ns, which must be printed within lag_max_ns. */
     int64_t mark_id;
     uint64_t mark_ns;
     uint32_t mark_files;
@@ -83,8 +83,9 @@ static bool is_stopped(const struct ct_tail *tail)
     return (tail->plan.stop && *tail->plan.stop) || tail->output.is_gone;
 }
 
-/* Begins to skip calls if the last stored call of lag_max_ns ago is not printed yet. Calls of two files are
- * not compared. After a change of files, mark_ns stays, and the last call of the new file is marked. */
+/* Starts skipping calls if the call that was the last one stored lag_max_ns ago has not been printed yet.
+ * Calls in different files are not compared. When the trace switches to a new file, the new file's last call
+ * is marked, and mark_ns is kept. */
 static void watch_lag(struct ct_tail *tail)
 {
     const uint64_t now_ns = ct_monotonic_ns();
@@ -102,7 +103,7 @@ static void watch_lag(struct ct_tail *tail)
         tail->is_skipping = true;
 }
 
-/* Makes the notice lines that precede the next call, except while calls are skipped. Returns the number of
+/* Adds the notice lines that precede the next call, unless calls are being skipped. Returns the number of
  * lines. */
 static uint64_t put_notices(struct ct_tail *tail)
 {
@@ -118,7 +119,7 @@ static uint64_t put_notices(struct ct_tail *tail)
     return lines;
 }
 
-/* Makes a line for each call of a look, or only counts the calls while they are skipped. Returns the number
+/* Adds a line for each newly stored call, or only counts the calls while they are skipped. Returns the number
  * of lines. */
 static uint64_t put_calls(struct ct_tail *tail)
 {
@@ -138,7 +139,7 @@ static uint64_t put_calls(struct ct_tail *tail)
     return lines;
 }
 
-/* Sends the lines, notices first. Calls whose lines the output does not take in time count as not shown. */
+/* Sends the lines, notices first. Calls whose lines the output does not accept in time count as not shown. */
 static void send_lines(struct ct_tail *tail, uint64_t notices, uint64_t calls)
 {
     const bool is_bounded = tail->plan.lag_max_ns && !tail->is_history;
@@ -147,7 +148,7 @@ static void send_lines(struct ct_tail *tail, uint64_t notices, uint64_t calls)
     const uint64_t dropped_calls = dropped < calls ? dropped : calls;
     const uint64_t dropped_notices = dropped - dropped_calls;
     if (dropped_notices < notices)
-        tail->unreported = 0; /* the first notice reports them */
+        tail->unreported = 0; /* reported by the first notice */
     if (notices > 0 && dropped_notices == 0)
         tail->removed_unreported = false;
     tail->shown += calls - dropped_calls;
@@ -202,7 +203,7 @@ static void report_not_shown(const struct ct_tail *tail)
                 tail->plan.command);
 }
 
-/* Closes the trace, after making the lines that report skipped calls. Returns their number. */
+/* Adds the lines that report skipped calls, and closes the trace. Returns the number of lines. */
 static uint64_t close_trace(struct ct_tail *tail)
 {
     tail->is_skipping = false;
@@ -212,9 +213,9 @@ static uint64_t close_trace(struct ct_tail *tail)
     return notices;
 }
 
-/* A line that reports skipped calls may be dropped if a later line reports them. No line follows here, so
- * this waits until the reader has taken it, and any unfinished line. The wait may be long, so the trace is
- * closed first. */
+/* A line that reports skipped calls can usually be dropped, because a later line will report them. No line
+ * follows the last one, so this function waits until the reader has taken it and any unfinished line. The
+ * wait may be long, so the trace is closed first. */
 int ct_tail_finish(struct ct_tail *tail)
 {
     ct_follow_hurry(tail->follow);

@@ -1,5 +1,5 @@
-/* cudatrace top: shows repeatedly what the traced processes do. On a terminal it is an interactive screen,
- * elsewhere it prints tables or JSON. */
+/* Implements `cudatrace top`, which shows continuously what traced processes are doing. On a terminal, it is
+ * an interactive screen. Elsewhere, it prints tables or JSON. */
 #include "number.h"
 #include "print_rows.h"
 #include "printable.h"
@@ -23,7 +23,8 @@ struct top_options {
     const char *sort, *find;
 };
 
-/* Returns whether the output is printed, for programs or once, instead of shown on the terminal's screen. */
+/* Returns whether to print the output, once or for other programs, instead of showing an interactive
+ * screen. */
 static bool is_printed(const struct top_options *options)
 {
     return options->once || options->json || options->count || options->format != FORMAT_NONE;
@@ -37,8 +38,8 @@ static bool take_interval(const struct ct_option *option, const char *value)
 
 /* ---- without a screen ---- */
 
-/* Prints the untraced processes after the processes, as a member of the JSON object, or as a table if there
- * are any. CSV allows only one table. */
+/* Prints the untraced processes after the traced ones, as a member of the JSON object, or as a table if there
+ * are any. Untraced processes are omitted in CSV, which allows only one table. */
 static void print_untraced(struct ct_top *top, enum ct_format format)
 {
     sqlite3_stmt *rows = top->view == CT_TOP_PROCESSES ? ct_top_untraced(top) : NULL;
@@ -78,11 +79,11 @@ static int print_moment(struct ct_top *top, enum ct_format format)
                     ? "top: the process has made no calls yet"
                     : "top: no traced process is running (--all shows those that have ended)",
                 top->text);
-    return ct_flush_output() ? EXIT_SUCCESS : EXIT_FAILURE; /* main() reports the reason */
+    return ct_flush_output() ? EXIT_SUCCESS : EXIT_FAILURE; /* main() reports the error */
 }
 
-/* Current rates need two moments. A trace that no daemon writes has only one moment, which is compared with
- * the start. */
+/* Prints samples of the trace. Current rates need two samples. For a trace that no daemon writes, there is
+ * only one sample, which is compared with the start of each process. */
 static int print_moments(struct top_options *options)
 {
     struct ct_top *top = &options->top;

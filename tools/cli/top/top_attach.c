@@ -27,7 +27,7 @@ static void become_attach(const struct ct_top *top, pid_t pid, int output)
     char number[16];
     const bool is_named = top->choice.session_option != NULL;
     snprintf(number, sizeof(number), "%d", (int)pid);
-    /* If the system's daemon serves a named session, the user may not know which trace that daemon writes. */
+    /* Pass --session for a named session, because users may not know which trace the system daemon writes. */
     const char *argv[] = { "cudatrace",
                            "attach",
                            "--stay",
@@ -65,7 +65,7 @@ void ct_top_attach_start(struct ct_top_attach *attach, const struct ct_top *top,
     set_text(attach, text);
 }
 
-/* Shows the last line of the output. */
+/* Reads the last line of the command's output, to be shown on the screen. */
 static void read_output(struct ct_top_attach *attach)
 {
     char said[4096];

@@ -24,11 +24,11 @@ static const struct {
     [CT_TOP_THREADS] = { ct_sql_top_threads_side, ct_sql_top_threads, "driver_%" },
 };
 
-/* ---- the daemon, if there is one ---- */
+/* ---- the daemon, if any ---- */
 
 static void close_daemon(struct ct_top *top)
 {
-    close(top->daemon); /* so that a late answer is not read as the next one */
+    close(top->daemon); /* so that a late answer is not mistaken for the next one */
     top->daemon = -1;
 }
 
@@ -42,8 +42,8 @@ static void ask_probed(struct ct_top *top)
     free(status);
 }
 
-/* Has the daemon store all recorded calls. Returns the time up to which calls are stored, or 0 if it is not
- * known. */
+/* Makes the daemon store all recorded calls. Returns the time up to which calls are stored, or 0 if
+ * unknown. */
 static int64_t flush(struct ct_top *top)
 {
     static char text[CT_ANSWER_BYTES];
@@ -117,7 +117,7 @@ bool ct_top_follow(struct ct_top *top)
         return false;
     sqlite3 *trace = NULL;
     if (ct_series_open(&now, &trace) != SQLITE_OK) {
-        sqlite3_close(trace); /* the file is being made; the next look will find it complete */
+        sqlite3_close(trace); /* the file is still being created, and will be complete at the next attempt */
         return false;
     }
     sqlite3_close(top->trace);
@@ -136,8 +136,8 @@ void ct_top_look_at(struct ct_top *top, enum ct_top_view view, int64_t process_i
     top->samples = 0;
 }
 
-/* Returns the arguments with spaces between them, or the name of a process that has cleared them. The caller
- * frees it. */
+/* Returns a process's arguments, separated by spaces, or its name if it has cleared its arguments. The caller
+ * frees the text. */
 static char *command_of(pid_t pid)
 {
     size_t bytes = 0;
@@ -155,8 +155,8 @@ static char *command_of(pid_t pid)
     return text;
 }
 
-/* Updates the table of processes that are not traced. The table is empty for a trace that no daemon writes,
- * because such a trace is an old one. */
+/* Updates the table of untraced processes. The table stays empty if no daemon writes the trace, because such
+ * a trace is an old one. */
 static bool look_for_untraced(struct ct_top *top)
 {
     sqlite3_stmt *insert = NULL;
@@ -181,7 +181,7 @@ static bool look_for_untraced(struct ct_top *top)
 bool ct_top_sample(struct ct_top *top)
 {
     int64_t now_ns = flush(top);
-    /* Includes calls that returned while the flush was storing earlier ones. */
+    /* Include calls that returned while the flush was storing earlier ones. */
     const int64_t last_ns = ct_ask_number(top->trace, ct_sql_top_last_moment, 0, 0);
     if (last_ns > now_ns)
         now_ns = last_ns;
@@ -191,8 +191,8 @@ bool ct_top_sample(struct ct_top *top)
         return fail(top, blamed);
     ct_bind_number(side, ":now_ns", now_ns);
     ct_bind_number(side, ":process_id", top->process_id);
-    /* A trace that no daemon writes has no current rate. It is compared with an empty table, so that its sums
-     * count from the start of each process. */
+    /* There are no current rates in a trace that no daemon writes. Such a trace is compared with an empty
+     * table, so that sums count from the start of each process. */
     const bool is_first = top->samples == 0 || !top->is_live;
     const char *shift =
         is_first ? "DROP TABLE IF EXISTS a" : "DROP TABLE IF EXISTS a; ALTER TABLE b RENAME TO a";
@@ -200,7 +200,7 @@ bool ct_top_sample(struct ct_top *top)
     const bool taken = shifted && ct_copy_table(side, top->moments, "b", &blamed) == SQLITE_OK;
     sqlite3_finalize(side);
     if (!shifted || !taken)
-        top->samples = 0; /* the tables do not hold a whole moment */
+        top->samples = 0; /* the tables do not hold a complete sample */
     if (!shifted || (taken && is_first &&
                      sqlite3_exec(top->moments, "CREATE TABLE a AS SELECT * FROM b WHERE 0", NULL, NULL,
                                   NULL) != SQLITE_OK))
@@ -213,7 +213,7 @@ bool ct_top_sample(struct ct_top *top)
     return look_for_untraced(top) || fail(top, top->moments);
 }
 
-/* Texts are sorted in ascending order, numbers in descending order. */
+/* Returns whether a column holds text. Text is sorted in ascending order, and numbers in descending order. */
 static bool is_text(const char *column)
 {
     static const char *const texts[] = { "open_call", "command",  "state", "function",
@@ -225,8 +225,8 @@ static bool is_text(const char *column)
     return false;
 }
 
-/* Returns the index of a column, counting from 1. If there is no such column, returns 0, and top->problem
- * lists the columns. */
+/* Returns the index of the named column, counting from 1. If there is no such column, returns 0 and lists the
+ * columns in top->problem. */
 static int find_column(struct ct_top *top, sqlite3_stmt *rows, const char *name)
 {
     const size_t bytes = sizeof(top->problem);

@@ -1,5 +1,5 @@
-/* The screen of `cudatrace top`: a line of sums, a line for keys and messages, and the view's rows. Tables
- * are drawn as the query returns them. The screen knows the meaning of a column only by its name. */
+/* Draws the screen of `cudatrace top`: a line of totals, a line for keys and messages, and the view's rows.
+ * Tables are drawn as the query returns them. Columns with a special meaning are recognised by name. */
 #include "top_screen.h"
 
 #include "top_attach.h"
@@ -19,7 +19,7 @@
 enum { COLUMNS_MAX = 24, ESCAPE = 27, HEAD_LINES = 3, WIDTH_MAX = 60, GAP = 2 };
 enum { COLOUR_LOST = 1, COLOUR_OPEN, COLOUR_HEAD };
 enum { OPEN_LONG_S = 5, MESSAGE_LINES_MAX = 4 };
-/* The pause between two looks at the messages of an attach. */
+/* The interval at which a child's attach messages are polled. */
 #define ATTACH_LOOK_S 0.1
 
 struct column {
@@ -28,7 +28,7 @@ struct column {
     bool is_number, is_hidden;
 };
 
-/* The rows of the last sample. */
+/* The rows of the latest sample. */
 struct grid {
     struct column column[COLUMNS_MAX];
     int columns;
@@ -39,8 +39,8 @@ struct grid {
 struct screen {
     struct ct_top *top;
     struct grid grid;
-    size_t selected, first; /* index of the selected row, and of the first row on the screen */
-    int sort;               /* the column to sort by; -1: the view's default */
+    size_t selected, first; /* indexes of the selected row and of the first row on the screen */
+    int sort;               /* the column to sort by; -1 for the view's default */
     bool is_paused, is_finding;
     bool is_wrong; /* show top->problem */
     struct ct_top_attach attach;
@@ -92,8 +92,8 @@ static bool is_untraced(const struct grid *grid, size_t row)
     return strcmp(cell_of(grid, row, "state"), "not traced") == 0;
 }
 
-/* Keeps the process selected when rows change places, so that a key reaches it. A selected first row stays
- * first. */
+/* Keeps the same process selected when rows are reordered, so that a key applies to the right process. If the
+ * first row is selected, the selection stays on the first row. */
 static void select_pid(struct screen *screen, const char *pid)
 {
     const struct grid *grid = &screen->grid;
@@ -197,8 +197,8 @@ static void draw_head(const struct screen *screen)
     mvaddnstr(1, 0, line, ct_text_bytes(line, COLS));
 }
 
-/* Draws one line, cut at the screen's edge. The last text gets the remaining width. A `row` beyond the rows
- * draws the head. */
+/* Draws one line of the table, truncated at the screen's edge. The last text column takes up the remaining
+ * width. If `row` is beyond the last row, draws the table's header. */
 static void draw_row(const struct screen *screen, int y, size_t row)
 {
     const struct grid *grid = &screen->grid;
@@ -226,7 +226,8 @@ static void draw_row(const struct screen *screen, int y, size_t row)
     }
 }
 
-/* Draws a row without numbers. Its command is next to the pid, so that any terminal shows it. */
+/* Draws the row of an untraced process, which has no numbers. The command is next to the pid, so that it is
+ * visible on any terminal. */
 static void draw_untraced(const struct screen *screen, int y, size_t row)
 {
     const struct grid *grid = &screen->grid;
@@ -238,7 +239,7 @@ static void draw_untraced(const struct screen *screen, int y, size_t row)
     attroff(A_DIM);
 }
 
-/* Returns the bytes of the text that fit on a line, up to a space if there is one. */
+/* Returns how many bytes of the text fit on a line. Breaks the line at a space if there is one. */
 static int line_bytes(const char *text)
 {
     const int bytes = ct_text_bytes(text, COLS);
@@ -249,7 +250,7 @@ static int line_bytes(const char *text)
     return bytes;
 }
 
-/* Draws the message of attach in the last lines. Returns their number. */
+/* Draws the attach message in the last lines of the screen. Returns the number of lines. */
 static int draw_message(const struct screen *screen)
 {
     const char *line[MESSAGE_LINES_MAX], *text = screen->attach.text;
@@ -306,7 +307,7 @@ static void draw(struct screen *screen)
 
 /* ---- keys ---- */
 
-/* Returns true, which is the result for a key that moves the selection. */
+/* Moves the selection to a row. Returns true, as on_move_key() does for keys that move the selection. */
 static bool move_to(struct screen *screen, long row)
 {
     const long last = (long)screen->grid.rows - 1;
@@ -314,8 +315,8 @@ static bool move_to(struct screen *screen, long row)
     return true;
 }
 
-/* Shows another view. At first its numbers count from the start of the process. They are current from the
- * next look on. */
+/* Switches to another view. The view's first numbers count from the start of each process. From the second
+ * sample on, the numbers are current rates. */
 static void look_at(struct screen *screen, enum ct_top_view view, int64_t process_id, int64_t pid)
 {
     ct_top_look_at(screen->top, view, process_id, pid);
@@ -398,7 +399,7 @@ static void attach_to(struct screen *screen)
                             (pid_t)strtol(cell_of(grid, screen->selected, "pid"), NULL, 10));
 }
 
-/* Handles a key. Returns false if the user quits. */
+/* Handles a key press. Returns false if the user quits. */
 static bool on_key(struct screen *screen, int key)
 {
     struct ct_top *top = screen->top;
@@ -467,7 +468,7 @@ static double now_s(void)
     return (double)ct_monotonic_ns() / 1e9;
 }
 
-/* Runs until the user quits or the terminal is gone. */
+/* Runs the screen until the user quits or the terminal is closed. */
 static void follow(struct screen *screen)
 {
     const struct ct_top *top = screen->top;
@@ -479,13 +480,13 @@ static void follow(struct screen *screen)
         timeout(wait_s > 0 ? (int)(wait_s * 1000) + 1 : 0);
         const int key = getch();
         if (key != ERR && key != KEY_RESIZE && !screen->attach.child)
-            screen->attach.text[0] = '\0'; /* the user has read it */
+            screen->attach.text[0] = '\0'; /* the user has read the message */
         if (key == ERR && now_s() < due_s && tcgetpgrp(STDIN_FILENO) < 0)
             break;
         if (key != ERR)
             goes_on = on_key(screen, key);
         if (ct_top_attach_look(&screen->attach))
-            due_s = 0; /* shows the outcome at once */
+            due_s = 0; /* show the outcome at once */
         if (now_s() < due_s)
             continue;
         if (!screen->is_paused)

@@ -4,7 +4,7 @@
 
 #include "top_sample.h"
 
-/* Uses the terminal until the user quits. Returns the exit status. */
+/* Takes over the terminal until the user quits. Returns the exit status. */
 int ct_top_screen(struct ct_top *top);
 
 #endif

@@ -1,4 +1,5 @@
-/* This is a separate file because <term.h> defines macros for common words such as "columns". */
+/* Checks the terminal. This is a separate file because <term.h> defines macros named after common words, such
+ * as "columns". */
 #include "top_terminal.h"
 
 #include <curses.h>
