@@ -1,4 +1,5 @@
-/* Ends a test's program at the first failed check, with status 1 and a line on stderr. */
+/* Checks for C tests: the first check that fails ends the program with status 1 and prints a line to
+ * stderr. */
 #ifndef ENSURE_H
 #define ENSURE_H
 

@@ -1,10 +1,10 @@
-/* Makes a segment's header like the hook's, for tests that run without the hook. */
+/* Builds a segment header like the hook's, for tests that run without the hook. */
 #ifndef MADE_SEGMENT_H
 #define MADE_SEGMENT_H
 
 #include "segment.h"
 
-/* The caller sets the owner, the anchor, the lanes and the functions. */
+/* The caller fills in the owner, the anchor, the lanes and the functions. */
 static inline struct ct_segment made_segment(uint64_t ring_bytes)
 {
     return (struct ct_segment){

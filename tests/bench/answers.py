@@ -1,6 +1,6 @@
-"""Measures the usual questions about a large trace after a run: report, timeline, top, exports and the page, in time and memory.
-It also measures how long a browser takes to show the page. CUDATRACE_BENCH_CALLS sets the trace's number of calls (default: five
-million). CUDATRACE_BENCH_DATABASE names a trace that make_database has already made."""
+"""Measures the time and memory of the usual commands on a large finished trace: report, timeline, top, exports and the HTML page. It also
+measures how long a browser takes to display the page. CUDATRACE_BENCH_CALLS sets the number of calls in the trace (default: five
+million). CUDATRACE_BENCH_DATABASE names an existing trace that make_database made."""
 import os
 import pathlib
 import shutil
@@ -15,7 +15,7 @@ from queries import make
 ROUNDS = 3
 MIB = 1 << 20
 
-# Sections that read only sums, so the number of calls does not matter.
+# Report sections that read only sums, so that the number of calls does not matter.
 OF_SUMS = ("processes", "threads", "categories", "functions", "errors", "losses")
 ASKED = {
     "report": ("report",),
@@ -25,12 +25,12 @@ ASKED = {
     **{f"export_{form}": ("export", "--format", form, "--output", "out") for form in ("chrome", "perfetto", "csv", "jsonl", "nsys")},
     "html": ("html", "--output", "out"),
 }
-# For a trace of ten million calls.
+# The targets are for a trace of ten million calls.
 TARGETS = {"report": ("<=", 5), "export_chrome": ("<=", 60)}
 
 
 def ask(build, database, folder, arguments):
-    """Returns the elapsed seconds, the seconds of processor time, and the peak memory in MiB."""
+    """Runs a command on the trace. Returns the elapsed seconds, the CPU seconds, and the peak memory in MiB."""
     command, *rest = arguments
     start = time.perf_counter()
     child = subprocess.Popen([build / "tools/cudatrace", command, "--db", database, *rest], cwd=folder, stdout=subprocess.DEVNULL)
@@ -42,7 +42,7 @@ def ask(build, database, folder, arguments):
 
 
 def show(page):
-    """Returns the milliseconds from the start of opening the page until the browser has drawn it."""
+    """Returns how many milliseconds the browser takes to open and draw the page."""
     sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
     from browser import Browser
     with Browser() as browser:

@@ -46,8 +46,8 @@ ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def interrupt(*_):
-    """Ends the run. The exit path undoes everything that was started, mounted or attached. Further signals are ignored until
-    then."""
+    """Ends the run. The exit path undoes everything that was started, mounted or attached. Until it has finished, further signals are
+    ignored."""
     for number in ENDS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
@@ -83,7 +83,7 @@ def parse_arguments():
 
 
 def build_here(build, undo):
-    """Makes a build folder like the given one, with the programs of BUILT_HERE in addition."""
+    """Creates a build folder with the contents of the given one, and adds the programs of BUILT_HERE."""
     folder = pathlib.Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="cudatrace-bench-")))
     for part in ("hook", "collector", "tools"):
         (folder / part).symlink_to(build / part)
@@ -116,7 +116,7 @@ def run_all(arguments, undo):
     build = arguments.build
     if not (build / "tests/bench").is_dir() and set(BUILT_HERE) & set(arguments.benchmark):
         build = build_here(build, undo)
-    # The sessions are from the end-to-end tests, which need the build when they are imported.
+    # The benchmarks use sessions of the end-to-end tests, which need the build folder when they are imported.
     os.environ["CUDATRACE_BUILD"] = str(build)
     sys.path += [str(HERE.parent / "gpu"), str(HERE.parent / "e2e")]
     for number in ENDS:

@@ -1,5 +1,5 @@
-"""Measures the hook in unfavourable cases: launches and copies, long calls, cold caches, several threads, rings that are not
-emptied, no daemon. In each case the bare call and other tracers are in the same rounds."""
+"""Measures the hook in unfavourable cases: launches and copies, long calls, cold caches, several threads, rings that are not emptied, no
+daemon. In each case, the bare call and other tracers are measured in the same rounds."""
 import peers
 from cudatrace_test import equal
 from figures import emit, less, over
@@ -9,7 +9,7 @@ WAYS = ("bare", "two_counter_reads", "clock_ring", "json_lines", "cudatrace")
 SLOT_BYTES = 16
 KERNELS = 1000
 
-# Name, arguments of hook_cost. A round's records fit into a ring, so that recording is measured and not a full ring.
+# Name, arguments of hook_cost. The records of a round fit into a ring, so that the benchmark measures recording instead of a full ring.
 CASES = (
     ("launch_of_one_kernel", ("-s", "launch", "-b", 50)),
     (f"launch_of_{KERNELS}_kernels", ("-s", f"launch:{KERNELS}", "-b", 50)),
@@ -22,9 +22,9 @@ CASES = (
     ("4_threads", ("-t", 4, "-b", 30)),
     ("8_threads", ("-t", 8, "-b", 30)),
 )
-# The other tracers whose ratios are shown.
+# The other tracers that cudatrace is compared with.
 OTHERS = ("two_counter_reads", "clock_ring", "json_lines", "lttng_clock_and_event")
-# Cases with long calls. The added time is small compared to such a call, so its ratio to another tracer's added time would be noise.
+# Cases with long calls. Compared to a long call, the added time is so small that its ratio to another tracer's added time would be noise.
 LONG = ("10us", "1ms", "cold")
 
 
@@ -55,9 +55,9 @@ def with_daemon():
 
 
 def without_drain():
-    """The daemon is stopped from the flush to the end of a round. The lane is filled up to its last quarter, or to just before
-    it. Once the last quarter is reached, each low-priority call is counted as skipped. The first round also uses shorter rings, with room
-    for all calls."""
+    """Measures rounds in which the daemon is stopped after the flush. The ring is filled up to its last quarter, or to just before that.
+    Once the last quarter is reached, each low-priority call is counted as skipped. The first round also uses shorter rings, which have
+    room for all calls."""
     ring, rounds, batches, calls = 256 * 1024, 25, 10, 100
     slots, measured = ring // SLOT_BYTES * 3 // 4, batches * calls
     for case, fill in {"ring_nearly_full": slots - measured - 64, "ring_full": slots}.items():
@@ -78,7 +78,7 @@ def without_daemon():
         show("no_daemon", session.measure("-o", session.dir, *WAYS, between=lambda: None))
     with Measured() as session:
         session.start_daemon()
-        # The first round finds the daemon and begins to record. The daemon is stopped before the second one.
+        # In the first round, the program finds the daemon and begins to record. Before the second round, the daemon is stopped.
         begun = []
 
         def stop_after_first():

@@ -1,7 +1,7 @@
 /* Measures the path from rings to committed rows. Segments like the hook's are filled with the calls of a
- * PyTorch training loop. The collector's own code reads, merges and stores them on one thread. This
- * alternates with a bare INSERT … SELECT of the same rows from arrays, and with an INSERT of only the rows of
- * `call`. Prints `variant round value`. The values are rows a second, and the bytes that a call takes in the
+ * PyTorch training loop. The collector's own code reads, merges and stores these calls on one thread. Such
+ * rounds alternate with a bare INSERT … SELECT of the same rows from arrays, and with an INSERT of only the
+ * rows of `call`. Prints `variant round value`. The values are rows per second, and the bytes per call in the
  * collector's database. */
 #include "batch.h"
 #include "page_cache.h"
@@ -34,7 +34,7 @@ static void run_collector(const char *folder, int round, const char *variant, bo
     char path[4096], segment[64], message[CT_MESSAGE_BYTES];
     snprintf(path, sizeof(path), "%s/%s.%d.db", folder, variant, round);
     snprintf(segment, sizeof(segment), CT_SHM_DIR "/cudatrace-bench.%d", getpid());
-    /* Old enough to be before the watermark when the batches begin. */
+    /* Make the calls old enough to be before the watermark when the batches begin. */
     training_write(segment, &(struct training_segment){ .first_ns = ct_monotonic_ns() - UINT64_C(3000000000),
                                                         .gap_ns = 2200,
                                                         .lanes = LANES,
@@ -190,7 +190,7 @@ static const sqlite3_module plain_module = { .xConnect = plain_connect,
                                              .xColumn = plain_column,
                                              .xRowid = plain_rowid };
 
-/* Loads the rows of the first round's database. */
+/* Loads the rows of the first round's database into the arrays. */
 static void load_plains(const char *folder)
 {
     char path[4096];
@@ -216,15 +216,15 @@ static void load_plains(const char *folder)
         die("the rows to compare with are not all there");
 }
 
-/* Stores rows as the collector does, but without the collector. Inserts `tables` of the arrays, in batches
- * with as many calls as the collector's batches. */
+/* Stores the same rows as the collector, but without its code. Inserts the first `tables` arrays, in batches
+ * of the same size as the collector's. */
 static void run_bare(const char *folder, int round, int tables, const char *variant)
 {
     enum { BATCH = 250000 };
     char path[4096], message[CT_MESSAGE_BYTES], sql[256];
     snprintf(path, sizeof(path), "%s/%s.%d.db", folder, variant, round);
-    /* The tables and settings are the same. The store creates the tables, and a connection with equal
-     * settings then uses them. */
+    /* Use the same tables and settings as the collector: the store creates the tables, and a new connection
+     * with equal settings fills them. */
     struct ct_store *store;
     if (ct_store_open(path, "bench", &store, message) != 0)
         die(message);

@@ -1,5 +1,5 @@
-"""Measures the daemon's use of resources when it is idle, with a thousand idle threads, and with a thousand threads that make 100,000
-calls a second in total."""
+"""Measures a daemon's resource usage when it is idle, with a thousand idle threads, and with a thousand threads making 100,000 calls per
+second in total."""
 import os
 import subprocess
 import sys
@@ -23,7 +23,7 @@ def usage(what, daemon, seconds, idle):
 
 
 def hold(s, processes):
-    """Starts `processes` programs whose threads make their calls and stay. Also returns the FIFO that releases them."""
+    """Starts `processes` programs whose threads make their calls and then wait. Also returns the FIFO that releases the programs."""
     fifo = s.dir / f"hold.{processes}"
     os.mkfifo(fifo)
     program = s.start(*calls("--processes", processes, "--threads", LANES // processes, "--calls", 10, "--hold", fifo),

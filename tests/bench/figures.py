@@ -1,4 +1,4 @@
-"""Prints figures of benchmarks as JSON lines: medians over interleaved rounds, with the spread."""
+"""Prints the figures of benchmarks as JSON lines, each with the median over interleaved rounds and the spread."""
 import collections
 import json
 import operator
@@ -8,7 +8,7 @@ MEETS = {"<=": operator.le, ">=": operator.ge}
 
 
 class Missing(Exception):
-    """A peer that is not available here; the text gives the reason."""
+    """Raised if a peer is not available on this machine; the text gives the reason."""
 
 
 def rounded(value):
@@ -22,7 +22,7 @@ def spread(values, rounded=rounded):
 
 
 def emit(benchmark, figure, values, unit, target=None, **more):
-    """Prints a figure. `target` is the median's target in docs/performance.md, such as ("<=", 1.05). `more` has further fields of the
+    """Prints a figure. `target` is the median's target in docs/performance.md, such as ("<=", 1.05). `more` has additional fields for the
     line."""
     if not values:
         emit_missing(benchmark, figure, "in no round was there anything to compare with")
@@ -39,7 +39,7 @@ def emit_missing(benchmark, figure, why):
 
 
 def rounds_of(text):
-    """Returns {variant: [value of each round]} from lines `variant round value`."""
+    """Parses lines of the form `variant round value` into {variant: [value of each round]}."""
     rounds = collections.defaultdict(list)
     for line in text.splitlines():
         variant, _, value = line.split()
@@ -48,10 +48,10 @@ def rounds_of(text):
 
 
 def less(values, floor):
-    """Returns the difference between each round and the floor of the same round."""
+    """Returns, for each round, the difference between its value and the floor."""
     return [value - base for value, base in zip(values, floor)]
 
 
 def over(values, others):
-    """Returns the ratios within rounds. A round whose divisor is zero at the clock's resolution has none."""
+    """Returns the ratios within rounds. Rounds whose divisor is zero, because of the clock's resolution, are omitted."""
     return [value / other for value, other in zip(values, others) if other > 0]

@@ -1,8 +1,8 @@
-"""Measures small PyTorch trainings, and one Triton autotuner, that run at once on this machine's GPU under one daemon with default
-settings. The figures are the lost calls, the daemon's processor time per call, and the time of a training's step relative to untraced
-trainings. As many untraced trainings run in turns with the traced ones. The figure of one training is its median step. The figure of
-several is the mean of these medians. gpu_turns measures the added cost of a call in a step with less noise. If there are enough
-processors, each training has two of its own, and the daemon the rest."""
+"""Measures small PyTorch training runs, and one Triton autotuner, that run concurrently on this machine's GPU under one daemon with
+default settings. The figures are the lost calls, the daemon's CPU time per call, and the time of a training step relative to untraced
+runs. Traced runs alternate with the same number of untraced runs. The figure for one run is its median step. The figure for several runs
+is the mean of these medians. gpu_turns measures the added cost of a call in a step with less noise. If there are enough processors, each
+run has two processors to itself, and the daemon uses the others."""
 import json
 import pathlib
 import statistics
@@ -24,13 +24,13 @@ AUTOTUNE = pathlib.Path(__file__).with_name("gpu_autotune.py")
 
 
 class AtOnce:
-    """Runs one program for each of these commands."""
+    """Runs one program for each command."""
 
     def __init__(self, place, commands):
         self.place, self.commands, self.count = place, commands, len(commands)
 
     def step_ms(self, env):
-        """Runs the programs. Returns the mean of their median steps."""
+        """Runs the programs. Returns the mean of the programs' median steps."""
         programs = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in self.commands]
         steps = []
         for program in programs:
@@ -46,8 +46,7 @@ class AtOnce:
         return statistics.mean(steps)
 
     def traced(self, build):
-        """Returns (mean of the median steps, {calls, stored, lost, skipped}, the daemon's processor time per call in
-        nanoseconds)."""
+        """Returns (mean of the median steps, {calls, stored, lost, skipped}, the daemon's CPU time per call in nanoseconds)."""
         with OwnSession(self.place, build, NAME) as session:
             step_ms = self.step_ms(session.env())
             sums, used_s = session.finish()
@@ -55,14 +54,14 @@ class AtOnce:
 
 
 class Case:
-    """Programs that run at once, with their results round by round."""
+    """Programs that run concurrently, with the results of each round."""
 
     def __init__(self, name, at_once):
         self.name, self.at_once = name, at_once
         self.untraced, self.traced, self.failure = [], [], None
 
     def round(self, build, number):
-        """Makes one untraced and one traced run, in alternating order."""
+        """Runs the programs once untraced and once traced, in alternating order."""
         def traced():
             return self.at_once.traced(build)
 
@@ -92,7 +91,7 @@ class Case:
 
 
 def trainings(options, place, count):
-    """Returns the commands of the trainings."""
+    """Returns the commands that start the training runs."""
     processors = sorted(place.allowed, reverse=True)
     shares = [set(processors[2 * number:2 * number + 2]) if 4 * count <= len(processors) else set() for number in range(count)]
     return [gpu_training.Training(options, place, share, MODEL).command() for share in shares]

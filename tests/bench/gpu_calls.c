@@ -1,19 +1,20 @@
-/* The program that gpu_calls.py runs, unchanged in every variant. It measures the cost of a driver call that
- * returns at once, and of a launch of an empty kernel. It is linked with libcuda.so.1 and is unaware of
- * tracers.
+/* The program that gpu_calls.py runs, unchanged in every variant. The program measures the cost of a driver
+ * call that returns at once, and of launching an empty kernel. The program is linked with libcuda.so.1 and is
+ * unaware of tracers.
  *
  *     gpu_calls cpu=N [image=FILE] [past=OFFSET] [pause=ask] [batches=N] [launch_batches=N]
  *
- * Short calls are timed in batches, and the figures are per batch: nanoseconds a call. Launches are timed one
- * by one, with one read of the counter between two of them. The stream is synchronised after each batch,
- * outside of the timing. past=OFFSET, the offset of cuLaunchKernel from the base of libcuda.so.1, adds a
- * third part. Batches that call as the program does, through a tracer's wrapper if there is one, then
+ * Short calls are timed in batches, and each batch gives a figure in nanoseconds per call. Launches are timed
+ * one by one, with one read of the counter between consecutive launches. The stream is synchronised after
+ * each batch, which is not timed. past=OFFSET, the offset of cuLaunchKernel from the base of libcuda.so.1,
+ * adds a third part. In that part, batches of ordinary calls, which may pass through a tracer's wrapper,
  * alternate with batches that call the driver's own function.
  *
- * The thread binds itself to the processor after the set-up, so that threads started earlier by the driver or
- * a tracer are not bound with it. With pause=ask it prints "pause" and waits for a line, so that a ring can
- * be emptied. Without pause=ask it sleeps for as long as emptying takes. Prints `device NAME`, then `calls
- * FUNCTION p10 p50 p90 p99`, `launch p10 p50 p90 p99` and `launch_turns THROUGH PAST` (medians). */
+ * The thread binds itself to the processor after the set-up, so that threads which the driver or a tracer
+ * started earlier are not bound. With pause=ask, the program prints "pause" and waits for a line, so that a
+ * ring can be emptied. Without pause=ask, the program sleeps for as long as emptying a ring takes. Prints
+ * `device NAME`, then `calls FUNCTION p10 p50 p90 p99`, `launch p10 p50 p90 p99` and `launch_turns THROUGH
+ * PAST` (medians). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -33,15 +34,16 @@
 enum {
     BATCH_CALLS = 200,
     BATCHES_MAX = 100000,
-    /* The calls between two pauses fit into half of a lane's ring of the default size. A call takes one slot,
-     * and a launch two. */
+    /* The calls between two pauses fit into half of a ring of the default size. A plain call takes one slot,
+     * and a launch takes two. */
     CALL_BATCHES_A_PAUSE = 100,
     LAUNCH_BATCHES_A_PAUSE = 50,
     WARM_UP_BATCHES = 5,
     PAUSE_MS = 20,
 };
 
-/* For Turing and later GPUs; the driver compiles it. gpu_variants.py supplies machine code if it has nvcc. */
+/* PTX for Turing and later GPUs, which the driver compiles. If nvcc is installed, gpu_variants.py supplies
+ * machine code instead. */
 static const char empty_ptx[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
                                 ".visible .entry empty()\n{\n\tret;\n}\n";
 
@@ -75,7 +77,7 @@ static void *allocate(size_t bytes)
         fputs("gpu_calls: no memory\n", stderr);
         exit(EXIT_FAILURE);
     }
-    memset(memory, 0, bytes); /* touches all pages before the clock runs */
+    memset(memory, 0, bytes); /* touches all pages before the timing begins */
     return memory;
 }
 
@@ -187,7 +189,7 @@ static void measure_launches(void)
     free(values);
 }
 
-/* Returns the driver's own cuLaunchKernel, which cannot be found by name if a tracer interposes it. */
+/* Returns the driver's own cuLaunchKernel(), which cannot be looked up by name if a tracer interposes it. */
 static launch_function *driver_launch(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -253,7 +255,7 @@ static void set_up_driver(void)
     MUST(cuInit(0));
     MUST(cuDeviceGet(&device, 0));
     if (cuDeviceGetName(name, sizeof(name), device) != CUDA_SUCCESS)
-        strcpy(name, "unknown"); /* a simulated driver has no name */
+        strcpy(name, "unknown"); /* a simulated driver has no device name */
     MUST(cuDriverGetVersion(&version));
     printf("device %s, CUDA %d.%d\n", name, version / 1000, version % 1000 / 10);
     MUST(cuDevicePrimaryCtxRetain(&context, device));

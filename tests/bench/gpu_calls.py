@@ -1,7 +1,7 @@
-"""Measures the cost of tracing on this machine's GPU. Times calls that return at once and launches of an empty kernel, untraced, under
-cudatrace and under its peers. Each round runs every variant once, in processes of its own, on one processor whose core runs nothing else.
-Every second round runs in reverse order. "Turns" alternate batches of launches through the tracer and past it in one process, so
-differences between processes do not affect them."""
+"""Measures the cost of tracing on this machine's GPU. Times calls that return at once, and launches of an empty kernel: untraced, under
+cudatrace, and under its peers. Each round runs every variant once, in separate processes, on one processor whose core runs nothing else.
+Every second round runs in reverse order. "Turns" are batches of launches in one process that alternately use and bypass the tracer, so
+that differences between processes do not matter."""
 import contextlib
 import sys
 import time
@@ -30,7 +30,7 @@ def measure(place, options, deadline):
                 stack.callback(variants[-1].close)
             except Failed as why:
                 missing[name] = str(why)
-        # For a first process, files and the driver's own caches are cold.
+        # Warm up, because files and the driver's own caches are cold for the first process.
         variants[0].measure("warm-up")
         for number in range(options.rounds):
             begun = time.monotonic()
@@ -81,7 +81,7 @@ def show(results, place):
 
 
 def check_recorded(results, place):
-    """Rejects the figures of a tracer that recorded fewer calls than were made."""
+    """Rejects the figures of tracers that recorded fewer calls than were made."""
     for name, rounds in results.items():
         recorded = [measured.recorded for measured in rounds if measured.recorded is not None]
         lost = sum(measured.lost or 0 for measured in rounds)

@@ -1,14 +1,15 @@
-/* CUPTI as a peer in gpu_calls.py. The driver loads this library through CUDA_INJECTION64_PATH and calls
- * InitializeInjection() during cuInit. BENCH_CUPTI selects how it records:
+/* A tracer that uses CUPTI, as a peer in gpu_calls.py. The driver loads this library through
+ * CUDA_INJECTION64_PATH and calls InitializeInjection() during cuInit. BENCH_CUPTI selects how this library
+ * records:
  *
  *   activity          CUPTI's own records of driver calls (CUPTI_ACTIVITY_KIND_DRIVER)
  *   activity-kernels  records of driver calls and of kernels
  *   callback          callbacks at entry and return of each driver call, which read the counter and write a
- *                     64-byte record into a ring: the least that a tracer can do there
+ *                     64-byte record into a ring, the minimum for a tracer
  *
- * At exit it writes the number of records into the file BENCH_CUPTI_OUT, so that a tracer that recorded
- * nothing is not mistaken for a fast one: `records DRIVER KERNELS DROPPED`, and `error NAME CODE` for a
- * function of CUPTI that failed. Activity buffers are kept and reused. */
+ * At exit, the library writes a line `records DRIVER KERNELS DROPPED` to the file BENCH_CUPTI_OUT, so that a
+ * tracer that recorded nothing is not mistaken for a fast one. If a CUPTI function failed, it also writes
+ * `error NAME CODE`. Activity buffers are kept and reused. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -37,7 +38,7 @@ static struct {
     int code;
 } first_error;
 
-/* Written by the only thread that calls the driver while the clock runs. */
+/* A record in the ring. During the timing, only the thread that calls the driver writes records. */
 struct ring_record {
     uint64_t start, end, function, correlation, status, unused[3];
 };
@@ -141,7 +142,7 @@ static void at_exit(void)
     fclose(out);
 }
 
-/* Touches their pages now, not while the clock runs. */
+/* Touches the pages of the buffers now, instead of during the timing. */
 static void make_buffers(void)
 {
     for (; idle_count < BUFFERS; idle_count++) {

@@ -1,13 +1,13 @@
-/* Peers that gpu_calls.py compares with cudatrace, as libraries preloaded in the same way. Each exports the
- * three functions that gpu_calls.c calls. It performs the actions of PEER around the driver's own function,
- * and writes a tracer's typical data somewhere. They are as cheap as possible: no table, no nesting, only
- * these three names.
+/* Peers that gpu_calls.py compares with cudatrace, as libraries that are preloaded like the hook. Each
+ * library exports the three functions that gpu_calls.c calls. Around the driver's own function, the library
+ * performs the actions of PEER, which write the data that a tracer typically records. The peers are as cheap
+ * as possible, with no tables, no nesting, and only these three names.
  *
- *   PEER_WRAPPER     nothing: the cost of a wrapper
+ *   PEER_WRAPPER     nothing, which shows the cost of a wrapper
  *   PEER_COUNTERS    two reads of the time-stamp counter
- *   PEER_CLOCK_RING  two clock_gettime and a 64-byte record in a ring
+ *   PEER_CLOCK_RING  two calls to clock_gettime() and a 64-byte record in a ring
  *   PEER_JSON_LINES  a line of JSON at entry and one at return, through stdio into a file
- *   PEER_JSON_FLUSHED the same, with each line flushed: it survives the process's death */
+ *   PEER_JSON_FLUSHED the same, but flushed so that each line survives if the process is killed */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -72,8 +72,8 @@ static void end_line(void)
 }
 #endif
 
-/* Returns the time at entry. Lines of JSON contain this time and the calling thread. The line of a launch,
- * which is written separately, also has its shape. */
+/* Returns the time at entry. Each JSON line contains this time and the calling thread. The line for a launch,
+ * which is written separately, also contains the launch's shape. */
 static inline uint64_t before(int function)
 {
     (void)function;
@@ -169,7 +169,7 @@ static void *next(const char *name)
 
 __attribute__((constructor)) static void begin(void)
 {
-    /* The library is preloaded into the program's parents, too. */
+    /* The library is also preloaded into the program's parents. */
     if (!dlsym(RTLD_NEXT, "cuLaunchKernel"))
         return;
     real_context = (CUresult(*)(CUcontext *))next("cuCtxGetCurrent");

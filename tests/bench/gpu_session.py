@@ -1,4 +1,4 @@
-"""Runs a daemon with default settings, its own session and its own trace, for programs that a benchmark starts itself."""
+"""Runs a daemon with default settings, its own session and its own trace, for programs that the benchmark itself starts."""
 import json
 import os
 import re
@@ -8,7 +8,7 @@ from scene import Daemon
 
 
 class OwnSession:
-    """The daemon serves from `with` on. `finish()` ends it and returns its counts."""
+    """A session whose daemon runs from the beginning of the `with` block. `finish()` ends the daemon and returns its counts."""
 
     def __init__(self, place, build, name):
         self.build, self.place = build, place
@@ -18,7 +18,7 @@ class OwnSession:
 
     def __enter__(self):
         self.remove()
-        # The daemon serves once this returns.
+        # Once this returns, the daemon serves the session.
         subprocess.run([self.build / "collector/cudatraced", "--db", self.database, *self.where], env=self.place.env, check=True)
         self.serves = True
         return self
@@ -28,8 +28,7 @@ class OwnSession:
         self.remove()
 
     def env(self, library="hook/libcudatrace.so"):
-        """Returns the environment of a traced program, or of one that preloads another library of the build instead of the
-        hook."""
+        """Returns the environment for a traced program, or for one that preloads a different library of the build instead of the hook."""
         return {**self.place.env, "CUDATRACE_SESSION": self.session, "LD_PRELOAD": str(self.build / library)}
 
     def ask(self, *command):
@@ -37,8 +36,8 @@ class OwnSession:
         return subprocess.run([self.build / "tools/cudatrace", *command], env=self.place.env, check=True, capture_output=True, text=True).stdout
 
     def finish(self, pids=None):
-        """Returns (sums, the daemon's processor time in seconds). The sums are the calls, stored, lost and skipped, for these processes
-        or for all."""
+        """Returns (sums, the daemon's CPU time in seconds). The sums are the numbers of calls made, stored, lost and skipped, for the
+        given processes or for all."""
         status = self.ask("status", *self.where)
         self.ask("flush", *self.where)
         used_s = Daemon(int(re.search(r"^daemon (\d+)$", status, re.M)[1])).cpu_s()

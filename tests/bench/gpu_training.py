@@ -1,6 +1,6 @@
 """Measures the cost of tracing a PyTorch training loop on this machine's GPU. Runs pairs of processes, untraced and traced, in
-alternating order. Where `cudatrace probe` can run, further processes run under it. --peers adds bpftrace and strace. For the launch-bound
-loop, every second pair also runs the driver's layer alone."""
+alternating order. Where `cudatrace probe` is possible, it traces further processes. --peers adds bpftrace and strace. For the
+launch-bound loop, every second pair is also run with only the driver layer."""
 import contextlib
 import json
 import math
@@ -16,7 +16,7 @@ from gpu_variants import Failed
 
 NAME = "gpu_training"
 PROGRAM = pathlib.Path(__file__).resolve().parent / "gpu_training_loop.py"
-# For each model of the program: steps, warm-up steps, steps between two waits.
+# {model of the program: (steps, warm-up steps, steps between two waits)}
 MODELS = {"layers": (1000, 200, 10), "transformer": (80, 20, 5)}
 TARGETS = {"transformer": ("<=", 1.01)}
 PEERS = ("bpftrace", "strace")
@@ -25,8 +25,9 @@ LIMIT_S, CPUS = 120, 4
 
 
 def median_interval(values):
-    """Returns (low, high, confidence) of the median. The interval depends only on the order of the values, as in the sign test. It is
-    from the k-th value to the k-th last. If there are too few values for CONFIDENCE, it spans all of them."""
+    """Returns (low, high, confidence) of a confidence interval for the median. The interval depends only on the order of the values, as
+    in the sign test. The interval ranges from the k-th smallest to the k-th largest value. With too few values for CONFIDENCE, the
+    interval spans all values."""
     values, count = sorted(values), len(values)
 
     def outside(k):
@@ -36,7 +37,7 @@ def median_interval(values):
     return values[k - 1], values[count - k], max(0.0, 1 - outside(k))
 
 
-# Options of `cudatrace probe`. The last one records the events of the kernel in the calls of a function that is called once.
+# Options of `cudatrace probe`. The last variant records kernel events only within the calls of a function that is called once.
 PROBES = {"probe": [], "probe_kernel": ["--kernel"], "kernel_alone": ["--kernel", "--calls", "cuInit"]}
 
 

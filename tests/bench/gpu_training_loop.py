@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A PyTorch training loop of many small kernels. Prints one line of JSON: the time of a step, as percentiles over blocks
-of steps. It waits for the GPU only at the end of each block.
+of steps. The loop waits for the GPU only at the end of each block.
 
-  layers       tiny layers, and an optimizer that steps each parameter separately. The GPU waits for the processor, and a
-               block's time is the processor's time to submit it, which is the worst case for a tracer of calls.
-  transformer  twelve layers, as in real training. The processor is ahead of the GPU.
+  layers       tiny layers, and an optimizer that steps each parameter separately. The GPU waits for the CPU, and a
+               block's time is the time that the CPU takes to submit it, which is the worst case for a call tracer.
+  transformer  twelve layers, as in real training. The CPU runs ahead of the GPU.
 """
 import argparse
 import gc
@@ -34,7 +34,7 @@ def percentile(ordered, part):
 
 
 def layers(torch, device):
-    """Returns a function that makes a step and returns its loss."""
+    """Returns a function that performs one step and returns the loss."""
     nn = torch.nn
     parts = [part for _ in range(LAYERS) for part in (nn.Linear(WIDTH, WIDTH), nn.ReLU())]
     model = nn.Sequential(*parts, nn.Linear(WIDTH, CLASSES)).to(device)
@@ -53,7 +53,8 @@ def layers(torch, device):
 
 
 def transformer(torch, device):
-    """Returns such a function for a model of GPT-2's size, with PyTorch's defaults, in bfloat16 where PyTorch considers that safe."""
+    """Returns a function that performs one step of a model of GPT-2's size, with PyTorch's defaults, in bfloat16 where PyTorch considers
+    that safe."""
     nn, words, width, length, batch = torch.nn, 50304, 768, 512, 16
     layer = nn.TransformerEncoderLayer(width, 12, 4 * width, batch_first=True, norm_first=True)
     model = nn.Sequential(nn.Embedding(words, width), nn.TransformerEncoder(layer, 12, enable_nested_tensor=False),
@@ -88,12 +89,12 @@ def main():
     for _ in range(arguments.warm_up):
         step()
     wait()
-    # A garbage collection would affect some blocks and not others.
+    # A garbage collection would affect only some of the blocks.
     gc.collect()
     gc.disable()
 
     def make_block():
-        """Returns (milliseconds of a step, the last step's loss)."""
+        """Returns (milliseconds per step, loss of the last step)."""
         start_ns = time.perf_counter_ns()
         for _ in range(arguments.block):
             loss = step()

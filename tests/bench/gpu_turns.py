@@ -1,9 +1,9 @@
-"""Measures the time that tracing adds to a call of a small PyTorch training, compared with two reads of the processor's counter at the
-same place. Each of the simultaneous trainings has one untraced process, and one whose calls take turns in blocks of ten steps. The calls
-are passed on, timed by two reads, or recorded for a daemon with default settings (turns.c). Two equal processes differ by 50 ns a call
-and more. Turns within one process do not have that difference. Only the way in, which all three turns share, is measured between two
-processes, and several sets of processes show its spread. A block that follows a block of the other process has cold caches, and is not
-counted."""
+"""Measures the time that tracing adds to a call in a small PyTorch training run, compared with two reads of the processor's counter. Each
+of the concurrent training runs has one untraced process, and one process whose calls take turns in blocks of ten steps. The calls are
+passed on, timed by two reads, or recorded for a daemon with default settings (turns.c). Two equal processes differ by 50 ns per call or
+more. Taking turns within one process avoids that difference. Only the cost of entering the hook, which all three turns share, is measured
+between two processes. Several sets of processes show the spread of that cost. A block that follows a block of the other process has cold
+caches, and is not counted."""
 import contextlib
 import mmap
 import random
@@ -30,13 +30,13 @@ LIMIT_S = 240  # limit for one set
 
 
 def share(allowed, count, number):
-    """Returns the processors of training `number`: two if half of all processors suffice for that, or one."""
+    """Returns the processors for training run `number`: two if half of all processors suffice for two each, or one, or none."""
     each = 2 if 4 * count <= len(allowed) else 1
     return set(sorted(allowed, reverse=True)[each * number:each * (number + 1)]) if 2 * each * count <= len(allowed) else set()
 
 
 class Turn:
-    """The file that gives hooked programs the current turn."""
+    """The file from which the hooked programs read the current turn."""
 
     def __init__(self, place):
         self.path = f"{place.scratch}/turn"
@@ -50,7 +50,7 @@ class Turn:
 
 
 class Set:
-    """The processes that take turns, `count` of each kind."""
+    """A set of processes that take turns, with `count` processes of each kind."""
 
     def __init__(self, options, place, count):
         self.options, self.place, self.count = options, place, count
@@ -76,7 +76,7 @@ class Set:
         return said
 
     def block_ms(self, which):
-        """Has all programs make a block at once. Returns the mean time of their steps."""
+        """Makes all programs run a block at the same time. Returns the mean time of their steps."""
         for program in self.programs[which]:
             with contextlib.suppress(BrokenPipeError):
                 program.stdin.write("\n")
@@ -88,7 +88,7 @@ class Set:
         return self.block_ms("hooked")
 
     def round(self, order):
-        """Runs the turns in that order. Returns {way: milliseconds of a step}."""
+        """Runs the turns in the given order. Returns {way: milliseconds per step}."""
         self.block_ms("untraced")
         ms = {"untraced": self.block_ms("untraced")}
         self.turn_ms(order[0])
@@ -106,13 +106,13 @@ class Set:
                 program.wait()
 
     def kill(self):
-        """Kills a set whose programs do not answer. The reader then gets an end of file."""
+        """Kills the set's programs if they do not respond. Reads from them then return end of file."""
         for program in sum(self.programs.values(), []):
             program.kill()
 
     def measure(self, build):
-        """Returns {figure: value for this set}: the added cost of a call in nanoseconds, the number of calls in a step, and the number of
-        calls that were not stored."""
+        """Returns {figure: value} for this set: the added costs per call in nanoseconds, the calls in a step, and the calls that were not
+        stored."""
         with OwnSession(self.place, build, NAME) as session:
             watchdog = threading.Timer(LIMIT_S, self.kill)
             watchdog.start()
@@ -139,7 +139,7 @@ def show(count, sets, more):
     for name, values in figures.items():
         unit, target = ("ns", None) if name.endswith("_ns") else ("calls", ("<=", 0) if name == "lost_or_skipped" else None)
         emit(NAME, f"{count}_trainings_{name}", values, unit, target, **more)
-    # The way in differs between sets as much as two equal processes differ, so each set is combined with the median of the way in.
+    # The cost of entering the hook varies between sets as much as between two equal processes, so use its median for every set.
     way_in = statistics.median(figures["passed_over_untraced_ns"])
     for name, more_ns, target in (("added_over_two_counter_reads", way_in, ("<=", 1.4)), ("added_over_two_counter_reads_without_the_way_in", 0, None)):
         ratios = [(more_ns + of_set["cudatrace_over_passed_ns"]) / (more_ns + of_set["two_counter_reads_over_passed_ns"]) for of_set in sets]

@@ -1,4 +1,4 @@
-"""The variants that gpu_calls compares, with the way to build and start each, and to query its records."""
+"""The variants that gpu_calls compares, with code to build and start each of them, and to query its records."""
 import collections
 import contextlib
 import glob
@@ -27,7 +27,7 @@ Measured = collections.namedtuple("Measured", "figures device recorded lost")
 
 
 class Failed(Exception):
-    """A variant that cannot be measured here, with the reason in one line."""
+    """Raised if a variant cannot be measured on this machine, with the reason in one line."""
 
 
 def last_line(text):
@@ -36,7 +36,7 @@ def last_line(text):
 
 
 def siblings(cpu):
-    """Returns the processors that share a core with this one."""
+    """Returns the processors that share a core with the given one."""
     try:
         text = pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text(encoding="utf-8")
     except OSError:
@@ -49,7 +49,7 @@ def siblings(cpu):
 
 
 class Place:
-    """Holds the things that the variants share: the build, a scratch folder, the driver, the processor, the built programs."""
+    """What the variants share: the build, a scratch folder, the driver, the processor, and the compiled programs."""
 
     def __init__(self, build, options, scratch):
         self.options = options
@@ -73,7 +73,7 @@ class Place:
         self.failed = {}
 
     def keep_away_from(self, cpus):
-        """Moves this script, and thus every daemon started later, to other processors if there are any."""
+        """Moves this script, and therefore every daemon started later, to other processors if there are any."""
         cores = set().union(*(siblings(cpu) for cpu in cpus))
         os.sched_setaffinity(0, (self.allowed - cores) or (self.allowed - set(cpus)) or self.allowed)
 
@@ -93,7 +93,7 @@ class Place:
                                        f"-Wl,-rpath,{os.path.dirname(libcupti)}", "-lpthread"]
         except gpu_run.Skip as missing:
             self.failed["gpu_cupti"] = str(missing)
-        # Machine code avoids the driver's compiler in each process. The benchmark also runs without it.
+        # Machine code saves running the driver's compiler in each process. The benchmark also works without machine code.
         if nvcc and not self.options.driver:
             with open(f"{self.scratch}/empty.cu", "w", encoding="utf-8") as file:
                 file.write('extern "C" __global__ void empty() {}\n')
@@ -115,7 +115,7 @@ class Place:
                 *([f"image={image}"] if os.path.exists(image) else []), *more]
 
     def calls(self):
-        """Returns the number of timed calls. A tracer must have seen at least that many."""
+        """Returns the number of timed calls, which is the minimum that a tracer must have seen."""
         return 200 * (2 * self.options.batches + 2 * self.options.launch_batches)
 
 
@@ -134,7 +134,7 @@ def place(build, options):
 def converse(command, env, on_pause, limit_s):
     """Returns (exit status, standard output, standard error). Calls on_pause(pid) whenever the program prints `pause`.
 
-    At the time limit the process group is killed. The caller must stop processes that the command put into another session.
+    At the time limit, the process group is killed. If the command put processes into another session, the caller must stop them.
     """
     lines = []
     with tempfile.TemporaryFile() as err:
@@ -186,7 +186,7 @@ def understand(text):
 
 
 class Variant:
-    """Runs the program unchanged. Subclasses add to its environment or its command line."""
+    """Runs the program unchanged. Subclasses extend the environment or the command line."""
 
     LIMIT_S = 60
 
@@ -214,11 +214,11 @@ class Variant:
         return None, None
 
     def close(self):
-        """Releases the machine's resources that the variant holds."""
+        """Releases the resources of the machine that the variant holds."""
 
 
 class Cudatrace(Variant):
-    """`cudatrace run`, which starts a daemon, with default settings and default layers, as in normal use."""
+    """Runs the program with `cudatrace run`, which starts a daemon, with default settings and layers, as in normal use."""
 
     session = f"gpubench{os.getpid()}"
 
@@ -243,7 +243,7 @@ class Cudatrace(Variant):
 
 
 class Attached(Cudatrace):
-    """`cudatrace attach`, after the program has set up and before it times its first call."""
+    """Runs `cudatrace attach` between the program's set-up and its first timed call."""
 
     def run(self, number):
         command = [self.place.cudatrace, "attach", *self.where(number)]
@@ -273,7 +273,7 @@ class Attached(Cudatrace):
 
 @contextlib.contextmanager
 def probing(place, env, session, database, *options):
-    """Runs a daemon and `cudatrace probe`. Once all functions are probed, yields the time that the probe took."""
+    """Runs a daemon and `cudatrace probe`. Once all functions are probed, yields the time that this took."""
     with tempfile.TemporaryFile() as err:
         daemon = subprocess.Popen([place.daemon, "--foreground", "--session", session, "--db", database], env=env, stderr=err)
         while gpu_run.run_process([place.cudatrace, "status", "--session", session], env, 30).status != 0:
@@ -296,7 +296,7 @@ def probing(place, env, session, database, *options):
 
 
 class Probed(Cudatrace):
-    """`cudatrace probe`, after the program has set up and before it times its first call."""
+    """Runs `cudatrace probe` between the program's set-up and its first timed call."""
 
     options = ()
 
@@ -334,8 +334,8 @@ BPFTRACE = """
 
 @contextlib.contextmanager
 def bpftracing(place, env, said):
-    """Runs bpftrace on FUNCTIONS. It sums calls and times by function, which is the cheapest way to use it. Once it is ready, yields the
-    time that it took. Its output is appended to `said`."""
+    """Runs bpftrace on FUNCTIONS. bpftrace sums calls and times by function, which is the cheapest way to use it. Yields, once bpftrace
+    is ready, how long that took. The output of bpftrace is appended to `said`."""
     if not shutil.which("bpftrace"):
         raise Failed("no bpftrace command (Debian: bpftrace)")
     if os.geteuid() != 0:
@@ -375,7 +375,7 @@ class Bpftrace(Variant):
 
 
 def strace_command(command):
-    """Returns the command that runs under strace. strace sees no driver calls, only the ioctls that some of them make."""
+    """Returns the command to run under strace. strace sees no driver calls, only the ioctls that some of them make."""
     path = shutil.which("strace")
     if not path:
         raise Failed("no strace command (Debian: strace)")
@@ -392,7 +392,7 @@ class Strace(Variant):
 
 
 def stop_left_over(place, session):
-    """Stops a daemon that outlived its command because the command was killed."""
+    """Stops a daemon that is still running because its command was killed."""
     if glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{session}*"):
         gpu_run.run_process([place.cudatrace, "stop", "--session", session], place.env, 30)
 
@@ -426,7 +426,7 @@ class Cupti(Variant):
 
 
 class Uprobes(Variant):
-    """The probes stay in the kernel from the first round on. They are in the program only while it runs."""
+    """The probes stay in the kernel from the first round on, but are in a program only while that program runs."""
 
     def __init__(self, place, name):
         super().__init__(place, name)
@@ -454,7 +454,7 @@ class Uprobes(Variant):
 
 
 def find_nsys():
-    """Returns nsys from the PATH, else from a toolkit. The nsys in Nsight Compute may fail when it writes its report."""
+    """Returns the path of nsys, found in the PATH or else in a toolkit. The nsys in Nsight Compute may fail when writing its report."""
     patterns = ("/usr/local/cuda/bin/nsys", "/opt/nvidia/nsight-systems/*/bin/nsys",
                 "/opt/nvidia/nsight-systems/*/target-linux-x64/nsys",
                 "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys")
@@ -480,7 +480,7 @@ class Nsys(Variant):
                 os.unlink(path)
 
     def accepts(self, status):
-        """The figures are the program's own, and valid whether or not the report succeeded."""
+        """The figures come from the program, so they are valid whether or not the report succeeded."""
         return self.report_bytes > 0
 
 
@@ -492,7 +492,7 @@ def cupti(mode):
     return lambda place, name: Cupti(place, name, mode)
 
 
-# They run in this order. All others are compared with the first.
+# They run in this order. All other variants are compared with the first one.
 TABLE = {
     "untraced": Variant,
     "cudatrace": Cudatrace,  # `cudatrace run`, default layers

@@ -1,14 +1,14 @@
-"""Measures the time added to a call that returns at once, by the hook and by its alternatives: wrappers, JSON lines, LTTng-UST,
-uprobes. All are in the same rounds of one program. Ratios compare the added times."""
+"""Measures the time added to a call that returns at once, by the hook and by its alternatives: wrappers, JSON lines, LTTng-UST, uprobes.
+All of them are measured in the same rounds of one program. Ratios compare the added times."""
 import pathlib
 
 import peers
 from figures import emit, less, over
 from program import Measured
 
-# The ways to make a call that need only this program.
+# The ways to make a call that need nothing besides the program.
 WAYS = ("bare", "wrapper", "two_counter_reads", "clock_ring", "json_lines", "json_lines_flushed", "cudatrace")
-# A machine with a GPU has its own target.
+# On a machine with a GPU, a different target applies.
 GPU = pathlib.Path("/dev/nvidiactl").exists()
 TARGETS = {"added_over_two_counter_reads": ("<=", 1.1 if GPU else 1.05)}
 

@@ -1,9 +1,10 @@
 /* Measures the cost of a call in several ways, one of them through the hook. Rounds are interleaved. Each
- * round measures every way once, and each begins with a different way. Prints `way round value` in
- * nanoseconds (`way.p99 round value` where there are several). At the end it prints `each 0 N`, the calls by
- * each way, and `traced 0 N`, the calls through the hook.
+ * round measures every way once, and starts with a different way. Prints `way round value` in nanoseconds
+ * (`way.p99 round value` where there are several). At the end, prints `each 0 N`, the number of calls made
+ * each way, and `traced 0 N`, the number of calls through the hook.
  *
- * Before each round it prints `round` and waits for a line: its parent flushes the daemon in between. */
+ * Before each round, the program prints `round` and waits for a line, so that its parent can flush the
+ * daemon. */
 #include "clock.h"
 #include "null_driver.h"
 #include "peers.h"
@@ -17,7 +18,7 @@
 
 enum { WAYS_MAX = 16, THREADS_MAX = 64, FIGURES_MAX = 4 };
 
-/* Measures one way's figures of a round. */
+/* Measures the figures of one way in a round. */
 typedef void measure_function(bench_call *call, double *figures);
 
 static struct {
@@ -69,7 +70,8 @@ __attribute__((noinline)) static void make_calls(bench_call *call, long count)
         call(&context);
 }
 
-/* The median of batches, per call: the cost in a stream of calls. Only few batches contain an interrupt. */
+/* The median batch, in nanoseconds per call, which is the cost within a stream of calls. Only a few batches
+ * contain an interrupt. */
 static void measure_batches(bench_call *call, double *figures)
 {
     double *batch = values_new(options.batches);
@@ -92,7 +94,8 @@ static double time_single(bench_call *call)
     return (double)(ct_counter_read() - start) * ns_per_tick;
 }
 
-/* The tail: each call between two reads of the counter. These reads are in every way's figures. */
+/* Measures the tail by timing each call with two reads of the counter. The figures of every way include these
+ * reads. */
 static void measure_singles(bench_call *call, double *figures)
 {
     double *values = values_new(options.calls);
@@ -106,7 +109,7 @@ static void measure_singles(bench_call *call, double *figures)
     free(values);
 }
 
-/* Writes to every line of a buffer twice as large as the last-level cache, which evicts everything else. */
+/* Writes to every line of a buffer twice the size of the last-level cache, which evicts everything else. */
 static void evict_caches(void)
 {
     static volatile uint8_t *buffer;
@@ -156,7 +159,7 @@ static void wait_for_round(void)
     make_calls(traced, options.fill);
 }
 
-/* Prints the mean of the threads' figures. */
+/* Prints the mean of all threads' figures. */
 static void print_way(int way, long round)
 {
     for (int f = 0; f < mode->figures; f++) {
@@ -167,8 +170,8 @@ static void print_way(int way, long round)
     }
 }
 
-/* Binds each thread to a processor, beginning with the last processor. If the scheduler moves a thread, its
- * ring is in another processor's caches. That cost is not the tracer's. */
+/* Binds each thread to a processor, beginning with the last one. If the scheduler moved a thread, its ring
+ * would be in another processor's caches, which is a cost that the tracer does not cause. */
 static void stay_on_processor(long index)
 {
     long skip = index % CPU_COUNT(&allowed);
@@ -274,7 +277,7 @@ int main(int argc, char **argv)
     stay_on_processor(0);
     const bool count_only = strcmp(options.mode, "count") == 0;
     if (!count_only)
-        calibrate(); /* not for `count`, because this spins for 50 ms in a varying number of instructions */
+        calibrate(); /* not for `count`, because the number of instructions in this 50 ms spin varies */
     const struct bench_subject *subject = bench_subject(options.subject, ns_per_tick);
     if (!subject)
         return usage();

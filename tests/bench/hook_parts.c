@@ -1,13 +1,13 @@
-/* Measures the cost of each part of the hook's fast path, and how much of it the reads of the counter hide.
- * Use it on a processor where a traced call costs more than two counter reads. It needs no GPU, no driver and
- * no daemon.
+/* Measures the cost of each part of the hook's fast path, and how much of this cost is hidden by the reads of
+ * the counter. Use it on a processor where a traced call costs more than two counter reads. The program needs
+ * no GPU, no driver and no daemon.
  *
- * It measures three things, in interleaved rounds on one processor, as nanoseconds a call (the round's figure
- * is the median batch). First, the paths of hook_parts.h on a ring that stays in the first-level cache.
- * Second, the whole path on a ring of 1 MiB, both alone and after another processor has read the ring, as a
- * collector does. Third, single instructions, and a read of the counter together with work that does not
- * depend on it. Prints `variant round ns`. Where the kernel allows counting, it prints `perf variant cycles
- * instructions branch_misses` a call, too. */
+ * The program measures three things in interleaved rounds on one processor, in nanoseconds per call. The
+ * figure of a round is its median batch. First, the paths of hook_parts.h with a ring that stays in the
+ * first-level cache. Second, the whole path with a ring of 1 MiB, both without a reader and with a reader on
+ * another processor, like a collector. Third, single instructions, and a read of the counter together with
+ * independent work. Prints `variant round ns`. If the kernel allows counting, also prints `perf variant
+ * cycles instructions branch_misses`, per call. */
 #include "hook_parts.h"
 #include "clock.h"
 
@@ -71,7 +71,7 @@ static const struct {
 static struct ct_lane *lane;
 static uint8_t *small_ring, *large_ring;
 static uint64_t
-    large_position; /* the slot where the next batch begins, so that every cache line is used in turn */
+    large_position; /* the slot where the next batch begins, so that all cache lines are used in turn */
 
 static int by_value(const void *a, const void *b)
 {
@@ -96,7 +96,7 @@ static double median_batch(int (*call)(void **context))
 /* ---- the reader on another processor ---- */
 
 static struct {
-    int cpu; /* the reader's processor; -1: there is no other processor */
+    int cpu; /* the reader's processor; -1 if there is no other processor */
     sem_t asked, done;
 } reader = { .cpu = -1 };
 
@@ -154,7 +154,7 @@ static double measure_path(size_t p)
 
 /* ---- instructions ---- */
 
-/* Runs `body` repeatedly, with its own memory at rdi. */
+/* Runs `body` repeatedly, with rdi pointing to memory that `body` may use. */
 #define LOOP(name, body)                                                                                     \
     static void loop_##name(uint64_t count, void *memory)                                                    \
     {                                                                                                        \
@@ -163,7 +163,7 @@ static double measure_path(size_t p)
                          : "D"(memory)                                                                       \
                          : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "memory", "cc");                   \
     }
-/* Work with no consumer: four independent chains, and stores to lines in the cache. */
+/* Work whose results are unused: four independent chains of additions, and stores to cached lines. */
 #define ADDS(fours)                                                                                          \
     "\t.rept " #fours "\n\taddq $1, %%r8\n\taddq $1, %%r9\n\taddq $1, %%r10\n\taddq $1, %%r11\n\t.endr\n"
 #define STORES(fours)                                                                                        \
@@ -188,17 +188,17 @@ LOOP(stores_16, STORES(4))
 LOOP(stores_32, STORES(8))
 LOOP(rdtsc_stores_16, READ STORES(4))
 LOOP(rdtsc_stores_32, READ STORES(8))
-/* A value passes through memory before it is used: with the same width, with a narrower load, by push and
- * pop. */
+/* A value passes through memory before it is used: with a load of the same width, with a narrower load, or by
+ * push and pop. */
 LOOP(forward, "\tmovq %%rax, (%%rdi)\n\tmovq (%%rdi), %%rax\n")
 LOOP(forward_narrow, "\tmovq %%rax, (%%rdi)\n\tmovl (%%rdi), %%eax\n")
-/* Past the red zone: the compiler does not know about the push. */
+/* Skip the red zone, because the compiler does not know about the push. */
 LOOP(forward_push_pop, "\tleaq -128(%%rsp), %%rsp\n\tpushq %%rax\n\tpopq %%rax\n\tleaq 128(%%rsp), %%rsp\n")
 LOOP(rdtsc_forward, READ "\tmovq %%rax, (%%rdi)\n\tmovq (%%rdi), %%rcx\n\tmovq %%rcx, 8(%%rdi)\n")
 LOOP(call_return, "\tleaq -128(%%rsp), %%rsp\n\tcall 2f\n\tjmp 3f\n2:\tret\n3:\tleaq 128(%%rsp), %%rsp\n")
 LOOP(rdtsc_call_return,
      READ "\tleaq -128(%%rsp), %%rsp\n\tcall 2f\n\tjmp 3f\n2:\tret\n3:\tleaq 128(%%rsp), %%rsp\n")
-/* Publishing: the hook's store, and the same store with a barrier. */
+/* Publish with the hook's store, and with the same store and a barrier. */
 LOOP(publish_store, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n")
 LOOP(publish_xchg, "\tmovq %%r8, (%%rdi)\n\txchgq %%r9, 64(%%rdi)\n")
 LOOP(publish_mfence, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n\tmfence\n")
@@ -206,7 +206,7 @@ LOOP(publish_mfence, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n\tmfence\n")
 static const struct {
     const char *name;
     void (*run)(uint64_t count, void *memory);
-    double per; /* number of times that one pass of the loop executes the named instructions */
+    double per; /* how often one iteration of the loop executes the named instructions */
 } loops[] = {
 #define L(name)                                                                                              \
     {                                                                                                        \
@@ -280,7 +280,7 @@ static void print_counts(void)
     }
     const double calls = (double)BATCHES * CALLS;
     for (size_t p = 0; p < CT_ARRAY_LENGTH(paths); p++) {
-        uint64_t counts[4] = { 0 }; /* their number, then the three counts */
+        uint64_t counts[4] = { 0 }; /* the number of counters, followed by the three counts */
         if (paths[p].ring == RING_READ && reader.cpu < 0)
             continue;
         ioctl(leader, PERF_EVENT_IOC_RESET, PERF_IOC_FLAG_GROUP);
@@ -307,7 +307,7 @@ static void *map(size_t bytes)
     return memory;
 }
 
-/* Takes the highest allowed processor, and the next one for the reader. */
+/* Binds this thread to the highest allowed processor, and reserves the next one for the reader. */
 static void take_places(void)
 {
     cpu_set_t allowed;
@@ -332,11 +332,11 @@ static void take_places(void)
 
 int main(void)
 {
-    /* As in a segment's file, the lane's header is followed by its ring. */
+    /* The ring follows the lane's header directly, as in a segment file. */
     lane = map(CT_LANE_HEADER_BYTES + (size_t)LARGE_SLOTS * CT_SLOT_BYTES);
     large_ring = (uint8_t *)lane + CT_LANE_HEADER_BYTES;
-    /* The small ring begins at a page offset where neither the lane nor the producer writes words. Equal
-     * offsets share a set of the first-level cache, and processors may mistake them for the same address. */
+    /* The small ring begins at a page offset where neither the lane nor the producer is written. Equal page
+     * offsets share a set of the first-level cache, and a processor may mistake them for the same address. */
     small_ring = (uint8_t *)map(4096 + 4096) + 2048;
     take_places();
     const uint64_t ticks = ct_counter_read(), ns = ct_monotonic_ns();

@@ -1,5 +1,5 @@
-/* The path of a call through the hook, in parts that can be omitted. hook_parts.c measures them, and
- * hook_parts_paths.c consists of them. */
+/* The path of a call through the hook, divided into parts that can be omitted. hook_parts.c measures these
+ * parts, and hook_parts_paths.c contains them. */
 #ifndef CT_HOOK_PARTS_H
 #define CT_HOOK_PARTS_H
 
@@ -10,17 +10,18 @@
 /* The parts of wrap.c. */
 enum part {
     PART_COUNTERS = 1,   /* the two reads of the counter */
-    PART_LOOKUP = 2,     /* the trampoline's results: the row, its number, the producer */
+    PART_LOOKUP = 2,     /* what the trampoline looks up: the row, the row's number, the producer */
     PART_DEPTH = 4,      /* the thread's own stack of open calls */
     PART_OPEN = 8,       /* the open call in the lane */
     PART_STATE = 16,     /* announcing and publishing */
     PART_RECORD = 32,    /* the record in the ring */
-    PART_GUARD = 64,     /* busy or idle, whether there is room, the doorbell */
+    PART_GUARD = 64,     /* the checks of `idle`, of the room and of the doorbell */
     PART_PREFETCH = 128, /* prefetching the ring's next lines */
     PART_ALL = 255,
 };
 
-/* Each row: a name, and its parts. First the paths that each add a part, then the paths that omit one. */
+/* Each row has a name and its parts. Each of the first paths adds one part, and each of the other paths omits
+ * one part. */
 #define HOOK_PATHS(PATH)                                                                                     \
     PATH(trampoline, 0)                                                                                      \
     PATH(and_counters, PART_COUNTERS)                                                                        \
@@ -40,18 +41,19 @@ enum part {
     PATH(without_guard, PART_ALL & ~PART_GUARD)                                                              \
     PATH(without_prefetch, PART_ALL & ~PART_PREFETCH)
 
-/* A function like cuCtxGetCurrent: the trampoline of that path before parts_bare(). */
+/* A function like cuCtxGetCurrent(), which runs the path's trampoline and then parts_bare(). */
 #define DECLARE_PATH(name, parts) int parts_##name(void **context);
 HOOK_PATHS(DECLARE_PATH)
 #undef DECLARE_PATH
 
 int parts_bare(void **context);
-/* At an offset from the page's beginning, as in a segment (hook/lane/producer_pool.c). */
+/* The producer is at an offset from the beginning of the page, as in the hook's pool
+ * (hook/lane/producer_pool.c). */
 extern struct parts_page {
     _Alignas(4096) uint8_t apart[192];
     struct ct_producer producer;
 } parts_page;
-/* Fills in the row and the producer's lane and ring; `slots` is a power of two. */
+/* Fills in the row and the producer's lane and ring. `slots` must be a power of two. */
 void parts_begin(struct ct_lane *lane, uint8_t *ring, uint64_t slots);
 
 #endif

@@ -1,4 +1,4 @@
-"""Measures the cost of each part of the hook's fast path, and how much of it the counter's reads hide."""
+"""Measures the cost of each part of the hook's fast path, and how much of this cost is hidden by the reads of the counter."""
 import pathlib
 import shutil
 import statistics
@@ -8,7 +8,7 @@ from figures import emit, rounds_of, spread
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-# As in meson.build for the hook's own fast path.
+# The flags with which meson.build compiles the hook's own fast path.
 PATH_FLAGS = ["-fvisibility=hidden", "-ftls-model=initial-exec", "-fno-stack-protector", "-mgeneral-regs-only",
               "-falign-functions=64"]
 GROWING = [
@@ -26,7 +26,7 @@ RINGS = ("whole", "without_prefetch", "ring_1m", "ring_1m_without_prefetch", "ri
 
 
 def build_programs(folder):
-    """Builds hook_parts, hook_cost and its driver in a folder, for a host that has a compiler but no build of them."""
+    """Builds hook_parts, hook_cost and its driver in a folder, because the host may have a compiler but no build of these programs."""
     folder = pathlib.Path(folder)
     compiler = [shutil.which("gcc") or "cc", "-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-fno-strict-aliasing",
                 *(f"-I{header}" for header in (*sorted((ROOT / "hook").glob("*/")), ROOT / "proto"))]
@@ -48,7 +48,7 @@ def row(values):
 
 
 def table(added, instructions, perf):
-    """Formats the figures as text: the cost that each part adds as the path grows, and the whole path's cost without it."""
+    """Formats the figures as text: the cost that each part adds as the path grows, and the cost of the whole path without that part."""
     text = ["ns that a call costs more than the bare one, median (least-most)", ""]
     text += [f"  {name:<28}{row(added[name])}" for name in ("wrapper", "two_counter_reads")]
     text += ["", "The way, growing by a part, and what the part added:"]
@@ -75,7 +75,7 @@ def table(added, instructions, perf):
 
 
 def report(program):
-    """Runs the program, prints JSON lines, returns the table."""
+    """Runs the program, prints the figures as JSON lines, and returns the table."""
     said = subprocess.run([program], capture_output=True, text=True, check=True, timeout=300).stdout.splitlines()
     perf = [line[len("perf "):] for line in said if line.startswith("perf ")]
     rounds = rounds_of("\n".join(line for line in said if not line.startswith("perf ")))

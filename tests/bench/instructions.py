@@ -1,10 +1,10 @@
-"""Counts the machine instructions of a call: of a plain call, a launch and a copy, bare and through the hook. It also counts the
-instructions of a launch in its decoder and in the look-up of its kernel's name. The counts are those of valgrind's callgrind, on a
-simulated processor. They do not measure time, but they are the same on every machine and in every run, so any change shows.
+"""Counts the machine instructions of a plain call, a launch and a copy, bare and through the hook. For a launch, it also counts the
+instructions in the decoder and in the look-up of the kernel's name. The counts come from valgrind's callgrind, which simulates a
+processor. The counts do not measure time, but they are the same on every machine and in every run, so any change is visible.
 
-A program that makes a few calls is compared with a program that makes more. They differ only in the additional calls: the loop around
-these, the driver's function, and the hook. The few calls have already warmed the program up: it has its lane, its first piece of ring and
-its names."""
+A run with a few calls is compared with a run with more calls. The two runs differ only in the additional calls: the loop around these
+calls, the driver's function, and the hook. The few calls serve as a warm-up, after which the program has its lane, the first piece of its
+ring, and its names."""
 import re
 import shutil
 
@@ -12,19 +12,19 @@ from cudatrace_test import equal
 from figures import Missing, emit, emit_missing, less, over
 from program import PROGRAMS, Measured
 
-# The first program launches each kernel, too, and the second program's launches fit into the first piece of a ring. No call
-# learns a name or pays for the next piece.
+# Even the first program launches each kernel, and the second program's launches fit into the first piece of a ring. As a result, none of
+# the additional calls has to learn a name or allocate the next piece.
 KERNELS, FEW, MANY = 64, 128, 512
 ROUNDS = 3
 LOOP = "make_calls"  # a function of hook_cost; the code before this loop differs between runs
 SUBJECTS = {"plain": "instant", "launch_of_one_kernel": "launch", f"launch_of_{KERNELS}_kernels": f"launch:{KERNELS}",
             "copy": "copy"}
-# The hook's functions in the path of a launch, with their callees.
+# The hook's functions that a launch runs through, with their callees.
 PARTS = {"decoder": "ct_decode_launch", "kernel_name": "ct_names_kernel"}
 
 
 def executed(session, function, subject, way, calls):
-    """Returns the instructions in a function and its callees."""
+    """Returns the number of instructions executed in a function and its callees."""
     done = session.run("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--toggle-collect={function}",
                        PROGRAMS / "hook_cost", "-m", "count", "-s", subject, "-c", calls, way, status=None)
     found = re.search(r"Collected : (\d+)", done.stderr)

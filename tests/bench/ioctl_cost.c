@@ -1,7 +1,7 @@
-/* Measures the cost of an ioctl on the driver's device: rounds of ioctls on nvidiactl in the folder
- * $CUDATRACE_DEVICES. Prints `ready`. For each line that it reads, it then prints the nanoseconds a call of
- * the round's median batch. Runs bare, under strace and under the hook at the same time, with rounds in
- * turn. */
+/* Measures the cost of an ioctl on the driver's device, with rounds of ioctls on nvidiactl in the folder
+ * $CUDATRACE_DEVICES. Prints `ready`. For each line read from standard input, the program runs a round and
+ * prints its median batch in nanoseconds per call. Three processes, which run bare, under strace and under
+ * the hook, take turns with their rounds. */
 #include "clock.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 enum { BATCHES = 40, CALLS = 25 };
 
-/* RM_CONTROL, with its struct of 32 bytes (NVOS54); the command is NV2080_CTRL_CMD_GPU_GET_INFO_V2. */
+/* RM_CONTROL and its struct of 32 bytes (NVOS54), with the command NV2080_CTRL_CMD_GPU_GET_INFO_V2. */
 #define RM_CONTROL _IOC(_IOC_READ | _IOC_WRITE, 'F', 0x2a, 32)
 enum { COMMAND_WORD = 2, COMMAND = 0x20800102 };
 
@@ -22,7 +22,7 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Binds to the last allowed processor, whether traced or not. */
+/* Binds the process to the last allowed processor, whether or not it is traced. */
 static void stay_on_processor(void)
 {
     cpu_set_t allowed, one;

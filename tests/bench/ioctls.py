@@ -1,5 +1,5 @@
-"""Measures the cost of an ioctl on the driver's device, bare, under `strace -e trace=ioctl` and under the hook's layer ioctl. The
-three programs exist at once and take turns, a round each. The device refuses every request at once."""
+"""Measures the cost of an ioctl on the driver's device, bare, under `strace -e trace=ioctl` and under the hook's layer ioctl. The three
+programs run concurrently and take turns, one round each. The device rejects every request immediately."""
 import shutil
 import subprocess
 
@@ -13,7 +13,7 @@ ROW = "RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2"
 
 
 class Program:
-    """Answers each line with the nanoseconds of a call."""
+    """A process that runs ioctl_cost, and answers each line with the nanoseconds per call."""
 
     def __init__(self, session, *words, **options):
         self.process = session.start(*words, PROGRAMS / "ioctl_cost", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -68,7 +68,7 @@ def run(build, _options):
         made = ROUNDS * CALLS_A_ROUND
         equal(session.value("SELECT sum(stored) FROM totals WHERE name = ?", ROW), made, "ioctls in the trace")
         if "strace" in programs:
-            # Includes the ioctls of the program's own library.
+            # The number includes ioctls that the C library makes.
             seen = listing.read_text().count("ioctl(")
             if seen < made:
                 emit_missing("ioctls", "strace", f"{seen} of {made} ioctls were seen")

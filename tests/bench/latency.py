@@ -1,5 +1,5 @@
-"""Measures the age of a call when SQL first sees it, without any flush. Programs make calls at a steady rate while a reader
-queries the newest call through its own connection."""
+"""Measures the age of calls when they first become visible to SQL, without any flush. Programs make calls at a steady rate, while a
+reader queries the newest call through its own connection."""
 import sqlite3
 import statistics
 import subprocess
@@ -15,7 +15,7 @@ RATES = {"busy": 100000, "quiet": 40}  # calls a second of all processes togethe
 
 
 def watch(path, programs):
-    """Returns [(time of the query, the newest call then)], in order, until the programs have ended."""
+    """Queries until the programs have exited. Returns [(time of the query, newest call at that time)], in order."""
     seen = []
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)
     newest = 0
@@ -31,7 +31,7 @@ def watch(path, programs):
 
 
 def ages_ms(ends, seen):
-    """Returns the age of each call at the first query that could see it."""
+    """Returns, for each call, its age at the first query that could see it."""
     ages, look = [], 0
     for end in ends:
         while look < len(seen) and seen[look][1] < end:

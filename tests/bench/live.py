@@ -1,7 +1,7 @@
-"""Measures live tracing with the hook and the daemon, with all settings at their defaults. The rate of calls rises until calls are lost.
-One or more programs make the calls of a PyTorch training (tests/workloads/mix.c) on the simulated driver, all at the same rate. Reports
-the total rate where loss begins, the daemon's processor time per call and where it is spent, and the bytes that the daemon writes. Also
-reports the cost of the programs' calls next to untraced ones."""
+"""Measures live tracing with the hook and the daemon, with all settings at their defaults. The call rate is raised until calls are lost.
+One or more programs make the calls of a PyTorch training run (tests/workloads/mix.c) on the simulated driver, all at the same rate.
+Reports the total rate where losses begin, the daemon's CPU time per call and its breakdown, and how many bytes the daemon writes. Also
+reports the cost of traced calls compared with untraced ones."""
 import collections
 import os
 import shutil
@@ -23,7 +23,7 @@ Seen = collections.namedtuple("Seen", "made_per_s lost skipped stored daemon_ns 
 
 
 def run_programs(s, count, rate, preload):
-    """Returns (calls a second of all programs together, processor time per call in nanoseconds)."""
+    """Returns (calls per second of all programs together, CPU time per call in nanoseconds)."""
     before, start = cpu_of_ended_s(), time.monotonic()
     programs = [s.start(*calls("--rate", rate, "--burst", rate // BURSTS, "--calls", rate * SECONDS, "--seed", number + 1), preload=preload,
                         stdout=subprocess.DEVNULL) for number in range(count)]
@@ -54,7 +54,7 @@ def untraced_cpu_ns(count, rate):
 
 
 def hottest(count, rate):
-    """Returns {function: share of the daemon's processor time} from perf. Returns None if perf is missing or not permitted."""
+    """Returns {function: share of the daemon's CPU time} as measured by perf. Returns None if perf is missing or not permitted."""
     if not shutil.which("perf"):
         return None
     with Session() as s:

@@ -1,5 +1,6 @@
-"""The peer LTTng-UST: a tracing session with the benchmark's events. It uses root's daemon if that is already running, as there
-can be only one. Otherwise it starts and ends a daemon of its own."""
+"""The peer LTTng-UST, in the form of a tracing session with the benchmark's events. If root's daemon is already running, the session uses
+that daemon, because there can be only one. If root's daemon is not running, the session starts its own daemon, and stops it at the
+end."""
 import contextlib
 import os
 import pathlib
@@ -12,7 +13,7 @@ from figures import Missing
 from program import PROGRAMS
 
 DEADLINE_S = 60
-# Root's daemon and the programs find each other in this folder, regardless of LTTNG_HOME.
+# Root's daemon and the programs find each other through this folder, regardless of LTTNG_HOME.
 ROOTS_FOLDER = pathlib.Path("/run/lttng")
 
 
@@ -40,7 +41,7 @@ class Tracer:
         self.home = session.dir / "lttng"
         self.session = f"cudatrace-bench-{os.getpid()}"
         self.options = ("-l", self.tracepoints)
-        # Programs wait for the daemon, so that none starts before its events are enabled.
+        # Programs wait for the daemon at startup, so that none runs before the daemon has enabled its events.
         self.env = {"LTTNG_HOME": self.home, "LTTNG_UST_REGISTER_TIMEOUT": DEADLINE_S * 1000}
         self.undo = contextlib.ExitStack()
 
@@ -56,7 +57,7 @@ class Tracer:
                 self.start_daemon(undo)
             undo.callback(self.destroy)
             self.lttng("create", self.session, f"--output={self.home / 'trace'}")
-            # Room for a round, so that the benchmark measures recording and not discarding.
+            # The channel has room for a whole round, so that the benchmark measures recording instead of discarding.
             ours = ("--userspace", f"--session={self.session}")
             self.lttng("enable-channel", *ours, "--subbuf-size=1M", "--num-subbuf=4", "calls")
             self.lttng("enable-event", *ours, "--channel=calls", "cudatrace_bench:*")
@@ -71,7 +72,7 @@ class Tracer:
         if os.geteuid() == 0 and not ROOTS_FOLDER.exists():
             undo.callback(remove_empty, ROOTS_FOLDER)
         with open(self.home / "sessiond.log", "wb") as log:
-            # It has its own process group, because Ctrl-C must not reach it.
+            # The daemon has its own session, because Ctrl-C must not reach it.
             daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"], env=self.environment(), stdout=log, stderr=log,
                                       stdin=subprocess.DEVNULL, start_new_session=True)
         undo.callback(end, daemon)
@@ -85,7 +86,7 @@ class Tracer:
 
     @staticmethod
     def shared():
-        """Returns the files in shared memory that traced programs wait on. LTTng itself does not remove them."""
+        """Returns the files in shared memory on which traced programs wait. LTTng itself does not remove them."""
         return set(pathlib.Path("/dev/shm").glob("lttng-ust-wait-*"))
 
     def remove_shared(self, before):
@@ -118,7 +119,8 @@ class Tracer:
             self.lttng("destroy", self.session, check=False)
 
     def check(self, made):
-        """Checks that its figures are valid: it recorded at least the minimum bytes of its events, and discarded none."""
+        """Checks that LTTng's figures are valid: it must have recorded at least the minimum number of bytes for the events, and discarded
+        none."""
         self.lttng("stop", self.session)
         found = re.search(r"Discarded events: (\d+)", self.lttng("list", self.session).stdout)
         discarded = int(found.group(1)) if found else 0

@@ -1,5 +1,5 @@
 /* Makes a database with a given number of calls. The collector's own code reads the segments of four
- * processes at a time, like four training loops that end and restart. Prints seconds and rows. */
+ * processes at a time, as if four training loops kept exiting and restarting. Prints seconds and rows. */
 #include "batch.h"
 #include "shm_segment.h"
 #include "shm_source.h"
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     if (ct_store_open(argv[2], "bench", &collection.ledger.store, message) != 0)
         stop_with(message);
 
-    /* At the rate of CALLS_PER_S if the machine has been up for long enough. */
+    /* Spread the calls at CALLS_PER_S, if the machine has been up for long enough. */
     const uint64_t now_ns = ct_monotonic_ns();
     uint64_t span_ns = calls * 1000000000 / CALLS_PER_S;
     if (span_ns > now_ns / 2)
@@ -86,7 +86,8 @@ int main(int argc, char **argv)
             const uint64_t last_ns = training_write(path, &wanted);
             if (ct_shm_open(path, NULL, &process, &reason) != 0)
                 stop_with(reason);
-            atomic_store(&process->who.dead, true); /* the process is read to its end and then ended */
+            atomic_store(&process->who.dead, true); /* makes the collector read the segment to its end, and
+                                                     * then end the process */
             ct_shm_adopt(&shm, process);
             first_ns = last_ns >= first_ns ? last_ns + 1 : first_ns;
         }

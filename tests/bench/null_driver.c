@@ -1,5 +1,5 @@
-/* The cheapest possible driver: benchmarks on it measure only the tracer. One function, cuCtxGetFlags, takes
- * as long as it is set to. */
+/* The cheapest possible driver, so that benchmarks measure only the tracer. The duration of one function,
+ * cuCtxGetFlags(), can be set. */
 #include "null_driver.h"
 
 #include "clock.h"
@@ -13,7 +13,7 @@ EXPORT void bench_spin(uint64_t ticks)
     spin_ticks = ticks;
 }
 
-/* The functions themselves. The exports add the names of CUDA. */
+/* The functions themselves, which the exports below make available under CUDA's names. */
 
 static int get_current(void **context)
 {
@@ -69,7 +69,7 @@ EXPORT int cuCtxGetFlags(unsigned int *flags)
 
 EXPORT int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-    /* A different handle each time, spaced like the objects of a real driver. */
+    /* Returns a different handle each time, spaced like a real driver's objects. */
     static uintptr_t next = 0x560000000000;
     *function = (void *)__atomic_fetch_add(&next, 0x1c0, __ATOMIC_RELAXED);
     return module && name ? 0 : 1;

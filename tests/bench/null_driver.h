@@ -1,6 +1,6 @@
-/* Declares the additions of the benchmarks' driver to CUDA's functions. There are pointers to the functions
- * themselves, which bypass every stub. There are also copies of one function, for peers that slow a function
- * down for all its callers. Called by hook_cost.c and peers.c. */
+/* Declares CUDA's functions in the benchmarks' driver, and what this driver has in addition. Pointers to the
+ * functions themselves bypass every stub. Copies of one function are for peers that slow a function down for
+ * all its callers. Called by hook_cost.c and peers.c. */
 #ifndef BENCH_NULL_DRIVER_H
 #define BENCH_NULL_DRIVER_H
 
@@ -26,10 +26,10 @@ struct bench_driver {
 };
 const struct bench_driver *bench_driver(void);
 
-/* Sets how long get_flags takes from now on, in ticks of the counter. */
+/* Sets the duration of later calls to get_flags, in ticks of the counter. */
 void bench_spin(uint64_t ticks);
 
-/* probed.c: a copy of get_current for each kind of probe. */
+/* Copies of get_current, one for each kind of probe (probed.c). */
 int bench_probed_tracefs(void **context);
 int bench_probed_bpftrace(void **context);
 

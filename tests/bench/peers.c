@@ -1,5 +1,6 @@
-/* See peers.h. Code that represents other tracers is as cheap as their design allows, so that a ratio to it
- * does not flatter cudatrace. The thread's number is read once, and the ring belongs to the thread. */
+/* See peers.h. The code that represents another tracer is as cheap as that tracer's design allows, so that
+ * ratios to it do not flatter cudatrace. The thread's number is read only once, and each thread has its own
+ * ring. */
 #include "peers.h"
 
 #include "clock.h"
@@ -110,7 +111,7 @@ static int bare_call(void **context)
     return bare(context);
 }
 
-/* A wrapper that does nothing: the cost that all following ways have as wrappers. */
+/* A wrapper that does nothing, which shows the cost that all of the following wrappers include. */
 __attribute__((noinline)) static int wrapper_call(void **context)
 {
     const int status = bare(context);

@@ -1,17 +1,17 @@
-"""Measures the peers that need resources of the machine, in the same rounds as the hook. An unavailable peer is reported and left out."""
+"""Measures the peers that need resources of the machine, in the same rounds as the hook. Unavailable peers are reported and omitted."""
 import contextlib
 
 import lttng
 import uprobes
 from figures import Missing, emit_missing
 
-# WRAPPERS can wrap any call. Each of the other ways has its own function, which returns at once.
+# WRAPPERS can wrap any call. The other peers can only trace a function of their own, which returns at once.
 WRAPPERS = (lttng.Tracer,)
 ALL = (*WRAPPERS, uprobes.Tracefs, uprobes.Bpftrace)
 
 
 def measure(benchmark, session, ways, *arguments, peers=ALL):
-    """Returns {way: [value of each round]} for these ways and the peers' ways. A peer that did not see all calls has no entry."""
+    """Returns {way: [value of each round]} for the given ways and those of the peers. A peer that has not seen all calls has no entry."""
     attached = []
     with contextlib.ExitStack() as stack:
         for peer in (kind(session) for kind in peers):

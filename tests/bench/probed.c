@@ -1,7 +1,7 @@
-/* Functions for uprobes. A probe is in the file and slows down every caller of the function, so each kind of
- * probe has its own copy. They take their frame's address, so they begin with the push that most functions of
- * a driver begin with. The kernel emulates that push; any other first instruction costs the peer an
- * additional single step. */
+/* Functions for uprobes. A probe is set in the file and slows down every caller of the function, so each kind
+ * of probe has its own copy. These functions take the address of their frame, so their first instruction is a
+ * push, as in most driver functions. The kernel can emulate a push; for most other instructions, it would
+ * need an additional single step. */
 #include "null_driver.h"
 
 #define EXPORT __attribute__((visibility("default"), noinline))

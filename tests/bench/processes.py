@@ -1,5 +1,6 @@
-"""Measures many processes: 1,000 at once, and 10,000 short-lived ones in a row. Reports the cost of each program compared with the
-untraced program of the same round, the daemon's resources during and after the run, and whether every call is in the trace."""
+"""Measures large numbers of processes: 1,000 at once, and 10,000 short-lived ones in succession. Reports the cost of each program
+compared with the untraced program of the same round, and the daemon's resource usage during and after the run. Also reports whether every
+call is in the trace."""
 import concurrent.futures
 import os
 import subprocess
@@ -19,7 +20,7 @@ def fail(what):
 
 
 class Held:
-    """Starts programs, which make their calls and stay."""
+    """Starts programs that make their calls and then wait."""
 
     def __init__(self, s, preload):
         self.hold = s.dir / f"hold.{time.monotonic_ns()}"
@@ -42,7 +43,7 @@ class Held:
 
 
 def check(s, what):
-    """Checks that every call of the programs is stored once, or counted, and that nothing is left in shared memory."""
+    """Checks that every call of the programs is stored once or counted as lost, and that nothing is left in shared memory."""
     s.flush()
     s.check_identity(lost=None)
     s.check_truth()
@@ -97,7 +98,7 @@ def at_once():
 
 
 def forget_counts(s, program):
-    """Removes the counts of untraced programs, which are not in the trace."""
+    """Deletes the driver's counts for untraced programs, which are not in the trace."""
     for child in pids_of(program.pid):
         for path in s.counts.glob(f"{child}.*.counts"):
             path.unlink()

@@ -1,4 +1,4 @@
-"""A session that runs hook_cost. Its rings are flushed between rounds, and its figures count only if the trace has its
+"""A session that runs hook_cost. The program's rings are flushed between rounds, and its figures are valid only if the trace contains its
 calls."""
 import signal
 import subprocess
@@ -11,22 +11,22 @@ LONG_NS = 75_000  # such a call needs a longer record (proto/record.h); calls fr
 
 
 class Measured(Session):
-    """Counts the measured calls of each way in `each`."""
+    """A session that measures with hook_cost. `each` is the number of measured calls per way."""
 
     def env(self, preload=True, **more):
         return super().env(preload, **{"LD_LIBRARY_PATH": PROGRAMS, **more})
 
     def pause(self):
-        """Stops the daemon, so that it drains nothing."""
+        """Stops the daemon, so that it does not read the rings."""
         self.daemon.send_signal(signal.SIGSTOP)
 
     def resume(self):
         self.daemon.send_signal(signal.SIGCONT)
 
     def measure(self, *arguments, between=None, env=None, lost=0):
-        """Returns {way: [value of each round]} of hook_cost. `between` is called before each round instead of a flush. Fails unless the
-        trace has all calls except those that a full ring is expected to lose. A long, interrupted call changes the number of losses by
-        one, because it is kept or takes the room of two calls."""
+        """Runs hook_cost, and returns {way: [value of each round]}. `between` is called before each round instead of a flush. Fails
+        unless the trace contains all calls except those that a full ring is expected to lose. A call made long by an interrupt changes
+        the number of losses by one, because it is kept or takes the room of two calls."""
         lines = []
         with self.start(PROGRAMS / "hook_cost", *arguments, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                         text=True) as program:

@@ -1,6 +1,6 @@
-"""Measures queries on a large trace: sums, one second of it (by return time and by start time), one process's launches. Each query runs
-first with no part of the file in memory, and then again. CUDATRACE_BENCH_CALLS sets the number of calls (default: five million).
-CUDATRACE_BENCH_DATABASE names a trace that make_database has already made."""
+"""Measures queries on a large trace: sums, one second of the trace (by return time and by start time), and one process's launches. Each
+query is run twice, first with no part of the file in memory. CUDATRACE_BENCH_CALLS sets the number of calls (default: five million).
+CUDATRACE_BENCH_DATABASE names an existing trace that make_database made."""
 import os
 import pathlib
 import sqlite3
@@ -23,7 +23,7 @@ WINDOWS = {
 ASKED_OF_WINDOWS = {
     "count": "SELECT count(*) FROM calls WHERE {}",
     "by_function": "SELECT name, count(*), sum(duration_ns) FROM calls WHERE {} GROUP BY name ORDER BY 3 DESC",
-    # Reads each column of each row, and does no further processing, since that is the client's own cost.
+    # Reads each column of each row without any further processing, because that would be the client's own cost.
     "columns": "SELECT sum(pid), sum(tid), count(name), sum(start_ns), sum(duration_ns), count(status_name), sum(bytes) "
                "FROM calls WHERE {}",
     "launches": "SELECT kernel, count(*), sum(duration_ns) FROM launches WHERE {} GROUP BY kernel",

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks of a running daemon: the program that makes calls, and a reader of a daemon's /proc files."""
+"""Code shared by the benchmarks of a running daemon. It starts the program that makes calls, and reads the daemon's files in /proc."""
 import os
 import pathlib
 import resource
@@ -14,13 +14,13 @@ def calls(*options):
 
 
 def cpu_of_ended_s():
-    """Returns the processor time of all programs that have ended and been reaped."""
+    """Returns the CPU time of all child processes that have exited and been reaped."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def shared_memory(s):
-    """Returns the number of files that the session and its processes have in shared memory."""
+    """Returns how many files the session and its processes have in shared memory."""
     return len([name for name in os.listdir("/dev/shm") if name.startswith(f"cudatrace.{os.geteuid()}.{s.name}")])
 
 
@@ -34,7 +34,7 @@ class Daemon:
         return dict(line.split(":", 1) for line in (self.folder / path).read_text().splitlines() if ":" in line)
 
     def memory(self):
-        """Returns (KiB of private memory, KiB of shared memory). The shared memory is mapped rings."""
+        """Returns (KiB of private memory, KiB of shared memory). The shared memory consists of mapped rings."""
         status = self._status()
         own = int(status["RssAnon"].split()[0]) + int(status["RssFile"].split()[0])
         return own, int(status["RssShmem"].split()[0])
@@ -46,7 +46,7 @@ class Daemon:
         return len((self.folder / "maps").read_text().splitlines())
 
     def cpu_s(self):
-        """Returns the processor time of all threads, from the scheduler's nanoseconds, or from ticks if these are unavailable."""
+        """Returns the CPU time of all threads, from the scheduler's nanoseconds, or from ticks if the nanoseconds are unavailable."""
         try:
             return sum(int((self.folder / f"task/{thread}/schedstat").read_text().split()[0])
                        for thread in os.listdir(self.folder / "task")) / 1e9
@@ -55,22 +55,23 @@ class Daemon:
             return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
     def written_bytes(self):
-        """Returns the bytes of files that it has dirtied or written so far."""
+        """Returns how many bytes the daemon has written to files so far, including dirty pages."""
         lines = (self.folder / "io").read_text().splitlines()
         return int(next(line.split()[1] for line in lines if line.startswith("write_bytes:")))
 
     def switches(self):
-        """Returns how often its threads have left a processor: (to wait, by preemption)."""
+        """Returns how often the daemon's threads have left a processor, as (voluntarily, by preemption)."""
         threads = [self._status(f"task/{thread}/status") for thread in os.listdir(self.folder / "task")]
         return tuple(sum(int(thread[which + "_ctxt_switches"]) for thread in threads)
                      for which in ("voluntary", "nonvoluntary"))
 
     def settle(self):
-        """Waits until the daemon has finished its earlier work. The figures show whether the daemon is idle when it has nothing to do."""
+        """Waits until the daemon has finished its earlier work, because the figures must show whether it is idle when it has nothing to
+        do."""
         wait_for("the daemon to have next to nothing to do", lambda: self.over(0.5)[0] < 0.05)
 
     def over(self, seconds):
-        """Returns (share of one processor, finished waits a second, preemptions a second) over the next `seconds`."""
+        """Returns (share of one processor, wake-ups per second, preemptions per second) over the next `seconds`."""
         cpu, switches, start = self.cpu_s(), self.switches(), time.monotonic()
         time.sleep(seconds)
         passed = time.monotonic() - start

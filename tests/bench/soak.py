@@ -1,7 +1,7 @@
-"""Measures a long run: two programs make two million calls a second in total, and the daemon keeps the latest of them (--keep 10m
---max-db 4G). Observers run at the same time: `cudatrace top`, `cudatrace report`, a sqlite3 shell, and a reader that holds a
-transaction for minutes. The daemon's memory, descriptors and disk must be the same at the end as at the beginning. Lost and
-skipped calls are reported."""
+"""Measures a long run, in which two programs make two million calls per second in total. The daemon keeps only the latest calls (--keep
+10m --max-db 4G). Observers run at the same time: `cudatrace top`, `cudatrace report`, a sqlite3 shell, and a reader that holds a
+transaction open for minutes. At the end, the daemon must use the same amount of memory, descriptors and disk space as at the beginning.
+Lost and skipped calls are reported."""
 import contextlib
 import json
 import pathlib
@@ -25,7 +25,8 @@ PARTS = 10
 
 
 class Looks:
-    """Runs the observers, each in its own thread, until `end` is set. Counts how often each one looked, and collects failures."""
+    """Runs the observers, each in its own thread, until `end` is set. Counts how often each observer read the trace, and collects
+    failures."""
 
     def __init__(self, s):
         self.s, self.end = s, threading.Event()
@@ -88,7 +89,7 @@ class Looks:
 
 
 def used(folder):
-    """Returns the bytes on disk of the folder's files."""
+    """Returns how many bytes the folder's files occupy on disk."""
     total = 0
     for path in folder.iterdir():
         with contextlib.suppress(FileNotFoundError):

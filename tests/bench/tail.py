@@ -1,6 +1,6 @@
-"""Measures single calls through the hook and through its peers. The figures are the median and the tail: p50, p99, p99.9 and the longest.
-Each call is between two reads of the counter, which all figures include; `bare` shows their share. Then it measures with a running daemon
-and with a stopped one, while the ring has room and while it is full."""
+"""Measures single calls through the hook and through its peers. The figures are the median and the tail: p50, p99, p99.9 and the maximum.
+Each call is timed with two reads of the counter, which are part of every figure; `bare` shows their cost. The benchmark also compares a
+running daemon with a stopped one, while the ring has room and while it is full."""
 import hook
 import peers
 from figures import emit, less, over

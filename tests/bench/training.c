@@ -16,8 +16,8 @@
 
 enum { FUNCTIONS_MAX = 256, KERNELS = 60, STREAMS = 8, NAME_BYTES = 128 };
 
-/* Functions whose records hold more than name and times, by the beginning of the name. All other functions
- * have plain records. */
+/* Functions whose records contain more than the function and times, listed by the prefix of the name. All
+ * other functions have plain records. */
 static const struct {
     const char *prefix;
     uint32_t category;
@@ -38,7 +38,7 @@ static const struct {
 static struct {
     char name[CT_FUNCTION_NAME_MAX + 1];
     uint32_t layer, category;
-    uint64_t until; /* calls of this function and of all functions before it */
+    uint64_t until; /* number of calls to this function and to all functions before it */
     uint8_t kind;
 } functions[FUNCTIONS_MAX];
 static uint32_t function_count;
@@ -98,7 +98,7 @@ static uint32_t pick_function(void)
     return i;
 }
 
-/* Writes the record of one call and its payload. Returns the slots it takes. */
+/* Writes the record and the payload of one call. Returns the slots it takes. */
 static uint32_t write_call(uint8_t *to, uint32_t f, uint64_t end_ns)
 {
     struct ct_record record = { .kind = functions[f].kind & CT_KIND_MASK, .function = (f + 1) & UINT16_MAX };
@@ -108,7 +108,7 @@ static uint32_t write_call(uint8_t *to, uint32_t f, uint64_t end_ns)
     const uint64_t stream = UINT64_C(0x55d0c0a00000) + next_random() % STREAMS * 0x2c0;
     switch (record.kind) {
     case CT_KIND_LAUNCH: {
-        /* A kernel has only a few grids. */
+        /* Each kernel is launched with only a few different grids. */
         const uint32_t kernel = 1 + next_random() % KERNELS;
         const struct ct_launch launch = { kernel, { kernel << next_random() % 4, 1, 1 }, { 256, 1, 1 }, 0 };
         memcpy(payload, &launch, sizeof(launch));
@@ -160,7 +160,7 @@ static uint32_t write_call(uint8_t *to, uint32_t f, uint64_t end_ns)
     return record.slots;
 }
 
-/* Writes the records that name the kernels, as the hook writes one before a kernel's first launch. */
+/* Writes the records with the kernels' names, as the hook does before the first launch of a kernel. */
 static uint64_t name_kernels(uint8_t *ring)
 {
     uint64_t position = 0;
@@ -178,7 +178,7 @@ static uint64_t name_kernels(uint8_t *ring)
 
 uint64_t training_write(const char *path, const struct training_segment *wanted)
 {
-    /* Room for three slots a call. No lane needs that much. */
+    /* Provide room for three slots per call. No lane needs that much. */
     uint64_t ring_bytes = CT_RING_BYTES_MIN;
     while (ring_bytes < (uint64_t)wanted->calls_per_lane * 3 * CT_SLOT_BYTES + 65536)
         ring_bytes *= 2;
@@ -191,7 +191,7 @@ uint64_t training_write(const char *path, const struct training_segment *wanted)
     if (map == MAP_FAILED)
         die("mmap");
     close(fd);
-    static uint64_t segments; /* distinguishes processes of the same pid */
+    static uint64_t segments; /* distinguishes processes with the same pid */
     struct ct_segment *segment = (struct ct_segment *)(void *)map;
     *segment = geometry;
     segment->exec_ns = wanted->first_ns + segments++;
@@ -221,8 +221,8 @@ uint64_t training_write(const char *path, const struct training_segment *wanted)
             end_ns += wanted->gap_ns / 2 + next_random() % wanted->gap_ns;
             position += write_call(ring + position * CT_SLOT_BYTES, pick_function(), end_ns);
         }
-        /* The longest ring holds all calls, beginning with its second lap, because the shortest ring is for
-         * position 0. */
+        /* The longest ring holds all calls, beginning with its second lap, because position 0 belongs to the
+         * shortest ring. */
         const uint64_t first = ring_bytes / CT_SLOT_BYTES;
         const uint32_t longest = ct_ring_count(l, first) - 1;
         ct_lane_switch(lane, longest, first);

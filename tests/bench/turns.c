@@ -1,9 +1,9 @@
-/* Makes a hook whose calls take turns, in blocks of one process. In one turn, calls are recorded as usual. In
- * another, two reads of the processor's counter replace the record, which is the least cost of measuring a
- * duration. In the third, calls are only passed on. This file replaces hook/call/entry.c and wrap.c. These
- * two are compiled under other names as the recording way, so that calls reach each way by the same path.
- * Calls that they leave to the slow path are always recorded. These are the first call of a thread, and the
- * first call of a function. */
+/* A hook that takes turns between three ways to handle calls, in blocks within one process. In one turn,
+ * calls are recorded as usual. In another turn, two reads of the processor's counter replace the record,
+ * which is the cheapest way to measure a duration. In the third turn, calls are only passed on. This file
+ * replaces hook/call/entry.c and wrap.c. Those two files are compiled with other names as the recording way,
+ * so that calls reach each way by the same path. Calls on the slow path, which are a thread's first call and
+ * the first call to a function, are always recorded. */
 #include "turns.h"
 
 #include "clock.h"
@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The file's page is mapped here: turns_x86_64.S reads it without a register. */
+/* The file's page is mapped over this variable, so that turns_x86_64.S needs no register to read it. */
 union turn ct_bench_turn = { .way = TURN_TRACED };
 
 __attribute__((constructor)) static void map_file(int argc, char **argv, char **environment)
@@ -34,9 +34,9 @@ __attribute__((constructor)) static void map_file(int argc, char **argv, char **
     }
 }
 
-/* Keeps the compiler from optimizing the difference away. */
+/* Volatile, so that the compiler does not optimize the subtraction away. */
 static __thread volatile uint64_t took;
-/* Marks a frame whose call is timed here. */
+/* Marks a frame whose call is timed in this file. */
 static struct ct_producer timed_here;
 
 struct ct_target ct_enter(struct ct_frame *frame)
@@ -60,7 +60,7 @@ void ct_leave(struct ct_frame *frame)
         traced_leave(frame);
 }
 
-/* Wraps a function with these words on the stack. In C they are ordinary parameters. */
+/* Defines a wrapper for functions with these words on the stack, which in C are ordinary parameters. */
 #define WRAPPER(name, parameters, arguments)                                                                 \
     word name(word a, word b, word c, word d, word e, word f)                                                \
     {                                                                                                        \

@@ -1,12 +1,12 @@
-/* Numbers the ways of the calls of libcudatrace-turns.so. */
+/* Numbers the ways in which libcudatrace-turns.so handles calls. */
 #ifndef BENCH_TURNS_H
 #define BENCH_TURNS_H
 
-/* Names a file of one page that begins with the way, as a native 32-bit number. It is written between two
- * blocks. Without a file all calls are recorded. */
+/* The environment variable that names a file of one page, which begins with the way as a native 32-bit
+ * number. The file changes only between blocks. Without a file, all calls are recorded. */
 #define TURN_FILE_ENV "CUDATRACE_BENCH_TURN"
 
-#define TURN_PASSED 0 /* calls pass directly to the function */
+#define TURN_PASSED 0 /* calls are passed directly to the function */
 #define TURN_READS  1 /* two reads of the counter */
 #define TURN_TRACED 2
 
@@ -22,7 +22,7 @@ union turn {
 };
 extern CT_LOCAL union turn ct_bench_turn;
 
-/* Record a call: hook/call/entry.c, compiled under these names. */
+/* Functions that record a call, from hook/call/entry.c, which is compiled with these names. */
 struct ct_target traced_enter(struct ct_frame *frame);
 void traced_leave(struct ct_frame *frame);
 

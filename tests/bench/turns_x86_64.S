@@ -1,5 +1,5 @@
-/* Forwards calls from the trampolines of libcudatrace-turns.so to the wrapper of the current way. No register
- * is free here. */
+/* Forwards calls from the trampolines of libcudatrace-turns.so to the wrapper for the current way. No
+ * register is free here. */
 #include "turns.h"
 
 #define ROW_REAL 0

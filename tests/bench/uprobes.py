@@ -1,5 +1,5 @@
-"""The peers that probe a function in its file, by traps into the kernel at the function's entry and return. They are the kernel's own
-tracing through tracefs, which needs no installation, and bpftrace."""
+"""The peers that use uprobes, which trap into the kernel at a function's entry and return. These peers are the kernel's own tracing
+through tracefs, which needs no installation, and bpftrace."""
 import contextlib
 import ctypes
 import os
@@ -30,7 +30,7 @@ def addresses(library):
 
 
 def path_of_library(name):
-    """Returns the file that the loader finds by that name."""
+    """Returns the path of the file that the loader finds by the given name."""
     ctypes.CDLL(name)
     with open("/proc/self/maps", encoding="utf-8") as maps:
         paths = (line.split(maxsplit=5)[-1].strip() for line in maps)
@@ -38,7 +38,7 @@ def path_of_library(name):
 
 
 def file_offset(library, symbol):
-    """Returns the offset of a function in the file, which uprobes need."""
+    """Returns a function's offset in the file, which is what uprobes need."""
     address = addresses(library).get(symbol)
     if address is None:
         raise Missing(f"{library} has no {symbol}")
@@ -52,8 +52,8 @@ def file_offset(library, symbol):
 
 
 class Probes:
-    """Probes at the entry and the return of each function of a library, through tracefs. They are active after switch(True). All probes
-    are removed when the context ends."""
+    """Probes at the entry and return of the given functions in a library, set through tracefs. The probes are active after switch(True),
+    and are removed when the context ends."""
 
     def __init__(self, library, functions):
         self.probed_file, self.functions = library, functions
@@ -71,7 +71,7 @@ class Probes:
                     for kind in "pr":
                         self.define(f"{kind}:{self.group}/{kind}_{function} {where}")
                         undo.callback(self.define, f"-:{self.group}/{kind}_{function}")
-                # An instance has its own buffers, so other users' tracing is not affected. Unread data is overwritten.
+                # A separate instance has its own buffers, so other users' tracing is not affected. Unread data is overwritten.
                 self.instance = self.tracefs / "instances" / self.group
                 self.instance.mkdir()
                 undo.callback(self.instance.rmdir)
@@ -102,7 +102,7 @@ class Probes:
         return pathlib.Path(place)
 
     def define(self, text):
-        # Append, because truncating the file removes all users' probes. Do not use open(), which would seek in it.
+        # Append to the file, because truncating it would remove all users' probes. Do not use open(), which would seek in the file.
         file = os.open(self.tracefs / "uprobe_events", os.O_WRONLY | os.O_APPEND)
         try:
             os.write(file, f"{text}\n".encode())
@@ -138,7 +138,7 @@ class Tracefs(Probes):
 
 
 class Bpftrace:
-    """Keeps sums by function instead of each call, which is the cheapest way to use it."""
+    """The peer bpftrace, used in the cheapest way: it keeps sums by function instead of every call."""
     name = "uprobes_bpftrace"
     ways = ("uprobes_bpftrace",)
     options = ()
@@ -176,7 +176,7 @@ class Bpftrace:
         self.end()
 
     def end(self):
-        """Stops bpftrace, and returns its output about the calls that it saw."""
+        """Stops bpftrace, and returns its output about the calls that it has seen."""
         tracer, self.tracer = self.tracer, None
         if not tracer:
             return ""

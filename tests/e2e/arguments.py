@@ -1,4 +1,4 @@
-"""Tests that arguments are decoded: the trace has launches, copies, allocations and failures as the program made them."""
+"""Tests the decoding of arguments: the trace contains the launches, copies, allocations and failures that the program made."""
 from cudatrace_test import Session, WORKLOADS, check, equal
 
 with Session() as s:

@@ -1,6 +1,6 @@
-"""Tests `cudatrace attach` and `detach`. Every call of a running process between the two is recorded. Its results, errno, signals,
-sleeping system calls, exit status and output stay the same. A process that cannot be attached to is refused with one message.
-Arguments are names of tests. By default, all tests of the tier run."""
+"""Tests `cudatrace attach` and `detach`. Every call that a running process makes between attach and detach is recorded. The process's
+results, errno, signals, sleeping system calls, exit status and output do not change. If a process cannot be attached to, the command
+reports one error. Arguments select tests by name; the default is all tests of the tier."""
 import fcntl
 import os
 import pathlib
@@ -19,7 +19,7 @@ from untraced import PROGRAM, VERSION, Program
 
 
 def exact(s, threads):
-    """The call that loads the hook is the first one in the trace, and the last one is the last call before the end."""
+    """The call that loads the hook is the first call in the trace. The last call in the trace is the last one made before attach ends."""
     p = Program(s, "steps", threads)
     files = sorted(os.listdir(f"/proc/{p.pid}/fd"))
     p.step(10)
@@ -36,7 +36,7 @@ def exact(s, threads):
     before = mapped(p.pid)
     equal(before[1], files, "descriptors of the process")
 
-    # The same by --stay and detach. The library is already loaded.
+    # Repeat the test with --stay and detach. The library is already loaded.
     a = Attach(s, p.pid, "--stay")
     a.await_armed(p.pid)
     p.step(1)
@@ -57,7 +57,7 @@ def exact(s, threads):
 
 
 def chosen(s):
-    """--calls and --layers work as in `cudatrace run`."""
+    """Checks that --calls and --layers work as in `cudatrace run`."""
     p = Program(s, "steps")
     a = Attach(s, p.pid, "--calls", f"!{VERSION}")
     a.await_armed(p.pid)
@@ -71,7 +71,7 @@ def chosen(s):
 
 
 def to_the_end(s):
-    """The trace has the calls of a recorded process up to its end."""
+    """Checks that if a recorded process exits, all calls up to its exit are in the trace."""
     p = Program(s, "steps")
     a = Attach(s, p.pid)
     a.await_armed(p.pid)
@@ -85,7 +85,8 @@ def to_the_end(s):
 
 
 def printed(s):
-    """--print prints the calls of its own processes, also the second time. It prints no calls of other processes in the session."""
+    """Checks that --print prints the calls of the attached process, including after a second attach. The session's other processes are
+    not printed."""
     p = Program(s, "steps")
     listed = s.dir / "calls.txt"
     other = Program(s, "steps")
@@ -109,7 +110,7 @@ def printed(s):
         equal(lines.count(f"{VERSION}("), 51, f"all lines of {options}")
     o.end()
 
-    # The line that reports calls not shown waits for its reader. A further signal ends the wait.
+    # On exit, the command blocks while writing the line about calls not shown, because the FIFO is full. A second signal ends this wait.
     with fifo(s.dir, "unread") as path:
         reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
@@ -127,7 +128,7 @@ def printed(s):
 
 
 def from_top(s):
-    """`t` on the screen of `cudatrace top` attaches to a process. Recording continues after top has ended."""
+    """Checks that pressing `t` in `cudatrace top` attaches to a process. Recording continues after top exits."""
     if not can("tmux", "attach by a key") or not can("terminals", "attach by a key"):
         return
     s.start_daemon()
@@ -157,8 +158,8 @@ def from_top(s):
 
 
 def kept_by_the_dead(s):
-    """A killed attach leaves the process recorded until it is detached. If it was still waiting for a call, it leaves thunks. The
-    next attach or detach removes them."""
+    """If `cudatrace attach` is killed, recording continues until the process is detached. If the command was still waiting for a call,
+    its thunks remain. The next attach or detach removes these thunks."""
     p = Program(s, "steps")
     a = Attach(s, p.pid)
     a.await_line("waiting for its next CUDA call")
@@ -180,7 +181,7 @@ def kept_by_the_dead(s):
 
 
 def under_load(s, mode, threads=1, rounds=3, number=signal.SIGTERM):
-    """Attaches repeatedly while the program works. The program's results are right, and the driver counts each of its calls."""
+    """Attaches repeatedly while the program runs. The program's results are correct, and the driver counts each of its calls."""
     p = Program(s, mode, threads)
     for turn in range(rounds):
         a = Attach(s, p.pid)
@@ -196,7 +197,7 @@ def under_load(s, mode, threads=1, rounds=3, number=signal.SIGTERM):
 
 
 def sleep_in_calls(s):
-    """Threads that sleep in system calls are stopped several times, and do not notice. There is a process for each system call."""
+    """Threads sleeping in system calls are stopped several times without noticing. Each system call is tested in a separate process."""
     programs = [Program(s, mode) for mode in ("read", "poll", "ppoll", "select", "epoll", "epoll_pwait", "futex", "wait", "socket", "constant",
                                               "signal")]
     a = Attach(s, *(p.pid for p in programs))
@@ -215,7 +216,8 @@ def sleep_in_calls(s):
 
 
 def sleep_for_a_time(s):
-    """A sleep takes as long as it does without a stop. The call after it is recorded, or is made after the detach."""
+    """Stopping a sleeping thread does not lengthen its sleep. The call after the sleep is recorded, unless the process has already been
+    detached."""
     p = Program(s, "nanosleep")
     Attach(s, p.pid).end(number=None, status=None)
     check(re.fullmatch(r"woke \d+ fine\n", end := p.end()), "it woke with", end)
@@ -227,7 +229,8 @@ def write_line(p):
 
 
 def stopped(s):
-    """A process that a signal has stopped stays stopped. It is recorded from SIGCONT on, and can be detached while it is stopped."""
+    """Attaching to a process that was stopped by a signal leaves it stopped. The process is recorded from SIGCONT on, and can be detached
+    while stopped."""
     p = Program(s, "calls")
     p.child.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WNOWAIT)
@@ -297,7 +300,7 @@ def cut_short(s):
 
 
 def left_at_once(s):
-    """Several commands detach one process at once. One of them succeeds, and the others report that."""
+    """Several commands detach one process at the same time. One command succeeds, and the other commands print a message."""
     p = Program(s, by_tier("paced", "calls"), 8)
     for _ in range(by_tier(1, 3)):
         Attach(s, p.pid, "--stay").end(number=None)
@@ -311,7 +314,7 @@ def left_at_once(s):
 
 
 def left_after_another(s):
-    """A command waits while another one holds the process."""
+    """An attach or detach waits while another command holds the process."""
     p = Program(s, "paced")
     Attach(s, p.pid, "--stay").end(number=None)
     folder = os.open(f"/proc/{p.pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -327,7 +330,7 @@ def left_after_another(s):
 
 
 def vforked(s):
-    """A child of vfork() runs in its parent's memory. Attach to the child must not map anything there."""
+    """A child of vfork() runs in its parent's memory, so attaching to the child must not map anything."""
     p = Program(s, "vforked")
     children = wait_for("the child", pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text).split()
     said = attach(s, children[0], "--wait", "1s", status=1)
@@ -338,7 +341,7 @@ def vforked(s):
 
 
 def crowded(s):
-    """A library that was mapped only in part does not count as loaded in the next attach."""
+    """If an attach mapped the library only partially, the next attach does not consider it loaded."""
     most = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text())
     if most > 100000:
         print("not tried: a crowded process: vm.max_map_count is", most)
@@ -355,7 +358,7 @@ def crowded(s):
 
 
 class Namespace:
-    """A pid namespace with a /proc of its own. All processes in it belong to this test."""
+    """A pid namespace with its own /proc, which contains only processes of this test."""
 
     def __init__(self, s):
         self.s = s
@@ -370,14 +373,14 @@ class Namespace:
 
 
 def inner(pid):
-    """Returns the pid of the process inside. `pid` is the command that enters or makes the namespaces. It has started the process inside,
-    or has become it."""
+    """Returns the pid of the process inside the namespaces. `pid` is the command that enters or creates the namespaces. The inner process
+    is either a child of that command, or the command itself after an exec."""
     children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return int(children[0]) if children else pid
 
 
 def all_and_new(s):
-    """Attach in a pid namespace uses the process numbers of that namespace."""
+    """Checks that inside a pid namespace, attach uses that namespace's pids."""
     if not can("pid namespaces", "--all and --new"):
         return
     space = Namespace(s)
@@ -404,7 +407,7 @@ def all_and_new(s):
 
 
 def contained(s):
-    """Attaches from outside and from inside to a program in separate namespaces, as in a container."""
+    """Attaches to a program in separate namespaces, as in a container, from both outside and inside."""
     kinds = {"mount": ["-m"], "pid": ["-p", "-f", "--mount-proc"], "user": ["-U", "-r"]}
     kinds["all"] = [flag for flags in kinds.values() for flag in flags]
     before = 0
@@ -467,7 +470,8 @@ def refused(s):
         says(f"is traced by process {debugger.pid} (gdb)", p.pid)
         debugger.communicate("detach\nquit\n")
     if can("several users", "another user's program"):
-        # User 65534 cannot read a build in root's home, so copy the build. The refusal must be about the process.
+        # Copy the build, because user 65534 cannot read it in root's home. The command must fail because of the process, not because of
+        # unreadable files.
         done = subprocess.run([readable(s, CUDATRACE), "attach", str(p.pid)], cwd="/", user=65534, group=65534, extra_groups=[],
                               capture_output=True, text=True, env=dict(os.environ, CUDATRACE_HOOK=readable(s, s.hook)))
         equal((done.returncode, "belongs to user 0: run as that user or as root" in done.stderr), (1, True), done.stderr)
@@ -478,14 +482,14 @@ def refused(s):
 
 
 def readable(s, file):
-    """Copies the file so that every user may read and run it. Opens the folder, too."""
+    """Makes a copy of the file that every user may read and execute. Opens the folder, too."""
     s.dir.chmod(0o755)
     return shutil.copy(file, s.dir)
 
 
 def builds(s):
-    """Loads several builds of the hook into one process, one after another. A build is loaded even if its descriptor has the number
-    of another build's."""
+    """Loads several builds of the hook into one process, one after another. A build is loaded even if its file descriptor has the same
+    number as an earlier build's."""
     other = BUILD / "tests/faults/libcudatrace.so"
     if not other.exists():
         return
@@ -502,7 +506,7 @@ def builds(s):
 
 
 def daemon_gone(s):
-    """The daemon ends while a process is recorded. Attach reports that, and the program continues."""
+    """If the daemon exits while a process is recorded, attach reports this, and the program continues."""
     p = Program(s, "calls")
     s.start_daemon()
     a = Attach(s, p.pid)
@@ -517,7 +521,7 @@ def daemon_gone(s):
     s.stop_daemon()
 
 
-# Modes of the program, its threads, and rounds of attaching.
+# (mode of the program, number of threads, number of attaches)
 ROUNDS = by_tier(1, 3)
 LOADS = [("calls", 1, by_tier(3, 20, 100)), ("calls", 4, ROUNDS), ("malloc", 2, ROUNDS), ("dlopen", 2, ROUNDS), ("fork", 1, ROUNDS),
          ("vfork", 1, ROUNDS), ("paced", by_tier(50, 500), by_tier(1, 2))]

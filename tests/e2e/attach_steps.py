@@ -1,7 +1,7 @@
-"""Attaches to a program and detaches it at single instructions of the allocator. Single steps lead to each instruction, and a signal
-stops the program there. Its results stay right, and its calls are recorded from attach to detach. The long tier tries every
-instruction. With --inline, the test also stops at each of the first instructions of the driver's function, and in a signal handler
-between two of them."""
+"""Attaches to and detaches from a program that is stopped at individual instructions of the C library's allocator. The test single-steps
+the program to each instruction, and stops it there with a signal. The program's results stay correct, and its calls are recorded from
+attach to detach. The long tier tests every instruction. With --inline, the test also stops the program at each of the first instructions
+of the driver's function, and in a signal handler between them."""
 import ctypes
 import os
 import pathlib
@@ -45,7 +45,7 @@ class Program:
         self.child.send_signal(signal.SIGCONT)
 
     def steps(self):
-        """Traces the program and makes single steps. Yields the address after each step."""
+        """Single-steps the program with ptrace. Yields the address after each step."""
         registers = (ctypes.c_uint64 * 32)()
         ask(ATTACH, self.pid)
         os.waitpid(self.pid, WALL)
@@ -57,13 +57,13 @@ class Program:
             yield registers[RIP]
 
     def leave(self):
-        """Ends the tracing. The program stays stopped at its instruction, because it has received no SIGCONT."""
+        """Ends the ptrace attachment. The program stays stopped at its current instruction, because it has received no SIGCONT."""
         ask(DETACH, self.pid)
         wait_for("the program to be stopped", lambda: state_of(self.pid) == "T")
 
     def count(self):
-        """Returns (numbers of the steps in the C library, number of the first step in the driver), up to the program's call to the
-        driver."""
+        """Single-steps the program until it calls the driver. Returns (numbers of the steps in the C library, number of the first step in
+        the driver)."""
         driver, libc = ranges(self.pid, "libcuda.so"), ranges(self.pid, "libc.so")
         within = []
         for number, at in enumerate(self.steps(), 1):
@@ -82,8 +82,9 @@ class Program:
 
 
 def within_entry(s, p, first):
-    """Stops at the bytes that a jump replaces. In 580's shape, these are instructions 2 and 3, after the landing (0). Attach must move
-    the thread out of them. Returns the number of recorded calls. A call that began before the jump is not recorded."""
+    """Stops the program within the bytes that a jump replaces. In the shape of driver 580, these are instructions 2 and 3; instruction 0
+    is the endbr64 instruction. Attach must move the thread out of these bytes. Returns the number of calls that must be recorded. A call
+    that began before the jump was written is not recorded."""
     calls = 0
     for number in range(6):
         p.stop_at(first + number)
@@ -99,7 +100,7 @@ def within_entry(s, p, first):
 
 
 def within_handler(s, p, first):
-    """No jump is written over bytes that a signal handler is about to return into."""
+    """Checks that no jump is written over bytes to which a signal handler is about to return."""
     p.stop_at(first + 2)
     p.child.send_signal(signal.SIGUSR1)
     p.go_on()

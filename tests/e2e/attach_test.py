@@ -1,4 +1,4 @@
-"""Code shared by the tests that attach to a running program (attached.c) and detach it again."""
+"""Code shared by the tests that attach to and detach from a running program (attached.c)."""
 import glob
 import os
 import pathlib
@@ -11,7 +11,7 @@ from untraced import Background
 
 if not SHAPE:
     skip("a driver without a table of entry points is not attached to: the suite slots tests those with one")
-# With a driver whose table is unknown, every attach of the test makes slots.
+# If the driver's table is unknown, every attach of the test uses --inline.
 INLINE = ["--inline"] if SHAPE.endswith("-unknown") else []
 if INLINE:
     REFUSED = subprocess.run([CUDATRACE, "attach", *INLINE, "1"], cwd="/", env=dict(os.environ, CUDATRACE_HOOK="/nowhere"), capture_output=True,
@@ -24,7 +24,7 @@ AREA_DATA, STATE, ARMED = 0x5000, 8, 1  # tools/cli/attach/area_layout.h
 
 
 def is_armed(pid):
-    """Returns whether a visit waits for the process's next call. A word in the process's memory shows that."""
+    """Returns whether a visit is waiting for the process's next call, according to a word in the process's memory."""
     found = [line.split("-")[0] for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines() if "cudatrace-visit" in line]
     if not found:
         return False
@@ -40,7 +40,8 @@ class Attach(Background):
         super().__init__(s, CUDATRACE, "attach", "--session", s.name, "--db", s.db, *INLINE, *arguments, **options)
 
     def await_armed(self, pid):
-        """Waits until a visit waits for the process's next call, which will load the hook. The command prints that a second later."""
+        """Waits until a visit is waiting for the process's next call, which will load the hook. The command prints a message about
+        waiting a second later."""
         wait_for("attach to be done", lambda: is_armed(pid) or self.child.poll() is not None)
         check(self.child.poll() is None, "attach ended:", self.said)
 
@@ -55,12 +56,12 @@ def detach(s, pid, status=0):
 
 
 def recorded(s, pid):
-    """Returns the number of recorded calls of a process."""
+    """Returns how many of a process's calls are recorded."""
     return s.value("SELECT ifnull(sum(calls), 0) FROM totals JOIN processes USING (process_id) WHERE pid = ?", pid)
 
 
 def mapped(pid):
-    """Returns the mappings that attach made, and all open descriptors. Neither changes after the first visit."""
+    """Returns the mappings that attach created, and all open descriptors. After the first visit, neither of the two lists changes."""
     maps = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
     return [line for line in maps if "memfd:" in line or re.search(r" r-xp .* 0 *$", line)], sorted(os.listdir(f"/proc/{pid}/fd"))
 
@@ -77,5 +78,5 @@ def tracer_of(pid):
 
 
 def await_leave(s):
-    """Waits until no file or process of the session is left. After --stay, a process in the background keeps the daemon for a moment."""
+    """Waits until no file or process of the session is left. After --stay, a background process keeps the daemon running for a moment."""
     wait_for("the daemon to leave", lambda: not glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}*"))

@@ -1,4 +1,5 @@
-"""Tests wrong usage and failures. Each prints one line with the problem and the remedy, exits with 2 or 1, and changes no file."""
+"""Tests wrong usage and failures. Each command prints one line with the problem and the remedy, exits with status 2 or 1, and changes no
+file."""
 import os
 
 from cudatrace_test import CUDATRACE, DAEMON, Session, check, equal
@@ -58,7 +59,7 @@ with Session() as s:
     refuses(1, DAEMON, "--session", s.name, "--db", s.dir, says="is a directory")
     equal(sorted(os.listdir(s.dir)), ["counts"], "files after all that")
 
-    # Two daemons for one session, two for one database, a run with another database.
+    # Two daemons for one session, two daemons for one database, and `run` with a different database.
     s.start_daemon()
     refuses(1, DAEMON, "--session", s.name, "--db", s.dir / "other.db", says=f"process {s.daemon.pid}")
     refuses(1, DAEMON, "--session", s.name + "x", "--db", s.db, says="written by another cudatraced")
@@ -69,7 +70,7 @@ with Session() as s:
     check(not (s.dir / "other.db").exists(), "the other database was made")
     s.run(CUDATRACE, "run", "--session", s.name, "--", "true", preload=False)
 
-    # Queries that fail, and queries that would write.
+    # Failing queries, and queries that would write to the trace.
     for query in ("SELECT nothing FROM nowhere", "SELECT 1 +"):
         refuses(1, CUDATRACE, "sql", "--db", s.db, query, says="sql: ")
     version = s.value("PRAGMA user_version")
@@ -80,7 +81,7 @@ with Session() as s:
         equal(s.value("SELECT count(*) FROM sqlite_master WHERE name IN ('calls', 'call')"), 2, query)
     refuses(1, CUDATRACE, "report", "--db", s.db, "--pid", "1", says="no process 1")
 
-    # Every command reports an error if it cannot read or write.
+    # Every command reports an error if its input cannot be read or its output cannot be written.
     with open("/dev/full", "w") as full:
         for command in (["sql", "--db", s.db, "SELECT 1"], ["report", "--db", s.db], ["status", "--session", s.name], ["gc", "--dry-run"],
                         ["--help"], ["--version"], ["help", "sql"]):

@@ -1,5 +1,6 @@
-"""Tests every option that takes a number, a size, a duration or a moment with invalid and far too large values. Each exits with 2
-and prints one line that names the option. Valid values are used as written. The options come from the help texts."""
+"""Tests every option that takes a number, a size, a duration or a moment with invalid and far too large values. For an invalid value, the
+command exits with status 2 and prints one line that names the option. Valid values must be used as given. The options are read from the
+help texts."""
 import os
 import re
 import subprocess
@@ -13,7 +14,7 @@ NO_MOMENTS = ["soon", "", " ", "5x", "5 s", "+ 5", "--5", "+-5", "0x10", "1e3", 
               "12:30:01.", "five", "5\n"]
 FAR_MOMENTS = ["2500-01-01 00:00", "9999-12-31 23:59:59", "0001-01-01 00:00", "1e30"[:1] + "0" * 30, "-" + "9" * 30, "99999999999999h", "9" * 40 + "ns",
                "@9223372036854775807", "@18446744073709551616", "@" + "9" * 40]
-# Bad values for each kind of value in the help texts. Each option with such a kind is tried.
+# Invalid values for each kind of value in the help texts. Every option that takes such a value is tested.
 VALUES = {
     "T": NO_MOMENTS + FAR_MOMENTS,
     "PID": [*NO_NUMBERS, "0", "1.5", "2147483648", "4294967297"],
@@ -36,7 +37,7 @@ def numeric_options(text):
 
 
 def refuse(s, command, option, value, arguments):
-    """Checks that the command fails at once, with one line, before it makes any file."""
+    """Checks that the command fails at once and prints one line, before it creates any file."""
     has_db = command[-1] != "probe" and (option != "--sample" or command[-1] == "run")
     here = [*command, *(["--db", "trace.db"] if has_db else []), f"{option}={value}", *arguments]
     done = subprocess.run([str(word) for word in here], env=s.env(preload=False), cwd=s.dir, capture_output=True)
@@ -46,7 +47,8 @@ def refuse(s, command, option, value, arguments):
 
 
 def moments(s):
-    """Checks each form of a moment. Seconds count from the beginning of the trace. Times of day are on the day when the trace began."""
+    """Checks each way to write a moment. Seconds are relative to the start of the trace. A time of day refers to the day when the trace
+    began."""
     begin, last = s.rows("SELECT (SELECT min(started_ns) FROM processes), (SELECT max(call_id) FROM calls)")[0]
     offset = int(s.value("SELECT value FROM meta WHERE key = 'realtime_offset_ns'"))
     ends = s.value("SELECT max(ended_ns) FROM processes")

@@ -1,7 +1,6 @@
-"""Tests every option that takes a path, of every command and of the daemon, with unsuitable paths. These are a FIFO, a device, a
-folder, a dangling link, a file without permissions, an empty string, a name with a newline, and names that SQLite treats specially.
-The command ends at once, prints one line, and changes nothing. The options come from the help texts, so that new options are tried,
-too."""
+"""Tests every option that takes a path, of every command and of the daemon, with unsuitable paths. The paths include a FIFO, a device, a
+folder, a dangling link, an unreadable file, an empty string, a newline, and names special to SQLite. The command exits at once, prints
+one line, and changes nothing. The options are read from the help texts, so that new options are tested as well."""
 import os
 import re
 import shutil
@@ -13,7 +12,7 @@ from cudatrace_test import CUDATRACE, DAEMON, HOOK, Session, WORKLOADS, can, che
 
 PATH_VALUES = {"FILE", "DIR"}
 OTHER_VALUES = {"NAME", "T", "PID", "LIST", "F", "N", "S", "SIZE", "DURATION", "SPAN", "CALL", "WHEN", "COLUMN", "TEXT", "LEVEL", "METHOD", "PATTERN"}
-# Arguments that commands require in addition to their options.
+# Arguments that the commands require besides the option under test.
 ARGUMENTS = {"run": ["--", "true"], "sql": ["SELECT 1"], "set": ["--calls", "*"], "top": ["--once"], "diff": ["plain.db", "plain.db"],
              "import": ["recording"], "attach": ["--new", "--for", "1s"],
              "probe": ["--all", "--for", "1s"]}
@@ -23,14 +22,15 @@ NOBODY = 65534
 
 
 def path_options(text):
-    """Returns the options of a help text that take a path. Every kind of value must be known."""
+    """Returns the options in a help text that take a path. Fails if the text contains a kind of value that is not listed above."""
     found = re.findall(r"^  (--[\w-]+) ([A-Z]+) ", text, re.M)
     equal({value for _, value in found} - PATH_VALUES - OTHER_VALUES, set(), "kinds of values")
     return [(option, value) for option, value in found if value in PATH_VALUES]
 
 
 class Folder:
-    """A folder for one user, with the paths for the options. Only the files in `made` may be made. No other file may change."""
+    """A folder, owned by one user, that contains the paths for the options. Commands may create only the files in `made`, and may change
+    no other file."""
 
     def __init__(self, s, uid):
         self.s, self.uid, self.path = s, uid, s.dir / f"of-{uid}"
@@ -71,7 +71,8 @@ class Folder:
                               timeout=DEADLINE_S, **user)
 
     def check(self, path, *command, made=()):
-        """Checks that the command fails in one line that names the path, or works and makes only the files in `made`."""
+        """Checks that the command either prints one line that names the path and fails, or succeeds and creates only the files in
+        `made`."""
         done = self.run(*command)
         what = f"{command} as {self.uid}: {done.returncode} {done.stderr}"
         lines = done.stderr.decode().splitlines()
@@ -118,7 +119,7 @@ def try_databases(f, tool, daemon, commands):
 
 
 def try_names(f, tool):
-    """Tests that special-looking names are ordinary names for traces, and for pages made from them."""
+    """Tests that traces, and pages made from traces, may have names that look special."""
     for name in ("new\nline.db", ":memory:", "file:x.db?mode=memory", "file::memory:", "a?b#c%41.db", "-", "--db", " ", "\x1b[31m.db",
                  "größe.db", "\udcff.db"):
         done = f.run(tool, "run", f"--db={name}", "--", WORKLOADS / "calls", "--calls", "10") if f.uid is None else None

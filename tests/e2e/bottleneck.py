@@ -1,7 +1,7 @@
-"""Tests the bottleneck that `cudatrace report` finds in runs whose bottleneck is known. A run is only start, is held up by the host,
-waits for room in a full queue of launches, or waits in cuStreamSynchronize or in a copy back. Other runs are mixtures, launch nothing,
-or are killed in a wait. The reports cover each run alone, all runs together, one process, and windows. Imported traces with exact times
-have exact verdicts and shares, one for each kind of verdict."""
+"""Tests the bottleneck that `cudatrace report` finds in runs whose bottleneck is known. The bottleneck of a run may be its startup, the
+host, a full launch queue, waiting in cuStreamSynchronize(), or copying results back. Other runs combine several causes, launch nothing,
+or are killed in a wait. The reports cover single runs, all runs together, one process, and windows. For each kind of verdict, an imported
+trace with exact times must have the exact verdict and shares."""
 import json
 import re
 
@@ -9,7 +9,7 @@ from cudatrace_test import CUDATRACE, SOURCE, HungCall, Session, WORKLOADS, chec
 
 QUEUE = {"SIMCUDA_QUEUE": 1024, "SIMCUDA_LAUNCH_NS": 100000}
 SLOW = {"SIMCUDA_LAUNCH_NS": 2000000}
-# Loading a module and launching take as long as with a real driver.
+# Module loads and launches take as long as with a real driver.
 LATENCY = "cuModuleLoadData=20000000,cuLaunchKernel=3000"
 NUMBERS = re.compile(r"([\d.]+) % of the ([\d.]+) s from the first \w+ to the last")
 INSIDE = ("wait", "room", "launch", "copy", "memory", "load", "other")
@@ -36,7 +36,7 @@ class Answer:
         for kind in (*INSIDE, "outside"):
             setattr(self, kind, min(100, 100 * seconds.get(kind, 0) / part_s))  # both are rounded
         self.driver = 100 * inside_s / part_s
-        # Parts of less than 0.05 % of the run are left out, and seconds are rounded.
+        # The report omits parts of less than 0.05 % of the run, and rounds seconds.
         self.off = 100 * (0.004 + 0.0005 * len(INSIDE) * self.whole_s) / part_s
         check(abs(self.driver + self.outside - 100) < self.off, "shares", self.text)
         if abs(self.before_s - self.whole_s / 2) > 0.002 + 0.005 * self.whole_s:
@@ -61,28 +61,28 @@ def trace_of(s, *options, env=None):
 with Session() as s:
     s.start_daemon()
     pids = {
-        # 0.6 s of start, then launches without a pause.
+        # 0.6 s of startup, followed by launches without pauses.
         "start": trace_of(s, "--start-ms", 600, "--launches", 15000),
         "host": trace_of(s, "--launches", 300, "--pause-us", 1000),
-        # 3,072 kernels of 0.1 ms, in a queue with room for 1,024. Two thirds of the launches wait.
+        # 3,072 kernels of 0.1 ms each, and a queue with room for 1,024, so that two thirds of the launches wait.
         "queue": trace_of(s, "--launches", 3072, env=QUEUE),
-        # Kernels of 28 us in a row, as on an H200. Nearly all launches wait, each for one kernel.
+        # Consecutive kernels of 28 us each, as on an H200. Nearly every launch waits for one kernel.
         "brief": trace_of(s, "--launches", 12000, env={**QUEUE, "SIMCUDA_LAUNCH_NS": 28000}),
-        # Such a queue, filled by two threads in turns, as in a forward and a backward pass. At any time, one of them is in the driver.
+        # A queue that two threads fill in turns, as in a forward and a backward pass. At any time, one of the threads is in the driver.
         "turns": trace_of(s, "--launches", 4096, "--turns", 256, env=QUEUE),
         "sync": trace_of(s, "--launches", 150, "--sync-every", 1, env=SLOW),
-        # Waits only after its last launch, and stays for a while.
+        # The program waits only after its last launch, and keeps running for a while.
         "late": trace_of(s, "--launches", 150, "--end-ms", 300, env=SLOW),
-        # Spends as much time outside the driver as in waits, which cover the time of its kernels.
+        # The program spends as much time outside the driver as in waits, which cover the run time of its kernels.
         "mixed": trace_of(s, "--launches", 100, "--pause-us", 2000, "--sync-every", 1, "--start-ms", 100, env=SLOW),
-        # Makes far more of its calls after its launches than between them.
+        # The program makes far more calls after its launches than between them.
         "behind": trace_of(s, "--launches", 2000, "--copies", 20000, env={"SIMCUDA_LATENCY": "cuLaunchKernel=5000"}),
         "nothing": trace_of(s, "--launches", 0, "--start-ms", 50),
         "copies": trace_of(s, "--launches", 0, "--copies", 100, env={"SIMCUDA_LATENCY": "cuMemcpyDtoH_v2=1000000"}),
     }
     with HungCall(s, "--launches", 100, "--hang", 1, program=WORKLOADS / "bottlenecks", env=SLOW) as hung:
         s.flush()
-        # Another program makes calls, so that the length of the wait is known when the process is killed.
+        # Another program's calls show the daemon that time has passed, so that the killed process's wait has a known length.
         trace_of(s, "--launches", 100, "--pause-us", 1000)
         hung.kill()
         pids["killed"] = hung.pid
@@ -91,15 +91,15 @@ with Session() as s:
     def of(name, *options):
         return Answer(s, "--pid", pids[name], *options)
 
-    # The report states the start, and judges the time after it separately.
+    # The report shows the startup, and judges the time after the startup separately.
     start = of("start").wants("launch", before_s=(0.6, 60), launch=(30, 100))
     check(0.02 <= start.before_driver_s < start.before_s - 0.55, "time in the driver before the first launch", start.text)
     host = of("host").wants("host", outside=(60, 100), wait=(0, 5), room=(0, 10))
     check(host.verdict.startswith("The host is the bottleneck: ") and "run time of kernels is not recorded" in host.verdict, host.text)
     queue = of("queue").wants("gpu", room=(25, 100), launch=(0, 40))
     of("brief").wants("gpu", room=(60, 100), launch=(0, 40))
-    # For two threads, the report takes the mean of two values. One is the busiest thread's time, as if both threads were in the driver at
-    # the same time. The other is the sum of both threads' times.
+    # For two threads, the report takes the mean of two values. The first value is the busiest thread's time, as if the threads were in
+    # the driver at the same time. The second value is the sum of the threads' times.
     turns = of("turns")
     spent = [ns for ns, in s.rows("SELECT driver_ns FROM threads JOIN processes USING (process_id) WHERE pid = ? ORDER BY 1", pids["turns"])]
     equal(len(spent), 2, "threads")
@@ -117,7 +117,7 @@ with Session() as s:
     check("from the first copy to the last" in of("copies").verdict, of("copies").text)
     of("killed").wants("gpu", wait=(60, 100))
 
-    # The report agrees exactly with the rows of one process.
+    # For one process, the report agrees exactly with the rows of the trace.
     process_id, first_ns, last_ns = s.rows("SELECT process_id, min(start_ns), max(call_id) FROM launches JOIN processes USING (process_id) "
                                            "WHERE pid = ?", pids["host"])[0]
     inside_ns = s.value("SELECT sum(duration_ns) FROM calls WHERE process_id = ? AND layer = 'driver' AND start_ns >= ? AND call_id <= ?",
@@ -126,13 +126,13 @@ with Session() as s:
     check(abs(host.part_s - (last_ns - first_ns + late_ns) / 1e9) < 0.001, "from the first launch to the last", host.text)
     check(abs(host.driver - 100 * (inside_ns + late_ns) / (last_ns - first_ns + late_ns)) < host.off, "in the driver", host.text, inside_ns)
 
-    # Windows in a full queue, where no launch in the window found room, at the start, and in the wait at the end.
+    # Test three windows: while the queue is full, so that every launch waits for room; in the startup; and in the final wait.
     def window(name, from_ns, to_ns):
         return of(name, "--from", f"@{from_ns}", "--to", f"@{to_ns}")
 
     process_id, first_ns, last_ns = s.rows("SELECT process_id, min(start_ns), max(call_id) FROM launches JOIN processes USING (process_id) "
                                            "WHERE pid = ?", pids["queue"])[0]
-    # The first launch in a window counts as loading. It takes long if the program lost the processor.
+    # The report counts a window's first launch as loading. The first launch takes long if the program was preempted.
     full = window("queue", last_ns - (last_ns - first_ns) // 3, last_ns)
     full.wants("load" if full.load > full.room else "gpu", before_s=(0, 0), after_s=(0, 0))
     check(full.room + full.load >= 90, "waits for room", full.text)
@@ -141,7 +141,7 @@ with Session() as s:
     wait_ns, end_ns = s.rows("SELECT start_ns, end_ns FROM calls WHERE pid = ? AND name = 'cuStreamSynchronize'", pids["late"])[0]
     window("late", wait_ns - 1000000, wait_ns + (end_ns - wait_ns) // 2).wants("gpu", wait=(90, 100))
 
-    # The report on all processes: their sums, and the time of the process that launches nothing.
+    # The report on all processes includes the sums of their times, and the time of the process that launches nothing.
     everything = Answer(s)
     alone = [of(name) for name in pids if name != "nothing"]
     check(everything.part_s > sum(answer.part_s for answer in alone) - 0.01, "the parts of all", everything.text)
@@ -149,7 +149,7 @@ with Session() as s:
     check("processes that launch nothing" in everything.text, everything.text)
     check(f"to the last in {len(pids)} processes." in everything.verdict, everything.text)
 
-    # The report reads only a sample if many calls are not launches. Here, few calls already count as many.
+    # If many calls are not launches, the report reads only a sample of them. The test lowers that threshold.
     sql = (SOURCE / "schema/reports/bottleneck.sql").read_text()
     check("/ 5e5" in sql, "what is many")
     sql = sql.replace(":pid", str(pids["behind"])).replace(":from_ns", "NULL").replace(":to_ns", "NULL")
@@ -161,17 +161,17 @@ with Session() as s:
         return answer
 
     sampled, whole = sample(5000), of("behind")
-    # A sampled call counts for several calls. If it took longer because the program lost the processor, that time counts for each of
-    # them.
+    # A sampled call represents several calls. If the program was preempted during the sampled call, the additional time is counted for
+    # each of them.
     calls, longest_ns = s.rows("SELECT count(*), max(duration_ns) FROM calls JOIN (SELECT process_id, max(call_id) AS to_ns FROM launches "
                                "GROUP BY process_id) USING (process_id) WHERE pid = ? AND layer = 'driver' AND call_id > to_ns", pids["behind"])[0]
     near = 5 + whole.off + 100 * longest_ns * calls / 5000 / (whole.part_s * 1e9)
-    # A single sample may agree with all rows to the millisecond.
+    # One sample may give the same result as all rows, to the millisecond.
     check(any(sample(many).text != whole.text for many in (5000, 500, 100, 50, 10)), "no sample is taken", whole.text)
     for share in "driver", "copy", "outside":
         check(abs(getattr(sampled, share) - getattr(whole, share)) < near, near, share, sampled.text, whole.text)
 
-    # The other formats have the same words, and people see only the verdict and the table.
+    # The other formats contain the same text. Human-readable formats show only the verdict and the table.
     for format, first in ("text", "What bounds the run"), ("markdown", "## What bounds the run"):
         text = s.run(CUDATRACE, "report", "--db", s.db, "--pid", pids["queue"], "--format", format, "bottleneck", preload=False).stdout
         check(text.startswith(first) and text.count(queue.verdict[:40]) == 1, text)
@@ -184,14 +184,14 @@ MS = 1000000
 
 
 def lines_of(calls):
-    """Returns the lines of a process that makes the given calls, [(name, begin in ns, end in ns, details)]."""
+    """Returns the lines to import for a process that makes the calls [(name, begin in ns, end in ns, details)]."""
     for number, (name, begin_ns, end_ns, details) in enumerate(calls):
         for phase, at_ns, has in ("B", begin_ns, {"category": CATEGORIES[name], **details}), ("E", end_ns, {"status": 0}):
             yield {"ts": at_ns / 1e9, "op_id": number, "phase": phase, "name": name, "pid": 7, "tid": 7, "details": has}
 
 
 def repeated(*calls, times, every_ns, from_ns=100 * MS):
-    """Returns cuInit in the first 20 ms, and then the calls, [(name, ns before it, duration in ns, details)], over and over."""
+    """Returns a cuInit of 20 ms, followed by repetitions of the calls [(name, ns before it, duration in ns, details)]."""
     return [("cuInit", 0, 20 * MS, {})] + [(name, at := from_ns + n * every_ns + after_ns, at + takes_ns, details)
                                             for n in range(times) for name, after_ns, takes_ns, details in calls]
 
@@ -199,7 +199,8 @@ def repeated(*calls, times, every_ns, from_ns=100 * MS):
 LAUNCH, TO_GPU = {"kernel": "k", "grid_x": 1}, {"kind": "HtoD", "bytes": 1 << 20, "async": 0}
 CATEGORIES = {"cuInit": "init", "cuLaunchKernel": "launch", "cuStreamSynchronize": "sync", "cuMemcpyHtoD_v2": "copy", "cuMemFree_v2": "memory",
               "cuModuleLoadData": "module", "cuCtxGetDevice": "context"}
-# (what, calls, bound_by, verdict, seconds by part). Each run begins with 20 ms of cuInit and, in most runs, 80 ms elsewhere.
+# (description, calls, bound_by, verdict, seconds by part). Each run begins with 20 ms in cuInit, in most runs followed by 80 ms outside
+# the driver.
 EXACT = (
     ("the host", repeated(("cuLaunchKernel", 0, 4000, LAUNCH), ("cuMemFree_v2", 1 * MS, 2 * MS, {}), times=100, every_ns=10 * MS), "host",
      "The host is the bottleneck: it is outside of the driver 80.0 % of the 0.990 s from the first launch to the last. "

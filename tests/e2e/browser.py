@@ -10,7 +10,7 @@ from cudatrace_test import DEADLINE_S, check
 
 PAGE_LOAD_MS = 60000
 MARGIN = 4  # around a part of a page, in pixels of the page
-# Calls back when a page that `cudatrace html` made reports that it is drawn, or why it cannot be drawn.
+# Calls back when a page made by `cudatrace html` reports that it is drawn, or why it cannot be drawn.
 SHOWN = """
 const [tell] = arguments, { dataset } = document.body, problem = document.getElementById("problem"), watch = new MutationObserver(look);
 function look() {
@@ -26,7 +26,7 @@ look();
 
 
 class Browser:
-    """A browser with one window and pages of a given width. It is removed with its profile at the end."""
+    """A browser with one window, in which pages have the given width. The browser's profile is removed at the end."""
 
     def __init__(self, width=1400, height=1000):
         self.width, self.height = width, height
@@ -48,7 +48,8 @@ class Browser:
                 break
         else:
             raise AssertionError(f"chromedriver ended with {self.driver.wait()}")
-        # Use a pipe. With a port, chromedriver resolves "localhost", which fails on a machine without /etc/hosts.
+        # Use a pipe. Do not pass a port, because chromedriver would then resolve "localhost", which fails on a machine without
+        # /etc/hosts.
         arguments = ["--remote-debugging-pipe",
                      "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                      "--disable-background-networking", "--proxy-server=127.0.0.1:1",  # every network access fails
@@ -81,12 +82,12 @@ class Browser:
             raise AssertionError(f"{method} {path}: {error.read().decode()[:2000]}") from None
 
     def command(self, name, **values):
-        """Sends a command of the browser's own protocol (https://chromedevtools.github.io/devtools-protocol/)."""
+        """Sends a command of the Chrome DevTools Protocol (https://chromedevtools.github.io/devtools-protocol/)."""
         return self.ask("POST", f"{self.session}/goog/cdp/execute", {"cmd": name, "params": values})
 
     def resize(self, width, height, colours="light", scale=1):
-        """Sets the size of the page, since a window of Chromium is at least 500 wide. A picture has `scale` pixels for each pixel of
-        the page."""
+        """Sets the size of the page itself, because a Chromium window is at least 500 pixels wide. A screenshot has `scale` pixels for
+        each pixel of the page."""
         self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)
         self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": colours}])
 
@@ -94,14 +95,14 @@ class Browser:
         self.ask("POST", f"{self.session}/url", {"url": pathlib.Path(path).resolve().as_uri()})
 
     def show(self, page):
-        """Opens a page that `cudatrace html` made, and returns once it is drawn. Returns the milliseconds that this took."""
+        """Opens a page made by `cudatrace html`, and waits until it is drawn. Returns how many milliseconds this took."""
         self.open(page)
         ready, problem = self.ask("POST", f"{self.session}/execute/async", {"script": SHOWN, "args": []})
         check(ready, problem)
         return float(ready)
 
     def run(self, script, *arguments):
-        """Runs a script, which is the body of a function, and returns its result."""
+        """Runs a script, given as the body of a function, and returns the function's result."""
         return self.ask("POST", f"{self.session}/execute/sync", {"script": script, "args": list(arguments)})
 
     def find(self, selector):
@@ -114,17 +115,17 @@ class Browser:
         self.ask("POST", f"{self.session}/element/{self.find(selector)}/value", {"text": text})
 
     def act(self, *actions):
-        """Sends WebDriver's actions for one pointer, or for a wheel."""
+        """Sends WebDriver actions for one pointer or one wheel."""
         kind = "wheel" if actions[0]["type"] == "scroll" else "pointer"
         self.ask("POST", f"{self.session}/actions", {"actions": [{"type": kind, "id": kind, "actions": list(actions)}]})
 
     def errors(self):
-        """Returns the errors and warnings of the console."""
+        """Returns the errors and warnings in the browser's console."""
         entries = self.ask("POST", f"{self.session}/se/log", {"type": "browser"})
         return [e["message"] for e in entries if e["level"] in ("SEVERE", "WARNING")]
 
     def screenshot(self, path, first=None, last=None):
-        """Makes a picture of the window, or of the part from the top of the first element to the bottom of the last one."""
+        """Takes a screenshot of the window, or of the part from the top of the first element to the bottom of the last element."""
         if first:
             top, bottom, width = self.run(
                 "const [first, last] = [...arguments].map((s) => document.querySelector(s).getBoundingClientRect()); "

@@ -1,4 +1,4 @@
-"""Tests that children of fork() are recorded as separate processes, however they end."""
+"""Tests that forked children are recorded as separate processes, however they exit."""
 from cudatrace_test import Session, WORKLOADS, check, equal
 
 with Session() as s:

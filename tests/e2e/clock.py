@@ -1,11 +1,11 @@
-"""The kernel stops trusting the processor's counter. The log and `status` report that, and calls are still stored."""
+"""If the kernel stops trusting the processor's timestamp counter, the log and `status` report this, and calls are still stored."""
 from cudatrace_test import DAEMON, Session, WORKLOADS, check, mount_namespace, needs, wait_for
 
 SOURCES = "/sys/devices/system/clocksource/clocksource0"
 needs("mount namespaces")
 
 with Session() as s:
-    # This daemon reads the kernel's clock source from a file of ours, which is mounted over the file in /sys.
+    # The daemon reads the kernel's clock source from a file of the test, which is mounted over the file in /sys.
     current = s.dir / "current_clocksource"
     available = s.dir / "available_clocksource"
     current.write_text("tsc\n")

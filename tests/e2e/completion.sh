@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Tests that bash completion offers exactly the contents of the help texts (commands, options, formats, report sections), and
-# the existing sessions, files, processes and commands. It requests completions as bash does, by calling the function that
-# `complete` registered.
+# Tests that bash completion offers exactly the words of the help texts (commands, options, formats, report sections), and existing
+# sessions, files, processes and commands. Like bash, the test calls the function that `complete` has registered.
 set -euo pipefail
 
 build=$(realpath "${CUDATRACE_BUILD:-build}")
@@ -17,16 +16,16 @@ cleanup()
 }
 trap cleanup EXIT
 
-# Completes file names without bash-completion, which would complete commands by itself if this shell had it.
+# Completes file names without the package bash-completion, which would itself complete commands.
 unset -f _command_offset _comp_command_offset 2>/dev/null || true
 . "$source/tools/cli/completions/cudatrace.bash"
 cd "$dir"
-# Each option is tried, and `gc --force` removes the files of all sessions that it finds. So sessions of other tests must be in another
-# folder.
+# The test runs every option, and `gc --force` removes the files of all sessions that it finds, so use a folder without other tests'
+# sessions.
 mkdir shm
 export CUDATRACE_SHM_DIR=$dir/shm
 
-# offered WORD…: prints the completions of the last word, one a line, sorted. Pass `--db=x` as bash does: `--db` `=` `x`.
+# offered WORD…: prints the completions of the last word, sorted, one per line. Pass `--db=x` as bash does: `--db` `=` `x`.
 offered()
 {
     local function
@@ -47,14 +46,14 @@ fail()
     failures=$((failures + 1))
 }
 
-# same WHAT WANTED OFFERED: both lists of lines must be the same, and not empty.
+# same WHAT WANTED OFFERED: the two lists of lines must be equal, and not empty.
 same()
 {
     [ -n "$2" ] || fail "$1: nothing was expected, so nothing was tested"
     [ "$2" = "$3" ] || fail "$1: offered" "${3:-nothing}" "and should be" "$2"
 }
 
-# has WHAT WORD OFFERED: the line must be there.
+# has WHAT WORD OFFERED: WORD must be one of the offered lines.
 has()
 {
     grep -qxF -e "$2" <<<"$3" || fail "$1: '$2' is not offered; offered:" "${3:-nothing}"
@@ -77,11 +76,11 @@ for command in $commands; do
     help=$(cudatrace "$command" --help)
     wanted=$(options_of "$help")
     ! grep -E '.{101}' <<<"$help" || fail "cudatrace $command --help: that line has more than 100 columns"
-    # The usage line has all options that the help explains.
+    # The usage line lists all options that the help text explains.
     same "the usage of cudatrace $command" "$wanted" "$(options_of "$(sed '/^$/q' <<<"$help")")"
     same "cudatrace $command -" "$wanted" "$(offered cudatrace "$command" - | grep -vx -e --)"
     has "cudatrace ${command:0:2}" "$command" "$(offered cudatrace "${command:0:2}")"
-    # The command knows every option that is offered. For attach and probe, an invalid argument protects other tests' programs.
+    # The command accepts every offered option. For attach and probe, an invalid argument protects other tests' programs.
     no_process=()
     [[ $command != @(attach|probe) ]] || no_process=(none)
     for option in $(offered cudatrace "$command" --); do
@@ -93,14 +92,14 @@ same 'cudatraced -' "$(options_of "$(cudatraced --help)")" "$(offered cudatraced
 
 # ---- the manuals ----
 
-# In mdoc(7) an option is `Fl Fl name`.
+# In mdoc(7), an option is written `Fl Fl name`.
 manual() { sed 's/Fl Fl \([a-z]\)/--\1/g' "$source/docs/man/$1.1"; }
 synopsis=$(manual cudatrace | sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/p')
 every=
 for command in $commands; do
     wanted=$(options_of "$(cudatrace "$command" --help)")
     every+=$wanted$'\n'
-    # The part of the synopsis that begins with the command's name.
+    # Select the part of the synopsis that begins with the command's name.
     part=$(awk -v command="$command" '/^\.Nm/ { here = 0 } / --help/ { here = 0 }
         /^\.Cm/ { for (i = 2; i <= NF; i++) here = here || $i == command } here' <<<"$synopsis")
     same "cudatrace(1), synopsis of $command" "$wanted" "$(options_of "$part")"

@@ -1,8 +1,8 @@
-"""Code shared by the end-to-end tests: a session of their own, real processes, and the trace as rows.
+"""Code shared by the end-to-end tests. The module gives each test a separate session, starts real processes, and reads the trace as rows.
 
-A test is a script that imports this module and does its work inside `with Session() as s:`. It exits with the status of a failed
-assertion, 0, or 77 for a skip. No test waits for a time to pass. `flush` is the barrier, and pipes and FIFOs signal that a program
-has reached a place. Every wait has a deadline, which fails the test.
+A test is a script that imports this module and does its work inside `with Session() as s:`. The script exits with 0, with 77 if the test
+is skipped, or with the status of a failed assertion. Tests never wait for a fixed time. `flush` is the barrier, and programs report
+through pipes and FIFOs that they have reached a certain point. Every wait has a deadline, at which the test fails.
 """
 import collections
 import contextlib
@@ -29,26 +29,26 @@ import termios
 import time
 
 BUILD = pathlib.Path(os.environ.get("CUDATRACE_BUILD", "build")).resolve()
-# The build folder with the daemon and the tool, if the hook is built for another architecture. None if there is no such build.
+# The build folder of the daemon and the tool. If the hook is for another architecture, that is a separate folder, or None.
 TOOLS = os.environ.get("CUDATRACE_DAEMON_BUILD")
 TOOLS = BUILD if TOOLS is None else pathlib.Path(TOOLS).resolve() if TOOLS else None
 HOOK = BUILD / "hook/libcudatrace.so"
 DAEMON = (TOOLS or BUILD) / "collector/cudatraced"
 CUDATRACE = (TOOLS or BUILD) / "tools/cudatrace"
-# Sanitizers use additional memory, and need unlimited address space.
+# Sanitizers use more memory, and need an unlimited address space.
 SANITIZED = DAEMON.exists() and b"__asan_init" in DAEMON.read_bytes()
-# The exports of the simulated driver have the shape of a version, 535 or 580, or are plain functions. Its compiler is in the folder of
-# the driver with plain functions.
+# The shape of the simulated driver's exports: that of version 535 or 580, or plain functions. The simulated NVRTC is only in the folder
+# of the driver with plain functions.
 SHAPE = os.environ.get("CUDATRACE_SHAPE", "")
 SIMCUDA = BUILD / "tests/simcuda" / SHAPE
 DRIVER_PATH = f"{SIMCUDA}:{BUILD / 'tests/simcuda'}" if SHAPE else str(SIMCUDA)
 WORKLOADS = BUILD / "tests/workloads"
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-# The amount of work of a test: "short" in tools/check, "full" in tools/check --full, "long" in tools/check --long.
+# How much work the tests do: "short" in tools/check, "full" in tools/check --full, "long" in tools/check --long.
 TIER = os.environ.get("CUDATRACE_TIER", "short")
 LONG = TIER == "long"
 LONG_LIMITS = 30  # tools/check --long multiplies Meson's limits by this
-# The test's own deadline, for each wait and for the whole test. Meson passes it, 20 seconds before Meson's own limit.
+# The deadline for each wait and for the whole test. Meson passes a deadline 20 seconds before its own limit.
 DEADLINE_S = float(os.environ.get("CUDATRACE_TEST_DEADLINE", "380")) * (LONG_LIMITS if LONG else 1)
 
 sys.path.insert(0, str(SOURCE / "tests/simcuda"))
@@ -57,7 +57,7 @@ from needs import NOBODY, can, causes, free_shm, have_shm, mount_namespace, need
 
 
 def check(condition, *what):
-    """An assertion that survives python -O and prints the values it checked."""
+    """Asserts the condition, even under python -O, and prints the checked values on failure."""
     if not condition:
         raise AssertionError(" ".join(str(w) for w in what))
 
@@ -72,12 +72,13 @@ def equal(seen, wanted, what=""):
 
 
 def by_tier(short, full, long=None):
-    """Returns the value for the current tier. If there is no value for the long tier, it uses the full tier's value."""
+    """Returns the value for the current tier. Without a value for the long tier, that tier uses the full tier's value."""
     return {"short": short, "full": full, "long": full if long is None else long}[TIER]
 
 
 def seed():
-    """Returns the seed of the test's random choices: fixed, or random in the long tier. CUDATRACE_SEED sets it."""
+    """Returns the seed for the test's random choices. The seed is fixed, except in the long tier, where it is random. CUDATRACE_SEED sets
+    it."""
     chosen = os.environ.get("CUDATRACE_SEED") or (random.SystemRandom().randrange(1 << 32) if LONG else 1)
     print(f"CUDATRACE_SEED={chosen}", flush=True)
     return int(chosen)
@@ -85,8 +86,8 @@ def seed():
 
 @functools.cache
 def end_in_time():
-    """Fails the test at its deadline, wherever it waits. Its sessions then report and clean up, which they could not do if Meson
-    killed the test."""
+    """Makes the test fail at its deadline, wherever it is waiting. The test's sessions can then report and clean up, which they could not
+    do if Meson killed the test."""
     def over(*_):
         raise AssertionError(f"the test took more than {DEADLINE_S:.0f} s, its deadline")
 
@@ -95,8 +96,8 @@ def end_in_time():
 
 
 def wait_for(what, condition):
-    """Checks the condition until it is true. Returns its value. Fails after the deadline. Pauses between checks, to leave the
-    processor to the programs under test."""
+    """Waits until the condition is true, and returns its value. Fails at the deadline. Sleeps between checks, to leave the processor to
+    the programs under test."""
     deadline, pause_s = time.monotonic() + DEADLINE_S, 0.001
     while not (value := condition()):
         check(time.monotonic() < deadline, "waited in vain for", what)
@@ -106,8 +107,8 @@ def wait_for(what, condition):
 
 
 def in_turns(*cases):
-    """Runs generators in turns, each as far as its next yield. A case yields before it waits for a timer of its daemon, so that the
-    timers of all cases run at the same time. If a case fails, the others end where they are."""
+    """Runs generators in turns, each up to its next yield. A case yields before it waits for one of its daemon's timers, so that the
+    timers of all cases run at the same time. If one case fails, the other cases are abandoned where they are."""
     with contextlib.ExitStack() as stack:
         for case in cases:
             stack.callback(case.close)
@@ -116,7 +117,7 @@ def in_turns(*cases):
 
 
 def on_terminal(columns, *command, **env):
-    """Runs a command on a terminal of that width. Returns its output on the terminal and on standard error."""
+    """Runs a command on a terminal of the given width. Returns the command's output on the terminal and on standard error."""
     here, there = pty.openpty()
     fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     child = subprocess.Popen(list(map(str, command)), stdout=there, stderr=subprocess.PIPE, env=dict(os.environ, TERM="xterm", **env))
@@ -141,7 +142,7 @@ def first_thread_has_ended(pid):
 
 
 def has_closed(child, path):
-    """Returns whether a process that had opened the file has closed it, or ended."""
+    """Returns whether the process, which had opened the file, has since closed the file or exited."""
     try:
         return child.poll() is not None or os.path.realpath(path) not in [os.readlink(file) for file in glob.glob(f"/proc/{child.pid}/fd/*")]
     except OSError:  # it has just closed a descriptor, or ended
@@ -149,7 +150,7 @@ def has_closed(child, path):
 
 
 class Session:
-    """A session with its own name, directory and database. All of them are removed at the end."""
+    """A session with its own name, directory and database, which are all removed at the end."""
 
     numbers = itertools.count()
 
@@ -168,7 +169,7 @@ class Session:
         return self
 
     def end_all(self):
-        """Kills every process that has this session in its environment. The programs of a failed test leave children, which hold shared
+        """Kills every process that has this session in its environment. A failed test's programs may leave children, which hold shared
         memory that the next test needs."""
         mine = f"CUDATRACE_SESSION={self.name}".encode()
         for folder in glob.glob("/proc/[0-9]*"):
@@ -217,7 +218,7 @@ class Session:
         return child
 
     def run(self, *command, preload=True, env=None, status=0, **options):
-        """Runs the command to its end. Checks the exit status unless `status` is None."""
+        """Runs the command until it exits. Checks the exit status unless `status` is None."""
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
         options.setdefault("text", True)
@@ -236,13 +237,13 @@ class Session:
         return json.loads(self.run(CUDATRACE, "report", "--db", self.db, "--format", "json", *options, preload=False).stdout)
 
     def trace(self, *command, status=0, **options):
-        """Runs a command under `cudatrace run`."""
+        """Runs a command with `cudatrace run`."""
         return self.cudatrace("run", "--db", self.db, "--", *command, status=status, **options)
 
     # ---- the daemon ----
 
     def start_daemon(self, *options, **popen):
-        """Starts the daemon in the foreground, as a child of the test. Returns once it serves the session."""
+        """Starts the daemon in the foreground, as a child of the test. Returns once the daemon serves the session."""
         log = open(self.dir / "daemon.log", "ab")
         self.daemon = subprocess.Popen(
             [str(self.daemon_program), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log, stderr=log,
@@ -255,7 +256,7 @@ class Session:
         return self.cudatrace("status", *options, status=None).returncode == 0
 
     def wait_until_served(self, *options, daemon=None, may_end=False):
-        """Returns whether the session is served. Fails if the daemon ends before that, unless it `may_end`."""
+        """Returns whether the daemon serves the session. Fails if the daemon has exited, unless `may_end` allows that."""
         daemon = daemon or self.daemon
         served = wait_for("a daemon that serves", lambda: self.is_served(*options) or daemon.poll() is not None and "ended")
         check(may_end or served is True, "the daemon ended with", daemon.returncode, "and did not serve:", self.log())
@@ -278,7 +279,7 @@ class Session:
         self.cudatrace("flush")
 
     def flush_until(self, what, condition):
-        """Flushes until the condition is true, which is checked after each flush. Returns the condition's value."""
+        """Flushes repeatedly, and checks the condition after each flush until it is true. Returns the condition's value."""
         def flushed():
             self.flush()
             return condition()
@@ -295,7 +296,7 @@ class Session:
         return self.rows(sql, *values, db=db)[0][0]
 
     def totals(self):
-        """Returns {(pid, function): calls} of the driver layer."""
+        """Returns {(pid, function): calls} for the driver layer."""
         return {(pid, name): calls for pid, name, calls in self.rows(
             "SELECT pid, totals.name, sum(calls) FROM totals JOIN processes USING (process_id) "
             "WHERE layer = 'driver' GROUP BY pid, totals.name")}
@@ -309,7 +310,8 @@ class Session:
         return {key: calls for key, calls in truth.items() if calls}
 
     def check_identity(self, lost=0, killed=0):
-        """Calls check_sums(). For each function, also checks that stored equals the rows in `calls` plus the expired calls."""
+        """Calls check_sums(). Also checks for each function that `stored` equals the number of its rows in `calls` plus its expired
+        calls."""
         self.check_sums(lost, killed)
         equal(self.rows(
             "WITH seen AS (SELECT process_id, layer, name, count(*) AS calls, count(*) FILTER (WHERE status NOT IN (0, 600)) AS failed "
@@ -321,7 +323,7 @@ class Session:
 
     def check_sums(self, lost=0, killed=0):
         """Checks that calls = stored + lost + skipped, and that all sums agree with each other and with the number of rows. Each of the
-        `killed` threads may have counted its last loss by function and not yet by cause. `killed` is None if processes report false
+        `killed` threads may have counted its last loss by function, but not yet by cause. `killed` is None if processes report false
         losses."""
         equal(self.rows("SELECT * FROM totals WHERE calls <> stored + lost + skipped"), [], "broken identities")
         equal(self.value("SELECT (SELECT ifnull(sum(stored - expired), 0) FROM totals) - (SELECT count(*) FROM call)"), 0,
@@ -338,7 +340,7 @@ class Session:
             "processes whose threads' calls do not add up")
         if lost is not None:
             seen = self.value("SELECT ifnull(sum(lost), 0) FROM totals")
-            # If there is little shared memory, more calls may be lost.
+            # If shared memory is scarce, more calls may be lost.
             more = self.value("SELECT ifnull(sum(calls), 0) FROM losses WHERE cause = 'memory'") if "memory" in causes() else 0
             check(lost <= seen <= lost + more, "calls lost are", seen, "and should be", lost, "and for want of memory at most", more)
         by_function, by_cause = self.rows("SELECT (SELECT ifnull(sum(lost), 0) FROM totals), "
@@ -364,9 +366,9 @@ def fifo(directory, name):
 
 
 class HungCall:
-    """A program that makes its calls, and then calls cuCtxSynchronize, which does not return. When the block begins, the program is in
-    that call. `release()` lets the program continue to its end. `kill()` ends it in the call, and so does the end of the block. `within`
-    is a command that runs the program, and `start` replaces the session's start()."""
+    """A program that makes its calls, followed by a call to cuCtxSynchronize() that does not return. When the `with` block begins, the
+    program is in that call. `release()` lets the program run to completion. `kill()`, or leaving the block, kills the program in the
+    call. `within` is a command that runs the program, and `start` replaces the session's start()."""
 
     def __init__(self, session, *options, within=(), program=WORKLOADS / "hang", start=None, env=None, **popen):
         self.session, self.command, self.popen = session, [*within, program, *options], popen
@@ -406,7 +408,7 @@ class HungCall:
 
 
 def refuse_system_call(name, error):
-    """Call this in a new process (preexec_fn). The system call then fails with the error, as under a container's filter."""
+    """Makes a system call fail with the given error, as under a container's filter. Call it in a new process (preexec_fn)."""
     number = {"linkat": {"x86_64": 265, "aarch64": 37}, "pidfd_open": {"x86_64": 434, "aarch64": 434},
               "unshare": {"x86_64": 272, "aarch64": 97}}[name][platform.machine()]
     set_no_new_privs, set_seccomp, mode_filter = 38, 22, 2

@@ -1,4 +1,5 @@
-"""If a segment is truncated while the daemon reads it, the daemon stops reading it and logs the process. No other process is affected."""
+"""Tests that if a segment is truncated while the daemon reads it, the daemon stops reading the segment and logs the process. No other
+process is affected."""
 import glob
 import os
 
@@ -21,7 +22,7 @@ with Session() as s:
         s.check_identity()
         check(s.value("SELECT count(*) FROM calls") >= before + 10000, "the bystander's calls")
 
-        # The row of the process ends when the process ends.
+        # The process's state becomes 'left' now, and 'exited' once the process has exited.
         s.flush_until("its state", lambda: s.value("SELECT state FROM processes WHERE pid = ?", held.pid) == "left")
         held.kill()
     s.flush()

@@ -1,5 +1,5 @@
-"""Tests databases that cudatrace must not write: foreign, damaged, newer, from another boot, on a full disk. Also tests that a daemon
-leaves one plain file, in which the next daemon continues."""
+"""Tests databases to which cudatrace must not write: foreign, damaged, newer, from another boot, or on a full disk. Also tests that a
+daemon leaves one plain file, and that the next daemon continues in that file."""
 import contextlib
 import signal
 import sqlite3
@@ -14,7 +14,7 @@ with Session() as s:
         equal(done.stderr.count("\n"), 1, f"lines of {done.stderr!r}")
         check(says in done.stderr, done.stderr)
         equal(path.read_bytes(), before, f"the bytes of {path}")
-        # `run` does not start the command in these cases.
+        # In all these cases, `run` does not start the command.
         ran = s.dir / "ran"
         done = s.run(CUDATRACE, "run", "--session", s.name, "--db", path, "--", "touch", ran, preload=False, status=1)
         check(not ran.exists(), "the command ran")
@@ -45,13 +45,13 @@ with Session() as s:
     damaged.write_bytes(s.db.read_bytes()[:4096] + b"\xff" * 8192)
     refused(damaged, "damaged.db")
 
-    # Another program has locked an undamaged file.
+    # Test a valid file that another program has locked.
     with contextlib.closing(sqlite3.connect(s.db, isolation_level=None)) as locked:
         locked.execute("BEGIN EXCLUSIVE")
         done = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", "true", preload=False, status=1)
         check("is locked by another program" in done.stderr and "run: cannot start a daemon: " in done.stderr, done.stderr)
 
-    # After a reboot, the trace is in the next numbered file, and the old file does not change.
+    # After a reboot, the trace continues in the next numbered file, and the old file stays unchanged.
     with sqlite3.connect(s.db) as connection:
         connection.execute("UPDATE meta SET value = 'another boot' WHERE key = 'boot_id'")
     connection.close()
@@ -66,7 +66,7 @@ with Session() as s:
     done = s.run("sh", "-c", script, preload=False, status=2)
     check("--db trace.db: the current directory was deleted: change to another one" in done.stderr, done.stderr)
 
-    # A disk that is full at the start is reported, and no file is left.
+    # If the disk is full at the start, the daemon reports this and leaves no file.
     mount = s.dir / "full"
     mount.mkdir()
     script = f"mount -t tmpfs -o size=16k none {mount} && {DAEMON} --session {s.name} --db {mount}/trace.db; " \
@@ -88,7 +88,7 @@ def calls(s, db=None):
     return int(s.run(CUDATRACE, "sql", "--db", db or s.db, "--format", "csv", "SELECT count(*) FROM calls", preload=False).stdout.split()[1])
 
 
-# A finished trace is one plain file. A later daemon continues in it, with a log, and leaves it plain again.
+# A finished trace is one plain file. A later daemon continues in that file with a log, and leaves one plain file again.
 with Session() as s:
     for n in (1, 2):
         s.start_daemon()
@@ -97,8 +97,8 @@ with Session() as s:
         s.stop_daemon()
         check(is_plain(s.db), "a finished trace is not plain:", *s.dir.iterdir())
         equal(s.value("SELECT count(*) FROM processes"), n, "processes")
-    # A file that another program is reading does not change, and the trace continues in the next file. This process must not close the
-    # file, because that would drop the reader's lock.
+    # If another program is reading the file, the file stays unchanged, and the trace continues in the next file. The test itself is the
+    # reader, and closing the file would drop its lock.
     before = s.db.read_bytes()
     with contextlib.closing(sqlite3.connect(s.db)) as reader:
         reading = reader.execute("SELECT * FROM call")
@@ -111,7 +111,7 @@ with Session() as s:
     check(is_plain(second), "the next file is not plain")
     equal(calls(s), s.value("SELECT count(*) FROM calls") + s.value("SELECT count(*) FROM calls", db=second), "calls of both files")
 
-# A reader keeps the log of the file that it reads. If the trace continues in another file, the previous file becomes plain.
+# A reader keeps the log of the file that it is reading. When the trace continues in another file, the previous file becomes plain.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "calls", "--calls", 100)
@@ -125,7 +125,7 @@ with Session() as s:
         check(not is_plain(s.dir / "trace.2.db"), "the log was taken from a reader")
         equal(reader.execute("SELECT count(*) FROM calls").fetchone(), (0,), "calls of the next file")
 
-# `export --format sqlite` makes one plain file of the files of a killed daemon, and of a trace that a daemon writes.
+# `export --format sqlite` creates one plain file, from the files that a killed daemon left, and from a trace that a daemon is writing.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "calls", "--calls", 100)

@@ -1,4 +1,4 @@
-"""Tests that cudatrace diff reports the differences of two traces whose differences are known."""
+"""Tests that `cudatrace diff` reports exactly the known differences between two traces."""
 import json
 
 from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal
@@ -42,7 +42,7 @@ with Session() as s, Session() as other:
           [("CUDA_ERROR_OUT_OF_MEMORY", 2, 0, -2)], "errors")
     equal(list(diff("errors")), ["errors"], "one section")
 
-    # A trace compared with itself shows no change. Then one trace has functions that the other does not have.
+    # Comparing a trace with itself shows no change. Also compare two traces, one of which has functions that are missing in the other.
     same = json.loads(s.run(CUDATRACE, "diff", "--format", "json", s.db, s.db, preload=False).stdout)
     equal({row["change"] for row in same["summary"]}, {0}, "changes to itself")
     with Session() as third:

@@ -1,5 +1,5 @@
-"""Tests that links in the documents have targets (files, headings, pictures), and that each command has its page. The README's
-commands must print the output that it shows, and the changelog must have the version."""
+"""Tests that the targets of links in the documents exist (files, headings, pictures), and that each command has its page. The README's
+commands must print the output shown in the README, and the changelog must contain the current version."""
 import lzma
 import pathlib
 import re
@@ -47,7 +47,7 @@ for command in commands:
         for option in re.findall(r"(?<=\s)--[a-z-]+", line.partition(" -- ")[0].partition("#")[0].partition("&&")[0].partition("|")[0]):
             check(option in options, f"docs/commands/{command}.md uses", option, "which the command does not have")
 
-# Only meson.build contains the version. The changelog has it below the heading Unreleased.
+# Only meson.build contains the version. In the changelog, the current version is the first heading after Unreleased.
 versions = re.findall(r"^## \[(.*?)\](?: - \d{4}-\d\d-\d\d)?$", (SOURCE / "CHANGELOG.md").read_text(), re.M)
 for program in CUDATRACE, DAEMON:
     printed = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
@@ -55,7 +55,8 @@ for program in CUDATRACE, DAEMON:
 equal(versions[0], "Unreleased", "the first heading of the changelog")
 
 def examples(heading):
-    """Returns [(command, lines of its output)] of the blocks below a heading of the README. A command ends at its last quote."""
+    """Returns [(command, lines of its output)] for the examples below a heading of the README. A command with quotes may have several
+    lines, and ends at the last quote."""
     section = (SOURCE / "README.md").read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     found = []
     for block in re.findall(r"^```console\n(.*?)^```$", section, re.M | re.S):
@@ -68,8 +69,8 @@ def examples(heading):
 
 
 def pattern(line, numbers):
-    """Returns a regular expression for a line of output. `…` matches the end of a line, or any lines. Unless `numbers` is set, any
-    numbers match, and a call shown as open for 0.0 seconds may have returned."""
+    """Returns a regular expression for a line of output. `…` matches the rest of a line or, on its own line, any number of lines. Unless
+    `numbers` is set, any numbers match, and a call shown as open for 0.0 seconds may be missing because it has returned."""
     if line == "…":
         return r"(?:.*\n)*?"
     text = re.escape(line.removesuffix("…").rstrip())
@@ -81,7 +82,7 @@ def pattern(line, numbers):
 
 
 def check_examples(s, heading, numbers=True):
-    """Runs the examples and checks their outputs. Returns the outputs."""
+    """Runs the examples, checks their output, and returns it."""
     printed = []
     for command, lines in examples(heading):
         equal(command[0], "cudatrace", "the command of an example")
@@ -95,8 +96,8 @@ with Session() as s:
     s.db.write_bytes(lzma.decompress((SOURCE / "tests/fixtures/h200-training.db.xz").read_bytes()))
     check_examples(s, "Where does the time go")
 
-# Four workers wait for the GPU repeatedly, and one of them never returns. Its call is the oldest open call once the others have begun
-# later calls.
+# Four workers wait for the GPU repeatedly, and one worker's wait never returns. The hanging call is the oldest open one once the other
+# workers have begun later calls.
 with Session() as s:
     s.start_daemon()
     shutil.copy(WORKLOADS / "bottlenecks", s.dir / "worker")

@@ -1,5 +1,5 @@
-"""Tests that `cudatrace doctor` reports calls that are not traced, and the reason, with status 1. If everything is traced, it reports no
-problem."""
+"""Tests that `cudatrace doctor` reports untraced calls, with the reason, and exits with status 1. If everything is traced, doctor reports
+no problem."""
 import contextlib
 import os
 import pathlib
@@ -28,7 +28,7 @@ input()
 
 
 def doctor(s, *arguments, status, env=None, session=True, tool=CUDATRACE, **options):
-    """Returns [(verdict, subject, sentence)] of its output."""
+    """Runs doctor. Returns its output as [(verdict, subject, sentence)]."""
     named = ("--session", s.name) if session is True else ("--session", session) if session else ()
     done = s.run(tool, "doctor", *named, *arguments, preload=False, status=status, env=env, **options)
     equal(done.stderr, "", "its standard error")
@@ -61,7 +61,7 @@ def compiled(s, name, source, *flags):
 
 @contextlib.contextmanager
 def held(s, *arguments, before=(), hook=True, **options):
-    """A program that has made its calls and waits."""
+    """Runs a program that makes its calls and then waits."""
     with fifo(s.dir, f"hold{len(s.children)}") as hold:
         program = s.start(*before, CALLS, "--calls", 200, "--hold", hold, *arguments, preload=hook,
                           stdout=subprocess.PIPE, **options)
@@ -84,7 +84,7 @@ with Session() as s:  # checks of the machine, without a daemon
     says(doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir}, cwd=s.dir), "note", "driver", "the loader finds none")
     says(doctor(s, status=1, env={"CUDATRACE_HOOK": "/nowhere"}, cwd=s.dir), "miss", "hook", "set CUDATRACE_HOOK")
 
-    # Drivers that are newer than the hook, or broken.
+    # Test drivers that are newer than the hook, or broken.
     source = "int cuInit(unsigned f) { return f; } int cuBrandNew_v9(void) { return 0; } int cublasX(void) { return 0; }\n"
     compiled(s, "newer/libcuda.so.1", source, "-shared", "-fPIC")
     lines = doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir / "newer"}, cwd=s.dir)
@@ -125,7 +125,7 @@ with Session() as s:  # checks of the machine, without a daemon
     lines = doctor(s, "--db", nasty, status=0)
     says(lines, "ok", "database", r"a\x1b]0;owned\x07b\xe2\x80\xaec\xd8\x9c does not exist yet")
 
-    # Wrong usage, and processes and programs that doctor cannot read.
+    # Test invalid usage, and processes and programs that doctor cannot read.
     refuses(s, 2, "--", text="no command after --")
     refuses(s, 2, "12", "13", text="specify only one process ID")
     refuses(s, 2, "0", text="invalid process ID")
@@ -211,7 +211,8 @@ with Session() as s:  # files of commands; doctor does not run them
 
 # Commands that doctor starts.
 with Session() as s:
-    # The event for which doctor waits ends the command. If the event does not occur, the test's own deadline is reached first.
+    # When the event that doctor waits for occurs, doctor terminates the command. Doctor waits for up to an hour, so if the event does not
+    # occur, the test reaches its own deadline first.
     def started(*command, status, wait="1h"):
         return doctor(s, "--wait", wait, "--", *command, status=status, cwd=s.dir)
 
@@ -230,7 +231,7 @@ with Session() as s:
     if can("mount namespaces", "a command with a /dev/shm of its own"):
         private = (*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$0" "$@"', CALLS, "--calls", 5)
         says(started(*private, status=1), "miss", "container", f"{CALLS} loads the driver and the hook, and has its own /dev/shm")
-    # Ctrl-C ends the command, too, and leaves no files.
+    # Ctrl-C also terminates the command that doctor started, and leaves no files.
     with fifo(s.dir, "began") as began:
         asked = subprocess.Popen([CUDATRACE, "doctor", "--", "sh", "-c", f"echo $$ >{began}; exec sleep 1000"], cwd=s.dir,
                                  stdout=subprocess.DEVNULL, env=s.env(preload=False, TMPDIR=s.dir))
@@ -257,7 +258,7 @@ with Session() as s, Session() as second:  # processes
         says(lines, "ok", "daemon", f"process {s.daemon.pid} serves it")
     for via, words in (("procaddress", "it looks up functions by cuGetProcAddress_v2"), ("linked", "linked: " + str(CALLS))):
         with held(s, "--via", via, "--threads", 3) as program:
-            # The session is the process's own.
+            # Doctor checks the session to which the process belongs.
             for lines in (doctor(s, program.pid, status=0, session=None, env={"CUDATRACE_SESSION": second.name}),
                           doctor(s, program.pid, status=0)):
                 says(lines, "ok", "recording", "threads with rings of up to 512 MiB: 4")
@@ -276,7 +277,7 @@ with Session() as s, Session() as second:  # processes
                            ("names", "682 functions of the driver by their names")):
             with held(s, env={"CUDATRACE_WAY": way, "LD_LIBRARY_PATH": f"{SIMCUDA}/580"}) as program:
                 says(doctor(s, program.pid, status=0), "ok", "ways", words)
-    # Two and three drivers, each in a separate file. The hook supports two.
+    # Test processes with two and three drivers, each in a separate file. The hook supports two.
     copies = [shutil.copy(SIMCUDA / "libcuda.so.1", s.dir / f"libcuda.so.{number}") for number in (1, 2, 3)]
     for count, verdict, words in ((2, "note", "without their details"), (3, "miss", "only the first 2 that were loaded are traced")):
         program = s.start(sys.executable, "-c", DRIVERS, *copies[:count], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -287,7 +288,7 @@ with Session() as s, Session() as second:  # processes
         says(lines, verdict, "drivers", words)
         program.communicate("\n")
         equal(program.returncode, 0, "its status")
-    # A process whose first thread has ended is still a process.
+    # A process is still checked after its first thread has exited.
     with held(s, "--first-ends", 1) as program:
         wait_for("the first thread's end", lambda: first_thread_has_ended(program.pid))
         lines = doctor(s, program.pid, status=0, session=None)
@@ -297,7 +298,7 @@ with Session() as s, Session() as second:  # processes
     says(doctor(s, "--db", s.dir / "other.db", status=1), "miss", "database", f"the daemon writes {s.db}")
     says(doctor(second, "--db", s.db, status=1), "miss", "database", f"process {s.daemon.pid} writes it for another")
 
-    # Calls that the user has excluded, and a library that is loaded before the hook.
+    # Test calls that the user has excluded, and a library that is loaded before the hook.
     s.cudatrace("set", "--calls", "!cuMem*")
     with held(s) as program:
         lines = doctor(s, program.pid, status=1)
@@ -311,7 +312,7 @@ with Session() as s, Session() as second:  # processes
     with held(s, hook=False, env={"LD_PRELOAD": f"{HOOK}:{first}"}) as program:
         doctor(s, program.pid, status=0)
 
-    # A hook that was replaced while the program runs.
+    # Replace the hook's file while the program is running.
     copy = s.dir / "libcudatrace.so"
     copy.write_bytes(HOOK.read_bytes())
     with held(s, hook=False, env={"LD_PRELOAD": copy}) as program:
@@ -322,10 +323,11 @@ with Session() as s, Session() as second:  # processes
     with held(s, hook=False, env={"LD_PRELOAD": "/nowhere/libcudatrace.so"}, stderr=subprocess.DEVNULL) as program:
         says(doctor(s, program.pid, status=1), "miss", "hook", "the loader did not find it")
 
-    # The doctor is not in the trace, even with the hook loaded into it.
+    # Doctor itself never appears in the trace, even if the hook is loaded into it.
     s.flush()
     processes = s.value("SELECT count(*) FROM processes")
-    # A doctor built with AddressSanitizer refuses to start with the hook before the sanitizer's library. This option permits it.
+    # If doctor is built with AddressSanitizer, it refuses to start with the hook loaded before the sanitizer's library. This option
+    # permits it.
     s.run(CUDATRACE, "doctor", "--session", s.name, env={"ASAN_OPTIONS": "verify_asan_link_order=0"})
     s.flush()
     equal(s.value("SELECT count(*) FROM processes"), processes, "processes after the doctor was traced")
@@ -355,7 +357,7 @@ with Session() as s:  # a daemon that does not answer, full rings, and a process
             lines = doctor(s, program.pid, status=1)
             says(lines, "miss", "container", "has its own /dev/shm")
 
-    # Doctor runs as another user, without access to this user's database and processes.
+    # Run doctor as another user, who has no access to this user's database and processes.
     if can("several users", "what another user is told"):
         s.dir.chmod(0o755)
         tool = s.dir / CUDATRACE.name

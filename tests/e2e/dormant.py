@@ -1,4 +1,5 @@
-"""Without a daemon, no calls are recorded, and no files are created or changed. A daemon that starts later finds the running program."""
+"""Without a daemon, no calls are recorded, and no files are created or changed. A daemon that is started later records a program that is
+already running."""
 import os
 
 from cudatrace_test import Session, WORKLOADS, check, equal, fifo
@@ -10,7 +11,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal((traced.stdout, traced.stderr), (plain.stdout, plain.stderr), "the output without a daemon")
     equal({n for n in os.listdir("/dev/shm") if s.name in n}, set(), "files without a daemon")
 
-    # Programs that make no CUDA call have no segment, even with a daemon.
+    # Programs that make no CUDA calls have no segment, even if a daemon is running.
     s.start_daemon()
     s.run("true")
     s.run("python3", "-c", "import threading; t = threading.Thread(target=print); t.start(); t.join()")
@@ -18,7 +19,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal(s.value("SELECT count(*) FROM processes"), 0, "processes without a CUDA call")
     s.stop_daemon()
 
-    # The program starts before the daemon, and makes calls until it finds one.
+    # The program starts before the daemon, and makes calls until it finds a daemon.
     late = s.start(WORKLOADS / "calls", "--calls", 200, "--hold", hold)
     s.start_daemon()
     late_pids = []

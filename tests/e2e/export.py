@@ -1,5 +1,5 @@
-"""Tests that cudatrace export writes each call of the trace once, in every format. Exports are also limited to windows, processes,
-functions and layers, and cover several files, long calls, and calls that do not return."""
+"""Tests that `cudatrace export` writes each call of the trace exactly once, in every format. Other exports select windows, processes,
+functions and layers, or contain several files, long calls, and calls that do not return."""
 import collections
 import csv
 import io
@@ -31,7 +31,7 @@ def ids(s, condition="1", *arguments):
 
 
 def check_events(events, wanted):
-    """Checks that events are in order of time, with a begin and an end for each call, and that a thread's calls are nested."""
+    """Checks that events are ordered by time, that each call begins and ends once, and that a thread's calls are nested."""
     equal([e["ts"] for e in events], sorted(e["ts"] for e in events), "the order of events")
     equal(sorted(e["op_id"] for e in events if e["phase"] == "B"), wanted, "calls that begin")
     equal([e["op_id"] for e in events if e["phase"] == "E"], wanted, "calls that return, in that order")
@@ -49,7 +49,7 @@ def check_events(events, wanted):
 
 nvtx_ids = set()
 
-# A real training: all layers, ranges, a second, empty file.
+# A real training run with all layers, ranges, and a second file that is empty.
 with Session() as s:
     s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     nvtx_ids = set(ids(s, "layer = 'nvtx'"))
@@ -76,14 +76,15 @@ with Session() as s:
     equal(collections.Counter(e["details"]["message"] for e in events if e["phase"] == "B" and "message" in e["details"]),
           dict(s.rows("SELECT message, count(*) FROM ranges GROUP BY message")), "messages")
 
-    # csv: the rows of the view.
+    # The csv format contains the rows of the view `calls`.
     read = list(csv.DictReader(io.StringIO(export(s, "csv").stdout)))
     equal([(int(r["call_id"]), int(r["pid"]), int(r["tid"]), r["layer"], r["name"], r["category"], int(r["depth"]), int(r["duration_ns"]),
             int(r["status"]), r["status_name"], r["bytes"]) for r in read],
           s.rows("SELECT call_id, pid, tid, layer, name, category, depth, duration_ns, status, ifnull(status_name, ''), "
                  "CAST(ifnull(bytes, '') AS TEXT) FROM calls ORDER BY call_id"), "csv")
 
-    # chrome: a slice for each call, arrows from the runtime's calls to the driver calls inside them, memory.
+    # The chrome format contains a slice for each call, arrows from runtime calls to the driver calls inside them, and counters of
+    # allocated memory.
     s.run(CUDATRACE, "export", "--db", s.db, "--output", s.dir / "trace.json", preload=False)
     trace = json.loads((s.dir / "trace.json").read_text())["traceEvents"]
     kinds = collections.defaultdict(list)
@@ -141,7 +142,7 @@ with Session() as s:
         check(f"export: the trace has no process {pid + 1}" in done.stderr and done.stdout == "", "a process that is not there", done.stderr)
     check(not (s.dir / "none.sqlite").exists(), "a file of nothing")
 
-# Long calls, over several files, and a call that has not returned.
+# Long calls that extend over several files, and a call that has not returned.
 with Session() as s:
     nvtx_ids = set()
     s.start_daemon()
@@ -164,7 +165,7 @@ with Session() as s:
               "calls that have not returned")
     s.flush()
 
-    # A failed export leaves no file. The error names a wrong format or moment.
+    # A failed export leaves no file. The error names the invalid format or moment.
     for options, status, says in ((("--output", s.dir / "none" / "x"), 1, "cannot write"), (("--output", "/dev/full/x"), 1, "cannot write"),
                                   (("--from", "soon"), 2, "'soon' for --from"), (("--from", "5", "--to", "4"), 2, "ends before it begins"),
                                   (("--layers", "gpu"), 2, "'gpu' for --layers"), (("--calls", "cu Mem"), 2, "'cu Mem' for --calls"), (("--pid", "x"), 2, "'x' for --pid"),

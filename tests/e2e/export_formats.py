@@ -1,5 +1,6 @@
-"""Tests cudatrace export to perfetto and nsys. Protobuf's decoder reads the perfetto file, and SQL that is typical for Nsight Systems
-queries the nsys file. Both must agree with the trace. Also tests marks, and started ranges that cross other ranges, in all formats."""
+"""Tests `cudatrace export` to perfetto and nsys. Protobuf's decoder reads the perfetto file, and SQL that is typical for Nsight Systems
+queries the nsys file. The results must agree with the trace. For all formats, the script also tests marks, and started ranges that
+overlap other ranges without nesting."""
 import collections
 import json
 import lzma
@@ -26,7 +27,7 @@ def export(s, form, *options):
 # ---- perfetto ----
 
 def decode(path):
-    """Returns the packets, [{field: [value]}], as protobuf's own decoder prints them."""
+    """Returns the packets as [{field: [value]}], parsed from the output of protobuf's own decoder."""
     with open(path, "rb") as trace:
         done = subprocess.run(["protoc", f"--proto_path={SOURCE / 'tools/cli/export'}", "--decode=perfetto.Trace", "perfetto.proto"],
                               stdin=trace, capture_output=True, text=True)
@@ -51,12 +52,12 @@ def decode(path):
 
 
 def text(value):
-    """Converts a string from the form that protoc prints, with escapes."""
+    """Decodes the escapes in a string that protoc has printed."""
     return value if '"' not in value[:1] else value[1:-1].encode().decode("unicode_escape").encode("latin-1").decode()
 
 
 def read_perfetto(path):
-    """Returns clocks, tracks and events of a file, with names in place of their numbers."""
+    """Returns the clocks, tracks and events of a file, with interned names resolved."""
     names = {kind: {} for kind in ("event_categories", "event_names", "debug_annotation_names", "debug_annotation_string_values")}
     tracks, events, clocks = {}, [], None
     for number, packet in enumerate(decode(path)):
@@ -89,7 +90,7 @@ def read_perfetto(path):
 
 
 def slices(events):
-    """Returns [(begin, end)] of all slices, which are nested on each track, and the slices that do not end."""
+    """Returns all complete slices as [(begin, end)], and a list of the slices that do not end. Slices on one track are nested."""
     open_slices, whole = collections.defaultdict(list), []
     for event in sorted(events, key=lambda e: e["at"]):  # a stable sort, as in the programs that read the file
         stack = open_slices[event["track"]]
@@ -125,7 +126,7 @@ def check_perfetto(s, condition="1", options=()):
             equal(tracks[track["parent_uuid"][0]]["process"][0]["pid"], [str(pid)], "whose range it is")
         else:
             equal((track["thread"][0]["pid"], track["thread"][0]["tid"]), ([str(pid)], [str(tid)]), "whose call it is")
-    # Started ranges, and slices that begin in a range and end after it, are on separate tracks.
+    # Only two kinds of slices have separate tracks: started ranges, and slices that begin within a range and end after that range.
     for pid, tid, kind, start_ns, end_ns in across:
         check(kind == "start" or any(p == pid and t == tid and k != "start" and b <= start_ns < e < end_ns
                                      for (p, t, b, *_, k), e in ((row, key) for key, row in wanted.items())), "lies across nothing", start_ns)
@@ -159,7 +160,7 @@ RANGES = """
 
 
 def outermost(s):
-    """Returns the runtime and driver calls that are not inside another such call."""
+    """Returns the runtime and driver calls that are not inside another runtime or driver call."""
     end, found = collections.Counter(), []  # the latest end of each thread
     for row in s.rows("SELECT start_ns, call_id, calls.name, status, pid, tid, layer, threads.name, process_id FROM calls "
                       "LEFT JOIN (SELECT process_id, tid, max(name) AS name FROM threads GROUP BY process_id, tid) AS threads "
@@ -196,11 +197,11 @@ def check_nsys(s):
           s.rows("SELECT name, count(*), sum(duration_ns) FROM calls WHERE layer = 'ioctl' GROUP BY name ORDER BY name"), "ioctls")
     equal(sorted(asked.execute("SELECT pid, globalPid >> 24 & 0xFFFFFF FROM PROCESSES").fetchall()),
           sorted((pid, pid) for pid, in s.rows("SELECT pid FROM processes")), "processes")
-    # The trace does not record the GPU's work, so the file has no table for it.
+    # The trace does not record GPU activity, so the file has no table for it.
     equal(asked.execute("SELECT name FROM sqlite_master WHERE name LIKE 'CUPTI%' ORDER BY 1").fetchall(),
           [("CUPTI_ACTIVITY_KIND_RUNTIME",)], "tables of CUPTI")
     asked.close()
-    # If Nsight Systems is installed, its own reports are compared.
+    # If Nsight Systems is installed, compare its own reports with the trace.
     nsys = os.environ.get("CUDATRACE_NSYS", shutil.which("nsys"))
     if nsys:
         copy = path.with_suffix(".sqlite")
@@ -210,7 +211,7 @@ def check_nsys(s):
             check(re.search(rf"^[\d.]+,{sum(spans)},{len(spans)},.*{name}", done.stdout, re.M), name, "is not in", done.stdout, done.stderr)
 
 
-# A real training: all layers, pushed ranges, memory, a thousand arrows.
+# A real training run with all layers, pushed ranges, memory, and a thousand arrows.
 with Session() as s:
     s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     tracks, events, whole, still_open = check_perfetto(s)
@@ -227,7 +228,7 @@ with Session() as s:
     equal(max(held), s.value("SELECT max(bytes) FROM (SELECT sum(bytes) OVER (ORDER BY at) AS bytes FROM (SELECT allocated_ns AS at, "
                              "bytes FROM allocations WHERE kind = 'device' UNION ALL SELECT freed_ns, -bytes FROM allocations WHERE "
                              "kind = 'device' AND freed_ns IS NOT NULL))"), "the peak of memory")
-    # Arrows lead from each runtime call to the driver calls inside it.
+    # Arrows must lead from each runtime call to the driver calls inside it.
     by_id = {b["said"]["call_id"]: (b, e) for b, e in whole}
     joined = 0
     for begin, end in whole:
@@ -243,7 +244,7 @@ with Session() as s:
     done = s.run(CUDATRACE, "export", "--db", s.db, "--format", "nsys", preload=False, status=2)
     check("use --output FILE" in done.stderr, "without --output", done.stderr)
 
-# Ranges that cross each other, of several threads, with names of all kinds, and several processes.
+# Ranges of several threads and processes, which overlap without nesting and have all kinds of names.
 with Session() as s:
     s.start_daemon()
     for what in ("nest", "cross", "domains", "threads"):

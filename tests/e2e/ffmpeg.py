@@ -25,7 +25,7 @@ with Session() as s:
     s.flush()
     s.check_identity()
     s.check_truth()
-    # NV12 has 1.5 bytes a pixel, in two planes. So each frame is two copies each way.
+    # NV12 has 1.5 bytes per pixel, in two planes, so each frame needs two copies in each direction.
     size = 320 * 240 * 3 // 2
     for kind in ("HtoD", "DtoH"):
         count, total = s.rows("SELECT count(*), sum(bytes) FROM copies WHERE kind = ?", kind)[0]

@@ -1,6 +1,6 @@
-"""The ring is too small while the daemon is stopped. Low-priority calls are dropped before the ring is full, and are counted as skipped.
-Calls that do not fit even then are counted as lost. Both counts are exact, by function and by thread. The reserve for important calls
-grows with their share of the ring, and with the number of important calls that were lost."""
+"""Tests a ring that is too small while the daemon is stopped. Low-priority calls are dropped before the ring is full, and are counted as
+skipped. Calls that do not fit into the rest of the ring are counted as lost. The counts of skipped and lost calls are exact, by function
+and by thread. The reserve for important calls grows with their share of the ring, and with the number of lost important calls."""
 import os
 import signal
 import subprocess
@@ -16,7 +16,8 @@ def stop(s):
 
 
 def run_pressed(s, steps, *, stops_first):
-    """Stops the daemon before the program's first call, or after that call, when the daemon has read the ring once."""
+    """Runs the program while the daemon is stopped: before the program's first call, or after that call, once the daemon has read the
+    ring."""
     if stops_first:
         stop(s)
     program = s.start(WORKLOADS / "pressed", "--steps", steps, "--plain", PLAIN, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -31,7 +32,7 @@ def run_pressed(s, steps, *, stops_first):
     s.flush()
 
 
-# The important calls of MANY_STEPS do not fit into a quarter of the ring.
+# With MANY_STEPS, the important calls do not fit into a quarter of the ring.
 for STEPS, first in ((FEW_STEPS, True), (FEW_STEPS, False), (MANY_STEPS, True)):
     with Session() as s:
         s.start_daemon("--ring", "64K")
@@ -47,7 +48,7 @@ for STEPS, first in ((FEW_STEPS, True), (FEW_STEPS, False), (MANY_STEPS, True)):
         equal(s.value("SELECT count(*) FROM ranges WHERE message = 'step'"), STEPS, "ranges")
         equal(s.value("SELECT count(*) FROM launches WHERE kernel = 'fill_u32'"), STEPS + 1, "launches with their kernel")
         equal(s.value("SELECT sum(bytes) FROM totals WHERE name = 'cuMemcpyHtoD_v2'"), STEPS * BYTES, "bytes")
-        # Low-priority calls were dropped, and their time is counted.
+        # Some low-priority calls were dropped, and the sums include their time.
         calls, stored, lost, skipped, total_ns = s.rows(
             "SELECT calls, stored, lost, skipped, total_ns FROM totals WHERE name = 'cuCtxGetCurrent'")[0]
         equal((calls, lost, stored + skipped), (STEPS * PLAIN, 0, STEPS * PLAIN), "calls that say little")
@@ -57,8 +58,8 @@ for STEPS, first in ((FEW_STEPS, True), (FEW_STEPS, False), (MANY_STEPS, True)):
         report = s.run(CUDATRACE, "report", "--db", s.db, "--format", "markdown", "losses", preload=False).stdout
         check("pressure: short calls" in report, "the report", report)
 
-# Each time that the daemon is stopped, the program makes enough calls for eight rings. The important calls nearly fill a ring. Some of
-# them are lost the first time.
+# Each time the daemon is stopped, the program makes enough calls to fill eight rings. The important calls alone nearly fill one ring. In
+# the first round, some important calls are lost.
 TIMES, MANY, PLAIN_OF_MANY, RING_SLOTS = 6, 115, 250, 4096
 with Session() as s:
     s.start_daemon("--ring", "64K")
@@ -79,13 +80,13 @@ with Session() as s:
         skipped.append(s.value("SELECT skipped FROM totals WHERE name = 'cuCtxGetCurrent'"))
     program.communicate()
     equal(program.returncode, 0, "the program's status")
-    # A plain call takes one slot. So each time, more than six rings of plain calls did not fit.
+    # A plain call takes one slot, so each round must skip more than six rings of plain calls.
     check(min(b - a for a, b in zip(skipped[1:], skipped[2:])) > 6 * RING_SLOTS, "plain calls that gave way", skipped)
     check(lost[0] > 0, "no call that says more was lost at first", lost, skipped)
     equal(lost[1:], [lost[0]] * (TIMES - 1), "calls that say more, lost by then")
     s.check_truth()
 
-# A thread without important calls has three quarters of its ring for its other calls.
+# A thread that makes no important calls can use three quarters of its ring for other calls.
 with Session() as s:
     s.start_daemon("--ring", "64K")
     stop(s)

@@ -1,5 +1,5 @@
-"""Tests that `cudatrace gc` removes the files of killed daemons and their programs, and no other files. It keeps files that a daemon
-serves, that a process uses or may use, whose records are not stored yet, or that only look like ours."""
+"""Tests that `cudatrace gc` removes only the files of killed daemons and their programs. gc keeps files that a daemon serves, that a
+process may be using, whose records are not stored yet, or that only resemble a session's files."""
 import contextlib
 import fcntl
 import os
@@ -29,14 +29,14 @@ def names(s):
 
 
 def told(text):
-    """Returns {name: (word, why)} of gc's lines."""
+    """Parses gc's output into {name: (word, why)}."""
     lines = re.findall(r"^(kept|removed|would remove) +(cudatrace\.\S+), [^:]+: (.*)$", text, re.M)
     equal(len(lines), text.count("\n") - 1, "lines in " + text)
     return {name: (word, why) for word, name, why in lines}
 
 
 def gc(s, *options):
-    """Runs gc and returns what it did with each file. This must agree with --dry-run."""
+    """Runs gc, and returns for each file whether gc removed it, and why. This must agree with --dry-run."""
     before = names(s)
     dry = told(s.cudatrace("gc", "--dry-run", *options).stdout)
     equal(names(s), before, "after --dry-run")
@@ -90,7 +90,7 @@ def end(child):
 
 with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.dir, "hold2") as hold2:
     equal(gc(s), {}, "what there is to do at first")
-    # A daemon serves the session, so no file is removed, even with --force.
+    # While a daemon serves the session, gc removes no file, even with --force.
     s.start_daemon()
     held = program(s, hold)
     s.flush()
@@ -101,7 +101,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
             says(did, name, "kept", f"daemon {s.daemon.pid} serves")
     s.flush()
 
-    # The daemon is killed, and the program continues. Only the socket is useless.
+    # Kill the daemon, but not the program. Of the session's files, only the socket is now useless.
     kill_daemon(s)
     for options in ((), ("--force",)):
         did = gc(s, *options)
@@ -111,7 +111,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     s.start_daemon()  # continues with the files that were kept
     s.flush()
     equal(s.value("SELECT state FROM processes"), "running", "the program after a new daemon")
-    # In another pid namespace, the same pid belongs to another process, or to no visible process.
+    # In another pid namespace, the pid refers to a different process or to none.
     mine = os.stat("/proc/self/ns/pid").st_ino
     kill_daemon(s)
     name = segment(s, held.pid)
@@ -119,7 +119,8 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     if can("pid namespaces", "gc from another pid namespace"):
         from_inside = s.run(*inside, CUDATRACE, "gc", "--session", s.name, "--force", preload=False)
         says(told(from_inside.stdout), name, "kept", f"process {held.pid} of another pid namespace runs")
-    # The program's lock shows that the program runs, whatever its pid means here. Without the lock, only the pid can show that.
+    # The program's lock proves that the program is running, whatever its pid means in this namespace. Without a lock, gc must rely on the
+    # pid.
     pid, start = struct.unpack("i4xQ", (SHM / name).read_bytes()[PID:PID + 16])
     patch(name, PROCESS_START, "Q", start + 1)
     says(gc(s, "--force"), name, "kept", f"process {pid} runs")
@@ -142,18 +143,18 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
         says(told(s.cudatrace("gc", "--dry-run").stdout), name, "would remove", "of another pid namespace is gone")
         patch(name, PID_NAMESPACE, "Q", mine)
     patch(name, HELD, "I", 1)
-    # A file of another version is not removed. It is left to that version.
+    # A file of another version is not removed, but left to a gc of that version.
     version = struct.unpack("I", (SHM / name).read_bytes()[VERSION:VERSION + 4])[0]
     patch(name, VERSION, "I", version + 1)
     says(gc(s, "--force"), name, "kept", "belongs to another version")
     patch(name, VERSION, "I", version)
-    # The program has ended, and all its records are stored.
+    # The program has exited, and all its records are stored.
     did = gc(s)
     says(did, name, "removed", f"process {held.pid} is gone")
     says(did, control(s), "removed", "no daemon serves")
     equal(names(s), [], "what is left")
 
-    # Records that are not stored stay for the next daemon. With --force they are removed.
+    # Records that have not been stored are kept for the next daemon. With --force they are removed.
     for forced in (False, True):
         s.start_daemon()
         stored = s.value("SELECT count(*) FROM calls")
@@ -175,7 +176,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
                 check(s.value("SELECT count(*) FROM calls") >= stored + 200, "what was kept was not stored")
                 s.stop_daemon()
 
-    # Incomplete and damaged files, and files that do not match their names.
+    # Test incomplete and damaged files, and files that do not match their names.
     uid = os.geteuid()
     made = {}
 
@@ -202,7 +203,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     for name in names(s):
         (SHM / name).unlink()
 
-    # Files whose names only begin like ours.
+    # Test foreign files whose names resemble the session's.
     strangers = [f"cudatrace.{uid}.{s.name}{rest}" for rest in
                  (".sock2", ".sock.1", ".12", ".12.", ".12.1g", ".12.1a.2", ".-1.1a", ".012.1a", "..sock", ".x.1a", ".99999999999.1a",
                   ".12.1A", "+", "\n.12.1a", " .sock")]
@@ -218,14 +219,14 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
         for name in strangers:
             (SHM / name).unlink(missing_ok=True)
 
-    # A socket without a control segment.
+    # Test a socket without a control segment.
     left = socket.socket(socket.AF_UNIX)
     left.bind(str(SHM / f"{control(s)}.sock"))
     left.close()
     says(gc(s), f"{control(s)}.sock", "removed", "no daemon serves")
     equal(names(s), [], "what is left")
 
-    # A segment that was damaged by a program that has ended. No daemon could read it.
+    # Test a segment that its program damaged before exiting, so that no daemon can read it.
     s.start_daemon()
     held = program(s, hold)
     s.flush()
@@ -236,7 +237,8 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     end(held)
     says(gc(s), name, "removed", "damaged")
 
-# If the first thread has ended, it is a zombie, and the process continues in its other threads. Tested with and without a lock.
+# After a process's first thread has exited, it is a zombie, but the process lives on in its other threads. Test such a process with and
+# without a lock.
 with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon()
     held = program(s, hold, "--first-ends", 1)
@@ -253,7 +255,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold:
     gc(s)
     equal(names(s), [], "what is left")
 
-# The segments of the system's session belong to many users, and its control segment stays as long as there are any segments.
+# The system session's segments belong to many users, and its control segment is kept as long as there are any segments.
 if can("several users", "gc of the session of all users"):
     with Session() as s, fifo(s.dir, "hold") as hold:
         s.start_daemon("--system")
@@ -287,8 +289,8 @@ if can("several users", "gc of the session of all users"):
         equal({word for word, _ in did.values()}, {"removed"}, did)
         equal(names(s), [], "what is left")
 
-# A POSIX lock, for which the kernel reports a process, belongs to a tool. The hook does not mistake it for a daemon's lock, and a daemon
-# waits for it.
+# A tool holds a POSIX lock, for which the kernel reports the owning process. The hook does not mistake the tool's lock for a daemon's,
+# and a daemon waits until the lock is released.
 with Session() as s:
     s.start_daemon()
     kill_daemon(s)
@@ -315,8 +317,8 @@ with Session() as s:
     s.wait_until_served()
     s.stop_daemon()
 
-# A daemon that starts while gc is running serves its session and keeps its sockets, whether it starts to serve before or after gc has
-# finished.
+# A daemon that starts while gc is running serves its session and keeps its sockets, whether it begins to serve before or after gc
+# finishes.
 with Session() as s:
     for _ in range(12):
         s.start_daemon()

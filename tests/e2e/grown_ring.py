@@ -1,5 +1,5 @@
-"""A burst is stored completely if there is memory for it. The daemon then takes the burst's memory in /dev/shm back, even while the
-thread sleeps. A thread that is read in time takes no more memory than at first, and many such threads take little memory."""
+"""If there is enough memory, all calls of a burst are stored. The daemon then frees the burst's memory in /dev/shm, even while the thread
+is asleep. If the daemon keeps up with a thread, the thread's memory does not grow, so many such threads need little memory."""
 import glob
 import os
 import subprocess
@@ -10,7 +10,8 @@ BURST = 600_000
 
 
 def held(s, program, *arguments):
-    """Starts a program that makes its calls and waits. Returns it, and its segment's path."""
+    """Starts a program that makes its calls and then waits. Returns the program, the path of its segment, and the FIFO that ends the
+    wait."""
     hold = f"{s.dir}/hold"
     os.mkfifo(hold)
     child = s.start(WORKLOADS / program, *arguments, "--hold", hold, stdout=subprocess.PIPE)

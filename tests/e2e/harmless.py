@@ -1,4 +1,4 @@
-"""A traced program behaves like an untraced one under a limit on the size of files, and with another library that has the driver's
+"""Tests that a traced program behaves like an untraced one, even under a limit on file sizes, or if another library exports the driver's
 names."""
 import os
 import subprocess
@@ -8,8 +8,8 @@ from cudatrace_test import Session, WORKLOADS, equal
 with Session() as s:
 
     def same(what, *command, lost=0, **options):
-        """Checks that the results with the hook, with and without a daemon, are the same as without the hook. Returns the standard
-        output."""
+        """Checks that the program's results do not change if the hook is loaded, with and without a daemon. Returns the program's
+        standard output."""
         plain = s.run(*command, preload=False, status=None, **options)
         for daemon in ("dormant", "recording"):
             if daemon == "recording":
@@ -33,5 +33,5 @@ with Session() as s:
     subprocess.run([compiler, "-o", mock / "use", mock / "use.c", mock / "libmock.so", f"-Wl,-rpath,{mock}"], check=True)
     equal(same("another library's cuInit", mock / "use", env={"LD_LIBRARY_PATH": ""}), "77\n", "its result")
 
-    # The limit must not cause a signal. Calls are lost here, so this test is the last one.
+    # The limit must not cause a signal. This test comes last because it loses calls.
     same("ulimit -f", "sh", "-c", f"ulimit -f 100; exec {WORKLOADS}/calls --calls 5000 --mix getctx", lost=None)

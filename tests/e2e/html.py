@@ -1,5 +1,6 @@
-"""Tests that the page of cudatrace html has the calls of the trace, and that a headless Chromium shows it. Opened from a file, without a
-network, the page zooms, moves, describes calls, highlights, sorts and filters. CUDATRACE_PICTURES names a folder for pictures."""
+"""Tests that the page made by `cudatrace html` contains the trace's calls, and that a headless Chromium displays the page. Opened from a
+file, without a network, the page can zoom, pan, describe calls, highlight, sort and filter. CUDATRACE_PICTURES names a folder for
+screenshots."""
 import atexit
 import base64
 import contextlib
@@ -30,7 +31,7 @@ def page(s, *options, name="page.html"):
 
 
 def parts(path):
-    """Returns the JSON object of a page, and its calls, [(start, duration, site, calls)]."""
+    """Returns a page's JSON object, its calls as [(start, duration, site, calls)], and its whole text."""
     text = path.read_text()
     trace = json.loads(re.search(r'<script id="trace" type="application/json">(.*?)</script>', text, re.S)[1])
     packed = re.search(r'<script id="calls" type="text/plain">(.*?)</script>', text, re.S)[1]
@@ -42,7 +43,7 @@ def parts(path):
 
 
 def check_calls(s, trace, records, condition="1"):
-    """Checks that each call is there, with its thread, depth, name and label."""
+    """Checks that the page contains each call, with its thread, depth, name and label."""
     begin_ns = s.value("SELECT min(started_ns) FROM processes")
     seen = []
     for start, duration, site, calls in records:
@@ -85,7 +86,8 @@ with Session() as s:
         b.show(path)
         equal((b.run("return document.getElementById('problem').hidden"), b.errors()), (True, []), "problems")
         equal(b.run("return document.getElementById('bottleneck').textContent"), report["bottleneck"][0]["paragraph"], "the verdict")
-        # The bar has a segment for each part, as wide as its share. The legend names them in the same colours.
+        # The bar has a segment for each part, with a width proportional to the part's share. The legend shows the names of the parts in
+        # the same colours.
         bar, legend = b.run("const of = (selector) => [...document.querySelectorAll(selector)], colour = (e) => getComputedStyle(e).backgroundColor; return ["
                             "of('#parts i').map((e) => [e.title, e.getBoundingClientRect().width, colour(e)]), "
                             "of('#parts-legend li').map((e) => [e.textContent, colour(e.querySelector('i'))])]")
@@ -97,7 +99,7 @@ with Session() as s:
         per_percent = sum(width for _, width, _ in bar) / 100
         for (part, _), (_, width, _), row in zip(values, bar, report["bottleneck"]):
             check(abs(width - per_percent * row["%_of_run"]) <= 10, part, "is", width, "wide, for", row["%_of_run"], "%")
-        # Calls in the colours of ranges, modules and launches are drawn.
+        # Check that calls are drawn in the colours of ranges, modules and launches.
         drawn = b.run("const c = document.getElementById('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, "
                       "seen = {}; for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) { const k = d[i] + ',' + d[i+1] + ',' + d[i+2]; "
                       "seen[k] = (seen[k] || 0) + 1; } return seen")
@@ -120,7 +122,7 @@ with Session() as s:
         check(moved[0] < zoomed[0] and abs((moved[1] - moved[0]) - (zoomed[1] - zoomed[0])) < 1, "moved", zoomed, moved)
         b.run("window.cudatrace.timeline.setWindow(arguments[0], arguments[1])", *whole)
         equal(window(), whole, "all of it again")
-        # A click into the middle of the longest range, at the position that the page reports.
+        # Click in the middle of the longest range, at the position that the page computes.
         start_ns, end_ns, message, tid = s.rows("SELECT start_ns, end_ns, message, tid FROM ranges ORDER BY duration_ns DESC LIMIT 1")[0]
         at = (start_ns + end_ns) / 2 - s.value("SELECT min(started_ns) FROM processes")
         x, y = b.run("const t = window.cudatrace.timeline, l = t.lanes.find((l) => l.thread && l.thread.tid === arguments[1]); "
@@ -133,7 +135,7 @@ with Session() as s:
         lit = b.run("const t = window.cudatrace.timeline; return t.trace.sites.filter((s, i) => t.wanted[i]).map((s) => t.trace.names[s[3]])")
         equal(sorted(set(lit)), sorted(name for name in whole_trace["names"] if "forward" in name), "what is highlighted")
 
-        # Tables: in the report's order, sorted by calls in both directions, and filtered.
+        # Check the tables: in the report's order, sorted by calls in both directions, and filtered.
         cells = ("return [...document.querySelectorAll('#section-functions tbody tr:not([hidden])')].map((row) => "
                  "[row.cells[0].textContent, Number(row.cells[2].textContent.replaceAll(',', ''))])")
         equal([row[0] for row in b.run(cells)], [row["function"] for row in report["functions"]], "functions as the report has them")
@@ -152,7 +154,7 @@ with Session() as s:
             for section in "summary", "timeline", "memory", "tables":
                 b.run("document.getElementById(arguments[0]).scrollIntoView()", section)
                 b.screenshot(pathlib.Path(os.environ["CUDATRACE_PICTURES"]) / f"page-{section}.png")
-            # docs/pictures/timeline.png: two steps of the training.
+            # docs/pictures/timeline.png shows two steps of the training run.
             b.resize(1000, 1500, scale=2)
             b.show(page(s, "--from", "0.7226", "--to", "0.7296", name="steps.html"))
             b.screenshot(pathlib.Path(os.environ["CUDATRACE_PICTURES"]) / "timeline.png", "#legend", "#tracks")
@@ -162,7 +164,7 @@ with Session() as s:
             equal(b.errors(), [], f"what the console says at {width}")
             check(b.run("return [...document.querySelectorAll('#parts i')].every((e) => e.getBoundingClientRect().width >= 2)"), "a part is not seen", width)
             check(b.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth"), "wider than the window", width)
-            # The last thread is out of view, and can be scrolled into view.
+            # The last thread is initially out of view, but can be scrolled into view.
             last = ("const t = window.cudatrace.timeline, l = t.lanes[t.lanes.length - 1], c = l.index[0], y = l.y + 8 - t.tracks.scrollTop; "
                     "return [y < t.view, t.callAt(190 + t.calls.start[c] / t.length * (t.width - 190), y)?.lane === l]")
             check(not b.run(last)[0], "all threads are seen at once")
@@ -175,7 +177,7 @@ with Session() as s:
     done = s.run(CUDATRACE, "html", "--db", s.db, "--pid", 1, preload=False, status=1)
     check("html: the trace has no process 1" in done.stderr, done.stderr)
 
-# Names that could inject markup, a call that does not return, and more calls than are drawn individually.
+# Test names that could inject markup, and more calls than the page draws individually.
 with Session() as s:
     s.start_daemon()
     evil = s.dir / "<script>alert(1)<script>&\"'\u202e"
@@ -202,7 +204,7 @@ with Session() as s:
         b.show(path)
         equal((b.errors(), b.run("return document.querySelectorAll('script').length")), ([], 6), "problems, and scripts")
 
-# A trace without calls, and wrong options.
+# Test a trace without calls, and invalid options.
 with Session() as s:
     s.start_daemon()
     done = s.cudatrace("html", "--output", s.dir / "empty.html")

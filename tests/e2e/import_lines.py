@@ -1,5 +1,6 @@
-"""Tests that the output of `export --format jsonl`, and lines of other programs, are imported as the same calls. If a line cannot be read,
-the error names it, and the calls before it are stored. The first bytes of a file show its format. A refused file leaves no trace."""
+"""Tests that importing the output of `export --format jsonl`, or lines of other programs, gives the same calls. If a line cannot be
+parsed, the error names the line, and the calls before it are stored. The format of a file is detected from its first bytes. A refused
+file leaves no trace."""
 import gzip
 import json
 import subprocess
@@ -24,7 +25,7 @@ def export(db, *options):
 
 
 class Imported:
-    """Lines, stored in a new trace."""
+    """A new trace with the imported lines."""
     count = 0
 
     def __init__(self, s, *files, sentence=""):
@@ -57,21 +58,21 @@ def check_sameness(s):
         wanted = s.rows(query)
         check(wanted, "nothing to compare:", query)
         equal(again.rows(query), wanted, query)
-    # Lost calls have no lines. For functions without lost calls, the sums equal the sums of all their calls.
+    # Lost calls have no lines. For functions without lost calls, the sums must be the same in the two traces.
     sums = "SELECT pid, layer, name, total_ns, bytes FROM totals JOIN processes USING (process_id) WHERE lost + skipped = 0"
     equal(set(s.rows(sums)) - set(again.rows(sums)), set(), "sums that differ")
     check(len(s.rows(sums)) > 20, "functions that lost nothing:", s.rows(sums))
     check(export(again.db) == whole, "what is exported again differs")
     equal(again.rows("SELECT DISTINCT state FROM processes"), [("exited",)], "states")
 
-    # A file of lines for each process. The import merges them by time.
+    # Split the lines into one file per process, which the import merges by time.
     by_pid = {}
     for line in whole.splitlines(keepends=True):
         by_pid.setdefault(json.loads(line)["pid"], []).append(line)
     parts = Imported(s, *(b"".join(lines) for lines in by_pid.values()))
     equal(parts.rows(SAME[0]), s.rows(SAME[0]), "calls of one file a process")
 
-    # A filter may have kept only returns, or only a window.
+    # Import lines as a filter might leave them: only returns, or only a window.
     returns = Imported(s, b"".join(line for line in whole.splitlines(keepends=True) if b'"phase":"E"' in line))
     plain = "SELECT layer, name, pid, tid, status, start_ns, call_id FROM calls ORDER BY call_id"
     equal(returns.rows(plain), s.rows(plain), "calls of which the returns are there")
@@ -79,7 +80,7 @@ def check_sameness(s):
     check(0 < len(window) < len(whole), "a window of", len(window), "bytes")
     check(Imported(s, window).rows(plain) == s.rows(plain)[-window.count(b"\n") // 2:], "the calls of a window differ")
 
-    # A file that is cut within a line. The calls before the cut are stored, including calls that had only begun.
+    # Truncate the file within a line. The calls before the cut are stored.
     end = whole.index(b"\n", len(whole) // 2)
     cut = Imported(s, whole[:end - 1], sentence=": the line is not JSON, or is truncated: ")
     calls = cut.rows(SAME[0])
@@ -96,7 +97,7 @@ def check_other_programs(s):
     equal(some.rows("SELECT tid, name, start_ns - 1000000000 FROM open_calls"), [(9, "cuMemAlloc_v2", 200000)], "open calls")
     equal(some.rows("SELECT pid, state FROM processes"), [(1, "running")], "a process in a call")
 
-    # Nested calls, with the lines of two threads in any order. A launch has the name that the stream had at the time of the launch.
+    # A launch has the name that its stream had at the time of the launch.
     launch = {"grid_x": 1, "grid_y": 2, "grid_z": 3, "block_x": 4, "block_y": 5, "block_z": 6, "kernel": "k", "stream": 5}
     lines, names = [], ["a", "b", None, "a"]
     for n, name in enumerate(names):
@@ -141,7 +142,7 @@ def check_bad_lines(s):
     many = Imported(s, [event("B", n, 0) for n in range(16400)], sentence="line 16385: thread 1 of process 1 begins more than 16384 calls")
     equal(many.rows("SELECT count(*) > 0 FROM open_calls"), [(1,)], "open calls")
 
-    # A detail that is out of range is omitted. Texts are cut to the length of a record.
+    # Details that are out of range are omitted. Texts are truncated to the length of a record.
     odd = Imported(s, [own("B", 9000, 0, "cuLaunchKernel", grid_x=-1, grid_y=1 << 40, depth=99, bytes="many", kernel=7, stream=-(1 << 63)),
                        own("E", 9000, 0, "cuLaunchKernel", duration_ns=1, status="no"),
                        {**own("B", 9500, 0, "nvtxMark", message="m" * 20000, domain="d", depth=-5), "layer": "nvtx"},
@@ -170,8 +171,8 @@ PYTORCH = {
 
 
 def check_pytorch(s):
-    """Imports calls and ranges of PyTorch's profiler, in any order. A launch has the kernel of its event on the GPU. Times are times of
-    the day."""
+    """Imports calls and ranges of PyTorch's profiler, in any order. A launch has the kernel of the corresponding GPU event. Times are
+    wall-clock times."""
     trace = Imported(s, json.dumps(PYTORCH).encode())
     base = PYTORCH["baseTimeNanoseconds"]
     equal(trace.rows("SELECT layer, name, pid, tid, depth, start_ns - ?, duration_ns FROM calls WHERE layer <> 'nvtx' ORDER BY start_ns", base),
@@ -220,7 +221,7 @@ def check_forms(s):
             (lines[:20], "line 1: the line is not JSON, or is truncated: ")):
         refused(content, sentence=sentence)
 
-    # The same lines are refused if they are imported twice, from two files in any format or from one file.
+    # The import refuses lines that it has already read, in another file of any format or in the same file.
     refused(lines, lines, sentence="begins with the same calls as")
     refused(lines, gzip.compress(lines), sentence="begins with the same calls as")
     twice = Imported(s, lines + lines, sentence="returned in an earlier line already: the file contains its lines twice")

@@ -1,6 +1,6 @@
-"""Tests `cudatrace attach --inline` on a driver with an unknown table, for each shape of entries. While other threads make calls, each
-function is recorded as often as it is called, and its arguments and results stay the same. After the detach, the code has its old bytes
-again."""
+"""Tests `cudatrace attach --inline` on a driver with an unknown table, for each shape of function entries. Even while other threads make
+calls, each function is recorded as often as it is called, with unchanged arguments and results. After the detach, the driver's code is
+the same as before."""
 import pathlib
 import re
 import signal
@@ -14,8 +14,8 @@ from cudatrace_test import CUDATRACE, DEADLINE_S, SIMCUDA, Session, by_tier, che
 DRIVER = (SIMCUDA / "libcuda.so.1").resolve()
 JUMP_BYTES = 5
 
-# For each line of its input, calls each function once and prints the results. The arguments fill all registers and some of the stack.
-# Other threads call one function all the time. The driver returns a checksum of the arguments.
+# For each line on standard input, this program calls every function once and prints the results. The arguments fill all argument
+# registers and some of the stack. Other threads call one function all the time. The driver returns a checksum of the arguments.
 CLIENT = """
 import ctypes, sys, threading
 driver = ctypes.CDLL("libcuda.so.1")
@@ -47,7 +47,7 @@ print("wrong", len(wrong), "made", sum(made) + 1, flush=True)
 """
 
 
-# Has a child that shares its memory. The child sleeps until it is killed.
+# This program has a child that shares its memory. The child sleeps until it is killed.
 SHARER = """
 import ctypes, os, signal, sys
 driver, c = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None)
@@ -64,7 +64,7 @@ for line in sys.stdin:
 
 
 def exports():
-    """Returns names of the driver's functions, its code, and the code's offset in the file."""
+    """Returns the names of the driver's functions, its code, and the code's offset in the file."""
     listed = subprocess.run(["nm", "-D", "--defined-only", "--format=posix", DRIVER], capture_output=True, text=True, check=True).stdout
     names = sorted(line.split()[0] for line in listed.splitlines() if re.match(r"cu[A-Z]\w* T ", line))
     data = DRIVER.read_bytes()
@@ -82,7 +82,7 @@ JUMPS = len(EXPORTS) - 1  # all except cuSimcudaCalls
 
 
 def code_of(pid):
-    """Returns the driver's code in the process."""
+    """Reads the driver's code from the process's memory."""
     maps = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
     begin = next(int(line.split("-")[0], 16) - int(line.split()[2], 16) for line in maps if str(DRIVER) in line and " r-xp " in line)
     with open(f"/proc/{pid}/mem", "rb") as memory:
@@ -91,7 +91,7 @@ def code_of(pid):
 
 
 def places(code):
-    """Returns the number of places that differ from the file. No such place is longer than a jump."""
+    """Counts the places where the code differs from the file. Each place is at most as long as a jump."""
     found, last = 0, -JUMP_BYTES
     for at, (is_now, was) in enumerate(zip(code, CODE)):
         if is_now != was and at >= last + JUMP_BYTES:
@@ -120,7 +120,7 @@ class Client:
 
 
 def differences(seen, wanted):
-    """Returns the names whose numbers of calls differ, with both numbers."""
+    """Returns the functions whose call counts differ, with the two counts."""
     return {name: (seen.get(name), wanted.get(name)) for name in seen.keys() | wanted.keys() if seen.get(name) != wanted.get(name)}
 
 
@@ -129,7 +129,8 @@ def counts(s, pid):
 
 
 def every_function(s):
-    """Checks that counts and results of each function are exact. The second attach uses the memory of the first."""
+    """Checks that the count and the results of every function are exact. The second attach reuses the memory that the first one
+    mapped."""
     client = Client(s, 0)
     before = client.round()
     equal(len(before), len(NAMES), "results")
@@ -179,7 +180,8 @@ def while_others_call(s):
 
 
 def restored(s):
-    """After an attach that ends early, the code has its old bytes. Without --inline, the driver has no known shape."""
+    """Checks that the driver's code is restored after an attach that ends early. Without --inline, attach reports that the driver is
+    unknown."""
     client = Client(s, 0)
     command = [CUDATRACE, "attach", "--session", s.name, "--db", s.db, client.pid]
     check("has an unknown driver" in s.run(*command, preload=False, status=1).stderr, "without --inline")
@@ -202,7 +204,8 @@ def restored(s):
 
 
 def shared(s):
-    """A process that shares its memory with another process is refused, because the other process would continue to run."""
+    """Checks that attach refuses a process that shares its memory with another process, because the other process would continue to
+    run."""
     client = Client(s, 0, SHARER)
     check("shares its memory with another process" in attach(s, client.pid, status=1), "with a child in its memory")
     check(code_of(client.pid) == CODE, "the code has other bytes than the file")

@@ -1,4 +1,4 @@
-"""Tests `meson install`. An installed tree works in any folder, without files of the build or of the source."""
+"""Tests `meson install`. Tests that an installed tree works in any folder, and needs no files of the build or the source."""
 import os
 import pathlib
 import re
@@ -13,8 +13,8 @@ needs("meson")
 
 
 def install(folder):
-    """Installs below the folder, as packagers do. Returns (the build's prefix below the folder, the prefix itself)."""
-    # Restore the list of installed files, because `ninja uninstall` removes the files that the user's last installation listed in it.
+    """Installs below the folder, as packagers do. Returns (path of the installed prefix below the folder, the prefix itself)."""
+    # Restore the list of installed files, because `ninja uninstall` uses it to remove the files of the user's last installation.
     listed = BUILD / "meson-logs/install-log.txt"
     before = listed.read_bytes() if listed.exists() else None
     try:
@@ -39,7 +39,7 @@ with tempfile.TemporaryDirectory(prefix="cudatrace-test-") as name:
     installed, final = install(pathlib.Path(name).resolve())
     check_files(installed)
     check_units(installed, final)
-    # A folder whose name does not occur in any installed file.
+    # No installed file may contain the name of this folder.
     moved = pathlib.Path(name).resolve() / "elsewhere"
     shutil.move(installed, moved)
     for variable in ("CUDATRACE_HOOK", "CUDATRACE_DAEMON"):

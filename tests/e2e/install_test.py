@@ -1,4 +1,4 @@
-"""Code shared by the tests of `meson install` and of tools/release: checks of an installed tree."""
+"""Checks of an installed tree, shared by the tests of `meson install` and of tools/release."""
 import os
 import pathlib
 import re
@@ -15,14 +15,14 @@ lib/systemd/user/cudatraced.service lib/systemd/system/cudatraced@.service""".sp
 
 
 def files_of(prefix):
-    """Returns the names of all installed files. The folder of libraries is called lib in them."""
+    """Returns the names of all installed files, with the library folder renamed to lib."""
     [library] = (path.parent for path in prefix.rglob("libcudatrace.so") if not path.is_symlink())
     names = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
     return {name.replace(f"{library.relative_to(prefix)}/", "lib/", 1) for name in names}
 
 
 def check_files(prefix, *more):
-    """Tests that exactly the files to install and the files in `more` are installed."""
+    """Checks that exactly the files in WANTED and `more` are installed."""
     files = files_of(prefix)
     links = {f"lib/cudatrace/{place}libcudatrace.so" for place in ("", "lib/", "lib64/", "lib/x86_64-linux-gnu/", "lib32/", "lib/i386-linux-gnu/")}
     equal(sorted({*WANTED, *more} - files), [], "files that are missing")
@@ -50,14 +50,14 @@ def check_commands(prefix):
         check((s.dir / "page.html").stat().st_size > 10000, "the page")
 
 
-# Zsh's completion system, as functions that print their arguments.
+# Stand-ins for zsh's completion functions, which print their arguments.
 ZSH = """fpath=($1 $fpath); autoload -Uz _cudatrace; shift
 _describe() { print -rl -- "${(@P)argv[-1]}" }
 _files() { print -r -- files "$@" "$PREFIX" }
 _normal() { print -r -- command "${(@)words[1,CURRENT]}" }
 compset() { PREFIX=${PREFIX#*=} }
 words=("$@") CURRENT=$# PREFIX=$argv[-1]; _cudatrace"""
-# A command line, and the completions in zsh and in fish.
+# (command line, completions in zsh, completions in fish)
 TYPED = (
     ("cudatrace repo", ["report:show where the time was spent\\: phases"], ["report\tshow where the time was spent: phases"]),
     ("cudatrace report bottl", ["bottleneck:What bounds the run"], ["bottleneck\tWhat bounds the run"]),
@@ -71,7 +71,7 @@ TYPED = (
 
 
 def check_completions(prefix):
-    """Tests that zsh and fish offer the same as bash. The test `completion` checks everything that bash offers."""
+    """Checks that zsh and fish offer the same completions as bash. The test `completion` checks everything that bash offers."""
     share = prefix / "share"
     with tempfile.TemporaryDirectory(prefix="cudatrace-test-") as folder:
         pathlib.Path(folder, "here.db").touch()

@@ -1,5 +1,5 @@
-"""Tests cudatraced --keep. Older calls are removed in order of return, with all rows that name them, while new calls are stored. The file
-stops growing. The sums include removed calls. A later daemon continues in the same way."""
+"""Tests cudatraced --keep. Old calls are removed in the order of their returns, with all rows that refer to them, while new calls are
+stored. The file stops growing. The sums include removed calls. A later daemon continues to remove old calls."""
 import contextlib
 import signal
 import subprocess
@@ -13,7 +13,7 @@ PARTS = ("launch", "transfer", "call_subject", "long_call", "late_call", "range"
 
 
 def check_whole(s):
-    """Checks that no part of a call is left without the call, and that no call is left without its parts. Each check is one query."""
+    """Checks that a call and its parts are always removed together. Each check is a single query."""
     for part in PARTS:
         equal(s.value(f"SELECT count(*) FROM {part} WHERE call_id NOT IN (SELECT end_ns FROM call)"), 0,
               f"rows of {part} without a call")
@@ -28,7 +28,7 @@ def check_whole(s):
 
 
 def wait_until_gone(s, before_ns):
-    """Waits until all calls that returned before this time have expired and are removed, although no further calls are made."""
+    """Waits until all calls that returned before the given time have expired and been removed, although no new calls are made."""
     newest_ns = s.value("SELECT ifnull(max(call_id), 0) FROM calls WHERE call_id < ?", before_ns)
     wait_for("old calls to go", lambda: s.rows("SELECT call_id FROM calls WHERE call_id < ? LIMIT 1", before_ns) == [])
     check(time.monotonic_ns() - newest_ns >= KEEP_S * 10**9, "calls went before their time")
@@ -49,9 +49,9 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         asked_ns = time.monotonic_ns()
         expired_ns = s.value("SELECT max(value) FROM (SELECT value FROM meta WHERE key = 'expired_before_ns' UNION ALL SELECT 0)")
         check(expired_ns <= time.monotonic_ns() - KEEP_S * 10**9, "calls were taken away that are to be kept")
-        # All calls that have not expired are still there, and the sums include all calls.
+        # All calls that have not expired are still in the trace, and the sums include the expired calls.
         check_whole(s)
-        # Note the size of the file including its log, and the number of calls, which varies on a busy machine.
+        # Note the file's size including its log, and the number of calls, which varies on a busy machine.
         sizes.append((asked_ns, s.value("PRAGMA page_count"), s.value("SELECT count(*) FROM call")))
         with contextlib.suppress(subprocess.TimeoutExpired):
             program.wait(0.2)
@@ -65,7 +65,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     print("pages and calls at most, early:", early, "later:", most)
     check(most[0] / early[0] < 1.5 * most[1] / early[1], "the file grew with what had gone")
 
-    # Calls stay in the trace as long as they are recent.
+    # Recent calls stay in the trace.
     young = s.run(WORKLOADS / "calls", "--calls", 500, "--mix", "training")
     began_ns = time.monotonic_ns()
     s.flush()
@@ -75,7 +75,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     if time.monotonic_ns() - began_ns < KEEP_S * 10**9 / 2:
         check(found[0] == 0 and found[1] == found[2] >= 500, "young calls that are not there", found)
 
-    # No more calls are made, and the remaining ones expire. Then a program that was silent makes calls again.
+    # When no more calls are made, the remaining calls expire. The held program then continues and exits.
     now_ns = time.monotonic_ns()
     wait_until_gone(s, now_ns)
     equal(s.value("SELECT count(*) FROM call"), 0, "calls left")
@@ -85,7 +85,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         end.write("\n")
     equal(held.wait(), 0, "the held program's status")
 
-    # Another daemon continues: after a stop, after a kill, and without --keep.
+    # Later daemons continue with the trace: after a stop, after a kill, and without --keep.
     s.stop_daemon()
     s.start_daemon("--keep", f"{KEEP_S}s")
     program = steady(s, 3)
@@ -104,10 +104,10 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.flush()
     check_whole(s)
     s.check_truth()
-    # Processes that ended long ago keep their row and their sums.
+    # The rows and sums of processes that exited long ago are kept.
     equal(s.value("SELECT count(*) FROM processes"), 5, "processes")
 
-# A daemon started by `run` keeps calls for the time in its option.
+# A daemon started by `run` keeps calls for the time given with --keep.
 with Session() as s:
     s.cudatrace("run", "--db", s.db, "--keep", "1h", "--", WORKLOADS / "calls", "--calls", 1000)
     check(s.value("SELECT count(*) FROM calls") >= 1000, "young calls that are not there")

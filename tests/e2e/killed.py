@@ -1,4 +1,4 @@
-"""Kills a program in a call with SIGKILL. Published calls are stored, the open call is shown, and the segment is removed."""
+"""Kills a program with SIGKILL during a call. Published calls are stored, the open call is shown, and the segment is removed."""
 import os
 
 from cudatrace_test import HungCall, Session, WORKLOADS, equal
@@ -7,7 +7,7 @@ with Session() as s:
     s.start_daemon()
     bystander = s.start(WORKLOADS / "calls", "--calls", 20000, "--threads", 2)
     with HungCall(s, "--calls", 5000) as victim:
-        # While it hangs, the trace shows the open call.
+        # While the program hangs, the trace shows its open call.
         s.flush()
         equal(s.rows("SELECT pid, name FROM open_calls JOIN processes USING (process_id) WHERE pid = ?", victim.pid),
               [(victim.pid, "cuCtxSynchronize")], "the open call of a live process")

@@ -1,5 +1,5 @@
-"""Traces another third-party program: Debian's python3-pygpu (libgpuarray) finds the driver by dlopen and dlsym, and compiles its
-kernels as it runs. Its results on the (simulated) device must equal numpy's on the host. Its output must be the same when traced."""
+"""Traces a third-party library, Debian's python3-pygpu (libgpuarray), which finds the driver by dlopen and dlsym, and compiles its
+kernels at run time. The results on the (simulated) device must equal numpy's results on the host. Tracing must not change the output."""
 from cudatrace_test import SOURCE, Session, check, equal, needs
 from needs import DEBIAN_PYTHON
 
@@ -27,7 +27,7 @@ with Session() as s:
         equal(s.value("SELECT sum(bytes) FROM copies WHERE kind = ? AND process_id = ?", kind, process), moved, f"bytes {kind}")
     check(s.value("SELECT sum(bytes) FROM copies WHERE kind = 'DtoD'") >= ROUNDS * SIZE * 4, "bytes DtoD")
     equal(s.value("SELECT count(*) FROM memsets WHERE bytes = ?", 8 * 16 * 2), ROUNDS, "arrays of zeros")
-    # All of its kernels have the same name, and each has its own module and function.
+    # All of libgpuarray's kernels have the same name, but each is a different function in a different module.
     kernels = dict(s.rows("SELECT kernel, count(*) FROM launches GROUP BY kernel"))
     check(kernels.get("elem", 0) >= 6 * ROUNDS, "launches", kernels)
     equal(sum(kernels.values()), s.value("SELECT count(*) FROM calls WHERE name = 'cuLaunchKernel'"), "launches and their calls")

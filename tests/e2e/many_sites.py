@@ -1,5 +1,6 @@
-"""A trace has more sites than fit into memory, from threads that start and end without limit. All commands that read calls take as much
-memory as for a small trace, and agree with the views. In the long tier, there are more than 4,194,304 sites."""
+"""Tests a trace with more sites than fit into memory, as accumulated by a program that keeps starting short-lived threads. All commands
+that read calls use no more memory than for a small trace, and agree with the views. In the long tier, there are more than 4,194,304
+sites."""
 import base64
 import collections
 import csv
@@ -19,7 +20,8 @@ FUNCTIONS = 15 if LONG else 5  # each thread calls each of them once
 FAR = 1 << 33  # distance between site_ids, which may be far apart
 MEGABYTES = 160  # limit for the memory of a command; the sites of the long run would take 300
 
-# The rows are made here, because starting so many threads takes minutes. Process 1 gets threads, each with its own sites and calls.
+# The test inserts the rows itself, because starting this many threads would take minutes. The test adds threads to process 1, each with
+# its own sites and calls.
 MADE = """
 CREATE TEMP TABLE used AS SELECT row_number() OVER () - 1 AS n, function_id FROM (SELECT function_id FROM function WHERE layer = 'driver' AND
     name LIKE 'cu%' ORDER BY function_id LIMIT :functions);
@@ -47,7 +49,7 @@ def make(db):
 
 
 def ask(s, *command):
-    """Runs a command with a limit on its memory, and returns its output."""
+    """Runs a command under a memory limit, and returns the command's output."""
     def bound():
         resource.setrlimit(resource.RLIMIT_DATA, (MEGABYTES << 20, MEGABYTES << 20))
 
@@ -72,7 +74,7 @@ def check_export(s):
 
 
 def check_page(s):
-    """Checks that the page has all calls, in a limited number of lanes of threads."""
+    """Checks that the page contains all calls, in a bounded number of thread lanes."""
     text = ask(s, "html", "--output", "-")
     trace = json.loads(re.search(r'<script id="trace" type="application/json">(.*?)</script>', text, re.S)[1])
     packed = re.search(r'<script id="calls" type="text/plain">(.*?)</script>', text, re.S)[1]

@@ -1,6 +1,6 @@
-"""Tests cudatraced --max-db. The trace continues in numbered files, which are read as one trace, and stays within its bound. At the
-border between two files, no call is lost or counted twice, even if the daemon dies there. A reader that never ends keeps only one file's
-log."""
+"""Tests cudatraced --max-db. The trace continues in numbered files, which are read as one trace, and stays within its bound. When the
+trace changes to the next file, no call is lost or counted twice, even if the daemon is killed at that moment. A reader that never
+finishes keeps the log of only one file."""
 import contextlib
 import os
 import re
@@ -13,7 +13,7 @@ from series_test import check_series, check_truth, disk_bytes, file, files, sql,
 
 needs(shm_mib=256)  # rings for all calls that are made while there is no daemon
 
-# Many files. None of them has to be removed, so the trace is complete. The daemon is killed repeatedly.
+# Many files. None of the files has to be removed, so the trace stays complete. The daemon is killed repeatedly.
 BOUND, CALLS, KILLS = by_tier(("16M", 65000, 1), ("40M", 100000, 2))
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon("--max-db", BOUND, "--ring", "32M")
@@ -21,7 +21,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     for _ in range(KILLS):
         busy = [workload(s, CALLS), workload(s, CALLS)]
         pids = ",".join(str(program.pid) for program in busy)
-        # Kill a daemon only after it has found the programs.
+        # Kill each daemon only after it has found the programs.
         s.flush_until("the busy programs", lambda: value(s, f"SELECT count(*) FROM processes WHERE pid IN ({pids})") == len(busy))
         before = files(s)
         while files(s) == before:
@@ -51,10 +51,10 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal(held, difference, "memory still held, and what was got less what was freed:")
     status = s.cudatrace("status").stdout
     check(f"file {file(s, files(s)[-1])}\n" in status, "status", status)
-    # The name of a numbered file means that file and all later ones.
+    # Given a numbered file, a command reads that file and all later ones.
     later = value(s, "SELECT count(*) FROM calls", file(s, 3))
     equal(later, sum(s.value("SELECT count(*) FROM calls", db=file(s, n)) for n in files(s) if n >= 3), "calls from file 3 on")
-    # A window is found through the index of each file, without reading all rows.
+    # A query for a window uses the index of each file instead of reading all rows.
     plan = s.run(CUDATRACE, "sql", "--db", s.db, "EXPLAIN QUERY PLAN SELECT * FROM calls WHERE call_id BETWEEN 1 AND 2",
                  preload=False).stdout
     equal(plan.count("SEARCH call USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"), len(files(s)), plan)
@@ -62,8 +62,8 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     report = s.run(CUDATRACE, "report", "--db", s.db, "processes", preload=False).stdout
     equal(len(re.findall(r"^ *\d+ +exited ", report, re.M)), 1 + 2 * KILLS, report)
 
-# A trace above the bound loses its oldest files, and the other files are correct. The ring has room for all calls, so that the trace
-# reaches the bound on a busy machine, too.
+# If the trace exceeds its bound, its oldest files are removed, and the remaining files are correct. The ring has room for all calls, so
+# that the trace reaches the bound even on a busy machine.
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon("--max-db", "16M", "--ring", "32M")
     held = workload(s, 5000, "--hold", hold)
@@ -125,7 +125,7 @@ with Session() as s:
         s.flush_until("the next file", lambda: files(s)[-1] > number)
     check_series(s)
     check_truth(s)
-    # A request for a new file while the trace cannot be written. The trace continues in the next file once it can be written.
+    # Request a new file while the trace cannot be written. Once writing is possible again, the trace continues in the next file.
     s.db.with_name("trace.4.db").rename(s.dir / "away")
     s.cudatrace("flush", status=1)
     s.daemon.send_signal(signal.SIGHUP)
@@ -134,7 +134,8 @@ with Session() as s:
     (s.dir / "away").rename(s.db.with_name("trace.4.db"))
     wait_for("the next file", lambda: s.cudatrace("flush", status=None) and files(s)[-1] > 4)
 
-# A file that has replaced an earlier file of the trace is opened only if it is a trace. Reading such a file always ends.
+# If another file has replaced an earlier file of the trace, commands open it only if it is a trace. Reading such a file always
+# terminates.
 ENDLESS = "CREATE VIEW meta AS WITH RECURSIVE r(key) AS (SELECT 'a' UNION ALL SELECT 'b' FROM r) SELECT key, key AS value FROM r"
 for kind in ("FIFO", "view"):
     with Session() as s:

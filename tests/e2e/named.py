@@ -1,5 +1,5 @@
 """Tests the names that programs give to threads, streams, events, contexts and devices through NVTX. Names are given before and after the
-first call, in wide characters, too long, repeatedly, for a reused handle, and without a daemon."""
+first call, in wide characters, repeatedly, for a reused handle, and without a daemon. Some names are too long."""
 import json
 
 from cudatrace_test import HOOK, Session, WORKLOADS, equal, fifo
@@ -32,7 +32,7 @@ def check_names():
                (again, None)], "launches by stream")
         equal(s.rows(OBJECTS), NAMES, "other objects")
 
-        # The tools use these names, too.
+        # The tools show these names.
         report = s.cudatrace("report", "--format", "csv").stdout
         equal([name for name in wanted.values() if name not in report], [], "threads that the report does not name")
         trace = json.loads(s.cudatrace("export", "--format", "chrome").stdout)
@@ -43,7 +43,7 @@ def check_names():
 
 
 def check_many():
-    """Checks that each object has its name until it ends, even if there are more objects than the hook can keep names for."""
+    """Checks that each object keeps its name until it is destroyed, even if there are more objects than the hook can keep names for."""
     with Session() as s:
         s.start_daemon()
         s.run(NAMED, "--many", 1500, env=TOOL)
@@ -54,7 +54,7 @@ def check_many():
 
 
 def check_late_daemon():
-    """Checks that the trace has names that were given while there was no daemon, or an earlier one."""
+    """Checks that the trace contains names given before its daemon started, whether or not an earlier daemon was running."""
     with Session() as s, fifo(s.dir, "told") as told, fifo(s.dir, "released") as released:
         for before in (False, True):
             if before:

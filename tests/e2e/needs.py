@@ -1,13 +1,13 @@
-"""Finds out whether the machine permits a test to do more than an ordinary program may. Such needs have names. Each need is actually
-tried. If the machine refuses it, the test, or the part that needs it, is left out with a message:
+"""Finds out whether the machine permits a test to do more than an ordinary program may do. Such needs have names. Each need is actually
+tried. If the machine refuses the attempt, the test, or the part with that need, is skipped with a message:
 
     needs("mount namespaces")                                    the whole script: exit status 77
     if can("several users", "another user's socket"):            a part of it
     if can("terminals", "top on a terminal", promises=["…"]):    with the promises (tests/faults) that only this part tests
 
-tools/suite finds both messages in Meson's logs. With CUDATRACE_REQUIRE=all, or a comma-separated list of needs, a refusal is a
-failure, so that no test is left out unnoticed on a machine that permits everything. The name of a command is also a need, if tools/check
-installs the command. Equipment of a machine, such as a GPU, is not a need. Its absence is a `skip()`.
+tools/suite finds both messages in Meson's logs. With CUDATRACE_REQUIRE=all, or a comma-separated list of needs, a refusal is a failure.
+CUDATRACE_REQUIRE=all ensures that no test is skipped unnoticed on a machine that permits everything. The name of a command that
+tools/check installs is also a need. Hardware such as a GPU is not a need. Its absence is a `skip()`.
 """
 import contextlib
 import ctypes
@@ -30,7 +30,7 @@ DEBIAN_PYTHON = "/usr/bin/python3"  # packages are installed for this Python, wh
 
 
 class Refused(Exception):
-    """The reason why a need is refused."""
+    """Raised with the reason why a need is refused."""
 
 
 def tell(pipe, act):
@@ -43,7 +43,7 @@ def tell(pipe, act):
 
 
 def in_child(act):
-    """Tries the need in a separate process. Raises Refused or an OSError if the need is refused."""
+    """Tests a need by running `act` in a child process. Raises Refused or an OSError if the need is refused."""
     mine, its = os.pipe()
     child = os.fork()
     if child == 0:
@@ -81,7 +81,7 @@ def mount_namespace():
 
 
 def user_namespaces():
-    """Tries the need for the current user and for an ordinary user."""
+    """Tests the need as the current user and as an ordinary user."""
     for as_user in ({}, {"user": NOBODY, "group": NOBODY, "extra_groups": []})[:1 if os.geteuid() else 2]:
         by_command("unshare", "-r", "-p", "-f", "--mount-proc", "true", cwd="/", **as_user)
 
@@ -100,7 +100,7 @@ def users():
 
 @contextlib.contextmanager
 def sleeper(become=lambda: None):
-    """A process that does nothing. It does not use subprocess, which treats a traced process as ended when it stops."""
+    """A process that does nothing. The process is not started with subprocess, which considers a traced process ended when it stops."""
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):
@@ -117,8 +117,8 @@ def sleeper(become=lambda: None):
 
 
 def everyones_shm():
-    """Checks that users other than root can make files in /dev/shm. They cannot if /dev/shm is a plain folder in a /dev that is
-    bind-mounted."""
+    """Checks that users other than root can create files in /dev/shm. The check fails if /dev/shm is a plain folder in a bind-mounted
+    /dev."""
     def make():
         become_nobody()
         with tempfile.NamedTemporaryFile(dir="/dev/shm"):
@@ -128,7 +128,7 @@ def everyones_shm():
 
 
 def device_files():
-    """Makes and opens a device file. A container may refuse either."""
+    """Creates and opens a device file. A container may refuse either step."""
     with tempfile.TemporaryDirectory() as folder:
         os.mknod(f"{folder}/null", stat.S_IFCHR | 0o600, os.makedev(1, 3))
         with open(f"{folder}/null", "wb"):
@@ -143,7 +143,7 @@ def trace():
 
 
 def filter_system_calls():
-    """Installs a filter (seccomp) that permits everything."""
+    """Installs a seccomp filter that permits everything."""
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
@@ -163,7 +163,7 @@ def real_time():
 
 
 def choose_pids():
-    """Uses a pid namespace of its own, because the machine's other programs take numbers, too."""
+    """Tries to choose the next pid, in a separate pid namespace, because other programs on the machine also use up pids."""
     by_command("unshare", "-p", "-f", "--mount-proc", "sh", "-c", "echo 1000 >/proc/sys/kernel/ns_last_pid")
 
 
@@ -173,7 +173,7 @@ def terminals():
 
 
 def set_user_id():
-    """Checks that a set-user-ID program gets its owner's rights. A mount option or no_new_privs can prevent this."""
+    """Checks that a set-user-ID program runs with its owner's rights. A mount option or no_new_privs may disable set-user-ID."""
     users()
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
@@ -202,7 +202,7 @@ def descriptors():
 
 
 def ebpf():
-    """Makes a BPF map. A process that may do this may load BPF programs."""
+    """Creates a BPF map. A process that may do this may also load BPF programs."""
     if not os.path.exists("/sys/kernel/btf/vmlinux"):
         raise Refused("the kernel has no BTF")
     create, array = 0, 2
@@ -240,7 +240,7 @@ NEEDS = {
 
 @functools.lru_cache(None)
 def why_not(need):
-    """Returns the reason why the need is refused, or None if it is met."""
+    """Returns why the need is refused, or None if it is met."""
     if need not in NEEDS:
         return None if shutil.which(need) else "there is no such command"
     try:
@@ -258,12 +258,12 @@ def free_shm():
 
 
 def causes(*expected):
-    """Returns the possible causes of lost calls. These are the given causes, and lack of memory if /dev/shm has no room for all rings."""
+    """Returns the possible causes of lost calls: the given causes, and lack of memory if /dev/shm has no room for all rings."""
     return {*expected} if free_shm() > 256 else {*expected, "memory"}
 
 
 def fail_if_required(why, need):
-    """Fails if CUDATRACE_REQUIRE names the need, or is `all`. Otherwise the caller leaves its part out."""
+    """Fails if CUDATRACE_REQUIRE names the need, or is `all`. If the function returns, the caller skips the part with this need."""
     required = os.environ.get("CUDATRACE_REQUIRE", "")
     if required == "all" or need and need in required.split(","):
         raise AssertionError(f"{why}, and CUDATRACE_REQUIRE={required}")
@@ -275,7 +275,7 @@ def skip(why):
 
 
 def refused(why):
-    """Ends the script because of a refusal that only the attempt itself showed."""
+    """Skips the rest of the script because of a refusal that was discovered only during the test."""
     fail_if_required(why, "")
     skip(why)
 
@@ -292,7 +292,7 @@ def needs(*wanted, shm_mib=0):
 
 
 def can(need, what, promises=()):
-    """Returns whether the machine meets the need. If not, prints the part that is left out."""
+    """Returns whether the machine meets the need. If not, prints which part of the test is skipped."""
     why = why_not(need)
     if why is None:
         return True
@@ -303,7 +303,7 @@ def can(need, what, promises=()):
 
 
 def have_shm(mib, what):
-    """Returns whether that much of /dev/shm is free. If not, prints the part that is left out."""
+    """Returns whether `mib` MiB are free in /dev/shm. If not, prints which part of the test is skipped."""
     if free_shm() >= mib:
         return True
     why = f"/dev/shm has no {mib} MiB free"

@@ -1,7 +1,7 @@
-"""Tests the files that `export` and `html` write. A target that is not a regular file keeps its kind and receives the bytes. A regular
-file is either complete or unchanged. Only its owner may read a new file, and no other user's link is followed.
+"""Tests the files that `export` and `html` write. A target that is not a regular file is kept, and receives the output. A regular file is
+either written completely or left unchanged. A new file is readable only by its owner, and other users' links are not followed.
 
-The test uses none of the machine's own devices, because a tool that replaced a device would take it away from all users."""
+The test avoids the machine's own devices, because a tool that replaced a device would take it away from all users."""
 import contextlib
 import ctypes
 import os
@@ -28,7 +28,7 @@ ALICE, BOB = 12001, 12002
 
 
 class Place:
-    """A folder to write into, a trace to export, a longer trace that takes time, and the tool, for one user."""
+    """One user's folder for the output, the trace to export, a longer trace whose export takes time, and the tool."""
 
     long_db = None
 
@@ -51,8 +51,8 @@ class Place:
         return subprocess.Popen(self.command(output, form, db), **self.options(**options))
 
     def write(self, output, form="csv", status=0, says="", **options):
-        """Exports to `output` and returns the standard output. Checks that at most one error line is printed, and that no other file is
-        made."""
+        """Exports to `output`, and returns the command's standard output. Checks that at most one error line is printed, and that no
+        other file is created."""
         before = set(os.listdir(self.folder))
         child = self.start(output, form, **options)
         out, error = child.communicate(timeout=DEADLINE_S)
@@ -64,7 +64,7 @@ class Place:
         return out
 
     def make(self, name, kind, *arguments, owner=None, mode=0o666):
-        """Makes a FIFO, link, file or device in the folder."""
+        """Creates a FIFO, link, file or device in the folder."""
         path = self.folder / name
         if kind == "fifo":
             os.mkfifo(path)
@@ -93,7 +93,7 @@ def seen(path):
 
 @contextlib.contextmanager
 def unchanged(path):
-    """Checks that the block does not replace the file or change its bytes."""
+    """Checks that the `with` block neither replaces the file nor changes its contents."""
     before = seen(path)
     yield
     equal(seen(path), before, path)
@@ -115,7 +115,7 @@ def check_content(p, form, content):
 
 
 def plain(p):
-    """New files are complete, with mode 0600 although the umask is 0."""
+    """Checks that new files are complete, and have mode 0600 although the umask is 0."""
     for form in p.formats:
         p.write(f"plain.{form}", form)
         equal(facts(p.folder / f"plain.{form}")[1:], (stat.S_IFREG, 0o600, os.geteuid() if p.uid is None else p.uid), form)
@@ -133,7 +133,7 @@ def as_it_is(p):
             read.seek(0)
             check_content(p, form, read.read())
         path.unlink()
-        # Pipes that are given by name, and open files, which are written from their current offset.
+        # Test pipes given by name, and open files, which are written from their current offset.
         for name in ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
             check_content(p, form, p.write(name, form))
     with open(p.folder / "open", "w+b") as file:
@@ -148,7 +148,7 @@ def as_it_is(p):
     done = subprocess.run(["bash", "-c", script.replace(">&3", "; echo end"), "bash", *command], timeout=DEADLINE_S, **p.options())
     equal((done.returncode, done.stderr), (0, b""), "process substitution")
     check_content(p, "csv", done.stdout.removesuffix(b"end\n"))
-    # A FIFO without a reader: the command waits for a while.
+    # Test a FIFO without a reader. The command waits for a reader for a while.
     if p.uid is None:
         path = p.make("fifo", "fifo")
         with unchanged(path):
@@ -165,7 +165,8 @@ def as_it_is(p):
 
 
 def standard_output(s):
-    """Tests standard output. A full disk is reported once, a closed pipe is not reported, and no file is opened as a closed descriptor."""
+    """Tests standard output. A full disk is reported once, a closed pipe is not reported, and no opened file takes the number of a closed
+    standard descriptor."""
     for command in (["sql", "SELECT * FROM calls"], ["report"], ["timeline"], ["top", "--once"], ["export"], ["html", "--output", "-"]):
         command[1:1] = ["--db", s.db]
         with open("/dev/full", "w") as full:
@@ -221,7 +222,7 @@ def refused(p):
 
 
 def replaced(p):
-    """Mode and owner stay, and a link's target is replaced."""
+    """Checks that a replaced file keeps its mode and owner, and that a link's target is replaced instead of the link."""
     file = p.make("file", "file", mode=0o640)
     before = facts(file)
     p.write("file")
@@ -236,7 +237,7 @@ def replaced(p):
         p.write("dangling")
     check_content(p, "csv", (p.folder / "target").read_bytes())
     equal(facts(p.folder / "target")[2], 0o600, "the mode of what a link led to")
-    # The target is in a folder that permits no new file.
+    # Test a target in a folder where no new file can be created.
     if IS_ROOT and p.uid is None:
         return
     (p.folder / "shut").mkdir()
@@ -254,7 +255,7 @@ def replaced(p):
 
 
 def broken_off(p):
-    """If the export ends early for any reason, the old file is complete, and no other file is left."""
+    """Checks that if an export ends early for any reason, the old file is unchanged, and no other file is left."""
     file = p.make("kept", "file")
     for form in p.formats:
         with promise("output-whole"), unchanged(file):
@@ -269,9 +270,10 @@ def broken_off(p):
 
 
 def stop_while_writing(p, kept, output, number):
-    """Sends a signal as soon as the temporary file is there, until one arrives in time. The old file must then be unchanged."""
-    # This process sleeps until the file is made (IN_CREATE). It then runs at once, because the other process has the least priority. It
-    # would not if it polled instead.
+    """Sends a signal to the export as soon as its temporary file appears. Repeats this until a signal arrives in time. After that, the
+    old file must be unchanged."""
+    # The test sleeps until the file is created (IN_CREATE), and then runs at once, because the export has the lowest priority. If it
+    # polled instead, it would not be scheduled in time.
     created, libc = 0x100, ctypes.CDLL(None)
     for _ in range(100):
         before = seen(kept)
@@ -291,7 +293,7 @@ def stop_while_writing(p, kept, output, number):
 
 
 def laid_by_others(p):
-    """Tests files that another user has put into a folder for everyone, as root and as a user."""
+    """Tests, as root and as a user, files that another user has put into a world-writable folder."""
     p.folder.chmod(0o1777)
     os.chown(p.folder, 0, 0)
     victim = p.folder.parent / f"victim-{p.uid}"
@@ -312,12 +314,12 @@ def laid_by_others(p):
             p.write(p.make("hole", "link", str(p.folder.parent / "hole"), owner=BOB).name, form, status=1, says="another user made")
             check(not (p.folder.parent / "hole").exists(), "a link of another user's was followed")
             (p.folder / "hole").unlink()
-    # The user's own links, and links of the folder's owner.
+    # Test links that belong to the user or to the folder's owner.
     for owner in (p.uid, 0):
         own = p.make("own", "link", "mine", owner=owner)
         p.write("own")
         own.unlink()
-    # Root replaces a user's file in that user's folder. The file still belongs to the user.
+    # If root replaces a file in a user's folder, the file still belongs to the user.
     if p.uid is None:
         (p.folder / "home").mkdir()
         os.chown(p.folder / "home", ALICE, ALICE)
@@ -330,7 +332,7 @@ def laid_by_others(p):
 
 
 def mounted(p):
-    """A file that is a mount, as in a container, cannot be replaced."""
+    """Checks that a file which is a mount point, as in a container, is not replaced but written in place."""
     target = p.make("mount", "file")
     script = 'mount --bind source mount && "$@" && cat source'
     (p.folder / "source").write_bytes(b"old\n")

@@ -1,5 +1,5 @@
-"""Tests `cudatrace probe`: it records every driver call of processes that run without the hook, in any mount namespace. Killing the probe,
-a writer, the daemon or the process loses no call silently."""
+"""Tests that `cudatrace probe` records every driver call of processes without the hook, in any mount namespace. If the probe, a writer,
+the daemon or the process is killed, every lost call is counted."""
 import collections
 import contextlib
 import fnmatch
@@ -28,11 +28,11 @@ def late(s):
 
 
 def exact(s, method):
-    """Four threads: all calls while the probe is attached are stored, and no others."""
+    """Checks with four threads that the probe stores exactly those calls that are made while it is attached."""
     p = Program(s, "steps", 4)
     p.step(10)
     before = truth_of(s, p.pid)
-    # Closing hundreds of perf events takes seconds.
+    # With perf events, probe only a few functions, because closing hundreds of events takes seconds.
     probe = Probe(s, "--pid", p.pid, "--method", method, "--verbose", *(["--calls", "cuDriver*,cuInit"] if method == "event" else []))
     p.step(300)
     expected = dict(truth_of(s, p.pid) - before)
@@ -48,7 +48,8 @@ def exact(s, method):
 
 
 def whole_life(s, calls="*"):
-    """A process that starts later is recorded from its first call to its last. Calls that --calls excludes are not."""
+    """Checks that a process which starts after the probe is recorded from its first call to its last, except for the calls excluded by
+    --calls."""
     probe = Probe(s, *s.every, "--calls", calls)
     done = s.start(WORKLOADS / "calls", "--mix", "training", "--threads", "3", "--calls", "3000", "--seed", "5", preload=False,
                    stdout=subprocess.PIPE, text=True)
@@ -62,7 +63,7 @@ def whole_life(s, calls="*"):
 
 
 def nested(s, method):
-    """Tests nested calls, and calls left by longjmp. Calls that are too deep are counted as lost."""
+    """Tests nested calls, and calls left by longjmp(). Calls that are nested too deeply are counted as lost."""
     probe = Probe(s, *s.every, "--method", method, "--calls", "cuOccupancy*")
     done = s.start(WORKLOADS / "nested", "--times", "10", "--depth", "20", preload=False)
     equal(done.wait(DEADLINE_S), 0, "the program's status")
@@ -75,7 +76,7 @@ def nested(s, method):
 
 
 def short_lives(s):
-    """Tests processes that end before the probe reads the notice of their start."""
+    """Tests processes that exit before the probe reads the event of their start."""
     probe = Probe(s, *s.every)
     children = [s.start(WORKLOADS / "calls", "--calls", "5", preload=False, stdout=subprocess.DEVNULL) for _ in range(12)]
     for child in children:
@@ -89,7 +90,7 @@ def short_lives(s):
 
 
 def hooked(s):
-    """Processes that the hook records, and that end before the probe looks at them, are recorded once."""
+    """Checks that processes with the hook are recorded only once, even if they exit before the probe examines them."""
     probe = Probe(s, *s.every)
     os.kill(probe.child.pid, signal.SIGSTOP)
     children = [s.start(WORKLOADS / "calls", "--calls", "5", stdout=subprocess.DEVNULL) for _ in range(3)]
@@ -133,7 +134,7 @@ def hidden(s, how):
 
 
 def open_calls(s):
-    """A call that hangs is an open call, even after its process was killed in it."""
+    """Checks that a hanging call is an open call, even after its process has been killed."""
     probe = Probe(s, *s.every)
     with HungCall(s, start=lambda *command, **options: s.start(*command, preload=False, **options)) as hung:
         s.flush_until("the call that hangs", lambda: s.value(
@@ -146,7 +147,7 @@ def open_calls(s):
 
 
 def whole(s, *options, within=()):
-    """Runs a program of one process under the probe of all processes. All calls are stored."""
+    """Runs a program of one process while all processes are probed, and checks that all of its calls are stored."""
     probe = Probe(s, *s.every)
     done = s.start(*within, WORKLOADS / "calls", *options, preload=False, stdout=subprocess.DEVNULL)
     equal(done.wait(DEADLINE_S), 0, "the program's status")
@@ -159,8 +160,8 @@ def whole(s, *options, within=()):
 
 
 def kernel_events(s):
-    """With --kernel, the trace has the page faults of calls, and the time that their threads were off the processor. A program compares
-    both with the kernel's own counts."""
+    """With --kernel, the trace contains the page faults of calls, and how long their threads were off the CPU. The program compares the
+    faults and the times with the kernel's own counts."""
     sleep_ms = 30
     probe = Probe(s, *s.every, "--kernel", "--calls", "cuOccupancy*,cuCtxSynchronize")
     done = s.start(WORKLOADS / "off_cpu", "--pages", 100, "--sleep", sleep_ms, preload=False, stdout=subprocess.PIPE, text=True)
@@ -173,7 +174,7 @@ def kernel_events(s):
     calls = s.rows("""SELECT duration_ns, ifnull(blocked, 0), ifnull(blocked_ns, 0), ifnull(preempted_ns, 0), ifnull(page_faults, 0)
                         FROM calls LEFT JOIN (SELECT call_id, blocked, blocked_ns, preempted_ns, page_faults FROM off_cpu) USING (call_id)
                        WHERE layer = 'driver' AND pid = ? ORDER BY call_id""", done.pid)
-    # The program's code is mapped when it makes these calls for the second time.
+    # Check only the second round of these calls, when the program's code is already mapped.
     touching, sleeping, idle = calls[3:]
     equal((touching[1], touching[4]), (0, 100), "sleeps and page faults of the call that touches pages")
     equal((sleeping[1], sleeping[4]), (1, 0), "those of the call that sleeps")
@@ -192,12 +193,12 @@ def other_namespace(s):
 
 
 def many_threads(s):
-    """Tests more threads than the kernel's map has room for."""
+    """Tests more threads than fit into the kernel's map."""
     whole(s, "--threads", "1500", "--calls", "50")
 
 
 def in_top(s):
-    """`top` counts a probed process, and does not list it as untraced."""
+    """Checks that `top` counts a probed process, and does not list it as untraced."""
     def pids(rows):
         return [row["pid"] for row in rows]
 
@@ -234,7 +235,8 @@ def programs():
 
 
 def probe_killed(s):
-    """All calls that a killed probe has seen are stored, no BPF program stays in the kernel, and the next probe continues."""
+    """Checks that after the probe is killed, all calls that it has seen are stored, its BPF programs are unloaded, and the next probe
+    continues."""
     p = Program(s, "steps", 2)
     before = truth_of(s, p.pid)
     probe = Probe(s, "--pid", p.pid)
@@ -256,8 +258,8 @@ def probe_killed(s):
 
 
 def killed_in_order(s, *order):
-    """Probe, daemon and process are killed one after another. All calls that were made while the first and the last of them lived are
-    stored by the next daemon, and nothing stays in the kernel."""
+    """Kills the probe, the daemon and the process in the given order. The next daemon stores all calls made while both the probe and the
+    process were alive, and nothing stays in the kernel."""
     p = Program(s, "steps", 2)
     before = truth_of(s, p.pid)
     probe = Probe(s, "--pid", p.pid)
@@ -280,7 +282,8 @@ def killed_in_order(s, *order):
 
 
 def writer_of(probe, pid):
-    """Returns the pid of the probe's writer for the process `pid`. A probe of another session may have another writer for it."""
+    """Returns the pid of the probe's writer for the process `pid`. Another session's probe may have a different writer for the same
+    process."""
     for child in pathlib.Path(f"/proc/{probe.child.pid}/task/{probe.child.pid}/children").read_text().split():
         with contextlib.suppress(OSError):  # ended
             if pathlib.Path(f"/proc/{child}/comm").read_text() == f"probe-{pid}\n":
@@ -289,14 +292,14 @@ def writer_of(probe, pid):
 
 
 def kill_writer(probe, pid):
-    """Kills the writer. Returns once another writer has replaced it."""
+    """Kills the writer, and returns once a new writer has replaced it."""
     killed = wait_for("a writer", lambda: writer_of(probe, pid))
     os.kill(killed, signal.SIGKILL)
     wait_for("another writer", lambda: writer_of(probe, pid) not in (None, killed))
 
 
 def writer_killed(s):
-    """Another writer continues. It does not report losses again, and shows the calls that are open."""
+    """Checks that a new writer takes over, does not report losses a second time, and shows open calls."""
     p = Program(s, "steps")
     probe = Probe(s, "--pid", p.pid)
     stopped = writer_of(probe, p.pid)
@@ -315,7 +318,7 @@ def writer_killed(s):
 
 
 def writer_stopped(s):
-    """A second Ctrl-C ends a probe that waits for a writer, and leaves nothing in the kernel."""
+    """Checks that a second Ctrl-C ends a probe that is waiting for a writer, and leaves nothing in the kernel."""
     p = Program(s, "steps")
     probe = Probe(s, "--pid", p.pid)
     os.kill(writer_of(probe, p.pid), signal.SIGSTOP)
@@ -329,7 +332,7 @@ def writer_stopped(s):
 
 
 def open_calls_adopted(s):
-    """A call that was open when a writer was killed ends in the lane of the next writer, which knows the thread."""
+    """Checks that if a writer is killed during a call, the next writer records the call's return in the lane of the same thread."""
     probe = Probe(s, *s.every)
     with HungCall(s, start=lambda *command, **options: s.start(*command, preload=False, **options)) as hung:
         kill_writer(probe, hung.pid)
@@ -344,8 +347,8 @@ def open_calls_adopted(s):
 
 
 def daemon_killed(s):
-    """After a kill of the daemon, the next daemon stores the calls made without one. After a clean stop, calls are in no segment, and
-    the trace has the time of the gap."""
+    """Checks that after the daemon is killed, the next daemon stores the calls made in the meantime. After a clean stop, calls are in no
+    segment, and the trace shows the time of the gap."""
     p = Program(s, "steps", 2)
     probe = Probe(s, "--pid", p.pid)
     p.step(100)
@@ -367,7 +370,7 @@ def daemon_killed(s):
 
 
 def executes(s):
-    """A process that executes another program is two processes in the trace."""
+    """Checks that a process which execs another program appears as two processes in the trace."""
     p = Program(s, "exec")
     probe = Probe(s, *s.every)
     p.child.send_signal(signal.SIGUSR1)
@@ -391,7 +394,7 @@ if left > 0:
 
 
 def executes_named(s):
-    """A process of --pid loads the driver later, and executes two other programs before the probe looks at it again."""
+    """Tests a process given with --pid that loads the driver later, and execs two other programs before the probe examines it again."""
     script = s.dir / "chain.py"
     script.write_text(CHAIN)
     p = s.start(sys.executable, script, 2, s.library, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -406,7 +409,8 @@ def executes_named(s):
 
 
 def executes_late(s):
-    """The probe survives if a writer ends before it gets a message. Its process executes another program and ends at once."""
+    """Checks that the probe survives if a writer exits before receiving a message. The probed process execs another program and exits at
+    once."""
     p = Program(s, "exec")
     probe = Probe(s, *s.every)
     writer = wait_for("a writer", lambda: writer_of(probe, p.pid))
@@ -421,7 +425,7 @@ def executes_late(s):
 
 
 def closed_files(s):
-    """A probe without standard files opens no file of its own in their place."""
+    """Checks that a probe started without standard descriptors opens no other files as descriptors 0 to 2."""
     p = Program(s, "steps")
     child = s.start("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", PROBE, "--session", s.name, "--pid", p.pid, preload=False)
     s.flush_until("the process", lambda: (p.pid,) in s.rows("SELECT pid FROM processes"))
@@ -457,7 +461,7 @@ def wrong(s):
 
 
 def unfit_kernel(s):
-    """The probe and the doctor report that the kernel has no BTF, or is too old."""
+    """Checks that the probe and the doctor report a kernel without BTF, or one that is too old."""
     if not can("mount namespaces", "a kernel without BTF"):
         return
     for change, why in (("true", "the kernel has no BTF: /sys/kernel/btf/vmlinux cannot be read"),
@@ -470,8 +474,8 @@ def unfit_kernel(s):
 
 
 def other_user(s):
-    """A process of another user, whose own daemon is not there, is recorded by the daemon of the probe's user. A probe without functions
-    to attach to reports that."""
+    """Checks that another user's process is recorded by the daemon of the probe's user, if that process's user has no daemon. A probe
+    with no functions to attach to reports this."""
     if not can("several users", "a process of another user"):
         return
     p = Program(s, "steps", within=["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"], env={"SIMCUDA_COUNTS": ""})
@@ -491,7 +495,7 @@ def attach(s, p, *options):
 
 
 def run_while_it_steps(s, p, calls, *command):
-    """Runs the command while the program makes calls."""
+    """Runs the command while the program keeps making calls."""
     running = s.start(*command, preload=False, stderr=subprocess.PIPE)
     while running.poll() is None:
         p.step(calls)
@@ -499,7 +503,7 @@ def run_while_it_steps(s, p, calls, *command):
 
 
 def removed_segments(pid):
-    """Returns the removed files in /dev/shm that the process keeps open."""
+    """Returns the deleted files in /dev/shm that the process keeps open."""
     opened = []
     for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed
@@ -508,8 +512,8 @@ def removed_segments(pid):
 
 
 def taken_over(s, method, target, *options):
-    """A running probe takes over a process when `cudatrace detach` ends its visit. No call is recorded twice, and none is missed. If jumps of
-    --inline are in the code until then, the process is recorded soon after."""
+    """Checks that a running probe takes over a process when `cudatrace detach` ends its visit. No call is missed or recorded twice. If
+    the visit used --inline, whose jumps stay in the code until the detach, recording begins soon after the detach."""
     p = Program(s, "steps", 4)
     run_while_it_steps(s, p, 1, *attach(s, p, *options))
     s.flush()
@@ -535,8 +539,8 @@ def taken_over(s, method, target, *options):
 
 
 def attached(s, *options):
-    """A process is not attached to while it is probed. A file is not probed while a process has jumps of --inline in its code. The kernel
-    would put a breakpoint into a jump, and the process would crash."""
+    """Checks that attach refuses a process while it is probed, and that a file is not probed while a process's copy contains jumps of
+    --inline. The kernel would put a breakpoint into a jump, and the process would crash."""
     p = Program(s, "steps", 2)
     probe = Probe(s, "--pid", p.pid)
     refused_by = s.run(*attach(s, p, *options), preload=False, status=1).stderr
@@ -552,7 +556,7 @@ def attached(s, *options):
 
 
 def flood(s):
-    """Eight processes of four threads at full speed: for each function, stored and lost calls add up to the driver's count."""
+    """Runs eight processes of four threads at full speed. For each function, stored and lost calls must add up to the driver's count."""
     probe = Probe(s, *s.every)
     children = [s.start(WORKLOADS / "calls", "--mix", mix, "--threads", "4", "--calls", by_tier("2000", "20000"), "--seed", str(i), preload=False,
                         stdout=subprocess.DEVNULL) for i, mix in enumerate(["training", "launch", "getctx", "alloc"] * 2)]
@@ -577,7 +581,7 @@ TESTS = [*((exact, method) for method in METHODS), (whole_life,), (whole_life, "
 if SHAPE:
     inline = ["--inline"] if SHAPE.endswith("-unknown") else []
     TESTS += [(attached, *inline), (taken_over, METHODS[0], "every", *inline), (taken_over, METHODS[1], "one", *inline)]
-# A test is chosen by its name, with or without its parameters: "exact", "exact multi".
+# A test is selected by its name, with or without its parameters, as in "exact" or "exact multi".
 names = {" ".join(getattr(part, "__name__", part) for part in test): test for test in TESTS}
 for unknown in set(sys.argv[1:]) - {name for long in names for name in (long, long.split()[0])}:
     sys.exit(f"no test is called '{unknown}'")

@@ -1,5 +1,5 @@
-"""Tests that a probe records the same calls as the hook. Each program runs with the hook and then under the probe. Every row about its
-calls must be the same, except for times, addresses and process IDs."""
+"""Tests that a probe records the same calls as the hook. Each program runs first with the hook and then under the probe. The two runs
+must give the same rows about calls, except for times, addresses and process IDs."""
 import os
 import re
 import signal
@@ -14,7 +14,7 @@ SAME_EACH_RUN = re.compile(r"(?!.*(_ns|_us)$)(?!(process_id|thread_id|pid|tid|th
 
 
 def detail_views(s):
-    """{view: its columns that are the same in each run}, for the views with rows about single calls."""
+    """Returns {view: the columns that are the same in each run} for the views with rows about single calls."""
     views = {}
     for (name,) in s.rows("SELECT name FROM sqlite_master WHERE type = 'view'"):
         columns = [column for _, column, *_ in s.rows(f"PRAGMA table_info({name})")]
@@ -24,8 +24,8 @@ def detail_views(s):
 
 
 def rows_of(s, pid, views):
-    """Returns all rows about the calls of a process. A call's id is replaced by its index. Each large number, which may be an address, is
-    replaced by the number of large numbers before it."""
+    """Returns all rows about the calls of a process. Each call id is replaced by the call's index. Large numbers, which may be addresses,
+    are renumbered in the order of their first occurrence."""
     calls = s.rows(CALLS, pid)
     number_of = {call_id: number for number, (call_id, *_) in enumerate(calls)}
     large = {}
@@ -46,7 +46,8 @@ def rows_of(s, pid, views):
 
 
 def answer_pauses(s, child):
-    """The program pauses after it has passed images and files to the driver, so that the writer can read them from the process itself."""
+    """Continues the program each time it pauses. The program pauses after passing images or files to the driver, so that the writer can
+    read them from the process."""
     printed = 0
     for line in child.stdout:
         printed += line.startswith("call ")
@@ -59,7 +60,7 @@ def answer_pauses(s, child):
 
 
 class Run:
-    """A program that waits before its first call if it is not preloaded."""
+    """A run of a program, which is stopped before its first call if the hook is not preloaded."""
 
     def __init__(self, s, command, env, preload):
         self.s, self.command = s, command

@@ -1,4 +1,4 @@
-"""`cudatrace probe` in the background, and the calls of a probed process by the driver's own count."""
+"""Runs `cudatrace probe` in the background, and reads the driver's own count of a probed process's calls."""
 import collections
 import shutil
 
@@ -12,7 +12,7 @@ needs("eBPF")
 
 
 class OwnDriver(Session):
-    """A session with a copy of the driver. A probe of all processes puts breakpoints into that file alone, so tests can run at the same
+    """A session with a copy of the driver. A probe of all processes puts breakpoints only into that copy, so tests can run at the same
     time."""
 
     def __enter__(self):
@@ -29,7 +29,7 @@ class OwnDriver(Session):
 
 
 class Probe(Background):
-    """A running `cudatrace probe`, after it has attached its probes."""
+    """A `cudatrace probe` in the background, which has attached its probes."""
 
     def __init__(self, s, *arguments, **options):
         super().__init__(s, CUDATRACE, "probe", "--session", s.name, *arguments, **options)
@@ -40,7 +40,7 @@ class Probe(Background):
 
 
 def truth_of(s, pid):
-    """Returns {function: calls}, the driver's own count up to now."""
+    """Returns the driver's own count so far, as {function: calls}."""
     truth = collections.Counter()
     for counted, _, functions in counts.read_counts(s.counts):
         if counted == pid:

@@ -1,5 +1,5 @@
-"""Before it does anything, tools/quickstart reports a checkout that is not writable, and names that are in use. It changes nothing in
-these cases."""
+"""Tests that tools/quickstart reports a checkout that is not writable, and names that are in use. In these cases, the script exits before
+changing anything."""
 import os
 import pathlib
 import shutil

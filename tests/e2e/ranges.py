@@ -1,5 +1,5 @@
-"""Tests ranges and marks that programs name through NVTX. Checks their texts, and how they nest with driver calls. Also tests ranges that
-are not closed, ranges that are closed elsewhere, and more ranges than the hook can keep."""
+"""Tests ranges and marks that programs create through NVTX. Checks the texts of ranges, and how ranges nest with driver calls. Also tests
+ranges that are never closed, ranges that another thread or process closes, and more ranges than the hook can keep."""
 import os
 import pathlib
 import signal
@@ -21,7 +21,7 @@ def hung_in(s, what, **popen):
 
 
 def calls(s, what="message"):
-    """Returns [(name, depth, message)] in the order of return, without the workload's start."""
+    """Returns [(name, depth, message)] for all calls after the workload's startup, in the order of return."""
     rows = s.rows(f"SELECT name, depth, {what} FROM calls ORDER BY call_id")
     equal([row[0] for row in rows[:len(START)]], START, "the workload's start")
     return rows[len(START):]
@@ -29,7 +29,7 @@ def calls(s, what="message"):
 
 def check_nesting():
     with Session() as s:
-        # The usual way: `run` sets the variable with the hook's path for NVTX.
+        # The usual way is `run`, which sets NVTX's environment variable to the hook's path.
         s.trace(RANGES, "--do", "nest")
         page = "p" * 4094
         equal(calls(s), [
@@ -43,7 +43,7 @@ def check_nesting():
         equal(s.value("SELECT count(*) FROM ranges JOIN calls USING (call_id) WHERE layer <> 'nvtx' "
                       "OR calls.category <> 'range' OR ranges.message IS NOT calls.message"), 0, "rows that disagree")
         equal(s.value("SELECT sum(duration_ns) FROM ranges WHERE kind = 'mark'"), 0, "the duration of marks")
-        # The calls in a range are within its time.
+        # Calls inside a range lie within the range's times.
         equal(s.rows("""
             SELECT outer.message, count(*), sum(inner.layer = 'driver')
               FROM ranges AS outer
@@ -62,8 +62,8 @@ def check_domains():
         s.flush()
         argb = 0xff102030
         equal(calls(s, "NULL")[:6], [
-            # The range of the other domain was popped inside another range. Its level stays occupied until the other range is popped,
-            # too.
+            # A range of one domain was popped inside a range of the other domain. The popped range's level stays occupied until the inner
+            # range is popped as well.
             ("cuCtxGetCurrent", 3, None), ("nvtxRangePush", 1, None), ("cuCtxGetCurrent", 3, None),
             ("nvtxRangePush", 2, None), ("nvtxRangePush", 0, None), ("cuCtxGetCurrent", 0, None)], "the depths of domains")
         equal(s.rows("SELECT kind, domain, message, category, color, payload FROM ranges ORDER BY call_id"), [
@@ -104,7 +104,7 @@ def check_race():
         s.start_daemon("--ring", "2M")
         act(s, "race", "--count", count)
         s.flush()
-        # Each range ended once, in any process or thread.
+        # Each range ended exactly once, in whichever process or thread.
         equal(s.rows("SELECT name, calls FROM totals WHERE layer = 'nvtx'"), [("nvtxRangeStart", 8 * count)], "ranges")
         equal(s.value("SELECT count(*) - count(DISTINCT range_id) FROM ranges"), 0, "identifiers given twice")
         equal(s.rows("SELECT DISTINCT message FROM ranges"), [("exchanged",)], "their messages")
@@ -124,7 +124,7 @@ def check_deep():
         s.start_daemon()
         act(s, "deep", "--count", 3000)
         s.flush()
-        # 1024 of them are kept. The others get levels, which the workload checks, and are counted.
+        # 1024 of them are kept. The other ranges are counted as lost, but still have levels, which the workload checks.
         equal(s.rows("SELECT calls, stored, lost FROM totals WHERE layer = 'nvtx'"), [(3000, 1024, 1976)], "3000 ranges")
         equal(s.rows("SELECT cause, calls FROM losses"), [("memory", 1976)], "the losses")
         equal(calls(s)[-1], ("cuCtxGetCurrent", 0, None), "the call behind them")
@@ -153,7 +153,7 @@ def shared_bytes(s):
 
 
 def check_distinct():
-    """Uses a great number of different messages. None of them is lost, and no memory grows with their number."""
+    """Tests a large number of different messages. No message is lost, and memory use does not grow with their number."""
     count, seen, shared = by_tier(250000, 1000000), 0, []
     with Session() as s:
         s.start_daemon("--ring", "2M")
@@ -181,7 +181,7 @@ def check_distinct():
             check(grown < 24 << 20, "the daemon grew by", grown)
     with Session() as s:
         s.start_daemon()
-        # The same without waiting. Ranges that do not fit into the ring are counted, and the process's memory does not grow.
+        # The same without waiting. Ranges that do not fit into the ring are counted as lost, and the process's memory does not grow.
         done = s.run(RANGES, "--do", "distinct", "--count", count, env=TOOL, stdin=open("/dev/zero"))
         grown = int(done.stdout.split("grown=")[1].split()[0])
         check(grown < 1 << 20, "the process grew by", grown)
@@ -201,7 +201,7 @@ def check_threads():
         mapped = act(s, "threads", "--count", 200).stdout.split("mapped=")[1].split()[0]
         check(int(mapped) < 8 << 20, "what threads leave mapped", mapped)
         s.flush()
-        # A range that its thread left open never ended. The next ranges in the same lane begin at depth 0.
+        # If a thread leaves a range open, the range never ends, and the next thread's ranges in the same lane begin at depth 0.
         equal(s.rows("SELECT message, depth, count(*), count(DISTINCT tid) > 1 FROM ranges GROUP BY message, depth"),
               [("first act", 0, 100, 1)], "ranges of threads")
         equal(s.rows("SELECT DISTINCT depth FROM calls"), [(0,)], "depths")
@@ -224,14 +224,14 @@ def check_killed():
 
 
 def check_crossing():
-    """A range ends inside the call that it encloses. Another range begins inside the call and outlives it."""
+    """Tests a range that ends inside a call which it encloses, and a range that begins inside the call and outlives it."""
     with Session() as s:
         s.start_daemon()
         with hung_in(s, "cross", stdout=subprocess.PIPE) as child:
             os.kill(child.pid, signal.SIGUSR1)
             equal(child.program.stdout.readline(), b"handled\n", "what the handler says")
             s.flush()
-            # The level of the ended range is empty.
+            # The depth of the ended range is now unused.
             equal(s.rows("SELECT name, depth FROM open_calls ORDER BY depth"), [("cuCtxSynchronize", 1), ("nvtxRangePush", 2)],
                   "the open calls")
             child.release()
@@ -245,7 +245,7 @@ def check_crossing():
 
 
 def check_jump():
-    """A call left by longjmp does not enclose the range that is pushed next."""
+    """Checks that a call left by longjmp() does not enclose the range that is pushed next."""
     with Session() as s:
         s.start_daemon()
         with hung_in(s, "jump") as child:
@@ -279,12 +279,12 @@ def check_dormant():
                 go.write(b"\n")
             equal(child.wait(), 0, "its status")
 
-        # Without a daemon, levels and handles are correct, and no file is made.
+        # Without a daemon, levels and handles are correct, and no file is created.
         for what in ("nest", "domains", "processes", "deep", "threads", "forks"):
             act(s, what)
         wait_inside(lambda: None)
         equal([name for name in os.listdir("/dev/shm") if s.name in name], [], "files without a daemon")
-        # The daemon ends while ranges are open, and another one starts. Like open calls, these ranges end in neither trace.
+        # The daemon exits while ranges are open, and a new daemon starts. Like open calls, these ranges end in neither trace.
         s.start_daemon()
 
         def change_daemon():
@@ -301,7 +301,7 @@ def check_dormant():
 
 def check_other_tools():
     with Session() as s:
-        # The user's own tool is not replaced, although it cannot be loaded here. An empty value is not replaced, either.
+        # A tool set by the user is not replaced, although this one cannot be loaded. An empty value is not replaced, either.
         for value in ("/nowhere/libtool.so", ""):
             done = s.trace("sh", "-c", 'echo "$NVTX_INJECTION64_PATH"', env={"NVTX_INJECTION64_PATH": value})
             equal(done.stdout, value + "\n", "the variable that the user set")
@@ -311,11 +311,11 @@ def check_other_tools():
         equal(s.value("SELECT count(*) FROM functions WHERE layer = 'nvtx'"), 0, "functions of another tool")
         check(s.value("SELECT count(*) FROM calls") > 0, "driver calls are traced beside it")
     with Session() as s:
-        # The hook works as NVTX's tool only, without being preloaded.
+        # The hook also works only as NVTX's tool, without being preloaded.
         s.start_daemon()
         s.run(RANGES, "--do", "nest", preload=False, env=TOOL)
         s.flush()
-        # When it is loaded this late, the hook finds only the driver's slots, if there are any.
+        # If NVTX loads the hook after the driver, the only driver calls that the hook can trace are those through slots.
         equal(s.rows("SELECT DISTINCT layer FROM calls ORDER BY 1"), [("driver",), ("nvtx",)] if SHAPE else [("nvtx",)], "layers")
         s.check_identity()
 

@@ -1,5 +1,5 @@
-"""Tests that ranges of libraries are not the program's phases. Also tests that the open ranges of a process that exited differ from those
-of a killed process."""
+"""Tests that libraries' ranges are not mistaken for the program's phases. Also tests that open ranges are treated differently for a
+process that exited and one that was killed."""
 import contextlib
 import json
 import subprocess
@@ -12,7 +12,8 @@ STEPS = 3
 
 @contextlib.contextmanager
 def rank(s, steps):
-    """A program that waits with two open ranges of NCCL and with a thread in a call. Yields it, and a function that releases it."""
+    """Runs a program that waits with two open NCCL ranges and with a thread in a call. Yields the program, and a function that releases
+    it."""
     with fifo(s.dir, f"released.{steps}") as released, HungCall(
             s, "--do", "rank", "--count", steps, "--released", released, program=WORKLOADS / "ranges", stdout=subprocess.DEVNULL,
             env={"NVTX_INJECTION64_PATH": HOOK}) as child:
@@ -64,8 +65,8 @@ with Session() as s:
             tiles = b.run("return Object.fromEntries([...document.querySelectorAll('.tile')].map((t) => [t.children[1].textContent, t.children[0].textContent]))")
             equal(tiles["calls not returned"], str(len(rows)), "what the page counts: the killed one's alone")
 
-    # The program's ranges are in its own domain or in none, and inside a library's range or not. Without ranges, the pattern of calls
-    # gives the phases.
+    # The program's own ranges give the phases, whether or not they have a domain, or are inside a library's range. Without such ranges,
+    # phases are derived from the pattern of calls.
     equal([(row["phase"], row["times"], row["by"]) for row in s.report("--pid", exited, "phases")["phases"]],
           [("setup", 1, "nvtx"), ("step N", STEPS, "nvtx")], "phases")
     equal({row["by"] for row in s.report("--pid", killed, "phases")["phases"]}, {"pattern"}, "phases of a program without ranges")

@@ -1,5 +1,5 @@
-"""Tests that a recorded session, stored again, is the same trace: all rows of all tables, the reports, and the exports. A recording that
-is truncated or damaged yields its complete frames, and a message."""
+"""Tests that replaying a recorded session gives the same trace: all rows of all tables, the reports, and the exports. Replaying a
+truncated or damaged recording stores its complete frames, and prints a message."""
 import contextlib
 import os
 import sqlite3
@@ -14,7 +14,7 @@ OWN_META = ("created_unix_s", "series", "cudatrace_version")  # these belong to 
 
 
 def tables(path):
-    """Returns {table: its rows}, without rows about the file itself."""
+    """Returns {table: rows}, without the rows about the file itself."""
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as trace:
         names = [name for (name,) in trace.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
         rows = {name: sorted(trace.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
@@ -36,14 +36,14 @@ def replay(*arguments, status=0):
 
 
 def said(path, *command):
-    """Returns a command's output about a trace, with the file's name replaced."""
+    """Returns a command's output for a trace, with the trace's path replaced."""
     done = subprocess.run([CUDATRACE, *command, "--db", path], capture_output=True, timeout=DEADLINE_S)
     equal(done.returncode, 0, f"status of {command}: {done.stderr}")
     return done.stdout.replace(bytes(path), b"TRACE")
 
 
 def frames(data):
-    """Yields the offset of each frame of a recording, and the offset of the end."""
+    """Yields the offset of each frame in a recording, and the offset of the end."""
     at = HEADER_BYTES
     while at < len(data):
         yield at
@@ -84,7 +84,7 @@ def check_sameness(s, recording, again):
 
 
 def check_cut_short(s, data):
-    """Tests that all complete frames are stored, wherever a recording ends."""
+    """Tests that all complete frames are stored, wherever a recording is truncated."""
     part, db = s.dir / "part.rec", s.dir / "part.db"
     starts = list(frames(data))
     check(len(starts) > 6, "a recording of", len(starts), "batches")
@@ -124,8 +124,7 @@ def check_bad_input(s, data):
 
 
 def check_outputs(s):
-    """Tests that a file that is not a recording is not overwritten, and that the daemon does not start if it cannot make its
-    recording."""
+    """Tests that the daemon overwrites no file except recordings, and does not start if it cannot create its recording."""
     precious = s.dir / "precious"
     precious.write_text("mine\n")
     link = s.dir / "link.rec"

@@ -1,4 +1,5 @@
-"""Tests tools/release. The same build makes the same tarball, which works in any folder and has the licences of the linked libraries."""
+"""Tests tools/release. The same build always gives the same tarball, which works in any folder and contains the licences of the linked
+libraries."""
 import hashlib
 import json
 import os
@@ -11,7 +12,7 @@ from cudatrace_test import BUILD, SOURCE, check, equal, needs, skip
 from install_test import check_commands, check_completions, check_files
 
 TIME = 1700000000
-# Debian's packages with the libraries that a portable build links.
+# The Debian packages that contain the libraries linked into a portable build.
 PACKAGES = ("libiberty-dev", "libjansson-dev", "libncurses-dev", "libprotobuf-c-dev", "libsqlite3-dev", "libuv1-dev", "zlib1g-dev")
 
 
@@ -27,7 +28,7 @@ def options():
 
 
 def check_entries(tarball):
-    """Tests that no entry depends on the user, the time or the umask."""
+    """Tests that no entry of the tarball depends on the user, the time or the umask."""
     with tarfile.open(tarball) as tar:
         entries = tar.getmembers()
         equal({(entry.uid, entry.gid, entry.uname, entry.gname, entry.mtime) for entry in entries}, {(0, 0, "", "", TIME)}, "owners and times")

@@ -11,7 +11,7 @@ LAUNCHES, PAUSE_US, IDLE_MS, LEAKS, FAILURES, BUFFERS, MIB = 2000, 150, 120, 3, 
 
 
 def truth_of(out):
-    """Returns {phase: time when it began}, and the time when the program was idle."""
+    """Returns the start of each phase as {phase: ns}, and the time when the program was idle."""
     begun, idle = {}, None
     for kind, *rest in map(str.split, out.splitlines()):
         if kind == "phase":
@@ -49,8 +49,8 @@ with Session() as s:
     found = report(s)
     zero_ns = s.value("SELECT min(started_ns) FROM processes")
 
-    # Phases agree within two slices, each a five-hundredth of the run. If the program lost its processor at the border of a phase, the
-    # reported border agrees with the phase's next call.
+    # Phases must agree within two slices, each of which is a five-hundredth of the run. If the program was preempted at the border of a
+    # phase, the reported border must agree with the phase's next call.
     for pid, (begun, idle) in truth.items():
         slices_ns = 2 * (begun["end"] - begun["load"]) / 500
         begun["exit"] = s.value("SELECT max(call_id) FROM copies JOIN processes USING (process_id) WHERE pid = ?", pid)
@@ -68,7 +68,8 @@ with Session() as s:
                   "and not in", earliest_s, latest_s)
         equal({row["by"] for row in phases}, {"pattern"}, "how phases were found")
 
-        # The idle gap lasts from the last launch before it to the first launch after it, including the driver calls in between.
+        # The reported gap lasts from the last launch before the idle time to the first launch after it, including the driver calls in
+        # between.
         from_ns, to_ns = s.rows("SELECT max(call_id) FILTER (WHERE call_id <= ?2), min(start_ns) FILTER (WHERE start_ns >= ?3) FROM launches "
                                 "WHERE process_id = (SELECT process_id FROM processes WHERE pid = ?1)", pid, *idle)[0]
         gap, = [row for row in found["gaps"] if row["pid"] == pid and abs(row["at_s"] - (from_ns - zero_ns) / 1e9) < 1e-6]
@@ -96,7 +97,7 @@ with Session() as s:
         close(thread["ms_in_driver"], s.value("SELECT sum(duration_ns) FROM calls WHERE pid = ? AND layer = 'driver'", pid) / 1e6,
               0.001, "a thread's time")
 
-    # The straggler is held up by the host. On a busy machine, another process may take longer.
+    # The straggler is limited by the host. On a busy machine, another process may take longer.
     for row in found["launches"]:
         rate, = s.rows("SELECT count(*) * 1e9 / (max(call_id) - min(start_ns)) FROM launches JOIN processes USING (process_id) WHERE pid = ?",
                        row["pid"])[0]
@@ -108,7 +109,7 @@ with Session() as s:
     check("outside of the driver" in bound["paragraph"], bound)
     equal(bound["bound_by"], "host", "the straggler's pauses")
 
-    # Sums equal the sums of the rows. Percentiles equal the percentiles of the durations, within one part in 32.
+    # Sums must equal the sums of the rows. Percentiles must equal those of the durations, to within one part in 32.
     equal([(row["function"], row["error"], row["calls"], row["processes"]) for row in found["errors"]],
           [("cuMemAlloc_v2", "CUDA_ERROR_OUT_OF_MEMORY", 3 * FAILURES, 3)], "errors")
     first_ns, last_ns = s.rows("SELECT min(call_id), max(call_id) FROM calls WHERE status = 2")[0]
@@ -127,7 +128,7 @@ with Session() as s:
     equal(row_of(found["kernels"], kernel="fill_u32")["launches"], 3 * LAUNCHES, "launches by kernel")
     equal(found["losses"], [], "losses")
 
-    # One process, and a window, agree with the rows.
+    # The reports on one process, and on a window, agree with the rows.
     begun, _ = truth[straggler]
     alone = report(s, "--pid", straggler)
     equal({row["pid"] for section in ("processes", "threads", "launches", "memory") for row in alone[section]}, {straggler}, "--pid")
@@ -149,7 +150,7 @@ with Session() as s:
     equal([(row["calls"], row["processes"]) for row in seen["errors"]], [(FAILURES, 1)], "errors of a window")
     equal(sum(row["calls"] for row in seen["categories"]), s.value(f"SELECT count(*) FROM calls WHERE {within}"), "calls of a window")
 
-    # Moments are given since the beginning, before the end, and as times of day.
+    # Test moments relative to the start, relative to the end, and as times of day.
     end_ns = s.value("SELECT max(ended_ns) FROM processes")
     for option, ns in (("1.5ms", zero_ns + 1500000), (f"-{(end_ns - begun['retrieval']) / 1e9:.9f}", begun["retrieval"])):
         rows = report(s, "--from", option, "functions")["functions"]
@@ -158,7 +159,7 @@ with Session() as s:
         rows = report(s, "--from", option, "functions")["functions"]
         equal(sum(row["calls"] for row in rows), s.value("SELECT count(*) FROM calls"), f"--from {option}")
 
-    # Formats. Numbers stay numbers, and each file of schema/reports works on its own.
+    # Formats. Numbers stay numbers, and each query in schema/reports works without the other queries.
     equal(list(csv.DictReader(io.StringIO(report(s, "copies", format="csv"))))[0].keys(), found["copies"][0].keys(), "columns as csv")
     check(isinstance(found["functions"][0]["total_ms"], float), "a number", found["functions"][0])
     markdown = report(s, "errors", format="markdown").splitlines()

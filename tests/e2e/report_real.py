@@ -1,5 +1,5 @@
-"""Tests the report of a real training on an H200 (tests/fixtures): its contents, on terminals of every width. Also tests an older
-database, a database without a call, and the database of a killed daemon."""
+"""Tests the report on a real training run on an H200 (tests/fixtures): its contents, and its layout on terminals of various widths. Also
+tests an older database, a database without calls, and the database of a killed daemon."""
 import json
 import lzma
 import pathlib
@@ -31,7 +31,7 @@ with Session() as s:
           {"start_driver": 0.283, "start_other": 0.016, "outside": 0.221, "load": 0.207, "launch": 0.008, "memory": 0.005, "other": 0.002, "copy": 0.001,
            "end": 0.753}, "the parts of the run")
 
-    # Lines are at most as wide as the terminal, and may be cut. A pipe gets whole lines.
+    # On a terminal, lines are truncated to its width. Lines written to a pipe are not truncated.
     titles = re.findall(r"^  \w+ +(.+)$", s.run(CUDATRACE, "report", "--help", preload=False).stdout, re.M)
     for columns in by_tier((20, 80), (20, 40, 80, 200)) if can("terminals", "lines cut at a terminal's width") else ():
         text, errors = on_terminal(columns, CUDATRACE, "report", "--db", s.db)
@@ -47,7 +47,7 @@ with Session() as s:
     longest = s.value("SELECT kernel FROM launches ORDER BY length(kernel) DESC LIMIT 1")
     check(longest in whole, "the longest kernel is not there")
 
-    # A database from a version without durations and failures. Sections that need them are left out, and the command reports that.
+    # A database from a version without durations and failures. The command omits the sections that need these views, and reports this.
     with sqlite3.connect(s.db) as old:
         old.executescript("DROP VIEW durations; DROP VIEW failures; DROP TABLE duration; DROP TABLE failure; PRAGMA user_version = 4;")
     done = s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False)
@@ -55,7 +55,7 @@ with Session() as s:
     for section in ("bottleneck", "functions", "errors"):
         check(f"report: {section}: left out: the trace was written by an older cudatrace (schema 4" in done.stderr, done.stderr)
 
-    # Other commands use the data that the trace has. If a trace lacks data that a command requires, the command reports that.
+    # Other commands use the data that the trace contains. If a trace lacks data that a command requires, the command reports this.
     for command in ("top", "--once"), ("timeline",), ("export",), ("html", "--output", s.dir / "old.html"):
         done = s.run(CUDATRACE, command[0], "--db", s.db, *command[1:], preload=False)
         equal(done.stderr, "", f"{command[0]} of an older trace")
@@ -66,7 +66,7 @@ with Session() as s:
         done = s.run(CUDATRACE, command[0], "--db", s.db, *command[1:], preload=False, status=1)
         check(done.stderr.count("\n") == 1 and "the trace was written by an older cudatrace (schema 3, this one reads" in done.stderr, command, done.stderr)
 
-# A trace that is being written. All sections show the same moment.
+# While a trace is being written, all sections of a report show the same moment.
 with Session() as s:
     s.start_daemon("--ring", "64M")  # sums count lost calls, too
     s.run(WORKLOADS / "calls", "--calls", 40000, "--mix", "launch")  # so that sections take different times
@@ -94,7 +94,7 @@ with Session() as s:
     equal(done.stdout, "No data: " + ", ".join(SECTIONS) + "\n", "a report of nothing")
     equal(json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False).stdout),
           {section: [] for section in SECTIONS}, "a report of nothing, as json")
-    # A window without calls, an invalid window, a killed daemon.
+    # Test a window without calls, an invalid window, and the database of a killed daemon.
     s.run(WORKLOADS / "calls", "--calls", 1000)
     s.flush()
     s.daemon.kill()

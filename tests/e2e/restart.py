@@ -1,4 +1,4 @@
-"""The daemon is killed and restarted. No call is lost or stored twice, and the programs do not notice."""
+"""Tests killing and restarting the daemon. No call is lost or stored twice, and the programs do not notice."""
 import glob
 import os
 import signal
@@ -19,7 +19,8 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         s.start_daemon()
         s.flush()
         s.check_identity(lost=0)
-    # After a clean stop, the held program continues untraced. A new daemon on the same file records its later calls.
+    # After a clean stop, the held program continues untraced. When a new daemon opens the same file, it records the program's later
+    # calls.
     s.stop_daemon()
     s.run(WORKLOADS / "calls", "--calls", 10)
     s.start_daemon()
@@ -33,7 +34,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal(s.daemon.wait(), 0, "the status after SIGINT")
     s.daemon = None
 
-# A daemon that ends marks the programs that are still running. A killed daemon cannot do that. The next daemon marks the programs whose
+# On exit, a daemon marks the programs that are still running. A killed daemon cannot do so, but the next daemon marks the programs whose
 # shared memory no longer exists.
 LEFT = "SELECT state, cause, calls, first_ns >= started_ns, last_ns FROM processes LEFT JOIN losses USING (process_id) WHERE pid = ?"
 with Session() as s, fifo(s.dir, "hold") as hold:
@@ -67,7 +68,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         equal(s.value("SELECT first_ns FROM losses JOIN processes USING (process_id) WHERE pid = ?", held.pid), newest + 1, "since")
         s.check_identity()
 
-# A call that returns while there is no daemon is not open for the next daemon.
+# A call that returns while no daemon is running is not an open call for the next daemon.
 with Session() as s:
     s.start_daemon()
     with HungCall(s) as held:
@@ -82,8 +83,9 @@ with Session() as s:
     equal(s.rows("SELECT state FROM processes"), [("exited",)], "its state")
     s.check_identity(lost=0)
 
-# A program ends after its daemon was killed, and before the next daemon starts. Its file was made long ago and has changed later, as happens when rings grow. The test
-# makes the file's header that old, and makes statx() return a matching birth time in that daemon.
+# A program exits after its daemon was killed, and before the next daemon starts. Its segment file was created long ago and modified
+# later, as happens when rings grow. The test backdates the file's header, and makes statx() return a matching birth time to the next
+# daemon.
 LONG_AGO_S = 20
 BIRTHS = """#include <fcntl.h>
 #include <sys/stat.h>
@@ -135,7 +137,7 @@ with Session() as s:
     s.stop_daemon()
     s.start_daemon("--clock", "counter")
 
-# A daemon started without standard files keeps its locks. Its lock files do not get the descriptors 0 to 2.
+# To keep its locks, a daemon that is started without standard descriptors must not open its lock files as descriptors 0 to 2.
 with Session() as s:
     closed = ("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", DAEMON, "--db", s.db, "--session", s.name)
     s.run(*closed, preload=False)

@@ -1,5 +1,5 @@
-"""An address is allocated again before the call that freed it has returned. Each allocation ends with the call that freed it, and not
-with the other call. The trace shows that the address belongs to the device."""
+"""Tests an address that is allocated again before the call that freed it has returned. Each allocation ends with the call that freed it,
+not with the other call. The trace shows that the address is in device memory."""
 import sys
 
 from cudatrace_test import Session, check, equal, fifo
@@ -48,6 +48,6 @@ with Session() as s, fifo(s.dir, "blocked") as blocked, fifo(s.dir, "release") a
     equal(len({address for address, _, _ in rows}), 1, "addresses")
     check(all(free > rows[2][1] for free in frees), "no call returned late:", frees, rows)
     equal([freed for _, _, freed in rows], [*frees, None], "when each was given back")
-    # The hook uses the address's current allocation, too.
+    # The hook also uses the current allocation of the address.
     equal(s.rows("SELECT kind FROM copies"), [("HtoD",)], "the direction of a copy to it")
     s.check_identity()

@@ -1,6 +1,6 @@
-"""Tests that `cudatrace run COMMAND` behaves as `env COMMAND` towards its caller. Cases test the state that the command inherits, the
-signals that it gets and how often, when it stops and continues, and how it ends. In each case, the behaviour of env is the correct
-one."""
+"""Tests that `cudatrace run COMMAND` behaves towards its caller like `env COMMAND`. The cases test which state the command inherits,
+which signals it receives and how often, when it stops and continues, and how it ends. In each case, the behaviour of env is taken as
+correct."""
 import contextlib
 import ctypes
 import os
@@ -29,7 +29,7 @@ while True:
     if got.si_signo == signal.SIGTERM:
         break
 """
-# It answers SIGUSR1. By then, it has handled all earlier signals.
+# This program answers SIGUSR1. The answer shows that all earlier signals have been handled.
 ANSWERER = """
 import os, signal
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
@@ -41,19 +41,20 @@ SLEEPER = ("sh", "-c", "echo ready $$; exec sleep 1000")
 # The variables that `run` changes, according to its documentation.
 OURS = ("LD_PRELOAD", "CUDATRACE_SESSION", "CUDATRACE_RUN", "NVTX_INJECTION64_PATH", "ASAN_OPTIONS", "_")
 libc = ctypes.CDLL(None, use_errno=True)
-# A sanitizer disables core dumps for its program, and for the programs that this starts.
+# A sanitizer disables core dumps for its program and for that program's children.
 os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "disable_coredump=0"]))
 
 
 def start_afresh():
-    """Resets signals in a new process. If the tests run in the background, signals are ignored, and the process would inherit that."""
+    """Resets signal handling in a new process. Tests that run in the background ignore some signals, which the process would otherwise
+    inherit."""
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 class Run:
-    """A way to run a command: by env, or by cudatrace run."""
+    """Runs commands either with env or with `cudatrace run`."""
 
     def __init__(self, session, traced):
         self.session, self.traced = session, traced
@@ -88,7 +89,7 @@ class Run:
 
 
 def change(child):
-    """Returns the next change in the child's state that its parent sees."""
+    """Waits for the child's next change of state, as its parent sees it, and returns that change."""
     _, status = wait_for(f"a change of process {child.pid}",
                          lambda: (seen := os.waitpid(child.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED))[0] and seen)
     if os.WIFSTOPPED(status):
@@ -154,7 +155,7 @@ def inherited(run):
 
 
 def closed_by_command(run):
-    """Tests that a reader of a pipe sees its end as soon as the command closes it. `run` must not hold the pipe open."""
+    """Tests that a pipe's reader sees end of file as soon as the command closes the pipe. `run` must not keep the pipe open."""
     ours, its = os.pipe()
     child, _ = run.listen("sh", "-c", f"echo ready $$; exec {its}>&-; exec <&-; exec >&-; exec sleep 1000", stdin=subprocess.PIPE,
                           pass_fds=[its])
@@ -178,13 +179,14 @@ def signals(run):
         yield number, run.lines(child, 1)
     send_value(child.pid, signal.SIGRTMIN + 1)
     yield "sigqueue", run.lines(child, 1)
-    # If a signal is sent to the whole group, the command gets it once. The next signal shows that there was no second one.
+    # A signal sent to the whole group reaches the command only once. The arrival of the next signal proves that the first one did not
+    # arrive twice.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT, signal.SIGRTMIN):
         os.killpg(child.pid, number)
         yield "group", run.lines(child, 1)
         os.kill(child.pid, signal.SIGRTMIN + 2)
         yield "behind", run.lines(child, 1)
-    # After a signal to the whole group, `run` must not drop the next one, which is sent only to `run`.
+    # After a signal to the whole group, `run` must not drop the next signal, which is sent only to `run`.
     os.kill(child.pid, signal.SIGINT)
     yield "alone", run.lines(child, 1)
     os.kill(child.pid, signal.SIGTERM)
@@ -200,7 +202,7 @@ def signals(run):
         check(select.select([command], [], [], DEADLINE_S)[0], "the command lives on after signal", number)
         os.close(command)
 
-    # A signal that was pending at the start, and a timer that was set.
+    # Test a signal that is already pending at the start, and a timer that is already set.
     def leave_pending():
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         os.kill(os.getpid(), signal.SIGUSR1)
@@ -217,7 +219,8 @@ def signals(run):
 
 def stops(run):
     for whom in ("front", "group", "command"):
-        # A terminal's signals can stop the command's group, because the group is in our session and its parent is in another group.
+        # Signals from a terminal can stop the command's group, because the group is in the test's session and its parent is in another
+        # group.
         for number in (signal.SIGTSTP, signal.SIGSTOP, signal.SIGTTIN):
             if whom == "front" and number == signal.SIGSTOP:
                 continue  # no program can pass SIGSTOP on
@@ -239,7 +242,7 @@ def stops(run):
 
 @contextlib.contextmanager
 def held(pid):
-    """Prevents a process from running, even if it gets signals."""
+    """Prevents a process from running, even if it receives signals."""
     SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
     check(libc.ptrace(SEIZE, pid, None, None) == 0 and libc.ptrace(INTERRUPT, pid, None, None) == 0, "ptrace", ctypes.get_errno())
     os.waitpid(pid, 0)
@@ -250,7 +253,7 @@ def held(pid):
 
 
 def second_stop(run):
-    """The group continues and stops again before the keeper, which waits for the command, has seen either event."""
+    """Tests that the group is continued and stopped again before the keeper, which waits for the command, has noticed either event."""
     child, pid = run.listen(*SLEEPER)
     os.killpg(child.pid, signal.SIGTSTP)
     yield change(child)
@@ -258,7 +261,7 @@ def second_stop(run):
     with held(parent(pid)) if run.traced else contextlib.nullcontext():
         os.killpg(child.pid, signal.SIGCONT)
         yield change(child)
-        # `run` blocks the signal again once it has handled the previous one.
+        # `run` blocks the signal again after handling it.
         wait_for("the front to wait",
                  lambda: state(child.pid) == "S" and (not run.traced or is_blocked(child.pid, signal.SIGTSTP)))
         os.killpg(child.pid, signal.SIGTSTP)
@@ -319,13 +322,13 @@ def terminal(run):
     yield "as", until(b"$ ").split()
     say(b"fg")
     until(b"sleep 1000'")
-    # The shell prints this before it gives the terminal to the command and wakes it. An earlier key would be lost.
+    # The shell prints this line before it gives the terminal to the command and continues it. A key pressed earlier would be lost.
     wait_for("the command to go on", lambda: os.tcgetpgrp(fd) != pid and state(os.tcgetpgrp(fd)) != "T")
     os.write(fd, b"\x1a")
     yield "stopped again", b"Stopped" in until(b"$ ")
     say(b"bg; jobs -l | grep -c Running; kill -INT %1; wait %1; echo was-$?")
     yield "in the background", b"1\r\n" in until(b"was-130\r\n$ ")
-    # A program that handles the key continues, and the process that waits for it continues, too.
+    # If a program handles the key, that program and the process waiting for it both continue.
     say(run_it + b" sh -c 'trap \"echo caught-2\" INT; echo up-$((1 + 2)); while :; do sleep 0.01; done'")
     until(b"up-3")
     os.write(fd, b"\x03")
@@ -339,7 +342,7 @@ def terminal(run):
     os.waitpid(pid, 0)
 
 
-# The needs of a case, and the part that is left out if they are not met.
+# {case: (what it needs, which part is skipped if the need is refused)}
 NEEDS = {terminal: ("terminals", "keys on a terminal"), second_stop: ("ptrace", "a second stop that overtakes the keeper")}
 
 
@@ -355,7 +358,7 @@ def case(name, both):
 
 
 def killed(s):
-    """Killing the run also kills its command. The calls are stored, and no process or file is left."""
+    """Checks that killing `run` also kills its command. The calls are stored, and no process or file is left."""
     with HungCall(s, "--calls", 200, within=(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--"),
                   start=lambda *command, env, **options: s.start(*command, env=env, preload=False, **options),
                   stdout=subprocess.DEVNULL) as hung:
@@ -375,7 +378,7 @@ with Session() as s:
     for name in (inherited, closed_by_command, signals, stops, second_stop, failures, terminal):
         if (not wanted or name.__name__ in wanted) and (name not in NEEDS or can(*NEEDS[name])):
             case(name, both)
-    # The calls of a killed run are stored, and its daemon ends.
+    # The calls of a killed run are stored, and its daemon exits.
     wait_for("the daemon to leave", lambda: not any(s.name in name for name in os.listdir("/dev/shm")))
     s.check_identity()
 sys.exit(0)

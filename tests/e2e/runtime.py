@@ -1,4 +1,4 @@
-"""Tests programs that use the runtime. Their runtime calls have depth 0, and the driver calls inside them have depth 1. Each call reaches
+"""Tests programs that use the CUDA runtime. Runtime calls have depth 0, and the driver calls inside them have depth 1. Each call reaches
 the library to which it was bound, and no call is counted twice."""
 import itertools
 
@@ -16,8 +16,8 @@ def calls_of(s, pid, layer):
 
 
 with Session() as s:
-    # The output of a linked program, of a program that uses dlsym(), and of a program without the library. It is the same with a dormant
-    # hook.
+    # With a dormant hook, three programs print the same as without the hook: a linked program, one that uses dlsym(), and one without the
+    # library.
     ways = {"linked": ["runtime_calls", "linked"], "dlsym": ["runtime_unlinked", "dlsym", LIBRARY],
             "none": ["runtime_unlinked", "none"]}
     untraced = {way: s.run(WORKLOADS / program, *arguments, preload=False).stdout
@@ -45,7 +45,7 @@ with Session() as s:
           {"cudaMalloc": ROUNDS + 1, "cudaFree": ROUNDS, "cudaMemcpy": ROUNDS, "cudaLaunchKernel": ROUNDS,
            "cudaGetErrorName": 2}, "runtime calls")
 
-    # From here on, both programs are checked together. They get cuCtxGetDevice from cudaGetDriverEntryPointByVersion.
+    # The checks below are for the calls of both programs together. They get cuCtxGetDevice from cudaGetDriverEntryPointByVersion.
     equal(s.rows("SELECT DISTINCT depth FROM calls WHERE layer = 'runtime'"), [(0,)], "depths of runtime calls")
     equal(s.rows("SELECT DISTINCT name FROM calls WHERE layer = 'driver' AND depth <> 1"), [("cuCtxGetDevice",)],
           "driver calls that no runtime call encloses")
@@ -64,13 +64,13 @@ with Session() as s:
         equal(s.rows("SELECT DISTINCT bytes FROM calls WHERE name = ?", name), [(BYTES,)], f"bytes of {name}")
     equal(s.value("SELECT sum(bytes) FROM totals WHERE name = 'cudaMalloc'"), 2 * ROUNDS * BYTES, "bytes allocated")
 
-    # Statuses have their names in this layer. A result that is not a status counts as success.
+    # Statuses have the names that the runtime gives them. A result that is not a status counts as success.
     equal(s.rows("SELECT DISTINCT name, status, status_name FROM calls WHERE status <> 0 AND layer = 'runtime' ORDER BY 1"),
           [("cudaGetLastError", 2, "cudaErrorMemoryAllocation"), ("cudaMalloc", 2, "cudaErrorMemoryAllocation")],
           "runtime calls that failed")
     equal(s.rows("SELECT DISTINCT status_name FROM calls WHERE name = 'cudaGetErrorName'"), [("cudaSuccess",)], "a text")
 
-    # For a wait, the rows of both layers name the same objects.
+    # A wait has rows in both layers, which must refer to the same objects.
     for outer, inner in {"cudaStreamSynchronize": "cuStreamSynchronize", "cudaEventSynchronize": "cuEventSynchronize"}.items():
         handles = [s.rows("SELECT DISTINCT role, handle FROM objects JOIN calls USING (call_id) WHERE name = ?", name)
                    for name in (outer, inner)]
@@ -78,7 +78,7 @@ with Session() as s:
     roles = s.rows("SELECT DISTINCT role FROM objects JOIN calls USING (call_id) WHERE name = 'cudaStreamWaitEvent'")
     equal(sorted(roles), [("event",), ("stream",)], "objects of cudaStreamWaitEvent")
 
-# Several libraries in a process, loaded in every order. Each call reaches its own library.
+# Load several libraries into a process, in every order. Each call must reach its own library.
 with Session() as s:
     s.start_daemon()
     calls = 0

@@ -1,4 +1,4 @@
-"""`cudatrace top` on a screen of tmux."""
+"""Runs `cudatrace top` on a tmux screen."""
 import itertools
 import subprocess
 
@@ -6,20 +6,20 @@ from cudatrace_test import CUDATRACE, wait_for
 
 
 def findable(s, program):
-    """Links a program to another name, which includes the session's folder. With this name, --find selects only this test's programs. A
-    pid would not be enough, since it may be part of another number."""
+    """Creates a link to the program in the session's folder. With the link's path, --find selects only this test's programs. A pid would
+    not suffice, because it may be part of another number."""
     link = s.dir / program.name
     link.symlink_to(program)
     return link
 
 
 class Screen:
-    """`cudatrace top` in a terminal of tmux."""
+    """A `cudatrace top` in a tmux terminal."""
 
     numbers = itertools.count()
 
     def __init__(self, s, width, height, *options):
-        # Each has its own server, because a new tmux must not find the socket of a server that is ending.
+        # Each screen has its own tmux server, because a new tmux must not find the socket of a server that is exiting.
         self.tmux = ["tmux", "-S", str(s.dir / f"screen.{next(self.numbers)}"), "-f", "/dev/null"]
         self.s = s
         subprocess.run([*self.tmux, "new-session", "-d", "-x", str(width), "-y", str(height), CUDATRACE, "top", "--session", s.name,
@@ -41,14 +41,14 @@ class Screen:
         subprocess.run([*self.tmux, "resize-window", "-x", str(width), "-y", str(height)], check=True)
 
     def wait(self, what, condition):
-        """Waits until the lines of the screen satisfy the condition. Returns them."""
+        """Waits until the lines on the screen satisfy the condition, and returns these lines."""
         return wait_for(what, lambda: (lines := self.lines()) and condition(lines) and lines)
 
     def wait_for_text(self, *texts):
         return self.wait(f"{texts} on the screen", lambda lines: all(any(text in line for line in lines) for text in texts))
 
     def wait_for_sentence(self, text):
-        """Waits for a text that may be longer than a line."""
+        """Waits for a text that may be wrapped over several lines."""
         return self.wait(f"{text} on the screen", lambda lines: text.replace(" ", "") in "".join(lines).replace(" ", ""))
 
     def has_ended(self):

@@ -1,4 +1,4 @@
-"""Code shared by the tests of traces of several files (cudatraced --max-db)."""
+"""Code shared by the tests of traces with several files (cudatraced --max-db)."""
 import json
 import os
 import re
@@ -16,7 +16,7 @@ def value(s, query, db=None):
 
 
 def files(s):
-    """Returns the numbers of the trace's files, in order."""
+    """Returns the numbers of the trace's files in ascending order."""
     names = [re.fullmatch(r"trace(?:\.(\d+))?\.db", name) for name in os.listdir(s.dir)]
     return sorted(int(name.group(1) or 1) for name in names if name)
 
@@ -30,7 +30,8 @@ def disk_bytes(s):
 
 
 def check_series(s, db=None):
-    """Checks the identity over all files and in each file. No row exists twice, and each part of a call has its call."""
+    """Checks that the sums agree with the rows, over all files and in each file. No row may exist twice, and each part of a call must
+    have its call."""
     wrong = """SELECT totals.process_id, layer, name, stored - expired AS counted, found FROM totals LEFT JOIN
         (SELECT process_id, layer, name, count(*) AS found FROM calls GROUP BY 1, 2, 3) USING (process_id, layer, name)
         WHERE calls <> stored + lost + skipped OR stored - expired <> ifnull(found, 0)"""
@@ -48,7 +49,7 @@ def check_series(s, db=None):
     for number in files(s):
         if s.value("PRAGMA application_id", db=file(s, number)) == 0:
             continue  # a daemon was killed while it made this file; a later daemon will use the file
-        # In a single file, the other files' rows count as expired.
+        # Within a single file, rows of the other files count as expired.
         equal(s.rows("SELECT * FROM totals WHERE calls <> stored + lost + skipped", db=file(s, number)), [], "identities")
         equal(s.value("SELECT (SELECT sum(stored - expired) FROM totals) - (SELECT count(*) FROM calls)",
                       db=file(s, number)) or 0, 0, f"rows of file {number} that no total of it counts")

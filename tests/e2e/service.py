@@ -1,5 +1,5 @@
 """Tests the daemon's messages to a service manager (READY once the session is served, a status line, STOPPING) and its log. The log has
-a line for each event. No program can forge a line, or cause too many lines."""
+one line per event. Programs cannot forge lines, or cause too many of them."""
 import fcntl
 import os
 import pathlib
@@ -23,7 +23,7 @@ LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d cudatraced\[\d+\]: (error|war
 
 
 class Manager:
-    """The service manager's end of NOTIFY_SOCKET."""
+    """The service manager, which receives messages on NOTIFY_SOCKET."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -31,7 +31,7 @@ class Manager:
         self.told = []
 
     def wait_for(self, beginning):
-        """Reads until a line begins with that text. Returns the line."""
+        """Reads messages until a line begins with the given text, and returns that line."""
         deadline = time.monotonic() + DEADLINE_S
         while True:
             ready, _, _ = select.select([self.socket], [], [], max(0, deadline - time.monotonic()))
@@ -52,7 +52,7 @@ class Manager:
 
 
 def log_of(s):
-    """Returns [(level, text)]. Every line must be an event."""
+    """Returns [(level, text)]. Every line in the log must be an event."""
     text = (s.dir / "daemon.log").read_text()
     lines = [LINE.fullmatch(line) for line in text.splitlines()]
     check(all(lines), "a line of", repr(text), "is no event")
@@ -60,14 +60,14 @@ def log_of(s):
 
 
 def start(s, *options, env=None):
-    """Starts a daemon without waiting for it."""
+    """Starts a daemon without waiting until it serves the session."""
     with open(s.dir / "daemon.log", "ab") as log:
         s.daemon = subprocess.Popen([DAEMON, "--foreground", "--db", s.db, "--session", s.name, *options], stdout=log, stderr=log,
                                     env=dict(os.environ, **{key: str(value) for key, value in (env or {}).items()}))
 
 
 
-# A manager, by a path and by an abstract name.
+# Test a service manager whose socket has a path, and one with an abstract name.
 for address in ("path", "abstract"):
     with promise("service-ready"), Session() as s, fifo(s.dir, "hold") as hold:
         path = str(s.dir / "notify") if address == "path" else f"\0{s.name}-notify"
@@ -95,7 +95,8 @@ for address in ("path", "abstract"):
         equal(manager.told.count("STOPPING=1"), 1, "STOPPING in " + repr(manager.told))
         s.check_identity()
 
-# An unavailable session is never ready. Another process's watchdog gets no message. A missing socket is not a failure.
+# If the session is unavailable, READY is never sent. The daemon sends no watchdog messages if the watchdog is set for another process. A
+# missing socket is not an error.
 with Session() as s:
     manager = Manager(str(s.dir / "notify"))
     start(s, "--db", "/nowhere/trace.db", env={"NOTIFY_SOCKET": s.dir / "notify", "WATCHDOG_USEC": 1000})
@@ -111,12 +112,13 @@ with Session() as s:
         start(s, env={"NOTIFY_SOCKET": nowhere})
         s.wait_until_served()
         s.stop_daemon()
-    # A service that runs `cudatrace run` does not become ready when the daemon of the run does.
+    # If a service runs `cudatrace run`, the run's daemon does not report the service as ready.
     s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", WORKLOADS / "calls", "--calls", 10, preload=False,
           env={"NOTIFY_SOCKET": s.dir / "notify"})
     equal(manager.rest(), [], "what the daemon of a run has told")
 
-# Levels. A program causes only one line, whatever its name is. A file that logrotate has moved is not written again.
+# Levels. Each program causes only one line in the log, whatever its name is. After logrotate has moved a log file, nothing more is
+# written to that file.
 with promise("log-forged"), Session() as s:
     evil = s.dir / "a\n2026-01-01 00:00:00 cudatraced[1]: error: forged\x1b[2J\"\\é\u202e\udcff"
     shutil.copy(WORKLOADS / "calls", evil)
@@ -144,14 +146,14 @@ with Session() as s:
     pid = int(re.search(r"^daemon (\d+)$", s.cudatrace("status").stdout, re.M)[1])
     for moved in ("log.1", "log.2"):
         os.kill(pid, signal.SIGHUP)
-        # The message about the trace's next file comes later, and may already be in the next log.
+        # The message about the trace's next file is written later, possibly to the next log.
         wait_for("a log", lambda: (log.exists() and "received SIGHUP" in log.read_text()) or not s.is_served())
         log.rename(s.dir / moved)
     for moved in ("log.1", "log.2"):
         equal((s.dir / moved).read_text().count("received SIGHUP"), 1, moved)
     s.cudatrace("stop")
 
-# For the journal, lines begin with the journal's level numbers instead of time and level. The number of lines of each kind is limited.
+# For the journal, lines begin with the journal's level number instead of the time and the level. Lines of each kind are rate-limited.
 with promise("log-flood"), Session() as s:
     log = open(s.dir / "daemon.log", "ab")
     status = os.fstat(log.fileno())
@@ -176,7 +178,7 @@ with promise("log-flood"), Session() as s:
     check(LINE.fullmatch((s.dir / "daemon.log").read_text().splitlines()[-1]), "not the journal, and written for it")
     log.close()
 
-# If its terminal is closed, the daemon stores all recorded calls and ends.
+# If the daemon's terminal is closed, the daemon stores all recorded calls and exits.
 if can("terminals", "a daemon whose terminal goes"):
     with Session() as s, fifo(s.dir, "hold") as hold:
         ours, its = pty.openpty()
@@ -194,7 +196,7 @@ if can("terminals", "a daemon whose terminal goes"):
         held.stdout.close()
         equal(held.wait(DEADLINE_S), 0, "the program's status")
 
-# `stop` returns only when the daemon has ended, however long that takes. This daemon answers, and then does not end.
+# `stop` returns only when the daemon has exited, however long this takes. The test's daemon responds but does not exit.
 with Session() as s, socket.socket(socket.AF_UNIX) as daemon:
     path = f"{s.dir}/cudatrace.{os.geteuid()}.{s.name}.sock"
     daemon.bind(path)
@@ -212,7 +214,7 @@ with Session() as s, socket.socket(socket.AF_UNIX) as daemon:
     equal(stop.wait(DEADLINE_S), 0, "the status of stop")
     os.unlink(path)
 
-# Another user's socket with our name does not count as a daemon's.
+# If another user owns a socket with the session's name, the socket is not mistaken for a daemon's.
 if can("several users", "a socket at which another user listens"):
     with Session() as s:
         path = f"{s.dir}/cudatrace.{os.geteuid()}.{s.name}.sock"

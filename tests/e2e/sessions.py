@@ -1,5 +1,6 @@
-"""Tests that each database has its own session, if many runs at once use one database each, or all use the same database. Commands find
-the session by its database, no matter how its daemon was started, or list the existing sessions."""
+"""Tests that each database has its own session, whether many concurrent runs use separate databases or all use the same one. Commands
+find the session by its database, no matter how its daemon was started. If a command does not find its session, it lists the existing
+ones."""
 import contextlib
 import os
 import pathlib
@@ -15,7 +16,7 @@ CALLS = (WORKLOADS / "calls", "--calls", 50)
 
 
 class Place:
-    """A folder, a directory for shared memory, and an environment that names no session."""
+    """A folder with its own directory for shared memory, and an environment that names no session."""
 
     def __init__(self, s, shm):
         self.s, self.folder, self.shm = s, s.dir, pathlib.Path(shm)
@@ -41,12 +42,12 @@ class Place:
         return self.popen(CUDATRACE, "run", *options, "--", *command, **popen)
 
     def sessions(self):
-        """Returns the names of the sessions that have files."""
+        """Returns the names of the sessions that have files in shared memory."""
         return sorted({name.split(".")[2] for name in os.listdir(self.shm)})
 
     def processes(self, database, is_written=False):
-        """Counts the processes in a database. The database is one closed file, unless it is still being written. Reading it makes no
-        other file."""
+        """Counts the processes in a database, which must be one closed file unless it is still being written. Reading the database must
+        not create another file."""
         path = self.folder / database
         equal((self.folder / f"{database}-wal").exists(), is_written, "whether there is a log")
         how = "mode=ro" if is_written else "immutable=1"
@@ -54,7 +55,7 @@ class Place:
             return connection.execute("SELECT count(*) FROM processes").fetchone()[0]
 
     def hung(self, *options, **popen):
-        """A run whose command stays in a call while the block lasts."""
+        """A run whose command stays in a call until the `with` block ends."""
         return HungCall(self.s, within=(CUDATRACE, "run", *options, "--"),
                         start=lambda *command, env, **rest: self.popen(*command, env=env, **rest), stdout=subprocess.DEVNULL,
                         stderr=subprocess.DEVNULL, **popen)
@@ -68,7 +69,7 @@ def place():
         equal(here.sessions(), [], "sessions of which something is left")
 
 
-# All runs are at once and from one folder. Each has its own daemon, and no file is left.
+# All runs are started at once from one folder. Each run has its own daemon, and no file is left.
 with place() as here:
     runs = [here.run("--db", f"{n}.db", stdout=subprocess.DEVNULL) for n in range(MANY)]
     for child in runs:
@@ -87,7 +88,7 @@ with place() as here:
             one.execute("DETACH trace")
         equal(seen, here.s.truth(), "calls in all databases")
 
-# All runs write one database, by different names. There is only one session.
+# All runs write to one database, under different names, so there is only one session.
 with place() as here:
     (here.folder / "link.db").symlink_to("one.db")
     (here.folder / "sub").mkdir()
@@ -105,13 +106,13 @@ with place() as here:
         equal(len(here.sessions()), 1, "sessions")
         hung.release()
     equal(here.processes("one.db"), 1 + len(ways), "processes of all runs")
-    # Ten runs start at once, and only one starts the daemon.
+    # Ten runs start at once, and only one of them starts a daemon.
     runs = [here.run("--db", "race.db", stdout=subprocess.DEVNULL) for _ in range(10)]
     for child in runs:
         here.finish(child)
     equal(here.processes("race.db"), 10, "processes of runs that raced")
 
-# A daemon with an arbitrary session name, which is started manually. Some commands are given its database, others are not.
+# A daemon is started manually with an arbitrary session name. Some commands are given its database, others are not.
 with place() as here:
     daemon = here.popen(DAEMON, "--foreground", "--db", "jobs.db", "--session", "jobs")
     wait_for("the daemon", lambda: here.popen(CUDATRACE, "status", "--session", "jobs").wait() == 0)
@@ -124,7 +125,7 @@ with place() as here:
     check("session jobs\n" in out and "session 'jobs' (process" in err, "the only session", out, err)
     _, err = here.tool("stop", status=1)
     check("session jobs, process" in err and f"writes {here.folder}/jobs.db" in err, "stop takes no guess", err)
-    # The database in this folder has priority over a guess.
+    # The database in the current folder has priority over a guessed session.
     with here.hung() as hung:
         name = [session for session in here.sessions() if session != "jobs"]
         equal(len(name), 1, "sessions but jobs")
@@ -137,11 +138,11 @@ with place() as here:
         check("session jobs, process" in err and f"session {name[0]}, process" in err, "which sessions there are", err)
         out, err = here.tool("flush", "--db", "none.db", status=1)
         check("no cudatraced writes 'none.db'" in err and "session jobs, process" in err, "a database that nobody writes", err)
-        # If a session is named, no other session is used.
+        # If a session is named explicitly, no other session is used.
         for way in ({"env": {"CUDATRACE_SESSION": "no-such"}}, {}):
             _, err = here.tool("flush", *([] if way else ["--session", "no-such"]), status=1, **way)
             check("no cudatraced serves session 'no-such'" in err, err)
-        # A daemon that serves another database does not prevent a run, unless the run names that daemon's session.
+        # A daemon with a different database does not prevent a run, unless the run names that daemon's session.
         here.finish(here.run("--db", "third.db", env={"CUDATRACE_SESSION": "jobs"}))
         _, err = here.finish(here.run("--db", "third.db", "--session", "jobs"), 1)
         check(f"served by a daemon that writes {here.folder}/jobs.db" in err, err)
@@ -149,7 +150,7 @@ with place() as here:
     equal((here.processes("trace.db"), here.processes("third.db")), (1, 1), "processes in ./trace.db and third.db")
     here.tool("stop", "--db", "jobs.db")
     equal(daemon.wait(DEADLINE_S), 0, "the daemon's status")
-    # Without any name, a run joins the session `default`.
+    # If neither a session nor a database is named, a run joins the session `default`.
     daemon = here.popen(DAEMON, "--foreground", "--db", "usual.db")
     wait_for("the daemon", lambda: here.popen(CUDATRACE, "status", "--session", "default").wait() == 0)
     here.finish(here.run())

@@ -1,8 +1,8 @@
-"""Tests that docs/sql.md and .schema are correct. Every query of the document runs on a trace, and every table and view has an
-explanation in the statement that SQLite keeps. Every place that explains causes of losses explains all of them.
+"""Tests that docs/sql.md and .schema are correct. Every query in docs/sql.md must run on a trace, and every table and view must have an
+explanation within the statement that SQLite stores. Every place that explains causes of losses must explain all causes.
 
-If a database is given as an argument, the queries run on it, read-only. If not, they run on a new trace of several processes, one of
-which was killed in a call.
+If a database is given as an argument, the queries run on that database, which is opened read-only. By default, the queries run on a new
+trace of several processes, one of which was killed during a call.
 """
 import contextlib
 import pathlib
@@ -22,7 +22,7 @@ def check(condition, *what):
 
 
 def queries(text):
-    """Returns [(line, heading, query)] of the ```sql fences."""
+    """Returns [(line, heading, query)] for the ```sql blocks."""
     found, heading, fence, start = [], "", None, 0
     for number, line in enumerate(text.splitlines(), 1):
         if fence is not None:
@@ -40,7 +40,7 @@ def queries(text):
 
 
 def check_causes():
-    """Checks that each place that explains causes of losses has a phrase for each cause."""
+    """Checks that each file that explains causes of losses has a phrase for each cause."""
     causes = re.findall(r"^LOSS\(\w+, (\w+),", (SOURCE / "proto/loss_cause.def").read_text(), re.M)
     check(len(causes) >= 5, "causes", causes)
     for file, phrase in {"docs/sql.md": r"\| `%s` \|", "docs/operations.md": r"\| (`losses` has rows|…) of cause `%s` \|",
@@ -52,7 +52,7 @@ def check_causes():
 
 
 def check_queries(database, found, with_rows):
-    """Runs each query. Returns a list of errors. with_rows: headings whose queries must return a row."""
+    """Runs each query. Returns a list of errors. `with_rows` has the headings whose queries must return at least one row."""
     wrong = []
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)
     with contextlib.closing(connection):
@@ -78,7 +78,7 @@ def check_schema(database, text):
                                      "AND name NOT LIKE 'sqlite_%'").fetchall()
     check(len(objects) > 20, "the schema has only", len(objects), "tables and views")
     for kind, name, sql in objects:
-        # The explanation comes directly after "CREATE VIEW x AS" or "CREATE TABLE x (".
+        # The explanation must come directly after "CREATE VIEW x AS" or "CREATE TABLE x (".
         if not re.match(r"CREATE (TABLE \w+ \(|VIEW \w+ AS)\s*\n\s*-- \S", sql):
             wrong.append(f"schema: {kind} {name}: no comment inside its statement; .schema shows: {sql[:80]!r}")
         if kind == "view" and not re.search(rf"\b(FROM|JOIN)\s+{name}\b", text):

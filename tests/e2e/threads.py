@@ -1,12 +1,12 @@
-"""Threads that start and end share lanes. Calls from exit handlers, destructors and signal handlers are recorded."""
+"""Tests that short-lived threads share lanes, and that calls from exit handlers, destructors and signal handlers are recorded."""
 import os
 
 from cudatrace_test import Session, WORKLOADS, check, equal
 
 COUNT = 1000
 
-# No signals are sent here, because they make a thread lose calls. No other thread gets its lane until the daemon has read its losses.
-# With signals, the number of lanes would depend on how soon the daemon reads them.
+# No signals are sent here, because signals can make a thread lose calls. After a loss, a thread's lane cannot be reused until the daemon
+# has read that loss. With signals, the number of lanes would depend on how soon the daemon reads the losses.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "threads", "--count", COUNT, "--interval", 0)

@@ -1,5 +1,5 @@
-"""Tests that cudatrace top agrees with the trace and with the programs at each moment. The cases are hung calls, lost calls, held memory,
-no daemon, a stopped daemon and a killed one. Also tests the screen, in a tmux terminal."""
+"""Tests that the output of `cudatrace top` agrees at every moment with the trace and the programs. The cases are hung calls, lost calls,
+held memory, no daemon, a stopped daemon and a killed daemon. Also tests the interactive screen in a tmux terminal."""
 import json
 import lzma
 import os
@@ -18,7 +18,7 @@ MB = 1e6
 
 
 def moments(s, *options, count=1, where=None):
-    """Returns the output of `top --json`, which is an object for each moment."""
+    """Returns the output of `top --json`, which is one object per moment."""
     done = s.run(CUDATRACE, "top", *(where or ("--session", s.name)), "--json", "--count", count, "--interval", "0.2", *options,
                  preload=False)
     decoder, text, found = json.JSONDecoder(), done.stdout, []
@@ -35,12 +35,12 @@ def by_pid(moment):
 
 
 def shown(lines, *pids):
-    """Returns the given processes that the screen shows, in the order of the screen. The screen may also have untraced programs of other
+    """Returns those of the given processes that are on the screen, in screen order. The screen may also show untraced programs of other
     tests."""
     return [int(words[0]) for words in map(str.split, lines[3:]) if words and words[0] in map(str, pids)]
 
 
-# Two running programs. One hangs in a call, and the other holds memory and makes calls until it is killed.
+# Run two programs. One program hangs in a call, and the other holds memory and makes calls until it is killed.
 with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as release:
     s.start_daemon()
     hung = s.start(WORKLOADS / "hang", "--calls", 10, stdout=subprocess.DEVNULL,
@@ -57,7 +57,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
         seconds = (after["at_ns"] - after["since_ns"]) / 1e9
         equal(row["calls/s"], round((row["calls"] - earlier["calls"]) / seconds), "calls a second")
         equal((row["state"], row["lost"], row["failed"]), ("running", 0, 0), "how it does")
-        # Sums are as old as the last stored batch, which is at most a tenth of a second. Their age differs between moments.
+        # Sums are up to a tenth of a second old, because they come from the last stored batch. Their age differs between moments.
         check(0 <= row["driver_%"] <= 101 + 10 / seconds, "the part of one thread's time", row)
     first, second = by_pid(before)[hung.pid], by_pid(after)[hung.pid]
     equal((second["open_call"], second["calls/s"], second["driver_%"]), ("cuCtxSynchronize", 0, 100.0), "the hung one")
@@ -74,10 +74,10 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
     equal([r["pid"] for r in moments(s, "--sort", "open_s")[0]["processes"]][0], hung.pid, "the longest open one first")
     for text in "HANG --CALLS", str(hung.pid):
         equal([r["pid"] for r in moments(s, "--find", text)[0]["processes"]], [hung.pid], text)
-    # As tables into a pipe, until its reader closes it.
+    # Print tables into a pipe until the reader closes it.
     with subprocess.Popen([CUDATRACE, "top", "--session", s.name, "--interval", "0.1"], env=s.env(preload=False), text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as piped:
-        # Between two tables there may be a table of untraced processes, which belong to other tests.
+        # Between two tables of traced processes, there may be a table of untraced processes, which belong to other tests.
         seen = []
         while sum("calls/s" in line for line in seen) < 2:
             seen.append(piped.stdout.readline())
@@ -105,7 +105,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
                 lines = screen.wait(f"{width} columns", lambda lines: len(lines) == height and lines[0].startswith("cudatrace top")
                                     and (height < 4 or str(hung.pid) in "".join(lines)))
                 check(all(len(line) <= width for line in lines), "lines that are too long", lines)
-            # `>` sorts by the next column, which is the pid. `r` reverses the order.
+            # `>` sorts by the column to the right, which is the pid. `r` reverses the order.
             screen.press(">")
             screen.wait("sorted by pid", lambda lines: shown(lines, hung.pid, busy.pid) == sorted((hung.pid, busy.pid)))
             screen.press("r")
@@ -113,18 +113,18 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
             screen.press("Space")
             screen.wait_for_text("paused")
             screen.press("Space")
-            # A process that ends disappears, and `a` shows it again.
+            # A process disappears when it exits, and `a` shows it again.
             busy.kill()
             busy.wait()
             screen.wait("the busy one to go", lambda lines: re.search(r" 1 process[, ]", lines[0]))
             screen.press("a")
             screen.wait_for_text("2 processes", "killed")
-            # A daemon that is stopped, continues, and is killed.
+            # Stop, continue and kill the daemon.
             s.daemon.send_signal(signal.SIGSTOP)
             screen.wait_for_text("the daemon is stopped")
             s.daemon.send_signal(signal.SIGCONT)
             screen.wait_for_text("live")
-            # A trace that continues in its next file.
+            # Let the trace continue in its next file.
             s.daemon.send_signal(signal.SIGHUP)
             screen.wait_for_text("trace.2.db")
             s.daemon.kill()
@@ -137,7 +137,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
         s.daemon.kill()
         s.daemon.wait()
         s.daemon = None
-    # top shows the trace of a killed daemon.
+    # `top` shows the trace of a killed daemon.
     moment, = moments(s, where=("--db", s.db))
     equal((moment["live"], by_pid(moment)[hung.pid]["open_call"]), (False, "cuCtxSynchronize"), "what a killed daemon left")
     hung.kill()
@@ -145,7 +145,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
     s.start_daemon()
     s.flush()
 
-# A trace without a daemon shows processes from their start to their end.
+# For a trace without a daemon, `top` shows each process over its whole lifetime.
 with Session() as s:
     s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     at = "--db", s.db
@@ -172,13 +172,13 @@ with Session() as s:
     equal(moments(s)[0]["processes"], [], "processes of an empty trace")
     done = s.cudatrace("top", "--once")
     check("no traced process is running" in done.stderr, done.stderr)
-    # A daemon that writes another trace does not affect this one.
+    # A daemon that is writing a different trace does not affect the shown trace.
     other = s.dir / "other.db"
     other.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     found = moments(s, count=3, where=("--db", other))
     equal([(m["live"], len(m["processes"])) for m in found], [(False, 1)] * 3, "beside another trace's daemon")
 
-# The daemon is found by the trace's name, even while it is writing another file of the trace.
+# `top` finds the daemon by the name of the trace, even if the daemon is already writing a later file of that trace.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "calls", "--calls", 10)
@@ -188,8 +188,8 @@ with Session() as s:
         moment, = moments(s, where=("--db", s.dir / name))
         equal(moment["live"], True, f"whether the daemon of {name} is found")
 
-# Untraced processes that have loaded the driver are listed while the trace is live, and `t` attaches to them. This driver has no table
-# of entry points, and the screen shows that reason.
+# While the trace is live, untraced processes that have loaded the driver are listed, and `t` attaches to the selected one. With this
+# driver, attaching fails because there is no table of entry points, and the screen shows this reason.
 with Session() as s:
     s.start_daemon()
     program = findable(s, WORKLOADS / "attached")
@@ -227,7 +227,7 @@ with Session() as s:
     s.stop_daemon()
     equal(moments(s, where=("--db", s.db))[0]["untraced"], [], "of a trace that nobody writes")
 
-# A terminal that cannot move its cursor gets no output. The message names the options that print.
+# Nothing is drawn on a terminal without cursor movement. An error suggests the options for printing instead.
 with Session() as s:
     s.trace(WORKLOADS / "calls", "--calls", 10)
     here, there = pty.openpty()

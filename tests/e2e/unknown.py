@@ -1,5 +1,5 @@
-"""Tests that values unknown to cudatrace are NULL, not 0. Examples are the kernels of graphs with conditional nodes and of graphs made
-without the hook, and the size of memory that another process shares. Sums omit them, and reports count them."""
+"""Tests that values which cudatrace cannot determine are NULL, not 0. Examples are the kernels of graphs with conditional nodes or
+created without the hook, and the size of memory shared by another process. Sums omit such values, and reports show how many there are."""
 import csv
 import io
 

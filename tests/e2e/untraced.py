@@ -1,4 +1,4 @@
-"""An untraced program (attached.c), and a command in the background whose lines on standard error are events."""
+"""Runs an untraced program (attached.c), and commands in the background, whose lines on standard error are events."""
 import select
 import signal
 import subprocess
@@ -25,7 +25,7 @@ class Program:
         equal(self.child.stdout.readline(), f"made {calls}\n", "a step")
 
     def end(self, number=None):
-        """Waits for its end, which must be successful. Returns its output."""
+        """Waits until the program exits, and checks that it has succeeded without printing errors. Returns its output."""
         if number:
             self.child.send_signal(number)
         output, errors = self.child.communicate(timeout=DEADLINE_S)
@@ -34,7 +34,7 @@ class Program:
 
 
 class Background:
-    """A command in the background. Its lines on standard error are events. They are read unbuffered, because select() does not see
+    """A command in the background, whose lines on standard error are events. The lines are read unbuffered, because select() does not see
     data in Python's buffer."""
 
     def __init__(self, s, *command, within=(), **options):
@@ -43,7 +43,7 @@ class Background:
         self.said = ""
 
     def await_line(self, part):
-        """Reads until a line contains the text."""
+        """Reads the command's lines until one contains the text."""
         while True:
             check(select.select([self.child.stderr], [], [], DEADLINE_S)[0], "no line contains", part, ":", self.said)
             line = self.child.stderr.readline().decode()

@@ -1,4 +1,4 @@
-"""Tests that the same calls give the same rows when linked, by dlsym, and by cuGetProcAddress."""
+"""Tests that the same calls give the same rows whether the program links to the driver, or uses dlsym() or cuGetProcAddress()."""
 from cudatrace_test import Session, WORKLOADS, check, equal
 
 with Session() as s:

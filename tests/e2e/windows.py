@@ -1,5 +1,5 @@
-"""Tests queries on windows of a trace, in every view, for calls that returned, began or were in progress within the window. The results
-are the same as if all rows were read, also for calls longer than the window. But the queries do not read all rows."""
+"""Tests queries on windows of a trace, in every view, for calls that returned, began or were in progress within the window. The queries
+must not read all rows, but must give the same results as if they did, even for calls longer than the window."""
 import contextlib
 import random
 import sqlite3
@@ -30,7 +30,7 @@ def check_window(connection, view, window):
 
 with Session() as s:
     s.start_daemon()
-    # One call lasts as long as all others together. Some calls take longer than a tenth of a second, but most take almost no time.
+    # One call lasts as long as all the others together. Some calls take longer than a tenth of a second, but most take almost no time.
     with HungCall(s, "--calls", 10, stdout=-3) as longest:
         programs = [s.start(WORKLOADS / "hang", "--calls", 50, env={"SIMCUDA_LATENCY": "cuCtxSynchronize=150000000"}, stdout=-3),
                     s.start(WORKLOADS / "hang", "--calls", 50, env={"SIMCUDA_LATENCY": "cuCtxSynchronize=90000000"}, stdout=-3),

@@ -1,5 +1,5 @@
-"""Tests that a session uses bounded resources. With fewer descriptors than processes, each process gets its turn. A thousand
-processes at once, and many days of a session run in a minute, leak no memory, descriptor or shared memory."""
+"""Tests that a session uses bounded resources. When there are fewer descriptors than processes, each process gets its turn. Neither a
+thousand processes at once, nor many days of a session simulated in a minute, leaks memory, descriptors or shared memory."""
 import contextlib
 import os
 import re
@@ -10,8 +10,8 @@ from fault_test import SANITIZED, Session, WORKLOADS, by_tier, check, equal, fif
 
 
 def daemon_takes(s):
-    """Returns the daemon's memory in bytes, its number of descriptors, and the bytes of the session's shared memory. Sockets are
-    not counted: a connection that has just ended may still have its descriptor."""
+    """Returns the daemon's memory in bytes, its number of descriptors, and the bytes of the session's shared memory. Sockets are not
+    counted, because the descriptor of a connection that has just closed may still be open."""
     with open(f"/proc/{s.daemon.pid}/status") as status:
         memory = int(re.search(r"VmRSS:\s+(\d+) kB", status.read()).group(1)) << 10
     shared = sum(os.stat(f"/dev/shm/{name}").st_blocks * 512 for name in os.listdir("/dev/shm") if f".{s.name}" in name)
@@ -23,13 +23,13 @@ def daemon_takes(s):
 
 
 def at_once(s, processes, hold, calls=200):
-    """Starts processes that make their calls and stay."""
+    """Starts processes that make their calls and then keep running."""
     return [s.start(WORKLOADS / "calls", "--calls", calls, "--hold", hold, stdout=subprocess.DEVNULL)
             for _ in range(processes)]
 
 
 def end(programs, hold):
-    """Writes a line for each program and keeps the FIFO open until all of them have ended."""
+    """Writes a line for each program, and keeps the FIFO open until all of the programs have exited."""
     with open(hold, "w") as go:
         go.write("\n" * len(programs))
         go.flush()
@@ -37,7 +37,7 @@ def end(programs, hold):
             equal(program.wait(), 0, "a program's status")
 
 
-# The descriptors suffice for eight of the forty processes.
+# There are enough descriptors for only eight of the forty processes.
 with Session() as s, promise("descriptors"):
     s.start_daemon(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
     with fifo(s.dir, "hold") as hold:
@@ -45,7 +45,7 @@ with Session() as s, promise("descriptors"):
         check("processes and 0 threads wait, because" in s.cudatrace("flush", status=1).stderr, "what a flush said")
         check(len(os.listdir(f"/proc/{s.daemon.pid}/fd")) < 64, "descriptors")
         end(programs, hold)
-    # When some processes end, others get their turn.
+    # When some processes exit, waiting ones get their turn.
     wait_for("the end of all", lambda: s.cudatrace("flush", status=None).returncode == 0 and
              s.value("SELECT count(*) FROM processes WHERE state = 'exited'") == 40)
     s.check_identity()
@@ -54,7 +54,7 @@ with Session() as s, promise("descriptors"):
     equal(log.count("processes wait: there are descriptors and mappings for only"), 1, log)
     equal(log.count("no processes wait for descriptors or mappings any more"), 1, log)
 
-# Many processes run at once, two times. The second round reuses the resources of the first.
+# Run many processes at once, at least twice. Later rounds reuse the resources of the first.
 with Session() as s:
     s.start_daemon()
     processes = by_tier(60, 150, 1000)
@@ -74,10 +74,10 @@ with Session() as s:
         print(f"{processes} at once: memory, descriptors, shared memory {during}; behind them {after}")
     with promise("processes"):
         equal(after[1:], first[1:], "descriptors and shared memory")
-        # The daemon keeps threads and functions in tables, each with its own size (docs/performance.md).
+        # The daemon keeps threads and functions in tables, each with its own size limit (docs/performance.md).
         check(after[0] < 64 << 20 or SANITIZED, "the daemon has", after[0], "bytes of memory")
 
-# Simulates many days. The stored data is bounded, and so is everything else.
+# Simulates many days. The stored data is bounded, and so are all other resources.
 with Session() as s:
     rounds = by_tier(4, 6, 60)
     s.start_daemon("--max-db", "16M", "--keep", "2s", "--ring", "64K")

@@ -1,5 +1,5 @@
-"""The daemon is killed repeatedly, at each of its test points, over one database and while programs run. Each call is stored or counted
-once, and no program notices."""
+"""Kills the daemon repeatedly, at each of its test points, while programs are running. All daemons use the same database. Each call is
+stored or counted exactly once, and the programs are not affected."""
 import os
 import signal
 import subprocess
@@ -10,7 +10,7 @@ from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, by_tier, check
 ALL = set(points(FAULT_DAEMON))
 reached = set()
 
-# Points that a daemon does not reach under every load.
+# Points that a daemon reaches only under certain loads.
 MAKING = {"database.filled", "database.made"}
 LEAVING = {"session.hidden", "process.detaching", "process.detached", "process.removing", "process.removed", "daemon.let_go",
            "daemon.store_closed", "database.plain", "session.closing", "session.removed", "command.removed"}
@@ -27,7 +27,7 @@ EARLY_CALLS = by_tier(3, 15) * CALLS  # calls of each thread in the programs tha
 
 
 def die(s, name, nth, *options):
-    """Starts a daemon that dies under load, when it passes the point for the nth time."""
+    """Starts a daemon that runs under load and dies when it passes the point for the nth time."""
     if s.start_armed(name, nth, *options):
         s.flush_until_death(3, CALLS, None if nth == 1 else 40 if LONG else 4)
     if s.reap():
@@ -37,9 +37,9 @@ def die(s, name, nth, *options):
 
 
 def under_load(s, wanted, *options):
-    """Runs one daemon after another while programs run across all of them."""
+    """Runs one daemon after another while programs keep running across their deaths."""
     s.start_daemon(*options)
-    # The first daemon finds these programs before it dies, so each of their calls is stored or counted.
+    # The first daemon finds these programs before it dies, so each of their calls is either stored or counted.
     for number, (command, _) in enumerate(PROGRAMS):
         child = s.start_program(number, EARLY_CALLS)
         if "--processes" not in command:  # the first process of such a program makes no calls
@@ -55,7 +55,7 @@ def under_load(s, wanted, *options):
     s.summary()
 
 
-# Rings that are too small for the calls made while no daemon is running, and rings that are large enough.
+# The rings are first too small for the calls made while no daemon is running, and then large enough.
 with Deadly() as s, promise("daemon-killed", len(FIRST_LOAD)):
     under_load(s, [(name, 1) for name in ["lane.loss_saved"] + FIRST_LOAD], "--ring", "64K")
     check(s.value("SELECT sum(lost) FROM totals") > 0, "nothing was lost, so that losses were not put to the test")
@@ -64,8 +64,8 @@ with Deadly() as s, promise("daemon-killed-later", len(LATER_LOAD) * len(LATER))
     s.check_causes("absent", "signal")
     check(s.deaths >= len(LATER_LOAD) * len(LATER) // 3, "deaths at later passings:", s.deaths)
 
-# Calls older than a second expire. Some test points need a sweep that finds only calls younger than the last restart of the call
-# numbers. Sweeps are a second apart, so each daemon runs under load until it reaches its point.
+# Calls older than a second expire. Some test points are reached only in a sweep that finds no calls older than the last restart of the
+# call numbers. Sweeps are a second apart, so each daemon runs under load until it reaches its point.
 with Deadly() as s, promise("daemon-killed-expiring", len(EXPIRING)):
     options = ("--keep", "1s", "--ring", "4M")
     for nth in (1, 2) if LONG else (1,):
@@ -80,7 +80,8 @@ with Deadly() as s, promise("daemon-killed-expiring", len(EXPIRING)):
 
 
 def give(name):
-    """A burst makes a ring grow while the daemon is stopped. A second later the daemon frees the memory, and dies while doing so."""
+    """A burst of calls makes a ring grow while the daemon is stopped. A second after the daemon is resumed, it frees the memory, and dies
+    while doing so."""
     with Deadly() as s, promise("daemon-killed-giving"):
         s.start_armed(name)
         with fifo(s.dir, "hold") as hold:
@@ -103,7 +104,7 @@ def give(name):
 
 in_turns(*map(give, sorted(GIVING)))
 
-# The daemon dies while creating the database. The next daemon creates it again, or uses it if it is complete.
+# The daemon dies while creating the database. The next daemon creates the database again, or uses it if it is already complete.
 for name in sorted(MAKING | {"database.locked", "database.opened", "session.locked", "session.cleared", "session.opened",
                              "command.binding", "command.listening"}):
     with Deadly() as s, promise("daemon-killed-starting"):
@@ -116,8 +117,8 @@ for name in sorted(MAKING | {"database.locked", "database.opened", "session.lock
         s.check_all()
 
 
-# The daemon dies while it exits. It makes hooks detach, and they then find another daemon. The program makes no call while no daemon is
-# running.
+# The daemon dies while it exits. Before it dies, the daemon makes the hooks detach, so that they can find another daemon. The program
+# makes no calls while no daemon is running.
 for name in sorted(LEAVING):
     with Deadly() as s, promise("daemon-killed-leaving"):
         s.start_armed(name)
@@ -137,7 +138,7 @@ for name in sorted(LEAVING):
         s.check_all()
         check({pid for pid, _ in s.absent()} <= {program.pid}, "processes that miss calls")
 
-# A change of the selection is interrupted halfway. All calls are recorded, and hooks re-read the selection only once.
+# The daemon dies while it changes the selection. Afterwards, all calls are recorded, and hooks re-read the selection only once.
 with Deadly() as s, promise("daemon-killed-setting"):
     s.start_armed("session.selecting", 2)
     s.cudatrace("set", "--calls", "cuMem*")
@@ -160,7 +161,7 @@ with Deadly() as s, promise("daemon-killed-setting"):
     s.check_all()
     check(s.value("SELECT sum(skipped) FROM totals") > 0, "nothing is left out")
 
-# A program was killed while it created its segment. The daemon removes the file; if that daemon dies, a later one does.
+# A program was killed while it created its segment. The daemon removes the file. If that daemon dies, a later one removes the file.
 with Deadly() as s, promise("daemon-killed-removing"):
     gone = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True).stdout.strip()
     left = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{gone}.1"

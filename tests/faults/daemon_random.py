@@ -1,6 +1,6 @@
-"""The daemon is killed at random moments, many times over one database, while programs run across all of its deaths. It dies at the nth
-passing of any test point, or at the nth passing of one chosen point. A seed, which is printed, chooses these. CUDATRACE_SEED sets the
-seed."""
+"""Kills the daemon at random moments, many times over one database, while programs keep running across its deaths. The daemon dies when
+it passes any test point, or one chosen point, for the nth time. The point and the number are chosen from a seed, which is printed.
+CUDATRACE_SEED sets the seed."""
 import random
 
 from daemon_test import Deadly
@@ -11,8 +11,9 @@ POINTS = [name for name in points(FAULT_DAEMON) if name.split(".")[0] in ("batch
 
 
 def lives(s, count, calls, *options):
-    """Runs that many lives of a daemon, of any length. Each order of magnitude of passings is equally likely. Most passings are at points
-    that are passed for each row. Therefore, every second life ends at one point, and all points are equally likely."""
+    """Starts `count` daemons that live for random lengths of time. The number of passings before a death is drawn so that each order of
+    magnitude is equally likely. Most passings are of points that are passed once per row. Therefore, every second daemon dies at a
+    randomly chosen point instead, with all points equally likely."""
     s.start_daemon(*options)
     child = s.start_program(0, 10 * calls * count)
     s.exact.add(child.pid)

@@ -1,5 +1,5 @@
-"""The shared parts of the tests of the daemon's deaths: daemons that die at test points while programs run, and the checks of the
-trace afterwards."""
+"""Code shared by the tests that make the daemon die. This module starts daemons that die at test points while programs run, and checks
+the trace afterwards."""
 import functools
 import os
 import signal
@@ -9,7 +9,7 @@ import time
 import fault_test
 from fault_test import DEADLINE_S, WORKLOADS, at_point, causes, check, counts, equal, wait_for
 
-# Programs, and the environment in which they omit calls. Seeds differ, so no two programs make the same calls.
+# The programs, and the environment that makes some of them omit calls. Each program has a different seed, so no two make the same calls.
 PROGRAMS = (
     (("calls", "--mix", "training", "--threads", 2), {}),
     (("calls", "--mix", "alloc", "--threads", 1), {}),
@@ -24,7 +24,7 @@ PROGRAMS = (
 
 
 def step(program):
-    """Returns the next line of a program that stops at each line (tests/workloads/churn.c)."""
+    """Lets a program that stops at each line (tests/workloads/churn.c) continue, and returns its next line."""
     program.stdin.write("\n")
     program.stdin.flush()
     line = program.stdout.readline()
@@ -34,7 +34,7 @@ def step(program):
 
 @functools.cache
 def run_plain(command, env):
-    """Exit status, output and messages of a program without the hook. They are the same each time."""
+    """Returns the exit status, output and messages of a program that is run without the hook. The result is the same in every run."""
     done = subprocess.run(command, env=dict(os.environ, LD_LIBRARY_PATH=fault_test.cudatrace_test.DRIVER_PATH, **dict(env)),
                           capture_output=True, text=True, timeout=DEADLINE_S)
     equal(done.returncode, 0, command)
@@ -42,7 +42,7 @@ def run_plain(command, env):
 
 
 class Deadly(fault_test.cudatrace_test.Session):
-    """A session whose daemon dies repeatedly. Its programs must not stop, and must not notice."""
+    """A session whose daemon dies repeatedly, while its programs must keep running as if nothing had happened."""
 
     def __init__(self):
         super().__init__(hook=fault_test.FAULT_HOOK, daemon_program=fault_test.FAULT_DAEMON)
@@ -66,7 +66,7 @@ class Deadly(fault_test.cudatrace_test.Session):
         return child
 
     def keep_running(self, count, calls):
-        """Keeps at least `count` programs running. The trace reports the programs whose beginning the daemon missed."""
+        """Keeps at least `count` programs running. The trace reports which programs had started before a daemon found them."""
         for program in self.programs[:]:
             if program[0].poll() is not None:
                 self.end_program(program)
@@ -74,8 +74,8 @@ class Deadly(fault_test.cudatrace_test.Session):
             self.start_program(self.started, calls)
 
     def end_program(self, program):
-        """Checks that a program runs to its end and prints the same as untraced. Closes its pipes: there are thousands of
-        programs."""
+        """Checks that a program runs to completion and prints the same output as without the hook. Closes its pipes, because there are
+        thousands of programs."""
         child, command, env = program
         out, err = child.communicate(timeout=DEADLINE_S)
         plain = run_plain(tuple(map(str, command)), tuple((key, str(value)) for key, value in env.items()))
@@ -90,7 +90,8 @@ class Deadly(fault_test.cudatrace_test.Session):
     # ---- the daemon ----
 
     def start_armed(self, point, nth=1, *options, action="kill"):
-        """Starts a daemon that is killed or stopped at the point. Returns False if it died before it served."""
+        """Starts a daemon that is killed or stopped when it reaches the point. Returns False if the daemon died before it was ready to
+        serve."""
         log = open(self.dir / "daemon.log", "ab")
         self.daemon = subprocess.Popen(
             [str(self.daemon_program), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log,
@@ -101,17 +102,17 @@ class Deadly(fault_test.cudatrace_test.Session):
         return self.daemon.poll() is None
 
     def is_stopped(self, wait=0):
-        """Returns whether a signal has stopped the daemon. Waits until one has, unless `wait` has WNOHANG."""
+        """Returns whether a signal has stopped the daemon. Waits until the daemon stops, unless `wait` contains WNOHANG."""
         return os.waitid(os.P_PID, self.daemon.pid, os.WSTOPPED | os.WNOWAIT | wait) is not None
 
     def dead(self):
-        """Returns whether the daemon has been killed. Fails if it has ended in another way."""
+        """Returns whether the daemon has been killed. Fails if the daemon ended in any other way."""
         status = self.daemon.poll()
         check(status in (None, -signal.SIGKILL), "the daemon ended with", status)
         return status is not None
 
     def reap(self):
-        """Reaps the daemon. Kills it first if it is still alive."""
+        """Reaps the daemon. Kills the daemon first if it is still alive."""
         killed = self.dead()
         if not killed:
             self.daemon.kill()
@@ -120,7 +121,7 @@ class Deadly(fault_test.cudatrace_test.Session):
         return killed
 
     def flush_until_death(self, programs, calls, flushes=None):
-        """Flushes while programs run, at most `flushes` times. Returns true if the daemon has died."""
+        """Sends at most `flushes` flush commands while programs run. Returns True if the daemon has died."""
         deadline = time.monotonic() + DEADLINE_S
         while flushes is None or flushes > 0:
             self.keep_running(programs, calls)
@@ -142,15 +143,15 @@ class Deadly(fault_test.cudatrace_test.Session):
         equal(self.rows("SELECT pid, state FROM processes WHERE state <> 'exited'"), [], "processes that did not exit")
         equal(self.rows("SELECT * FROM open_calls"), [], "open calls")
 
-    # A pid is reused when thousands of processes are started, so a process is identified by its start time, too.
+    # Pids are reused when thousands of processes are started, so processes are identified by pid and start time.
 
     def absent(self):
-        """Returns the processes for which the trace reports calls before its beginning, or in a gap."""
+        """Returns the processes that made calls before the trace began, or in a gap, according to the trace."""
         return set(self.rows("SELECT pid, start_ticks FROM losses JOIN process USING (process_id) WHERE cause = 'absent'"))
 
     def check_counts(self):
-        """Checks that stored, lost and omitted calls are the calls that the driver counted as returned. Only for processes that the trace
-        lacks, or reports as incomplete, may there be fewer."""
+        """Checks that the stored, lost and omitted calls add up to the calls that the driver counted as returned. The trace may have
+        fewer calls only for processes that it lacks or reports as incomplete."""
         seen = {(row[:2], row[2]): row[3] for row in self.rows(
             "SELECT pid, start_ticks, totals.name, sum(calls) FROM totals JOIN process USING (process_id) "
             "WHERE layer = 'driver' GROUP BY pid, start_ticks, totals.name")}
@@ -166,11 +167,11 @@ class Deadly(fault_test.cudatrace_test.Session):
 
     def check_database(self):
         equal(self.rows("PRAGMA integrity_check"), [("ok",)], "the database")
-        # Memory that is still allocated keeps its row after its call has expired (--keep).
+        # The row of an allocation that has not been freed is kept after its call has expired (--keep).
         equal([row for row in self.rows("PRAGMA foreign_key_check") if (row[0], row[2]) != ("allocation", "call")], [],
               "rows that name others that are not there")
-        # Calls of one thread follow each other, so a row stored twice overlaps another one. Each daemon fits its own line through the
-        # clock's anchors. The lines of two daemons differ by at most a microsecond.
+        # A thread's calls do not overlap, so a row that was stored twice would overlap another row. Each daemon fits a separate line
+        # through the clock's anchors. The lines of two daemons differ by at most a microsecond.
         equal(self.rows("SELECT * FROM (SELECT process_id, tid, function.name, end_ns - duration_ns AS start_ns, end_ns, lag(end_ns) OVER "
                         "(PARTITION BY process_id, tid ORDER BY end_ns) AS before FROM call JOIN site USING (site_id) JOIN thread USING (thread_id) "
                         "JOIN function USING (function_id) WHERE depth = 0 AND layer = 'driver') WHERE start_ns < before - 2000"), [],
@@ -196,7 +197,7 @@ class Deadly(fault_test.cudatrace_test.Session):
 
     def check_losses(self):
         """Checks that calls are lost only because a ring was full or a signal handler interrupted a record. Each loss has a duration, and
-        a first and a last moment."""
+        the times of the first and the last lost call."""
         self.check_causes("full", "pressure", "signal", "absent")
         equal(self.rows("SELECT process_id, name FROM totals WHERE lost > 0 AND total_ns <= 0"), [], "lost calls without time")
         equal(self.rows("SELECT * FROM losses JOIN processes USING (process_id) WHERE first_ns > last_ns OR first_ns = 0 "

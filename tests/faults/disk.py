@@ -1,5 +1,5 @@
-"""The database's disk fails and is repaired, at every moment of a daemon's life. The programs do not notice. The daemon keeps running,
-logs the failure once, stores the calls that the rings kept, and counts the other calls. The database stays intact."""
+"""Makes the database's disk fail and recover at every moment of a daemon's life. The programs do not notice. The daemon keeps running,
+logs the failure once, stores the calls that the rings have kept, and counts the other calls. The database stays intact."""
 import collections
 import contextlib
 import os
@@ -20,8 +20,9 @@ OUTPUT = re.compile(r"calls: processes=1 threads=2 calls=1000 failed=\d+ ok\n")
 ALL = MAIN | LOG | SHM | JOURNAL
 BEGINS, ENDS = "calls stay in shared memory", "can be written again"
 
-# For each fault: its message, the moments in a daemon's life when it strikes, and the moments when the daemon must fail. A fault strikes
-# when SQLite performs the failing operation. At the other moments the daemon may not notice, and must have stored all calls.
+# For each fault, this table contains its message, the moments in a daemon's life when it strikes, and the moments when the daemon must
+# fail. A fault strikes when SQLite performs the failing operation. At other moments the daemon may not notice the fault, but it must have
+# stored all calls.
 Fault = collections.namedtuple("Fault", "says strikes fails")
 WRITING = "create first middle checkpoint stop", "create first middle stop"
 WANTED = {
@@ -55,12 +56,12 @@ def run_program(s):
 
 
 def run_long_program(s):
-    """Makes enough calls for a checkpoint, which copies the log into the database."""
+    """Makes enough calls to cause a checkpoint, which copies the log into the database."""
     s.run(WORKLOADS / "calls", "--threads", 2, "--calls", by_tier(4000, 30000), "--mix", "copy")
 
 
 def check_whole(s, lost=0):
-    """Checks SQLite's integrity check, the identity, and that each call that returned is stored or counted."""
+    """Checks the database's integrity and the identity, and that each call that returned was stored or counted."""
     s.check_identity(lost=lost)
     s.check_truth()
     equal(s.value("PRAGMA integrity_check"), "ok", "integrity_check")
@@ -68,8 +69,8 @@ def check_whole(s, lost=0):
 
 
 def look_between_batches(s):
-    """Returns the status and the number of stored calls at one moment. Returns None if a batch was stored in between, since the daemon
-    retries every second and part of a batch may fit."""
+    """Returns the status and the number of stored calls at a single moment. Returns None if a batch was stored between the two queries,
+    because the daemon retries every second and part of a batch may fit."""
     now, stored = s.status(), s.value("SELECT ifnull(sum(stored), 0) FROM totals")
     return (now, stored) if s.status()["batches"] == now["batches"] else None
 
@@ -80,7 +81,7 @@ def is_well(s):
 
 
 def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
-    """Runs programs until the disk has failed, and repairs it. Checks the messages, and that no call is missing afterwards."""
+    """Runs programs until the disk has failed, then repairs it. Checks the messages, and that no calls are missing afterwards."""
     fault, before = WANTED[name], log_lines(s)
     unread = name == "dead" and kinds == MAIN
     run = run_program if moment in ("first", "middle") else run_long_program
@@ -101,7 +102,7 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
         now, stored = wait_for("no batch between two looks", lambda: look_between_batches(s))
         check(fault.says in now["state"], "status says", now)
         missing = sum(s.truth().values()) - stored
-        # If there is little shared memory, there is no room in which all calls of a long program can wait, so some are lost.
+        # If shared memory is small, there is not enough room for all waiting calls of a long program, so some are lost.
         waiting = int(now["waiting"])
         check(0 < waiting == missing or "memory" in causes() and waiting < missing, missing, "calls are missing; status says", now)
         check(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", now["since"]), "since", now)
@@ -115,8 +116,8 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
     equal((now["state"], now["waiting"]), ("ok", "0"), "the state behind it")
     begun, ended = log_lines(s)
     check(begun == ended, "what the log says after it", begun, ended)
-    # The daemon considers the fault ended after a batch that still fits into a log that cannot grow. If the database cannot be read, it
-    # does so after a batch whose pages are all in memory.
+    # The daemon considers a fault ended when a batch is written successfully. A batch can also succeed because it still fits into a log
+    # that cannot grow, or because all pages that it reads are in memory.
     check(begun <= before[0] + 1 or moment == "grown" or unread, "the log says it", begun - before[0], "times")
     run_program(s)
     s.flush()
@@ -124,12 +125,13 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
 
 
 def without_mode(content):
-    """Returns a database without the header fields for write-ahead logging, the change counters and SQLite's version."""
+    """Returns the database's contents without the header fields for the journal mode, the change counters and SQLite's version."""
     return content[:18] + content[20:24] + content[28:92] + content[100:]
 
 
 def fail_to_start(s, disk, name, moment):
-    """Tests a daemon that cannot create or open its database. It exits with one line and changes no row, or it serves normally."""
+    """Tests a daemon that cannot create or open its database. The daemon either exits after printing one line and changes no row, or
+    serves normally."""
     files = {path.name: without_mode(path.read_bytes()) for path in s.dir.glob("trace.db*")}
     disk.fail(name)
     done = s.start(FAULT_DAEMON, "--foreground", "--session", s.name, "--db", s.db, preload=False, env=disk.env,
@@ -151,8 +153,7 @@ def fail_to_start(s, disk, name, moment):
 
 
 def stop_while_failing(s, disk, name):
-    """Tests that the next daemon gets all calls that could not be stored, including the calls of a process that is still
-    running."""
+    """Tests that the next daemon receives all calls that could not be stored, including the calls of a process that is still running."""
     disk.fail(name)
     run_program(s)
     hold = s.dir / "hold"
@@ -180,7 +181,7 @@ def stop_while_failing(s, disk, name):
 
 @contextlib.contextmanager
 def reading(s):
-    """Keeps a read transaction open, so that the log cannot restart at its beginning."""
+    """Keeps a read transaction open, so that SQLite cannot restart the log from its beginning."""
     run_program(s)
     s.flush()
     with contextlib.closing(sqlite3.connect(f"file:{s.db}?mode=ro", uri=True)) as reader:
@@ -190,7 +191,8 @@ def reading(s):
 
 
 def life(name, seed=0):
-    """Runs all moments of one daemon's life and of its successor's. With a seed, the fault occurs after a random number of operations."""
+    """Tests a fault at all moments of a daemon's life and of its successor's. With a nonzero seed, the fault occurs after a random number
+    of operations."""
     some = random.Random(seed)
     with Session() as s:
         disk = Disk(s.dir)
@@ -214,7 +216,7 @@ def life(name, seed=0):
 
 
 def losses():
-    """Rings of 64 KiB hold 2000 calls. Further calls are counted as lost, and the daemon recovers without a command."""
+    """Rings of 64 KiB hold 2000 calls. Any further calls are counted as lost, and the daemon recovers without being sent a command."""
     with Session() as s, promise("disk-losses"):
         disk = Disk(s.dir)
         s.start_daemon("--ring", "64K", env=env(disk))
@@ -233,7 +235,7 @@ def losses():
 
 
 def hung_call():
-    """Only open calls have to be written. A flush without them does not count as recovery."""
+    """Only open calls remain to be written. A flush that does not write the open calls does not count as recovery."""
     with Session() as s, promise("disk-said-once"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -252,7 +254,7 @@ def hung_call():
 
 
 def hung_call_retried():
-    """Only open calls have to be written, in a retry that the daemon makes by itself."""
+    """Only open calls remain to be written, and the daemon retries without a command."""
     with Session() as s, promise("disk-said-once"):
         disk, aside = Disk(s.dir), s.dir / "aside.db"
         s.start_daemon(env=env(disk))
@@ -273,7 +275,7 @@ def hung_call_retried():
 
 
 def checkpoint():
-    """The log cannot be copied into the database. Calls are stored nevertheless, and `status` reports the failure."""
+    """The log cannot be copied into the database. Calls are still stored, and `status` reports the failure."""
     with Session() as s, promise("disk-checkpoint"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -285,7 +287,7 @@ def checkpoint():
         check(now["state"] == "ok" and "full" in now["checkpoints"], "status says", now)
         s.flush()
         check_whole(s)
-        # A daemon is killed with all rows in the log, on a disk that still fails.
+        # The daemon is killed while all rows are still in the log and the disk is still failing.
         s.daemon.kill()
         s.daemon.wait()
         disk.mend()
@@ -298,7 +300,7 @@ def checkpoint():
 
 
 def expire():
-    """Old calls cannot be deleted. They stay, and are deleted once that is possible."""
+    """Old calls cannot be deleted. The old calls are kept until deleting them is possible again."""
     with Session() as s, promise("disk-expire"):
         disk = Disk(s.dir)
         s.start_daemon("--keep", "1s", env=env(disk))
@@ -342,7 +344,7 @@ def under_run():
 
 
 def grown_log():
-    """A reader makes the log grow until there is no room for its index."""
+    """A reader keeps the log from being reset, so that it grows until there is no room for its index."""
     with Session() as s, promise("disk-shm"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -351,7 +353,8 @@ def grown_log():
 
 
 def next_file():
-    """There is no descriptor for the trace's next file. The daemon continues in the current file, and switches once it can."""
+    """No descriptor is available for the trace's next file. The daemon continues in the current file, and switches to the next one when
+    it can."""
     with Session() as s, promise("disk-open"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -374,8 +377,8 @@ def next_file():
 
 
 def replaced(how):
-    """The database is moved or deleted while the daemon is running. The daemon reports that at once, and writes nothing to a file that
-    has lost its name. The next daemon stores the calls made in between."""
+    """The database is moved or deleted while the daemon is running. The daemon reports this at once, and writes nothing to a file that
+    has lost its name. The next daemon stores the calls that were made in the meantime."""
     with Session() as s, contextlib.ExitStack() as stack, promise("disk-replaced"):
         disk, aside = Disk(s.dir), s.dir / "aside.db"
         s.start_daemon(env=env(disk))
@@ -444,7 +447,7 @@ def overwritten():
 
         wait_for("a file of some pages", grown)
 
-        # The daemon does not notice a write that occurs while it copies the log into the file, so there are several writes.
+        # The daemon does not notice a write that occurs while it copies the log into the file, so this test writes several times.
         def noticed():
             with open(s.db, "r+b") as file:
                 file.seek(20 * PAGE)
@@ -458,7 +461,8 @@ def overwritten():
 
 
 def shm_cut():
-    """The memory that SQLite shares is truncated. The daemon's last line names the file, and the next daemon continues."""
+    """Another process truncates the file of SQLite's shared memory. The daemon's last log line names the file, and the next daemon
+    continues."""
     with Session() as s, promise("disk-shm-cut"):
         s.start_daemon(env=env(Disk(s.dir)))
         run_program(s)
@@ -473,7 +477,7 @@ def shm_cut():
 
 
 def in_turn(number, test, *arguments):
-    """Runs a case that yields until its turn comes."""
+    """Runs a test case after yielding `number` times."""
     for _ in range(number):
         yield
     began = time.monotonic()
@@ -481,7 +485,7 @@ def in_turn(number, test, *arguments):
     print(test.__name__, *arguments, f"{time.monotonic() - began:.1f} s")
 
 
-# SQLite handles these faults like "full". The short tier leaves them out.
+# SQLite handles these faults in the same way as "full", so the short tier leaves them out.
 ALIKE = ("short", "quota", "write")
 LIVES = [(name, seed) for name in WANTED if name not in by_tier(ALIKE, ()) for seed in range(11 if LONG else 1)]
 for repetition in range(3 if LONG else 1):

@@ -1,4 +1,4 @@
-"""Controls a disk that fails on command: the other end of fault_vfs.c, for the tests of this folder."""
+"""Controls a disk that fails on command, which fault_vfs.c simulates."""
 import mmap
 import pathlib
 import struct
@@ -10,7 +10,7 @@ NEVER = 2**63
 
 
 class Disk:
-    """The file that $CUDATRACE_DISK names. `env` makes a daemon keep its database on this disk."""
+    """The file that $CUDATRACE_DISK names. `env` is the environment that makes a daemon keep its database on this disk."""
 
     def __init__(self, directory):
         self.path = pathlib.Path(directory) / "disk"
@@ -26,7 +26,7 @@ class Disk:
         struct.pack_into("<Q", self.map, 8 * FIELDS.index(field), value)
 
     def fail(self, fault, kinds=MAIN | LOG | SHM | JOURNAL, left=0):
-        """Starts the fault after `left` more successful operations, or bytes for a disk that becomes full."""
+        """Starts the fault after `left` more successful operations, or after `left` bytes for a disk that becomes full."""
         self["kinds"], self["left"], self["hits"] = kinds, left, 0
         self["fault"] = FAULTS.index(fault)
 

@@ -1,17 +1,17 @@
-"""Tests that a user whom fakeroot shows as root is traced under the real user id. The cases are `run` within fakeroot, fakeroot within
-`run`, and a daemon within fakeroot."""
+"""Tests that if fakeroot makes a user appear to be root, the trace contains the real user id. The cases are `run` within fakeroot,
+fakeroot within `run`, and a daemon within fakeroot."""
 import os
 import sys
 
 from fault_test import CUDATRACE, DAEMON, HOOK, Session, WORKLOADS, check, equal, needs
 
 needs("fakeroot")
-# A sanitizer must be loaded first, but fakeroot is loaded first here.
+# A sanitizer expects to be loaded first, but here fakeroot is.
 os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
 
 
 class Oneself:
-    """Runs the programs of users.Users as the user that runs the test."""
+    """Runs the programs of users.Users as the user who runs the test."""
     cudatrace, daemon, hook, calls = CUDATRACE, DAEMON, HOOK, WORKLOADS / "calls"
 
     def __init__(self, s):
@@ -36,7 +36,7 @@ def somebody(s):
 with Session() as s:
     u, uid = somebody(s)
     folder = u.folder("his", uid)
-    # fakeroot shows a file with another owner, and remembers it.
+    # fakeroot pretends that the file has another owner, and remembers this.
     script = f"set -e; cd {folder}; : >file; chown 7:8 file; stat -c %u:%g file; id -u; {u.calls} --calls 100"
     alone = u.run(uid, "fakeroot", "sh", "-c", script).stdout
     check(alone.startswith("7:8\n0\n"), "fakeroot alone", alone)

@@ -1,9 +1,9 @@
-"""Code shared by the tests of this folder: tests/e2e/cudatrace_test.py, the hook and the daemon with test points, and the account of
-promises.
+"""Code shared by the tests of this folder. This module extends tests/e2e/cudatrace_test.py with a hook and a daemon that have test
+points, and with the account of promises.
 
-A promise is a row of promises.tsv: its name, its test, the fault and the guarantee. A test wraps each trial of a promise in
-`with promise("name"):`. The account (trials, failures) is printed at the end. It is also appended to the file that $CUDATRACE_PROMISES
-names, from which tools/promises makes the table.
+A promise is a row of promises.tsv, which contains its name, its test, the fault and the guarantee. A test wraps each trial of a promise
+in `with promise("name"):`. The account, which counts trials and failures, is printed when the test exits. The account is also appended to
+the file named by $CUDATRACE_PROMISES, which tools/promises makes into a table.
 """
 import atexit
 import collections
@@ -28,7 +28,7 @@ FAULT_DAEMON = BUILD / "tests/faults/cudatraced"
 
 
 def Session():
-    """Returns a session of the hook and the daemon with test points."""
+    """Returns a session that uses the hook and the daemon with test points."""
     return cudatrace_test.Session(hook=FAULT_HOOK, daemon_program=FAULT_DAEMON)
 
 
@@ -41,13 +41,13 @@ def head(function, kind, slots):
 
 
 def kind_and_slots(word):
-    """Returns the kind and the number of slots from a record's first word."""
+    """Returns the kind and the number of slots that a record's first word contains."""
     return word >> 16 & 63, word >> 22
 
 
 def points(binary):
-    """Returns the names of all test points of a hook or daemon."""
-    # Do not write to /dev/stdout: objcopy removes its output file when it fails, and root may remove that.
+    """Returns the names of all test points in a hook or daemon binary."""
+    # Do not write to /dev/stdout, because objcopy removes its output file when it fails, and root is allowed to remove /dev/stdout.
     with tempfile.TemporaryDirectory() as folder:
         section = pathlib.Path(folder) / "section"
         subprocess.run(["objcopy", "-O", "binary", "--only-section=ct_test_points", str(binary), str(section)], check=True,
@@ -58,7 +58,7 @@ def points(binary):
 
 
 def at_point(name, nth=1, action="kill"):
-    """Returns the environment that makes a process kill, stop or delay itself at the point."""
+    """Returns an environment that makes a process kill, stop or delay itself at the point."""
     return {"CUDATRACE_TEST_POINT": f"{name}:{nth}:{action}"}
 
 
@@ -71,7 +71,7 @@ account = collections.defaultdict(lambda: [0, 0])
 
 @contextlib.contextmanager
 def promise(name, times=1):
-    """Counts one or more trials of a promise. A failure is counted, too, and still fails the test."""
+    """Counts one or more trials of a promise. A failed trial is counted as well, and still fails the test."""
     check(PROMISES[name]["test"] == pathlib.Path(sys.argv[0]).stem, name, "is not promised by this test")
     account[name][0] += times
     try:

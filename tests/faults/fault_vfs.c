@@ -1,10 +1,10 @@
-/* Simulates a failing disk, by a layer over SQLite's VFS. It becomes the default VFS in every process that
- * finds a struct disk in the file named by $CUDATRACE_DISK. A test maps that file, too, and switches faults
- * on and off while the process runs (disk_test.py).
+/* Simulates a failing disk with a layer over SQLite's VFS. The layer becomes the default VFS in every process
+ * whose $CUDATRACE_DISK names a file that contains a struct disk. A test also maps that file (disk_test.py),
+ * to switch faults on and off while the process runs.
  *
- * It can also cut the power at the Nth operation that changes a file: the process is killed. Of the data
- * written since a file's last sync, only some pages survive, and some of these only in part. A seed chooses
- * them. The names of new files and of deleted ones are equally uncertain until their folder is synced. */
+ * The layer can also simulate a power cut by killing the process at the Nth operation that changes a file. Of
+ * the data written since a file's last sync, only some pages survive, and some of these only in part. A seed
+ * chooses them. Created or deleted names are equally uncertain until the folder has been synced. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -30,15 +30,16 @@ enum kind { MAIN = 1, LOG = 2, SHM = 4, JOURNAL = 8 };
 
 struct disk {
     _Atomic uint64_t fault;    /* index in `faults`, 0: none */
-    _Atomic uint64_t kinds;    /* kinds of files that the fault hits */
+    _Atomic uint64_t kinds;    /* kinds of files that the fault affects */
     _Atomic uint64_t left;     /* operations that still succeed; bytes for the first two faults */
     _Atomic uint64_t hits;     /* times that the fault struck */
-    _Atomic uint64_t changes;  /* operations that changed a file, or synced it */
-    _Atomic uint64_t cut_at;   /* change at which to cut the power; 0: never, and no contents are kept */
-    _Atomic uint64_t survival; /* unsynced data that survives: 0: none, 1: all; other values are a seed */
+    _Atomic uint64_t changes;  /* operations that have changed or synced a file */
+    _Atomic uint64_t cut_at;   /* number of the change that cuts the power; 0: never, and no contents are
+                                * kept */
+    _Atomic uint64_t survival; /* how much unsynced data survives: 0 none, 1 all, other values are a seed */
 };
 
-/* In the order of FAULTS in disk_test.py. */
+/* In the same order as FAULTS in disk_test.py. */
 static const struct {
     unsigned operations;
     int rc, error;
@@ -58,29 +59,29 @@ static const struct {
     { READ | WRITE | SYNC | TRUNCATE | MAP_SHM, SQLITE_IOERR, EIO, false, false },
 };
 
-/* The file's contents on the disk, without the page cache. */
+/* A file's contents on the disk, without the page cache. */
 struct image {
     char path[4096];
-    uint8_t **before; /* each page written since the last sync, with its contents at that sync */
+    uint8_t **before; /* for each page written since the last sync, its contents at that sync */
     size_t pages;     /* length of `before` */
     uint64_t synced_bytes;
-    bool known;     /* the file exists, and was opened earlier */
+    bool known;     /* the file exists, and has been opened before */
     bool named;     /* its name survives */
-    uint8_t *ghost; /* contents if deleted; restored if its folder was not synced */
+    uint8_t *ghost; /* contents of a deleted file, which are restored if its folder was not synced */
     uint64_t ghost_bytes;
 };
 
 struct file {
     sqlite3_file base;
     enum kind kind;
-    struct image *image; /* NULL: the loss of the file does not matter, or the power is not cut */
+    struct image *image; /* NULL if the file may be lost, or if the power is never cut */
     sqlite3_file *real;
 };
 
 static struct disk *disk;
 static sqlite3_vfs *real_vfs;
 static struct image images[IMAGES_MAX];
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* protects the images, and changes of files */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* protects `images`, and changes to files */
 
 static void give_up(const char *what)
 {
@@ -149,8 +150,8 @@ static void keep_page(struct image *image, sqlite3_file *real, size_t page)
         give_up("a page cannot be kept");
 }
 
-/* Keeps the pages of [from, to) before they change. Reads through SQLite's own descriptor, because closing
- * another one would drop SQLite's locks. */
+/* Keeps copies of the pages in [from, to) before they change. Reads through SQLite's own descriptor, because
+ * closing another one would drop SQLite's locks. */
 static void keep(struct image *image, sqlite3_file *real, uint64_t from, uint64_t to)
 {
     for (uint64_t page = from / PAGE_BYTES; page * PAGE_BYTES < to; page++)
@@ -171,7 +172,7 @@ static void note_synced(struct image *image)
     image->synced_bytes = file_bytes(image->path);
 }
 
-/* All files are in one folder. */
+/* Syncing the folder syncs the names of all files, because all are in one folder. */
 static void note_folder_synced(void)
 {
     for (int i = 0; i < IMAGES_MAX; i++) {
@@ -190,7 +191,8 @@ static uint64_t random_next(void)
     return state >> 11;
 }
 
-/* Returns true once in `one_in` calls, unless no data or all data survives. */
+/* Randomly returns true once in `one_in` calls. The result is constant if all or none of the data
+ * survives. */
 static bool survives(uint64_t one_in)
 {
     const uint64_t survival = atomic_load(&disk->survival);
@@ -236,7 +238,7 @@ static void cut_file(struct image *image)
         give_up("a file cannot be cut");
 }
 
-/* The log's index is memory that happens to be in a file, so it may contain anything after the cut. */
+/* The log's index is shared memory backed by a file, so it may contain anything after a power cut. */
 static void spoil_shm(const char *path)
 {
     char shm[4200];
@@ -326,7 +328,7 @@ static int vfs_sync(sqlite3_file *base, int flags)
     rc = file->real->pMethods->xSync(file->real, flags);
     if (file->image) {
         note_synced(file->image);
-        /* SQLite syncs the folder with the first sync of a log or journal that it made. */
+        /* SQLite also syncs the folder when it first syncs a log or journal that it has created. */
         if (!file->image->named)
             note_folder_synced();
     }
@@ -358,7 +360,7 @@ static int vfs_sector_size(sqlite3_file *base)
 {
     return REAL(base)->pMethods->xSectorSize(REAL(base));
 }
-/* Claims no special properties. A sector that is being written may lose its old contents. */
+/* Claims no special properties. If the power fails during a write, the sector's old contents may be lost. */
 static int vfs_characteristics(sqlite3_file *base)
 {
     (void)base;
@@ -382,7 +384,7 @@ static int vfs_shm_unmap(sqlite3_file *base, int remove)
     return REAL(base)->pMethods->xShmUnmap(REAL(base), remove);
 }
 
-/* With version 2, SQLite does not map files. Writes through a mapping would bypass this layer. */
+/* Version 2 prevents SQLite from mapping files, because writes through a mapping would bypass this layer. */
 static const sqlite3_io_methods methods = {
     .iVersion = 2,
     .xClose = vfs_close,
@@ -411,7 +413,7 @@ static void note_opened(struct file *file, const char *path, bool existed, uint6
     free(file->image->ghost);
     file->image->ghost = NULL;
     if (existed && file->image->known)
-        return; /* another connection has opened it, or it is opened again */
+        return; /* another connection has it open, or it is being reopened */
     file->image->known = true;
     file->image->named = existed;
     forget(file->image);
@@ -495,8 +497,8 @@ static void install(void)
     sqlite3_vfs_register(&vfs, 1);
 }
 
-/* The linker redirects sqlite3_open_v2() to this (--wrap). The VFS is not registered earlier, because the
- * program may have to configure SQLite before it initializes. */
+/* The linker redirects sqlite3_open_v2() to this function (--wrap). The VFS is not registered earlier,
+ * because the program may need to configure SQLite before SQLite is initialized. */
 int __real_sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs);
 int __wrap_sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs);
 int __wrap_sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs)

@@ -1,5 +1,5 @@
-/* The program's first look-up happens while another thread forks. In the child, either all of the driver's
- * slots are exchanged or none is, and its calls return. A thread waits at a test point:
+/* A program whose first look-up happens while another thread forks. In the child, either all or none of the
+ * driver's slots have been exchanged, and the child's calls return. A thread waits at a test point:
  *
  *   forked exchange   in the middle of the exchange, until the other thread has to wait or has forked
  *   forked fork       after its fork has begun, until the look-up has returned */
@@ -46,7 +46,7 @@ static void *work(void *data)
     return NULL;
 }
 
-/* Returns when the worker sleeps or has ended. */
+/* Returns when the worker is sleeping or has finished. */
 static void start(struct worker *worker)
 {
     if (pthread_create(&worker->thread, NULL, work, worker) != 0)
@@ -74,7 +74,7 @@ static void fork_once(void)
     int status;
     const pid_t child = fork();
     if (child == 0) {
-        unsetenv("CUDATRACE_TEST_POINT"); /* if it makes the exchange, no other thread would end its wait */
+        unsetenv("CUDATRACE_TEST_POINT"); /* in the child, no thread would end the wait */
         call();
         _exit(0);
     }

@@ -1,5 +1,5 @@
-"""A thread forks while another thread's look-up exchanges the driver's slots. In the child, either all slots are exchanged or none is.
-Its calls return, and the trace has each call of both processes."""
+"""A thread forks while another thread's look-up exchanges the driver's slots. In the child, either all slots have been exchanged or none
+have. The child's calls return, and the trace contains each call of both processes."""
 import subprocess
 
 from fault_test import HERE, Session, at_point, equal
@@ -10,7 +10,8 @@ with Session() as s:
     program = s.dir / "forked"
     subprocess.run(["cc", "-O1", "-g", "-D_GNU_SOURCE", "-o", program, HERE / "forked.c", "-ldl", "-pthread"], check=True)
     s.start_daemon()
-    # Stop far into the exchange, after the slot of the called function, and at the first fork.
+    # The first run stops well into the exchange, after the called function's slot has been exchanged. The second run stops at the first
+    # fork.
     for mode, point in (("exchange", at_point("slots.exchanged", 500, "wait")), ("fork", at_point("driver_functions.fork_begun", 1, "wait"))):
         equal(s.run(program, mode, env=point).stdout, "ok\n", mode)
     s.flush()

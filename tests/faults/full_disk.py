@@ -1,4 +1,4 @@
-"""Like disk.py, on a file system that is really full and later grows, with the kernel's own errors. Needs to mount one."""
+"""Like disk.py, but on a file system that is really full and later grows, so that errors come from the kernel. Needs to mount one."""
 import os
 import subprocess
 import sys
@@ -30,7 +30,7 @@ with cudatrace_test.Session() as s, promise("full-tmpfs"):
         s.check_identity(lost=0)
         s.check_truth()
         equal(s.value("PRAGMA integrity_check"), "ok", "integrity_check")
-        # There is not even room for one line. Messages that do not fit into the log are logged once there is room.
+        # There is no room even for a single log line. Messages that do not fit into the log are logged once there is room.
         rows = s.value("SELECT count(*) FROM calls")
         with open(folder / "filler", "wb", buffering=0) as filler:
             try:

@@ -1,6 +1,6 @@
-/* A program of one user that takes as much as it can from the system's daemon. It builds its own segments and
- * keeps filling them with data that the daemon must remember, look up or write, until its standard input
- * ends.
+/* A program that represents one user who takes as much as possible from the system's daemon. The hog builds
+ * its own segments, and keeps filling them with data that the daemon must remember, look up or write. The hog
+ * stops at the end of its standard input.
  *
  *   hog DIR SESSION KIND PROCESSES FIFO     each process writes a byte to FIFO once it has begun */
 #include "../made_segment.h"
@@ -32,7 +32,7 @@ static struct ct_lane *lane_of(struct hog *hog, uint32_t lane)
     return (struct ct_lane *)(void *)((uint8_t *)hog->segment + ct_segment_lane_offset(hog->segment, lane));
 }
 
-/* ---- one record of a kind, unlike all others ---- */
+/* ---- functions that fill in a record, with different contents each time ---- */
 
 static void carry(struct ct_record *record, enum ct_kind kind, const void *payload, size_t bytes)
 {
@@ -96,7 +96,7 @@ static void late(struct ct_record *record)
     record->end = 1 + count;
 }
 
-/* ---- data other than records ---- */
+/* ---- functions that write data other than records ---- */
 
 static void names(struct hog *hog)
 {
@@ -201,7 +201,7 @@ static void make(struct hog *hog, const char *dir, const char *session, const st
     close(fd);
 }
 
-/* Writes as many records as there is room for, at most a burst. */
+/* Writes as many records as there is room for, but at most BURST. */
 static void fill(struct hog *hog, const struct kind *kind)
 {
     enum { SLOTS = CT_RING_BYTES_MIN / CT_SLOT_BYTES };

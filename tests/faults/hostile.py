@@ -1,6 +1,6 @@
-"""Tests segments that no hook made, and segments of live processes that another process overwrites. The daemon survives. It refuses or
-detaches the offender, counts it and names it. The calls of honest processes are complete, without foreign rows. No file that is not a
-segment of the session is removed or written.
+"""Tests segments that were not made by a hook, and live processes' segments that another process overwrites. The daemon survives, rejects
+the segment or detaches the process, counts the case, and logs the offender's name. Honest processes' calls are complete, without rows
+from other processes. No file that is not a segment of the session is removed or written.
 
 CUDATRACE_SEED chooses the random data. The seed is printed.
 """
@@ -44,7 +44,7 @@ def start_of(pid):
 
 
 class Segment:
-    """A forged file in /dev/shm with the name of a segment. It is removed at the end of the test if it still exists."""
+    """A forged file in /dev/shm with a segment's name. The file is removed when the test ends, if it still exists."""
 
     count = 0
 
@@ -64,7 +64,7 @@ class Segment:
         header = bytearray(HEADER_BYTES)
         for field, value in values.items():
             struct.pack_into("<" + FIELDS[field][1], header, FIELDS[field][0], value)
-        # Created under another name and then renamed: the daemon watches the folder.
+        # Create the file under another name and then rename it, because the daemon watches the folder.
         making = f"/dev/shm/cudatrace-making.{os.getpid()}"
         with open(making, "xb") as file:
             file.truncate(LANES_AT + LANE_HEADER + RING)
@@ -99,7 +99,7 @@ def status(s, key):
 
 
 class Honest:
-    """Programs whose calls must all be recorded under their pids, and no others."""
+    """Programs whose calls must all be recorded under their pids, without any calls of other programs."""
 
     def __init__(self, s):
         self.s, self.pids = s, set()
@@ -184,7 +184,7 @@ def test_refused(s):
             Segment(s, pid=NO_PID, calls=3)
             donor = Segment(s, pid=NO_PID, calls=3)
             s.flush()
-            # A valid segment in another folder, so that a daemon that follows the link finds a segment.
+            # Put a valid segment in another folder, so that a daemon that follows the link would find it.
             precious.write_bytes(b"precious" * 100000)
             with refused(s, path, what):
                 try:
@@ -213,7 +213,7 @@ def test_names(s):
 
 
 def test_lease(s):
-    """The holder of a lease on a file delays other processes that open it, for most of a minute."""
+    """A process that holds a lease on a file delays other processes that open the file by up to most of a minute."""
     with promise("lease"):
         signal.signal(signal.SIGIO, signal.SIG_IGN)
         elsewhere = Segment(s, pid=NO_PID + 3, calls=3, path=f"/dev/shm/cudatrace-leased.{os.getpid()}")
@@ -229,7 +229,7 @@ def test_lease(s):
 
 
 def test_descriptors():
-    """Segments of dead processes that cannot be opened now are read later, and not mistaken for leftovers."""
+    """Segments of dead processes that cannot be opened now are read later, and are not mistaken for leftovers."""
     with Session() as s, promise("out-of-descriptors"):
         segments = [Segment(s, pid=NO_PID + i, calls=3) for i in range(60)]
         for segment in segments:
@@ -243,8 +243,8 @@ def test_descriptors():
 
 
 def test_crowds(s):
-    """Thousands of files that are not segments. Leftovers are removed. Invalid files are refused with few lines in the log, and then
-    forgotten."""
+    """Creates thousands of files that are not segments. Leftovers are removed. The daemon refuses invalid files with only a few log
+    lines, and then forgets the files."""
     count = 3000 if LONG else 1000
     with promise("crowd-of-empty-files"):
         before = len(s.log().splitlines())
@@ -282,7 +282,7 @@ def test_crowds(s):
 # ---- segments that break the rules ----
 
 def test_let_go(s):
-    """The rules are broken after the daemon has begun to read the segment. Calls that are already stored stay."""
+    """The rules are broken after the daemon has begun to read the segment. Calls that have already been stored are kept."""
     lane = LANES_AT
     ring = LANES_AT + LANE_HEADER
     breaks = {
@@ -325,7 +325,7 @@ def test_let_go(s):
         replacement = segment.path.replace("cudatrace.", "replacement.")
         pathlib.Path(replacement).write_text("precious")
         os.rename(replacement, segment.path)
-        # The daemon's mapping is the old file.
+        # The daemon still maps the old file.
         s.flush()
         equal(pathlib.Path(segment.path).read_text(), "precious", "the file in its place")
         segment.remove()
@@ -388,7 +388,7 @@ def test_names_of_the_living(s, honest):
                 twin.remove()
                 s.flush()
         with promise("another-process-name"):
-            # As if the process had then executed another program.
+            # These segments look as if the process had then executed another program.
             Segment(s, pid=child.pid, calls=9, **dict(claims, exec_ns=facts["exec_ns"] + 1))
             Segment(s, pid=child.pid, calls=9, maker=PROBE, flags=LEFT, **dict(claims, exec_ns=facts["exec_ns"] + 2))
             s.flush()
@@ -407,7 +407,7 @@ def test_names_of_the_living(s, honest):
             pass
         equal(child.wait(), 0, "its status")
     s.flush()
-    # All of its calls are there, including those made at its end.
+    # All calls of the honest process are in the trace, including those that it made as it exited.
     seen = dict(s.rows("SELECT name, calls FROM totals WHERE process_id = ? AND lost + skipped = 0", honest_id))
     equal(seen, {name: calls for (pid, name), calls in s.truth().items() if pid == child.pid}, "the honest one's calls")
     equal(s.value("SELECT state FROM processes WHERE process_id = ?", honest_id), "exited", "the honest one's state")
@@ -465,13 +465,13 @@ def test_mutations(s, honest):
     detached = status(s, "detached") - before
     print("detached by mutations:", detached)
     check(detached > 0, "no mutation was noticed")
-    # The log has up to fifty of these messages a minute, and the number of suppressed ones.
+    # The log contains up to fifty of these messages per minute, and the number of suppressed ones.
     check(min(status(s, "detached"), 50) <= s.log().count("stopped tracing process") <= status(s, "detached"), "detached and not named")
 
 
 def test_control_segment():
-    """Writes garbage into the session's control segment, which all hooks may write. No program is running then, because it would have
-    mapped the control segment, too."""
+    """Writes garbage into the session's control segment, which all hooks can write to. No program is running during this test, because it
+    would also have mapped the control segment."""
     with Session() as s:
         s.start_daemon()
         control = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"

@@ -1,6 +1,6 @@
-"""A signal handler interrupts the hook at any of its instructions, and leaves it by siglongjmp. The thread's next calls are recorded. Or
-the handler forks, and the child continues inside the hook. The child's writes are discarded. tests/traps/signals.py has the same
-mechanism.
+"""A signal handler interrupts the hook at each of its instructions, and leaves the hook by siglongjmp. The thread's next calls are
+recorded. Alternatively, the handler forks, and the child continues inside the hook. The child's writes are discarded.
+tests/traps/signals.py uses the same mechanism.
 
     interrupted.py fork_late | clone_late | alternate | jump | jump_launch | jump_decoded | jump_range
 """
@@ -27,7 +27,7 @@ def check_jumps(s, rounds_made, missed):
         equal(s.rows("SELECT name, count(*) FROM calls WHERE message = 'behind' GROUP BY name ORDER BY name"), wanted,
               "ranges behind a jump")
         return
-    # A call that was left before its record was published has no row. A call that was left later has a row.
+    # An interrupted call has a row only if it was left after its record had been published.
     rows = [name for (name,) in s.rows("SELECT name FROM calls ORDER BY call_id")]
     rows = rows[rows.index("cuCtxGetCurrent") + 1:]  # after the round without signals
     rounds, recorded = [], False
@@ -69,7 +69,8 @@ with cudatrace_test.Session() as s:  # the hook without test points, as their in
         elif "late" in trap:
             equal(lost, 0, "calls lost")
             check("stopped tracing" not in (s.dir / "daemon.log").read_text(), (s.dir / "daemon.log").read_text())
-            # Two calls in each round, and twenty after them. A child has its own row if the call had not begun.
+            # There are two calls in each round, and twenty more afterwards. A child has a row only if the call had not yet begun when the
+            # child was forked.
             parent, *childrens = [calls for (calls,) in s.rows(
                 "SELECT calls FROM totals WHERE name = 'cuLaunchKernel' ORDER BY process_id")]
             equal((parent, set(childrens)), (22 * rounds_made, {1}), "the parent's calls, and the children's")

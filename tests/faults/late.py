@@ -1,5 +1,6 @@
-"""Tests waiting between threads. A thread that is stopped in the middle of a record delays the other threads no longer than the daemon's
-patience. Its row then arrives late, and is marked and counted. A call that does not return delays no other thread."""
+"""Tests waiting between threads. A thread that is stopped in the middle of a record delays other threads no longer than the daemon's
+patience lasts. The thread's row then arrives late, and is marked and counted as late. A call that does not return does not delay other
+threads."""
 import os
 import signal
 
@@ -9,7 +10,7 @@ CALLS = 200
 
 
 def late(s):
-    """Returns the number of late rows in `status`."""
+    """Returns the number of late rows reported by `status`."""
     return int(s.status()["late"].split()[0])
 
 

@@ -1,5 +1,5 @@
-"""Tests malicious queries and database files. A query only reads. A file made by another user does not harm its reader. A damaged file
-gives an error message and never a crash. Terminal escapes are not sent to the terminal."""
+"""Tests malicious queries and database files. A query only reads. Reading a file made by another user is safe. A damaged file causes an
+error message, and never a crash. Terminal escapes are not sent to the terminal."""
 import contextlib
 import csv
 import io
@@ -33,7 +33,7 @@ def sql(s, db, query, *options, **more):
 
 @contextlib.contextmanager
 def edited(s, name, trace, *statements):
-    """Returns a copy of the trace with arbitrary changes."""
+    """Yields a copy of the trace that has been modified by SQL statements."""
     path = s.dir / name
     shutil.copy(trace, path)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -43,7 +43,7 @@ def edited(s, name, trace, *statements):
 
 
 def queries_that_would(s, trace):
-    """None of these queries has any effect except its answer."""
+    """None of these queries has any effect other than returning its result."""
     target = s.dir / "made-by-a-query"
     before = trace.read_bytes()
     wal = s.dir / "live.db"
@@ -89,14 +89,15 @@ def schemas_that_would(s, trace):
         equal(sql(s, path, "SELECT * FROM processes").returncode, 1, "a view that writes")
         equal(tool(s, "report", "--db", path).returncode, 1, "its report")
         check(not target.exists(), "a view made a file")
-    # The daemon and doctor give up when they read such a file by themselves, because no user requested that much work.
+    # The daemon and `doctor` stop reading a file whose tables are replaced by endless views, because no user has requested that much
+    # work.
     with promise("foreign_schema"), edited(s, "meta.db", trace, "DROP TABLE meta",
                                            "CREATE VIEW meta AS " + bomb.format("'boot_id' AS key, i AS value") +
                                            " WHERE i < 0") as path:
         done = s.run(DAEMON, "--foreground", "--session", s.name + "m", "--db", path, preload=False, status=1)
         check("is damaged (interrupted)" in done.stderr, done.stderr)
         tool(s, "doctor", "--db", path, "--session", s.name + "m")
-    # A user's query ends with Ctrl-C, in each format.
+    # Ctrl-C ends a user's query, in each format.
     with edited(s, "bomb.db", trace, "DROP VIEW calls",
                 "CREATE VIEW calls AS " + bomb.format("i, printf('%0500d', i)")) as path:
         for form in ("text", "csv", "json"):
@@ -127,7 +128,7 @@ def schemas_that_would(s, trace):
             tool(s, "report", "--db", path, "--format", form, text=False)
             tool(s, "sql", "--db", path, "--format", form, "SELECT * FROM processes; SELECT * FROM totals", text=False)
         tool(s, "doctor", "--db", path, text=False)
-    # A daemon that opens such a file runs no code that the file contains.
+    # A daemon that opens a malicious file runs no code that the file contains.
     with promise("foreign_schema"), edited(
             s, "trigger.db", trace, "CREATE TABLE sprung (a)", "CREATE TRIGGER t AFTER INSERT ON process BEGIN "
             "INSERT INTO sprung VALUES (load_extension('x')); DELETE FROM meta; END") as path:
@@ -190,7 +191,8 @@ def files_that_are_none(s, trace):
 
 
 def damage(s, trace):
-    """Bytes are changed at random, more often in a page's structure. Files are truncated, or have stray -wal, -journal or -shm files."""
+    """Changes bytes at random, with a preference for the structural parts of a page. Some files are truncated, and some have stray -wal,
+    -journal or -shm files."""
     whole = trace.read_bytes()
     asked = "; ".join(f"SELECT * FROM {view}" for view in (
         "processes", "threads", "functions", "calls", "launches", "copies", "allocations", "open_calls", "totals", "losses",

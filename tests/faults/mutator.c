@@ -1,6 +1,6 @@
-/* Overwrites a segment that it does not own, or one that it made itself, while the daemon reads it. It
- * changes cursors, lengths, numbers, texts and headers at random, and sometimes truncates the file. It writes
- * to FIFO when it has begun, and ends after ROUNDS.
+/* Overwrites a live process's segment, or a made-up segment, while the daemon reads it. The mutator changes
+ * cursors, lengths, numbers, texts and headers at random, and sometimes truncates the file. The mutator
+ * writes to FIFO when it starts, and exits after ROUNDS.
  *
  *   mutator SEGMENT SEED ROUNDS [FIFO] */
 #include "lane.h"
@@ -25,7 +25,8 @@ static uint64_t next_random(void)
     return state;
 }
 
-/* Picks a value to write. Values at a limit or near the old one break more than random ones do. */
+/* Picks a value to write. Values that are near a limit or near the old value cause more failures than random
+ * ones. */
 static uint64_t next_value(uint64_t old)
 {
     static const uint64_t known[] = { 0, 1, 255, UINT32_MAX, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX, 4096 };
@@ -41,7 +42,7 @@ static uint64_t next_value(uint64_t old)
     }
 }
 
-/* Ends at the end of the file, which another process may truncate at any time. */
+/* Exits on an access past the end of the file, which another process may truncate at any time. */
 static void on_bus(int number)
 {
     (void)number;

@@ -1,5 +1,5 @@
-"""Tests that only its owner can access a recording, for any umask and any permissions of the folder. Checks modes while the session is
-running, tries each file as another user, and uses names that another user has taken."""
+"""Tests that only the owner can access a recording, whatever the umask and the folder's permissions are. Checks modes while the session
+is running, tries to access each file as another user, and uses names that another user has taken."""
 import glob
 import os
 import select
@@ -31,10 +31,10 @@ def connect(path):
 
 
 def record(u, owner, umask):
-    """Records as one owner, with a background daemon and a process, in a folder that everyone can write."""
+    """Records as `owner`, with a background daemon and a program, in a folder that everyone can write to."""
     s, folder = u.s, u.folder(f"shared-{owner}-{umask:o}", mode=0o1777)
     db = folder / "trace.db"
-    # Another user's file among the segments is not touched. It causes the daemon to write its log.
+    # Another user's file with a segment's name is left untouched. This file makes the daemon write to its log.
     stranger = f"/dev/shm/cudatrace.{owner}.{s.name}.1.1"
     start = [u.daemon, "--db", db, "--session", s.name]
     u.run(owner, *start, umask=umask)
@@ -57,7 +57,8 @@ def record(u, owner, umask):
                     seen = attempt(OTHER, act)
                     check(seen in DENIED, f"user {OTHER}: {what} {path} of {owner}:", seen)
         check_alone(paths, owner)
-        # The daemon is killed, a chmod opens the files to all users, and the next daemon continues with them.
+        # The daemon is killed, and a chmod gives all users access to its files. The next daemon takes over the files and restricts access
+        # again.
         daemon = int(u.run(owner, u.cudatrace, "status", "--session", s.name).stdout.split("daemon ")[1].split()[0])
         end = os.pidfd_open(daemon)
         os.kill(daemon, 9)
@@ -78,7 +79,7 @@ def record(u, owner, umask):
 
 
 def taken_successor(u, owner, folder, home, makers):
-    """Tests a successor's name: the first file is from another boot."""
+    """The name of the next file is already taken. The next file is needed because the first file is from another boot."""
     s, db, victim = u.s, folder / "trace.db", home / "victim"
     os.rename(home / "old.db", db)
     subprocess.run(["sqlite3", db, "UPDATE meta SET value = 'another' WHERE key = 'boot_id'"], check=True)
@@ -97,7 +98,8 @@ def taken_successor(u, owner, folder, home, makers):
 
 
 def follow_own_link(u, owner, folder, home):
-    """The owner's own link is followed. A file with a second name is refused, because another user could read it later by that name."""
+    """The daemon follows a link that belongs to the owner. The daemon refuses a file with a second hard link, because another user could
+    later read the file by that name."""
     s = u.s
     real = home / "real.db"
     os.symlink(real, folder / "own.db")
@@ -113,7 +115,8 @@ def follow_own_link(u, owner, folder, home):
 
 
 def taken(u, owner):
-    """Another user took the name first. The daemon reports that and exits at once. It follows no link and writes no file."""
+    """Another user has already taken a name that the daemon needs. The daemon reports this and exits at once. The daemon follows no link
+    and writes to no file."""
     s = u.s
     for mode in (0o1777, 0o777):
         folder = u.folder(f"taken-{owner}-{mode:o}", mode=mode)
@@ -158,7 +161,7 @@ def taken(u, owner):
 
 
 def lured(u, owner):
-    """Another user has placed the control segment of another daemon where the owner's would be. Hooks ignore it."""
+    """Another user has put another daemon's control segment where the owner's would be. Hooks ignore it."""
     s = u.s
     his, hers = (f"/dev/shm/cudatrace.{uid}.{s.name}" for uid in (OTHER, owner))
     db = u.folder(f"lure-{owner}", OTHER) / "trace.db"

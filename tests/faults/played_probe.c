@@ -1,12 +1,12 @@
-/* Plays the probe: makes a segment for another process, and writes to it on command from its standard input.
- * It answers each line, and holds the segment until it ends.
+/* Simulates the probe: creates a segment for another process, and writes to it as ordered by lines on
+ * standard input. The program answers each line, and keeps the segment until it exits.
  *
  *   played_probe DIR SESSION PID START_TICKS IMAGE_NS
  *
  *   call END TICKS         publishes a record
  *   open START             shows an open call
- *   complete END           all calls that returned before are published
- *   lose CALLS TICKS END   sets the sums of lost calls, and when they returned
+ *   complete END           all calls that returned before END are published
+ *   lose CALLS TICKS END   sets the number and the time of lost calls, and when they returned
  *   flags FLAGS            sets enum ct_segment_flags */
 #include "../made_segment.h"
 #include "control.h"
@@ -29,7 +29,7 @@ static struct ct_lane *lane(void)
     return (struct ct_lane *)(void *)((uint8_t *)segment + CT_LANE_OFFSET);
 }
 
-/* Publishes a record with its payload. The ring has room for a few thousand. */
+/* Publishes a record with its payload. The ring has room for a few thousand records. */
 static void publish(struct ct_record record, const void *payload, size_t bytes)
 {
     uint8_t *to = (uint8_t *)lane() + CT_LANE_HEADER_BYTES + position * CT_SLOT_BYTES;
@@ -107,8 +107,8 @@ static bool act(const char *line)
 
 /* ---- the segment ---- */
 
-/* Describes the watched process. The probe's times are on CLOCK_MONOTONIC, whichever clock the session
- * uses. */
+/* Describes the watched process. The probe's times are on CLOCK_MONOTONIC, regardless of the session's
+ * clock. */
 static void describe(char **arguments)
 {
     *segment = made_segment(CT_RING_BYTES_MIN);
@@ -130,7 +130,7 @@ static void describe(char **arguments)
             &(struct ct_thread_name){ .name = "watched" }, sizeof(struct ct_thread_name));
 }
 
-/* Creates the file without a name, so that the daemon never sees an incomplete one. Locks it through a
+/* Creates the file without a name, so that the daemon never sees an incomplete file. Locks it through a file
  * description that stays open. */
 static bool make(char **arguments)
 {
@@ -149,7 +149,7 @@ static bool make(char **arguments)
     return linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Counts the segment, once it can be found. */
+/* Increments the session's count of segments once the segment can be found. */
 static bool count(char **arguments)
 {
     char path[CT_NAME_BYTES];

@@ -1,4 +1,4 @@
-"""The hook and the daemon built for tests have test points that work. No other build has any."""
+"""Tests that the test points work in the hook and the daemon built for tests. No other build has any."""
 import signal
 import subprocess
 

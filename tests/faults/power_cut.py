@@ -1,7 +1,8 @@
-"""The power fails at any operation on the database's files. Synced data survives. Of the unsynced data, some pages survive, some of them
-only in part. The result is the consistent database of some moment, with the positions of its rows. The next boot begins a new file.
+"""Cuts the power at each operation on the database's files. Synced data survives. Of the unsynced data, only some pages survive, and some
+of them only in part. The result is a consistent database as of some moment, with the positions that its rows had reached. The next boot
+begins a new file.
 
-If only the daemon dies, the page cache and the calls in shared memory survive. That is a different case (killed.py, restart.py).
+If only the daemon dies, the page cache and the calls in shared memory survive. Other tests cover that case (killed.py, restart.py).
 """
 import contextlib
 import glob
@@ -38,7 +39,7 @@ def start_daemon(s, disk):
 
 
 class Life:
-    """Programs that make calls and stay. Their segments give the calls before each position."""
+    """Programs that make calls and then keep running. Their segments show which calls precede each position."""
 
     def __init__(self, s):
         self.s, self.segments, self.flushed, self.closed = s, {}, 0, 0
@@ -66,7 +67,7 @@ class Life:
             self.closed = self.flushed
 
     def calls_before(self, segment, lane, position):
-        """Returns the calls in a ring up to a position. The ring must not have wrapped."""
+        """Returns the number of calls in a ring before a position. The ring must not have wrapped around."""
         file = self.segments[f"/dev/shm/{segment}"]
         file.seek(0)
         offset, stride = struct.unpack_from("<24xQQ", file.read(40))
@@ -91,7 +92,8 @@ class Life:
 
 
 def check_database(s, life, survival):
-    """Checks that the database is consistent as of some moment, and recent enough. Returns False if there is no database."""
+    """Checks that the database is consistent as of some moment, and that this moment is recent enough. Returns False if there is no
+    database."""
     if (s.dir / "trace.db-journal").exists():
         check(life.flushed == 0, "a journal beside a database that was in use")
         return False
@@ -119,7 +121,7 @@ def check_database(s, life, survival):
 
 
 def check_next_boot(s, there):
-    """Tests that a daemon in another boot leaves the file unchanged, and begins the next file."""
+    """Tests that after another boot, the daemon leaves the file unchanged and begins the next file."""
     if there:
         with contextlib.closing(sqlite3.connect(s.db)) as connection:
             connection.execute("UPDATE meta SET value = 'another boot' WHERE key = 'boot_id'")
@@ -135,7 +137,8 @@ def check_next_boot(s, there):
 
 
 def cut(at, survival, next_boot=False):
-    """Cuts the power at one operation, if it is reached. Returns the number of operations, and whether the cut left a database."""
+    """Cuts the power at one operation, if that operation is reached. Returns the number of operations, and whether a database was left
+    after the cut."""
     with Session() as s:
         disk, life = Disk(s.dir), Life(s)
         disk["cut_at"], disk["survival"] = at, survival
@@ -157,8 +160,8 @@ def cut(at, survival, next_boot=False):
 with promise("power-whole"):
     changes, _ = cut(NEVER, 1, next_boot=True)
     check(changes > 200, changes, "operations")
-# The number of batches, and thus of operations, differs between runs, so the last operations may not occur. The first operations occur
-# before there is a database.
+# The number of batches, and therefore of operations, varies between runs, so the last operations may not occur. When the first operations
+# occur, there is no database yet.
 step = 1 if LONG else max(1, changes // CUTS)
 left = 0
 for index, at in enumerate(range(1, changes, step)):

@@ -1,5 +1,6 @@
-"""Tests segments that a probe writes, which is a process that watches another one. Records arrive after the calls have returned, even
-after the watched process has ended. The watermark waits for them, and the segment ends with the probe."""
+"""Tests segments that are written by a probe, which is a process that watches another process. Records arrive after their calls have
+returned, and even after the watched process has exited. The watermark waits for these records, and the segment ends when the probe
+exits."""
 import contextlib
 import glob
 import os
@@ -21,7 +22,7 @@ def now():
 
 
 class Probe:
-    """A player that writes the segment of a process."""
+    """A simulated probe that writes a process's segment."""
 
     def __init__(self, s, pid, exec_ns):
         start = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
@@ -42,8 +43,8 @@ class Probe:
 
 
 class Watched:
-    """A process that makes no call and runs until its input ends, and its probe. The daemon knows both after the constructor
-    returns."""
+    """A process that makes no calls and runs until its input ends, together with its probe. When the constructor returns, the daemon has
+    found the process and the probe."""
 
     def __init__(self, s):
         self.s, self.exec_ns = s, now()
@@ -62,7 +63,7 @@ class Watched:
         self.process.wait()
 
     def times(self):
-        """Returns (end, duration) of the stored calls."""
+        """Returns (end_ns, duration_ns) of each stored call."""
         return self.s.rows("SELECT end_ns, duration_ns FROM calls WHERE pid = ? ORDER BY call_id", self.pid)
 
     def state(self):
@@ -82,8 +83,8 @@ def late(s):
 
 @contextlib.contextmanager
 def flushing(s):
-    """Starts a flush, and waits for its end after the block. When the block begins, a whole batch has been made after the flush was
-    started."""
+    """Starts a flush, runs the block, and waits for the flush to finish. By the time the block begins, the daemon has made a whole batch
+    since the flush started."""
     before = int(s.status()["batches"])
     flush = s.start(CUDATRACE, "flush", "--session", s.name, preload=False)
     wait_for("batches", lambda: int(s.status()["batches"]) > before + 1)
@@ -92,7 +93,7 @@ def flushing(s):
 
 
 def test_later_calls_wait(s):
-    """Another process publishes later calls first. They are stored after the probe's calls."""
+    """Another process publishes later calls before the probe publishes its calls. The later calls are stored after the probe's."""
     watched = Watched(s)
     complete = now()
     watched.do("complete", complete)
@@ -121,8 +122,8 @@ def test_later_calls_wait(s):
 
 
 def test_new_segment(s):
-    """A probe sets a later moment only after it has counted the segment of a new process. A batch that reads that moment must look for
-    the segment, however the two are timed."""
+    """A probe advances its time only after it has counted a new process's segment. A batch that reads that time must therefore look for
+    the segment, whatever the timing."""
     first = Watched(s)
     complete = now()
     first.do("complete", complete)
@@ -153,7 +154,7 @@ def test_new_segment(s):
 
 
 def test_process_ends_first(s):
-    """Calls that the probe writes after the end of their process are stored. The process's row ends with the probe's segment."""
+    """Calls that the probe writes after the process has exited are stored. The process's row ends when the probe's segment ends."""
     watched = Watched(s)
     end = now()
     watched.do("complete", end)
@@ -173,7 +174,7 @@ def test_process_ends_first(s):
 
 
 def test_probe_ends_first(s):
-    """A probe is killed while its process runs."""
+    """The probe is killed while the watched process is still running."""
     watched = Watched(s)
     end = now()
     watched.do("call", end, 10)
@@ -183,13 +184,13 @@ def test_probe_ends_first(s):
         equal(watched.times(), [(end, 10)], "its calls")
         equal(watched.process.poll(), None, "its status")
     with promise("probe-killed"):
-        # There are two probes. The end of one does not end the process.
+        # There are two probes. When one of them exits, the process keeps running.
         first, second = (Probe(s, watched.pid, watched.exec_ns) for _ in range(2))
         for probe in (first, second):
             probe.do("complete", FOREVER)
         s.flush_until("both segments", lambda: s.value(
             "SELECT count(*) FROM segment JOIN processes USING (process_id) WHERE pid = ?", watched.pid) == 3)
-        # The process's open calls are those in the later segment.
+        # The process's open calls are read from the later segment.
         for probe, start in (second, end + 2), (first, end + 1):
             probe.do("open", start)
             s.flush_until("the open call", lambda: s.rows(
@@ -224,7 +225,7 @@ def test_losses(s):
     check("probe: the BPF ring" in report, "the report", report)
     done = s.run(CUDATRACE, "doctor", "--session", s.name, watched.pid, preload=False, status=1)
     check("7 calls were counted but not recorded, 7 of them of cuWatched: the BPF ring" in done.stdout, "doctor", done.stdout)
-    # There are more losses while a command is running. `run` reports the losses of its session.
+    # More calls are lost while a command is running. `run` reports the losses in its session.
     run = s.start(CUDATRACE, "run", "--session", s.name, "--", "sh", "-c", "echo begun; exec cat", preload=False, stdin=subprocess.PIPE,
                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     equal(run.stdout.readline(), "begun\n", "the command's output")
@@ -238,7 +239,7 @@ def test_losses(s):
 
 
 def test_standing_still():
-    """The probe stops writing. Users' daemons wait a second at most."""
+    """The probe stops writing. A user's daemon waits for the probe for a second at most."""
     with cudatrace_test.Session() as s:
         s.start_daemon()
         watched = Watched(s)
@@ -257,7 +258,7 @@ def test_standing_still():
 
 
 with Session() as s:
-    # A probe's times are on a different clock from the session's.
+    # A probe's times are not on the session's clock.
     s.start_daemon("--clock", "counter")
     test_later_calls_wait(s)
     test_new_segment(s)

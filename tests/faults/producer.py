@@ -1,8 +1,8 @@
-"""A traced process is killed at each step of the hook's work, alone and among others. Its trace is correct, no other process's trace is
-affected, and no file of it remains.
+"""Kills a traced process at each step of the hook's work, both alone and with other processes running. The killed process's trace is
+correct, no other process's trace is affected, and none of its files is left.
 
-FAMILIES has every test point of the hook, with the workload that reaches the point, and the trace's contents for the interrupted call. A
-point that does not exist, or that its workload does not reach, fails the test.
+FAMILIES lists every test point in the hook, with the workload that reaches the point, and the trace's contents for the interrupted call.
+The test fails if a point does not exist, or if its workload does not reach it.
 """
 import collections
 import contextlib
@@ -16,8 +16,8 @@ import time
 
 from fault_test import DEADLINE_S, FAULT_HOOK, LONG, Session, WORKLOADS, at_point, by_tier, check, equal, points, promise, refuse_system_call, seed
 
-# The trace's contents for the call in which a thread was killed. `missing` is the number of returns that the driver counted but the trace
-# lacks. `open` is true if the call is shown as open.
+# The trace's contents for the call during which a thread was killed. `missing` is the number of returns that the driver counted but the
+# trace lacks. `open` is true if the trace shows the call as open.
 Outcome = collections.namedtuple("Outcome", "missing open")
 OUT = Outcome(0, False)      # not entered, or left
 ENTERED = Outcome(0, True)   # the real function was not yet called
@@ -40,13 +40,14 @@ DOMAINS = [WORKLOADS / "ranges", "--do", "domains"]
 PROCESS_RANGES = [WORKLOADS / "ranges", "--do", "processes"]
 STEPS = [WORKLOADS / "ranges", "--do", "distinct", "--count", 20000]
 FORKS = [WORKLOADS / "forks", "--children", 2, "--calls", 20]
-# Slow enough not to fill a ring of the usual size, because the counts of a running process's lost calls cannot be read at one moment.
+# These calls are too slow to fill a ring of the usual size. The counts of lost calls cannot all be read at one moment while the process
+# runs.
 ENDLESS = [WORKLOADS / "calls", "--mix", "getctx", "--calls", 1 << 40, "--rate", 20000, "--burst", 100]
 
 ELSEWHERE = ("lock.waiting", "ring_resize.waiting", "slots.exchanged", "driver_functions.fork_begun")  # points that other tests reach
 
-# (promise, machine, workload, {point: outcome}) of each family. A pair has the outcomes of the first passing and of a later one. A
-# machine, which is defined below, runs the daemon and the process in a certain way.
+# For each family: (promise, machine, workload, {point: outcome}). A pair contains the outcomes of the first passing and of a later one. A
+# machine is a function, defined below, that runs the daemon and the process in a certain way.
 FAMILIES = [
     ("call", "plain", CALLS, {
         "lane.open_written": OUT,
@@ -58,7 +59,7 @@ FAMILIES = [
         "slow.defined": OUT, "slow.entering": OUT, "slow.entered": ENTERED, "slow.returned": RETURNED,
         "slow.announced": RETURNED, "slow.decoded": RETURNED, "slow.leaving": KEPT, "slow.left": KEPT,
         "attach.waking": KEPT, "attach.woken": KEPT,
-        # The first passing is in the record that introduces the thread.
+        # The first passing occurs in the record that introduces the thread.
         "ring.half_written": (OUT, RETURNED), "ring.written": (OUT, RETURNED),
         "ring.published": (OUT, KEPT_OR_NAMED),
     }),
@@ -119,9 +120,9 @@ FAMILIES = [
         "attach.detaching": None, "producer_pool.abandoned": None, "attach.detached": None,
     }),
 ]
-# Passed only if the daemon sleeps. It may not sleep if other processes keep it busy.
+# These points are passed only if the daemon is asleep. The daemon may be kept awake by other processes.
 SLEEPERS = {"find_daemon.ringing", "find_daemon.rung"}
-# These points are between the count by function and the count by cause.
+# At these points, the call has been counted by function, but not yet by cause.
 COUNTED_HALF = {"loss.function_calls", "loss.noted", "loss.first", "loss.last", "loss.held_calls", "loss.held_first", "loss.held_last"}
 LATER = random.Random(seed()).sample(range(2, 200), 10) if LONG else [3]
 
@@ -144,7 +145,7 @@ class Victim:
 
 
 class Trace:
-    """The contents of the trace and the driver's counts, read once."""
+    """A snapshot of the trace's contents and of the driver's counts."""
 
     def __init__(self, s):
         self.states = dict(s.rows("SELECT pid, state FROM processes"))
@@ -175,7 +176,7 @@ class Trace:
         if outcome is UNSEEN:
             equal((self.states.get(victim.pid), missing), (None, {}), f"{victim}: state, and what is missing")
             return
-        # A process that announced its end counts as exited where the kernel does not report its status (before Linux 6.15).
+        # A process that announced its exit counts as exited if the kernel does not report its status (before Linux 6.15).
         states = ("killed", "exited") if victim.point == "process.marked" else ("killed",)
         check(self.states.get(victim.pid) in states, victim, "state", self.states.get(victim.pid))
         if isinstance(outcome, tuple) and not isinstance(outcome, Outcome):
@@ -197,7 +198,7 @@ def segments(s):
 
 
 def check_session(s, victims, bystanders):
-    """Checks the session after the last of its processes has ended."""
+    """Checks the session after all of its processes have exited."""
     s.flush()
     equal(s.daemon.poll(), None, "the daemon's status")
     equal(segments(s), [], "segments left")
@@ -215,7 +216,7 @@ def check_session(s, victims, bystanders):
 # ---- machines ----
 
 def one_by_one(s, rows, others, before=lambda: None, after=lambda: None, meanwhile=lambda victim: None, **options):
-    """Runs victims one after the other, each of them together with `others` bystanders."""
+    """Runs victims one after the other, each together with `others` bystanders."""
     victims, bystanders = [], []
     for point, nth, outcome, command in rows:
         before()
@@ -236,14 +237,14 @@ def plain(s, rows, others):
 
 
 def stopped(s, rows, others):
-    """The daemon is stopped and does not empty the rings while the victim runs."""
+    """The daemon is stopped, so it does not drain the rings while the victim runs."""
     s.start_daemon("--ring", "128K", "--clock", "counter")
     one_by_one(s, rows, others, before=lambda: s.daemon.send_signal(signal.SIGSTOP),
                after=lambda: s.daemon.send_signal(signal.SIGCONT))
 
 
 def paced(s, rows, others):
-    """The ring is emptied at each of the victim's requests, so that it wraps."""
+    """The ring is drained whenever the victim requests it, so that the ring wraps around."""
     def pace(victim):
         with victim.program.stdin as answer, victim.program.stdout as asked:
             while asked.readline() == b"\n":
@@ -257,7 +258,7 @@ def paced(s, rows, others):
 
 
 def refuse_lanes():
-    """Limits the file size to the header and the directory of a segment."""
+    """Limits the file size so that only a segment's header and directory fit."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (300000, 300000))
 
 
@@ -277,7 +278,7 @@ def refused_selected(s, rows, others):
 
 
 def forks(s, rows, others):
-    """The children die at the point, and their parent continues."""
+    """The children die at the point, and their parent keeps running."""
     s.start_daemon("--ring", "128K", "--clock", "counter")
     parents = []
     for point, nth, _, command in rows:
@@ -297,8 +298,8 @@ def forks(s, rows, others):
 
 
 def leaving(s, rows, others):
-    """The daemon exits, and the process dies while it detaches its segment. The next daemon finds no trace of the process in shared
-    memory."""
+    """The daemon exits, and the process is killed while it detaches its segment. The next daemon finds nothing in shared memory that
+    belongs to the process."""
     for point, nth, _, command in rows:
         if nth > 1:
             continue  # passed once in a process
@@ -306,7 +307,7 @@ def leaving(s, rows, others):
         victim = Victim(s, point, nth, None, command)
         beside = [s.start(*ENDLESS, stdout=subprocess.DEVNULL) for _ in range(others)]
         pids = {victim.pid} | {b.pid for b in beside}
-        # Waits for the threads that continue to make calls. A thread without a lane has no lane to leave.
+        # Wait for the threads that keep making calls, because a thread without a lane has no lane to leave.
         s.flush_until("calls of all", lambda: pids <= {pid for (pid,) in s.rows("SELECT DISTINCT pid FROM calls WHERE tid <> pid")})
         s.stop_daemon()
         victim.wait()
@@ -318,7 +319,7 @@ def leaving(s, rows, others):
             bystander.wait()
         s.start_daemon("--clock", "counter")
         s.flush()
-        # No daemon watched the process end.
+        # No daemon was running when the process exited.
         check(Trace(s).states[victim.pid] in ("exited", "killed"), victim, "runs")
         s.check_identity()
         equal(segments(s), [], f"segments left by {victim}")
@@ -327,12 +328,13 @@ def leaving(s, rows, others):
 
 
 def refuse_names():
-    """Makes linkat fail, as it does without /proc. A segment then has its name from the start."""
+    """Makes linkat() fail, as it does if /proc is missing. A segment then has a name as soon as it is created."""
     refuse_system_call("linkat", errno.ENOENT)
 
 
 def with_a_name_from_the_start():
-    """Tests file systems without unnamed files. The remains of a killed process's segment are removed once they are old."""
+    """Tests file systems that do not support unnamed files. The remains of a killed process's segment are removed once they are old
+    enough."""
     with Session() as s:
         s.start_daemon()
         s.run(*CALLS, preexec_fn=refuse_names)
@@ -340,7 +342,7 @@ def with_a_name_from_the_start():
         s.check_truth()
         s.run(*CALLS, env=at_point("segment_file.file_made", 2), status=-signal.SIGKILL, preexec_fn=refuse_names)
         s.flush()
-        # Its maker may be in another pid namespace, and may still be writing it.
+        # The process that made the segment could be in another pid namespace, and could still be writing the segment.
         (left,) = segments(s)
         os.utime("/dev/shm/" + left, (time.time() - 60,) * 2)
         s.flush()
@@ -355,8 +357,8 @@ def rows_of(family_points, command):
 
 
 listed = [point for _, _, _, of_family in FAMILIES for point in of_family]
-# These points are reached only if two threads need a lock at one moment, or the collector holds a lock. unit-lock and ring_lock.py test
-# them.
+# These points are reached only if two threads need a lock at the same time, or if the collector holds a lock. unit-lock and ring_lock.py
+# test the points.
 equal(sorted(listed), [point for point in points(FAULT_HOOK) if point not in ELSEWHERE], "the points of FAMILIES, and those of the hook")
 for name, machine, command, of_family in FAMILIES:
     rows = rows_of(of_family, command)

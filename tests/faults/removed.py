@@ -1,5 +1,5 @@
-"""The session's files are removed under a daemon and a running program, as systemd-logind does at a user's last logout. All calls
-are stored, tools find the daemon again, and new programs are traced. The log, status and doctor report the removal."""
+"""The session's files are removed while the daemon and a program are running, as systemd-logind does when a user's last session ends. All
+calls are stored, tools find the daemon again, and new programs are traced. The log, status and doctor report the removal."""
 import glob
 import os
 import subprocess
@@ -72,7 +72,7 @@ def removed(what, says):
 
 
 def taken():
-    """Another daemon starts before the first one has noticed. The first one stores its calls and exits."""
+    """Another daemon starts before the first one has noticed the removal. The first daemon stores its calls and exits."""
     with Session() as s, promise("files_removed"):
         s.start_daemon()
         first, log = s.daemon, s.dir / "daemon.log"

@@ -1,5 +1,6 @@
-"""The collector holds a ring's lock while it takes the ring's memory away, and a thread that needs the ring waits. No call is
-lost if the collector continues. Calls that find no room while it is stopped are lost to a full ring, not to a lack of memory."""
+"""The collector holds a ring's lock while it frees the ring's memory, and a thread that needs the ring waits for the lock. No call is
+lost if the collector keeps running. Calls that find no room while the collector is stopped are counted as lost because the ring is full,
+not because memory is short."""
 import os
 import signal
 import subprocess
@@ -7,14 +8,14 @@ import subprocess
 from daemon_test import Deadly, step
 from fault_test import FAULT_HOOK, WORKLOADS, at_point, check, equal, promise
 
-# Each thread has a short ring of 4096 slots and a longer one of 32768.
+# Each thread has a short ring of 4096 slots and a long ring of 32768 slots.
 RING = "512K"
 STRIDE = 5000  # ranges between two lines of `ranges --do distinct`; they need about 20,000 slots
 
 
 def start_locked(s, *env):
-    """Starts a program and stops the daemon when it is about to shorten the program's longer ring and holds the ring's lock. The daemon
-    reads nothing before the program waits, because it would free memory that the program then needs again."""
+    """Starts a program, and stops the daemon when it is about to shorten the program's long ring and holds the ring's lock. The daemon
+    reads nothing until the program waits, because the daemon would otherwise free memory that the program then needs again."""
     s.start_armed("rings.giving", 1, "--ring", RING, action="stop")
     s.daemon.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, s.daemon.pid, os.WSTOPPED)
@@ -33,7 +34,7 @@ def end(s, program):
     s.flush()
 
 
-# The collector continues while the thread waits.
+# The collector is resumed while the thread is waiting.
 with Deadly() as s, promise("ring-lock-held"):
     program = start_locked(s, at_point("ring_resize.waiting", action="stop"))
     program.stdin.write("\n")
@@ -48,7 +49,7 @@ with Deadly() as s, promise("ring-lock-held"):
     equal(s.rows("SELECT cause, calls FROM losses"), [], "calls lost")
     s.check_identity()
 
-# The collector stays stopped. The program reaches its next line anyway, and uses the ring again when the daemon continues.
+# The collector stays stopped. The program still reaches its next line, and uses the ring again when the daemon is resumed.
 with Deadly() as s, promise("ring-lock-held"):
     program = start_locked(s)
     equal(step(program), "\n", "the program's second line")

@@ -1,5 +1,5 @@
-"""One user fills all accessible tables of the system's daemon at once. Another user's program loses nothing, the daemon's memory
-stays bounded, and the user whose rows are refused is notified."""
+"""One user fills all tables of the system's daemon that a user can fill, all at once. Another user's program loses nothing, the daemon's
+memory stays bounded, and the user whose rows are refused is notified."""
 import os
 import re
 import subprocess
@@ -7,7 +7,7 @@ import subprocess
 from fault_test import BUILD, SANITIZED, Session, check, equal, needs, promise, wait_for
 from users import ALICE, BOB, Users
 
-# The kinds of rows that the hogs make up, and the number of processes for each. "names" are functions that are never called.
+# The kinds of rows that the hogs make up, with the number of processes for each kind. "names" are functions that are never called.
 HOGS = {"names": 400, "lanes": 5, "functions": 20, "statuses": 2, "objects": 2, "shapes": 2, "routes": 2, "allocations": 2,
         "kernels": 2, "threads": 2, "texts": 2, "late": 1, "losses": 20, "open": 20}
 MEMORY_KIB = 128 * 1024
@@ -40,7 +40,7 @@ needs(shm_mib=500)
 with Session() as s:
     u = Users(s)
     hog = u.copy(BUILD / "tests/faults/hog")
-    # A thread's ring holds one and a half seconds of Alice's calls.
+    # A thread's ring has room for one and a half seconds of Alice's calls.
     s.start_daemon("--system", "--ring", "1M")
     hogs = [begin(u, hog, kind, processes) for kind, processes in HOGS.items()]
     with promise("every_table"):
@@ -60,7 +60,7 @@ with Session() as s:
         check(f"threads of user {BOB} wait for others to end" in s.log(), s.log())
         check(f"functions of user {BOB} are counted as one" in s.log(), s.log())
         check("wait, because the daemon has no room" in said(u, 0, "flush", 1 if not status else 0), "what root's flush said")
-    # Functions that were never called have no row.
+    # Functions that were never called have no row in `totals`.
     with promise("every_table"):
         equal(s.value("SELECT count(*) FROM totals WHERE calls = 0"), 0, "functions without a call in totals")
         names = s.value("SELECT count(*) FROM functions WHERE name LIKE 'cuFake%'")
@@ -69,7 +69,7 @@ with Session() as s:
     print("the daemon's memory:", memory, "KiB")
     with promise("every_table"):
         check(memory < MEMORY_KIB or SANITIZED, "the daemon's memory:", memory, "KiB")
-    # Once the hogs have ended, no calls wait, and Bob is served as before.
+    # After the hogs have exited, no calls are waiting, and Bob is served as before.
     for child in hogs:
         child.stdin.close()
     for child in hogs:

@@ -1,5 +1,5 @@
-"""Tests one daemon for all users. Each user's calls are recorded under the user id that the kernel reports. No user can read, stop, delay
-or write another user's data."""
+"""Tests a single daemon that serves all users. Each user's calls are recorded under the user id that the kernel reports. No user can read
+or modify another user's data, or stop or delay another user's processes."""
 import contextlib
 import fcntl
 import glob
@@ -28,7 +28,7 @@ def segment_of(s, uid, pid):
 
 
 def ask(s, line, connections=1):
-    """Returns the answers of the system's socket to a client that sends a raw line."""
+    """Sends a raw line to the system's socket from each of `connections` clients, and returns the answers."""
     clients = []
     for _ in range(connections):
         clients.append(socket.socket(socket.AF_UNIX))
@@ -45,7 +45,7 @@ def ask(s, line, connections=1):
 
 
 def forge(s, source, path, **fields):
-    """Copies the attacker's own segment and writes another identity into the copy."""
+    """Copies the attacker's own segment, and writes another identity into the copy."""
     places = {"pid": ("<i", 48), "uid": ("<I", 52), "start": ("<Q", 56), "image": ("<Q", 64), "clock": ("<I", 72), "held": ("<I", 76),
               "maker": ("<I", 1420), "complete": ("<Q", 1464)}
     with open(source, "rb") as file:
@@ -72,7 +72,7 @@ def set_state(path, change):
 
 
 def check_calls_of(s, uid, pid):
-    """Checks that all calls of the process are recorded under that user."""
+    """Checks that all calls of the process are recorded under the user id `uid`."""
     equal(s.rows("SELECT uid FROM processes WHERE pid = ?", pid), [(uid,)], f"the user of process {pid}")
     seen, truth = ({name: calls for (of, name), calls in table.items() if of == pid} for table in (s.totals(), s.truth()))
     check(truth, "no call was made")
@@ -95,7 +95,8 @@ def everybody_is_recorded(u):
 
 
 def a_long_name_of_the_folder(u):
-    """Uses a link whose name leaves no room for the name of the daemon's bell. No hook can ring the bell, so a flush sends a request."""
+    """Uses a link to the folder whose name is so long that there is no room for the name of the daemon's bell. No hook can ring the bell,
+    so `flush` sends a request instead."""
     s = u.s
     link = s.dir / ("d" * (139 - len(str(s.dir))))
     link.symlink_to("/dev/shm")
@@ -109,8 +110,8 @@ def a_long_name_of_the_folder(u):
 
 
 def attacks(u, mine, hers, dead):
-    """Returns {name: Bob's action}. `mine` and `hers` are segments of live processes; `dead` identifies an ended process of
-    Alice's."""
+    """Yields pairs of an attack's name and Bob's action. `mine` and `hers` are segments of live processes. `dead` identifies a process of
+    Alice's that has exited."""
     s = u.s
     victim, own = identity(hers), identity(mine)
     probe = {"maker": 1, "clock": 0, "held": 0, "complete": time.clock_gettime_ns(time.CLOCK_MONOTONIC)}
@@ -159,7 +160,7 @@ def attacks(u, mine, hers, dead):
 
 def nobody_else_suffers(u):
     s = u.s
-    # A process of Alice's that has ended and is in the trace.
+    # This process of Alice's has exited and is in the trace.
     with u.held(ALICE, "--calls", 100) as child:
         dead = identity(segment_of(s, ALICE, child.pid))
     u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
@@ -248,7 +249,7 @@ def nothing_is_given_away(u):
 
 
 def on_terminal(u, uid):
-    """Returns the message of `run` about its trace on a terminal."""
+    """Returns the message about the trace that `run` prints on a terminal."""
     ours, theirs = os.openpty()
     subprocess.run([u.cudatrace, "run", "--session", u.s.name, "--", u.calls, "--calls", "5"], stdout=subprocess.DEVNULL,
                    stderr=theirs, env=u.env(preload=False), check=True, timeout=100, **u.options(uid, 0o022))
@@ -273,14 +274,14 @@ def own_daemons_come_first(u):
             equal(s.value("SELECT uid FROM processes WHERE pid = ?", child.pid), ALICE, "the one from before")
         u.run(ALICE, u.cudatrace, "stop", "--session", s.name)
         equal(s.daemon.poll(), None, "the system's daemon")
-        # A user who names a database gets a daemon of their own.
+        # If a user names a database, a separate daemon is started for that user.
         u.run(ALICE, u.cudatrace, "run", "--session", s.name, "--db", home / "run.db", "--", u.calls, "--calls", 333)
         equal(s.value("SELECT count(*) FROM processes WHERE cmdline LIKE '%--calls 333'", db=home / "run.db"), 1, "in her run's")
         equal(s.rows("SELECT pid FROM processes WHERE cmdline LIKE '%--calls 333'"), [], "in the system's trace")
         u.run(ALICE, u.calls, "--calls", 322, preload=True)
         u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
         equal(s.value("SELECT count(*) FROM processes WHERE cmdline LIKE '%--calls 322'"), 1, "in the system's again")
-    # A user who has taken the name of root's control segment prevents root's daemon from starting. The segment serves no program.
+    # A user who has taken the name of root's control segment can keep root's daemon from starting. The segment serves no program.
     other = s.name + "x"
     with promise("own_first"):
         path = f"/dev/shm/cudatrace.0.{other}"
@@ -292,7 +293,7 @@ def own_daemons_come_first(u):
 
 @contextlib.contextmanager
 def locked_by(uid, path):
-    """Runs a process of that user that holds a shared lock, which any reader can take."""
+    """Runs a process of user `uid` that holds a shared lock, which any reader of the file can take."""
     ready, done = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
@@ -315,7 +316,8 @@ def locked_by(uid, path):
 
 
 def killed_and_locked_out(u):
-    """After SIGKILL, the next daemon continues at the same place, even if a user has locked the files that users can read."""
+    """After the daemon is killed by SIGKILL, the next daemon continues at the same place, even if a user has locked the files that users
+    can read."""
     s = u.s
     with promise("all_users"), u.held(ALICE, "--calls", 200) as child:
         s.daemon.kill()
@@ -329,7 +331,8 @@ def killed_and_locked_out(u):
 
 
 def each_has_a_share(u):
-    """More calls wait than one batch takes. Each user's flush stores that user's calls. The other calls are stored in the next batch."""
+    """More calls are waiting than fit into one batch. Each user's flush stores that user's calls, and the other calls are stored in the
+    next batch."""
     s = u.s
     with promise("shares"):
         s.daemon.send_signal(signal.SIGSTOP)
@@ -365,8 +368,8 @@ sys.exit(os.waitpid(child, 0)[1])
 
 
 def who_drops_his_rights(u):
-    """A process that drops its rights keeps its segment, which can no longer grow. Calls for which there is no room are counted. Its
-    children get their own segments."""
+    """A process that drops its privileges keeps its segment, but the segment can no longer grow. Calls that do not fit into the segment
+    are counted. The process's children create their own segments."""
     s = u.s
     with promise("rights_dropped"):
         u.run(0, sys.executable, "-c", DROP.format(uid=ALICE, calls=20000), preload=True)

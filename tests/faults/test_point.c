@@ -1,11 +1,10 @@
 /* Performs the requested action at a test point (proto/test_point.h). CUDATRACE_TEST_POINT=NAME:NTH:ACTION
- * has the process killed (`kill`) or stopped (`stop`) by the signal of that name when it reaches the point
- * for the NTH time, counted from 1. With `wait`, only the thread that reaches the point waits, until the
- * process removes the variable from its environment. The name `*` matches all points, and their passings are
- * counted together.
+ * makes the process kill (`kill`) or stop (`stop`) itself with a signal when it reaches the point for the NTH
+ * time, counting from 1. With `wait`, only the thread that reaches the point waits, until the process removes
+ * the variable from its environment. The name `*` matches all points, and all passings are counted together.
  *
- * Linked into the hook and the daemon of this folder. Points are on the hook's hot path, so this uses no
- * vector register, no function of the C library and no errno. */
+ * This file is linked into the tests' hook and daemon. Test points are on the hook's hot path, so the code
+ * uses no vector registers and no C library functions, and does not touch errno. */
 #include "test_point.h"
 
 #include <signal.h>
@@ -72,8 +71,7 @@ void ct_test_point(const char *name)
             raw_call(SYS_nanosleep, (long)&pause, 0);
         return;
     }
-    /* Signal this thread. Otherwise another thread could take the signal, and this one would continue for a
-     * while. */
+    /* Signal this thread, because if another thread took the signal, this one would continue for a while. */
     const bool stop = skip(at, ":stop") != NULL;
     raw_call(SYS_tkill, raw_call(SYS_gettid, 0, 0), stop ? SIGSTOP : SIGKILL);
 }

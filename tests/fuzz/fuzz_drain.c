@@ -1,11 +1,11 @@
-/* Fuzzes the collector with a segment that changes while the collector reads it. The input is a script
- * of a producer's writes, honest or not, and of batches. A script can arm writes for the test points
- * (proto/test_point.h) of a batch, which are between the check of a word and its use. The real collector
- * reads the segment into a real database. After each batch, sums and rows must agree, no number may be
- * negative, and every text must be valid. All rows of a second, honest process must be there and unchanged.
+/* Fuzzes the collector with a segment that changes while the collector reads it. The input is a script of
+ * batches and of a producer's writes, valid or invalid. A script can schedule writes for a batch's test
+ * points (proto/test_point.h), which are between the check of a word and its use. The real collector stores
+ * the segment in a real database. After each batch, sums and rows must agree, no number may be negative, and
+ * every text must be valid. All rows of a second process, which is honest, must be present and unchanged.
  *
- * A step is a byte with its number, then the fields of `struct step`, little-endian. The last field is the
- * number of data bytes that follow. make_corpus.py writes the same format. */
+ * A step is a byte with the step's number, followed by the fields of `struct step`, little-endian. The last
+ * field is the number of data bytes that follow. make_corpus.py writes the same format. */
 #include "../made_segment.h"
 #include "batch.h"
 #include "fuzz_store.h"
@@ -50,7 +50,7 @@ struct __attribute__((packed)) step {
 
 enum {
     LANES = 4,
-    RING = CT_CHUNK_BYTES, /* the ring that is written; the longer one stays empty */
+    RING = CT_CHUNK_BYTES, /* the size of the ring that is written; the longer ring stays empty */
     LONGER = 2 * RING,
     FILE_BYTES = (int)CT_LANE_OFFSET + LANES * (CT_LANE_HEADER_BYTES + RING),
     HONEST_CALLS = 40,
@@ -81,7 +81,7 @@ static struct {
 static size_t armed_count;
 static uint32_t points_passed;
 static bool replaced;
-static uint64_t told_at; /* position of the first lane when the process had to detach; 0: it has not had to */
+static uint64_t told_at; /* 1 + the first lane's position when the process was told to detach, or 0 */
 
 /* ---- the producer ---- */
 
@@ -107,7 +107,8 @@ static void make_segment(struct producer *producer, const char *name, int32_t pi
     if (producer->fd < 0 || ftruncate(producer->fd, FILE_BYTES) != 0)
         fuzz_fail(producer->path, "cannot be made");
     producer->map = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, producer->fd, 0);
-    /* The script may truncate this file while the producer is still writing to it. */
+    /* Guard the mapping, because the script may truncate the file while the producer is still writing to
+     * it. */
     producer->guard = ct_guard_add(producer->map, FILE_BYTES);
     if (producer->map == MAP_FAILED || !producer->guard)
         fuzz_fail(producer->path, "cannot be mapped");
@@ -155,7 +156,7 @@ static void write_record(struct producer *producer, const struct step *step, con
     *position += record.slots;
 }
 
-/* Writes a word shared with the collector. Scripts select the word by its index. */
+/* Writes a word shared with the collector. A script selects the word by its index. */
 static void poke(struct producer *producer, const struct step *step)
 {
     struct ct_segment *segment = segment_of(producer);
@@ -211,7 +212,7 @@ static void poke(struct producer *producer, const struct step *step)
     };
 #undef WORD
     const size_t word = step->number % (sizeof(words) / sizeof(words[0]));
-    memcpy(words[word].at, &step->wide, words[word].bytes); /* the low bytes, on little-endian machines */
+    memcpy(words[word].at, &step->wide, words[word].bytes); /* the low bytes of a little-endian word */
 }
 
 static void replace_file(const struct producer *producer)
@@ -307,7 +308,7 @@ static void run_step(uint8_t number, const struct step *step, const uint8_t *dat
     }
 }
 
-/* Reads a step. Returns the number of bytes read, or 0 at the end. */
+/* Reads a step. Returns the number of bytes read, or 0 at the end of the input. */
 static size_t read_step(const uint8_t *at, size_t left, uint8_t *number, struct step *step,
                         const uint8_t **data)
 {
@@ -321,7 +322,7 @@ static size_t read_step(const uint8_t *at, size_t left, uint8_t *number, struct 
     return 1 + sizeof(*step) + step->bytes;
 }
 
-/* The collector calls this at its test points. Runs the steps that are armed for the point. */
+/* Runs the steps that are armed for a test point. The collector calls this at each of its test points. */
 void ct_test_point(const char *name)
 {
     if (strncmp(name, "lane.", 5) != 0 && strncmp(name, "process.", 8) != 0)
@@ -378,9 +379,9 @@ static void begin(void)
 
 static void end(void)
 {
-    /* Detach all processes, then drain until no backlog is left. */
+    /* Detach all processes, and make batches until no backlog is left. */
     make_batch(2);
-    /* The collector waits for a lane that keeps announcing records only until its patience is over. */
+    /* If a lane keeps announcing records, the collector waits for the lane only for a limited time. */
     const uint64_t began_ns = ct_monotonic_ns();
     for (int i = 0; report.backlog; i++) {
         if (i > 50 && ct_monotonic_ns() - began_ns > UINT64_C(3000000000))

@@ -1,5 +1,5 @@
-/* Fuzzes traces in JSON lines. For any input, a replay accepts the frames that are made from it. The frames
- * describe each event's process, thread and function before the event. */
+/* Fuzzes traces in JSON lines. For any input, the replay must accept the frames made from the input. Frames
+ * must describe an event's process, thread and function before the event itself. */
 #include "dump_file.h"
 #include "known.h"
 #include "test_point.h"

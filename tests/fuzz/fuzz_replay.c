@@ -1,7 +1,7 @@
-/* Fuzzes the replay. If the first byte of the input is even, the following bytes are a recording or JSON
- * lines. If it is odd, they are frames. Each frame is two bytes with its number of 8-byte words, then these
- * words. This file adds the header and the checksums, so that the replay does not stop at them. For any
- * input, the sums and rows of the database must agree, and no number may be negative. */
+/* Fuzzes the replay. If the input's first byte is even, the other bytes are a recording or JSON lines. If the
+ * first byte is odd, the other bytes are frames. Each frame is two bytes with the number of 8-byte words,
+ * followed by these words. This file adds a correct header and checksums, so that the replay accepts the
+ * frames. For any input, the sums and rows of the database must agree, and no number may be negative. */
 #include "batch.h"
 #include "dump.h"
 #include "fuzz_store.h"

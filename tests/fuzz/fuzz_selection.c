@@ -1,5 +1,6 @@
-/* Fuzzes user input: `set` requests to the daemon's socket, patterns, and the names of files in /dev/shm. An
- * accepted selection is accepted again when written back, and then selects the same calls. */
+/* Fuzzes user input: `set` requests to the daemon's socket, patterns, and the names of files in /dev/shm. If
+ * a selection is accepted and then written out as text, the text must also be accepted, and must select the
+ * same calls. */
 #include "session.h"
 #include "test_point.h"
 
@@ -18,7 +19,7 @@ static void fail(const char *what, const char *text)
     abort();
 }
 
-/* A name that parses is the name written for its parsed values. */
+/* Checks that formatting the values parsed from a file name gives the same name. */
 static void check_name(const char *name, const struct ct_session_file *file)
 {
     static void (*const paths[])(char *, const char *, uint32_t, const char *) = {

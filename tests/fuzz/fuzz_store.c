@@ -35,7 +35,7 @@ const char *fuzz_folder(void)
     struct ct_store *store;
     if (folder[0])
         return folder;
-    /* In $TMPDIR, tools/fuzz removes the folder if a crash prevents clean_up(). */
+    /* Use $TMPDIR, which tools/fuzz removes, in case a crash prevents clean_up(). */
     const char *const parent = getenv("TMPDIR");
     snprintf(folder, sizeof(folder), "%s/ct-fuzz.XXXXXX",
              parent && strlen(parent) < 60 ? parent : CT_SHM_DIR);
@@ -76,7 +76,8 @@ struct ct_store *fuzz_store_open(void)
     return store;
 }
 
-/* Close the reader first. The last connection removes the write-ahead log, and a reader may not. */
+/* Closes the reader first, because the last connection removes the write-ahead log, which a reader cannot
+ * do. */
 void fuzz_store_close(struct ct_store *store)
 {
     sqlite3_close(reader);
@@ -96,7 +97,7 @@ void fuzz_store_check_none(const char *sql)
     sqlite3_finalize(statement);
 }
 
-/* Each query counts rows that must not exist. */
+/* Queries that each count rows which must not exist. */
 static const char *const wrong[] = {
     "SELECT count(*) FROM totals WHERE calls <> stored + lost + skipped",
     "SELECT count(*) FROM (SELECT process_id, layer, name, stored FROM totals WHERE stored > 0 EXCEPT "

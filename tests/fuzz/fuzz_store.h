@@ -1,5 +1,5 @@
-/* Makes a fresh database for each input, which the target's collector writes. Checks the invariants for any
- * input: sums and rows agree, no number is negative, and every text is valid. */
+/* Creates a new database for each input, to which the target's collector writes. Checks invariants that hold
+ * for any input: sums and rows agree, no number is negative, and every text is valid. */
 #ifndef FUZZ_STORE_H
 #define FUZZ_STORE_H
 
@@ -7,8 +7,8 @@
 
 _Noreturn void fuzz_fail(const char *what, const char *more);
 
-/* Returns the folder for files, whose name is shorter than 80 characters. A target must remove its files from
- * it before it ends. */
+/* Returns the path of the folder for files, which is shorter than 80 characters. Before exiting, a target
+ * must remove its files from the folder. */
 const char *fuzz_folder(void);
 
 struct ct_store *fuzz_store_open(void);

@@ -1,4 +1,4 @@
-/* Fuzzes the collector's handling of a process's text: cleaning, demangling on a stack as large as the
+/* Fuzzes how the collector handles texts from a process: cleaning, demangling on a stack as large as the
  * worker's, numbering, and lookup as an ioctl. */
 #include "demangle.h"
 #include "interner.h"
@@ -37,7 +37,7 @@ static void *demangle(void *data)
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
-    /* On the heap and exactly as long as the text, so that a sanitizer finds each access beyond it. */
+    /* Allocate buffers of exactly the text's length, so that a sanitizer detects every access beyond them. */
     if (size > CT_STRING_MAX)
         size = CT_STRING_MAX;
     char *text = malloc(size + 1), *clean = malloc(size + 1), *again = malloc(size + 1);

@@ -1,7 +1,8 @@
-"""Writes the corpus of the fuzz targets: tests/fuzz/corpus/TARGET/NAME. A file is named after the case that it shows.
+"""Writes the corpus of the fuzz targets, as tests/fuzz/corpus/TARGET/NAME. Each file is named after the case that it tests.
 
-For `drain`, the corpus has records of real programs: the segments of workloads, read while they run, as steps. It also has single false
-values, including each value that once caused a failure. Add a fuzzer's crasher as another entry here.
+For `drain`, the corpus contains records of real programs: segments of workloads, read while they run and converted to steps. The corpus
+also contains scripts with a single wrong value, including each value that once caused a failure. If a fuzzer finds a crash, add its input
+as another entry here.
 
     tests/fuzz/make_corpus.py [BUILD]        with a build directory, also records its workloads
 """
@@ -33,7 +34,7 @@ def record(kind, data=b"", function=1, value=0, ticks=1000, flags=0, depth=0, st
     if slots is None:
         is_short = kind == "CALL" and not data and value == flags == 0 and ticks < 2**18
         slots = 1 if is_short else HEAD + (len(data) + SLOT - 1) // SLOT
-    # The step's byte is too short for the length. Its high bits are above the kind.
+    # The length does not fit into the step's byte, so its high bits are stored above the kind.
     return step("RECORD", lane, KINDS.index(kind) | slots >> 8 << 6, slots & 255, function, status, time, value,
                 (ticks & 2**56 - 1) | depth << 56 | flags << 60, data)
 
@@ -122,7 +123,7 @@ LIES = {  # name: script
        for word in ("since", "since_longer", "level", "upto", "ring_lock")
        for name, position in {"nothing": 0, "within": 10, "behind": 4096, "all-there-is": MAX64}.items()},
     "functions-without-number": HONEST + poke("functions", 2**32 - 1) + BATCH,
-    # Without a check, the daemon would read past its copy of the ring.
+    # If this were not checked, the daemon would read past its copy of the ring.
     "record-longer-than-any": CALL + b"".join(
         step("RAW", time=RING_AT + SLOT * (5 + 1023 * n), data=struct.pack("<IiQQQ", head(1, "NAME", 1023), 0, 1000, 0, 7) +
              struct.pack("<II24x", 1, 12700 + 200 * n)) for n in range(3)) + poke("state", 3074 << 1) + BATCH,
@@ -156,7 +157,7 @@ LIES = {  # name: script
 
 
 def real(path):
-    """Converts a program's segment to steps: its functions, then the records in its lanes' rings."""
+    """Converts a program's segment to steps: first its functions, then the records in its lanes' rings."""
     data = path.read_bytes()
     functions_slots, _, lane_offset, stride = struct.unpack_from("<IIQQ", data, 16)
     _, _, lanes, functions = struct.unpack_from("<4I", data, READY_AT)

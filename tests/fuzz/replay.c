@@ -1,5 +1,5 @@
-/* Runs a fuzz target on files or on standard input. It is used to run the corpus, to repeat one crash, and
- * under a fuzzer that starts a program for each input. */
+/* Runs a fuzz target on files or on standard input. The program is used to run the corpus, to reproduce a
+ * crash, and by fuzzers that start a new process for each input. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static int run(FILE *file, const char *name)
     }
     const size_t size = fread(input, 1, BYTES_MAX, file);
     fclose(file);
-    /* Print the name first, so that it is known if the target crashes. */
+    /* Print the file's name first, so that it is known if the target crashes. */
     printf("%s\n", name);
     fflush(stdout);
     LLVMFuzzerTestOneInput(input, size);

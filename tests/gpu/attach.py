@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Attaches to programs in the middle of their work on a real GPU, and compares the recorded calls with CUPTI.
+"""Attaches to working programs on a real GPU, and compares the recorded calls with CUPTI's counts.
 
-`torch`, `triton`, `jax` and `nccl` (two processes, on two GPUs) are attached to, and then have two quiet moments. Between the
-two, each function of the driver must be called as often as CUPTI's callbacks count. After the detach nothing is recorded.
-`load` is a training. The test attaches and detaches again and again while it works, without CUPTI, at any point of its work.
-All results must be the same to the bit, and nothing may be left in the process. README.md has the details.
+The test attaches to `torch`, `triton`, `jax` and `nccl` (two processes, on two GPUs), and then waits for two quiet moments. The number of
+calls recorded between the two moments must equal the number of CUPTI's callbacks, for each function of the driver. After the detach,
+nothing more is recorded. `load` is a training. While the training works, the test attaches and detaches again and again at arbitrary
+points, without CUPTI. All results must be bit-identical, and nothing may be left in the process. README.md has the details.
 
     attach.py --build build                      0 for success, 1 for a failure, 2 for wrong usage, 77 where there is no GPU or CUPTI
     attach.py --simulated build --times 5        the same on the simulated driver, with its own counts in place of CUPTI's
@@ -30,7 +30,7 @@ import run
 from attach_work import WORKLOADS, Command, Trouble, Work
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Untraced epochs: a warm-up, the reference for all others, and a third that shows that epochs are comparable.
+# Untraced epochs: a warm-up, the reference for all later epochs, and a third one to show that untraced epochs agree.
 PLAIN_EPOCHS = 3
 LOAD_STEPS_HELD = 10
 ATTACH_MOST_MS = 50
@@ -40,12 +40,12 @@ ATTACH_MOST_MS = 50
 
 
 def between(first, second):
-    """Returns how often each function was called. Subtracting Counters would drop negative differences."""
+    """Returns how many times each function was called between two moments. Subtracting Counters would drop negative differences."""
     return {name: second[name] - first[name] for name in first.keys() | second.keys() if second[name] != first[name]}
 
 
 def compare_calls(report, what, ours, theirs, slotless):
-    """Compares by function. Lists the functions that CUPTI or the trace cannot count, by reason."""
+    """Compares the numbers of calls of each function. Lists the functions that CUPTI or the trace cannot count, grouped by reason."""
     rows = compare.differences(ours, theirs)
     reasons = (
         ("that have no slot, which cannot be seen by who comes later", lambda name, us, cupti: name in slotless and us < cupti),
@@ -62,14 +62,15 @@ def compare_calls(report, what, ours, theirs, slotless):
 
 
 def check_part(report, what, ours, theirs):
-    """Around an attach or a detach, only some calls are recorded. No function may be recorded more often than it was called."""
+    """Checks the calls around an attach or a detach, when only some calls are recorded. No function may have more recorded calls than
+    were made."""
     more = [row for row in compare.differences(ours, theirs) if row[1] > row[2] and row[0] not in compare.UNCOUNTED]
     report.check(not more, f"{what}: {sum(ours.values())} calls of {sum(theirs.values())} are recorded, and none more often than it was "
                  "made", compare.table(more))
 
 
 class Before:
-    """The state of a process before the first attach."""
+    """A process's state before the first attach."""
 
     def __init__(self, program):
         self.exports, self.descriptors = program.ask("slots"), program.descriptors()
@@ -81,7 +82,7 @@ class Before:
         return [name for name, export in program.ask("slots").items() if export != self.exports[name]]
 
     def check_attached(self, report, program):
-        """Checks that everything is there now whose absence is checked later."""
+        """Checks that everything whose absence is checked later is present now."""
         changed, memory = self.changed(program), program.shared_memory()
         missing = [name for name in self.exports if name not in changed and name not in self.slotless]
         report.check(changed and not missing and memory, f"while it is attached to, {len(changed)} of {len(self.exports)} functions come by "
@@ -103,7 +104,7 @@ class Before:
 
 
 def check_trace(report, work):
-    """Checks the trace for the conditions that hold for every workload."""
+    """Checks the conditions that must hold for every workload's trace."""
     work.flush()
     with contextlib.closing(compare.open_database(work.db)) as database:
         compare.check_sums(report, database)
@@ -142,7 +143,8 @@ def end_programs(report, work):
 
 
 def exact(report, work):
-    """Checks that no count differs between two quiet moments, both while it is attached to. Attaches and detaches under load."""
+    """Checks that all counts agree between two quiet moments while the program is attached to. Attaches and detaches while the program is
+    working."""
     report.begin(f"{work.name}: counts")
     work.start(cupti=True)
     work.steps(PLAIN_EPOCHS * work.epoch_steps)
@@ -180,7 +182,7 @@ def exact(report, work):
 
 
 def said_by(text):
-    """Parses the output of --verbose: milliseconds until recorded, and the number and length of a thread's stops."""
+    """Parses the output of --verbose: milliseconds until calls are recorded, and the number and length of a thread's stops."""
     stops = re.findall(r"(\d+) stops of a thread, ([\d.]+) ms in all, the longest ([\d.]+) ms", text)
     recorded = re.findall(r"recorded after ([\d.]+) ms, ", text)
     return {"recorded_ms": [float(ms) for ms in recorded], "stops": [int(count) for count, _, _ in stops],
@@ -188,14 +190,15 @@ def said_by(text):
 
 
 def hold(program):
-    """Returns after the program has made some more steps."""
+    """Returns once the program has made LOAD_STEPS_HELD more steps."""
     begin = len(program.said.lines) - 1
     reached = int(program.said.find(r"^at (\d+)", begin)[1][1])
     program.said.await_line(f"^at {reached + LOAD_STEPS_HELD}$", 60, begin)
 
 
 def one_visit(work, number, spans, waits, said):
-    """Attaches and detaches while the program works. Ends by SIGINT and, every other time, by --stay and `detach`."""
+    """Attaches and detaches once while the program works. Detaches by SIGINT or, every other time, by the command `detach` after `attach
+    --stay`."""
     program = work.programs[0]
     stays = number % 2 == 1
     attach = work.attach(*(["--stay"] if stays else []))
@@ -215,7 +218,7 @@ def one_visit(work, number, spans, waits, said):
 
 
 def first_visit(report, work):
-    """Attaches with a new daemon. This loads the hook for the first time."""
+    """Attaches with a new daemon. Because this is the first attach, it loads the hook."""
     program = work.programs[0]
     attach = work.attach(other="first")
     recorded_ns = attach.await_recorded(program.pid)
@@ -229,7 +232,7 @@ def first_visit(report, work):
 
 
 def load(report, work):
-    """Attaches and detaches many times. The program does not take part in this."""
+    """Attaches and detaches many times. Attaches and detaches many times, without any cooperation by the program."""
     times = work.bench.times
     report.begin(f"load: {times} attaches and detaches")
     work.start(cupti=False)
@@ -285,7 +288,7 @@ def tell_waits(report, waits, said, simulated):
 
 
 def tell_steps(report, result, spans):
-    """Reports step times by phase. A step that overlaps several phases counts for the first of them in `order`."""
+    """Reports step times by phase. A step that overlaps several phases is counted in the phase that comes first in `order`."""
     order = ["attaching", "leaving", "recorded", "between", "first"]
     begins, phases = [span[1] for span in spans], collections.defaultdict(list)
     for i, (begun_ns, ended_ns) in enumerate(zip(result["began_ns"], result["ended_ns"])):
@@ -304,7 +307,7 @@ def tell_steps(report, result, spans):
 
 
 class Bench:
-    """State that all workloads share. With a GPU, also builds CUPTI's side."""
+    """State that all workloads share. If there is a GPU, also builds the CUPTI library."""
 
     def __init__(self, options, scratch):
         self.options, self.scratch, self.out = options, scratch, options.out
@@ -321,7 +324,7 @@ class Bench:
         self.env.update(PYTHONDONTWRITEBYTECODE="1", XLA_PYTHON_CLIENT_PREALLOCATE="false")
 
     def prepare(self, report, names):
-        """Returns the names of the workloads that can be run here."""
+        """Returns the names of the workloads that this machine can run."""
         if self.simulated:
             return names
         run.require_gpu()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The programs to which attach.py attaches. Each repeats the same work in every epoch, and compares each result bit by bit with the
-result of an untraced epoch. A program prints `ready EPOCH` (steps of an epoch). Then it executes the commands on standard input, and
-answers each with a line that begins with `done`:
+"""The programs that attach.py attaches to. Each program repeats the same work in every epoch, and compares each result bit by bit with an
+untraced epoch's result. A program prints `ready EPOCH` (steps of an epoch). Then it executes the commands on standard input, and answers
+each with a line that begins with `done`:
 
     steps N         makes N steps, and waits for the GPU
     run             makes steps until the next line, prints `at N` now and then, and answers that line
@@ -31,7 +31,7 @@ from concurrent import futures
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 SAY_EACH_STEPS = 10
-# The reference for other epochs. It is not the first epoch, because libraries choose their kernels in that one.
+# The reference for other epochs. The reference epoch is not the first, because libraries choose their kernels during the first epoch.
 REFERENCE_EPOCH = 1
 
 
@@ -39,7 +39,7 @@ REFERENCE_EPOCH = 1
 
 
 class Torch:
-    """Trains the net of training.py. Each epoch begins with the same parameters and uses the same batches."""
+    """Trains the net of training.py. Each epoch starts from the same parameters and uses the same batches."""
 
     epoch_steps = 40
     batches = 8
@@ -86,7 +86,7 @@ class Torch:
 
 
 class Jax:
-    """Gradient descent of a net of two layers, compiled by XLA. It has only matrix products and elementwise operations."""
+    """Gradient descent on a network with two layers, compiled by XLA. The network has only matrix products and elementwise operations."""
 
     epoch_steps = 20
 
@@ -126,12 +126,12 @@ class Jax:
 
 
 class Nccl:
-    """Sums data of several processes, each on its own GPU. All numbers are integers, so sums are exact."""
+    """Sums the data of several processes, which each use a separate GPU. All numbers are integers, so the sums are exact."""
 
     epoch_steps = 20
 
     def __init__(self, options):
-        # Multicast over NVLink can make GPUs of the whole host unusable.
+        # Multicast over NVLink can make all of the host's GPUs unusable.
         os.environ.update(NCCL_NVLS_ENABLE="0", TORCH_SYMM_MEM_DISABLE_MULTICAST="1", NVSHMEM_DISABLE_NVLS="1")
         import torch
         import torch.distributed as distributed
@@ -166,8 +166,8 @@ class Nccl:
 
 
 class Simulated:
-    """Replaces each of the other programs on a machine without a GPU. Calls the simulated driver, and makes half of the calls in a second
-    thread."""
+    """Replaces any of the other programs on a machine without a GPU. This program calls the simulated driver, and makes half of its calls
+    in a second thread."""
 
     epoch_steps = 20
     numbers = 256
@@ -204,7 +204,7 @@ class Simulated:
         self.call("cuCtxGetDevice", ctypes.byref(device))
         self.launch(self.fill, at)
         self.other.submit(self.copy).result()
-        # The hook learns the name of this kernel while it is attached.
+        # This kernel is loaded while the hook is attached, so the hook learns its name.
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cuModuleLoadData", ctypes.byref(module), b"image")
         self.call("cuModuleGetFunction", ctypes.byref(function), module, f"kernel_{at}".encode())
@@ -239,7 +239,7 @@ PROGRAMS = {"torch": Torch, "load": Torch, "handover": Torch, "triton": make_tri
 
 
 class Slots:
-    """Finds the slots of the driver's exports by their code, as proto/slot_shape.h describes it."""
+    """Finds the slots of the driver's exported functions by examining their code, as described in proto/slot_shape.h."""
 
     BEGIN = re.compile(rb"(\x55\x48\x89\xe5\x41\x54\x48\x83\xec\x08)?\x81\x3d....\x00\xba\x1c\x32(?:\x74.|\x0f\x84....)", re.DOTALL)
     CODE_BYTES, JUMP_BYTES = 96, 5
@@ -248,7 +248,7 @@ class Slots:
         driver = ctypes.CDLL("libcuda.so.1")
         names = re.findall(r"^ROW\((\w+),", (SOURCE / "hook/function/driver_api.def").read_text(), re.MULTILINE)
         self.exports = {name: ctypes.cast(getattr(driver, name), ctypes.c_void_p).value for name in names if hasattr(driver, name)}
-        # Names such as cudbgMain belong to a debugger. The hook does not treat them as driver functions.
+        # Names such as cudbgMain belong to the debugger interface, and the hook does not treat them as driver functions.
         self.slots = {name: self.find(at) if re.match("cu[A-Z]", name) else None for name, at in self.exports.items()}
 
     def find(self, at):
@@ -263,7 +263,7 @@ class Slots:
 
 
 def write_simulated_counts(path):
-    """Writes the counts in the format of cupti_truth.c."""
+    """Writes the simulated driver's counts in the format of cupti_truth.c."""
     sys.path.insert(0, str(SOURCE / "tests/simcuda"))
     import counts
     with open(path, "w", encoding="ascii") as file:
@@ -277,7 +277,7 @@ def write_snapshot(path):
     if "SIMCUDA_COUNTS" in os.environ:
         write_simulated_counts(path)
         return
-    # The driver has already loaded this library, so CDLL() returns the same one.
+    # The driver has already loaded this library, so CDLL() returns the loaded copy.
     truth = ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"])
     if truth.cupti_truth_snapshot(os.fsencode(path)):
         raise RuntimeError(f"CUPTI's counts could not be written to {path}")
@@ -343,7 +343,7 @@ class Runner:
                           "began_ns": list(self.began_ns), "ended_ns": list(self.ended_ns)})
 
     def serve(self):
-        # Garbage collection would add pauses to the steps.
+        # Garbage collection would cause pauses during steps.
         gc.collect()
         gc.freeze()
         gc.disable()

@@ -1,6 +1,6 @@
-"""Autotuning by Triton, as a program of attach_programs.py. Each step is a matrix product of a new size. Triton tries each configuration
-for as long as it needs, and compiles and loads another kernel. All numbers are integers, so the product is the same in every
-configuration. The program compares it with PyTorch's product."""
+"""A program of attach_programs.py that uses Triton's autotuning. Each step computes a matrix product of a new size. Triton tries each
+configuration for as long as it needs to, compiling and loading a different kernel for each. All numbers are integers, so the product is
+the same in every configuration, and the program compares it with the product that PyTorch computes."""
 import torch
 import triton
 import triton.language as tl
@@ -44,7 +44,7 @@ class Triton:
         self.is_right = True
 
     def whole_numbers(self, height, width):
-        """Returns numbers from -3 to 3. Sums of their products are exact in every precision used here."""
+        """Returns a matrix of integers from -3 to 3. Sums of products of these numbers are exact in every precision that is used here."""
         made = torch.arange(height * width, device=self.device, dtype=torch.int32) * 5 % 7 - 3
         return made.reshape(height, width).to(torch.float16)
 

@@ -1,4 +1,4 @@
-"""A running workload for attach.py, with its daemon, its processes, and the commands that attach to them."""
+"""Runs one workload of attach.py, with its daemon, its processes, and the commands that attach to the processes."""
 import collections
 import contextlib
 import json
@@ -15,10 +15,10 @@ import compare
 
 HERE = pathlib.Path(__file__).resolve().parent
 QUIET_TRIES = 30
-# A machine that has just started reads gigabytes of libraries for the first time.
+# A machine that has just started needs time to read gigabytes of libraries for the first time.
 READY_LIMIT_S = 150
 
-# steps: the number of steps between the two moments. burst: the number of steps at a time while an attach or a detach is running.
+# steps: number of steps between the two moments. burst: number of steps made at a time while an attach or a detach is in progress.
 Workload = collections.namedtuple("Workload", "processes steps burst")
 WORKLOADS = {
     "torch": Workload(1, 200, 5),
@@ -28,16 +28,16 @@ WORKLOADS = {
     "load": Workload(1, 0, 0),
     "handover": Workload(1, 200, 5),
 }
-# Each process's calls up to a moment, by function, from the trace and from CUPTI.
+# The calls that each process has made up to a moment, by function, according to the trace and to CUPTI.
 Moment = collections.namedtuple("Moment", "ours theirs")
 
 
 class Trouble(Exception):
-    """Any further results of this workload would be meaningless."""
+    """Raised when any further results of this workload would be meaningless."""
 
 
 class Lines:
-    """A process's output, line by line, with the time at which each line was read."""
+    """Collects a process's output line by line, and notes when each line was read."""
 
     def __init__(self, stream):
         self.lines, self.has_ended, self.changed = [], False, threading.Condition()
@@ -54,7 +54,7 @@ class Lines:
             self.changed.notify_all()
 
     def find(self, pattern, begin=0):
-        """Returns (ns, match) of the first line from `begin` on that matches the pattern, or None."""
+        """Returns (ns, match) for the first line at or after `begin` that matches the pattern, or None."""
         return next(((ns, found) for ns, line in self.lines[begin:] if (found := re.search(pattern, line))), None)
 
     def await_line(self, pattern, limit_s, begin=0):
@@ -94,7 +94,7 @@ class Program:
             raise Trouble(f"the program: {trouble}; its standard error: {self.last_errors()}") from None
 
     def ask_file(self, command):
-        """Sends a command and returns the path of the file that the program has written."""
+        """Sends a command to the program, and returns the path of the file that the program writes."""
         self.files += 1
         path = self.work.path(f"{command}.{self.pid}.{self.files}")
         self.tell(command, path)
@@ -123,12 +123,12 @@ class Program:
         return [name for name in os.listdir("/dev/shm") if name.startswith(f"cudatrace.{os.geteuid()}.{self.work.session}.{self.pid}")]
 
     def mappings(self):
-        """Returns the number of mappings of the hook and of its shared memory."""
+        """Returns the numbers of mappings of the hook and of its shared memory."""
         maps = pathlib.Path(f"/proc/{self.pid}/maps").read_text().splitlines()
         return sum("memfd:" in line and "cudatrace" in line for line in maps), sum("/dev/shm/cudatrace" in line for line in maps)
 
     def end(self):
-        """Call this after `quit`. Returns the exit status, or None if the program does not end."""
+        """Call this after `quit`. Returns the exit status, or None if the program does not exit."""
         self.hear(limit_s=30)
         try:
             return self.child.wait(30)
@@ -137,7 +137,7 @@ class Program:
 
 
 class Command:
-    """A running `cudatrace attach` or `detach`."""
+    """A running `cudatrace attach` or `cudatrace detach` command."""
 
     def __init__(self, work, *words):
         self.begun_ns = time.monotonic_ns()
@@ -147,7 +147,7 @@ class Command:
         work.commands.append(self)
 
     def await_recorded(self, pid, limit_s=30):
-        """Returns the time of the line that reports this."""
+        """Returns the time of the line that reports that the process is being recorded."""
         return self.said.await_line(f"process {pid} .* is recorded$", limit_s)[0]
 
     def wait(self, limit_s=60):
@@ -163,14 +163,14 @@ class Command:
         self.child.send_signal(signal.SIGINT)
 
     def end(self):
-        """Interrupts it. Returns the times of the interrupt and of the end."""
+        """Interrupts it. Returns the times of the interrupt and of the exit."""
         begun_ns = time.monotonic_ns()
         self.interrupt()
         return begun_ns, self.wait()
 
 
 class Work:
-    """A workload's daemon and processes. All of them end with the block."""
+    """A workload's daemon and processes. When the block ends, the daemon and all processes are ended."""
 
     def __init__(self, bench, name):
         self.bench, self.name, self.workload = bench, name, WORKLOADS[name]
@@ -242,14 +242,14 @@ class Work:
                               env=self.bench.tool_env, check=False)
 
     def attach(self, *options, other=""):
-        """Attaches to all processes, which record into the trace. With `other`, they record into another trace, and its daemon is
-        started."""
+        """Attaches to all processes, which then record into the workload's trace. With `other`, a daemon is started for another trace,
+        and the processes record into that trace."""
         db = self.path(f"{other}.db") if other else self.db
         return Command(self, "attach", *(program.pid for program in self.programs), "--session", self.session + other, "--db", db,
                        "--verbose", *options)
 
     def steps(self, count):
-        """Makes steps in all processes at the same time, because they may wait for each other."""
+        """Makes all processes run `count` steps at the same time, because they may wait for each other."""
         for program in self.programs:
             program.tell("steps", count)
         for program in self.programs:
@@ -263,7 +263,7 @@ class Work:
             self.steps(self.workload.burst)
 
     def recorded_at_work(self):
-        """Attaches while the programs make steps. Returns the command once it records all of them."""
+        """Attaches while the programs are running steps. Returns the `attach` command once all programs are being recorded."""
         attach = self.attach()
         self.steps_until(lambda: attach.child.poll() is not None or
                          all(attach.said.find(f"process {program.pid} .* is recorded$") for program in self.programs))
@@ -272,14 +272,14 @@ class Work:
         return attach
 
     def probed_at_work(self):
-        """Starts a probe while the programs make steps. Returns the command once it has attached to all of them."""
+        """Starts a probe while the programs are running steps. Returns the `probe` command once all programs are being probed."""
         pids = [word for program in self.programs for word in ("--pid", program.pid)]
         probe = Command(self, "probe", "--session", self.session, "--verbose", *pids)
         self.steps_until(lambda: probe.child.poll() is not None or probe.said.find("functions are probed$"))
         return probe
 
     def interrupt_at_work(self, command):
-        """Interrupts the command while the programs make steps, and waits for its end."""
+        """Interrupts the command while the programs are running steps, and waits for the command to exit."""
         for program in self.programs:
             program.tell("steps", self.workload.burst)
         command.interrupt()
@@ -305,8 +305,8 @@ class Work:
             raise Trouble(f"flush: {flushed.stderr}")
 
     def moment(self):
-        """Returns a quiet moment, in which no thread of the processes makes a call. CUPTI's counts are then the same before and after the
-        trace is read."""
+        """Returns a moment when none of the processes' threads is making a call. CUPTI's counts are then the same just before and just
+        after the trace is read."""
         for _ in range(QUIET_TRIES):
             before = [program.snapshot() for program in self.programs]
             self.flush()

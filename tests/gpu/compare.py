@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares a cudatrace database with CUPTI's counts in the same processes.
+"""Compares a cudatrace database with CUPTI's counts for the same processes.
 
-run.py calls check_activity(), check_calls() and check_database(). By hand, on files that `run.py --out` kept:
+run.py calls check_activity(), check_calls() and check_database(). The script can also be run by hand on files that `run.py --out` kept:
 
     compare.py DATABASE TRUTH...
 """
@@ -14,11 +14,12 @@ import re
 import sqlite3
 import sys
 
-# Kinds that both CUPTI and cudatrace always name. Differences in other kinds are only warnings.
+# Kinds of copies that both CUPTI and cudatrace always name. Differences in other kinds of copies are only warnings.
 FIRM_KINDS = ("HtoD", "DtoH", "DtoD")
 
-# Driver functions whose calls CUPTI's callbacks do not count completely. CUPTI gets no callback for cuGetExportTable. It is not ready yet
-# at cuGetProcAddress, cuInit and cuDriverGetVersion, and has already ended at cuLibraryUnload and cuDevicePrimaryCtxRelease.
+# Driver functions that CUPTI's callbacks do not count in full. CUPTI makes no callback for cuGetExportTable. CUPTI is not yet running
+# when a program calls cuGetProcAddress, cuInit and cuDriverGetVersion, and has already stopped when it calls cuLibraryUnload and
+# cuDevicePrimaryCtxRelease.
 UNCOUNTED = {
     "cuGetExportTable",
     "cuGetProcAddress",
@@ -30,14 +31,15 @@ UNCOUNTED = {
     "cuDevicePrimaryCtxRelease_v2",
 }
 
-# Runtime functions that the compiler's code calls, and programs do not. CUPTI counts them, but the hook does not trace them.
+# Runtime functions that are called by compiler-generated code and not by the program itself. CUPTI counts these functions, but the hook
+# does not trace them.
 UNTRACED_RUNTIME = re.compile(r"__cuda")
 
 ROWS_SHOWN = 15
 
 
 class Report:
-    """Collects results and prints each at once."""
+    """Collects results, and prints each one immediately."""
 
     def __init__(self, out=sys.stdout):
         self.out = out
@@ -51,7 +53,7 @@ class Report:
         self._line(f"== {section}")
 
     def check(self, ok, what, detail=()):
-        """Counts one result. Prints the lines of `detail` if it failed."""
+        """Counts one result. Prints the lines of `detail` if the check failed."""
         if ok:
             self.passed += 1
             self._line(f"  ok    {what}")
@@ -86,7 +88,7 @@ class Report:
 
 
 class Truth:
-    """The counts that cupti_truth.c wrote for one or more processes."""
+    """The counts that cupti_truth.c has written for one or more processes."""
 
     def __init__(self):
         self.kernels = collections.Counter()  # mangled -> count, graph launches included
@@ -123,7 +125,7 @@ class Truth:
         elif kind == "graph_kernel":
             self.graph_kernels[value[0]] += int(value[1])
         elif kind in ("copy", "graph_copy"):
-            # `copy` includes the copies in graph launches, and `graph_copy` has only these. Keep the difference.
+            # `copy` includes the copies in graph launches, and `graph_copy` contains only those. Keep the difference.
             sign = 1 if kind == "copy" else -1
             key = (value[0], int(value[1] == "async"))
             self.copied_bytes[key] += sign * int(value[2])
@@ -157,7 +159,7 @@ def open_database(path):
 
 
 def match_processes(report, database, truth_paths):
-    """Reads the truth of each process in the database. Returns their process ids, and one Truth for all of them."""
+    """Reads the truth of each process that is in the database. Returns the ids of these processes, and one Truth for all of them."""
     processes = collections.defaultdict(list)
     for process_id, pid in database.execute("SELECT process_id, pid FROM processes"):
         processes[pid].append(process_id)
@@ -169,7 +171,7 @@ def match_processes(report, database, truth_paths):
             f"{sum(alone.calls.values())} calls by CUPTI"
         if pid in processes:
             matched += processes.pop(pid)
-            # CUPTI's functions also fail in a process without a context. If a process did more, the counts show that.
+            # CUPTI functions also fail in a process that has no context. If the process did any work, the counts show it.
             if alone.saw_nothing() and alone.problems:
                 report.warn(f"pid {pid}: CUPTI saw nothing", alone.problems)
             else:
@@ -192,7 +194,7 @@ def marks(values):
 
 
 def differences(ours, theirs):
-    """Returns rows (name, cudatrace, CUPTI) for unequal counts, the largest difference first."""
+    """Returns a row (name, cudatrace, CUPTI) for each pair of unequal counts, with the largest difference first."""
     names = [name for name in set(ours) | set(theirs) if ours.get(name, 0) != theirs.get(name, 0)]
     names.sort(key=lambda name: (-abs(ours.get(name, 0) - theirs.get(name, 0)), str(name)))
     return [(name, ours.get(name, 0), theirs.get(name, 0)) for name in names]
@@ -208,7 +210,7 @@ def table(rows):
 
 
 class Launches:
-    """Successful launches by the given processes, and the graphs that they replayed."""
+    """The given processes' successful launches, and the graphs that they replayed."""
 
     def __init__(self, database, processes):
         self.direct = collections.Counter()  # mangled -> executed at once
@@ -254,9 +256,10 @@ def check_kernels(report, database, processes, truth, expected=None):
 
 
 def check_copies(report, database, processes, truth):
-    """Checks copies that were executed immediately. A captured copy is not executed, and only CUPTI knows a graph's copies."""
+    """Checks copies that were executed immediately. A captured copy is not executed, and only CUPTI records the copies that a graph
+    makes."""
     count, size = collections.Counter(), collections.Counter()
-    # CUPTI has no record of a copy of 0 bytes.
+    # CUPTI has no records of copies of 0 bytes.
     for kind, is_async, copies, copied in database.execute(
             f"""SELECT kind, async, count(*), sum(bytes) FROM copies
                  WHERE process_id IN ({marks(processes)}) AND NOT captured AND bytes IS NOT 0
@@ -268,7 +271,7 @@ def check_copies(report, database, processes, truth):
     def total(counter, kind):
         return sum(value for (name, _), value in counter.items() if name == kind)
 
-    # A copy by unified addresses has no direction. If the sums agree, only its label is missing.
+    # A copy between unified addresses has no direction. If the sums agree, only the label of the copy's kind is missing.
     unlabelled = total(count, "unknown") and sum(count.values()) == sum(truth.copies.values()) and \
         sum(size.values()) == sum(truth.copied_bytes.values())
     others = {kind for kind, _ in list(count) + list(truth.copies)} - set(FIRM_KINDS)
@@ -300,12 +303,12 @@ def check_sets(report, database, processes, truth):
 
 
 def without_form(name):
-    """Returns a runtime function's name as in CUPTI. CUDA 11 and 12 export some functions as _v2 or _v3 of the name."""
+    """Returns CUPTI's name for a runtime function. CUDA 11 and 12 export some functions with the suffix _v2 or _v3."""
     return re.sub(r"_v\d(?=_ptsz$|$)", "", name)
 
 
 def runtime_calls(database, processes):
-    """Returns the runtime calls by function. CUPTI is loaded inside the first of them, and counts that, too."""
+    """Returns the number of runtime calls by function. CUPTI is loaded during the first call, and counts that call as well."""
     counts = collections.Counter()
     for name, calls in database.execute(
             f"SELECT name, sum(calls) FROM totals WHERE layer = 'runtime' AND process_id IN ({marks(processes)}) "
@@ -315,7 +318,7 @@ def runtime_calls(database, processes):
 
 
 def check_runtime_calls(report, database, processes, truth, strict):
-    """Compares the calls of shared libcudarts by function."""
+    """Compares calls to shared libcudarts by function."""
     ours = runtime_calls(database, processes)
     theirs = collections.Counter()
     for name, count in truth.runtime.items():
@@ -337,7 +340,7 @@ def check_runtime_calls(report, database, processes, truth, strict):
 
 
 def check_calls(report, database, truth_paths, strict):
-    """Compares driver and runtime calls by function with CUPTI's callbacks."""
+    """Compares the driver and runtime calls of each function with CUPTI's callbacks."""
     processes, truth = match_processes(report, database, truth_paths)
     ours = dict(database.execute(
         f"""SELECT name, sum(calls) FROM totals
@@ -366,13 +369,13 @@ def check_activity(report, database, truth_paths, expected_kernels=None):
 
 
 def document_query(heading):
-    """Returns the query under a heading of docs/sql.md."""
+    """Returns the query that follows a given heading in docs/sql.md."""
     text = (pathlib.Path(__file__).resolve().parents[2] / "docs/sql.md").read_text()
     return text.partition(f"## {heading}\n")[2].partition("```sql\n")[2].partition("```")[0]
 
 
 def check_layers(report, database):
-    """Checks that one query shows a range, a runtime call, a driver call and an ioctl, each inside the previous one."""
+    """Checks that a single query can show a range, a runtime call, a driver call and an ioctl, each inside the previous one."""
     rows = database.execute(document_query("What does each range make the driver ask of the kernel?")).fetchall()
     report.check(rows, f"range, runtime call, driver call, ioctl: {len(rows)} combinations, nested by depth")
     for row in rows[:5]:
@@ -384,7 +387,7 @@ def scalar(database, query):
 
 
 def check_sums(report, database):
-    """Checks that no call is lost, and that each call is in the trace once, in order of return."""
+    """Checks that no calls were lost, and that each call is in the trace exactly once, in order of return."""
 
     calls = scalar(database, "SELECT count(*) FROM calls")
     report.check(calls > 0, f"the database holds {calls} calls of {scalar(database, 'SELECT count(*) FROM processes')} processes")
@@ -414,7 +417,7 @@ def check_sums(report, database):
 
 
 def check_database(report, database):
-    """Checks the conditions that hold for any database."""
+    """Checks the conditions that every database must satisfy."""
     check_sums(report, database)
     open_calls = database.execute("SELECT process_id, tid, name FROM open_calls JOIN processes USING (process_id)"
                                   " WHERE state = 'exited'").fetchall()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares the ioctl layer of a database with the kernel's count (ioctl_truth.c), process by process.
+"""Compares the ioctl layer in a database with the kernel's counts (ioctl_truth.c) for each process.
 
-run.py calls check_ioctls(). By hand, on files that `run.py --out` kept:
+run.py calls check_ioctls(). The script can also be run by hand on files that `run.py --out` kept:
 
     compare_ioctls.py DATABASE TRUTH
 """
@@ -38,7 +38,7 @@ def request_of(file, request):
 
 
 def function_of(name, names):
-    """Returns (space, number) for a function's name in the trace. The number is None if the name does not contain it."""
+    """Returns (space, number) for a function's name in the trace. The number is None if it cannot be derived from the name."""
     if name in names:
         return names[name]
     if name.startswith("NVKMS"):  # one request for all
@@ -105,7 +105,7 @@ def check_ioctls(report, database, truth_path):
     report.check(not unequal, f"ioctls of {len(pids)} processes: {total}; the kernel counted {wanted} "
                  f"(and {truth.others} on other files)", unequal[:compare.ROWS_SHOWN])
 
-    # The trace names a transfer after the request that it carries. Requests without a row of their own have no number.
+    # The trace names a transfer after the request that it carries. Requests that have no row of their own have no number.
     wrong, hidden = [], 0
     for pid in pids:
         hidden += truth.calls[pid][("escape", TRANSFER)]

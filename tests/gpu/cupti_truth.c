@@ -1,11 +1,11 @@
 /*
- * Counts kernels, copies, sets and calls with CUPTI, independently of cudatrace. run.py compares a trace with
+ * Counts kernels, copies, sets and calls with CUPTI, independently of cudatrace. run.py compares traces with
  * these counts.
  *
- * The driver loads this library into a process through CUDA_INJECTION64_PATH and calls InitializeInjection()
- * during cuInit. It counts kernels, copies and sets from CUPTI's activity records and, with
- * CUPTI_TRUTH_CALLBACKS=1, entries of driver and runtime functions from CUPTI's callback API. At exit it
- * writes $CUPTI_TRUTH_OUT.<pid>, tab-separated:
+ * The driver loads this library into a process because of CUDA_INJECTION64_PATH, and calls
+ * InitializeInjection() during cuInit. The library counts kernels, copies and sets from CUPTI's activity
+ * records. With CUPTI_TRUTH_CALLBACKS=1, it also counts calls to driver and runtime functions, using CUPTI's
+ * callback API. At exit, the library writes $CUPTI_TRUTH_OUT.<pid>, whose lines have tab-separated fields:
  *
  * - kernel MANGLED COUNT: every kernel that ran, including the kernels of graph launches
  * - graph_kernel MANGLED COUNT: only the kernels of graph launches
@@ -13,17 +13,17 @@
  * - graph_copy KIND sync|async BYTES COUNT
  * - memset sync|async BYTES COUNT
  * - graph_memset sync|async BYTES COUNT
- * - call FUNCTION COUNT: of the driver; this and the next two only with CUPTI_TRUTH_CALLBACKS=1
+ * - call FUNCTION COUNT: of the driver; this and the next two are written only with CUPTI_TRUTH_CALLBACKS=1
  * - runtime FUNCTION COUNT: of a shared libcudart
  * - runtime_static FUNCTION COUNT: of a copy that is linked into a library, as in cuBLAS and cuDNN
  * - dropped COUNT: activity records that CUPTI lost; run.py refuses any count but 0
- * - error FUNCTION CODE: a CUPTI function that failed; run.py refuses this, too
+ * - error FUNCTION CODE: a CUPTI function that failed; run.py refuses this as well
  * - end
  *
- * A program can get the counts earlier: it calls cupti_truth_snapshot(), which it finds by dlopen() of the
- * same path.
+ * A program can obtain the counts before it exits by calling cupti_truth_snapshot(), which it finds with
+ * dlopen() and dlsym().
  *
- * This library makes no CUDA call of its own and writes nothing to the program's streams.
+ * This library makes no CUDA calls itself, and writes nothing to the program's streams.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -43,7 +43,7 @@
 
 #include <cupti.h>
 
-/* CUPTI only appends fields to a record; headers before CUDA 13 lack the newest structs, and copyCount. */
+/* CUPTI only appends fields to records. Headers older than CUDA 13 lack the newest structs, and copyCount. */
 #if CUPTI_API_VERSION >= 130000
 typedef CUpti_ActivityKernel10 kernel_record;
 typedef CUpti_ActivityMemcpy6 copy_record;
@@ -59,7 +59,7 @@ typedef CUpti_ActivityMemset4 set_record;
 enum {
     BUFFER_BYTES = 8 << 20,
     RECORD_ALIGN = 8,
-    CALLBACK_IDS = 4096, /* CUDA 13.0 has 807; the last entry counts all higher ids. */
+    CALLBACK_IDS = 4096, /* CUDA 13.0 has 807 ids. The last entry counts all ids that are out of range. */
     FRAMES_MAX = 64,
     RUNTIMES_MAX = 16,
     PATH_BYTES = 4096,
@@ -83,10 +83,10 @@ static const char *const transfer_names[TRANSFER_KINDS] = {
     [HTOH] = "HtoH", [PTOP] = "PtoP", [UNKNOWN] = "unknown",
 };
 
-/* `lock` guards everything below, except the call counts, which are atomic. CUPTI returns activity buffers on
- * its own thread. */
+/* `lock` protects all variables below except the call counts, which are atomic. CUPTI delivers activity
+ * buffers on a separate thread. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct kernel_count *kernels; /* Open addressing; kernel_slots is a power of two. */
+static struct kernel_count *kernels; /* Hash table with open addressing; kernel_slots is a power of two. */
 static size_t kernel_slots;
 static size_t kernel_used;
 static struct transfer_count transfers[TRANSFER_KINDS][2][2]; /* [kind][async][graph] */
@@ -104,10 +104,11 @@ static const CUpti_CallbackDomain call_domains[CALL_KINDS] = {
     CUPTI_CB_DOMAIN_RUNTIME_API,
 };
 static _Atomic uint64_t calls[CALL_KINDS][CALLBACK_IDS];
-/* CUPTI owns the names. They are read at snapshots and at exit, while CUPTI is still running. */
+/* CUPTI owns the names. This library reads the names at snapshots and at exit, while CUPTI is still
+ * running. */
 static const char *call_names[CALL_KINDS][CALLBACK_IDS];
 
-/* The address ranges of the shared libcudarts, valid at the number of loads in `runtimes_as_of`. */
+/* The address ranges of all shared libcudarts, as of the load count in `runtimes_as_of`. */
 static pthread_rwlock_t runtimes_lock = PTHREAD_RWLOCK_INITIALIZER;
 static uint64_t runtimes_as_of;
 static size_t runtime_count;
@@ -115,9 +116,9 @@ static struct {
     uintptr_t from, to;
 } runtimes[RUNTIMES_MAX];
 
-static atomic_bool finished; /* Set when at_exit() has flushed for the last time. */
+static atomic_bool finished; /* Set before at_exit() flushes for the last time. */
 static bool count_calls;
-static pid_t owner; /* A fork's child inherits the counts and the handlers, and must not write anything. */
+static pid_t owner; /* A forked child inherits the counts and the handlers, but must not write anything. */
 
 static void note_error(const char *where, int code)
 {
@@ -152,7 +153,8 @@ static struct kernel_count *kernel_slot(struct kernel_count *table, size_t slots
     return &table[at];
 }
 
-/* Returns false if memory ran out. The caller then counts the record as dropped. */
+/* Doubles the size of the table. Returns false if out of memory. The caller then counts the record as
+ * dropped. */
 static bool kernel_table_grow(void)
 {
     size_t slots = kernel_slots ? kernel_slots * 2 : 1024;
@@ -276,8 +278,8 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream_id, uin
     free(buffer);
 }
 
-/* Checks that the object's soname begins with libcudart. A wheel may have renamed it, as in
- * libcudart-d0da41ae.so.11.0. */
+/* Returns true if the object's soname begins with libcudart. The file itself may have another name in a
+ * wheel, for example libcudart-d0da41ae.so.11.0. */
 static bool is_runtime(const struct dl_phdr_info *object)
 {
     const ElfW(Dyn) *entry = NULL;
@@ -292,7 +294,8 @@ static bool is_runtime(const struct dl_phdr_info *object)
         else if (entry->d_tag == DT_SONAME)
             soname = entry->d_un.d_val;
     }
-    /* glibc has relocated DT_STRTAB to an address, except in the kernel's own object. */
+    /* glibc replaces DT_STRTAB with an absolute address, except in the object that the kernel provides (the
+     * vDSO). */
     return strings && soname && (uintptr_t)strings > object->dlpi_addr &&
            strncmp(strings + soname, "libcudart", strlen("libcudart")) == 0;
 }
@@ -321,7 +324,7 @@ static int visit_object(struct dl_phdr_info *object, size_t size, void *unused)
     return 0;
 }
 
-/* Updates `runtimes` if objects were loaded after the last update. */
+/* Updates `runtimes` if objects have been loaded since the last update. */
 static void find_runtimes(void)
 {
     uint64_t loads = 0;
@@ -337,7 +340,7 @@ static void find_runtimes(void)
     pthread_rwlock_unlock(&runtimes_lock);
 }
 
-/* The libcudart that was called calls CUPTI, so it is among our callers. */
+/* Returns the kind of the libcudart that was called, which is among our callers because it calls CUPTI. */
 static enum call_kind runtime_kind(void)
 {
     void *frames[FRAMES_MAX];
@@ -372,7 +375,7 @@ static void CUPTIAPI callback(void *data, CUpti_CallbackDomain domain, CUpti_Cal
             break;
         if (count_calls)
             count_call(runtime_kind(), id);
-        /* cudaDeviceReset() and the end of a context discard records that were not flushed. */
+        /* cudaDeviceReset() and destroying a context discard all records that have not been flushed. */
         if (id == CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020)
             cuptiActivityFlushAll(0);
         break;
@@ -403,8 +406,8 @@ static void write_transfers(FILE *out, enum transfer_kind kind, const char *line
     }
 }
 
-/* Returns the length of the name without its suffix. CUPTI appends the CUDA version that introduced a runtime
- * function: cudaLaunchKernel_ptsz_v7000. */
+/* Returns the length of a function's name without CUPTI's suffix. CUPTI appends the CUDA version that
+ * introduced the runtime function, as in cudaLaunchKernel_ptsz_v7000. */
 static int name_length(enum call_kind kind, const char *name)
 {
     const size_t length = strlen(name);
@@ -427,7 +430,8 @@ static void write_calls(FILE *out, enum call_kind kind)
     }
 }
 
-/* Writes to another name first, so that a reader finds the whole file or nothing. */
+/* Writes the file under a temporary name and renames it, so that a reader finds either the complete file or
+ * none. */
 static int write_file(const char *path)
 {
     char partial[PATH_BYTES + 8];
@@ -478,9 +482,9 @@ static void ask_for_names(void)
 }
 
 /*
- * Writes the counts up to now. The counts of calls are exact if no other thread is making calls. For kernels,
- * copies and sets, it counts the records that CUPTI has already delivered, and does not request more. Returns
- * 0, or -1 on failure. Only one thread may call it at a time.
+ * Writes the counts so far to a file. The counts of calls are exact only if no other thread is making calls.
+ * For kernels, copies and sets, the function writes only what CUPTI has already delivered, and does not
+ * request more records. Returns 0, or -1 on failure. Only one thread at a time may call this function.
  */
 __attribute__((visibility("default"))) int cupti_truth_snapshot(const char *path);
 
@@ -493,8 +497,8 @@ int cupti_truth_snapshot(const char *path)
 }
 
 /*
- * Registered during cuInit, after the handlers of CUPTI and of the driver. exit() runs it before theirs,
- * while the records are still available.
+ * An exit handler that is registered during cuInit, after CUPTI's and the driver's handlers. Therefore exit()
+ * runs it first, while CUPTI's records are still available.
  */
 static void at_exit(void)
 {
@@ -513,8 +517,9 @@ static void at_exit(void)
 }
 
 /*
- * Runs after every atexit handler, including the runtime's, which unloads its modules. CUPTI may have ended
- * by then, so this does not call it. Adds the counts of its callbacks since at_exit().
+ * Runs after all atexit handlers, including the runtime's, which unloads its modules. CUPTI may already have
+ * shut down, so this function does not call CUPTI. The counts are written again, including the callbacks
+ * since at_exit().
  */
 __attribute__((destructor)) static void at_unload(void)
 {

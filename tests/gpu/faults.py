@@ -47,7 +47,7 @@ def wait_for(what, condition):
 
 
 class Session:
-    """A daemon and trainings. All of them end with the block."""
+    """A daemon and trainings. When the block ends, all of these processes are ended."""
 
     def __init__(self, folder):
         self.processes = []
@@ -89,7 +89,8 @@ class Session:
             return connection.execute(sql).fetchall()
 
     def check_trace(self, killed=0):
-        """`killed` is a number of threads. A killed thread may have counted its last loss by function and not by cause."""
+        """`killed` is the number of threads in a killed process. A killed thread may have counted its last lost call by function but not
+        by cause."""
         check("calls = stored + lost + skipped", not self.rows("SELECT * FROM totals WHERE calls <> stored + lost + skipped"))
         check("stored is what is there", self.rows("SELECT sum(stored) FROM totals")[0] == self.rows("SELECT count(*) FROM calls")[0],
               *self.rows("SELECT count(*) FROM calls")[0])

@@ -1,8 +1,8 @@
-/* Counts a command's ioctls in the kernel, to compare a trace with the counts.
+/* Counts a command's ioctls with the kernel's help, so that a trace can be compared with the counts.
  *
  *   ioctl_truth [--perf | --ptrace] --out FILE COMMAND ARGUMENT…
  *
- * runs the command with all its children, and writes lines of fields separated by tabs:
+ * runs the command and all of its children, and writes lines of tab-separated fields:
  *
  *   method  perf | ptrace
  *   ioctl   PID  FILE  REQUEST  COUNT   FILE is control (nvidiactl and nvidiaN), uvm, modeset, other, or ?
@@ -10,17 +10,19 @@
  *   lost    COUNT                       samples that the kernel dropped for lack of room
  *   end
  *
- * The exit status is the command's. There are two methods. Without an option, the first permitted method is
- * used:
+ * The exit status is the command's. There are two methods. Without an option, the first method that is
+ * permitted is used:
  *
- * perf reads the tracepoint raw_syscalls:sys_enter. It slows the command little, and the counts are the
- * kernel's own. It reports a file only as a descriptor. It needs tracefs and CAP_PERFMON.
+ * perf reads the tracepoint raw_syscalls:sys_enter. This method slows the command down only a little, and the
+ * counts are the kernel's own. perf identifies a file only by its descriptor, and needs tracefs and
+ * CAP_PERFMON.
  *
  * ptrace uses a seccomp filter that stops the command only at ioctls, and looks up the file while the thread
- * is stopped. It needs no privilege. no_new_privs disables set-uid programs.
+ * is stopped. This method needs no privileges. The ptrace method sets no_new_privs for the command, which
+ * disables set-uid programs.
  *
- * Files are recognized as in the hook: by the device numbers of /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools
- * and nvidia-modeset, or of the files in $CUDATRACE_DEVICES. */
+ * Like the hook, this program recognizes files by the device numbers of /dev/nvidiactl, nvidia-uvm,
+ * nvidia-uvm-tools and nvidia-modeset, or of the files in $CUDATRACE_DEVICES. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -129,7 +131,7 @@ static void write_counts(const char *path, const char *method)
 static pid_t command;
 static int command_status;
 
-/* Starts the command stopped. A byte written to *go_fd releases it. */
+/* Starts a process that runs the command once a byte is written to *go_fd. */
 static void start(char **argv, bool filtered, int *go_fd)
 {
     int go[2];
@@ -217,7 +219,7 @@ static void count_stopped(pid_t tid)
 {
     struct __ptrace_syscall_info info;
     if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(info), &info) <= 0)
-        return; /* the thread was killed at the stop, and the call was not made */
+        return; /* the thread was killed while it was stopped, and the call was not made */
     count(process_of(tid), file_of(tid, (int)info.seccomp.args[0]), (uint32_t)info.seccomp.args[1], 1);
 }
 
@@ -242,7 +244,8 @@ static void run_ptrace(char **argv)
         if (event == PTRACE_EVENT_SECCOMP)
             count_stopped(tid);
         if (event == PTRACE_EVENT_STOP && stop != SIGTRAP)
-            ptrace(PTRACE_LISTEN, tid, NULL, NULL); /* a group stop: the thread stays stopped until SIGCONT */
+            ptrace(PTRACE_LISTEN, tid, NULL, NULL); /* for a group stop, the thread stays stopped until
+                                                     * SIGCONT */
         else
             ptrace(PTRACE_CONT, tid, NULL, (void *)(intptr_t)(event ? 0 : stop));
     }
@@ -259,7 +262,7 @@ struct ring {
     uint64_t bytes;
 };
 
-/* A record of the tracepoint sys_enter. `common` covers the fields that all tracepoints have. */
+/* A record of the tracepoint sys_enter. `common` contains the fields that all tracepoints have. */
 struct sys_enter {
     uint64_t common;
     int64_t id;
@@ -283,8 +286,8 @@ static int tracepoint_id(void)
     return -1;
 }
 
-/* An event that threads and children inherit has no ring unless it is bound to a processor. So each processor
- * has an event. */
+/* Opens an event and its ring for one processor. An event that threads and children inherit cannot have a
+ * ring unless it is bound to a processor, so each processor has a separate event. */
 static bool open_ring(struct ring *ring, int id, int cpu, const char *filter)
 {
     struct perf_event_attr attr = {
@@ -349,7 +352,7 @@ static void drain(struct ring *ring)
     __atomic_store_n(&ring->page->data_tail, at, __ATOMIC_RELEASE);
 }
 
-/* Reads the rings until every process has ended. SIGCHLD is unblocked only while ppoll() waits. */
+/* Drains the rings until all processes have exited. SIGCHLD is unblocked only while ppoll() waits. */
 static void read_rings(struct ring *rings, size_t ring_count)
 {
     struct pollfd *polled = calloc(ring_count, sizeof(*polled));
@@ -372,7 +375,7 @@ static void read_rings(struct ring *rings, size_t ring_count)
         for (size_t i = 0; i < ring_count; i++) {
             drain(&rings[i]);
             if (polled[i].revents & (POLLHUP | POLLERR))
-                polled[i].fd = -1; /* its last process has ended, and its records were read */
+                polled[i].fd = -1; /* its last process has exited, and its records have been read */
         }
     }
     free(polled);
@@ -383,7 +386,8 @@ static void on_child(int number)
     (void)number;
 }
 
-/* Returns false if perf is not permitted. The command has then not begun. */
+/* Runs the command and counts its ioctls with perf. Returns false, without having started the command, if
+ * perf is not permitted. */
 static bool run_perf(char **argv)
 {
     const int id = tracepoint_id();
@@ -408,7 +412,7 @@ static bool run_perf(char **argv)
             used++;
         } else if (errno != ENODEV) { /* ENODEV: the processor is off */
             const int error = errno;
-            close(go_fd); /* the command reads the end and exits */
+            close(go_fd); /* the command's process reads end-of-file and exits */
             waitpid(command, NULL, 0);
             errno = error;
             return false;

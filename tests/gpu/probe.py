@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Probes programs in the middle of their work on a real GPU, and compares the recorded calls with CUPTI. It needs root.
+"""Probes working programs on a real GPU, and compares the recorded calls with CUPTI's counts. It needs root.
 
-The workloads are the same as in attach.py. Between two quiet moments of a program, each function of the driver must be called as
-often as CUPTI's callbacks count. After the probe has ended nothing is recorded. Results must be the same to the bit. In the workload
-"handover", the probe takes over from the hook.
+The workloads are the same as in attach.py. The number of calls recorded between two quiet moments must equal the number of CUPTI's
+callbacks, for each function of the driver. After the probe has exited, nothing more is recorded. All results must be bit-identical. In
+the workload "handover", the probe takes over from the hook.
 
     probe.py --build build                      0 for success, 1 for a failure, 2 for wrong usage, 77 where there is no GPU or CUPTI
     probe.py --simulated build                  the same on the simulated driver, with its own counts in place of CUPTI's
@@ -18,7 +18,7 @@ ATTACH_MOST_MS = 100
 
 
 def exact(report, work):
-    """The probe begins and ends while the program works."""
+    """Starts and ends the probe while the program is working."""
     report.begin(f"{work.name}: counts")
     work.start(cupti=True)
     work.steps(PLAIN_EPOCHS * work.epoch_steps)
@@ -57,7 +57,8 @@ def exact(report, work):
 
 
 def taken_over(report, work):
-    """The hook is attached first. A probe runs when `attach` ends and the hook leaves. No call is recorded twice, and none is missed."""
+    """The hook is attached first. A probe is already running when `attach` exits and the hook leaves the process. No call is recorded
+    twice, and none is missed."""
     report.begin(f"{work.name}: taken over")
     work.start(cupti=True)
     work.steps(PLAIN_EPOCHS * work.epoch_steps)

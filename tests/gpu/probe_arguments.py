@@ -2,10 +2,10 @@
 """Compares the arguments that a probe records with the arguments that the hook records for the same program, on a real GPU. It needs
 root.
 
-Each program runs once under `cudatrace run` and once under `cudatrace probe --all`. It does the same work both times, so its launches,
-copies, allocations and module loads must be the same. Kernels are compared by name and shape, copies by direction and bytes, and
-allocations by kind and bytes. Addresses, times and calls that poll differ between runs and are not compared. The probe may not know the
-length of a module that was freed before the probe could read it. The number of such modules is printed.
+Each program is run once under `cudatrace run` and once under `cudatrace probe --all`. The program does the same work both times, so its
+launches, copies, allocations and module loads must be the same. Kernels are compared by name and shape, copies by direction and bytes,
+and allocations by kind and bytes. Addresses, times, and the number of polling calls differ between runs, so they are not compared. The
+probe may not know the length of a module that was freed before the probe could read it. The script prints the number of such modules.
 
     probe_arguments.py --build build        exit status 0: success, 1: failure, 77: no GPU
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Traces real CUDA programs on a real GPU and compares the databases with CUPTI. README.md lists the comparisons.
+"""Traces real CUDA programs on a real GPU, and compares the databases with CUPTI's counts. README.md lists the comparisons.
 
-Exits with 77, which meson shows as a skip, if there is no GPU or if CUPTI's side cannot be built.
+Exits with 77, which meson shows as a skip, if there is no GPU or if the CUPTI library cannot be built.
 """
 
 import argparse
@@ -26,16 +26,17 @@ SKIP = 77
 HERE = os.path.dirname(os.path.abspath(__file__))
 KEPT_DATABASE_BYTES = 15 << 20
 
-# name; command, as arguments after the build; time limit in seconds; number of kernels that it runs, if known.
+# name; command as a list of arguments, or None if it is not available; time limit in seconds; number of kernels that the program runs, if
+# known.
 Program = collections.namedtuple("Program", "name command limit_s kernels")
 Outcome = collections.namedtuple("Outcome", "status stdout stderr seconds")
 
-# vectors: 1 + 1000 + 1 cooperative + 1 with attributes + 50 replays of 20.
+# vectors runs 1 + 1000 + 1 cooperative + 1 with attributes + 50 replays of 20.
 VECTORS_KERNELS = 2003
 
 
 class Skip(Exception):
-    """The machine lacks what the test needs."""
+    """Raised if the machine lacks what the test needs."""
 
 
 def programs(python, training, built):
@@ -51,7 +52,7 @@ def programs(python, training, built):
     return {program.name: program for program in table}
 
 
-# torch.compile takes minutes and needs a C compiler. It runs only by name.
+# torch.compile takes minutes and needs a C compiler, so the program that uses it is run only if it is named.
 DEFAULT_PROGRAMS = ["vectors-static", "vectors-shared", "training", "training-graph", "training-ranges"]
 
 
@@ -76,7 +77,8 @@ def find_nvcc():
 
 
 def find_python():
-    """Returns the python3 of the caller's PATH if it has PyTorch. Meson may run this script with another python3."""
+    """Returns the path of the `python3` in the caller's PATH if it has PyTorch. This script may be running under another Python, because
+    Meson started it."""
     python = shutil.which("python3")
     if python and subprocess.run([python, "-c", "import torch, sys; sys.exit(not torch.cuda.is_available())"],
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=180,
@@ -86,7 +88,7 @@ def find_python():
 
 
 def cuda_roots(nvcc):
-    """Returns directories that may hold include/ and lib/ of CUDA and CUPTI: toolkits first, then pip's packages."""
+    """Returns directories that may contain CUDA's or CUPTI's include/ and lib/, toolkits before pip packages."""
     toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
     if nvcc:
         toolkits += [os.path.dirname(os.path.dirname(path)) for path in (nvcc, os.path.realpath(nvcc))]
@@ -105,7 +107,7 @@ def cuda_roots(nvcc):
 
 
 def find_cupti(nvcc):
-    """Returns (include directories, path of the library). Both are from the same root if there is one with both."""
+    """Returns (include directories, path of the CUPTI library). If any CUDA root has both, they are from the same root."""
     roots = cuda_roots(nvcc)
 
     def with_file(root, name):
@@ -131,7 +133,7 @@ def find_cupti(nvcc):
 
 
 def build_together(commands, limit_s):
-    """Runs the compilers at the same time. Returns {name: output} of those that failed."""
+    """Runs all compilers in parallel. Returns {name: output} for the compilers that failed."""
     running = {name: subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                for name, command in commands.items()}
     failed = {}
@@ -186,10 +188,10 @@ def build_all(report, into):
 
 
 def run_process(command, env, limit_s):
-    """Runs a command in its own process group, and kills the group at the limit. The status is then None."""
+    """Runs a command in a separate process group, and kills the group when the time limit is reached. The status is then None."""
     begun = time.monotonic()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        # The output goes to files and not to pipes, because a daemon that outlives the command would hold a pipe open.
+        # Redirect the output to files instead of pipes, because a daemon that outlives the command would keep a pipe open.
         process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                    start_new_session=True)
         try:
@@ -208,13 +210,13 @@ def plain_environment(scratch):
     env = {name: value for name, value in os.environ.items()
            if name == "CUDATRACE_WAY" or
            (name != "LD_PRELOAD" and not name.startswith(("CUDATRACE_", "CUDA_INJECTION", "CUPTI_TRUTH")))}
-    # All runs of torch.compile share a cache, so that all but the first find the same kernels in it.
+    # All runs of torch.compile share a cache, so that all but the first find the same kernels in the cache.
     env.update(PYTHONHASHSEED="0", TORCHINDUCTOR_CACHE_DIR=f"{scratch}/inductor", TRITON_CACHE_DIR=f"{scratch}/triton")
     return env
 
 
 def own_lines(stderr):
-    """Returns the standard error without cudatrace's own lines."""
+    """Returns standard error without the lines that cudatrace itself printed."""
     return b"".join(line for line in stderr.splitlines(keepends=True) if not line.startswith(b"cudatrace"))
 
 
@@ -228,7 +230,7 @@ def describe(outcome):
 
 
 class Bench:
-    """The state that every run needs: the tools, the CUPTI library, a scratch directory and the directory for kept results."""
+    """The state that all runs share: the tools, the CUPTI library, a scratch directory, and the directory for kept results."""
 
     def __init__(self, report, options, scratch, truth_library, ioctl_truth=None):
         self.report = report
@@ -239,7 +241,7 @@ class Bench:
         self.cudatrace = os.path.join(os.path.abspath(options.build), "tools", "cudatrace")
 
     def ask_for_functions(self):
-        """Makes every query that libcudart makes to cuGetProcAddress, with the hook and without."""
+        """Makes all queries that libcudart sends to cuGetProcAddress, with and without the hook."""
         self.report.begin("cuGetProcAddress")
         hook = os.path.join(os.path.abspath(self.options.build), "hook", "libcudatrace.so")
         asked = run_process([sys.executable, f"{os.path.dirname(HERE)}/hook/procaddress.py", hook],
@@ -289,8 +291,8 @@ class Bench:
             self.run_traced(program, mode, untraced, comparable, env)
 
     def settle(self, program, untraced, env):
-        """Runs the program untraced until two successive runs are the same, because the first run may fill caches and report that.
-        Returns the last run, and whether traced runs can be compared with it."""
+        """Runs the program untraced until two successive runs have the same results. The first run may differ because it fills caches and
+        reports this. Returns the last run, and whether traced runs can be compared with it."""
         for number in range(2):
             again = run_process(program.command, env, program.limit_s)
             self.keep_output(program, "untraced-again" if number == 0 else "untraced-third", again)
@@ -301,8 +303,8 @@ class Bench:
         return untraced, False
 
     def run_traced(self, program, mode, untraced, comparable, env):
-        """`alone` runs only cudatrace, `activity` adds CUPTI's records, and `calls` adds its callbacks as well. In `ioctls`, the
-        kernel counts ioctls instead."""
+        """Runs and checks a traced program. `alone` uses only cudatrace, `activity` adds CUPTI's records, and `calls` also adds CUPTI's
+        callbacks. In the mode `ioctls`, the kernel counts ioctls instead."""
         beside = {"alone": "", "ioctls": ", the kernel counting its ioctls"}.get(mode, f", CUPTI's {mode}")
         self.report.begin(f"{program.name}, traced{beside}")
         database = f"{self.scratch}/{program.name}.{mode}.db"
@@ -319,7 +321,7 @@ class Bench:
         traced = run_process([self.cudatrace, "run", "--db", database, "--session", session, "--", *command],
                              env, program.limit_s)
         if traced.status is None:
-            # The daemon is not in the killed group. Stop only this session's daemon.
+            # The daemon is not in the process group that was killed. Stop this session's daemon, and no other.
             run_process([self.cudatrace, "stop", "--db", database, "--session", session], env, 30)
         self.keep_output(program, mode, traced)
         self.compare_results(untraced, traced, comparable)
@@ -374,7 +376,7 @@ class Bench:
         if pages * page_bytes >= KEPT_DATABASE_BYTES:
             self.report.note(f"database of {pages * page_bytes >> 20} MiB not kept")
             return
-        # SQLite's backup includes the rows that are still in the write-ahead log.
+        # SQLite's backup also copies the rows that are still in the write-ahead log.
         with contextlib.closing(sqlite3.connect(f"{self.options.out}/{program.name}.{mode}.db")) as kept:
             database.backup(kept)
 
@@ -397,7 +399,7 @@ def parse_arguments():
 
 
 class Tee:
-    """Prints to standard output and to report.txt."""
+    """Prints text both to standard output and to report.txt."""
 
     def __init__(self, path):
         self.file = open(path, "w", encoding="utf-8")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests the comparison itself, on databases and truths that this script makes. Needs no GPU, no CUDA and no daemon."""
+"""Tests the comparison itself, using databases and truths that this script creates. This test needs no GPU, no CUDA and no daemon."""
 
 import contextlib
 import io
@@ -19,7 +19,7 @@ import run
 sys.path.append(os.path.join(run.HERE, "../../schema"))
 import embed  # noqa: E402: makes the views of views.sql
 
-# The views of a trace.db as tables, with the columns that compare.py reads.
+# The views of a trace.db as tables, which have only the columns that compare.py reads.
 SCHEMA = """
 CREATE TABLE processes (process_id, pid, state);
 CREATE TABLE calls (call_id INTEGER PRIMARY KEY, process_id, layer, name, start_ns, end_ns, status, bytes);
@@ -47,7 +47,7 @@ end
 
 
 class Trace:
-    """A database in memory that agrees with TRUTH until a test changes something."""
+    """A database in memory that agrees with TRUTH until a test modifies it."""
 
     def __init__(self):
         self.database = sqlite3.connect(":memory:")
@@ -207,7 +207,7 @@ class ComparisonTest(unittest.TestCase):
         self.assert_one_failure("driver calls by function: 4 differ")
 
     def runtime(self, lines, strict=True):
-        """Runs check_calls() with driver calls that all agree."""
+        """Runs check_calls() on driver calls that all agree."""
         with open(self.truth_path, "w", encoding="utf-8") as file:
             for name, calls in self.trace.database.execute(
                     "SELECT name, count(*) FROM calls WHERE layer = 'driver' GROUP BY 1"):
@@ -276,7 +276,7 @@ class ComparisonTest(unittest.TestCase):
                 self.assertEqual(len(report.failures), 1)
 
 
-# The kernel's counts for processes 42 and 43. They agree with the trace of IoctlTest.
+# The kernel's counts for processes 42 and 43, which agree with the trace in IoctlTest.
 IOCTL_TRUTH = """\
 method\tptrace
 ioctl\t42\tcontrol\t0xc020462a\t7
@@ -293,7 +293,7 @@ end
 
 
 class AttachTest(unittest.TestCase):
-    """Tests how attach.py compares the counts of two moments."""
+    """Tests how attach.py computes the difference between the counts of two moments."""
 
     THEIRS = {"cuLaunchKernel": 10, "cuMemAlloc_v2": 2, "cuMemGetAttribute": 3}
 
@@ -334,7 +334,7 @@ class AttachTest(unittest.TestCase):
 
 
 class IoctlTest(unittest.TestCase):
-    """Tests the comparison of the ioctl layer with the kernel's count."""
+    """Tests the comparison of the ioctl layer with the kernel's counts."""
 
     def setUp(self):
         self.database = sqlite3.connect(":memory:")
@@ -395,7 +395,7 @@ class IoctlTest(unittest.TestCase):
         self.assertIn("trusted", self.failures("method\tperf\nlost\t0\nend\n")[0])
 
 
-# Replaces `cudatrace run --db DB --session NAME -- COMMAND`. Copies a given database and truth, and runs COMMAND.
+# A fake `cudatrace run --db DB --session NAME -- COMMAND`, which copies a given database and truth, and runs COMMAND.
 FAKE_CUDATRACE = f"""#!{sys.executable}
 import os, shutil, subprocess, sys
 at = sys.argv.index("--")
@@ -408,7 +408,7 @@ sys.exit(subprocess.run(sys.argv[at + 1:] + os.environ.get("FAKE_ARGUMENTS", "")
 
 
 class BenchTest(unittest.TestCase):
-    """Tests run.py on one program, with `cudatrace` replaced."""
+    """Tests run.py on a single program, with a fake `cudatrace`."""
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()

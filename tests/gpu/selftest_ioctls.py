@@ -1,5 +1,5 @@
-"""Tests that the trace of a program agrees with ioctl_truth's count in the same run. Uses simulated devices. Their files are
-real and refuse every request."""
+"""Tests that a program's trace agrees with what ioctl_truth counted in the same run. Uses simulated devices. The simulated devices' files
+are real files that reject every request."""
 import os
 import sys
 
@@ -32,7 +32,7 @@ with Session() as s:
     equal(s.value("SELECT count(DISTINCT process_id) FROM totals WHERE layer = 'ioctl'"), 3, "processes with ioctls")
     s.check_identity()
 
-    # ioctl_truth returns the status or the signal of a failing program.
+    # ioctl_truth returns the exit status of a program that fails, or reports the signal that killed the program.
     equal(s.run(TRUTH, "--ptrace", "--out", out, "sh", "-c", "exit 7", env=env, status=None).returncode, 7, "its status")
     equal(s.run(TRUTH, "--ptrace", "--out", out, "sh", "-c", "kill -TERM $$", env=env, status=None).returncode, 128 + 15,
           "its status after a signal")

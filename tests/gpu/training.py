@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """A PyTorch training loop that does bit-identical work each time it runs on the same machine.
 
-It prints the last loss and a hash of the trained parameters, so that run.py can compare a traced run with an
-untraced one. Batches are made by forked DataLoader workers and a pinning thread. A tracer must handle children that
-inherited its state, and a second thread that calls CUDA. With --graph, it captures a CUDA graph and replays it. With --compile, it
-compiles the model with torch.compile, so that Triton loads its own modules. With --ranges, each step and its phases are ranges of NVTX.
-Under `cudatrace run`, the views `ranges` and `calls` must have steps x 4 of them. The forward range of a step must be within the step,
-and its launches within the range.
+The script prints the last loss and a hash of the trained parameters, so that run.py can compare a traced run with an untraced one.
+Batches are created by forked DataLoader workers and a pinning thread. A tracer must therefore handle children that have inherited its
+state, and a second thread that makes CUDA calls. With --graph, the script captures a CUDA graph and replays it. With --compile, the
+script compiles the model with torch.compile, so that Triton loads its own modules. With --ranges, each step and each of its phases is an
+NVTX range. Under `cudatrace run`, the views `ranges` and `calls` must then contain 4 ranges per step. The forward range must be inside
+its step's range, and the launches inside the forward range.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import contextlib
 import hashlib
 import os
 
-# cuBLAS reads this at its first use. Without it two runs may differ.
+# cuBLAS reads this variable when it is first used. Without the variable, two runs may differ.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import torch
@@ -26,7 +26,7 @@ REPLAYS = 50
 
 
 class Batches(torch.utils.data.Dataset):
-    """Batch i depends only on i, and not on the worker that makes it."""
+    """Batch i depends only on i, and not on the worker that creates the batch."""
 
     def __init__(self, count):
         self.count = count
@@ -42,7 +42,7 @@ class Batches(torch.utils.data.Dataset):
 
 
 class Net(nn.Module):
-    """Layers whose backward passes have deterministic kernels: no max pooling, no interpolation."""
+    """A network without max pooling or interpolation, so that all layers have deterministic kernels for the backward pass."""
 
     def __init__(self):
         super().__init__()
@@ -107,10 +107,10 @@ def replay_graph(device):
         inner = values
         for _ in range(5):
             inner = torch.tanh(inner @ weight) + 0.25
-        # mul() writes with a kernel, unlike copy_(), so that the graph holds only kernels.
+        # Unlike copy_(), mul() writes with a kernel, so the graph contains only kernels.
         torch.mul(inner, 0.5, out=values)
 
-    # cuBLAS makes its handle and workspace here, outside the capture.
+    # cuBLAS creates its handle and workspace here, outside the capture.
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):

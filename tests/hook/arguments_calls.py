@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the calls of arguments_driver.c and arguments_runtime.c: each function of a signatures file, with arguments that its
-entry point can distinguish.
+"""Writes the calls that arguments_driver.c and arguments_runtime.c make: one to each function of a signatures file, with arguments that
+its entry point can distinguish.
 
     arguments_calls.py signatures.def driver_api.def OUTPUT.h
 """
@@ -9,14 +9,14 @@ import re
 import sys
 
 TYPES = {"p": "void *", "l": "uint64_t", "i": "uint32_t", "h": "uint16_t", "c": "uint8_t", "f": "float", "d": "double"}
-# Structs passed by value: their size in bytes, and the type of their words.
+# {letter: (size in bytes, type of its words)} for structs passed by value
 STRUCTS = {"L": (8, "uint64_t"), "D": (12, "uint32_t"), "F": (20, "uint32_t"), "E": (24, "uint64_t"),
            "P": (32, "uint64_t"), "S": (64, "uint64_t"), "G": (280, "uint64_t")}
 TYPES |= {letter: f"struct bytes{size}" for letter, (size, _) in STRUCTS.items()}
 
 
-# Decoders that follow a pointer although the call failed, with the number of that argument. The driver read its object before it failed
-# (inspected() in hook/decode/decode.h).
+# Decoders that follow a pointer argument even if the call failed, with the argument's number. Decoders may do so because the driver read
+# the pointer's object before failing (inspected() in hook/decode/decode.h).
 INSPECTED = {"copy_2d": 0, "copy_3d": 0, "launch_ex": 0, "array_create": 1}
 
 
@@ -25,7 +25,7 @@ def inspected(decoder):
 
 
 def value(letter, place, seed, readable=False):
-    """Returns an argument: a pointer into memory that arguments_driver.c chooses, or a pseudo-random number."""
+    """Returns an argument as C code: a pointer into memory that arguments_driver.c chooses, or a pseudo-random number."""
     bits = (seed * 0x9E3779B97F4A7C15 + (place + 1) * 0xBF58476D1CE4E5B9) & (2**64 - 1)
     if letter == "p":
         return f"{'readable' if readable else 'pointers'} + {(bits % 1024) * 64}"
@@ -50,7 +50,7 @@ def main():
               for size, word in STRUCTS.values()]
     calls = []
     signatures = re.findall(r'^SIG\((\w+),\s*"([\w>]*)"\)', text, re.M)
-    # Functions that no header declares are called without arguments.
+    # Functions that are declared in no header are called without arguments.
     unknown = re.findall(r"^ \*   (cu\w+)$", text.partition("declared by no header")[2].partition("*/")[0], re.M)
     for seed, (name, signature) in enumerate(signatures + [(name, "") for name in unknown], 1):
         letters, _, returned = signature.partition(">")

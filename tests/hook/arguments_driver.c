@@ -1,13 +1,13 @@
-/* Calls every driver function twice. The first call takes the hook's slow path, and the second takes the
- * short one. Prints what the entry point in the simulated driver saw: name, result, checksum of all
+/* Calls every driver function twice. The first call takes the hook's slow path, and the second call takes the
+ * short path. Prints what the entry point in the simulated driver saw: name, result, checksum of all
  * arguments, misaligned. arguments_driver.py compares the output with and without the hook, and between
- * architectures. Then calls a function that is in no table, which keeps all registers and stack words that
- * can carry an argument. Checks after each call that the function preserved the registers that it must
- * preserve.
+ * architectures. At the end, calls a function that is in no table, and that saves all registers and stack
+ * words that can carry arguments. After each call, checks that the function has preserved the callee-saved
+ * registers.
  *
- * Pointers point into a buffer of zeros. With "wild", they point to no memory, except the pointers that a
- * decoder may follow after a failure. With "nowhere", these point to no memory, either. With "small", numbers
- * are 1, so that counts are correct.
+ * Pointer arguments point into a buffer of zeros. With "wild", pointers are invalid, except those that a
+ * decoder may follow after a failure. With "nowhere", all pointers are invalid. With "small", numbers are 1,
+ * so that counts are correct.
  */
 #include "guard.h"
 #include "simcuda_verify.h"
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* At a fixed address, so that pointers are the same in every process. */
+/* The buffer has a fixed address, so that pointers are the same in every process. */
 static uint8_t *const buffer = (uint8_t *)UINT64_C(0x200000000000);
 enum { BUFFER_BYTES = 128 * 1024 };
 
@@ -40,7 +40,7 @@ static void check_preserved(const char *name)
     }
     memset(guard.seen, 0, sizeof(guard.seen));
 }
-/* No program has memory at this address, because its upper bits are not all equal. */
+/* No program has memory at this address, which is not canonical: its upper bits are not all equal. */
 static uint8_t *const nothing = (uint8_t *)UINT64_C(0x6b6b000000000000);
 
 static uint8_t *pointers, *readable;
@@ -54,7 +54,7 @@ static void report(const char *name, int result)
     const char *seen = "";
     uint64_t checksum = 0;
     int misaligned = -1;
-    /* The hook makes its own look-ups after the call. */
+    /* Skip the look-ups that the hook itself makes after the call. */
     unsigned int back = 0;
     while (back < SIMCUDA_PAST_CALLS && simcuda_past_call(back, &seen, &checksum, &misaligned) == 0 &&
            strcmp(seen, name) != 0)
@@ -79,7 +79,7 @@ enum { REGISTERS = 8 };
 #define MORE_TYPES uint64_t, uint64_t,
 #define MORE_WORDS WORD(22), WORD(23),
 #endif
-/* The number that the hook passes on for a function whose signature it does not know. */
+/* The number of stack words that the hook passes on for a function with an unknown signature. */
 enum { STACK_WORDS = 16 };
 
 typedef uint64_t vector __attribute__((vector_size(16)));
@@ -101,8 +101,8 @@ static void check_word(const char *what, int i, uint64_t seen, uint64_t wanted)
     }
 }
 
-/* Calls the unknown function by the driver's own handle, not by RTLD_DEFAULT. The hook knows only for that
- * handle that an unknown name belongs to the driver. */
+/* Calls the unknown function, which is looked up with the driver's own handle instead of RTLD_DEFAULT. Only
+ * with that handle does the hook know that an unknown name belongs to the driver. */
 static void call_unknown(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);

@@ -1,5 +1,5 @@
-/* Calls every runtime function twice. The first call takes the hook's slow path, and the second takes the
- * short one. Prints what the entry point in the simulated library saw: name, result, checksum of all
+/* Calls every runtime function twice. The first call takes the hook's slow path, and the second call takes
+ * the short path. Prints what the entry point in the simulated library saw: name, result, checksum of all
  * arguments, misaligned. arguments_runtime.py compares the output with and without the hook. */
 #include "simcudart_past_call.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* At a fixed address, so that pointers are the same in every process. */
+/* The buffer has a fixed address, so that pointers are the same in every process. */
 static uint8_t *const buffer = (uint8_t *)UINT64_C(0x200000000000);
 enum { BUFFER_BYTES = 128 * 1024 };
 
@@ -18,7 +18,7 @@ static void report(const char *name, int64_t result)
     const char *seen = "";
     uint64_t checksum = 0;
     int misaligned = -1;
-    /* The hook makes its own look-ups after the call. */
+    /* Skip the look-ups that the hook itself makes after the call. */
     unsigned int back = 0;
     while (back < SIMCUDA_PAST_CALLS && simcudart_past_call(back, &seen, &checksum, &misaligned) == 0 &&
            strcmp(seen, name) != 0)

@@ -1,5 +1,5 @@
 """Calls every function through its stub. The runtime must see the same arguments and stack alignment as without the hook. The
-program must get the same results. This holds while the hook records and while it is dormant."""
+program must get the same results. The test runs with a recording hook and with a dormant one."""
 import collections
 import pathlib
 import sys
@@ -21,10 +21,10 @@ with Session() as s:
     s.flush()
     s.check_identity()
     recorded = dict(s.rows("SELECT name, calls FROM totals WHERE layer = 'runtime'"))
-    # The compiler turns <<<…>>> into __cudaLaunchKernel, which is recorded as cudaLaunchKernel.
+    # The compiler translates <<<…>>> into __cudaLaunchKernel(), which is recorded as cudaLaunchKernel.
     wanted = collections.Counter(line.split()[0].lstrip("_") for line in plain)
     equal(recorded, dict(wanted), "calls recorded")
-    # Results are recorded, too. The status of each row is the function's return value.
+    # Results are also recorded. The status of each row is the function's return value.
     nothing = {line.split()[0] for line in plain if line.split()[1] == "0"}
     texts = {"cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc"}
     equal(s.rows("SELECT DISTINCT status FROM calls WHERE name IN (?, ?, ?)", *texts), [(0,)],

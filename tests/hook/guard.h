@@ -1,12 +1,12 @@
-/* Watches a call from outside, and checks that the function preserves the registers that it must preserve.
- * The instructions are in guard_<cpu>.S. Can be used by one thread, for one call at a time. */
+/* Wraps a call, and checks that the function preserves the callee-saved registers. The instructions are in
+ * guard_<cpu>.S. Only one thread may use guard_call(), for one call at a time. */
 #ifndef GUARD_H
 #define GUARD_H
 
 #include <stdint.h>
 
-/* The registers that a callee preserves, in the order of guard_<cpu>.S. The ABI preserves only 64 bits of
- * d8-d15. */
+/* The callee-saved registers, in the order of guard_<cpu>.S. Of v8-v15, the ABI preserves only the lower 64
+ * bits, d8-d15. */
 #if defined(__x86_64__)
 #define GUARD_NAMES "rbx", "rbp", "r12", "r13", "r14", "r15", "rsp"
 enum { GUARD_REGISTERS = 7, GUARD_STACK_POINTER = 6 };
@@ -22,14 +22,14 @@ struct guard {
     void *link;                       /* the return address in the caller */
     uint64_t indirect;                /* aarch64: the value of x8 at the function's entry */
     uint64_t saved[GUARD_REGISTERS];  /* the caller's values */
-    uint64_t wanted[GUARD_REGISTERS]; /* the values at the function's entry; guard_call() sets the stack
-                                         pointer's */
+    uint64_t wanted[GUARD_REGISTERS]; /* the values at the function's entry; guard_call() sets that of the
+                                       * stack pointer */
     uint64_t seen[GUARD_REGISTERS];   /* the values at the function's return */
 };
 extern struct guard guard;
 
-/* Leaves the arguments in place, also on the stack, calls guard.function with them and returns its result.
- * Callers must cast guard_call to the type of guard.function. */
+/* Calls guard.function with the caller's arguments, which stay in their registers and on the stack, and
+ * returns its result. Callers must cast guard_call to the type of guard.function. */
 void guard_call(void);
 
 /* Calls `name` through guard_call(), with the type of `name`. */

@@ -1,5 +1,5 @@
-/* guard_call() of guard.h. The stack pointer does not change, so that the function finds its stack arguments.
- * x16 and x17 are free between a call and its target. */
+/* Defines guard_call() of guard.h. The stack pointer does not change, so that the function finds its stack
+ * arguments. Between a call and its target, x16 and x17 may be overwritten. */
 
 #define FUNCTION 0
 #define LINK     8

@@ -1,5 +1,5 @@
-/* guard_call() of guard.h. Its own return address replaces the caller's. So the stack pointer is the same at
- * the function's entry, and the function finds its stack arguments. */
+/* Defines guard_call() of guard.h, which replaces the caller's return address on the stack with its own. So
+ * the stack pointer does not change, and the function finds its stack arguments. */
 
 #define FUNCTION 0
 #define LINK     8

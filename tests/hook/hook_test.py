@@ -1,5 +1,5 @@
-"""Code shared only by the tests of the hook. The programs may be of another architecture. CUDATRACE_EMULATOR then runs them, and all
-other programs run natively."""
+"""Code shared by the tests of the hook. If the test programs are for another architecture, CUDATRACE_EMULATOR runs them, and all other
+programs run natively."""
 import contextlib
 import os
 import pathlib
@@ -14,8 +14,8 @@ EMULATOR = shlex.split(os.environ.get("CUDATRACE_EMULATOR", ""))
 
 
 def run(session, name, *arguments, preload=True, env=None):
-    """Runs tests/hook/NAME and returns its lines. The emulator sets the program's variables, because the emulator itself
-    cannot load a library of another architecture."""
+    """Runs tests/hook/NAME and returns its lines. Environment variables are set by options of the emulator, because the emulator itself
+    cannot load a library for another architecture."""
     program = BUILD / "tests/hook" / name
     if not EMULATOR:
         return session.run(program, *arguments, preload=preload, env=env).stdout.splitlines()
@@ -27,9 +27,9 @@ def run(session, name, *arguments, preload=True, env=None):
 
 @contextlib.contextmanager
 def recorder(session):
-    """Serves the session with the counter as clock, so that the hook takes its short path. Yields a list, which is filled at
-    the end with the recorded calls. It replaces the daemon, which need not be built for the other architecture and reads
-    another counter."""
+    """Serves the session with the counter as clock, so that the hook takes its short path. Yields a list, to which the recorded calls are
+    added at the end. The recorder replaces the daemon, which may not be built for the other architecture, and reads a different
+    counter."""
     child = subprocess.Popen([*EMULATOR, BUILD / "tests/hook/recorder", session.name], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     session.children.append(child)

@@ -1,6 +1,6 @@
-/* Makes ioctls on the simulated devices of $CUDATRACE_DEVICES and on other files. Checks that each returns
- * the kernel's result. Prints the lines that the trace must hold: "name<TAB>status<TAB>bytes" for each
- * request on a device.
+/* Makes ioctls on the simulated devices of $CUDATRACE_DEVICES and on other files. Checks that each ioctl
+ * returns the kernel's result. Prints the lines that the trace must contain: "name<TAB>status<TAB>bytes" for
+ * each request on a device.
  *
  *   ioctl_requests all THREADS ROUNDS   every kind of request
  *   ioctl_requests foreign              no request on a device
@@ -26,7 +26,7 @@
 enum { UNTOUCHED_ERRNO = 1234 };
 
 static int control_fd, gpu_fd, uvm_fd, uvm_tools_fd, modeset_fd;
-static uint8_t *unreadable; /* an unreadable page; the page before it is readable */
+static uint8_t *unreadable; /* an unreadable page, which follows a readable one */
 static long rounds = 1;
 
 static int open_device(const char *name)
@@ -47,7 +47,7 @@ static unsigned long request_of(unsigned number, size_t bytes)
 
 /* ---- on the devices ---- */
 
-/* Makes one request, which succeeds with an RM status written at `where`, or fails with `error`. */
+/* Makes one request, which either succeeds and writes an RM status to `where`, or fails with `error`. */
 static void ask(int fd, unsigned long request, void *argument, void *where, int32_t status, int error,
                 const char *name, uint32_t bytes)
 {
@@ -119,8 +119,8 @@ static void ask_badly(void)
     ask(control_fd, request_of(0x2a, 32), NULL, NULL, 0, EFAULT, "NV_ESC_RM_CONTROL", 32);
     ask(control_fd, request_of(0x2b, 48), unreadable - 8, NULL, 0, EFAULT, "NV_ESC_RM_ALLOC", 48);
     ask(uvm_fd, 27, unreadable, NULL, 0, EFAULT, "UVM_REGISTER_CHANNEL", 56);
-    /* A success with an unreadable argument, which the kernel never reports. It must not cause a crash,
-     * either. */
+    /* The request succeeds with an unreadable argument, which never happens with a real kernel, but must not
+     * cause a crash. */
     ask(uvm_fd, 27, unreadable, NULL, 0, 0, "UVM_REGISTER_CHANNEL", 56);
 }
 
@@ -135,7 +135,7 @@ static void ask_uvm(void)
     ask(uvm_fd, 1999, bytes, NULL, 0, ENOTTY, "UVM 1999", 0);
 }
 
-/* Commands that have the same name in all releases, because the kernel's release is not known here. */
+/* Uses commands with the same name in all releases, because the driver's release is not known here. */
 static void ask_tools_and_modeset(void)
 {
     uint8_t bytes[64] = { 0 };
@@ -153,7 +153,8 @@ static void ask_tools_and_modeset(void)
     ask(modeset_fd, _IO('m', 0), NULL, NULL, 0, ENOTTY, "NVKMS 0xffffffff", 0);
 }
 
-/* The hook reads the structs of driver 535 once the process has sent that version to the kernel. */
+/* Makes requests with the structs of a release, which the hook uses once the process has sent that version to
+ * the kernel. */
 static void ask_as_driver(const char *release, uint32_t bytes, uint32_t status_offset)
 {
     uint8_t text[72] = { 0 }, mapping[9264] = { 0 };
@@ -168,12 +169,12 @@ static volatile sig_atomic_t handled;
 static void on_signal(int number)
 {
     (void)number;
-    errno = 7; /* handlers must not do this; it shows that no other code restores errno */
+    errno = 7; /* handlers must not do this, but it shows that no other code restores errno */
     ask_control(control_fd, 0x20800102, 1032, 0x65, 0, "RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2");
     handled = 1;
 }
 
-/* ioctl() is not a cancellation point, and the hook's work around it must not be one, either. */
+/* ioctl() is not a cancellation point, and neither may the hook's code around it be one. */
 static volatile bool passed;
 
 static void *be_cancelled(void *unused)
@@ -187,7 +188,7 @@ static void *be_cancelled(void *unused)
 
 /* ---- on other files ---- */
 
-/* The result and errno must be the same as from the system call itself. */
+/* Checks that an ioctl has the same result and errno as the system call itself. */
 static void pass(int fd, unsigned long request, void *argument)
 {
     errno = UNTOUCHED_ERRNO;
@@ -219,7 +220,7 @@ static void ask_others(bool devices_too)
         pass(files[i], TIOCGWINSZ, unreadable);
     }
     ENSURE(ioctl(pipes[0], FIONREAD, &value) == 0 && value == 5);
-    /* A device passes on the other driver's request numbers, too. */
+    /* Devices also pass on request numbers of other drivers. */
     if (devices_too) {
         ENSURE(ioctl(control_fd, 27, bytes) == 0);
         ENSURE(ioctl(gpu_fd, 0x30000001, bytes) == 0);

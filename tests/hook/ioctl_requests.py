@@ -1,5 +1,5 @@
-"""Tests that the trace has exactly the requests that the program made to the kernel's driver, with name, status, size and
-depth. The program must see the kernel's results."""
+"""Tests that the trace contains exactly the requests that the program made to the kernel driver, with name, status, size and depth. The
+program must receive the kernel's results."""
 import collections
 import os
 import sys
@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from cudatrace_test import BUILD, SIMCUDA, WORKLOADS, Session, check, equal, fifo, needs
 
 IOCTLS = BUILD / "tests/hook/ioctl_requests"
-# nvidiactl and nvidia0 have the same major number, and the other devices have different ones. Two further devices are terminals.
+# nvidiactl and nvidia0 have the same major number; the other devices have different major numbers. Two further devices are terminals.
 DEVICES = {"nvidiactl": "/dev/null", "nvidia0": "/dev/zero", "nvidia-uvm": "/dev/ptmx"}
 
 

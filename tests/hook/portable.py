@@ -1,4 +1,4 @@
-"""Checks that with -Dportable=true the daemon and the tool contain libuv, SQLite and the demangler."""
+"""Checks that a build with -Dportable=true links libuv, SQLite and the demangler into the daemon and the tool."""
 import re
 import subprocess
 import sys

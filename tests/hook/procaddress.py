@@ -1,11 +1,11 @@
-"""Tests that cuGetProcAddress returns functions of the same name with the hook as without. Makes every query that libcudart
+"""Tests that cuGetProcAddress() returns functions with the same names whether or not the hook is loaded. Makes every query that libcudart
 makes (tests/simcuda/cudart-13.0.procaddress.tsv), with each of the flags 0, 1 and 2.
 
     procaddress.py HOOK [LIBCUDA-DIRECTORY]     (CUDATRACE_WAY=slots: by the driver's slots)
 
-Without a directory, the test queries the machine's own driver. It compares the symbol names of the returned addresses. Without the hook,
-dladdr() returns libcuda's symbol. With the hook, the name is the stub's name from the hook's symbols, or libcuda's name if the driver
-calls the stubs itself. No daemon is running, so this must also hold while no calls are recorded.
+Without a directory, the test queries the machine's own driver. The test compares the symbol names of the returned addresses. Without the
+hook, dladdr() returns libcuda's symbol. With the hook, the name is the stub's name from the hook's symbols, or libcuda's name if the
+driver calls the stubs itself. No daemon is running, so the names must be the same even while no calls are recorded.
 """
 import ctypes
 import functools
@@ -33,7 +33,7 @@ def queries():
 
 @functools.cache
 def stubs(path):
-    """Returns the hook's stubs by their offset in the file."""
+    """Returns {offset in the file: name} for the hook's stubs."""
     lines = subprocess.run(["nm", path], check=True, capture_output=True, text=True, env={**os.environ, "LD_PRELOAD": ""}).stdout
     return {int(at, 16): name for at, name in re.findall(r"^(\w+) t ct_stub_(\w+)$", lines, re.M)}
 
@@ -52,7 +52,7 @@ def name_of(libc, pointer):
 
 
 def ask():
-    """Prints one line for each query: name, version, flags, both functions' results and the symbol."""
+    """Prints one line for each query: name, version, flags, the results of the two query functions, and the symbol."""
     libcuda, libc = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libc.so.6")  # its dladdr() reports stubs
     libc.dlsym.restype = ctypes.c_void_p
     libc.dlsym.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
@@ -97,7 +97,7 @@ def main():
     if len(named) < wanted // 2:
         sys.exit(f"only {len(named)} of {wanted} answers have a symbol: the comparison says little")
     from_hook = sum(file.startswith("libcudatrace") for file in files)
-    # By slots, the driver hands out its own addresses. With the machine's own driver, the hook chooses between slots and names.
+    # With slots, the driver returns its own addresses. With the machine's own driver, the hook chooses between slots and names.
     by_slots, by_names = 0, len(named)
     expected = {"slots": [by_slots], "names": [by_names]}.get(os.environ.get("CUDATRACE_WAY"), [by_names] if directory else [by_slots, by_names])
     if from_hook not in expected:

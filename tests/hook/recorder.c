@@ -1,7 +1,8 @@
-/* Replaces the daemon where none is built. `recorder SESSION` serves the session with the counter as clock,
- * and prints a line when it is ready. At the end of its input it prints the recorded calls, a line for each:
- * function, status. It trusts the segments, which its own test wrote. The processes must have ended, and
- * their rings must have had room for all calls. Exits with 1 if a lane's times are out of order.
+/* Replaces the daemon if none is built. `recorder SESSION` serves the session with the counter as clock, and
+ * prints a line when ready. At the end of its input, the recorder prints one line for each recorded call,
+ * with function and status. The recorder trusts the segments, because the test itself wrote them. Before the
+ * recorder's input ends, the traced processes must have exited. Their rings must have had room for all calls.
+ * Exits with 1 if a lane's times are out of order.
  */
 #include "control.h"
 #include "segment.h"
@@ -37,7 +38,7 @@ static void serve(const char *path)
     control->version = CT_PROTO_VERSION;
     control->bytes = sizeof(*control);
     control->magic = CT_CONTROL_MAGIC;
-    /* The descriptor stays open, and with it the lock. */
+    /* Keep the descriptor open, because closing it would release the lock. */
 }
 
 /* Prints a lane's calls. Returns false if a call is still open, or began before the previous one returned. */

@@ -1,6 +1,6 @@
-"""Checks the imports and exports of the built hook. It may need at most glibc 2.17, and only the C library's own libraries. It may export
-only the runtime's functions and the few functions that it interposes. The hot path must have no vector register and no locked
-instruction."""
+"""Checks the imports and exports of the built hook. The hook may require at most glibc 2.17, and only the C library's own libraries. Its
+only exports may be the runtime's functions, the few functions that it interposes, and its entry points. The hot path must not contain
+vector registers or locked instructions."""
 import argparse
 import pathlib
 import re
@@ -15,8 +15,9 @@ parser.add_argument("--objdump", required=True, help="one that knows the hook's 
 arguments = parser.parse_args()
 hook, objdump = arguments.hook, arguments.objdump
 
-# By ELF machine: patterns for a vector register and for an atomic instruction in the disassembly. On aarch64, the atomic instructions are
-# exclusive accesses (including the acquire and release forms), LSE instructions, and libgcc's functions that choose between them.
+# {ELF machine: (pattern of a vector register, pattern of an atomic instruction)}, for the disassembly. On aarch64, the atomic
+# instructions are exclusive accesses (including the acquire and release forms), LSE instructions, and libgcc's functions that choose
+# between them.
 MACHINES = {
     "X86-64": (r"%[xyz]mm\d", r"\block\b|\bxchg\b.*\("),
     "AArch64": (r"\b[bhsdqv]\d+\b",
@@ -46,8 +47,8 @@ allowed = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
 check(needed <= allowed and "libc.so.6" in needed, "libraries:", needed)
 
 
-# The C library has only limited space for libraries that are loaded late, and this is a part of it (SECURITY.md, "What the hook takes of
-# the program").
+# The C library reserves little thread-local storage for libraries that are loaded late, and the hook may use only a part (SECURITY.md,
+# "What the hook takes of the program").
 tls = re.search(r"^ *TLS +\S+ +\S+ +\S+ +\S+ +(0x[0-9a-f]+)", output("readelf", "-lW", hook), re.M)
 check(tls and int(tls.group(1), 16) <= 128, "thread-local storage:", tls)
 
@@ -61,7 +62,7 @@ exported = {line.split()[-1]: line.split()[-2] for line in output("nm", "-D", "-
 functions, runtime_functions = rows(arguments.driver_table), rows(arguments.runtime_table)
 check(len(functions) == 682 and len(runtime_functions) == 451, "rows in the tables:", len(functions), len(runtime_functions))
 machine = re.search(r"Machine: .*?(X86-64|AArch64)", output("readelf", "-h", hook)).group(1)
-# A single `@` means that a reference without a version binds to none of these versions.
+# With a single `@`, as opposed to `@@`, references without a version bind to none of these versions.
 runtime_versions = ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"]
 versioned = {f"{name}@{version}" for name in runtime_functions for version in runtime_versions}
 if machine == "AArch64":  # without the runtime's layer
@@ -80,7 +81,7 @@ wrappers = ["ct_wrap_plain", "ct_wrap_plain_2", "ct_wrap_launch", "ct_wrap_launc
 
 
 def check_inputs(function, instructions):
-    """Checks that the function reads each register set by the trampoline before it overwrites the register."""
+    """Checks that the function reads each register set by the trampoline before overwriting it."""
     for register, names in {"r11": r"%r11[dwb]?", "r10": r"%r10[dwb]?", "rax": r"%[re]?ax|%al"}.items():
         first = next((i for i in instructions if re.search(rf"({names})\b", i)), "")
         destination = re.split(r",(?![^(]*\))", first)[-1]
@@ -101,8 +102,8 @@ for function in ["ct_enter", "ct_leave", *wrappers]:
 
 undefined = {line.split()[-1].partition("@")[0]: line.split()[-2] for line in output("nm", "-D", "--undefined-only", hook).splitlines()}
 
-# Another library may interpose a function that the hook calls by a symbol, and that function would run before its library is
-# initialised. Only sanitizers interpose these, and they expect early calls. All others belong in hook/base/libc.h.
+# If the hook calls a function by its symbol, another library may interpose that function, which would then run before its library is
+# initialised. The functions below are interposed only by sanitizers, which expect early calls. All others belong in hook/base/libc.h.
 DATA = {"environ", "__environ", "program_invocation_name", "__progname_full", "_r_debug"}
 STRINGS = {"memcmp", "memcpy", "memset", "memmove", "strchr", "strcmp", "strcspn", "strlen", "strncmp", "strncpy", "strnlen", "strrchr", "strspn",
            "strstr", "strtoul", "strtoull"} | {"bcmp", "strcpy"}  # clang's choice for some memcmp() and snprintf()
@@ -112,8 +113,8 @@ BY_SYMBOL_IN_MUSL = {"dl_iterate_phdr"}
 others = set(undefined) - DATA - STRINGS - OF_THE_LIBRARY - BY_SYMBOL_IN_MUSL
 check(not others, "not in hook/base/libc.h, and another library may interpose it:", sorted(others))
 
-# musl's loader refuses a library with an undefined symbol, and the program would not start. So the symbols that musl lacks are
-# weak. (As of musl 1.2. It accepts libc.so.6, libdl.so.2 and the other libraries above as names of itself.)
+# musl's loader refuses to load a library with an undefined symbol, so that the program would not start. Symbols that musl lacks must
+# therefore be weak. (As of musl 1.2, which accepts libc.so.6, libdl.so.2 and the other libraries above as its own names.)
 LACKED_BY_MUSL = {"__cxa_at_quick_exit", "__register_atfork", "gnu_get_libc_version", "_r_debug"}
 strong = {name for name, kind in undefined.items() if kind not in "wv"}
 check(not strong & LACKED_BY_MUSL and LACKED_BY_MUSL <= set(undefined), "not weak:", strong & LACKED_BY_MUSL,

@@ -1,8 +1,9 @@
-"""Checks a model. Searches all its states with spin, and then the states of each broken twin, where spin must find an error.
+"""Checks a model. Explores all states of the model with spin, and then all states of each broken twin. Spin must find an error in every
+twin.
 
-A twin is the model with a macro TWIN_… defined. The model's first comment lists these macros. SMALL makes a model
-smaller. The short tier searches only the small model, the other tiers search the whole one. If the search of a small twin
-finds no error, the test searches the whole twin.
+A twin is the model compiled with a macro TWIN_…. The model's first comment lists these macros. SMALL makes a model smaller. The short
+tier explores only the small model; other tiers explore the whole one. If no error is found in a small twin, the test explores the whole
+twin.
 """
 import os
 import pathlib
@@ -20,8 +21,9 @@ WHOLE = os.environ.get("CUDATRACE_TIER", "short") != "short"
 
 
 def explore(model, *defines):
-    """Returns the number of states, the number of errors and spin's output. The test fails if a search was cut short."""
-    # The bounds are the search depth in steps, and log2 of the hash table's size. spin reports a model that exceeds the search depth.
+    """Explores the model, and returns the number of states, the number of errors and spin's output. The test fails if the search is
+    incomplete."""
+    # The bounds are the search depth in steps, and log2 of the hash table's size. spin reports if a model exceeds the search depth.
     effort, bounds = ("-O0", ("-m50000", "-w20")) if "SMALL" in defines else ("-O2", ("-m2000000", "-w24"))
     with tempfile.TemporaryDirectory() as folder:
         for file in model.parent.glob("*.pml"):
@@ -34,11 +36,12 @@ def explore(model, *defines):
             return done.stdout
 
         run("spin", "-a", *(f"-D{name}" for name in defines), model.name)
-        # Compile with ccache, which skips a model that has not changed.
+        # Compile with ccache, which reuses the result for an unchanged model.
         run(*CACHE, "gcc", effort, "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=2048", "-c", "pan.c")
         run("gcc", "-o", "pan", "pan.o")
         said = run("./pan", *bounds)
-    # pan stops at the first error and reports that. It prints no such warning after a full search.
+    # pan stops at the first error, and then also prints such a warning. If there is no error, the warning means that the search was
+    # incomplete.
     errors = int(re.search(r"errors: (\d+)", said)[1])
     if errors == 0 and re.search(r"not completed|depth too small|out of memory|MEMLIM", said):
         sys.exit(f"{model.name}: not all states were seen\n{said}")

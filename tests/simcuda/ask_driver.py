@@ -3,8 +3,8 @@
 
     ask_driver.py procaddress|errors|attributes [--libcuda FILE] [--check]
 
-This script printed the three tables on one H200 under driver 580.159.04. With --check the script prints nothing
-and fails unless the driver's answers match the table. The tests use this to check the simulated driver.
+This script printed the three tables on one H200 under driver 580.159.04. With --check, the script prints nothing, and fails unless the
+driver's answers match the table. The tests use this option to check the simulated driver.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 DRIVER_API = HERE.parent.parent / "hook/function/driver_api.def"
 
-# Every version at which some function of CUDA 2.0 to 13.0 appeared or changed.
+# All versions of CUDA from 2.0 to 13.0 that added or changed a function.
 VERSIONS = [2000, 2010, 2020, 2030, 3000, 3010, 3020, 4000, 4010, 4020, 5000, 5050, 6000, 6050, 7000, 7050,
             8000, 9000, 9010, 9020, 10000, 10010, 10020, 11000, 11010, 11020, 11030, 11040, 11050, 11060,
             11070, 11080, 12000, 12010, 12020, 12030, 12040, 12050, 12060, 12070, 12080, 12090, 13000]

@@ -1,5 +1,5 @@
-/* compiled.c: recognizes images that hold host code (nvrtc.c), and finds their kernels. All calls hold the
- * driver's lock. */
+/* compiled.c: recognizes images that contain host code (nvrtc.c), and finds their kernels. All functions are
+ * called with the driver's lock held. */
 #include "sim_code.h"
 
 #include "compiled.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* An image that the program passes may end with its first NUL. */
+/* An image without host code may end at its first NUL, so the comparison must stop there. */
 size_t compiled_bytes(const void *image)
 {
     if (strncmp(image, COMPILED_MAGIC, sizeof COMPILED_MAGIC) != 0)
@@ -27,7 +27,7 @@ CUresult compiled_load(void **code, const void *image)
     const size_t bytes = compiled_bytes(image);
     if (bytes == 0)
         return CUDA_SUCCESS;
-    /* The path must be unique, because the loader identifies objects by it. */
+    /* The path must be unique, because the loader identifies a shared object by its path. */
     const char *scratch = getenv("TMPDIR");
     char path[2048];
     snprintf(path, sizeof path, "%s/simcuda-code-XXXXXX", scratch && *scratch ? scratch : "/tmp");

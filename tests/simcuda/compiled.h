@@ -1,5 +1,5 @@
-/* compiled.h: shared by the simulated compiler (nvrtc.c) and the simulated device (sim_kernel.c): an image
- * that holds host code, and its description of its kernels. */
+/* compiled.h: the format of images that contain host code, and of their kernels' descriptions. The simulated
+ * compiler (nvrtc.c) and the simulated device (sim_kernel.c) share this file. */
 #ifndef COMPILED_H
 #define COMPILED_H
 
@@ -8,7 +8,7 @@
 
 #define COMPILED_MAGIC "simcuda: code of the host\n"
 #define COMPILED_KERNEL                                                                                      \
-    "simcuda_kernel_" /* begins the name of each kernel's description, a struct compiled_kernel */
+    "simcuda_kernel_" /* prefix of the name of each kernel's description (struct compiled_kernel) */
 
 enum { COMPILED_MAX_PARAMS = 48 };
 

@@ -20,7 +20,7 @@ PAIR = struct.Struct("=QQ")
 
 
 def read_counts(folder):
-    """Yield (pid, start, {name: (entered, returned)}) for each process."""
+    """Yield (pid, start, {name: (entered, returned)}) for each process that has a counter file."""
     folder = pathlib.Path(folder)
     paths = sorted(folder.glob("*.counts"))
     names = (folder / "names").read_text().split() if paths else []
@@ -35,7 +35,7 @@ def read_counts(folder):
 
 
 def summed(folder):
-    """Return {name: (entered, returned)} over all processes."""
+    """Return {name: (entered, returned)}, summed over all processes."""
     entered, returned = collections.Counter(), collections.Counter()
     for _, _, counts in read_counts(folder):
         for name, (enter, leave) in counts.items():

@@ -1,7 +1,8 @@
-/* cuda_min.h: the part of the CUDA driver's interface that the workloads and tests call, declared
- * independently, so that no CUDA toolkit is needed.
+/* cuda_min.h: declares the functions of the CUDA driver that the workloads and tests call, so that building
+ * them requires no CUDA toolkit.
  *
- * As in cuda.h, the plain names mean the newest version that a program built today would link. */
+ * As in cuda.h, a name without a suffix is a macro for the newest version of the function, which a program
+ * built today would link. */
 #ifndef CUDA_MIN_H
 #define CUDA_MIN_H
 
@@ -96,7 +97,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfun
                                                               int block_size, size_t shared_bytes,
                                                               unsigned int flags);
 
-/* function: a CUfunction, or a CUkernel cast to one. */
+/* `function` is a CUfunction, or a CUkernel cast to one. */
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                         unsigned int block_x, unsigned int block_y, unsigned int block_z,
                         unsigned int shared_bytes, CUstream stream, void **params, void **extra);

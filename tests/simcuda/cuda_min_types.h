@@ -1,4 +1,4 @@
-/* cuda_min_types.h: types and constants of cuda_min.h, with the layouts and numbers of cuda.h 13.0. */
+/* cuda_min_types.h: types and constants for cuda_min.h, with the layouts and values of cuda.h 13.0. */
 #ifndef CUDA_MIN_TYPES_H
 #define CUDA_MIN_TYPES_H
 
@@ -28,8 +28,8 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
 typedef void (*CUhostFn)(void *data);
 
-/* The two streams that exist without being created. NULL is the legacy stream, or, for functions that end in
- * _ptds or _ptsz, the thread's own stream. */
+/* The two predefined stream handles. NULL is the legacy stream. In functions whose names end in _ptds or
+ * _ptsz, NULL is the thread's own stream. */
 #define CU_STREAM_LEGACY     ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 

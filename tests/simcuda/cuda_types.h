@@ -1,5 +1,5 @@
-/* cuda_types.h: driver structures that only the models need, with the layouts and numbers of cuda.h 13.0.
- * Names lack their version suffix if only one version is modelled. */
+/* cuda_types.h: driver structs that only the models need, with the layouts and values of cuda.h 13.0. A name
+ * has no version suffix if only one version of the struct is modelled. */
 #ifndef SIMCUDA_CUDA_TYPES_H
 #define SIMCUDA_CUDA_TYPES_H
 
@@ -49,7 +49,7 @@ typedef struct CUmemcpy3DOperand {
 
 typedef struct CUDA_MEMCPY3D_BATCH_OP {
     CUmemcpy3DOperand src, dst;
-    size_t width, height, depth; /* in elements of the array, or in bytes if there is no array */
+    size_t width, height, depth; /* in elements of the array, or in bytes if no array is involved */
     int srcAccessOrder;
     unsigned int flags;
 } CUDA_MEMCPY3D_BATCH_OP;
@@ -69,7 +69,7 @@ typedef struct CUgraphNodeParams {
             unsigned long long handle;
             int type; /* CUgraphConditionalNodeType */
             unsigned int size;
-            CUgraph *phGraph_out; /* the driver's array, which has `size` bodies */
+            CUgraph *phGraph_out; /* an array of `size` bodies, which the driver owns */
             CUcontext ctx;
         } conditional;
     };

@@ -1,6 +1,6 @@
-/* device_code.h: CUDA C++ for the host's compiler, prepended to the source that a program passes to nvrtc.c.
- * The threads of a launch run one after the other, so they cannot cooperate. Shared memory does not compile,
- * and barriers and inline PTX do not link. */
+/* device_code.h: defines CUDA C++ for the host's compiler. nvrtc.c prepends this file to each program's
+ * source. A launch runs its threads one after another, so they cannot cooperate. Shared memory is rejected by
+ * the compiler, and barriers and inline PTX are rejected by the linker. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
 #define __global__
@@ -54,7 +54,7 @@ template <class T, class C, class V> static T atomicCAS(T *at, C compare, V valu
     return old;
 }
 
-/* ---- a kernel, as compiled.h describes it */
+/* ---- the description of a kernel, which compiled.h declares */
 
 template <size_t... I> struct simcuda_numbers {
 };

@@ -1,8 +1,8 @@
-/* The exports of a driver that calls its functions through a table of its own entry points, as real drivers
- * do (`docs/decisions/0037-the-drivers-own-table.md`). Each export first tests a word that is set when the
- * driver has ended. It then jumps (SIMCUDA_FRONT 535) or calls (580) through the function's slot. Before a
- * call, it copies the function's stack arguments. */
-#ifdef SIMCUDA_UNKNOWN /* a table that the hook does not know, with another word and a landing */
+/* The exported functions of a driver that calls its own functions through a table of entry points, as real
+ * drivers do (`docs/decisions/0037-the-drivers-own-table.md`). Each exported function first tests a word that
+ * is nonzero once the driver has shut down. The exported function then jumps (SIMCUDA_FRONT 535) or calls
+ * (580) through its slot. Arguments that are on the stack are copied before a call. */
+#ifdef SIMCUDA_UNKNOWN /* a table that the hook does not recognize, with another magic number and endbr64 */
 #define GONE        0x321cba01
 #else
 #define GONE        0x321cba00
@@ -73,7 +73,7 @@ front_gone:
 #define FRONT(name, words) FRONT_OF name, words
 #include "front.h"
 
-#ifdef SIMCUDA_UNKNOWN /* a function whose first instructions cannot be moved */
+#ifdef SIMCUDA_UNKNOWN /* a function whose first instructions cannot be relocated */
         .text
         .globl  cuSimcudaCalls
         .type   cuSimcudaCalls, @function

@@ -1,7 +1,8 @@
-/* nvrtc.c: libnvrtc.so, a simulation of NVIDIA's run-time compiler. The host's C++ compiler makes host code
- * of a program's kernels (device_code.h), and the simulated device runs it (sim_kernel.c). That image
- * replaces the PTX. A program whose kernels need features that the device lacks is rejected as if it did not
- * compile, with the compiler's output as its log.
+/* nvrtc.c: libnvrtc.so, a simulation of NVIDIA's run-time compiler (NVRTC). The library uses the host's C++
+ * compiler to turn a program's kernels into host code (device_code.h), which the simulated device runs
+ * (sim_kernel.c). The resulting image takes the place of PTX. If a program's kernels need features that the
+ * simulated device lacks, they are rejected as if they did not compile, with the compiler's output as the
+ * log.
  *
  * NVRTC_CXX names the compiler (c++). */
 #include "compiled.h"
@@ -117,7 +118,7 @@ API(nvrtcResult, nvrtcCreateProgram, nvrtcProgram *program, const char *source, 
     return NVRTC_ERROR_OUT_OF_MEMORY;
 }
 
-/* ---- compiling, in a folder of its own */
+/* ---- compiling, in a temporary folder */
 
 static char *read_file(const char *folder, const char *name, size_t *bytes)
 {
@@ -149,7 +150,8 @@ static bool write_file(const char *folder, const char *name, const char *text)
     return file && fclose(file) == 0 && written;
 }
 
-/* Runs the compiler in that folder, with its output redirected to "log". Nothing is preloaded into it. */
+/* Runs the compiler in `folder`, with its output redirected to the file "log". Nothing is preloaded into
+ * it. */
 static bool run(const char *folder, char *const *command)
 {
     char log[4096];
@@ -178,7 +180,8 @@ static bool run(const char *folder, char *const *command)
     return status == 0;
 }
 
-/* Appends a description of each kernel to the preprocessed program: `__global__ void NAME(`. */
+/* Writes the preprocessed program, followed by a description of each kernel, which it finds by looking for
+ * `__global__ void NAME(`. */
 static bool write_kernels(const char *folder, const char *text)
 {
     FILE *file = create(folder, "kernels.cc");
@@ -215,7 +218,7 @@ static bool compile(struct program *p, const char *folder)
         done = write_file(folder, p->header_names[i], p->headers[i]);
     char *preprocess[] = { compiler, "-E", "-P", "-x", "c++", "-D__CUDACC__", "-D__CUDA_ARCH__=900",
                            include,  in,   "-o", out,  NULL };
-    /* Functions that no kernel calls are dropped, together with their references to features that the device
+    /* Functions that no kernel calls are dropped, and so are their references to features that the device
      * lacks. */
     char *make[] = { compiler,
                      "-std=c++14",
@@ -275,7 +278,7 @@ static void remove_folder(const struct program *p, const char *folder)
     rmdir(folder);
 }
 
-/* The options are for a real device and are ignored. */
+/* The options are ignored, because they are meant for a real device. */
 API(nvrtcResult, nvrtcCompileProgram, nvrtcProgram program, int option_count, const char *const *options)
 {
     if (!program)

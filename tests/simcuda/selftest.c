@@ -1,6 +1,6 @@
 /* selftest.c: tests properties of the simulated driver that the hook's tests rely on without checking them.
- * The checksum mode sees every argument and a misaligned stack. A call that the real driver forbids during a
- * stream capture ends that capture.
+ * In checksum mode, the driver must see every argument, and detect a misaligned stack. A call that the real
+ * driver forbids during a stream capture must invalidate that capture.
  *
  *     simcuda-selftest verify | capture */
 #include "../ensure.h"
@@ -57,8 +57,8 @@ static uint64_t masked(char letter, uint64_t word)
     }
 }
 
-/* Sixteen words are enough for all functions with integer arguments. A function ignores words beyond its own
- * arguments. */
+/* Sixteen words cover the arguments of every function that takes only integers. A function ignores any words
+ * after its own arguments. */
 typedef int32_t integers(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                          uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
@@ -126,7 +126,7 @@ static void a_misaligned_stack_is_noticed(void)
 #ifdef __x86_64__
     int misaligned = 0;
     void *function = address_of("cuCtxSynchronize");
-    /* The red zone of this frame is below the stack pointer, so skip it. */
+    /* Skip this frame's red zone, which is just below the stack pointer. */
     __asm__ volatile("movq %%rsp, %%rbx\n\t"
                      "subq $256, %%rsp\n\t"
                      "andq $-16, %%rsp\n\t"
@@ -180,7 +180,8 @@ static CUresult capture_status(void)
     return (CUresult)status;
 }
 
-/* Begins a capture, makes a call that must end it with the given result, and checks that it did. */
+/* Begins a capture, makes a call that must invalidate the capture with the given result, and checks that it
+ * did. */
 #define SPOILS(mode, expected, call)                                                                         \
     do {                                                                                                     \
         OK(cuStreamBeginCapture(stream, mode));                                                              \

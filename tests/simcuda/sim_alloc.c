@@ -1,4 +1,4 @@
-/* sim_alloc.c: allocating and freeing device and page-locked memory, and querying its size. */
+/* sim_alloc.c: allocates and frees device and page-locked memory, and reports its size. */
 #include "sim_graph.h"
 
 CUresult context_lock_unsafe(CUcontext *context)
@@ -42,7 +42,7 @@ static CUresult lock_to_free(void)
     return result == CUDA_SUCCESS ? result : driver_unlock(result);
 }
 
-/* The real driver waits for the device here, since running work may use the memory. */
+/* Like the real driver, waits for the device first, because work in progress may use the memory. */
 CUresult sim_cuMemFree_v2(CUdeviceptr address)
 {
     if (!address)
@@ -53,7 +53,8 @@ CUresult sim_cuMemFree_v2(CUdeviceptr address)
     struct region *region = region_based_at((uintptr_t)address);
     if (region)
         context_wait(region->context);
-    region = region_based_at((uintptr_t)address); /* the lock was released during the wait */
+    region = region_based_at((uintptr_t)address); /* look the region up again, because the lock was released
+                                                   * during the wait */
     if (!region || region->kind != REGION_DEVICE || region->nodes > 0)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
     region_free(region);

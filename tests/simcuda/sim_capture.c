@@ -1,15 +1,16 @@
-/* sim_capture.c: stream capture. A captured stream has a struct capture, and its tips, which are the nodes on
- * which its next op depends. Other streams join by waiting for an event recorded in the capture.
+/* sim_capture.c: stream capture. A captured stream has a struct capture, and tips, which are the nodes that
+ * the stream's next op will depend on. Other streams join the capture by waiting for an event that was
+ * recorded in it.
  *
- * Driver 580.159.04 showed which results end a capture. As in that driver, the two states "invalidated" and
- * "ended by error" are the same. Every later call returns CUDA_ERROR_STREAM_CAPTURE_INVALIDATED until the
- * capture is ended. */
+ * The results that end a capture were observed with driver 580.159.04. As in that driver, a capture that has
+ * been invalidated and a capture that has ended with an error are in the same state. Every later call returns
+ * CUDA_ERROR_STREAM_CAPTURE_INVALIDATED until the program ends the capture. */
 #include "sim_graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static struct capture *captures; /* captures that have begun and not ended */
+static struct capture *captures; /* captures in progress */
 
 static struct capture *find(uint64_t id)
 {
@@ -68,9 +69,10 @@ CUresult capture_spoil(CUstream stream, CUresult result)
     return result;
 }
 
-/* Checks whether a capture forbids an unsafe call, as documented for cuThreadExchangeStreamCaptureMode, for
- * threads in their initial mode. A global capture forbids the call to all threads. A thread-local capture
- * forbids it only to its own thread. */
+/* Checks whether a capture forbids an unsafe call. The rules are documented for
+ * cuThreadExchangeStreamCaptureMode, and all threads are assumed to be in their initial mode. A global
+ * capture forbids the call in all threads. A thread-local capture forbids it only in the thread that began
+ * the capture. */
 CUresult capture_forbids_unsafe(void)
 {
     bool forbidden = false;
@@ -91,8 +93,7 @@ CUresult capture_forbids_context_sync(CUcontext context)
     return forbidden ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
-/* Returns a captured stream that the legacy stream would have to wait for, if `stream` is the legacy
- * stream. */
+/* If `stream` is the legacy stream, returns a captured stream that it would have to wait for, or NULL. */
 static CUstream captured_behind(CUstream stream)
 {
     if (!captures || stream->kind != STREAM_LEGACY)
@@ -155,7 +156,8 @@ CUresult capture_forbids_event(CUevent event)
     return CUDA_ERROR_CAPTURED_EVENT;
 }
 
-/* The stream is destroyed, so its capture can no longer be completed. */
+/* Takes a stream out of its capture when the capture ends or the stream is destroyed. When the stream is
+ * destroyed, the capture can no longer be completed. */
 void capture_leave(CUstream stream)
 {
     struct capture *capture = stream->capture;
@@ -229,8 +231,9 @@ CUresult sim_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const C
     return valid ? begin(stream, mode, graph, after, after_count) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Every stream that joined the capture must have been joined back, which means that the origin's tips depend
- * on its nodes. Nodes are in the order of their capture, so one walk backwards finds all dependencies. */
+/* Checks that every stream that joined the capture has been joined back, which means that the origin's tips
+ * depend on the stream's tips. Nodes are in the order of their capture, so a single backward walk finds all
+ * dependencies. */
 static bool all_joined(const struct capture *capture)
 {
     const CUgraph graph = capture->graph;
@@ -283,7 +286,7 @@ static CUresult capture_info(CUstream stream, CUstreamCaptureStatus *status, uin
         return result;
     if (!status)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    if (captured_behind(stream)) /* the query does not invalidate the capture */
+    if (captured_behind(stream)) /* this query does not invalidate the capture */
         return driver_unlock(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     const struct capture *capture = stream->capture;
     *status = !capture               ? CU_STREAM_CAPTURE_STATUS_NONE

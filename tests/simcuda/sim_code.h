@@ -1,4 +1,4 @@
-/* sim_code.h: modules, libraries, functions and kernels, and their launches. */
+/* sim_code.h: modules, libraries, functions and kernels, and launches of kernels. */
 #ifndef SIMCUDA_CODE_H
 #define SIMCUDA_CODE_H
 
@@ -11,10 +11,10 @@ struct launch {
     CUfunction function;
     uint64_t function_generation;
     unsigned grid[3], block[3], shared_bytes;
-    uint64_t values[KERNEL_MAX_PARAMS]; /* copies of the parameters, for a kernel with known code */
+    uint64_t values[KERNEL_MAX_PARAMS]; /* copies of the parameters, if the kernel has code */
 };
-/* The code of a kernel that is known by its name (run), or that was compiled for the host (compiled). If a
- * kernel has neither, its launch changes nothing. */
+/* The code of a kernel: `run` if the kernel is known by its name, and `compiled` if it was compiled for the
+ * host. If `run` and `compiled` are NULL, a launch changes nothing. */
 struct kernel_code {
     size_t param_count;
     const size_t *param_bytes;
@@ -34,8 +34,8 @@ CUresult launch_check(const struct launch *launch);
 struct CUmod_st {
     struct handle handle;
     CUcontext context;
-    CUlibrary library; /* NULL, or the library that this module instantiates in its context */
-    void *code;        /* the loaded object, if the image has host code */
+    CUlibrary library; /* the library that this module instantiates in its context, or NULL */
+    void *code;        /* the loaded shared object if the image contains host code */
 };
 
 struct CUfunc_st {
@@ -59,7 +59,8 @@ struct CUkern_st {
 };
 
 /* ---- compiled.c */
-size_t compiled_bytes(const void *image); /* size in bytes of an image with host code; 0: any other image */
+size_t compiled_bytes(const void *image); /* size in bytes of an image that contains host code, or 0 for any
+                                           * other image */
 CUresult compiled_load(void **code, const void *image);
 void compiled_unload(void *code);
 const struct compiled_kernel *compiled_kernel_named(void *code, const char *name);

@@ -1,5 +1,5 @@
 /*
- * sim_context.c: contexts, and each thread's stack of them.
+ * sim_context.c: contexts, and each thread's stack of contexts.
  */
 #include "sim_graph.h"
 
@@ -9,8 +9,8 @@ _Thread_local bool sim_in_callback;
 
 static struct slab contexts = SLAB(struct CUctx_st);
 
-/* Another thread may have destroyed a context, and a new one may have reused its handle. The generation
- * distinguishes the two. */
+/* Another thread may have destroyed a context on this stack, and a new context may have reused its handle.
+ * The generation distinguishes the two contexts. */
 static _Thread_local struct {
     CUcontext context;
     uint64_t generation;
@@ -111,7 +111,7 @@ CUresult sim_cuCtxDestroy_v2(CUcontext context)
         return driver_unlock(CUDA_ERROR_INVALID_CONTEXT);
     const uint64_t generation = context->handle.generation;
     context_wait(context);
-    if (context->handle.generation != generation) /* another thread destroyed it during the wait */
+    if (context->handle.generation != generation) /* another thread destroyed the context during the wait */
         return driver_unlock(CUDA_ERROR_INVALID_CONTEXT);
     if (depth > 0 && stack[depth - 1].context == context)
         depth--;
@@ -139,7 +139,7 @@ CUresult sim_cuCtxPopCurrent_v2(CUcontext *context)
     return CUDA_SUCCESS;
 }
 
-/* NULL pops the top of the stack, and the next context becomes current. */
+/* If `context` is NULL, pops the top of the stack, so that the next context becomes current. */
 CUresult sim_cuCtxSetCurrent(CUcontext context)
 {
     if (!context) {

@@ -1,15 +1,16 @@
-/* sim_copy.c: checks the memory that a copy may access, computes its duration, and moves the bytes. Every
- * copy is a struct copy, with one dimension or three, from host, device or array. sim_copy_call.c makes
- * them. */
+/* sim_copy.c: checks the memory that a copy accesses, computes how long the copy takes, and moves the bytes.
+ * Every copy is a struct copy, in one or three dimensions, between host memory, device memory and arrays.
+ * sim_copy_call.c creates these structs. */
 #include "sim_op.h"
 
 #include <string.h>
 
-/* Every size in a valid copy is far below this, so sums of a few sizes do not overflow. Products are
+/* Every size in a valid copy is far below this limit, so adding a few sizes does not overflow. Products are
  * checked. */
 static const size_t size_limit = (size_t)1 << 60;
 
-/* The location of the bytes. Rows are as wide as the copy and `pitch` apart, and slices are `slice` apart. */
+/* The location of the bytes. Rows have the copy's width and are `pitch` bytes apart, and slices are `slice`
+ * bytes apart. */
 struct box {
     unsigned char *first;
     size_t pitch, slice;
@@ -40,7 +41,7 @@ static bool add_product(size_t *sum, size_t a, size_t b)
     return !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(*sum, product, sum);
 }
 
-/* A pitch or height of zero means rows or slices without gaps, as in driver 580. */
+/* As in driver 580, a pitch or height of zero means that there are no gaps between rows or slices. */
 static CUresult locate(const struct side *side, const struct copy *copy, struct box *box)
 {
     if (side->x > size_limit || side->y > size_limit || side->z > size_limit)

@@ -1,4 +1,4 @@
-/* sim_copy_call.c: the cuMemcpy functions. Each makes a struct copy and submits it. */
+/* sim_copy_call.c: the cuMemcpy functions. Each of these functions creates a struct copy and submits it. */
 #include "sim_graph.h"
 
 static struct side host(const void *address)
@@ -56,7 +56,8 @@ static bool may_be_host(const struct side *side)
     return side->type != CU_MEMORYTYPE_DEVICE && side->type != CU_MEMORYTYPE_ARRAY;
 }
 
-/* Host memory that the driver does not know may be freed once the call has returned. */
+/* Returns true for host memory that the driver does not know. The program may free such memory once the call
+ * has returned. */
 static bool is_pageable(const struct side *side)
 {
     return (side->type == CU_MEMORYTYPE_HOST || side->type == CU_MEMORYTYPE_UNIFIED) &&
@@ -86,7 +87,7 @@ static CUresult copy_on(struct copy copy, CUstream stream)
     return result != CUDA_SUCCESS ? result : driver_unlock(CUDA_SUCCESS);
 }
 
-/* The host does not wait for a copy within the device, as the driver's documentation states. */
+/* As the driver's documentation states, the host does not wait for a copy within the device. */
 static CUresult copy_now(struct copy copy)
 {
     CUstream stream = NULL;

@@ -1,9 +1,9 @@
-/* sim_counts.c: the reference counts of calls. Under SIMCUDA_COUNTS=FOLDER each process keeps two counters
- * for each exported function in FOLDER/<pid>.<start>.counts. The file is a shared mapping, so the counts
- * survive, however the process ends. <start> is the process's start time, field 22 of /proc/<pid>/stat.
- * counts.py reads the folder.
+/* sim_counts.c: counts calls, as a reference for traces. With SIMCUDA_COUNTS=FOLDER, each process keeps two
+ * counters for each exported function in FOLDER/<pid>.<start>.counts. The file is a shared mapping, so the
+ * counts survive however the process ends. <start> is the process's start time, field 22 of /proc/<pid>/stat.
+ * counts.py reads these files.
  *
- * An exec keeps pid and start time, so a program started by exec continues in its predecessor's file. */
+ * exec changes neither the pid nor the start time, so the new program continues in its predecessor's file. */
 #include "sim_entry.h"
 
 #include "sim_settings.h"
@@ -37,7 +37,8 @@ static unsigned long long process_start(void)
     if (length <= 0)
         return 0;
     stat[length] = '\0';
-    /* The name in parentheses may contain anything. The fields after its last parenthesis are numbers. */
+    /* The process's name, in parentheses, may contain any characters. All fields after the last parenthesis
+     * are numbers. */
     const char *at = strrchr(stat, ')');
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
@@ -46,8 +47,8 @@ static unsigned long long process_start(void)
     return start;
 }
 
-/* Writes FOLDER/names, which has the rows' names, a line each. All processes would write the same names, so
- * only the first one does. */
+/* Writes FOLDER/names, which contains the name of each row on a separate line. Only the first process writes
+ * this file, because all processes would write the same names. */
 static void write_names(const char *folder)
 {
     char final[4096], mine[4096];
@@ -76,7 +77,7 @@ void counts_open(const char *folder)
     close(fd);
     if (mapped == MAP_FAILED)
         settings_refuse("SIMCUDA_COUNTS", folder, "a folder to write to");
-    /* A forked child does not use its parent's mapping. */
+    /* A forked child must not use its parent's mapping. */
     if (counts)
         munmap(counts, sizeof *counts);
     counts = mapped;

@@ -1,9 +1,9 @@
-/* sim_device.c: the simulated device, and its queries. attributes.def has the attributes. */
+/* sim_device.c: the simulated device, and functions that query it. attributes.def lists its attributes. */
 #include "simcuda.h"
 
 uint64_t sim_device_used;
 
-/* Attribute numbers are dense from 1, so each is its own index in this table. */
+/* Attribute numbers begin at 1 without gaps, so each number is also its index in this table. */
 static const int attributes[CU_DEVICE_ATTRIBUTE_LAST] = {
 #define ATTRIBUTE(name, number, value) [number] = (value),
 #include "attributes.def"

@@ -1,6 +1,6 @@
 /*
- * sim_driver.c: the driver as a whole, with its initialisation, its only lock, its clock, forks, and the
- * calls about the driver itself.
+ * sim_driver.c: the driver as a whole, with its initialisation, its one lock, its clock, its handling of
+ * forks, and the functions that concern the driver itself.
  */
 #include "sim_op.h"
 
@@ -31,7 +31,7 @@ void driver_broadcast(void)
     pthread_cond_broadcast(&changed);
 }
 
-/* The lock is held across a fork, so that the child finds every object consistent. */
+/* The lock is held while the process forks, so that all objects are consistent in the child. */
 void driver_before_fork(void)
 {
     driver_lock();
@@ -56,7 +56,8 @@ int64_t clock_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* By default the kernel may wake a sleeper 50 us late. Many GPU kernels take less time than that. */
+/* By default, the kernel may wake a sleeping thread 50 us late, which is longer than many GPU kernels
+ * take. */
 void clock_sleep_until_ns(int64_t until_ns)
 {
     if (until_ns <= clock_now_ns())

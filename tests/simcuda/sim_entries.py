@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Write the exported functions of the simulated driver: one typed entry point for each row of driver_api.def.
+"""Write the simulated driver's exported functions: one typed entry point for each row of driver_api.def.
 
     sim_entries.py driver_api.def signatures.def OUTPUT.c FRONT.h MODEL.c...
 
-A function has a model when one of the MODEL files defines sim_<name>. The parameters of each model are checked against the
-letters of signatures.def, so that a model cannot disagree with the real driver's ABI. A function that ends in _ptds or _ptsz and
-has no model runs its base's model, with NULL meaning the thread's own stream. The others return CUDA_ERROR_NOT_SUPPORTED.
+A function has a model if one of the MODEL files defines sim_<name>. Each model's parameters are checked against the letters in
+signatures.def, so that no model can disagree with the real driver's ABI. A function that has no model, and whose name ends in _ptds or
+_ptsz, runs the model of its base, with NULL meaning the thread's own stream. All other functions return CUDA_ERROR_NOT_SUPPORTED.
 
-FRONT.h has a row FRONT(name, stack words) for each function that a driver with a table of entry points calls through that table
-(front_x86_64.S). The entry points are then hidden and named front_<name>.
+FRONT.h has a row FRONT(name, stack words) for each function that is called through the table in a driver that has a table of entry points
+(front_x86_64.S). In such a driver, the entry points are hidden and named front_<name>.
 """
 
 import pathlib
@@ -20,10 +20,10 @@ NOT_SUPPORTED = 801
 C_TYPES = {"p": "void *", "l": "uint64_t", "i": "uint32_t", "h": "uint16_t", "c": "uint8_t",
            "f": "float", "L": "uint64_t", "S": "struct bytes64"}
 
-# These functions are not in the table, as in libcuda 580.
+# These functions are not called through the table, as in libcuda 580.
 BARE = {"cuEGLApiInit", "cuMemGetAttribute", "cuMemGetAttribute_v2"}
 
-# The letters of types that models take by value, although their names do not show that.
+# The letters of types that models take by value even though their declarations do not show it.
 VALUE_TYPES = {
     "p": "CUcontext CUmodule CUfunction CUlibrary CUkernel CUstream CUevent CUgraph CUgraphNode CUgraphExec "
          "CUarray CUmemoryPool CUlinkState CUhostFn CUstreamCallback CUoccupancyB2DSize",
@@ -38,7 +38,7 @@ LETTER_OF = {name: letter for letter, names in VALUE_TYPES.items() for name in n
 
 
 def letters_of(parameters, where):
-    """Return the signature letters of a C parameter list."""
+    """Return the signature letters for a C parameter list."""
     parameters = " ".join(parameters.split())
     if parameters in ("void", ""):
         return ""
@@ -77,7 +77,7 @@ def verify_lines(letters):
 
 
 def run_function(name, letters, parameters, models):
-    """Return run_<name>, which calls the model without the gate."""
+    """Return the code of run_<name>, which calls the model without passing the gate."""
     base = re.sub(r"_pt[sd][sz]$", "", name)
     model = name if name in models else base if base in models else None
     arguments = [f"a{i}" for i in range(len(letters))]
@@ -94,7 +94,7 @@ def run_function(name, letters, parameters, models):
 
 
 def stack_words(letters):
-    """Return the number of words of the arguments that x86-64 passes on the stack."""
+    """Return the number of stack words that x86-64 uses for the arguments."""
     return max(0, sum(letter not in "fS" for letter in letters) - 6) + 8 * letters.count("S")
 
 

@@ -1,5 +1,5 @@
-/* sim_entry.c: the steps between a call's entry point and its model: counting, waiting and blocking on
- * demand, and rejecting calls before cuInit and in forked children. */
+/* sim_entry.c: the gate between a call's entry point and its model. The gate counts calls, delays or blocks
+ * them on demand, and rejects calls before cuInit and in forked children. */
 #include "sim_entry.h"
 
 #include "sim_settings.h"
@@ -15,15 +15,16 @@
 
 atomic_uint sim_watch = WATCH_NEW | WATCH_UNINITIALISED;
 
-/* A sleep may end late by this much. */
+/* A sleep may overrun by this much. */
 enum { SPIN_NS = 50000 };
 
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t latency_ns[ROW_COUNT];
 static uint32_t blocked_row;
-static bool blocks_at_return; /* block after the call's work, and not before it */
+static bool blocks_at_return; /* block after the call has done its work, rather than before */
 
-/* The real driver returns these results before cuInit, and in the child of a process that had called it. */
+/* Returns true for functions that work even before cuInit, and in the child of a process that had called
+ * cuInit. The list was taken from the real driver. */
 static bool needs_no_init(uint32_t row)
 {
     static const uint32_t rows[] = {
@@ -116,13 +117,13 @@ static void after_fork_child(void)
     atomic_store(&sim_watch, now);
 }
 
-/* The handlers are registered before any call, so that no fork can be missed. */
+/* A constructor registers the fork handlers before any call is made, so that no fork is missed. */
 __attribute__((constructor)) static void watch_forks(void)
 {
     pthread_atfork(driver_before_fork, driver_after_fork_parent, after_fork_child);
 }
 
-/* Called at the first call of a process. Reads the environment, and opens the process's own counter file. */
+/* Runs at the first call in a process. Reads the environment, and opens a counter file for the process. */
 static void setup(void)
 {
     pthread_mutex_lock(&setup_lock);
@@ -153,8 +154,8 @@ bool entry_is_forked(void)
     return atomic_load(&sim_watch) & WATCH_FORKED;
 }
 
-/* Writes to SIMCUDA_BLOCK_NOTIFY. Then blocks until it reads a byte or the end of SIMCUDA_BLOCK_RELEASE, or
- * forever without that variable. */
+/* Writes to SIMCUDA_BLOCK_NOTIFY, and then blocks until it reads a byte or end-of-file from
+ * SIMCUDA_BLOCK_RELEASE, or forever if SIMCUDA_BLOCK_RELEASE is not set. */
 static void block(void)
 {
     const char *notify = getenv("SIMCUDA_BLOCK_NOTIFY"), *release = getenv("SIMCUDA_BLOCK_RELEASE");
@@ -206,7 +207,8 @@ enum entry_path entry_begin(struct entry *entry)
     return ENTRY_RUN;
 }
 
-/* Returns at that time or later. Sleeps first, because other programs need the processor. */
+/* Returns at `until_ns` or later. Sleeps most of the time, because other programs need the processor, and
+ * then spins. */
 static void wait_until(int64_t until_ns)
 {
     clock_sleep_until_ns(until_ns - SPIN_NS);

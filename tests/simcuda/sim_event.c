@@ -1,4 +1,4 @@
-/* sim_event.c: events. A recorded event is a point in its stream's time. */
+/* sim_event.c: events. A recorded event is a point on its stream's timeline. */
 #include "sim_graph.h"
 
 #include <stdlib.h>
@@ -48,8 +48,8 @@ CUresult sim_cuEventCreate(CUevent *event, unsigned int flags)
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* Takes the lock, and rejects invalid events like the driver does: a dead event as destroyed, NULL as an
- * invalid handle. Then looks up the stream, if the call has one. */
+/* Takes the lock, and rejects invalid events as the driver does: a dead event as CONTEXT_IS_DESTROYED, and
+ * NULL as INVALID_HANDLE. If the call takes a stream, the function also looks up the stream. */
 static CUresult lock_event(CUevent event, CUstream *stream)
 {
     CUcontext context;
@@ -81,7 +81,8 @@ CUresult sim_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
     if (stream->context != event->context)
         return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
-    /* In a capture, a record is not a node. It marks a point that other streams can depend on. */
+    /* Recording an event in a capture adds no node. The recorded event marks a point that other streams can
+     * depend on. */
     if (stream->capture && flags != CU_EVENT_RECORD_EXTERNAL)
         return driver_unlock(capture_record(event, stream));
     event->capture_id = 0;
@@ -110,7 +111,7 @@ CUresult sim_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flag
     return driver_unlock(op_submit(stream, &op));
 }
 
-/* Locks an event for a query. Refuses an event recorded in a capture, and any query that a capture
+/* Locks an event for a query. Rejects events that were recorded in a capture, and queries that a capture
  * forbids. */
 static CUresult lock_event_to_look(CUevent event)
 {

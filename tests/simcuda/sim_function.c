@@ -1,4 +1,4 @@
-/* sim_function.c: functions, their names and attributes, and the number of their blocks that fit on a
+/* sim_function.c: functions, their names and attributes, and how many of a function's blocks fit on a
  * multiprocessor. */
 #include "sim_code.h"
 
@@ -17,7 +17,7 @@ CUfunction function_next(const void *previous)
     return handle_next(&functions, previous);
 }
 
-/* The attributes of a small kernel compiled for compute capability 9.0. */
+/* The attributes of a small kernel that was compiled for compute capability 9.0. */
 void function_default_attributes(int attributes[CU_FUNC_ATTRIBUTE_COUNT])
 {
     static const int defaults[CU_FUNC_ATTRIBUTE_COUNT] = {
@@ -73,7 +73,8 @@ void function_free_all(CUmodule module)
     }
 }
 
-/* Finds the function, with the lock held. For a CUkernel, this is its function in the current context. */
+/* Looks up the function, with the lock held. For a CUkernel, this is the kernel's function in the current
+ * context. */
 static CUresult find(CUfunction *function, CUcontext current)
 {
     *function = function_of(*function, current);
@@ -87,7 +88,7 @@ static CUresult lock_function(CUfunction *function)
     return result != CUDA_SUCCESS ? result : find(function, context);
 }
 
-/* Attributes that depend on the device need a current context as well. */
+/* Takes the lock for functions that depend on the device, which also need a current context. */
 static CUresult lock_function_here(CUfunction *function)
 {
     CUcontext context;
@@ -117,7 +118,7 @@ CUresult sim_cuFuncGetAttribute(int *value, int attribute, CUfunction function)
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* ---- Occupancy: the minimum of the limits by threads, blocks, registers and shared memory. */
+/* ---- Occupancy, which is the minimum of the limits for threads, blocks, registers and shared memory. */
 
 static int resident_blocks(const struct CUfunc_st *function, int block_size, size_t shared_bytes)
 {
@@ -156,8 +157,8 @@ CUresult sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, C
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* shared_of is the program's callback, which runs without the lock. It returns the shared memory that a block
- * of a given size needs. */
+/* `shared_of` is the program's callback, and runs without the lock. The callback returns the amount of shared
+ * memory that a block of a given size needs. */
 CUresult sim_cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction function,
                                                        CUoccupancyB2DSize shared_of, size_t shared_bytes,
                                                        int limit, unsigned int flags)

@@ -1,6 +1,6 @@
-/* sim_graph.c: graphs as a whole: creating, copying, listing and destroying them. sim_graph_node.c has the
- * nodes, sim_graph_exec.c the launchable graphs. A node lists the nodes on which it depends. They were all
- * created earlier, so the order of creation preserves the edges. */
+/* sim_graph.c: whole graphs, which can be created, copied, listed and destroyed. sim_graph_node.c has the
+ * nodes, and sim_graph_exec.c the launchable graphs. Each node lists the nodes that it depends on. Those
+ * nodes were all created earlier, so the order of creation is also a valid order of execution. */
 #include "sim_graph.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ void graph_free(CUgraph graph)
 
 static CUresult copy_graph(CUgraph *copy, CUgraph graph);
 
-/* Copies an op. The copy has its own references. */
+/* Copies an op. The copy holds separate references. */
 static CUresult copy_op(struct op *copy, const struct op *op)
 {
     *copy = *op;
@@ -141,7 +141,8 @@ CUresult sim_cuGraphClone(CUgraph *clone, CUgraph graph)
     return driver_unlock(copy_graph(clone, graph));
 }
 
-/* A NULL list queries the number. Unused room is filled with NULL. */
+/* If `out` is NULL, only the number of nodes is returned. Entries of `out` beyond the number of nodes are
+ * filled with NULL. */
 CUresult sim_cuGraphGetNodes(CUgraph graph, CUgraphNode *out, size_t *count)
 {
     driver_lock();
@@ -154,7 +155,7 @@ CUresult sim_cuGraphGetNodes(CUgraph graph, CUgraphNode *out, size_t *count)
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* A node's edges are removed with it. */
+/* A node's edges are removed together with the node. */
 CUresult sim_cuGraphDestroyNode(CUgraphNode node)
 {
     driver_lock();

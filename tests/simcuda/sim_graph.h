@@ -1,4 +1,4 @@
-/* sim_graph.h: captures of streams, and graphs. */
+/* sim_graph.h: stream captures and graphs. */
 #ifndef SIMCUDA_GRAPH_H
 #define SIMCUDA_GRAPH_H
 
@@ -16,15 +16,17 @@ struct capture {
     pthread_t thread;
 };
 CUresult capture_add(CUstream stream, const struct op *op);
-CUresult capture_spoil(CUstream stream, CUresult result); /* an error on a captured stream ends its capture */
-CUresult capture_forbids_unsafe(void);                    /* CUDA_SUCCESS unless a capture forbids the call */
+CUresult capture_spoil(CUstream stream, CUresult result); /* if the stream is captured, an error invalidates
+                                                           * the capture */
+CUresult capture_forbids_unsafe(void);                    /* CUDA_SUCCESS, or an error if a capture forbids
+                                                           * the call */
 CUresult capture_forbids_context_sync(CUcontext context);
 CUresult capture_forbids_legacy(CUstream stream);
 CUresult capture_record(CUevent event, CUstream stream);
 CUresult capture_wait(CUstream stream, CUevent event, bool *handled);
 CUresult capture_forbids_event(CUevent event);
 void capture_leave(CUstream stream);
-/* sim_alloc.c: context_lock() for calls that a capture can forbid. */
+/* A context_lock() for calls that a capture can forbid (sim_alloc.c). */
 CUresult context_lock_unsafe(CUcontext *context);
 
 /* ---- sim_graph.c, sim_graph_node.c, sim_graph_exec.c */
@@ -34,12 +36,12 @@ struct CUgraphNode_st {
     struct op op;
     CUgraphNode *after;
     size_t after_count;
-    size_t place; /* scratch for walks of the graph */
+    size_t place; /* scratch space for walks of the graph */
 };
 
 struct CUgraph_st {
     struct handle handle;
-    bool is_child; /* the copy that a child graph node owns */
+    bool is_child; /* this graph is the copy that a child graph node owns */
     CUgraphNode *nodes;
     size_t node_count;
 };
@@ -53,9 +55,9 @@ struct exec_op {
 
 struct CUgraphExec_st {
     struct handle handle;
-    struct exec_op *ops; /* includes the ops of child graphs, at the places of their nodes */
+    struct exec_op *ops; /* include the ops of child graphs, at their nodes' places */
     size_t op_count;
-    unsigned running; /* replays that the driver's thread still has to run */
+    unsigned running; /* number of replays that the driver's thread still has to run */
     bool dying;
 };
 

@@ -1,6 +1,6 @@
-/* sim_graph_exec.c: instantiated graphs. Each is a flat list of ops in the order of their nodes, with the ops
- * of child graphs at the places of their nodes. A launch is one op of its stream. Its nodes take their times
- * one after another. */
+/* sim_graph_exec.c: instantiated graphs. Each instantiated graph is a flat list of ops in the order of their
+ * nodes. The ops of a child graph take the place of the child graph's node. A launch is a single op of its
+ * stream. The launched nodes run one after another, so their times add up. */
 #include "sim_graph.h"
 
 #include <stdlib.h>
@@ -128,7 +128,7 @@ CUresult sim_cuGraphLaunch(CUgraphExec exec, CUstream stream)
     return driver_unlock(result == CUDA_SUCCESS ? op_submit(stream, &op) : result);
 }
 
-/* Finds an op by its original node. */
+/* Enables or disables an op, which is found by its original node. */
 CUresult sim_cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled)
 {
     driver_lock();

@@ -1,7 +1,7 @@
-/* sim_graph_node.c: adding single nodes: kernels, child graphs, conditions, and empty nodes. */
+/* sim_graph_node.c: adds single nodes to graphs: kernels, child graphs, conditional nodes and empty nodes. */
 #include "sim_graph.h"
 
-/* ---- From programs' parameters to ops. */
+/* ---- Conversion of programs' parameters to ops. */
 
 static CUresult kernel_op(struct op *op, const CUDA_KERNEL_NODE_PARAMS *params)
 {
@@ -29,7 +29,8 @@ static CUresult child_op(struct op *op, CUgraph child)
     return CUDA_SUCCESS;
 }
 
-/* Bodies outlive their node, because they are few, and the array that the program gets is reused. */
+/* The bodies are never freed, because there are few of them. The array that the program receives is reused
+ * after NODES_MAX nodes. */
 static CUresult conditional_op(struct op *op, const CUgraphNodeParams *params)
 {
     enum { BODIES_MAX = 2, NODES_MAX = 16 };
@@ -62,8 +63,8 @@ static CUresult node_op(struct op *op, const CUgraphNodeParams *params)
     }
 }
 
-/* ---- Adding nodes. Each function takes the lock, makes the common checks, and adds the op unless making it
- * failed. */
+/* ---- Adding nodes. Each of these functions takes the lock, makes the common checks, and adds the op if it
+ * could be created. */
 
 static bool lock_graph(const void *out, CUgraph graph, const void *params)
 {

@@ -1,6 +1,7 @@
-/* sim_ioctls.c: a few of the real driver's requests to the kernel. With SIMCUDA_IOCTLS=1 cuInit and the
- * allocation of device memory open the files of $CUDATRACE_DEVICES and make libcuda's first requests. The
- * structs and numbers are from open-gpu-kernel-modules. The answers are ignored. */
+/* sim_ioctls.c: makes a few of the requests that the real driver sends to the kernel. With SIMCUDA_IOCTLS=1,
+ * cuInit and allocations of device memory open the files in $CUDATRACE_DEVICES and make the same first
+ * requests as libcuda. The structs and numbers are taken from open-gpu-kernel-modules. The answers are
+ * ignored. */
 #include "simcuda.h"
 
 #include "sim_settings.h"

@@ -1,6 +1,6 @@
-/* sim_kernel.c: the kernels with code on the simulated device, known by name or compiled for the host
- * (compiled.c). A kernel with any other name can be launched, too. Its launch takes time and changes nothing,
- * since its image is never read. */
+/* sim_kernel.c: kernels that have code on the simulated device, because they are known by name or were
+ * compiled for the host (compiled.c). Kernels without code can also be launched. Launching a kernel without
+ * code takes time but changes nothing, because the image is never read. */
 #include "sim_code.h"
 
 #include "compiled.h"

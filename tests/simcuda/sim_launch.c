@@ -1,8 +1,8 @@
-/* sim_launch.c: launching kernels. It refuses the launches that driver 580 refused on an H200, with the same
+/* sim_launch.c: launching kernels. The same launches are rejected as by driver 580 on an H200, with the same
  * results. */
 #include "sim_graph.h"
 
-/* context: the context in which to find or create the function of a CUkernel. */
+/* If a CUkernel is launched, its function in `context` is found or created. */
 CUresult launch_prepare(struct launch *launch, CUcontext context, void *function_or_kernel, void **params,
                         void **extra)
 {
@@ -38,7 +38,7 @@ CUresult launch_check(const struct launch *launch)
     return CUDA_SUCCESS;
 }
 
-/* Waits until the stream has room for another kernel. */
+/* Returns the time when the stream has room for another kernel. */
 static int64_t room_at_ns(CUstream stream)
 {
     return sim_settings.queue > 0 && !stream->capture
@@ -46,7 +46,7 @@ static int64_t room_at_ns(CUstream stream)
                : 0;
 }
 
-/* Takes the lock, finds the stream for the program's handle, and waits until it has room for another
+/* Takes the lock, finds the stream for the program's handle, and waits until the stream has room for another
  * kernel. */
 static CUresult lock_stream_with_room(CUstream *stream)
 {
@@ -89,7 +89,8 @@ CUresult sim_cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned i
     return submit(&op, function, stream, params, extra);
 }
 
-/* Attributes control a kernel's scheduling, which the simulated device does not model. */
+/* The attributes are ignored, because they control a kernel's scheduling, which the simulated device does not
+ * model. */
 CUresult sim_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra)
 {
     if (!config || (config->numAttrs > 0 && !config->attrs))

@@ -1,5 +1,6 @@
-/* sim_library.c: libraries and kernels, which belong to no context. In each context that uses a kernel, its
- * library has a module and the kernel a function, made on first use. */
+/* sim_library.c: libraries and kernels, which do not belong to a context. In each context that uses a kernel,
+ * the kernel's library has a module and the kernel has a function. The module and the function are created
+ * when they are first needed. */
 #include "sim_code.h"
 
 #include <stdlib.h>
@@ -8,7 +9,8 @@
 static struct slab libraries = SLAB(struct CUlib_st);
 static struct slab kernels = SLAB(struct CUkern_st);
 
-/* A library's modules, one for each context. They are few enough for a linear search. */
+/* The modules of all libraries, one for each library and context. There are few enough for a linear
+ * search. */
 static CUmodule *library_modules;
 static size_t library_module_count;
 
@@ -31,7 +33,8 @@ static CUresult module_in(CUmodule *module, CUlibrary library, CUcontext context
             *module = known;
             return CUDA_SUCCESS;
         }
-        if (!known || !known->library) /* its context ended, and another module may have reused the handle */
+        if (!known || !known->library) /* its context was destroyed, and another module may have reused the
+                                        * handle */
             dead = i;
     }
     CUmodule *grown = realloc(library_modules, (library_module_count + 1) * sizeof *grown);

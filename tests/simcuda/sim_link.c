@@ -1,5 +1,5 @@
-/* sim_link.c: the linker. It accepts any input, and the image that it makes works like any other. Host code
- * passes through unchanged. */
+/* sim_link.c: the linker. The linker accepts any input, and produces an image that works like any other. Host
+ * code passes through unchanged. */
 #include "sim_code.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* sim_memory.c: the address ranges known to the driver, ordered by address: device memory, which is memory of
- * the process, and page-locked memory. */
+/* sim_memory.c: the address ranges that the driver knows, sorted by address. A range is either device memory,
+ * which is ordinary memory of the process, or page-locked memory. */
 #include "simcuda.h"
 
 #include <stdlib.h>
@@ -8,13 +8,14 @@
 
 enum {
     ALIGNMENT = 512,           /* alignment of device memory, as in the real driver */
-    MAPPED_FROM = 1024 * 1024, /* larger blocks come from mmap and use memory only where touched */
+    MAPPED_FROM = 1024 * 1024, /* larger blocks come from mmap(), so that only the pages that are touched use
+                                * memory */
 };
 
 static struct region **regions;
 static size_t region_count, region_room;
 
-/* Returns the number of regions that begin at or below address. */
+/* Returns the number of regions that begin at or below `address`. */
 static size_t rank(uintptr_t address)
 {
     size_t low = 0, high = region_count;
@@ -78,7 +79,7 @@ static CUresult keep(struct region **region, const struct region *as)
     return CUDA_SUCCESS;
 }
 
-/* The last freed memory, under SIMCUDA_REUSE=1. */
+/* The memory that was freed last, if SIMCUDA_REUSE=1. */
 static struct {
     void *memory;
     size_t size;
@@ -127,8 +128,8 @@ CUresult region_new(struct region **region, CUcontext context, enum region_kind 
     return result;
 }
 
-/* A region with references from graph nodes loses its memory and its address. The region itself is freed with
- * the last node. */
+/* If graph nodes refer to the region, it loses its memory and its address now, and the struct is freed
+ * together with the last node. */
 void region_free(struct region *region)
 {
     const size_t at = rank(region->base) - 1;

@@ -1,5 +1,6 @@
-/* sim_module.c: modules. Images are never read, except those made by nvrtc.c. A module has every requested
- * function, unless the name begins with "missing" or is longer than 4 KiB. */
+/* sim_module.c: modules. Images are never read, except for those made by nvrtc.c. Every module has every
+ * function that a program requests, unless the function's name begins with "missing" or is longer than 4
+ * KiB. */
 #include "sim_graph.h"
 
 #include <string.h>
@@ -82,7 +83,7 @@ CUresult sim_cuModuleUnload(CUmodule module)
         return result;
     result = capture_forbids_unsafe();
     if (result == CUDA_SUCCESS && module->library)
-        result = CUDA_ERROR_INVALID_HANDLE; /* the module is unloaded with its library */
+        result = CUDA_ERROR_INVALID_HANDLE; /* the module can be unloaded only together with its library */
     if (result != CUDA_SUCCESS)
         return driver_unlock(result);
     context_wait(module->context);

@@ -1,5 +1,5 @@
-/* sim_op.c: the operations of a stream. A table defines for each kind how it is checked, how long it takes
- * and its effect. Streams, captures, graphs and the driver's thread all use it. */
+/* sim_op.c: the operations of a stream. For each kind of operation, a table defines its check, its duration
+ * and its effect. Streams, captures, graphs and the driver's thread all use this table. */
 #include "sim_graph.h"
 
 struct op_type {
@@ -59,8 +59,8 @@ static CUresult check_host(const struct op *op)
     return op->host.fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Called only by the driver's thread. The program's function runs when the stream's timeline has reached the
- * op. */
+/* Only the driver's thread calls this function. The program's callback runs when the stream's timeline
+ * reaches the op. */
 static void run_host_function(const struct op *op, CUstream stream)
 {
     const int64_t at_ns = stream->busy_until_ns;
@@ -99,7 +99,7 @@ static CUresult check_free(const struct op *op)
     return region_based_at((uintptr_t)op->address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* A graph's own memory stays, because the next replay allocates it again. */
+/* Memory that belongs to a graph is not freed, because the next replay allocates it again. */
 static void run_free(const struct op *op, CUstream stream)
 {
     struct region *region = region_based_at((uintptr_t)op->address);
@@ -122,7 +122,8 @@ static const struct op_type types[OP_KIND_COUNT] = {
     [OP_HOST] = { CU_GRAPH_NODE_TYPE_HOST, check_host, NULL, run_host_function },
     [OP_RECORD] = { CU_GRAPH_NODE_TYPE_EVENT_RECORD, NULL, NULL, run_record },
     [OP_WAIT] = { CU_GRAPH_NODE_TYPE_WAIT_EVENT, NULL, NULL, run_wait },
-    [OP_ALLOC] = { .node = CU_GRAPH_NODE_TYPE_MEM_ALLOC }, /* a graph's memory exists from the capture on */
+    [OP_ALLOC] = { .node = CU_GRAPH_NODE_TYPE_MEM_ALLOC }, /* a graph's memory exists as soon as the
+                                                            * allocation is captured */
     [OP_FREE] = { CU_GRAPH_NODE_TYPE_MEM_FREE, check_free, NULL, run_free },
     [OP_GRAPH] = { .node = CU_GRAPH_NODE_TYPE_GRAPH },
     [OP_REPLAY] = { .node = CU_GRAPH_NODE_TYPE_GRAPH, .run = run_replay },
@@ -157,7 +158,7 @@ void op_drop(const struct op *op)
         graph_free(op->child);
 }
 
-/* Runs an op when its turn has come: adds its time to the stream's time, and performs its effect. */
+/* Runs an op when its turn has come: adds the op's duration to the stream's timeline, and performs the op. */
 static void run(CUstream stream, const struct op *op)
 {
     const struct op_type *type = &types[op->kind];
@@ -174,8 +175,8 @@ static void run(CUstream stream, const struct op *op)
 
 void op_run_late(const struct op *op, CUstream stream)
 {
-    /* The memory may have been freed after the check. A real device would fault, but here the op does
-     * nothing. */
+    /* The memory may have been freed after the op was checked. A real device would fault, but the simulated
+     * one does nothing. */
     if (op_check(op) == CUDA_SUCCESS)
         run(stream, op);
 }

@@ -1,8 +1,9 @@
-/* sim_op.h: the operations of streams, and streams and events themselves.
+/* sim_op.h: the operations (ops) of streams, and streams and events themselves.
  *
- * A program submits a struct op to a stream. sim_op.c runs it at once, in the calling thread, and adds its
- * duration to the stream's timeline. Only ops after a host callback are kept for the driver's thread. While a
- * stream is captured, ops become nodes of a graph instead, and a graph's replay runs them again. */
+ * A program submits a struct op to a stream. sim_op.c runs the op immediately in the calling thread, and adds
+ * its duration to the stream's timeline. Only ops that follow a host callback are queued for the driver's
+ * thread. While a stream is captured, its ops become nodes of a graph instead of being run, and each replay
+ * of the graph runs them. */
 #ifndef SIMCUDA_OP_H
 #define SIMCUDA_OP_H
 
@@ -21,12 +22,12 @@ enum op_kind {
     OP_WAIT,
     OP_ALLOC,
     OP_FREE,
-    OP_GRAPH,  /* a child graph; only as a node */
-    OP_REPLAY, /* a launch of an instantiated graph; never a node */
+    OP_GRAPH,  /* a child graph, which occurs only as a node */
+    OP_REPLAY, /* a launch of an instantiated graph, which is never a node */
     OP_KIND_COUNT
 };
 
-/* One end of a copy, as the program described it. */
+/* The source or the destination of a copy, as the program described it. */
 struct side {
     CUmemorytype type;
     uintptr_t address;
@@ -40,7 +41,7 @@ struct op {
         struct launch launch;
         struct copy {
             struct side from, to;
-            size_t bytes, height, depth; /* bytes of each row, number of rows, number of slices */
+            size_t bytes, height, depth; /* bytes per row, number of rows, number of slices */
         } copy;
         struct set {
             CUdeviceptr at;
@@ -60,15 +61,16 @@ struct op {
 };
 
 CUresult op_check(const struct op *op);
-CUresult op_submit(CUstream stream, const struct op *op); /* checks, then runs, keeps or captures */
+CUresult op_submit(CUstream stream, const struct op *op); /* checks the op, then runs, queues or captures
+                                                           * it */
 CUgraphNodeType op_node_type(enum op_kind kind);
-void op_hold(const struct op *op); /* a graph now refers to the op's objects */
+void op_hold(const struct op *op); /* a graph now holds references to the op's objects */
 void op_drop(const struct op *op);
-void op_run_late(const struct op *op, CUstream stream); /* does not check the op, which was done when it was
-                                                         * submitted */
+void op_run_late(const struct op *op, CUstream stream); /* runs an op that was queued earlier, if it is still
+                                                         * valid */
 bool op_needs_thread(const struct op *op);
 
-/* sim_worker.c: the driver's thread, which runs the ops after host callbacks, in order. */
+/* sim_worker.c: the driver's thread, which runs host callbacks and the ops that follow them, in order. */
 CUresult worker_keep(CUstream stream, const struct op *op);
 void worker_after_fork(void);
 
@@ -90,15 +92,16 @@ struct CUstream_st {
     CUcontext context;
     enum stream_kind kind;
     int64_t busy_until_ns;
-    unsigned kept; /* ops that the driver's thread still has to run */
-    bool dying;    /* destroyed by the program, kept until kept is 0 */
+    unsigned kept; /* number of ops that the driver's thread still has to run */
+    bool dying;    /* destroyed by the program, but kept until `kept` is 0 */
     struct capture *capture;
-    CUgraphNode *tips; /* the dependencies of the next captured node */
+    CUgraphNode *tips; /* the nodes that the next captured node will depend on */
     size_t tip_count;
 };
 
-CUresult stream_of(CUstream *stream, CUcontext current); /* converts a program's handle to the real stream */
-CUresult stream_lock(CUstream *stream); /* like stream_of(); holds the lock exactly if it returns
+CUresult stream_of(CUstream *stream, CUcontext current); /* converts a program's handle to the stream that it
+                                                          * denotes */
+CUresult stream_lock(CUstream *stream); /* like stream_of(), but also takes the lock if it returns
                                          * CUDA_SUCCESS */
 CUstream stream_next(const void *previous);
 bool stream_is_blocking(CUstream stream); /* ordered with the legacy stream */
@@ -116,9 +119,9 @@ struct CUevent_st {
     unsigned flags;
     bool recorded;
     int64_t at_ns;       /* when the recorded point is reached */
-    unsigned kept;       /* records that the driver's thread still has to run */
-    uint64_t capture_id; /* set if recorded in a capture: the capture's id; `tips` are the nodes of that
-                          * point */
+    unsigned kept;       /* number of records that the driver's thread still has to run */
+    uint64_t capture_id; /* id of the capture that the event was recorded in, or 0; `tips` are the nodes of
+                          * the recorded point */
     CUgraphNode *tips;
     size_t tip_count;
 };

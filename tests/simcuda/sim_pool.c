@@ -1,4 +1,4 @@
-/* sim_pool.c: the device's memory pool, which caches nothing, and stream-ordered allocation. */
+/* sim_pool.c: the device's memory pool, which caches nothing, and stream-ordered allocations. */
 #include "sim_graph.h"
 
 static struct CUmemPoolHandle_st {
@@ -39,7 +39,7 @@ CUresult sim_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream
     return driver_unlock(result);
 }
 
-/* An exporting process passes this to an importing one. */
+/* What an exporting process passes to an importing process. */
 struct export
 {
     uint64_t bytes;
@@ -57,8 +57,8 @@ CUresult sim_cuMemPoolExportPointer(struct export *export, CUdeviceptr address)
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* Device memory is the process's own: imported memory has the size of the exported memory, but not its
- * contents. */
+/* Because device memory is private to the process, imported memory has the size of the exported memory, but
+ * not its contents. */
 CUresult sim_cuMemPoolImportPointer(CUdeviceptr *address, CUmemoryPool pool, struct export *export)
 {
     CUcontext context;

@@ -1,4 +1,5 @@
-/* sim_primary.c: the device's primary context, which exists from its first retain to its last release. */
+/* sim_primary.c: the device's primary context, which exists from the first time it is retained until the last
+ * time it is released. */
 #include "simcuda.h"
 
 static struct {
@@ -31,8 +32,8 @@ CUresult sim_cuDevicePrimaryCtxRelease_v2(CUdevice device)
         return CUDA_ERROR_INVALID_DEVICE;
     driver_lock();
     if (primary.retains == 1)
-        context_wait(primary.context); /* releases the lock, so other threads may retain or release the
-                                        * context */
+        context_wait(primary.context); /* releases the lock while waiting, so other threads may retain or
+                                        * release the context */
     if (primary.retains == 0)
         return driver_unlock(CUDA_ERROR_INVALID_CONTEXT);
     if (--primary.retains == 0)

@@ -1,10 +1,10 @@
-/* sim_procaddress.c: cuGetProcAddress and cuGetProcAddress_v2, answered from procaddress.def where there is a
- * choice.
+/* sim_procaddress.c: cuGetProcAddress and cuGetProcAddress_v2. If there are several functions to choose from,
+ * the answer comes from procaddress.def.
  *
- * The results are as in driver 580, regardless of its documentation. For an unknown name or version,
- * cuGetProcAddress_v2 returns CUDA_SUCCESS with a NULL pointer, and only the status distinguishes the two
- * cases. cuGetProcAddress returns CUDA_ERROR_NOT_FOUND and leaves the pointer unchanged. A version above the
- * driver's own is an invalid value. A negative version means the driver's own. */
+ * The results match driver 580, even where that driver contradicts its documentation. For an unknown name or
+ * version, cuGetProcAddress_v2 returns CUDA_SUCCESS with a NULL pointer, so only the status distinguishes the
+ * two cases. cuGetProcAddress returns CUDA_ERROR_NOT_FOUND and leaves the pointer unchanged. A version above
+ * the driver's own is an invalid value. A negative version number means the driver's own version. */
 #include "sim_entry.h"
 #include "simcuda.h"
 
@@ -31,7 +31,7 @@ static int compare_base(const void *name, const void *choice)
     return strcmp(name, ((const struct choice *)choice)->base);
 }
 
-/* Returns the address for a base name with only one export, regardless of the version. Some exports are never
+/* Returns the address of a base name's only exported function, whatever the version. Some exports are never
  * returned. */
 static void *only_address(const char *symbol)
 {
@@ -41,7 +41,7 @@ static void *only_address(const char *symbol)
     return given ? function->address : NULL;
 }
 
-/* Returns the address, or NULL with the reason. The rows of a base name are adjacent. */
+/* Returns the address, or NULL and the reason. The rows for a base name are adjacent in the table. */
 static void *resolve(const char *symbol, int version, enum stream_choice stream,
                      CUdriverProcAddressQueryResult *why)
 {

@@ -1,4 +1,4 @@
-/* sim_set.c: the cuMemset functions, on consecutive bytes. */
+/* sim_set.c: the cuMemset functions, which write consecutive bytes. */
 #include "sim_graph.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ void set_run(const struct set *set)
     memset((void *)(uintptr_t)set->at, set->value, set->count);
 }
 
-/* A set does not make the host wait, whether or not its name ends in Async. */
+/* The host does not wait for a set, whether or not the function's name ends in Async. */
 static CUresult submit(const struct set *set, CUstream stream, bool now)
 {
     const CUresult result = stream_lock(&stream);

@@ -1,4 +1,5 @@
-/* sim_settings.c: reads the environment variables of sim_settings.h once, at a process's first call. */
+/* sim_settings.c: reads the environment variables described in sim_settings.h, once per process, at its first
+ * call. */
 #include "sim_settings.h"
 
 #include <errno.h>

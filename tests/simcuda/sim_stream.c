@@ -1,12 +1,13 @@
-/* sim_stream.c: streams, their timelines, and waiting for them. A stream is busy until a point of
- * CLOCK_MONOTONIC. No code runs at that point, but a thread that synchronises sleeps until then. */
+/* sim_stream.c: streams, their timelines, and how to wait for streams. A stream is busy until a point in time
+ * on CLOCK_MONOTONIC. No code runs at that time, but a thread that synchronizes with the stream sleeps until
+ * then. */
 #include "sim_graph.h"
 
 #include <stdlib.h>
 
 static struct slab streams = SLAB(struct CUstream_st);
 
-/* The calling thread's own default stream, in the context where it was last used. */
+/* The calling thread's own default stream, in the context where that stream was last used. */
 static _Thread_local struct {
     CUstream stream;
     uint64_t generation;
@@ -15,8 +16,8 @@ static _Thread_local struct {
 static pthread_key_t own_key;
 static pthread_once_t own_key_once = PTHREAD_ONCE_INIT;
 
-extern _Thread_local bool sim_null_stream_is_thread; /* set by sim_entries.py: the function's name ends in
-                                                      * _ptds or _ptsz */
+extern _Thread_local bool sim_null_stream_is_thread; /* set by the code of sim_entries.py if the function's
+                                                      * name ends in _ptds or _ptsz */
 
 static CUresult new_stream(CUstream *stream, CUcontext context, enum stream_kind kind)
 {
@@ -55,7 +56,8 @@ CUstream stream_next(const void *previous)
     return handle_next(&streams, previous);
 }
 
-/* A thread that makes a call in a later destructor gets another stream, and this function runs again. */
+/* Destroys the thread's stream when the thread exits. If a later destructor makes a call, the thread receives
+ * another stream, and this function runs again. */
 static void forget_thread_stream(void *stream)
 {
     driver_lock();
@@ -100,7 +102,7 @@ CUresult stream_of(CUstream *stream, CUcontext current)
     return handle_alive(&streams, *stream) && !(*stream)->dying ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Returns the time until which the stream's next op has to wait. The legacy stream and the blocking streams
+/* Returns the time until which the next op of the stream must wait. The legacy stream and blocking streams
  * wait for each other. */
 int64_t stream_barrier_ns(CUstream stream)
 {
@@ -201,7 +203,7 @@ CUresult sim_cuStreamCreate(CUstream *stream, unsigned int flags)
     return sim_cuStreamCreateWithPriority(stream, flags, 0);
 }
 
-/* The handle becomes invalid at once. The stream lives until its last op is done. */
+/* The handle becomes invalid immediately, but the stream continues to exist until its last op has run. */
 CUresult sim_cuStreamDestroy_v2(CUstream stream)
 {
     CUcontext context;
@@ -226,7 +228,8 @@ CUresult stream_lock(CUstream *stream)
     return result == CUDA_SUCCESS ? result : driver_unlock(result);
 }
 
-/* A query of a stream's state cannot be captured, and invalidates a capture that it might disturb. */
+/* Takes the lock for a query of a stream's state. Such a query cannot be captured, and invalidates any
+ * capture that it might disturb. */
 static CUresult lock_stream_to_look(CUstream *stream)
 {
     CUresult result = stream_lock(stream);

@@ -1,5 +1,6 @@
-/* sim_verify.c: the checksum mode. The entry points pass their arguments to it one by one. It keeps the
- * checksum for the calling thread. The result shows whether the return path works, too. */
+/* sim_verify.c: the checksum mode. The entry points pass their arguments to this file's functions one by one.
+ * The checksum of each call is kept for the calling thread. The result, which is derived from the checksum,
+ * shows whether results are also passed back unchanged. */
 #include "sim_entry.h"
 #include "simcuda_verify.h"
 
@@ -11,7 +12,8 @@ struct past_call {
     bool misaligned;
 };
 
-/* A ring of calls, because a tracer that looks up a kernel's name after a launch makes a call, too. */
+/* Several calls are kept in a ring, because a tracer may itself make a call to look up a kernel's name after
+ * a launch. */
 static _Thread_local struct past_call past[SIMCUDA_PAST_CALLS];
 static _Thread_local uint64_t past_count;
 

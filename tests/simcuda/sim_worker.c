@@ -1,7 +1,7 @@
-/* sim_worker.c: the driver's thread. It runs host callbacks, and any op submitted after one, which must not
- * overtake it. One queue serves all streams in the order of submission, so every dependency points backwards
- * in it. The driver does not order callbacks of independent streams, and does not promise that they
- * overlap. */
+/* sim_worker.c: the driver's thread. The thread runs host callbacks, and ops that were submitted after a
+ * callback and must not overtake it. A single queue serves all streams in the order of submission, so an op
+ * depends only on ops ahead of it in the queue. The real driver does not define an order for callbacks in
+ * independent streams, and does not promise that they overlap. */
 #include "sim_graph.h"
 
 #include <signal.h>
@@ -16,7 +16,8 @@ struct kept {
 static struct kept *first, **last = &first;
 static bool running;
 
-/* Counts an op that enters the queue, or leaves it to run, in the objects that the op uses. */
+/* Updates the counts of queued ops in the objects that an op uses. `change` is 1 when the op is queued, and
+ * -1 after it has run. */
 static void count(CUstream stream, const struct op *op, int change)
 {
     stream->kept += (unsigned)change;
@@ -49,7 +50,7 @@ static void *work(void *unused)
     return NULL;
 }
 
-/* The driver's thread must not receive the program's signals. */
+/* Starts the driver's thread, which must not receive the program's signals. */
 static CUresult start(void)
 {
     sigset_t all, before;
@@ -84,7 +85,7 @@ CUresult worker_keep(CUstream stream, const struct op *op)
     return CUDA_SUCCESS;
 }
 
-/* A forked child has no such thread, and its remaining work belongs to the parent. */
+/* A forked child does not have this thread, and the remaining ops belong to the parent. */
 void worker_after_fork(void)
 {
     running = false;

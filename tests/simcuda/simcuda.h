@@ -1,10 +1,11 @@
-/* simcuda.h: shared by all files of the simulated driver: handles, the lock, contexts, memory. sim_op.h has
- * the operations of streams, sim_code.h has code, and sim_graph.h has graphs.
+/* simcuda.h: shared by all files of the simulated driver. This header declares handles, the lock, contexts
+ * and memory. sim_op.h has the operations of streams, sim_code.h has code, and sim_graph.h has graphs.
  *
- * A model is a function sim_<export>. sim_entries.py writes the exported function around it. Models take the
- * driver's one lock (driver_lock, or context_lock with the checks that a context needs), work under it, and
- * return through driver_unlock. Functions below do not take the lock unless documented. No lock is held while
- * a program's callback runs or while a thread waits for the simulated GPU. */
+ * A model is a function sim_<export>. sim_entries.py generates the exported function around it. A model takes
+ * the driver's one lock with driver_lock(), or with context_lock() and the checks that it makes, does its
+ * work, and returns through driver_unlock(). The functions below do not take the lock unless a comment
+ * mentions it. No lock is held while a program's callback runs, or while a thread waits for the simulated
+ * GPU. */
 #ifndef SIMCUDA_H
 #define SIMCUDA_H
 
@@ -17,13 +18,13 @@
 
 enum { SIM_DRIVER_VERSION = 13000 };
 
-/* ---- sim_handle.c: every handle is the address of an object in a slab that is never freed. A dead or
- * foreign handle can therefore be distinguished from a live one without touching freed memory. The most
- * recently freed object is reused first. */
+/* ---- sim_handle.c: every handle is the address of an object in a slab, and slabs are never freed.
+ * Therefore, a dead or foreign handle can be distinguished from a live one without accessing freed memory.
+ * The object that was freed last is reused first. */
 
 struct handle {
     struct handle *next_free;
-    _Atomic uint64_t generation; /* number of the handle, counting all handles ever made; 0 while free. Read
+    _Atomic uint64_t generation; /* number of this handle among all handles ever created; 0 while free. Read
                                   * without the lock */
 };
 
@@ -37,11 +38,11 @@ struct slab {
         .object_size = (sizeof(type) + 15) & ~(size_t)15                                                     \
     }
 
-void *handle_new(struct slab *slab); /* returns a zeroed object, or NULL if memory is short */
+void *handle_new(struct slab *slab); /* returns a zeroed object, or NULL if out of memory */
 void handle_free(struct slab *slab, void *object);
 bool handle_alive(const struct slab *slab, const void *object);
-/* Iterates over all live objects. NULL begins and ends the iteration. `previous` may already have been
- * freed. */
+/* Iterates over all live objects. The iteration begins and ends with NULL. `previous` may have been freed
+ * since the last step. */
 void *handle_next(const struct slab *slab, const void *previous);
 
 /* ---- sim_driver.c: the lock, time, and support for forks. */
@@ -53,8 +54,8 @@ static inline CUresult driver_unlock(CUresult result)
     driver_release();
     return result;
 }
-void driver_wait(void);      /* waits for driver_broadcast(); releases the lock while waiting */
-void driver_broadcast(void); /* reports that a condition has changed for which other threads may be waiting */
+void driver_wait(void);      /* waits for driver_broadcast(), with the lock released */
+void driver_broadcast(void); /* wakes threads that may be waiting for a condition that has changed */
 void driver_before_fork(void);
 void driver_after_fork_parent(void);
 void driver_after_fork_child(void);
@@ -75,29 +76,32 @@ struct CUctx_st {
     bool primary;
     CUstream legacy;           /* the stream that NULL means */
     unsigned blocking_streams; /* streams ordered with it */
-    CUresult fault;            /* the result of nearly all calls after a kernel has faulted */
+    CUresult fault;            /* the result of nearly all calls once a kernel has faulted */
 };
 
-/* Both hold the lock exactly if they return CUDA_SUCCESS. The second is for calls whose handle determines the
- * context. Driver 580 accepts these from threads without a context, too: *current may become NULL. */
+/* Both functions hold the lock when they return if and only if they return CUDA_SUCCESS. The second function
+ * is for calls whose handle determines the context. Driver 580 also accepts such calls from threads without a
+ * context, so *current may become NULL. */
 CUresult context_lock(CUcontext *current);
 CUresult context_lock_any(CUcontext *current);
 CUresult context_current(CUcontext *current);
 bool context_alive(CUcontext context);
 CUresult context_new(CUcontext *context);
-CUresult context_wait(CUcontext context); /* waits until its streams are idle; releases the lock while
-                                           * waiting */
-void context_end(CUcontext context);      /* ends it and all objects that it owns; call context_wait()
-                                           * first */
+CUresult context_wait(CUcontext context); /* waits until the context's streams are idle, with the lock
+                                           * released */
+void context_end(CUcontext context);      /* destroys the context and all objects that it owns; call
+                                           * context_wait() first */
 
-/* Set in the driver's thread while it runs a program's callback, which must not call the driver. */
+/* Set in the driver's thread while it runs a program's callback, because callbacks must not call the
+ * driver. */
 extern _Thread_local bool sim_in_callback;
 
 /* ---- sim_device.c */
 int device_attribute(int attribute);
 extern uint64_t sim_device_used;
 
-/* ---- sim_memory.c: every address range known to the driver. Device memory is the process's own. */
+/* ---- sim_memory.c: every address range that the driver knows. Device memory is ordinary memory of the
+ * process. */
 
 enum region_kind { REGION_DEVICE, REGION_HOST };
 
@@ -107,9 +111,9 @@ struct region {
     enum region_kind kind;
     CUcontext context;
     CUmemoryPool pool; /* the pool of stream-ordered memory */
-    bool mapped;       /* came from mmap, not from malloc */
-    unsigned nodes;    /* number of graph nodes that refer to it; the memory lives as long as they do */
-    bool gone;         /* its context has ended; only nodes still refer to it */
+    bool mapped;       /* allocated by mmap(), not by malloc() */
+    unsigned nodes;    /* number of graph nodes that refer to the region, which keep its memory alive */
+    bool gone;         /* the context has been destroyed; only graph nodes still refer to the region */
 };
 
 CUresult region_new(struct region **region, CUcontext context, enum region_kind kind, size_t size);
@@ -117,8 +121,8 @@ void region_free(struct region *region);
 void region_hold(struct region *region); /* adds a node's reference */
 void region_drop(struct region *region);
 struct region *region_at(uintptr_t address);
-struct region *region_holding(uintptr_t address, size_t size); /* NULL unless one region contains all of the
-                                                                * range */
+struct region *region_holding(uintptr_t address, size_t size); /* the region that contains the whole range, or
+                                                                * NULL if there is none */
 struct region *region_based_at(uintptr_t address);
 void memory_end(CUcontext context);
 

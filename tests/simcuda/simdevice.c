@@ -1,4 +1,4 @@
-/* simdevice.c: the kernel's side of ioctl() for devices that do not exist. See simdevice.h. */
+/* simdevice.c: simulates the kernel's side of ioctl() for devices that do not exist. See simdevice.h. */
 #include "simdevice.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* call.c: the data that the entry points keep about each call, for the calling thread. */
+/* Stores what the entry points note about each call, separately for each calling thread. */
 #include "simcudart.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Write the exported functions of the simulated runtime: one typed entry point for each row of runtime_api.def.
+"""Writes the exported functions of the simulated runtime: one typed entry point for each row of runtime_api.def.
 
     entries.py runtime_api.def runtime_signatures.def OUTPUT.c MODEL.c...
 
-Each entry point keeps a checksum of its arguments, as wide as they are declared. A function has a model if one of the MODEL files defines
-sim_<name>, and runs it unless SIMCUDA_VERIFY is set. All other calls return a result derived from the checksum.
+Each entry point stores a checksum of its arguments, with their declared widths. If one of the MODEL files defines sim_<name>, the entry
+point runs that model unless SIMCUDA_VERIFY is set. All other calls return a result derived from the checksum.
 """
 
 import pathlib

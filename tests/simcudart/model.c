@@ -1,6 +1,6 @@
-/* model.c: the functions with an effect, on top of the driver that the process finds. They find it like
- * libcudart 11.3 and newer: by dlopen(), by dlsym() only for cuGetProcAddress_v2, and by that function for
- * all other functions. */
+/* Implements the runtime functions that have effects, using the driver that the process finds. The driver is
+ * loaded as by libcudart 11.3 and newer: with dlopen(), dlsym() only for cuGetProcAddress_v2, and
+ * cuGetProcAddress_v2 for all other functions. */
 #include "simcudart.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 
 enum { ERROR_INITIALIZATION = 3, ERROR_INSUFFICIENT_DRIVER = 35, ERROR_INVALID_RESOURCE_HANDLE = 400 };
 
-/* The driver's functions in use: symbol, version, parameters. */
+/* The driver functions that are used: symbol, version, parameters. */
 #define FUNCTIONS(F)                                                                                         \
     F(cuInit, 2000, (uint32_t))                                                                              \
     F(cuDriverGetVersion, 2020, (int *))                                                                     \
@@ -77,7 +77,8 @@ static void start(void)
         start_status = cu.cuDevicePrimaryCtxRetain(&cu.context, 0);
 }
 
-/* Every function that needs a context calls this first. */
+/* Loads the driver, and makes its primary context current if there is none. Every function that needs a
+ * context calls this first. */
 static int32_t ready(void)
 {
     pthread_once(&once, start);
@@ -196,7 +197,7 @@ int32_t sim_cudaDeviceSynchronize(void)
     DO(cuCtxSynchronize());
 }
 
-/* The kernel's name replaces the function that nvcc would have registered. */
+/* Takes the kernel's name in place of the function that nvcc would have registered. */
 int32_t sim_cudaLaunchKernel(void *name, struct bytes12 grid, struct bytes12 block, void *arguments,
                              uint64_t shared_bytes, void *stream)
 {
@@ -237,7 +238,7 @@ int32_t sim_cudaDriverGetVersion(void *version)
     DO(cuDriverGetVersion(version));
 }
 
-/* Distinguishes the libraries of a process. */
+/* Returns a version that distinguishes the runtimes loaded into one process. */
 int32_t sim_cudaRuntimeGetVersion(void *version)
 {
     *(int *)version = SIMCUDART_VERSION;

@@ -1,11 +1,11 @@
-/* simcudart.h: shared by the files of the simulated runtime. */
+/* Declarations shared by the files of the simulated runtime. */
 #ifndef SIMCUDART_H
 #define SIMCUDART_H
 
 #include "sim_entry.h"
 #include "simcudart_past_call.h"
 
-/* Structures passed by value, by their size. */
+/* Structs that are passed by value, named by their size. */
 struct bytes8 {
     uint64_t word;
 };
@@ -28,7 +28,7 @@ struct bytes280 {
     uint64_t words[35];
 };
 
-/* Returns whether functions with a model behave like functions without one. */
+/* Returns whether functions with a model must behave like those without one. */
 bool simcudart_verifies(void);
 
 void keep_call(const char *name, uint64_t checksum, bool misaligned);

@@ -1,5 +1,5 @@
-/* Exported by this folder's libcudart.so in addition to the runtime's functions, for the test of
- * arguments. */
+/* Declares a function that this folder's libcudart.so exports in addition to the runtime's functions, for the
+ * argument tests. */
 #ifndef SIMCUDART_PAST_CALL_H
 #define SIMCUDART_PAST_CALL_H
 

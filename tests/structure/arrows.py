@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Computes the arrows of the tree, from the headers that files include and the symbols that objects use.
+"""Computes the dependencies ("arrows") within the tree, from the headers that files include and the symbols that objects use.
 
     arrows.py BUILD              fails on an arrow that goes up, on a circle of files, on two files with the same name,
                                  and on a picture that shows other arrows (the test `arrows`)
     arrows.py BUILD --list       prints the arrows between folders
     arrows.py BUILD --draw       draws docs/pictures/structure.svg again (needs Debian's graphviz)
 
-A module is a .c file with its header. Floors are folders from the bottom to the top. An arrow leads down or stays in its folder.
+A module is a .c file with its header. The folders are ordered floors. An arrow must lead to a lower floor, or stay in its folder.
 """
 import collections
 import html
@@ -21,7 +21,8 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PICTURE = SOURCE / "docs/pictures/structure.svg"
 
-# Ordered from the bottom to the top. A part may use the parts in its row, and its own folders further down.
+# The parts and their folders, from the bottom to the top. A part may use the parts in its row, and a folder may use lower folders of its
+# part.
 FLOORS = {
     "proto": ([], ["proto", "proto/base"]),
     "schema": ([], ["schema"]),
@@ -33,14 +34,14 @@ FLOORS = {
     "tools": (["proto", "schema"], ["tools/base", "tools/inline", "tools/trace", "tools/session", "tools/cli/report", "tools/cli/export", "tools/cli/html",
                                     "tools/cli/tail", "tools/cli/attach", "tools/cli/top", "tools/cli/run", "tools/cli/doctor", "tools/cli"]),
 }
-# Names of the C library that the hook also defines. Their use is not an arrow to the hook's file.
+# Functions of the C library that the hook also defines. Using any of these names is not an arrow to the hook's file.
 INTERPOSED = {"_Exit", "_Fork", "_exit", "dlsym", "ioctl", "prctl", "syscall", "vfork"}
-# Modules that are one object in two files. Each of these files declares that at its top.
+# Pairs of modules that implement one object in two files. Each of the two files states this in its first comment.
 ONE_OBJECT = []
 
 
 def sources():
-    """Yields every C file, header and table of the parts, found with git or, in an unpacked archive, in the file system."""
+    """Yields every C file, header, assembly file and table of the parts."""
     for part in FLOORS:
         for path in sorted((SOURCE / part).rglob("*")):
             if path.suffix in (".c", ".h", ".S", ".def"):
@@ -52,7 +53,8 @@ def module(path):
 
 
 def include_arrows(files):
-    """Yields (module, module). A bare name refers to the file next to the includer, or else to the only file with that name."""
+    """Yields (module, module). An included name without a folder refers to a file in the includer's folder, or else to the only file with
+    that name."""
     by_name = collections.defaultdict(list)
     for path in files:
         by_name[path.name].append(path)
@@ -64,8 +66,8 @@ def include_arrows(files):
 
 
 def objects(build):
-    """Yields (source, object) for each source of the parts that the build compiles. Skips variants built for tests, which
-    have the same symbols."""
+    """Yields (source, object) for each source file of the parts that the build compiles. Skips variants for tests, which have the same
+    symbols."""
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(os.path.normpath(os.path.join(entry["directory"], entry["file"])))
         made = build / entry["output"]
@@ -75,7 +77,8 @@ def objects(build):
 
 
 def symbol_arrows(build):
-    """Yields (module, module) within a part. Parts share memory and files, but never a symbol."""
+    """Yields (using module, defining module) for each symbol used within a part. Different parts share memory and files, but no
+    symbols."""
     defined, wanted = {}, []
     for path, made in objects(build):
         listed = subprocess.run(["nm", "--format=posix", made], capture_output=True, text=True, check=True).stdout
@@ -92,7 +95,7 @@ def symbol_arrows(build):
 
 
 def circles(arrows):
-    """Returns sets of modules that can be reached from each other (Tarjan's strongly connected components)."""
+    """Returns the sets of modules that are mutually reachable (strongly connected components, by Tarjan's algorithm)."""
     following = collections.defaultdict(set)
     for a, b in arrows:
         following[a].add(b)
@@ -121,7 +124,7 @@ def circles(arrows):
 
 
 def goes_up(a, b):
-    """Returns the reason why the arrow is not allowed, or None if it is."""
+    """Returns why the arrow is not allowed, or None if it is allowed."""
     below, floors = FLOORS[a.parts[0]]
     if a.parts[0] != b.parts[0]:
         return None if b.parts[0] in below else f"{a.parts[0]}/ does not look at {b.parts[0]}/"
@@ -140,13 +143,13 @@ def folder_arrows(arrows):
 
 
 def drawn():
-    """Returns the arrows that the picture shows."""
+    """Returns the arrows in the current picture."""
     titles = re.findall(r"<title>([^<]*)</title>", PICTURE.read_text())
     return sorted(tuple(html.unescape(title).split("->")) for title in titles if "&gt;" in title)
 
 
 def shown(arrows):
-    """Returns the arrows to draw. Leaves out an arrow if a longer path connects the same two folders."""
+    """Returns the arrows to draw. Omits an arrow if a longer path connects the same two folders."""
     following = collections.defaultdict(set)
     for a, b in folder_arrows(arrows):
         following[a].add(b)

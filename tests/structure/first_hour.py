@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that tools/dev has tests for every folder, and that these tests exist."""
+"""Checks that tools/dev lists tests for every folder, and that the listed tests exist."""
 import fnmatch
 import importlib.machinery
 import importlib.util
@@ -30,7 +30,7 @@ text = (SOURCE / "tests/meson.build").read_text()
 for variable in "alone", "longer", "quick":
     listed = re.findall(r"'([\w-]+)'", text.partition(f"\n{variable} =")[2].partition("]\n")[0])
     assert listed and not set(listed) - set(names), f"tests/meson.build names what is no test in {variable}: {set(listed) - set(names)}"
-# There is no test of that name, so the error suggests a similar name.
+# No test is called "kill", so the error must suggest a similar name.
 try:
     list(dev.matching(build, ["kill"]))
 except SystemExit as end:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Checks that files and symbols named in documents and comments exist, so that a move or a rename updates them.
+"""Checks that files and symbols named in documents and comments exist, so that these mentions are updated when something is moved or
+renamed.
 
-A symbol is ct_… or CT_…. A word in the other case is a placeholder, as in ct_decode_NAME and CT_LOG_kind. `SYMBOL` in `FILE`, `SYMBOL`
-(`FILE`…) and function() of FILE are correct if the file has the symbol, with any prefix.
+A symbol is ct_… or CT_…. Within a symbol, a word in the other case is a placeholder, as in ct_decode_NAME and CT_LOG_kind. `SYMBOL` in
+`FILE`, `SYMBOL` (`FILE`…) and function() of FILE are correct if the file contains the symbol, with or without a prefix.
 """
 import collections
 import functools
@@ -15,7 +16,7 @@ sys.path.insert(0, str(SOURCE / "tools"))
 from treefiles import tree_files  # noqa: E402
 
 PARTS = "hook|collector|proto|probe|schema|tools|tests|docs|dist"
-# Files that the build makes, headers and sources of other projects, and examples.
+# Generated files, headers and sources of other projects, and examples.
 ELSEWHERE = set("""arguments_calls.h arguments_calls_runtime.h arguments.c cuda.h cudadebugger.h cupti.h driver_types.h entries.c front.h fatbinary_section.h
 g_allclasses.h html_page.h nvos.h schema.h osapi.c re.S schema_sql.h uvm_ioctl.h nvToolsExt.h nvToolsExtCuda.h nvToolsExtCudaRt.h nvtxTypes.h
 question.sql query.sql export_toy.c decode_toy.c toy.c train.py""".split())
@@ -47,7 +48,8 @@ class Tree:
         return symbol in self.symbols or any(map(re.compile(meaning(symbol)).fullmatch, self.symbols))
 
     def has_in_file(self, symbol, file):
-        """Reports whether a file with that path or name has the symbol. files_named() reports a missing file."""
+        """Returns whether a file with the given path or name contains the symbol, or if there is no such file. files_named() reports a
+        missing file."""
         files = [file] if file in self.text else self.named[file]
         return not files or any(re.search(rf"\b{meaning(symbol)}\b", self.text[file]) for file in files)
 
@@ -65,7 +67,7 @@ def files_named(tree, file):
     """Yields (offset, error or None) for each mention of a file."""
     text = tree.text[file]
     is_document = file.endswith(".md")
-    # A document also mentions files in commands.
+    # Documents also mention files in commands, without backquotes.
     for path in re.finditer(rf"(?<![\w./-])((?:{PARTS})/[\w./<>*-]+)" if is_document else rf"`((?:{PARTS})/[\w./<>*-]+)`", text):
         yield path.start(), None if tree.has_path(path[1]) else f"{path[1]} is not there"
     if file.endswith((".c", ".h", ".S", ".def", ".py", ".sql", ".build", ".md")):
@@ -81,7 +83,7 @@ def symbols_named(tree, file):
     for part in prose.finditer(text) if prose else ():
         for symbol in SYMBOL.finditer(part[0]):
             yield part.start() + symbol.start(), None if tree.has_symbol(symbol[0]) else f"no symbol is called {symbol[0]}"
-    # A mention may continue on the next line.
+    # Join lines, because a mention may continue on the next line.
     flat = re.sub(r"\n[ *#]*", lambda end: " " * len(end[0]), text)
     for mention in IN_FILE.finditer(flat):
         of = mention["file"] or mention["of"]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Follows the recipes of docs/hacking.md on a copy of the tree. Adds a file, adds its name at the places that the recipe names, builds,
-and checks that the result works.
+"""Follows the recipes of docs/hacking.md in a copy of the tree. For each recipe, adds a file, adds its name at the places that the recipe
+mentions, builds, and checks that the result works.
 
     recipes.py BUILD NAME...     NAME: report, format, command, decoder, layer
 
-A recipe is the paragraph that begins with its **words in bold**. It names every file that this test changes.
+A recipe is the paragraph that begins with its **words in bold**. The recipe must mention every file that this test changes.
 """
 import os
 import pathlib
@@ -18,7 +18,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(SOURCE / "tests/e2e"), str(SOURCE / "tools")]
 from treefiles import tree_files  # noqa: E402
 
-# {recipe: (its words, {new file: content}, {file: (a pattern, the replacement of its first match)})}
+# {recipe: (its words in docs/hacking.md, {new file: content}, {file: (pattern, replacement of its first match)})}
 RECIPES = {
     "report": ("add a section to the report", {"schema/reports/toy.sql": """-- Toys.
 -- Calls of a name that begins with cuMem, for a test.
@@ -94,7 +94,7 @@ int main(void)
 
 
 def copy_of_tree(folder):
-    """Copies the files of the working tree."""
+    """Copies the files of the working tree into the folder."""
     for name in tree_files(new=True):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(SOURCE / name, folder / name)
@@ -132,11 +132,11 @@ def made(tree, build):
 
 
 def main():
-    # The remaining recipes change headers that most files include.
+    # The short tier omits the other recipes, which change headers that most files include.
     short = ["report", "format", "command"] if os.environ.get("CUDATRACE_TIER", "short") == "short" else list(RECIPES)
     names = sys.argv[1:] or short
     with tempfile.TemporaryDirectory(prefix="cudatrace-recipes-") as folder:
-        # The depth below the tree is the same as for the builds of tools/check, so ccache has most results.
+        # The build folder is as deep below the tree as the build folders of tools/check, so ccache already has most results.
         tree = pathlib.Path(folder, "tree")
         build = tree / "build-check/recipes"
         copy_of_tree(tree)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tools/suite runs a failed test once more, alone. If it passes then, it counts as passed and the summary names it. If it fails
-again, it fails. --strict allows no second run."""
+"""Checks that tools/suite runs a failed test a second time, with no other test running. If the second run passes, the test counts as
+passed, and the summary names it. A test that fails twice counts as failed. With --strict, there is no second run."""
 import json
 import os
 import pathlib
@@ -17,7 +17,8 @@ test('twice', sh, args: ['-c', 'exit 1'])
 test('killed', sh, args: ['-c', 'mkdir FOLDER/slow || exit 0; exec sleep 1000'], timeout: 1)
 test('refused', sh, args: ['-c', 'echo "skipped: no GPU here"; exit 77'])
 """
-# A promise for the account, from which testlog.forget_failures() drops the failures of a test that passed on its second run.
+# A promise to write to the account. If a test passes on its second run, testlog.forget_failures() removes that test's failures from the
+# account.
 PROMISE = next(line.split("\t") for line in (SOURCE / "tests/faults/promises.tsv").read_text().splitlines()[1:])
 
 
@@ -27,7 +28,7 @@ def suite(folder, *arguments):
 
 
 def summary(folder, *tests, strict=()):
-    """Runs a suite of these tests of the project above. Returns the summary and its exit status."""
+    """Runs the given tests of the project above as a suite. Returns the summary and its exit status."""
     for flag in "flag", "slow":
         if (folder / flag).exists():
             (folder / flag).rmdir()
@@ -59,7 +60,7 @@ with tempfile.TemporaryDirectory(prefix="cudatrace-second-") as name:
     said, status = summary(folder, "once", strict=["--strict"])
     assert status == 1 and said.endswith("0 passed, 1 failed, 0 skipped\n") and "== Failed\nbuild: once\n" in said, said
 
-    # It is a failure if Meson cannot build. A step has the status of its command. A missing tool is not a failure.
+    # If Meson cannot build, the suite fails. A step has the same status as its command. A missing tool is not a failure.
     (folder / "meson.build").write_text("no project")
     said, status = summary(folder)
     assert status == 1 and said.endswith("0 passed, 1 failed, 0 skipped\n"), said

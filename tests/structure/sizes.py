@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the lengths of files, functions and headers. Prints the longest functions, and fails if a length exceeds the bounds below."""
+"""Measures the lengths of files, functions and headers. Prints the longest functions, and fails if a length exceeds its bound below."""
 import pathlib
 import statistics
 import sys
@@ -14,12 +14,12 @@ PARTS = ("hook", "collector", "proto", "tools", "tests")
 
 
 def code():
-    """Returns the C files, headers and scripts of the tree. Tables (.def) have no bound: they have a row for each item."""
+    """Returns the C files, headers and scripts of the tree. Tables (.def) have no bound, because they have one row per item."""
     return [name for name in tree_files() if name.partition("/")[0] in PARTS and name.endswith((".c", ".h", ".py"))]
 
 
 def functions(lines):
-    """Yields (lines, first line) of each C function. clang-format puts a function's braces into the first column."""
+    """Yields (lines, first line) of each C function. Relies on clang-format, which puts a function's braces in the first column."""
     opened = None
     for number, line in enumerate(lines, 1):
         if line == "{":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that the list of the tree's files is the same with git, without git, and in an unpacked archive. In each case, tools/lint must
-check these files. The script tools/dev needs git, and must report that if there is no git."""
+check the same files. The script tools/dev needs git, and must report if git is missing."""
 import os
 import pathlib
 import shutil
@@ -14,7 +14,7 @@ KNOWN = ("a file.c", "docs/build/page.html", "docs/trace.html", "tools/built.py"
 
 
 def commands_without_git(folder):
-    """Returns an environment with a PATH that has only the commands that tools/lint requires."""
+    """Returns an environment whose PATH contains only the commands that tools/lint requires."""
     folder.mkdir()
     for command in "bash", "dirname", "env", "grep", "nproc", "readlink", "sed", "tail", "tr", "xargs":
         (folder / command).symlink_to(shutil.which(command))

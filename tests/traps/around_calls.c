@@ -1,5 +1,5 @@
-/* Uses processes and threads together with the driver, in the way that its argument names, and prints the
- * results. Run by around_calls.py.
+/* A program for around_calls.py that uses processes and threads together with the driver. The argument
+ * selects one of the uses, and the program prints the results.
  *
  *   around_calls vfork | exits | host | capture | plain LIBCUDA */
 #include "cuda_min.h"
@@ -29,7 +29,7 @@ static CUcontext start(void)
     return context;
 }
 
-/* ---- vfork: the child has the parent's memory and thread, and runs no atfork handler ---- */
+/* ---- vfork: the child runs in the parent's memory and thread, without any atfork handlers ---- */
 
 static int trap_vfork(void)
 {
@@ -60,7 +60,8 @@ static int trap_vfork(void)
     return 0;
 }
 
-/* ---- exits: after every destructor of the hook and of thread-local objects ---- */
+/* ---- exits: calls in destructors that run after the hook's and after thread-local objects' destructors
+ * ---- */
 
 int __cxa_thread_atexit_impl(void (*)(void *), void *, void *);
 extern void *__dso_handle;
@@ -72,7 +73,7 @@ static void by_tls(void *what)
     call();
 }
 
-/* Keys' destructors run up to four times if they set their values again. */
+/* A key's destructor runs up to four times if it sets the key's value again. */
 static void by_key(void *rounds)
 {
     call();
@@ -124,7 +125,8 @@ static int trap_exits(void)
     return 0;
 }
 
-/* ---- host: a callback on a driver's thread makes a first call while another thread waits in a call ---- */
+/* ---- host: a callback makes a first call in a driver's thread while another thread waits inside a call
+ * ---- */
 
 static int in_callback[2];
 static void *from_callback(void *which)
@@ -135,8 +137,8 @@ static void *from_callback(void *which)
     return NULL;
 }
 
-/* The callback waits for a thread of the program that makes its first call. A lock held across
- * cuStreamSynchronize would cause a deadlock here. */
+/* Creates a thread that makes its first call, and waits for the thread. If the hook held a lock across
+ * cuStreamSynchronize, this callback would deadlock. */
 static void callback(void *which)
 {
     pthread_t other;
@@ -158,7 +160,7 @@ static int trap_host(void)
     return 0;
 }
 
-/* ---- capture: the hook's queries must not break a capture in the strictest mode ---- */
+/* ---- capture: the hook itself must not break a capture in the strictest mode ---- */
 
 static CUfunction functions[3];
 static CUdeviceptr memory;
@@ -170,8 +172,8 @@ static void *beside(void *results)
     int *result = results;
     cuDevicePrimaryCtxRetain(&context, 0);
     cuCtxSetCurrent(context);
-    /* A global capture refuses unsafe calls by other threads, and such calls end the capture. These calls are
-     * safe. */
+    /* While a global capture is in progress, unsafe calls by other threads fail and end the capture. These
+     * calls are safe. */
     result[0] = cuCtxGetCurrent(&context);
     result[1] = cuLaunchKernel(functions[2], 1, 1, 1, 1, 1, 1, 0, (CUstream)2, NULL, NULL);
     return NULL;
@@ -192,7 +194,7 @@ static int trap_capture(void)
     for (int mode = 0; mode < 3; mode++) {
         int results[2] = { -1, -1 };
         printf("mode %d: %d", mode, cuStreamBeginCapture(stream, (CUstreamCaptureMode)mode));
-        /* First launches by name, and a copy without an explicit direction. */
+        /* Launch a kernel for the first time, by its name, and make a copy without an explicit direction. */
         printf(" %d", cuLaunchKernel(functions[0], 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
         printf(" %d", cuMemcpyHtoDAsync(memory, bytes, sizeof bytes, stream));
         printf(" %d", cuMemcpyDtoDAsync(memory, memory + 2048, 1024, stream));
@@ -211,7 +213,7 @@ static int trap_capture(void)
     return 0;
 }
 
-/* ---- plain: the driver by its path, as a set-user-ID program must name it ---- */
+/* ---- plain: loads the driver by its path, as a set-user-ID program must ---- */
 
 static int trap_plain(const char *path)
 {

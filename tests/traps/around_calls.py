@@ -1,4 +1,5 @@
-"""Programs that use processes and threads together with the driver behave as untraced, and every call is in the trace.
+"""Tests that programs that use processes and threads together with the driver behave as if they were untraced, and that every call is in
+the trace.
 
     around_calls.py vfork | exits | host | capture
 """
@@ -15,15 +16,15 @@ with Session() as s:
     equal(s.value("SELECT count(*) FROM processes"), 1, "processes")
     equal(s.rows("SELECT state FROM processes"), [("exited",)], "how it ended")
     calls = recorded(s)
-    # The driver counted each call three times, because the program ran without the hook, with a dormant hook, and recorded.
+    # The driver counted each call three times, because the program was run without the hook, with a dormant hook, and while recording.
     equal({name: 3 * n for name, n in calls.items()}, counted(s), "three times the trace, and the driver's counts")
     if trap == "vfork":
         equal(calls["cuCtxGetCurrent"], 220, "calls around vfork")
         equal(s.value("SELECT count(*) FROM lane"), 1, "lanes")
     if trap == "exits":
-        # Each of ten threads makes one call itself, one in the destructor of its thread-local object, and four in the key's destructor.
-        # At the end, the main thread's object makes one call, each of two exit handlers makes one, and the program's destructor makes
-        # one.
+        # Each of ten threads makes one call from its function, one in a thread-local object's destructor, and four in the key's
+        # destructor. At exit, the main thread's object makes one call, each of two exit handlers makes one call, and the program's
+        # destructor makes one call.
         equal(calls["cuCtxGetCurrent"], 10 * (1 + 1 + 4) + 1 + 2 + 1, "calls at exits")
     if trap == "host":
         check("host: 0 " in said, said)

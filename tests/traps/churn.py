@@ -1,5 +1,5 @@
-"""Threads, modules and children are created and destroyed. The sizes of the process, the daemon and /dev/shm stay constant, and
-every launch has its kernel's name, although handles are reused under other names.
+"""Creates and destroys threads, modules and child processes. The memory of the process, the daemon and /dev/shm stays bounded, and every
+launch has its kernel's name, although handles are reused under other names.
 
     churn.py          a twentieth, about as the default of `meson test`
     churn.py --long   100,000 threads, 10,000 modules and as many libraries, 1,000 forks
@@ -13,14 +13,16 @@ from trap_test import Session, WORKLOADS, check, equal
 
 SCALE = 1 if "--long" in sys.argv[1:] else 20
 THREADS, MODULES, FORKS = 100_000 // SCALE, 10_000 // SCALE, 1_000 // SCALE
-# Bounds for the memory that may be added between a tenth and the end of a phase. The process keeps up to 256 KiB for unreferenced texts.
-# The remaining memory is the C library's heap. /dev/shm may grow by a lane or two if the daemon is late. The daemon keeps a limited
-# number of combinations of thread, function and status, and SQLite's 8 MiB of pages. It fills these and stays below its limit.
+# Limits on how much memory may grow between a tenth of a phase and its end. The process keeps up to 256 KiB of texts that are no longer
+# referenced. The C library's heap accounts for the rest of PROCESS_KB. /dev/shm may grow by a lane or two if the daemon is late. The
+# daemon fills a limited number of combinations of thread, function and status, and SQLite's 8 MiB of pages. The daemon must not grow
+# beyond DAEMON_MOST_KB.
 PROCESS_KB, SHM_KB, DAEMON_KB, DAEMON_MOST_KB = 640, 2200, 32 * 1024, 64 * 1024
 
 
 def rss_kb(pid):
-    """Returns the unshared resident memory. The pages of a ring that has grown are resident again, and are counted in /dev/shm."""
+    """Returns the unshared resident memory. The pages of a ring that has grown become resident again, and are counted as part of
+    /dev/shm."""
     with open(f"/proc/{pid}/status") as status:
         kb = {line.split(":")[0]: int(line.split()[1]) for line in status if line.startswith(("VmRSS", "RssShmem"))}
     return kb["VmRSS"] - kb["RssShmem"]

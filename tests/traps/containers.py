@@ -1,5 +1,5 @@
-"""Programs in separate namespaces are in the trace of a daemon outside. They use the machine's /dev/shm or another directory, or run as
-root in a user namespace, or in a pid namespace that the daemon cannot see into.
+"""Tests that programs in separate namespaces are in the trace of a daemon outside. The programs use the machine's /dev/shm or another
+directory. Some programs run as root in a user namespace, and some run in a pid namespace that the daemon cannot see into.
 
     containers.py shared | private | user | sibling | clocks | refused
 """
@@ -16,12 +16,12 @@ from trap_test import (CUDATRACE, DAEMON, HungCall, LIFECYCLE, LINKED, NOBODY, S
 (trap,) = sys.argv[1:]
 CALLS = [WORKLOADS / "calls", "--mix", "getctx", "--threads", 1, "--calls", 5000]
 CONTAINER = ("unshare", "-r", "-p", "-f", "--mount-proc")
-# The container has its own /dev/shm.
+# Gives the container a private /dev/shm.
 PRIVATE = ("sh", "-c", 'mount -t tmpfs none /dev/shm && "$0" "$@" && ls -A /dev/shm')
 
 
 def ended(s, states):
-    """Checks how all processes ended. At a flush, the daemon notices that a process of another namespace has ended."""
+    """Checks how all processes ended. The daemon notices at a flush that a process in another namespace has exited."""
     s.flush()
     equal(sorted(s.rows("SELECT state, count(*) FROM processes GROUP BY state")), sorted(states.items()), "states")
     s.check_identity()
@@ -35,8 +35,8 @@ def shared(s):
 
 
 def private(s):
-    """Tests --shm-dir as an option and in the environment, with relative and absolute paths, and a run inside the container. No files are
-    in other places."""
+    """Tests --shm-dir as an option and as an environment variable, with relative and absolute paths, and with `run` outside the
+    container. No files may appear anywhere else."""
     shm = s.dir / "shm"
     shm.mkdir()
     os.chdir(s.dir)
@@ -48,7 +48,8 @@ def private(s):
     equal((seen.stdout, seen.stderr), (plain.stdout, plain.stderr), "the output in there, /dev/shm being empty after it")
     s.cudatrace("run", "--shm-dir", "shm", "--", *CONTAINER, *PRIVATE, *CALLS)
     s.cudatrace("run", "--", *CALLS, env=env)
-    # After a chdir(), a relative path would mean a different directory for the hook. A path that is too long leaves no file.
+    # A relative path would denote a different directory in the hook once the program has called chdir(). No file is left if the path is
+    # too long.
     for wrong in ("shm", "/" + "x" * 300, shm / "none"):
         s.run(*CALLS, env={"CUDATRACE_SHM_DIR": wrong})
     s.cudatrace("flush", "--shm-dir", shm)
@@ -64,14 +65,15 @@ def private(s):
     equal(s.daemon.wait(), 0, "the daemon's status")
     s.daemon = None
     equal(os.listdir(shm), [], "what is left")
-    # A daemon started by `run` uses the directory, too.
+    # If `run` starts a daemon, that daemon also uses the directory.
     s.cudatrace("run", "--db", s.db, "--shm-dir", "shm", "--", *CALLS)
     equal(s.value("SELECT count(*) FROM processes"), 4, "processes")
     equal(os.listdir(shm), [], "what is left")
 
 
 def user(s):
-    """Root in a user namespace is recorded as the user who created the namespace, whether the daemon or the program is inside."""
+    """Tests that root in a user namespace is recorded as the user who created the namespace, whether the daemon or the program is
+    inside."""
     os.chmod(s.dir, 0o777)
     os.chmod(s.counts, 0o777)
     as_user = {} if os.geteuid() else {"user": NOBODY, "group": NOBODY, "extra_groups": []}
@@ -93,8 +95,8 @@ def user(s):
 
 
 def sibling(s):
-    """The daemon's pid namespace contains none of the programs. The daemon notices each program's end nevertheless, even in the middle of
-    a call."""
+    """The daemon is in a pid namespace that contains none of the programs. The daemon still notices when each program exits, even in the
+    middle of a call."""
     inside = ("unshare", "-p", "-f", "--mount-proc", "--kill-child")
     program = compiled(s, "lifecycle.c", *LIFECYCLE, *LINKED, "-lpthread")
     with fifo(s.dir, "hold") as hold:
@@ -105,7 +107,7 @@ def sibling(s):
             s.run(*inside, *CALLS)
         s.run(*CALLS)
         ended(s, {"exited": 4})
-        # A child that shares its parent's memory does not have the parent's lock.
+        # A child that shares its parent's memory does not hold the parent's lock.
         s.run(program, "orphan", s.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         ended(s, {"exited": 5})
         for within in (inside, ()):
@@ -114,7 +116,7 @@ def sibling(s):
                 for _ in range(3):
                     ended(s, {"exited": 5, "running": 1} if not before else {"exited": 5, "killed": 1, "running": 1})
                 victim.kill()
-            # unshare has ended. The processes that it kills end a moment later.
+            # unshare has exited. The processes that unshare kills exit a moment later.
             s.flush_until("its end", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'running'") == 0)
             ended(s, {"exited": 5, "killed": before + 1})
         equal(s.rows("SELECT DISTINCT name FROM open_calls"), [("cuCtxSynchronize",)], "what they were in")
@@ -130,8 +132,8 @@ AHEAD_S = 100000
 
 
 def clocks(s):
-    """A time namespace has its own clocks. Calls are stored in the daemon's time, whether the daemon or the program is inside, and with
-    both of cudatrace's clocks. A process inside counts as running until it ends."""
+    """A time namespace has clocks with separate offsets. Calls are stored in the daemon's time, whether the daemon or the program is
+    inside the namespace, and with both of cudatrace's clocks. A process inside the namespace counts as running until it exits."""
     inside = ("unshare", "--time", "--monotonic", AHEAD_S, "--boottime", 2 * AHEAD_S, "--fork", "--kill-child")
     origins = {(): 0, inside: AHEAD_S * 10**9}
     for daemon, program in (((), inside), (inside, ())):
@@ -160,7 +162,7 @@ def clocks(s):
 
 
 def refused(s):
-    """Tests that an unusable --shm-dir is refused with a message."""
+    """Tests that an unusable --shm-dir is rejected with a message."""
     long = pathlib.Path(tempfile.mkdtemp(dir=s.dir)) / ("x" * 90)
     long.mkdir()
     plain = s.dir / "file"

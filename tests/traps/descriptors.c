@@ -1,5 +1,5 @@
-/* Closes the descriptors among 0 to 2 that the bits of argv[1] select, and opens no file afterwards. Then
- * makes calls in threads and in a child, and prints how many of the closed numbers are open at the end. */
+/* Closes each of descriptors 0 to 2 whose bit is set in argv[1], and opens no files afterwards. Then makes
+ * calls in threads and in a child, and prints how many of the closed descriptors are open at the end. */
 #include "cuda_min.h"
 
 #include <fcntl.h>

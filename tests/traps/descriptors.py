@@ -1,5 +1,5 @@
-"""Closes any of descriptors 0 to 2. If the hook opens a file under such a number, it does so only with O_PATH, so reading and writing
-still fail. strace lists the files that the hook opens."""
+"""Runs a program that closes any of descriptors 0 to 2. If the hook opens a file under one of these numbers, it does so only with O_PATH,
+so that reading and writing still fail. strace lists the files that the hook opens."""
 import re
 
 from trap_test import LINKED, Session, check, compiled, equal, needs
@@ -19,7 +19,8 @@ with Session() as s:
         seen = s.run("strace", "-f", "-e", "trace=openat,socket,fcntl,close", "-o", trace, program, closed).stdout
         equal(seen, said, f"what the program saw with {closed:03b} closed")
         calls = trace.read_text()
-        # Look only at files opened after the closing. Before it, the loader's files took free numbers.
+        # Look only at files that were opened after the descriptors were closed. Earlier, the loader's files took the descriptors that
+        # were free.
         opened = [line for line in calls[calls.rindex("F_DUPFD, 100"):].splitlines()
                   if re.search(r"(openat|socket)\(.* = \d+$", line) and not any(f'{end}"' in line for end in DRIVERS)]
         check(len(opened) > 5, "the hook opened hardly a file:", opened)

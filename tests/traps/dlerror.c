@@ -1,6 +1,6 @@
-/* Prints the results of dlerror() after calls to the driver and look-ups of its names. dlerror() must report
- * all failures of the program's own look-ups, and none of the hook's. LATE: the program loads the driver at
- * run time. */
+/* Prints what dlerror() returns after calls to the driver and look-ups of its names. dlerror() must report
+ * every failure of the program's own look-ups, and no failure of the hook's. With -DLATE, the program loads
+ * the driver at run time. */
 #include "cuda_min.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-"""Tests dlerror(). The program prints the same lines as untraced, whether the driver is linked or loaded at run time."""
+"""Tests dlerror(). The program must print the same lines as when untraced, whether the driver is linked or loaded at run time."""
 from trap_test import LINKED, Session, check, compiled, same
 
 with Session() as s:

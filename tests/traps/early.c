@@ -1,7 +1,7 @@
-/* Makes calls as early as possible and in unusual places. One place is a malloc that looks up its successor
- * (ALLOCATOR, preloaded before or after the hook), and another is .preinit_array. The last is the constructor
- * of a library that is being opened (PLUGIN), which holds the loader's lock while other threads make their
- * first calls. */
+/* A program that makes calls as early as possible and in unusual places. One place is a malloc that looks up
+ * the next malloc (-DALLOCATOR, preloaded before or after the hook), and another is .preinit_array. The third
+ * is the constructor of a library that is being opened (-DPLUGIN), which runs with the loader's lock held
+ * while other threads make their first calls. */
 #include "cuda_min.h"
 
 #include <dlfcn.h>
@@ -16,10 +16,11 @@ static void *(*next_malloc)(size_t);
 static void (*next_free)(void *);
 static _Alignas(16) char early[65536];
 static size_t early_used;
-static volatile int inside; /* dlsym is declared as a function that does not call back into this file */
+static volatile int inside; /* volatile, because the compiler assumes that dlsym does not call back into this
+                             * file */
 
-/* As in allocators that wrap another one. dlsym may call malloc itself, for instance for the text of an
- * error. */
+/* Works like an allocator that wraps another one. dlsym may itself call malloc, for instance for an error
+ * text. */
 void *malloc(size_t bytes)
 {
     if (!next_malloc && !inside) {

@@ -1,4 +1,4 @@
-"""dlsym and calls before any constructor has run, inside malloc's own initialization, and under the loader's lock."""
+"""Tests dlsym and calls before any constructor has run, inside malloc's own initialization, and while the loader's lock is held."""
 from trap_test import LINKED, Session, compiled, equal, library, preloads, recorded
 
 with Session() as s:
@@ -14,6 +14,7 @@ with Session() as s:
             runs += 1
     s.flush()
     s.check_identity()
-    # All calls except the cuInit in .preinit_array, because the environment, and thus the session, is unknown at that time.
+    # The trace has all calls except cuInit in .preinit_array, because the hook does not yet know the environment, and therefore the
+    # session, at that time.
     equal(recorded(s), {"cuInit": runs, "cuDriverGetVersion": 1601 * runs, "cuCtxGetCurrent": 1600 * runs}, "the trace")
     equal(s.value("SELECT count(*) FROM processes WHERE state <> 'exited'"), 0, "processes that did not exit")

@@ -1,5 +1,5 @@
-/* Returns the file of an address, which is the hook's file for a stub. Uses the C library's own dladdr(),
- * because the hook's dladdr() returns the real function. */
+/* Returns the name of the file that contains an address. For a stub, this is the hook's file. Uses the C
+ * library's own dladdr(), because the hook's dladdr() would return the real function. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <string.h>

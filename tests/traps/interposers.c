@@ -1,11 +1,12 @@
 /* A library that limits memory in five ways, as GPU-sharing libraries do, and a program that allocates.
  *
  *   -DLIMITER=NEXT     finds the real function by RTLD_NEXT
- *   -DLIMITER=DLSYM    exports dlsym, too, which returns the limited function
+ *   -DLIMITER=DLSYM    also exports dlsym, which returns the limited function
  *   -DLIMITER=DLVSYM   calls RTLD_NEXT through a dlsym obtained by dlvsym
- *   -DLIMITER=PROC     exports cuGetProcAddress, too, which returns it; finds the real one by that
+ *   -DLIMITER=PROC     also exports cuGetProcAddress, which returns the limited function; finds the real
+ *                      function with the real cuGetProcAddress
  *   -DLIMITER=HANDLE   opens the driver itself
- *   -DWEAK             a program that calls cuInit, if it exists
+ *   -DWEAK             a program that calls cuInit if it exists
  *   -DCUINIT           a library with a cuInit, which finds the next one by RTLD_NEXT
  *   otherwise          the program: interposers linked | dlsym | proc */
 #include <dlfcn.h>
@@ -66,7 +67,7 @@ int cuMemAlloc_v2(unsigned long long *address, size_t bytes)
     if (!real && (!next || next("cuMemAlloc", (void **)&real, VERSION, 0, &found) != 0))
         real = NULL;
 #endif
-    /* The program opened the driver itself, so RTLD_NEXT does not find it. */
+    /* RTLD_NEXT does not find the driver if the program opened it with dlopen(). */
     if (!real)
         real = (allocate *)find("cuMemAlloc_v2");
     if (!real)

@@ -1,6 +1,6 @@
-"""Tests the hook with five kinds of libraries that limit memory, which are loaded before the hook, after it, and on both sides. Programs
-obtain the driver in three ways. The program and the limiters see the same results as without the hook, and the trace has the driver's
-calls."""
+"""Tests the hook together with five kinds of memory-limiting libraries, which are loaded before the hook, after it, and on both sides.
+The programs obtain the driver in three ways. The program and the limiters see the same results as without the hook, and the trace
+contains the driver's calls."""
 from trap_test import LINKED, Session, check, compiled, equal, library, preloads
 
 KINDS = ["NEXT", "DLSYM", "DLVSYM", "PROC", "HANDLE"]
@@ -18,7 +18,7 @@ with Session() as s:
             limiters[kind, name] = library(s, "interposers.c", f"{kind}_{name}.so", "-Wl,-Bsymbolic", f"-DLIMITER={kind}",
                                            f"-DLIMIT_KIB={kib}")
     s.start_daemon()
-    # The matrix: the calls in the trace, which equal the driver's, and whether the limiter refused memory there.
+    # Print a matrix with the number of calls in the trace, which equals the driver's count, and whether the limiter refused memory.
     print(f"{'kind':7} {'preloaded':17}", *(f"{way:>24}" for way in programs))
     for kind in KINDS:
         for order in ORDERS:
@@ -39,7 +39,7 @@ with Session() as s:
             print(f"{kind:7} {' '.join(order):17}", *(f"{cell:>24}" for cell in cells))
     s.check_identity()
 
-    # Without a driver, a look-up of the next function fails, and no call loops forever.
+    # Without a driver, looking up the next function fails, and no call recurses forever.
     weak = compiled(s, "interposers.c", "-DWEAK", output="weak")
     init = library(s, "interposers.c", "cuinit.so", "-DCUINIT")
     for order in [["HOOK"], [init, "HOOK"], ["HOOK", init]]:

@@ -1,6 +1,6 @@
-/* Obtains kernels' handles in all possible ways, and launches each at least once under its name. Overwrites
- * the name as soon as the driver has it. "hidden" obtains functions past the hook, like libraries that use
- * the driver's own addresses from cuGetExportTable. */
+/* Obtains kernels' handles in every possible way, and launches each kernel under its name at least once.
+ * Overwrites each name as soon as the driver has received it. Kernels whose names begin with "hidden" are
+ * obtained past the hook, as by libraries that use the driver's own addresses from cuGetExportTable. */
 #include "../ensure.h"
 #include "cuda_min.h"
 #include "simcuda_verify.h"
@@ -50,7 +50,7 @@ static get_function *past_the_hook(void)
 
 static CUmodule module; /* kept until the context's reset */
 
-/* Gets a function from its module, twice. Gets a kernel, and its function. */
+/* Obtains a function from its module, twice, and then a kernel and the kernel's function. */
 static CUlibrary by_function_and_kernel(void)
 {
     CUlibrary library;
@@ -66,8 +66,8 @@ static CUlibrary by_function_and_kernel(void)
     return library;
 }
 
-/* Gets handles from lists. Their names are known from the function or from an image with only one kernel, or
- * become known when the program queries them. */
+/* Gets handles from lists. The names are known from the function or from an image that contains only one
+ * kernel, or become known when the program queries them. */
 static void by_lists(CUlibrary library)
 {
     CUmodule other;
@@ -92,8 +92,8 @@ static void by_lists(CUlibrary library)
     launch(kernels[0]);
 }
 
-/* Gets a library's module. Then gets its handle under other names, past the hook. The old names were dropped
- * with the library. */
+/* Obtains a library's module, and then the same handles under other names, past the hook. The old names were
+ * dropped when the library was unloaded. */
 static void handle_comes_again(CUlibrary library)
 {
     CUmodule of_library;
@@ -116,7 +116,7 @@ static void handle_comes_again(CUlibrary library)
     launch(hidden[0]);
 }
 
-/* The reset of a context destroys its modules, and their handles are reused. */
+/* Resetting a context destroys its modules, and their handles are reused. */
 static void handle_comes_again_after_resets(void)
 {
     CUfunction hidden;
@@ -131,7 +131,8 @@ static void handle_comes_again_after_resets(void)
     printf("and after a reset: %d", after == before);
     launch(function_of(module, "kept"));
 
-    /* The same again, past the hook, so that only the driver knows that the name has changed. */
+    /* Reset the context again, but obtain the function past the hook, so that only the driver knows that the
+     * name has changed. */
     OK(cuDevicePrimaryCtxReset_v2(0));
     start();
     OK(cuModuleLoadData(&module, "image"));

@@ -1,5 +1,5 @@
-/* Begins, changes and ends processes, threads and calls, in the way that its argument names, and prints the
- * results. Run by lifecycle.py.
+/* A program for lifecycle.py that begins, changes and ends processes, threads and calls. The argument selects
+ * one of the ways, and the program prints the results.
  *
  *   lifecycle WAY [SCRATCH FOLDER] */
 #include "lifecycle.h"

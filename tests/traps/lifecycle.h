@@ -1,4 +1,4 @@
-/* lifecycle.h: shared by the files of the program lifecycle: the ways, and their common functions. */
+/* lifecycle.h: the list of the ways that the program lifecycle tests, and functions that its files share. */
 #ifndef LIFECYCLE_H
 #define LIFECYCLE_H
 
@@ -12,7 +12,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Each way_NAME() returns the program's status. */
+/* Each way_NAME() returns the exit status of the program. */
 // clang-format off
 #define WAYS(W)                                                                                              \
     W(calls) W(fork_busy) W(fork_exec) W(orphan) W(vfork_calls) W(vfork_first) W(spawn) W(exec_thread)       \
@@ -23,7 +23,7 @@
 #define W(name) int way_##name(void);
 WAYS(W)
 #undef W
-int end_process(const char *how); /* a process of the way `ends` */
+int end_process(const char *how); /* a process that is started by the way `ends` */
 
 #define ENSURE(condition)                                                                                    \
     do {                                                                                                     \
@@ -33,25 +33,25 @@ int end_process(const char *how); /* a process of the way `ends` */
         }                                                                                                    \
     } while (0)
 
-extern const char *self, *folder; /* the program, and its own scratch folder */
+extern const char *self, *folder; /* the program's path, and the path of a scratch folder */
 extern CUcontext current;
 
 void start(void); /* initializes the driver */
 CUresult call(void);
 void calls(int count);
-void call_new(int which); /* calls each of six functions, for the first time at different moments */
+void call_new(int which); /* calls a function, chosen from six that are first called at different times */
 void *one_call(void *unused);
 
 pthread_t started(void *(*body)(void *), void *data);
 void in_thread(void *(*body)(void *), void *data);
 int status_of(pid_t child);
-/* Flushes, so that the daemon finds the process while it is running. The kernel then reports how the process
- * ended. */
+/* Flushes the trace, so that the daemon finds the process while it is still running. The kernel then reports
+ * to the daemon how the process ended. */
 void be_known(void);
-void wait_for_blocked(void); /* waits until a call is blocked, by SIMCUDA_BLOCK_NOTIFY */
+void wait_for_blocked(void); /* waits until a call is blocked, which SIMCUDA_BLOCK_NOTIFY reports */
 
-/* Threads that use all parts of the hook. Some take a lane one after the other, one makes calls, and one
- * defines functions. */
+/* Starts threads that use all parts of the hook. Some threads take a lane one after another, one thread makes
+ * calls, and one defines functions. */
 void be_busy(void);
 void end_busy(void);
 void *busy_caller(void *unused);

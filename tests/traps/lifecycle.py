@@ -1,5 +1,5 @@
-"""However a process, a thread or a call begins, changes or ends, the program behaves as without the hook. Every call that the
-driver counted is in the trace, or counted there as lost.
+"""Tests that a program behaves as without the hook, however its processes, threads and calls begin, change and end. Every call that the
+driver counted is in the trace, or is counted in the trace as lost.
 
     lifecycle.py WAY…      rows of WAYS; all of them if none is named
 """
@@ -17,21 +17,22 @@ FORKS = {"SIMCUDA_FORK": "works"}
 
 
 def way(states, loses=(), unrecorded=0, needs=(), env=None, open_calls=None):
-    """`states`: the number of processes that end in each state. `loses`: the causes for which calls may be lost. `unrecorded`: the number
-    of calls that the driver may have returned without a record, because threads were in them when they ended."""
+    """`states`: the number of processes that end in each state. `loses`: the allowed causes of lost calls. `unrecorded`: the number of
+    calls that may have returned in the driver without being recorded, because threads ended while making them."""
     return {"states": states, "loses": set(loses), "unrecorded": unrecorded, "needs": needs, "env": env or {},
             "open_calls": open_calls or {}}
 
 
-# Before Linux 6.15, the kernel reports only to the parent how a process ended. A bare exit_group, and an exit after exec, may be
-# mistaken for a kill.
+# Before Linux 6.15, the kernel reports how a process ended only to its parent. A process that ends with a bare exit_group, or after an
+# exec, may then be mistaken for a killed one.
 KERNEL_TELLS = tuple(map(int, re.match(r"(\d+)\.(\d+)", platform.release()).groups())) >= (6, 15)
 UNTOLD = {"exec_plain", "ends"}
 
 WAYS = {
     "fork_busy": way({"exited": TIMES + 1}, loses=["full"], env=FORKS),
     "fork_exec": way({"exited": 11}, env=FORKS),
-    # The child makes its calls in its parent's memory, so they count as the parent's. In a thread without a lane, they are lost.
+    # The child makes its calls in its parent's memory, so they are counted as the parent's calls. The calls are lost if the thread has no
+    # lane.
     "vfork_calls": way({"exited": 1}, loses=["full", "memory"]),
     "vfork_first": way({"exited": 1}, unrecorded=1),
     "spawn": way({"exited": 4}),
@@ -56,7 +57,7 @@ WAYS = {
 
 
 def run(s, program, name, facts, how):
-    """Runs the program in its own folder, with the driver's counts, a scratch folder, and a FIFO for blocked calls."""
+    """Runs the program with its own folder, which has the driver's counts, scratch files, and a FIFO that reports blocked calls."""
     place = s.dir / f"{name}.{how}"
     (place / "counts").mkdir(parents=True)
     env = dict(facts["env"], SIMCUDA_COUNTS=place / "counts", SIMCUDA_BLOCK_NOTIFY=place / "blocked",
@@ -74,7 +75,7 @@ def examine(s, name, facts, program, before):
     s.check_identity(lost=None, killed=facts["unrecorded"])
     check("stopped tracing" not in (s.dir / "daemon.log").read_text(), "the daemon let a process go")
     lost = s.rows("SELECT cause, sum(calls) FROM losses WHERE process_id > ? GROUP BY cause", before)
-    # When a ring fills up, low-priority calls are dropped first.
+    # When a ring fills up, low-priority calls are dropped before others.
     gives_way = {"pressure"} if facts["loses"] & {"full", "memory"} else set()
     check({cause for cause, _ in lost} <= causes(*facts["loses"]) | gives_way, "calls lost", lost)
     rows = s.rows("SELECT state, exe, cmdline FROM processes WHERE process_id > ?", before)
@@ -87,7 +88,8 @@ def examine(s, name, facts, program, before):
     open_calls = collections.Counter(row[0] for row in s.rows(
         "SELECT name FROM open_calls WHERE process_id > ? AND name = 'cuCtxSynchronize'", before))
     equal(dict(open_calls), facts["open_calls"], "open calls")
-    # The driver counts by process. If a child has the parent's memory, the counts there belong to the first caller.
+    # The driver counts by process. If a child shares its parent's memory, calls are counted in the file of whichever process made the
+    # first call.
     borrowed = name.startswith("vfork")
     seen, truth = collections.Counter(), collections.Counter()
     for (pid, function), calls in s.truth().items():

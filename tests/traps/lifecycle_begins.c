@@ -1,4 +1,5 @@
-/* The ways in which a process begins, or becomes another one: forks, started programs, descriptors, users. */
+/* Ways for a process to begin or to turn into another one: forks, started programs, closed descriptors,
+ * changed users. */
 #include "lifecycle.h"
 
 #include <fcntl.h>
@@ -67,8 +68,8 @@ int way_fork_exec(void)
     return 0;
 }
 
-/* A child that makes no calls outlives its parent. It waits until the scratch folder's FIFO `hold` is
- * closed. */
+/* Forks a child that makes no calls and outlives its parent. The child waits until the FIFO `hold` in the
+ * scratch folder is closed. */
 int way_orphan(void)
 {
     char path[4200], byte;
@@ -81,7 +82,7 @@ int way_orphan(void)
     _exit(fd < 0 || read(fd, &byte, 1) != 0);
 }
 
-/* ---- vfork: the child has its parent's memory ---- */
+/* ---- vfork: the child runs in its parent's memory ---- */
 
 static int vfork_and_call(void)
 {
@@ -100,8 +101,8 @@ static void *vfork_in_thread(void *sum)
     return NULL;
 }
 
-/* Calls vfork() in a thread that has already made calls, and in threads that have not, while further threads
- * are working. */
+/* Calls vfork() in a thread that has already made calls and in threads that have not, while other threads are
+ * busy. */
 int way_vfork_calls(void)
 {
     int sum = 0;
@@ -117,7 +118,7 @@ int way_vfork_calls(void)
     return 0;
 }
 
-/* The child makes the very first call. */
+/* The first call is made by the child. */
 int way_vfork_first(void)
 {
     const pid_t child = vfork();
@@ -193,7 +194,7 @@ int way_exec_killed(void)
 
 enum { OWN = 40, LAST_FD = 1024 };
 
-/* Opens the program's own files under the numbers of all descriptors that were open. */
+/* Opens files of the program, which take the numbers of all descriptors that were open before. */
 static void take_descriptors(int own[OWN])
 {
     char path[4200];
@@ -223,7 +224,7 @@ static void close_all(void)
     ENSURE(open("/dev/null", O_RDWR) == 0 && dup(0) == 1 && dup(0) == 2);
 }
 
-/* Becomes a daemon: two forks, a session, all descriptors closed. */
+/* Turns the process into a daemon, which forks, starts a session, and closes all descriptors. */
 static void be_daemon(bool late, const char *answer)
 {
     char text[64];
@@ -272,8 +273,8 @@ int way_daemon(void)
     return 0;
 }
 
-/* Closes all descriptors in a process that is not forked, by close_range() during other threads' calls.
- * Threads hold no descriptor between calls. */
+/* Closes all descriptors with close_range(), in a process that has not forked. Threads keep no descriptor
+ * open between calls. */
 int way_close_range(void)
 {
     int own[OWN];

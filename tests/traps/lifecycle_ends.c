@@ -1,4 +1,4 @@
-/* The ways in which a call, a thread or a process ends or is delayed: cancellation, exits, signals,
+/* Ways for a call, a thread or a process to end or to be delayed: cancellation, exits, signals and
  * tracers. */
 #include "lifecycle.h"
 
@@ -15,7 +15,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-/* ---- threads that end inside a call ---- */
+/* ---- threads that end while they are inside a call ---- */
 
 static void *blocked(void *unused)
 {
@@ -23,7 +23,7 @@ static void *blocked(void *unused)
     return unused;
 }
 
-/* Cancels a thread in a blocking function of the driver, which is a cancellation point there. */
+/* Cancels a thread in a blocking function of the driver, which acts as a cancellation point. */
 int way_cancel(void)
 {
     int cancelled = 0;
@@ -50,7 +50,8 @@ static void *cancelled_before(void *unused)
     return unused;
 }
 
-/* A thread with a pending cancellation makes its first call. A call is not a cancellation point. */
+/* A thread makes its first call while a cancellation is pending. The call must not act as a cancellation
+ * point. */
 int way_cancel_pending(void)
 {
     void *result = NULL;
@@ -73,7 +74,7 @@ static void *until_cancelled(void *unused)
     return unused;
 }
 
-/* Cancels a thread at any instruction, including the hook's. */
+/* Cancels a thread at an arbitrary instruction, which may be in the hook. */
 int way_cancel_async(void)
 {
     int cancelled = 0;
@@ -86,7 +87,7 @@ int way_cancel_async(void)
             sched_yield();
         pthread_cancel(thread);
         pthread_join(thread, &result);
-        /* glibc 2.36 returns NULL if a thread is cancelled while it enables cancellation again. */
+        /* glibc 2.36 returns NULL if a thread is cancelled while it re-enables cancellation. */
         cancelled += result == PTHREAD_CANCELED || !result;
         calls(3);
     }
@@ -95,7 +96,7 @@ int way_cancel_async(void)
     return 0;
 }
 
-/* The first thread ends, and the process continues in its other threads. */
+/* Continues in another thread after the first thread has ended. */
 static void *outlives(void *data)
 {
     if (data)
@@ -130,7 +131,7 @@ int way_main_ends_first(void)
     pthread_exit(NULL);
 }
 
-/* ---- ends, while other threads are inside calls ---- */
+/* ---- processes that end while other threads are inside calls ---- */
 
 static void *caller(void *unused)
 {
@@ -161,7 +162,7 @@ static void end_raw(void)
 }
 static void end_crashing(void)
 {
-    *(volatile int *)(uintptr_t)current = 0; /* the program must not dereference a handle */
+    *(volatile int *)(uintptr_t)current = 0; /* a handle is not an address that the program may access */
     *(volatile int *)(uintptr_t)8 = 0;
 }
 
@@ -311,7 +312,7 @@ int way_stopped(void)
     return 0;
 }
 
-/* ---- handlers on an alternate stack, three deep, a thousand times a second ---- */
+/* ---- signal handlers that nest three deep on an alternate stack, a thousand times a second ---- */
 
 static atomic_long handled;
 static __thread int nested;

@@ -1,5 +1,5 @@
-/* Prints the library and the name of functions of the driver and of the runtime, looked up in the way that
- * package loaders do. argv[1] is a runtime library. */
+/* Prints the library and the name for functions of the driver and of the runtime, which it looks up in the
+ * way that package loaders do. argv[1] is the path of a runtime library. */
 #include "cuda_min.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-"""For the driver's and the runtime's functions, dladdr() and dladdr1() return the same results as without the hook."""
+"""Tests that dladdr() and dladdr1() return the same results as without the hook, for functions of the driver and of the runtime."""
 from trap_test import BUILD, LINKED, Session, check, compiled, same
 
 with Session() as s:

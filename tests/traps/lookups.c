@@ -1,6 +1,6 @@
-/* dlsym as programs use it. The result depends on the caller and on the version. Prints the results, and
- * dlerror() after failures. liblookup_first.so and liblookup_second.so (LOOKUP defined) both have
- * lookup_which(), and the first one also looks up the next one. */
+/* Uses dlsym() as programs do. The result depends on the caller and on the symbol's version. Prints the
+ * results, and what dlerror() returns after failures. liblookup_first.so and liblookup_second.so (compiled
+ * with -DLOOKUP) both export lookup_which(), and the first one also looks up the next one. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@ int lookup_which(void)
     return LOOKUP;
 }
 
-/* Names that begin like the driver's names but are not among them, because an upper-case letter must follow
- * "cu". */
+/* Names that begin like the driver's names but are not driver functions, because "cu" is not followed by an
+ * upper-case letter. */
 int cublasCreate_v2(void)
 {
     return 1000 + LOOKUP;
@@ -42,7 +42,7 @@ int lookup_next(void)
     return next ? next() : -1;
 }
 
-/* A library's own cuLookup, which the library before it in the search order looks up. */
+/* Calls the cuLookup() of the next library in the search order, which is not the driver's. */
 int lookup_next_cu(void)
 {
     int (*next)(void) = (int (*)(void))dlsym(RTLD_NEXT, "cuLookup");
@@ -56,7 +56,7 @@ int lookup_which(void);
 int lookup_next(void);
 int lookup_next_cu(void);
 
-/* The three versions that programs of different ages use. */
+/* Programs of different ages use different versions of dlsym. */
 #ifdef __x86_64__
 void *dlsym_old(void *, const char *);
 __asm__(".symver dlsym_old,dlsym@GLIBC_2.2.5");

@@ -1,5 +1,6 @@
-"""dlsym: RTLD_NEXT and RTLD_DEFAULT find the same as without the hook, in every version of the symbol. Names that only look like
-the driver's are ignored. After a failure, dlerror() reports the program's own error. After a success, it reports none."""
+"""Tests that dlsym() with RTLD_NEXT and RTLD_DEFAULT finds the same symbols as without the hook, in every version of dlsym. Names that
+only look like the driver's are ignored. After a failed look-up, dlerror() reports the program's own error, and after a successful one, it
+reports none."""
 from trap_test import LINKED, Session, check, compiled, library, recorded, equal, same
 
 with Session() as s:
@@ -9,7 +10,7 @@ with Session() as s:
     said = same(s, "look-ups", program).stdout
     check("first: 1, next of first: 2, next of a driver's kind: 4002\n" in said, said)
     print(said, end="")
-    # The same with a driver in the process, in which case the hook knows the driver's names.
+    # Repeat the test with a driver in the process, because the hook then knows the driver's names.
     linked = compiled(s, "lookups.c", "-Wl,--no-as-needed", first, second, f"-Wl,-rpath,{s.dir}", *LINKED,
                       output="lookups_driver")
     equal(same(s, "look-ups beside a driver", linked).stdout, said, "beside a driver")

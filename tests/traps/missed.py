@@ -1,5 +1,5 @@
-"""Tests programs that the preloaded hook does not trace: static programs, musl. Results are unchanged, no process counts as traced, and
-`cudatrace run` reports this in one line.
+"""Tests programs that the preloaded hook does not trace: static programs, and programs that use musl. The programs' results are
+unchanged, no process counts as traced, and `cudatrace run` reports this in one line.
 
     missed.py static | musl
 """
@@ -45,7 +45,7 @@ with Session() as s:
     said = says_nothing_was_traced(s, program, status=7, before=f"is {kind}" if way == "static" else "uses musl")
     equal(said.stdout, "alone\n", "its output")
     if way == "musl":
-        # A child of a traceable program. It starts, and all functions that the hook interposes work in it.
+        # A traceable program starts a musl program, in which all functions that the hook interposes must work.
         interposed = compiled(s, "missed_musl.c", output="interposed", compiler=compiler)
         untraced = s.run("sh", "-c", f"{interposed}; exit $?", preload=False, status=7)
         s.start_daemon()
@@ -55,17 +55,17 @@ with Session() as s:
             check("Error relocating" not in child.stderr, child.stderr)
         s.flush()
         equal(s.value("SELECT count(*) FROM processes"), 0, "processes")
-        # Programs that an untraced program starts may be traced.
+        # Programs that an untraced program starts can still be traced.
         starts = compiled(s, "#include <stdlib.h>\nint main(int n, char **v) { return n == 2 ? system(v[1]) : 1; }\n",
                           output="starts", compiler=compiler)
         traced = compiled(s, PLUGIN + "int main(void) { return plugin_run() < 0; }\n", *LINKED, output="started")
         s.trace(starts, traced)
         equal(recorded(s), {"cuInit": 1, "cuDriverGetVersion": 1}, "what a musl program started")
         s.stop_daemon()
-    # The command is searched as in a shell.
+    # The command is looked up in PATH, as a shell does.
     env = {"PATH": f"{s.dir}:/usr/bin:/bin"}
     said = s.cudatrace("run", "--db", s.db, "--", "alone", env=env, status=7)
     check(kind in said.stderr.splitlines()[0], "by PATH", said.stderr)
-    # There is no such line for a program that can be traced.
+    # `run` prints no such line for a program that can be traced.
     said = s.trace(compiled(s, PLUGIN + "int main(void) { return plugin_run() < 0; }\n", *LINKED, output="seen"))
     equal(said.stderr, "", "about one that was traced")

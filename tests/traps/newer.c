@@ -1,5 +1,6 @@
-/* A program for newer_driver.c: calls functions that are not in the table, and checks the export table and
- * data. With "where" it prints whose code its pointers are in. */
+/* A program for newer_driver.c that calls functions missing from the hook's table, and checks the export
+ * table and exported data. With the argument "where", the program prints which library its pointers point
+ * into. */
 #include "file_of.h"
 
 #include <dlfcn.h>
@@ -47,7 +48,7 @@ int main(int argc, char **argv)
     for (int i = 2; i < 8; i++)
         printf("%llu ", (unsigned long long)words[i]);
     printf("\n");
-    /* libcudart hashes the addresses, so they must be the driver's own. */
+    /* libcudart computes a hash of these addresses, so they must be the driver's own. */
     printf("table in %s, its function in %s\n", file_of(table), file_of((const void *)function));
     const int *data = dlsym(driver, "cudbgNewState");
     printf("data: %d in %s\n", data ? *data : -1, file_of(data));

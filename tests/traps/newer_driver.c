@@ -1,6 +1,6 @@
-/* libcuda.so.1 of a driver newer than the table, with unknown functions, one of which is not even exported.
- * It also has a cuInit like the real one (it forks, executes a helper, registers atfork handlers), a table
- * for cuGetExportTable, and exported data. */
+/* The libcuda.so.1 of a driver that is newer than the hook's table. The driver has unknown functions,
+ * including one that is not even exported. Its cuInit behaves like the real one: it forks, executes a helper,
+ * and registers atfork handlers. The driver also has a table for cuGetExportTable, and exported data. */
 #include <pthread.h>
 #include <spawn.h>
 #include <stddef.h>
@@ -29,8 +29,8 @@ static int wait_for(pid_t child)
     return child > 0 && waitpid(child, &status, 0) == child && status == 0 ? 0 : 999;
 }
 
-/* Starts a program as for nvidia-modprobe, by fork, exec and wait. Then does the same with vfork and
- * posix_spawn. */
+/* Starts a program as the real driver starts nvidia-modprobe, by fork, exec and wait. Then starts the program
+ * again with vfork, and with posix_spawn. */
 int cuInit(unsigned flags)
 {
     char *const argv[] = { (char *)"true", NULL };
@@ -59,7 +59,7 @@ int cuDriverGetVersion(int *version)
     return 0;
 }
 
-/* For the test: returns how often the driver's own handlers ran. */
+/* Returns how often the driver's own atfork handlers have run, for the test. */
 int cuNewForks(int *before, int *after)
 {
     *before = forks_before;
@@ -67,7 +67,7 @@ int cuNewForks(int *before, int *after)
     return 0;
 }
 
-/* More arguments than any function has today, including floating-point ones. */
+/* Has more arguments than any existing function, including floating-point ones. */
 long cuNewFunction(long a, long b, double x, long c, long d, long e, long f, long g, long h, long i, long j,
                    double y, long k, long l, long m, long n, long o, long p)
 {

@@ -1,5 +1,6 @@
-"""Tests a driver newer than the table. Unknown functions get fallback stubs under the requested name. Export tables and data stay the
-driver's own. A cuInit that forks, executes and registers atfork handlers is an ordinary call."""
+"""Tests a driver that is newer than the hook's table. Unknown functions receive fallback stubs under the requested name. Export tables
+and exported data remain the driver's own. A cuInit that forks, executes a helper and registers atfork handlers is recorded like any other
+call."""
 from trap_test import Session, check, compiled, equal, library, recorded, same
 
 with Session() as s:

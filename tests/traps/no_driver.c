@@ -1,4 +1,4 @@
-/* A machine without a driver. "weak" prints whether a weak cuInit exists, and its result. */
+/* Tests a machine without a driver. With "weak", prints whether a weak cuInit exists, and its result. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-"""On a machine without a driver, dlopen and dlsym fail as they do without the hook, and a weak &cuInit is NULL."""
+"""Tests that without a driver, dlopen and dlsym fail just as they do without the hook, and a weak &cuInit is NULL."""
 from trap_test import Session, compiled, equal, recorded, same
 
 with Session() as s:

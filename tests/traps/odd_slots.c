@@ -1,5 +1,5 @@
-/* A driver whose exports nearly have the shape of calls through a slot, and a program that calls each of
- * them.
+/* A driver whose exported functions nearly have the shape of calls through a slot, and a program that calls
+ * each of these functions.
  *
  *   -DDRIVER    the driver
  *   -DLIBRARY   a library linked against it, whose pointer to a function of the driver is protected
@@ -23,10 +23,11 @@ RETURNS(eight, 8)
 RETURNS(nine, 9)
 RETURNS(ten, 10)
 
-/* Its code is outside the driver. */
+/* A function of the C library, so that its code is outside the driver. */
 extern int getpagesize(void);
 
-/* name, the word that marks the driver's end, its value, the instructions that use the slot */
+/* name of the function, the word that marks the end of the driver, the word's value, the instructions that
+ * use the slot */
 #define EXPORT(name, word, value, through)                                                                   \
     __asm__(".text; .globl " #name "; .type " #name ", @function; .p2align 4; " #name ": cmpl $" #value      \
             ", " #word "(%rip); je 1f; " through "; 1: movl $4, %eax; ret; .size " #name ", .-" #name);

@@ -1,6 +1,6 @@
-"""Tests a driver whose exports nearly have the shape of calls through a slot. Two names share one slot. Slots are sealed, misaligned, or
-lead elsewhere. Another word is tested first. The hook finds these functions by name, and counts each call once. The driver or another
-library protects pages. The hook and visits do not write to slots or pointers there."""
+"""Tests a driver whose exported functions nearly have the shape of calls through a slot. Two names share one slot. Slots are read-only or
+misaligned, or lead elsewhere. Some functions test a different word first. The hook finds these functions by name, and counts each call
+once. The driver or another library makes pages read-only, and neither the hook nor visits write to slots or pointers in these pages."""
 import ctypes
 import signal
 import subprocess
@@ -13,7 +13,7 @@ FUNCTIONS = 12
 
 
 def visited(hook, session, driver):
-    """A visit. Before its end, the driver protects a slot that the hook has exchanged."""
+    """Makes a visit. Before the visit ends, the driver protects a slot that the hook has exchanged."""
     cuda, visit = ctypes.CDLL(driver), load(hook)
     equal((visit(RECORD, session), cuda.cuInit(), cuda.cuCtxGetSharedMemConfig()), (DONE, 1, 10), "the visit")
     equal(cuda.protect_ten(), 0, "the driver's mprotect()")
@@ -23,7 +23,7 @@ def visited(hook, session, driver):
 
 
 def protects(driver):
-    """A program to which `attach` has attached. Before its next call, its driver protects a slot that has a thunk."""
+    """Runs as the program that `attach` attaches to. Before the program's next call, its driver protects a slot that contains a thunk."""
     cuda = ctypes.CDLL(driver)
     print("ready", flush=True)
     input()

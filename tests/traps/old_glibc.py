@@ -1,10 +1,10 @@
-"""Tests the hook with a real old C library, in a container root whose glibc has libdl and libpthread in addition to libc. LD_BIND_NOW is
-set, so every symbol must exist.
+"""Tests the hook with a real old C library, in a container root whose glibc has separate libdl and libpthread libraries. LD_BIND_NOW is
+set, so that every symbol must exist.
 
     CUDATRACE_OLD_ROOT=ROOT old_glibc.py
     old_glibc.py --make-root ROOT [SUITE]     makes a root with debootstrap (Debian 11: glibc 2.31), as root
 
-The root needs gcc and libc6-dev: the simulated driver and the workloads are built in it. Without a root the test is skipped.
+The root needs gcc and libc6-dev, because the simulated driver and the workloads are built in it. Without a root, the test is skipped.
 """
 import glob
 import os
@@ -28,8 +28,8 @@ if not root:
 needs("mount namespaces")
 root = pathlib.Path(root)
 
-# Builds the driver and the workloads inside the root, from the same sources, with the headers and the symbol versions of the C
-# library there.
+# Builds the driver and the workloads inside the root, from the same sources, with the C library's headers and symbol versions of that
+# root.
 BUILD_INSIDE = """set -e
 cd /cudatrace
 gcc -std=gnu11 -O1 -shared -fPIC -D_GNU_SOURCE -fvisibility=hidden -Itests/simcuda -Ihook/function -o libcuda.so.1 \\
@@ -56,7 +56,7 @@ with Session() as s:
     (place / "counts").mkdir()
 
     def enter(script, *arguments, **options):
-        """Runs a script in the root, with the machine's /dev/shm and /proc, where the daemon's session is."""
+        """Runs a script in the root, with the machine's /proc and with its /dev/shm, which contains the daemon's session."""
         mounts = (f"mount --bind /dev/shm {root}/dev/shm && mount -t proc proc {root}/proc && "
                   f'exec chroot {root} sh -c "$0" "$@"')
         return s.run(*mount_namespace(), "sh", "-c", mounts, script, "sh", *arguments, preload=False, **options)

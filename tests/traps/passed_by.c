@@ -1,4 +1,4 @@
-/* Ways to the driver that bypass preloaded libraries.
+/* Obtains the driver in ways that bypass preloaded libraries.
  *
  *   passed_by deepbind FOLDER | dlmopen | dlvsym */
 #include "cuda_min.h"
@@ -18,7 +18,8 @@ static int use(CUresult (*init)(unsigned), CUresult (*version)(int *))
     return 0;
 }
 
-/* A library that prefers its own dependencies finds the driver before any preloaded library. */
+/* With RTLD_DEEPBIND, a library prefers its own dependencies, so it finds the driver before any preloaded
+ * library. */
 static int deepbind(const char *folder)
 {
     char path[4096];
@@ -31,7 +32,7 @@ static int deepbind(const char *folder)
     return 0;
 }
 
-/* Another namespace has no preloaded libraries. */
+/* A new linker namespace has no preloaded libraries. */
 static int other_namespace(void)
 {
     void *driver = dlmopen(LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW);

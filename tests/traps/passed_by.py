@@ -1,5 +1,5 @@
-"""Tests ways to the driver that bypass preloaded libraries: RTLD_DEEPBIND, dlmopen, and a dlsym obtained by dlvsym. Results are
-unchanged, and the calls are in the trace, whether or not the driver has slots.
+"""Tests programs that obtain the driver in ways that bypass preloaded libraries: RTLD_DEEPBIND, dlmopen, and a dlsym obtained by dlvsym.
+The programs' results are unchanged, and their calls are in the trace, whether or not the driver has slots.
 
     passed_by.py deepbind | dlmopen | dlvsym
 """

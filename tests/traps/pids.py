@@ -1,5 +1,5 @@
-"""Tests that a process with a reused pid counts as another process. Also tests that a process is identified correctly in a pid namespace,
-with its own /dev/shm, and when watched without a pidfd.
+"""Tests that a process with a reused pid counts as a different process. Also tests that a process is identified correctly in a pid
+namespace, with a separate /dev/shm, and when it is watched without a pidfd.
 
     pids.py reuse | namespace | own_shm | no_pidfd
 """
@@ -18,11 +18,11 @@ CALLS = [WORKLOADS / "calls", "--mix", "getctx", "--threads", 1, "--calls"]
 
 
 def reuse(s):
-    """Runs in a pid namespace of our own, where the test can choose the next pid."""
+    """Runs the test again in a separate pid namespace, where it can choose the next pid."""
     s.start_daemon()
     pids = []
     for calls in (100, 200, 300):
-        # Programs with the same pid run one after the other. Each has ended before the next one begins.
+        # Run programs with the same pid one after another. Each program has exited before the next one starts.
         with open("/proc/sys/kernel/ns_last_pid", "w") as last:
             last.write("4999")
         program = s.start(*CALLS, calls, stdout=-3)
@@ -40,12 +40,12 @@ def reuse(s):
 
 
 def namespace(s):
-    """The daemon is outside. Programs see themselves as pid 1 and 2 of their own namespace."""
+    """The daemon is outside. Programs see themselves as pids 1 and 2 of their own namespace."""
     s.start_daemon()
     for _ in range(2):
         s.run("unshare", "-p", "-f", "--mount-proc", *CALLS, 500)
     s.run("unshare", "-p", "-f", "--mount-proc", "sh", "-c", '"$0" "$@" & wait $!; exit $?', *CALLS, 500)
-    # Give the program a pid that no process outside the namespace has.
+    # Give the program a pid that no process outside the namespace uses.
     free = next(pid for pid in range(30000, 300, -1) if not any(os.path.exists(f"/proc/{pid + i}") for i in range(5)))
     for _ in range(10):
         s.run("unshare", "-p", "-f", "--mount-proc", "sh", "-c",
@@ -54,7 +54,7 @@ def namespace(s):
         victim.kill()
     s.flush()
     s.check_identity()
-    # The kernel does not notify the daemon that a process of another namespace has ended, so the daemon has to poll.
+    # The kernel does not notify the daemon when a process in another namespace exits, so the daemon has to poll.
     s.flush_until("the end of all processes", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'running'") == 0)
     rows = s.rows("SELECT pid, state FROM processes WHERE cmdline LIKE '%getctx%'")
     equal(len(rows), 13, "programs")
@@ -65,7 +65,7 @@ def namespace(s):
 
 
 def own_shm(s):
-    """A container with its own /dev/shm has no daemon. The hook is dormant, and no file is left over."""
+    """A container with a separate /dev/shm has no daemon. The hook stays dormant, and leaves no file."""
     s.start_daemon()
     plain = s.run(*CALLS, 500, preload=False)
     done = s.run(*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm && "$0" "$@" && ls -A /dev/shm', *CALLS, 500)
@@ -75,7 +75,7 @@ def own_shm(s):
 
 
 def open_files(pid):
-    """Returns the files of a process's open descriptors. Omits a descriptor that is closed in between."""
+    """Returns the names of the files that a process has open. Omits a descriptor that is closed while the list is being read."""
     files = []
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
@@ -84,7 +84,7 @@ def open_files(pid):
 
 
 def no_pidfd(s):
-    """The daemon polls processes in /proc, and notices an end at its next poll."""
+    """The daemon polls the processes in /proc, and notices at its next poll that one has exited."""
     s.start_daemon(preexec_fn=lambda: refuse_system_call("pidfd_open", errno.EPERM))
     with HungCall(s, "--calls", 100) as victim:
         s.run(*CALLS, 500)
@@ -93,7 +93,7 @@ def no_pidfd(s):
         equal(s.rows(states), [("exited",), ("running",)], "states")
         equal(open_files(s.daemon.pid).count("anon_inode:[pidfd]"), 0, "pidfds of the daemon")
         os.kill(victim.pid, signal.SIGKILL)
-        # Do not reap it, because a zombie has ended, too.
+        # Do not reap the process, because a zombie must also count as ended.
         os.waitid(os.P_PID, victim.pid, os.WEXITED | os.WNOWAIT)
         s.flush()
         equal(s.rows(states), [("exited",), ("killed",)], "states after the kill")

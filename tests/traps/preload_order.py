@@ -1,5 +1,5 @@
-"""Runs with tcmalloc, jemalloc and AddressSanitizer, in either order in LD_PRELOAD. The output is the same, and every call is in the
-trace.
+"""Runs programs with tcmalloc, jemalloc and AddressSanitizer, in either order in LD_PRELOAD. The output is unchanged, and every call is
+in the trace.
 
     preload_order.py tcmalloc | jemalloc | asan
 """
@@ -31,7 +31,7 @@ with Session() as s:
                 for via in ("linked", "dlsym", "procaddress")] + [[WORKLOADS / "threads", "--count", 50],
                                                                   [WORKLOADS / "forks"]]
     if name == "asan":
-        # A program built with the sanitizer, which then loads before or after the hook by its own rules.
+        # A program that is built with the sanitizer, which then follows its own rules about being loaded before or after the hook.
         programs.append([compiled(s, "around_calls.c", *LINKED, "-lpthread", "-fsanitize=address"), "exits"])
     for program in programs:
         plain = s.run(*program, preload=False, env=dict(preloads(other), **ASAN))
@@ -40,7 +40,7 @@ with Session() as s:
             equal((done.stdout, done.stderr), (plain.stdout, plain.stderr), (order, program))
     s.flush()
     s.check_identity(lost=None)
-    # The driver also counts programs that ran without the hook; these are omitted.
+    # The driver also counts programs that were run without the hook. These are omitted.
     traced = {pid for (pid,) in s.rows("SELECT pid FROM processes")}
     truth = {key: n for key, n in s.truth().items() if key[0] in traced}
     seen = s.totals()

@@ -1,5 +1,5 @@
-/* Makes libcudart's queries of cuGetProcAddress, one by one, and prints the results. With the argument
- * "where" it also prints whose code the pointers are in.
+/* Makes libcudart's queries to cuGetProcAddress one by one, and prints the results. With the argument
+ * "where", the program also prints which library the pointers point into.
  *
  *   proc_address QUERIES.tsv [where] */
 #include "cuda_min.h"
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
         printf(", in the hook %d", inside);
     printf("\n");
 
-    /* The version selects the function, regardless of the name. */
+    /* The version selects the function, whichever name is requested. */
     static const struct {
         const char *base, *export;
         int version;

@@ -1,4 +1,4 @@
-/* Libraries that are loaded and unloaded: the driver, a library that calls it, the hook. Prints the results.
+/* Loads and unloads libraries: the driver, a library that calls the driver, and the hook. Prints the results.
  *
  *   reload PLUGIN HOOK */
 #include <dlfcn.h>
@@ -15,7 +15,8 @@ int plugin_calls(void)
     return cuInit(0) || cuCtxGetCurrent(&current);
 }
 #else
-/* Maps memory at addresses that are free now, so that a reloaded library gets another address. */
+/* Maps memory at addresses that are free now, so that a library that is loaded again is at another
+ * address. */
 static void take_places(void)
 {
     for (int i = 0; i < 8; i++)
@@ -39,7 +40,7 @@ int main(int argc, char **argv)
         failed += plugin && dlclose(plugin) != 0;
         failed += driver && dlclose(driver) != 0;
         take_places();
-        /* A preloaded library belongs to the program, like the C library, so closing it does not unload
+        /* A preloaded library belongs to the program, as the C library does, so closing it does not unload
          * it. */
         void *hook = dlopen(argv[2], RTLD_NOW | RTLD_NOLOAD);
         for (int times = 0; hook && times < 3; times++)

@@ -1,4 +1,5 @@
-/* A program of argv[1] threads that executes commands from its standard input, and answers each with a line:
+/* A program with argv[1] threads that executes commands from its standard input, and answers each with a
+ * line:
  *
  *   calls N     every thread makes N calls
  *   threads N   N threads are created, make a call and end

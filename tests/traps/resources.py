@@ -1,5 +1,5 @@
-"""Tests the bounds on the hook's use of the program's resources (SECURITY.md, "What the hook takes of the program"). The program runs at
-each bound, and does not notice.
+"""Tests the limits on the hook's use of the program's resources (SECURITY.md, "What the hook takes of the program"). The program runs at
+each limit, and is not affected.
 
     resources.py WAY…      shared, addresses, files, restarts, left_out, written, removed; all of them if none is named
 """
@@ -20,7 +20,7 @@ INSIDE = "CUDATRACE_TEST_RESOURCES"
 
 
 class Program:
-    """Runs resources.c, which answers each line with a line."""
+    """Runs resources.c, which answers each line that it is sent with one line."""
 
     def __init__(self, s, threads, **options):
         self.child = s.start(compiled(s, "resources.c", *LINKED, "-lpthread"), threads, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options)
@@ -41,8 +41,9 @@ def lost(s):
 
 
 def shared():
-    """Half of a small /dev/shm is left to the program, however many threads it has. Rings that cannot grow wrap around, so bursts lose
-    nothing. If the file system is too small for a lane for each thread, calls without a lane are counted."""
+    """Half of a small /dev/shm is left to the program, however many threads the program has. Rings that cannot grow wrap around, so that
+    bursts of calls lose nothing. If the file system is too small to give each thread a lane, calls of threads without a lane are
+    counted."""
     if INSIDE not in os.environ:
         needs("mount namespaces")
         for size in ("16m", "4m"):
@@ -73,7 +74,7 @@ def shared():
 
 
 def files():
-    """If the limit on file sizes is too small for a lane, each call is counted as lost, under its function's name."""
+    """If the limit on file sizes is too small for a lane, every call is counted as lost, under its function's name."""
     for kib in (100, 200):
         with Session() as s:
             s.start_daemon()
@@ -87,7 +88,7 @@ def files():
 
 
 def addresses():
-    """Under a limit on the address space, the hook uses a sixteenth of it, however many threads there are."""
+    """If the address space is limited, the hook uses a sixteenth of it, however many threads there are."""
     limit, threads = 512 * MIB, 200
     with Session() as s:
         s.start_daemon()
@@ -106,14 +107,14 @@ def addresses():
             program.end()
         s.flush()
         s.check_identity(lost=None)
-        # The hook's own code and data are extra.
+        # The hook's own code and data are not counted as part of the sixteenth.
         taken, code = sizes[1] - sizes[0], 16 * MIB
         check(taken <= limit // 16 + code, "the hook took", taken, "of", limit)
         print(f"{taken >> 10} KiB of {limit >> 10} for {threads} threads, {lost(s)} calls lost")
 
 
 def restarts():
-    """Daemons and threads are started and ended repeatedly. Mappings made for one are reused for the next."""
+    """Starts and ends daemons and threads repeatedly. The hook reuses mappings that were made for earlier daemons and threads."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, 50)
@@ -124,7 +125,7 @@ def restarts():
             s.flush()
             sizes.append(tuple(map(int, program.ask("size").split())))
             s.stop_daemon()
-            # Threads release their lanes while there is no daemon, or at the next call, whichever happens first.
+            # A thread releases its lane while there is no daemon, or at its next call, whichever happens first.
             if len(sizes) % 2:
                 program.ask("calls 1")
             s.start_daemon()
@@ -138,7 +139,7 @@ def restarts():
 
 
 def left_out():
-    """Threads without a recorded call find the next daemon, too, and their calls are counted there."""
+    """Threads that have no recorded calls also find the next daemon, and their calls are counted there."""
     def skipped():
         s.flush()
         return s.value("SELECT ifnull(sum(skipped), 0) FROM totals WHERE name = 'cuDeviceGetCount'")
@@ -162,7 +163,7 @@ def left_out():
 
 
 def words(map_, places, rng):
-    """Writes into random words of these places: (offset, length)."""
+    """Writes to random words in `places`, which are pairs (offset, length)."""
     known = (0, 1, 255, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1, 4096, 1 << 30)
     for _ in range(400):
         at, length = rng.choice(places)
@@ -173,18 +174,18 @@ def words(map_, places, rng):
 
 
 def written():
-    """Another process writes arbitrary values into every word of the segment, its lanes and the control segment. The program's
-    results do not change, and it runs to its end."""
+    """Another process writes arbitrary values to any word of the segment, its lanes and the control segment. The program's results do not
+    change, and the program runs to completion."""
     rng = random.Random(seed())
     for _ in range(4):
         with Session() as s:
             s.start_daemon("--ring", "256K")
             program = Program(s, 6)
-            # First single words, with the geometry that the hook made.
+            # First, overwrite single words, while the segment has the geometry that the hook gave it.
             for turn in range(30):
                 paths = glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{program.child.pid}.*")
                 for path in [*paths, f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"]:
-                    # A segment that the daemon has detached may already have been removed.
+                    # The file may have been removed already, if the daemon has detached the segment.
                     with contextlib.suppress(FileNotFoundError), open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as map_:
                         if path not in paths:
                             words(map_, [(16, len(map_) - 16)], rng)
@@ -205,7 +206,7 @@ def written():
 
 
 def removed():
-    """The program's file in /dev/shm is removed, as systemd-logind does at a logout. The program continues with its mapping."""
+    """The program's file in /dev/shm is removed, as systemd-logind does when a user logs out. The program keeps using its mapping."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, 4)
@@ -220,8 +221,8 @@ def removed():
         s.flush()
         s.check_identity()
         stored = s.value("SELECT sum(stored) FROM totals WHERE name = 'cuDeviceGetCount'")
-        # When the daemon notices the removal, the program makes another segment. A thread's next call is lost, and makes the thread
-        # switch to the new segment.
+        # When the daemon notices that the file was removed, the program creates another segment. Each thread loses its next call, which
+        # makes the thread switch to the new segment.
         check(stored >= 40_040 - 2 * 4, "stored are", stored, "of 40,040")
         print(f"{stored} of 40040 stored without the file")
 

@@ -1,22 +1,22 @@
-/* A program that initializes CUDA, then forbids itself all system calls except a few, and continues. It
- * repeats earlier calls, for longer than a second if requested. It makes calls of other functions, calls from
- * a thread that has made calls and from a thread that has not, allocations, look-ups, ranges, and a fork. It
- * ends with status 7.
+/* A program that initializes CUDA, then forbids itself all but a few system calls, and continues. The program
+ * repeats calls that it made before, for longer than a second if requested. The program calls new functions,
+ * makes calls from a thread that has made calls and from a thread that has not, allocates memory, looks up
+ * symbols, opens ranges, and forks. The program exits with status 7.
  *
  *   sandboxed WAY [long]
  *
- *   prctl        one thread's filter, which kills the process
- *   errno        which refuses with EPERM
- *   nosys        with ENOSYS
- *   syscall      by syscall(SYS_prctl), killing
- *   seccomp      by syscall(SYS_seccomp)
- *   tsync        for all threads
- *   inline       by inline assembly, and only calls made before continue
- *   mild         a filter that forbids only unused calls
- *   failed       a filter that the kernel refuses: there is none
- *   vforked      a filter that the child of vfork() installs
- *   cloned       the child of a bare clone()
- *   landlock     no filter: no file may be opened any more */
+ *   prctl        installs a filter for one thread with prctl(); a forbidden call kills the process
+ *   errno        the same, but forbidden calls fail with EPERM
+ *   nosys        the same, but forbidden calls fail with ENOSYS
+ *   syscall      like prctl, but with syscall(SYS_prctl)
+ *   seccomp      like prctl, but with syscall(SYS_seccomp)
+ *   tsync        like seccomp, but for all threads
+ *   inline       like seccomp, but by inline assembly; afterwards repeats only calls made before
+ *   mild         installs a filter that forbids only unused system calls
+ *   failed       tries to install a filter that the kernel rejects
+ *   vforked      the child of vfork() installs a filter
+ *   cloned       the child of a bare clone() installs a filter
+ *   landlock     uses Landlock instead of a filter to forbid opening files */
 #include "cuda_min.h"
 #include "nvtx_client.h"
 
@@ -45,7 +45,7 @@
 enum { LOOPS = 600, ALLOCATIONS = 50 };
 static int count, version;
 
-/* Without the hook, there is no library to load. */
+/* Without the hook, there is no library to load as an NVTX injection. */
 static void load_nvtx(void)
 {
     if (dlsym(RTLD_DEFAULT, "InitializeInjectionNvtx2") && !nvtx_load(RTLD_DEFAULT))
@@ -66,7 +66,7 @@ static void step(const char *name)
         _exit(3);
 }
 
-/* The last instruction determines the action for all other calls. */
+/* The last instruction determines what happens at all other system calls. */
 static struct sock_filter few[] = {
     NUMBER,
     ALLOW(read),
@@ -83,8 +83,8 @@ static struct sock_filter few[] = {
     ALLOW(brk),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 };
-/* If the hook saw no filter, it continues to make some system calls. The futex call for its doorbell is one
- * of them. */
+/* If the hook did not see the filter being installed, it keeps making some system calls, such as the futex
+ * call for its doorbell. */
 static struct sock_filter few_and_futex[] = {
     NUMBER,
     ALLOW(read),
@@ -153,7 +153,8 @@ static long confine(const char *way)
         int status;
         const bool ended =
             waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5;
-        const char *flush = getenv("TEST_FLUSH"); /* shows the collector the state that the child left */
+        const char *flush = getenv("TEST_FLUSH"); /* lets the collector see the state of the segment after the
+                                                   * child has used it */
         return !ended || (flush && system(flush) != 0);
     }
     if (strcmp(way, "landlock") == 0) {
@@ -166,7 +167,7 @@ static long confine(const char *way)
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PROGRAM(few));
 }
 
-/* The threads wait for a byte and answer with one. */
+/* Each thread waits for a byte, and answers with a byte. */
 struct worker {
     int to[2], from[2];
     int before;
@@ -232,7 +233,7 @@ int main(int argc, char **argv)
         cuCtxSetCurrent(context))
         return 3;
     cuDeviceGetCount(&count);
-    for (int i = 0; i < 5; i++) /* gives the hook the memory that it needs to remember allocations */
+    for (int i = 0; i < 5; i++) /* make the hook allocate the memory that it needs to remember allocations */
         allocate();
     load_nvtx();
     start(&known, 1);

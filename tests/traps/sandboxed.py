@@ -1,5 +1,6 @@
-"""Once a system call filter is installed, the hook makes only system calls that the program would have made. No process is killed, and
-the output is the same as untraced, with and without a daemon. Calls that can no longer be recorded are counted.
+"""Tests that once a system call filter is installed, the hook makes only system calls that the program would have made without it. No
+process is killed, and the output is the same as untraced, both with and without a daemon. Calls that can no longer be recorded are only
+counted.
 
     sandboxed.py WAY [long]     see sandboxed.c
 """

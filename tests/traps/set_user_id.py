@@ -1,4 +1,5 @@
-"""A set-user-ID program ignores the hook. Its results are unchanged, no calls are counted, and `cudatrace run` reports this."""
+"""Tests that the loader ignores the hook when it starts a set-user-ID program. The program's results are unchanged, no calls are counted,
+and `cudatrace run` reports this."""
 import os
 import shutil
 
@@ -11,7 +12,7 @@ with Session() as s:
     os.chmod(s.dir, 0o755)
     driver = s.dir / "libcuda.so.1"
     shutil.copy(SIMCUDA / "libcuda.so.1", driver)
-    # The loader ignores LD_LIBRARY_PATH in a set-user-ID program's environment.
+    # The loader ignores LD_LIBRARY_PATH when it starts a set-user-ID program.
     program = compiled(s, "around_calls.c", *LINKED, "-lpthread", f"-Wl,-rpath,{s.dir}")
     plain = s.run(program, "plain", driver, preload=False).stdout
     equal(plain, "plain: 0 as 0\n", "as an ordinary program")

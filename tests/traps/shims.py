@@ -1,5 +1,5 @@
-"""Another library interposes the clock and syscall(). It reads its setting from the program's environment. The hook needs none of the
-system calls that the library refuses, and all calls are recorded."""
+"""Tests the hook with another library that interposes the clock and syscall(). The other library reads its setting from the program's
+environment. The hook does not depend on the system calls that the library refuses, and all calls are recorded."""
 from trap_test import LINKED, Session, check, compiled, counted, equal, library, preloads, recorded
 
 DECADE_S = 10 * 365 * 24 * 3600

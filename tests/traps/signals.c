@@ -1,5 +1,6 @@
-/* Sends a signal at every instruction of the hook. In each round a tracer stops the call one instruction
- * later than in the last round, and sends a signal whose handler makes its own call.
+/* A program that sends itself a signal at every instruction of the hook. In each round, a tracer stops the
+ * call one instruction later than in the previous round, and sends a signal whose handler makes a call of its
+ * own.
  *
  *   plain         a call without decoded arguments, inside another
  *   launch        a launch inside a launch of another kernel that the hook remembers at the same place
@@ -7,11 +8,11 @@
  *   capture       a captured launch, each time of a kernel whose name must be sent, inside a plain call
  *   fork_late     the handler forks, and the child's call continues long after its parent has
  *   clone_late    the same with _Fork(), which runs no handlers
- *   alternate     as plain, on the handler's own stack, which is above the call's stack
+ *   alternate     like plain, but the handler runs on an alternate stack above the call's stack
  *   jump          the handler leaves a plain call by siglongjmp
- *   jump_launch   a launch
- *   jump_decoded  a call with decoded arguments
- *   jump_range    a range */
+ *   jump_launch   the same with a launch
+ *   jump_decoded  the same with a call whose arguments are decoded
+ *   jump_range    the same with a range */
 #include "cuda_min.h"
 #include "nvtx_client.h"
 
@@ -48,14 +49,14 @@ static int find_hook(struct dl_phdr_info *info, size_t bytes, void *unused)
 enum { FUNCTIONS = 400 };
 static CUfunction functions[FUNCTIONS];
 static pid_t (*forks)(void);
-static bool is_child; /* the driver returns an error in a forked child */
+static bool is_child; /* in a forked child, where the driver returns errors */
 static bool is_late;
 static int late_child, late_pipe[2];
 static int killed;
 static CUfunction outer, inner;
 static CUcontext current;
 static CUstream stream;
-/* Index of the first function that no record has named yet; -1: launch `inner`. */
+/* Index of the first function that no record has named yet, or -1 to launch `inner`. */
 static int unnamed = -1;
 
 static void call(CUfunction function, unsigned int grid)
@@ -66,17 +67,18 @@ static void call(CUfunction function, unsigned int grid)
         exit(4);
 }
 
-/* Shared by the program and its tracer. */
+/* State that the program and its tracer share. */
 static struct {
-    long stop_at; /* number of the instruction in the hook, within the call, at which the signal is sent */
+    long stop_at; /* send the signal at this instruction, counted in the hook within the call */
     long steps;   /* instructions counted before the signal */
-    bool again;   /* the call took a different path than in earlier rounds, so repeat the round in single
-                   * steps */
-    bool jumps;   /* each round begins like the previous one, so its first instructions need no steps */
+    bool again;   /* the call took a different path than in earlier rounds, so the round must be repeated in
+                   * single steps */
+    bool jumps;   /* every round begins like the previous one, so its first instructions need not be stepped
+                   * through */
     long rounds;
 } * shared;
 
-/* The calls that a handler leaves by a jump. */
+/* The calls that a handler leaves with siglongjmp(). */
 static void interrupted_plain(void)
 {
     int version;
@@ -99,7 +101,7 @@ static void interrupted_range(void)
 static void (*interrupted)(void); /* NULL: the handler returns */
 static sigjmp_buf before;
 
-/* Called at or above the stack level of the interrupted call, so it is always recorded. */
+/* Makes a call at or above the stack level of the interrupted call, so that the hook always records it. */
 static inline __attribute__((always_inline)) void call_behind_a_jump(void)
 {
     cuCtxGetCurrent(&current);
@@ -138,7 +140,8 @@ static void on_signal(int number)
 
 enum { LATE_CALLS = 20 };
 
-/* The collector reads before and after this, so it would see the child's writes to its parent's lane. */
+/* Lets the forked child continue. The collector reads before and after the child continues, so that it would
+ * see the child's writes to its parent's lane. */
 static void let_child_go_on(void)
 {
     const char *flush = getenv("TEST_FLUSH");
@@ -152,19 +155,19 @@ static void let_child_go_on(void)
         exit(12);
 }
 
-/* Makes one call for each of its instructions in the hook. */
+/* Makes one call for each instruction that it executes in the hook. */
 static void every_instruction(void)
 {
     sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = on_signal, .sa_flags = SA_ONSTACK }, NULL);
     shared->jumps = interrupted;
     if (interrupted)
-        interrupted(); /* makes the call once undisturbed, because later calls are shorter */
+        interrupted(); /* make the call once without interruption, because later calls are shorter */
     do {
         shared->rounds++;
         if (interrupted)
             call_behind_a_jump();
         else
-            call(outer, 1); /* makes the hook remember this kernel, and no other */
+            call(outer, 1); /* make the hook remember this kernel, and no other */
         __asm__ volatile("int3" ::: "memory");
         if (!interrupted)
             call(outer, 1);
@@ -184,7 +187,7 @@ static void every_instruction(void)
         call_behind_a_jump();
 }
 
-/* Waits for the program to stop. Returns false if it has ended. */
+/* Waits for the program to stop. Returns false if the program has exited. */
 static bool stopped(pid_t program, int *status)
 {
     while (waitpid(program, status, 0) == program && WIFSTOPPED(*status)) {
@@ -202,8 +205,8 @@ static bool at_breakpoint(pid_t program)
     return why.si_code == SI_KERNEL;
 }
 
-/* The address of each instruction that the call executes in the hook, in order of execution, up to the point
- * that earlier rounds have reached. */
+/* The address of each instruction in the hook that the call executes, in order of execution, as far as
+ * earlier rounds have reached. */
 enum { WAY_MAX = 100000, STEPS_BEFORE = 20 };
 static uintptr_t way[WAY_MAX];
 static long way_length;
@@ -215,8 +218,8 @@ static struct user_regs_struct registers_of(pid_t program)
     return registers;
 }
 
-/* Runs to the instruction at `place` in `way` by a breakpoint, because the number of single steps would be
- * quadratic in the length of the call. Returns false if the call ended before that instruction. */
+/* Runs to the instruction at index `place` in `way` using a breakpoint, because single-stepping each round
+ * would take quadratic time. Returns false if the call ended before that instruction. */
 static bool run_to(pid_t program, int *status, long place)
 {
     const uintptr_t address = way[place];
@@ -241,8 +244,8 @@ static bool run_to(pid_t program, int *status, long place)
     }
 }
 
-/* Steps through one call. The program is stopped before the call at the start, and after the call on
- * return. */
+/* Steps through one call. On entry, the program is stopped before the call, and on return, it is stopped
+ * after the call. */
 static bool step_through(pid_t program, int *status)
 {
     const long begin = shared->stop_at - STEPS_BEFORE;
@@ -274,7 +277,8 @@ static bool step_through(pid_t program, int *status)
     return true;
 }
 
-/* Starts the tracer, and returns in the program. The tracer exits with the program's status. */
+/* Forks, and returns in the child, which is the program. The parent becomes the tracer, and exits with the
+ * program's status. */
 static void trace(void)
 {
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -290,7 +294,7 @@ static void trace(void)
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
-/* Computes the place where the hook remembers a kernel. */
+/* Computes the slot that the hook uses to remember a kernel. */
 static uint64_t place_of(CUfunction function)
 {
     return (uint64_t)(uintptr_t)function * UINT64_C(0x9e3779b97f4a7c15) >> 58;
@@ -325,7 +329,7 @@ static bool choose_what_is_left(const char *what)
 
 int main(int argc, char **argv)
 {
-    char alternate[65536]; /* it is above the frames of all calls */
+    char alternate[65536]; /* above the frames of all calls */
     const char *what = argc == 2 ? argv[1] : "";
     CUcontext context;
     CUdevice device;
@@ -364,7 +368,7 @@ int main(int argc, char **argv)
         return 7;
     if (killed)
         printf("%d children were killed\n", killed);
-    /* There are no such instructions without the hook. */
+    /* Without the hook, there are no such instructions. */
     printf("%s: %s, %ld rounds\n", what,
            shared->stop_at > 50 || !hook_from ? "every instruction" : "too few instructions", shared->rounds);
     return 0;

@@ -1,5 +1,5 @@
-"""A signal handler's calls belong to the program, wherever in the hook they interrupt another call. Each is recorded or counted
-as lost, and every launch has its kernel's name.
+"""Tests that calls made by a signal handler are attributed to the program, wherever in the hook the handler interrupts another call. Each
+of these calls is recorded or counted as lost, and every launch has its kernel's name.
 
     signals.py plain | launch | fork | capture
 """

@@ -1,7 +1,7 @@
-/* A program for newer_driver.c that calls functions missing from the table on the small stack of a coroutine,
- * above which memory is not accessible. It calls them from frames at each distance from the end of the stack.
- * "filtered" forbids itself, in the coroutine, all system calls except write and exit_group, and continues
- * there. */
+/* A program for newer_driver.c that calls functions missing from the hook's table on the small stack of a
+ * coroutine, above which memory is not accessible. The program calls these functions from frames at various
+ * distances from the end of the stack. With "filtered", the program forbids all system calls except write and
+ * exit_group in the coroutine, and continues there. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -37,7 +37,7 @@ static void calls(void)
     right += call() == wanted;
 }
 
-/* Uses a jump, so that the function's return address is the highest word on the stack. */
+/* The call is compiled to a jump, so that the function's return address is the highest word on the stack. */
 static void ends_in_a_call(void)
 {
     few(&before, &after);

@@ -1,5 +1,6 @@
-"""A function that is not in the table is called at the end of the stack. The hook reads no memory beyond the caller's words, and the
-arguments among them arrive. Also tests a system call filter that forbids checking which addresses are readable."""
+"""Tests a call to a function that is not in the hook's table, made near the end of a stack. The hook reads no memory beyond the end of
+the caller's stack, and all arguments are passed correctly. Also tests a system call filter that forbids the hook to check which addresses
+are readable."""
 from trap_test import Session, can, check, compiled, equal, library, recorded, same
 
 with Session() as s:

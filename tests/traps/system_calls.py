@@ -1,6 +1,7 @@
-"""The hook makes no system call when it records a call. A program that makes ten times as many calls makes additional system calls only
-for pieces of ring, for one search for the daemon each second, and for the doorbell. This holds with and without a daemon. No thread waits
-for a lock of the hook by yielding the processor, which a real-time thread would do forever. strace counts the system calls."""
+"""Tests that the hook makes no system call to record a call. A program that makes ten times as many calls makes more system calls only to
+extend rings, to search for a daemon once a second, and to ring the doorbell. This must hold with and without a daemon. No thread waits
+for one of the hook's locks by yielding the processor, because a real-time thread would then wait forever. strace counts the system
+calls."""
 import re
 import sys
 
@@ -24,7 +25,7 @@ def compare(s):
     check(sum(more.values()) < (MANY - FEW) / 100, f"for {MANY - FEW} calls more:", more)
 
 
-# Threads that repeatedly make their first calls at the same time. Each takes the process's lock.
+# A program whose threads repeatedly make their first calls at the same time. Each thread takes the process's lock.
 FIRST_CALLS = """#include "cuda_min.h"
 #include <pthread.h>
 #include <stdio.h>

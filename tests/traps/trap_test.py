@@ -1,5 +1,5 @@
-"""Code shared by the tests of this folder: tests/e2e/cudatrace_test.py, a compiler, and a comparison with the untraced program. A test's
-C program is next to it."""
+"""Code shared by the tests of this folder. This module extends tests/e2e/cudatrace_test.py with a compiler, and with a comparison with
+the untraced program. A test's C program is in the same folder."""
 import os
 import pathlib
 import subprocess
@@ -16,7 +16,7 @@ LIFECYCLE = [f"-DTIMES={TIMES}", HERE / "lifecycle_begins.c", HERE / "lifecycle_
 
 
 def compiled(s, source, *flags, output=None, compiler=None):
-    """Compiles a program from a source next to the test, or from text, with optional flags. Returns its path."""
+    """Compiles a program from a source file in this folder, or from a string, with optional flags. Returns its path."""
     if "\n" in source:
         path = s.dir / (output + ".c")
         path.write_text(source)
@@ -33,8 +33,8 @@ def library(s, source, name, *flags):
 
 
 def same(s, what, *command, status=0, **options):
-    """Runs the program untraced, with a dormant hook and recorded. The output must be the same each time. Leaves the daemon
-    running. Returns the untraced run."""
+    """Runs the program untraced, with a dormant hook, and while recording. The output must be the same in all three runs. Leaves the
+    daemon running. Returns the untraced run."""
     said = s.run(*command, preload=False, status=status, **options)
     wanted = (said.returncode, said.stdout, said.stderr)
     for way in ("dormant", "recording"):
@@ -48,13 +48,13 @@ def same(s, what, *command, status=0, **options):
 
 
 def recorded(s, like="%"):
-    """Returns {function: calls} of all processes whose command line matches `like`."""
+    """Returns {function: calls} for all processes whose command lines match `like`."""
     return dict(s.rows("SELECT totals.name, sum(calls) FROM totals JOIN processes USING (process_id) WHERE cmdline LIKE ? "
                        "GROUP BY totals.name", like))
 
 
 def counted(s):
-    """Returns {function: calls}, as the simulated driver has counted them in all processes since the session began."""
+    """Returns {function: calls}, as the simulated driver has counted the calls of all processes since the session began."""
     sums = {}
     for (_, name), calls in s.truth().items():
         sums[name] = sums.get(name, 0) + calls
@@ -62,7 +62,7 @@ def counted(s):
 
 
 def preloads(*libraries):
-    """Returns LD_PRELOAD with these libraries; HOOK is replaced by the hook."""
+    """Returns an environment that sets LD_PRELOAD to these libraries, with "HOOK" replaced by the hook's path."""
     return {"LD_PRELOAD": ":".join(str(HOOK if one == "HOOK" else one) for one in libraries)}
 
 

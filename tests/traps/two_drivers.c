@@ -1,4 +1,4 @@
-/* Calls two images of the driver.
+/* A program that makes calls to two images of the driver.
  *
  *   two_drivers dlsym | procaddress | namespace ONE TWO */
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
-/* Walks and unwinds stacks through a call, starting in a function that the driver calls back. "walk" prints
- * the program's functions in a backtrace there. "leave" ends the thread from there and runs its clean-up
- * handlers on the way. */
+/* Walks and unwinds the stack across a call, starting in a function that the driver calls back. "walk" prints
+ * the program's functions in a backtrace from that function. "leave" ends the thread from there, which runs
+ * clean-up handlers on the way out. */
 #include "cuda_min.h"
 
 #include <execinfo.h>

@@ -1,5 +1,5 @@
-"""Debuggers, profilers and exceptions unwind through the trampoline. Backtraces show the program's functions, and a thread that
-ends inside a call runs its clean-up handlers. The call that it left is no longer open."""
+"""Tests that debuggers, profilers and exceptions can unwind through the trampoline. Backtraces show the program's functions, and a thread
+that ends inside a call runs its clean-up handlers. A call that a thread left by ending no longer counts as open."""
 from trap_test import LINKED, Session, check, compiled, equal, recorded, same
 
 with Session() as s:

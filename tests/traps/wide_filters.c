@@ -1,6 +1,6 @@
-/* Installs a filter that allows the system calls of LISTED and kills the process at any other. Then executes
- * the program in its arguments. The hook does not see a filter that is installed before the program
- * starts. */
+/* Installs a filter that allows the system calls in LISTED, and kills the process at any other system call.
+ * After that, executes the program named by the arguments. Because the filter is installed before the program
+ * starts, the hook cannot see it. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>

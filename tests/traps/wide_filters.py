@@ -1,6 +1,6 @@
-"""Filters that are installed before a program starts, as by Docker and systemd, allow all system calls that the hook makes. The program
-is recorded as it is without a filter. hook/process/system.def, which the hook uses to check a filter, has every system call that it
-makes.
+"""Tests that filters that are installed before a program starts, for example by Docker or systemd, allow all system calls that the hook
+makes. The program is recorded as it would be without a filter. hook/process/system.def, which the hook uses to check filters, lists every
+system call that the hook makes.
 
     wide_filters.py docker | system-service | table
 """
@@ -9,10 +9,9 @@ import sys
 
 from trap_test import SOURCE, WORKLOADS, Session, check, compiled, equal, needs
 
-# The system calls that both filters allow, among those that programs and the hook may make: Docker's default profile (moby,
-# profiles/seccomp), and systemd's @system-service (src/shared/seccomp-util.c), which has all of these in its groups @default,
-# @file-system, @basic-io, @network-io, @process, @signal, @sync, @timer, @resources, @memlock, @ipc, @io-event, @aio, @setuid,
-# @chown.
+# The system calls that both filters allow, limited to those that programs and the hook may make. The filters are Docker's default profile
+# (moby, profiles/seccomp), and systemd's @system-service (src/shared/seccomp-util.c), which has all of these in its groups @default,
+# @file-system, @basic-io, @network-io, @process, @signal, @sync, @timer, @resources, @memlock, @ipc, @io-event, @aio, @setuid, @chown.
 BOTH = """accept accept4 access alarm arch_prctl bind brk capget capset chdir chmod chown clock_getres clock_gettime
 clock_nanosleep clone clone3 close close_range connect copy_file_range creat dup dup2 dup3 epoll_create epoll_create1
 epoll_ctl epoll_pwait epoll_wait eventfd eventfd2 execve execveat exit exit_group faccessat faccessat2 fadvise64 fallocate
@@ -79,6 +78,6 @@ with Session() as s:
             equal(len(seen.splitlines()), len(untraced.splitlines()), f"lines of {program}")
         s.flush()
         s.check_identity(lost=None)
-        # `threads` makes calls in signal handlers, too. A call that interrupts a record is counted.
+        # `threads` also makes calls in signal handlers. A call that interrupts the writing of a record is counted.
         equal(s.rows("SELECT DISTINCT cause FROM losses WHERE cause <> 'signal'"), [], "causes of losses")
         check(s.value("SELECT sum(calls) FROM totals") > 3000, "calls")

@@ -1,4 +1,4 @@
-/* Functions that begin with each kind of instruction. unit_inline_plan.c has a table of them. */
+/* Functions that begin with each kind of instruction. A table in unit_inline_plan.c lists these functions. */
         .data
         .p2align 3
 word:   .quad   40
@@ -25,7 +25,7 @@ spare:  .quad   0
         .text
         .p2align 4
         .type   inline_sum, @function
-inline_sum: /* jump target of other functions; not exported */
+inline_sum: /* other functions jump to this one; not exported */
         lea     (%rdi,%rsi), %rax
         add     %rdx, %rax
         ret
@@ -225,8 +225,8 @@ inline_sum: /* jump target of other functions; not exported */
         ud2
         END     traps
 
-        /* The entries of libcuda 535 and 580 (proto/slot_shape.h), and 535's with a landing added by the
-         * compiler. */
+        /* The first instructions of libcuda 535's and 580's functions (proto/slot_shape.h). For 535, there is
+         * also a version with an endbr64 that a compiler would add. */
         .macro  COMPARES
         cmpl    $0x321cba00, half(%rip)
         je      1f
@@ -277,7 +277,7 @@ inline_sum: /* jump target of other functions; not exported */
         ret
         END     repeats_behind_landing
 
-        /* The only jump to the function's loop is in its cold part, outside its symbol. */
+        /* The only jump to this function's loop is in its cold part, which is outside its symbol. */
         ENTRY   has_cold_part
         sub     $8, %rsp
 1:      dec     %rdi
@@ -293,7 +293,7 @@ cold:   add     %rdi, %rsi
         .long   1b - . - 4
         .size   cold, .-cold
 
-        /* An entry of the function's jump table may lead to its loop. */
+        /* The register could have been loaded from a jump table that leads to the function's loop. */
         ENTRY   chooses
         xor     %eax, %eax
 1:      add     %rsi, %rax
@@ -376,7 +376,7 @@ cold:   add     %rdi, %rsi
         ret
         END     is_short
         .type   follows, @function
-follows: /* not exported, where there might be filler */
+follows: /* not exported, in the place where filler would be */
         nop
         nop
         nop

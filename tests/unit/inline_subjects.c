@@ -1,5 +1,5 @@
-/* Functions whose beginnings compilers make in many ways. Built once for each compiler and set of options.
- * unit_inline_plan.c gives them slots. */
+/* Functions whose first instructions differ between compilers. This file is built once for each compiler and
+ * set of options. unit_inline_plan.c gives the functions slots. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 
 enum { THUNK_BYTES = 16 };
 
-/* /proc/self/mem also writes to read-only code. */
+/* Writing through /proc/self/mem also works for read-only code. */
 static int memory_file(void)
 {
     static int file = -1;
@@ -95,7 +95,7 @@ void patched_add(struct patched *library, bool (*wanted)(const char *name))
             hash = (const uint32_t *)entry->d_un.d_ptr;
     }
     ENSURE(strings && symbols && hash);
-    /* The last symbol ends the chain of the highest bucket. */
+    /* The chain of the highest bucket ends with the last symbol. */
     const uint32_t buckets = hash[0], first = hash[1];
     const uint32_t *bucket = hash + 4 + hash[2] * 2, *chain = bucket + buckets;
     uint32_t last = 0;
@@ -167,7 +167,7 @@ static void write_thunk(uint8_t *thunk, const uint64_t *counter, const uint64_t 
     memcpy(thunk + 10, &to_real, 4);
 }
 
-/* Points each slot to a thunk that counts the call and continues it. */
+/* Points each slot to a thunk that counts the call and passes it on. */
 static void take_slots(struct patched *library)
 {
     const struct ct_inline_plan *plan = &library->plan;
@@ -230,7 +230,7 @@ void patched_undo(struct patched *library, const uint8_t *code)
         write_memory(patch.address, patch.new, CT_INLINE_JUMP_BYTES);
         ENSURE(!ct_inline_undo(&library->image, &plan->slots[i], &patch));
     }
-    /* When a slot points to the moved instructions again, the patch can be applied again. */
+    /* Once a slot points to the moved instructions again, its patch can be reapplied. */
     for (uint32_t i = 0; i < plan->count; i++) {
         uint64_t *slot = (uint64_t *)(uintptr_t)plan->slots[i].slot;
         ENSURE(!ct_inline_redo(&library->image, &plan->slots[i], &patch));

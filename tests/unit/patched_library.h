@@ -1,4 +1,4 @@
-/* Gives slots to the functions of a library in this process, and takes them away again. A failure ends the
+/* Gives slots to the functions of a library in this process, and removes the slots again. A failure ends the
  * test. */
 #ifndef PATCHED_LIBRARY_H
 #define PATCHED_LIBRARY_H
@@ -14,27 +14,28 @@ struct patched {
     const char *names[FUNCTIONS_MOST];
     size_t count;
     struct ct_inline_plan plan;
-    uint64_t *counters; /* number of calls through each slot */
+    uint64_t *counters; /* the number of calls through each slot */
 };
 
 struct patched *patched_open(const char *path);
-/* Adds the exported functions whose names `wanted` accepts. */
+/* Adds all exported functions whose names satisfy `wanted`. */
 void patched_add(struct patched *library, bool (*wanted)(const char *name));
 void *patched_function(const struct patched *library, const char *name);
 
-/* Maps an area near the library, and makes the plan. */
+/* Maps an area near the library, and makes the plan for it. */
 void patched_plan(struct patched *library);
 enum ct_inline_verdict patched_verdict(const struct patched *library, const char *name);
 void patched_say(const struct patched *library, const char *path);
 
 void patched_write_area(const struct patched *library);
-/* Applies the plan. Each slot then points to code that counts the call and continues it. */
+/* Applies the plan. Afterwards, each slot points to code that counts the call and passes it on. */
 void patched_enter(struct patched *library);
 uint64_t *patched_counter(const struct patched *library, const char *name);
 
-/* Returns a copy of the library's code, which the caller frees. */
+/* Returns a copy of the library's code, which the caller must free. */
 uint8_t *patched_code(const struct patched *library);
-/* Undoes all patches, using only the area and the code, and compares the code with that copy. */
+/* Undoes all patches, using only the area and the code, and checks that the code is the same as in the
+ * copy. */
 void patched_undo(struct patched *library, const uint8_t *code);
 
 #endif

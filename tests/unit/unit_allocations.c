@@ -1,5 +1,5 @@
-/* Tests which call frees which allocation when an address is reused at once. The start and return times of
- * the calls decide, and not the order in which their records arrive. */
+/* Tests which call frees which allocation when an address is reused immediately. This depends on when the
+ * calls started and returned, and not on when their records arrive. */
 #include "deferred.h"
 #include "process_rows.h"
 #include "store.h"
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "a10": allocated at 10. "f20-40": freed by a call from 20 to 40. "l": the following records arrive late.
- * "?1": one free of unknown memory. Times are in milliseconds. */
+/* "a10" is an allocation at 10. "f20-40" is a call from 20 to 40 that frees it. "l" means that the following
+ * records arrive late. "?1" is one free of unknown memory. Times are in milliseconds. */
 static const struct {
     const char *what, *events, *wanted;
 } cases[] = {
@@ -48,7 +48,8 @@ static void defer(char kind, int64_t process_id, int64_t address, int64_t from_n
                        NULL);
 }
 
-/* Makes one batch for each event, or one for all events. A rollback must not lose other state. */
+/* Makes either one batch for each event, or a single batch for all events. A rollback must not affect other
+ * state. */
 static void play(const char *events, int64_t process_id, int64_t base_ns, bool at_once)
 {
     char text[128];

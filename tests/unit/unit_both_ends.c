@@ -1,13 +1,13 @@
-/* Runs the hook's code and the collector's code on one segment, as threads of one process, so that TSan can
- * watch them (the `threads` build). Threads start and end, their records have two to six slots and wrap
- * around the rings many times, and open calls are read at the same time. In the end calls = stored + lost,
- * and each row has its thread's call, in order.
+/* Runs the hook's code and the collector's code on one segment, in threads of the same process, so that TSan
+ * can check them (the `threads` build). Threads start and end, records take two to six slots and wrap around
+ * the rings many times, and open calls are read at the same time. In the end, calls = stored + lost, and each
+ * thread's rows are its calls in order.
  *
  *   paced  threads wait for the collector when a ring might be full: nothing is lost
  *   full   the collector waits until a ring is full: calls are lost
  *
- * TSan identifies memory by address, so both ends must use one mapping. mmap() is wrapped, which is mmap64()
- * with 64-bit offsets. */
+ * Both ends must use the same mapping, because TSan identifies memory by its address. mmap() is wrapped,
+ * which is mmap64() with 64-bit offsets. */
 #include "../made_segment.h"
 #include "batch.h"
 #include "both_ends.h"
@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 enum { THREADS = 3, GENERATIONS = 4, CALLS = 6000, LANES = 16 };
-enum { AHEAD = 500 }; /* calls that always fit into a ring, at six slots each plus the thread's own */
+enum { AHEAD = 500 }; /* calls that always fit into a ring, at six slots each plus the thread's own record */
 
 static uint8_t *whole;
 static size_t whole_bytes;
@@ -89,7 +89,7 @@ static void *work(void *number)
     return NULL;
 }
 
-/* Starts generations of threads, which reuse each other's lanes. */
+/* Starts several generations of threads, which reuse each other's lanes. */
 static void *produce(void *unused)
 {
     for (int generation = 0; generation < GENERATIONS; generation++) {
@@ -134,8 +134,8 @@ static uint64_t calls_lost(const struct ct_segment *segment)
     return lost;
 }
 
-/* Checks that each thread's rows, in order of return, are its calls in the order in which they were made.
- * Returns the number of rows. */
+/* Checks that each thread's rows, in order of return, are the thread's calls in the order that they were
+ * made. Returns the number of rows. */
 static uint64_t check_rows(const char *path)
 {
     static const char query[] = "SELECT thread_id, call.bytes, source, destination, status FROM call "

@@ -1,5 +1,5 @@
-/* The producers' side of unit_both_ends.c: the hook's lanes and the slow path of a call. The other parts of
- * the hook are replaced by the minimum that these need. */
+/* The producers' side of unit_both_ends.c: the hook's lanes and the slow path of a call. Minimal substitutes
+ * replace the other parts of the hook. */
 #include "attach.h"
 #include "both_ends.h"
 #include "bound.h"
@@ -38,8 +38,8 @@ uint32_t ct_process_epoch(void)
 {
     return 1;
 }
-/* The whole segment is mapped. The lanes' headers stay in that mapping and are not mapped at `lane_place`,
- * because TSan identifies memory by address. */
+/* The whole segment is mapped. Lanes' headers remain in the mapping of the whole segment and are not mapped
+ * at `lane_place`, because TSan identifies memory by its address. */
 static uint32_t lanes;
 uint32_t ct_segment_lanes(void)
 {
@@ -86,7 +86,7 @@ void *ct_bound_map(void *at, size_t bytes, int protection, int fd, off_t offset)
 }
 void ct_bound_unmap(void *memory, size_t bytes)
 {
-    (void)memory, (void)bytes; /* a ring that has grown stays mapped */
+    (void)memory, (void)bytes; /* a ring that has grown remains mapped */
 }
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 bool ct_process_lock(void)
@@ -131,8 +131,8 @@ bool ct_decode_always(uint32_t row)
     return false;
 }
 
-/* Makes records with and without a payload, which may be longer than needed. Each record identifies its
- * call. */
+/* Makes records with and without payloads. Some payloads are longer than necessary. Each record identifies
+ * its call. */
 struct ct_decoded ct_decode(const struct ct_frame *frame)
 {
     const uint8_t payloads = (uint8_t)(frame->result % 3);

@@ -1,5 +1,6 @@
-/* Tests the checkpointer. Under continuous commits, it repeatedly copies and restarts the log. A reader that
- * holds the log makes it grow, and no row is lost. Once the reader has ended, the log restarts. */
+/* Tests the checkpointer. During continuous commits, the checkpoint thread repeatedly copies and restarts the
+ * log. If a reader keeps the log from restarting, the log grows, and no row is lost. The log restarts once
+ * the reader has finished. */
 #include "checkpoint.h"
 #include "process_rows.h"
 
@@ -14,7 +15,7 @@ enum { COMMITS_MAX = 4000, ROWS = 600, LOG_PAGES = 4096 };
 static struct ct_store *store;
 static struct ct_checkpointer *checkpointer;
 static sqlite3 *reader;
-static uint32_t names; /* number of rows stored so far */
+static uint32_t names; /* number of rows that have been stored */
 
 static void fail(const char *what, long long seen)
 {
@@ -33,7 +34,7 @@ static long long ask(const char *sql)
     return value;
 }
 
-/* Commits a batch of a few pages of rows. Returns the number of pages in the log afterwards. */
+/* Commits a batch of rows that fill a few pages. Returns the number of pages in the log after the commit. */
 static uint32_t commit(void)
 {
     if (ct_store_begin(store) != 0)
@@ -50,7 +51,8 @@ static uint32_t commit(void)
     return ct_store_log_pages(store);
 }
 
-/* Commits until the log has restarted `times` times. Returns the largest number of pages that the log had. */
+/* Keeps committing until the log has restarted `times` times. Returns the largest number of pages that the
+ * log contained. */
 static uint32_t commit_until_anew(int times)
 {
     uint32_t most = 0, before = 0;
@@ -89,7 +91,7 @@ int main(void)
     commit_until_anew(3);
     check_rows();
 
-    /* A reader is in the middle of its query. */
+    /* A reader is in the middle of a query. */
     sqlite3_exec(reader, "BEGIN", NULL, NULL, NULL);
     const long long seen = ask("SELECT count(*) FROM meta");
     uint32_t pages = 0;

@@ -1,6 +1,6 @@
-/* Tests the timeline on a machine with simulated clocks. Clocks are slewed, the machine is suspended or
- * replaced by another one, reading a clock is slow, and the machine runs for ten days. A step is logged once,
- * and no other line is logged. */
+/* Tests the timeline on a machine with simulated clocks. The clocks are slewed, the machine is suspended or
+ * replaced by another one, clocks are slow to read, and the machine runs for ten days. A step of the counter
+ * is logged once, and nothing else is logged. */
 #include "log.h"
 #include "record.h"
 #include "ticks.h"
@@ -13,7 +13,8 @@
 
 static const uint64_t millisecond = 1000000, second = 1000000000;
 
-/* The machine: the counter has `ticks` at `now_ns`, and advances by `rate` ticks a nanosecond. */
+/* The simulated machine, whose counter is at `ticks` at the time `now_ns`, and advances by `rate` ticks per
+ * nanosecond. */
 static uint64_t now_ns;
 static double ticks, rate;
 static uint64_t error_ticks;
@@ -93,13 +94,15 @@ static void slewed(void)
         const uint64_t at = (uint64_t)ticks, at_ns = now_ns;
         go(30 * millisecond);
         ct_timeline_anchor(&timeline);
-        is("the moment of a change", at, at_ns, 13000); /* from one end of the range to the other */
+        is("the moment of a change", at, at_ns, 13000); /* the rate jumps from one end of the range to the
+                                                         * other */
         collect(500 * millisecond);
         is("the present", (uint64_t)ticks, now_ns, 1000);
     }
 }
 
-/* Suspends the machine half a second after an anchor. Afterwards the counter is at `woken`. */
+/* Suspends the machine half a second after an anchor was taken. The counter is at `woken` when the machine
+ * resumes. */
 static void suspended(const char *name, double woken)
 {
     begin(name, 3);
@@ -127,7 +130,7 @@ static void suspended(const char *name, double woken)
     is("what returned before, to another daemon", before, before_ns, 1000);
 }
 
-/* A step is also detected if it follows shortly after an anchor, within the interval between two anchors. */
+/* A step must also be detected if it happens shortly after an anchor, before the next anchor is due. */
 static void suspended_at_once(void)
 {
     begin("suspended behind an anchor", 3);
@@ -154,7 +157,7 @@ static void moved(double ghz)
     }
 }
 
-/* The kernel has stopped using the counter, so reading its clock takes a system call and 4 us. */
+/* The kernel has stopped using the counter, so reading the kernel's clock takes a system call and 4 us. */
 static void read_slowly(void)
 {
     begin("a clock that is read slowly", 3);
@@ -206,8 +209,8 @@ static void long_calls(void)
     }
 }
 
-/* Begins with anchors that another daemon has left in the control segment, or that any process may have
- * written there. */
+/* Begins with anchors in the control segment that a previous daemon left, or that any process may have
+ * written. */
 static void left_over(const char *name, const struct ct_anchor *kept, size_t count)
 {
     begin(name, 3);
@@ -225,7 +228,7 @@ static void left_over(const char *name, const struct ct_anchor *kept, size_t cou
 
 static void left_over_by_others(void)
 {
-    /* One tick takes a second, and the next second takes no tick. */
+    /* The first tick takes a second, and no tick occurs in the next interval. */
     const struct ct_anchor steep[] = { { (uint64_t)3000e9, 998 * second, 0 },
                                        { (uint64_t)3000e9 + 1, 999 * second, 0 },
                                        { (uint64_t)3000e9 + 1, 999 * second + 6 * millisecond, 0 } };

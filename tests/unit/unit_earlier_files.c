@@ -1,5 +1,5 @@
-/* Tests that an earlier file of the trace is queried and removed only after a check. A file of another trace,
- * a FIFO, or a link to the file in use may have replaced it. */
+/* Tests that an earlier file of the trace is checked before the daemon queries or removes it. The file may
+ * have been replaced by a file of another trace, a FIFO, or a link to the current file. */
 #include "earlier_files.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void on_removed(const char *gone)
     removed++;
 }
 
-/* Prunes with no room for any file. Returns the number of removed files. */
+/* Prunes the trace as if there were no room for any file. Returns the number of files that were removed. */
 static int prune(void)
 {
     removed = 0;
@@ -88,7 +88,7 @@ int main(void)
     expect("nothing is there", !has(CALL_ID) && prune() == 0);
     expect("a link of ours", symlink(away, path) == 0 && has(CALL_ID));
     unlink(path);
-    /* A read-only connection does not remove these two files. */
+    /* Remove these two files, because a read-only connection leaves them. */
     snprintf(side, sizeof(side), "%s-wal", away);
     unlink(side);
     snprintf(side, sizeof(side), "%s-shm", away);

@@ -1,5 +1,5 @@
-/* Tests the reader of ELF files (tools/base/elf_reader.c). Checks its results for this program, and that it
- * does not read out of bounds in truncated or changed files, which AddressSanitizer detects. */
+/* Tests the ELF reader (tools/base/elf_reader.c). Checks what the reader returns for this program, and that
+ * it does not read out of bounds in truncated or damaged files, which AddressSanitizer would detect. */
 #include "../ensure.h"
 #include "elf_reader.h"
 
@@ -110,7 +110,7 @@ static void read_everything(const char *path)
     ct_elf_close(&elf);
 }
 
-/* Makes a file that contains only these headers. Its remaining length is a hole. */
+/* Makes a file that contains only the given headers. The rest of the file is a hole. */
 static int sparse(const void *headers, size_t bytes, off_t length, char path[64])
 {
     const int fd = memfd_create("sparse", 0);
@@ -129,8 +129,8 @@ static Elf64_Ehdr own_header(void)
     return header;
 }
 
-/* The maximum number of dynamic segments, each with the maximum size. Reading all of them would take
- * hours. */
+/* A file with the maximum number of dynamic segments, which all have the maximum size. Reading all of these
+ * segments would take hours. */
 static void read_many_segments(void)
 {
     enum { SEGMENTS = 65535, BYTES = 64 << 20 };
@@ -151,7 +151,7 @@ static void read_many_segments(void)
     free(file);
 }
 
-/* A symbol table outside the file, with a string table inside it. */
+/* A file whose symbol table is outside the file, while its string table is inside. */
 static void read_half_a_table(void)
 {
     struct {
@@ -172,7 +172,7 @@ static void read_half_a_table(void)
     }
 }
 
-/* The noise is the same in each run. */
+/* Random numbers that are the same in every run. */
 static uint64_t noise = 1;
 static uint64_t next(uint64_t below)
 {
@@ -180,7 +180,7 @@ static uint64_t next(uint64_t below)
     return (noise >> 20) % below;
 }
 
-/* Changes a word of the headers, or of the tables that they point to. */
+/* Changes words in the headers, or in the tables that the headers point to. */
 static void read_damaged(void)
 {
     enum { HEADERS = 1024 };
@@ -207,7 +207,7 @@ static void read_damaged(void)
         const uint64_t word = next(2) ? words[next(8)] : next(UINT32_MAX);
         ENSURE(pwrite(copy, &word, width, (off_t)at) == (ssize_t)width);
         read_everything(path);
-        if (next(4)) /* undoes the change, because damage would accumulate */
+        if (next(4)) /* undo the change, because damage would accumulate */
             ENSURE(pwrite(copy, whole + at, width, (off_t)at) == (ssize_t)width);
         if (round % 64 == 63)
             ENSURE(pwrite(copy, whole, bytes, 0) == (ssize_t)bytes);

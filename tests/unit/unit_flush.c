@@ -1,5 +1,6 @@
-/* Tests that all calls that a report marks as flushed are flushed. Covers reports on several batches, users
- * whose calls were held back, and a daemon that has not yet looked for new segments. */
+/* Tests that all calls that a report presents as flushed have been flushed. The test covers reports on
+ * several batches, users whose calls were held back, and a daemon that has not yet looked for new
+ * segments. */
 #include "batch.h"
 #include "clock.h"
 #include "shm_source.h"
@@ -16,7 +17,7 @@ static void expect(const char *what, bool is_so)
     exit(EXIT_FAILURE);
 }
 
-/* Makes a report in which `users` users, from `uid` on, are held back. */
+/* Returns a report that holds back `users` users, whose ids are consecutive and begin at `uid`. */
 static struct ct_report held_of(uint32_t uid, uint32_t users, uint64_t flushed_ns)
 {
     struct ct_report report = { .flushed_ns = flushed_ns };
@@ -27,13 +28,13 @@ static struct ct_report held_of(uint32_t uid, uint32_t users, uint64_t flushed_n
 
 static void check_held(void)
 {
-    /* The same users again need no more room. */
+    /* Adding the same users again needs no more room. */
     struct ct_report report = held_of(1, CT_HELD_MAX, 20), earlier = held_of(1, CT_HELD_MAX, 10);
     ct_report_add(&report, &earlier);
     expect("the later moment counts", report.flushed_ns == 20);
     expect("those who were held are", ct_report_holds(&report, 1) && ct_report_holds(&report, CT_HELD_MAX));
     expect("nobody else is", !ct_report_holds(&report, CT_HELD_MAX + 1));
-    /* If more users are held back than can be listed, all users who might be meant count as held back. */
+    /* If more users are held back than the report can list, every user counts as held back. */
     earlier = held_of(100, 1, 30);
     ct_report_add(&report, &earlier);
     expect("what is flushed stays so", report.flushed_ns == 30);
@@ -46,7 +47,7 @@ static void check_held(void)
 
 static struct ct_shm shm;
 
-/* Makes a batch immediately, without any process. */
+/* Makes a batch immediately, although there is no process. */
 static uint64_t flushed_by(struct ct_collection *collection)
 {
     struct ct_report report = { 0 };

@@ -1,5 +1,5 @@
-/* Tests that following a trace returns each call once. Between two reads, the store adds calls in order and
- * late calls, begins the next file, or removes calls. */
+/* Tests that a reader that follows a trace receives each call exactly once. Between two reads, the store adds
+ * calls, some of them late, begins the next file, or removes old calls. */
 #include "account.h"
 #include "clock.h"
 #include "expire.h"
@@ -24,7 +24,7 @@ static int64_t process_id, segment_id, function_id, thread_id;
 static uint64_t now_ns;
 static int64_t newest; /* call_id of the newest call */
 
-/* The stored calls, and the number of times that each was returned. */
+/* All stored calls, and how many times each has been returned. */
 static struct {
     int64_t call_id;
     int given;
@@ -51,7 +51,8 @@ static void open_store(void)
     char message[CT_MESSAGE_BYTES] = "";
     const struct ct_process_facts facts = { .is.pid = 1, .exe = "", .cmdline = "", .segment = "first" };
     expect("a folder", mkdtemp(folder) != NULL);
-    snprintf(path, sizeof(path), "%s/trace.2026.db", folder); /* a first file whose name contains a number */
+    snprintf(path, sizeof(path), "%s/trace.2026.db", folder); /* the name of the first file contains a
+                                                               * number */
     expect(message, ct_store_open(path, "test", &store, message) == 0);
     expect("begin",
            ct_store_begin(store) == 0 && ct_store_process(store, &facts, &process_id, &segment_id) == 0);
@@ -62,7 +63,8 @@ static void open_store(void)
     expect("commit", ct_store_commit(store) == 0);
 }
 
-/* Stores a batch of calls a microsecond apart. Some are late, by at most the number of stored calls. */
+/* Stores a batch of calls that are a microsecond apart. Some of the calls are late, by at most two
+ * milliseconds. */
 static void store_batch(uint32_t count)
 {
     expect("begin", ct_store_begin(store) == 0);
@@ -101,7 +103,7 @@ static void take(const struct ct_stream_call *had)
     expect("a call that was stored", false);
 }
 
-/* Reads at most that many calls. Returns whether there are more. */
+/* Reads at most `most` calls. Returns whether there are more. */
 static bool look(uint32_t most)
 {
     struct ct_stream_call had;
@@ -133,7 +135,7 @@ static struct ct_follow *begin(enum ct_follow_start start, int64_t last)
     return begun;
 }
 
-/* Checks that the last `count` calls are returned, and no others. */
+/* Checks that exactly the last `count` calls are returned. */
 static void check_last(size_t count)
 {
     struct ct_stream_call had;
@@ -192,7 +194,7 @@ int main(void)
     check_last(1);
     check_last(100);
 
-    /* More calls than one read returns. */
+    /* Store more calls than a single read returns. */
     for (int i = 0; i < MANY / BATCH_MAX; i++)
         store_batch(BATCH_MAX);
     expect("a look has an end", look(UINT32_MAX));

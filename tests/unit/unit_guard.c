@@ -1,4 +1,5 @@
-/* If a file is truncated during a read, the read returns zeros and sets a mark, without a SIGBUS. */
+/* Tests that if a file is truncated while it is read, the read returns zeros and sets a mark, and there is no
+ * SIGBUS. */
 #include "cut_guard.h"
 
 #include <fcntl.h>

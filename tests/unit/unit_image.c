@@ -1,6 +1,6 @@
-/* Tests decode_image.c of the hook, which finds the only kernel of an image, and reports it only if it is
- * certain. The test builds images: cubins, fat binaries with parts for several devices, compressed parts,
- * PTX, and truncated images. */
+/* Tests the hook's decode_image.c, which finds the only kernel of an image, and returns the kernel only if it
+ * is certain. The test builds several kinds of images: cubins, fat binaries with parts for several devices,
+ * compressed parts, PTX, and truncated images. */
 #include "decode_image.h"
 
 #include <elf.h>
@@ -17,7 +17,7 @@ static void ensure(bool condition, const char *what)
     }
 }
 
-/* Places an image at the end of readable memory. */
+/* Places an image so that it ends where readable memory ends. */
 static const void *at_the_end(const void *image, size_t bytes)
 {
     const size_t page = 4096, pages = (bytes + page - 1) / page;
@@ -40,7 +40,8 @@ struct cubin {
     Elf64_Shdr sections[3];
 };
 
-/* Makes two functions, which are kernels if named, a device function, and a variable. */
+/* Makes a cubin with two functions, which are kernels if they have names, a device function, and a
+ * variable. */
 static struct cubin cubin(const char *first, const char *second)
 {
     enum { ENTRY = 0x10 };
@@ -116,7 +117,8 @@ static void cubins(void)
     one.symbols[0].st_name = sizeof(one.strings) + 1;
     ensure(only_kernel_is(&one, sizeof(one), NULL), "a name beyond the strings");
     one = cubin("one", NULL);
-    memset(one.strings, 'x', sizeof(one.strings)); /* not terminated: the name ends with the table */
+    memset(one.strings, 'x', sizeof(one.strings)); /* not terminated, because the name ends where the table
+                                                    * ends */
     one.sections[1].sh_size = (uint64_t)1 << 40;
     ensure(only_kernel_is(&one, sizeof(one), NULL), "symbols beyond the image");
 }

@@ -1,6 +1,7 @@
-/* Applies plans in this process. Functions written in assembly must get a given verdict. Others come from
- * several compilers, from zlib, and from the simulated driver. Each call through a slot is counted and
- * returns the same result as before the plan. When the patches are undone, the code has its old bytes. */
+/* Applies plans in this process. Functions that are written in assembly must receive the expected verdicts.
+ * Other functions come from several compilers, from zlib, and from the simulated driver. Each call through a
+ * slot is counted, and returns the same result as before the plan was applied. After the patches have been
+ * undone, the code is the same as before. */
 #include "../ensure.h"
 #include "inline_plan.h"
 #include "patched_library.h"
@@ -21,7 +22,8 @@ typedef uint64_t any_function(uint64_t a, uint64_t b, uint64_t c, uint64_t d, ui
                               double p, double q, double r, double s, double t, double u, double v, double w,
                               uint64_t g, uint64_t h, uint64_t i, uint64_t j);
 
-/* Returns the sum of the function's results for arguments that differ in each register and on the stack. */
+/* Returns the sum of the function's results for arguments that are different in each register and on the
+ * stack. */
 static uint64_t call(any_function *function, uint64_t *calls)
 {
     uint64_t sum = 0;
@@ -35,7 +37,7 @@ static uint64_t call(any_function *function, uint64_t *calls)
 
 /* ---- a thread inside a patch ---- */
 
-/* For the single-step handler: an address, and the address to continue at. */
+/* Used by the single-step handler: the address where it must stop, and the address where it must continue. */
 static struct {
     uint64_t at, to;
     bool has_moved;
@@ -67,7 +69,7 @@ static void set_trap(bool is_on)
 }
 
 /* Calls the function, stops before the instruction that is `behind` bytes into the patch, and continues at
- * its moved copy. */
+ * the moved copy of that instruction. */
 static uint64_t call_and_move(any_function *function, const struct ct_inline_patch *patch, int behind)
 {
     uint64_t sum = 0;
@@ -86,7 +88,7 @@ static uint64_t call_and_move(any_function *function, const struct ct_inline_pat
     return sum;
 }
 
-/* Returns the number of places tried in the function. */
+/* Returns the number of places in the function that were tried. */
 static int move_from_everywhere(const struct patched *library, const char *name, uint64_t expected)
 {
     const struct sigaction step = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
@@ -216,7 +218,7 @@ static void try_by_hand(const char *path)
         const uint64_t counted = *patched_counter(library, by_hand[i].name);
         ENSURE(by_hand[i].flags & CALLS_ITSELF ? counted > calls : counted == calls);
     }
-    /* A second plan recognizes the jumps. */
+    /* A second plan must recognize the jumps. */
     struct ct_inline_plan again;
     EXPECT(0, ct_inline_plan_make(&again, &library->image, library->functions, library->count,
                                   library->plan.area));
@@ -234,7 +236,7 @@ static void try_by_hand(const char *path)
     free(code);
 }
 
-/* ---- functions made by compilers ---- */
+/* ---- compiled functions ---- */
 
 static bool is_subject(const char *name)
 {
@@ -275,7 +277,7 @@ static void try_compiled(const char *path)
     patched_undo(library, code);
     for (size_t i = 0; i < library->count; i++)
         ENSURE(call_subject(library, library->names[i], &calls) == before[i]);
-    /* Compilers make few functions that are too short or have a jump table. */
+    /* Compilers produce few functions that are too short or that have a jump table. */
     ENSURE(library->plan.count * 100 >= library->count * 85);
     free(code);
 }
@@ -287,7 +289,7 @@ static bool is_driver_function(const char *name)
     return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
 
-/* The simulated driver works with its moved instructions. */
+/* The simulated driver must still work when its instructions have been moved. */
 static void try_driver(const char *path)
 {
     struct patched *library = patched_open(path);
@@ -316,7 +318,7 @@ static void try_driver(const char *path)
     free(code);
 }
 
-/* This test is linked with zlib. Its inner calls use the slots, too. */
+/* This test is itself linked with zlib. Calls within zlib also use the slots. */
 static void try_zlib(void)
 {
     enum { BYTES = 200000 };
@@ -340,7 +342,7 @@ static void try_zlib(void)
     free(code);
 }
 
-/* ---- placement of the area ---- */
+/* ---- the place of the area ---- */
 
 static void try_places(void)
 {
@@ -367,7 +369,7 @@ static void try_places(void)
     ENSURE(place >= 1 << 20);
 }
 
-/* Areas that are out of range of the code, and then of only its data. */
+/* Uses an area that is out of range of the code, and then an area that is out of range of the data only. */
 static void try_distances(const char *path)
 {
     struct patched *library = patched_open(path);
@@ -378,7 +380,8 @@ static void try_distances(const char *path)
     ENSURE(patched_verdict(library, "pushes") == CT_INLINE_FAR &&
            patched_verdict(library, "loads") == CT_INLINE_FAR);
     ct_inline_plan_free(&library->plan);
-    /* The lowest area within range of all code. Data follows the code, and is out of range. */
+    /* This is the lowest area that is within range of all code. The data follows the code, so it is out of
+     * range. */
     const uint64_t far = (library->image.code_end - INT32_MAX + 0xfff) & ~0xfffULL;
     EXPECT(0, ct_inline_plan_make(&library->plan, &library->image, library->functions, library->count, far));
     ENSURE(patched_verdict(library, "pushes") == CT_INLINE_FINE &&
@@ -404,7 +407,7 @@ static bool read_made(void *context, uint64_t address, void *to, size_t bytes)
     return true;
 }
 
-/* Random bytes: the plan must not read beyond the readable code. */
+/* Uses random bytes as code, which the plan must not read beyond its readable part. */
 static void try_noise(void)
 {
     struct made made;

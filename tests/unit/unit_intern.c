@@ -1,5 +1,5 @@
-/* Tests that equal keys have equal numbers, and different keys have different ones. A full table is emptied,
- * and numbers continue. */
+/* Tests that equal keys receive equal numbers, and different keys receive different numbers. When the table
+ * is full, it is emptied, and numbering continues. */
 #include "intern.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Tests that the hook reads an ioctl's struct correctly in each layout that the driver has ever had, and that
- * invalid pointers do no harm. Tests that the collector finds every number that has a name. */
+/* Tests that the hook correctly reads an ioctl's struct in every layout that the driver has used, and that
+ * invalid pointers do no harm. Tests that the collector finds the name for every number that has a name. */
 #include "../ensure.h"
 #include "ioctl_layout.h"
 #include "ioctl_names.h"
@@ -39,19 +39,19 @@ static void test_control(void)
     ENSURE(ioctl.params_bytes == 1032 && ioctl.size_bytes == 32);
     ENSURE(ct_ioctl_status(&ioctl) == 0x56);
 
-    /* A struct whose size the driver does not accept is not read. */
+    /* If the driver does not accept a struct's size, the hook does not read the struct. */
     const struct ct_ioctl cut = escape(0x2a, 16, control, 0);
     ENSURE(cut.space == CT_IOCTL_ESCAPE && cut.code == 0x2a && cut.status_offset == -1 &&
            ct_ioctl_status(&cut) == 0);
 
-    /* The same at an odd address. */
+    /* Read the same struct at an odd address. */
     uint8_t odd[33];
     memcpy(odd + 1, control, sizeof(control));
     const struct ct_ioctl at_odd = escape(0x2a, sizeof(control), odd + 1, 0);
     ENSURE(at_odd.code == 0x20800102 && ct_ioctl_status(&at_odd) == 0x56);
 }
 
-/* Writes each word's own offset into the word, so that a value shows where it was read. */
+/* Stores each word's offset in the word itself, so that a value shows where it was read. */
 static void number_words(uint8_t *bytes, uint32_t size)
 {
     for (uint32_t offset = 0; offset + 4 <= size; offset += 4)
@@ -86,7 +86,7 @@ static void test_layouts(void)
         }
         ENSURE(ct_ioctl_status(&ioctl) == (wanted[i].status_at < 0 ? 0 : wanted[i].status_at));
     }
-    /* Before 550 a mapping listed 32 GPUs. */
+    /* Before driver 550, a mapping listed 32 GPUs. */
     const struct ct_ioctl old = ct_ioctl_parse_uvm(33, (uintptr_t)bytes, 535104);
     ENSURE(old.size_bytes == 1200 && old.status_offset == 1196);
 }
@@ -104,7 +104,7 @@ static void test_transfer(void)
     ENSURE(ioctl.space == CT_IOCTL_CLASS && ioctl.code == 0xc86f && ioctl.params_bytes == 48);
     ENSURE(ct_ioctl_status(&ioctl) == 0x1b);
 
-    /* The pointer in a transfer may be invalid, too. */
+    /* The pointer in a transfer may also be invalid. */
     memset(transfer + 8, 0, sizeof(pointer));
     ioctl = escape(0xd3, sizeof(transfer), transfer, 0);
     ENSURE(ioctl.space == CT_IOCTL_ESCAPE && ioctl.code == 0x2b && ct_ioctl_status(&ioctl) == 0);
@@ -131,7 +131,7 @@ static void test_pointers(void)
     ENSURE(half.space == CT_IOCTL_ESCAPE && ct_ioctl_status(&half) == 0);
     ENSURE(escape(0xd3, 16, pages + page, 0).code == 0xd3);
 
-    /* The probing does not change the signal mask. */
+    /* Checking addresses must not change the signal mask. */
     sigset_t before, after;
     sigemptyset(&before);
     sigaddset(&before, SIGUSR2);
@@ -192,7 +192,8 @@ static void test_names(void)
     expect_name(CT_IOCTL_ESCAPE, 0xc8, "ESC 0xc8", "NV_ESC_CARD_INFO");
     expect_name(CT_IOCTL_ESCAPE, 0xfe, "ESC 0xfe", NULL);
 
-    /* Each row of the table is found by its number, so the table is sorted as the search requires. */
+    /* Every row of the table must be found by its number, which shows that the table is sorted as the search
+     * requires. */
     enum { ESCAPE = CT_IOCTL_ESCAPE, CONTROL = CT_IOCTL_CONTROL, CLASS = CT_IOCTL_CLASS, UVM = CT_IOCTL_UVM };
     static const struct {
         int space;
@@ -213,7 +214,7 @@ static void test_names(void)
         ENSURE(snprintf(wanted, sizeof(wanted), "%s%s", prefix, rows[i].name) < (int)sizeof(wanted));
         expect_name((enum ct_ioctl_space)rows[i].space, rows[i].number, NULL, wanted);
     }
-    /* Names that another version of the hook, or a hostile one, may send. */
+    /* These names might be sent by another version of the hook, or by a hostile one. */
     char name[CT_IOCTL_NAME_MAX + 1];
     uint32_t category;
     static const char *const others[] = { "",     "UVM other", "RM other",
@@ -231,8 +232,8 @@ static void expect_modeset(const char *number, uint32_t release, const char *wan
            category == CT_CATEGORY_control);
 }
 
-/* Commands of nvidia-modeset: 570.207 and 590.44 renumbered them. They are read from the struct that the
- * request points to. */
+/* Commands of nvidia-modeset, which 570.207 and 590.44 renumbered. The commands are read from the struct that
+ * the request points to. */
 static void test_modeset(void)
 {
     expect_modeset("NVKMS 13", 565057, "NVKMS_IOCTL_IDLE_BASE_CHANNEL");

@@ -1,6 +1,6 @@
-/* Tests a lane with its two ends as threads. Every record arrives once, complete and in order, across the
- * ring's end and with positions that start just below a power of two. The lane occasionally switches between
- * its rings. TSan watches it in the `threads` build. */
+/* Tests a lane with a thread at each end. Every record must arrive once, complete and in order, even across
+ * the ring's end and at positions that begin just below a power of two. The producer occasionally switches
+ * between the lane's rings. In the `threads` build, TSan checks this test. */
 #include "lane.h"
 
 #include <pthread.h>
@@ -15,13 +15,14 @@ static struct ct_lane lane;
 static uint8_t rings[RINGS][RING_SLOTS * CT_SLOT_BYTES] __attribute__((aligned(64)));
 static const uint64_t first_position = (UINT64_C(1) << 32) - 3;
 
-/* `state` and `tail` transfer the ownership of the rings' bytes. The copies are plain, as in the product. */
+/* `state` and `tail` transfer the ownership of the bytes in the rings. As in the product, the copies are
+ * ordinary accesses. */
 static uint8_t *slot(uint64_t position, uint32_t level)
 {
     return rings[level] + (position & (ct_ring_slots(0, level, RING_SLOTS) - 1)) * CT_SLOT_BYTES;
 }
 
-/* Makes a record of one to four slots. The short records have no value. */
+/* Makes a record that is one to four slots long. Short records have no value. */
 static struct ct_record made(uint64_t i)
 {
     const uint32_t slots = 1 + i % 4;
@@ -33,11 +34,11 @@ static struct ct_record made(uint64_t i)
                                .value = slots > 1 ? ~i : 0 };
 }
 
-/* The producer's own state: the ring in use, and the position at which each ring was left. */
+/* The producer's private state: the ring in use, and the position where it left each ring. */
 static uint32_t level, switches;
 static uint64_t begun = (UINT64_C(1) << 32) - 3, ended[RINGS];
 
-/* Occasionally switches to a longer or shorter ring, if the collector has emptied that ring. */
+/* Occasionally switches to a longer or a shorter ring, if the collector has emptied the other ring. */
 static void switch_ring(uint64_t record, uint64_t position)
 {
     const uint32_t other = (level + 1 + (uint32_t)(record / 700 % 2)) % RINGS;

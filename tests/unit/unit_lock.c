@@ -1,5 +1,5 @@
-/* Tests the hook's lock (hook/base/lock.c): which threads get it, which threads are refused, and that no
- * thread spins for it. */
+/* Tests the hook's lock (hook/base/lock.c): which threads acquire the lock, which threads are refused, and
+ * that no thread spins. */
 #include "lock.h"
 
 #include "compiler.h"
@@ -57,7 +57,8 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Runs a test in a child process, so that its filter and the hook's silence do not affect other tests. */
+/* Runs a test in a child process, so that the filter that it installs and the hook's silence do not affect
+ * other tests. */
 static void apart(void (*test)(void))
 {
     int status;
@@ -65,7 +66,7 @@ static void apart(void (*test)(void))
     if (child == 0) {
         ct_thread_number_forget();
         test();
-        /* _exit() is not used, because a sanitizer makes system calls in it, which the filter must not
+        /* Do not call _exit(), because a sanitizer makes system calls in it, which the filter must not
          * see. */
         syscall(SYS_exit_group, 0);
     }
@@ -105,7 +106,7 @@ static void takes_without_system_calls(void)
     }
     ct_system_silence();
     ct_thread_number_forget();
-    if (!ct_lock_take(&masking)) /* identified by the thread number in the C library */
+    if (!ct_lock_take(&masking)) /* the owner is identified by the C library's thread number */
         _exit(3);
     ct_lock_give(&masking);
 }
@@ -228,7 +229,7 @@ static void has_patience(void)
     check(atomic_load(&plain.word) == 0, "given back in silence");
 }
 
-/* ---- priorities: on one processor, the middle thread works, and the lowest one holds the lock ---- */
+/* ---- priorities: on one processor, the middle thread works while the lowest one holds the lock ---- */
 
 static sem_t ready, waiting;
 static _Atomic bool got;
@@ -257,7 +258,7 @@ static void *want(void *unused)
     sem_wait(&ready);
     sem_wait(&ready);
     const double begun = now();
-    sem_post(&waiting); /* Neither thread runs before this one waits for the lock. */
+    sem_post(&waiting); /* Neither of the other threads runs before this thread waits for the lock. */
     sem_post(&waiting);
     check(ct_lock_take(&plain), "a lock that is held by the lowest");
     check(now() - begun < 0.5, "the holder runs with the priority of who waits");

@@ -1,5 +1,5 @@
-/* Tests that a kind of line that has been logged too often is suppressed for a minute. The number of
- * suppressed lines is logged once, and then the kind is logged again. */
+/* Tests that if lines of one kind are logged too often, that kind is suppressed for a minute. Then the number
+ * of suppressed lines is logged once, and lines of that kind are logged again. */
 #include "clock.h"
 #include "log.h"
 
@@ -37,14 +37,14 @@ int main(void)
     for (int i = 0; i < LINES; i++)
         ct_log(CT_LOG_segment_refused, "segment %d", i);
     assert(count("warning: segment") == BURST && count("suppressed") == 0);
-    ct_log_catch_up(ct_monotonic_ns()); /* the minute of this kind has not passed */
+    ct_log_catch_up(ct_monotonic_ns()); /* this kind's minute has not yet passed */
     assert(count("suppressed") == 0);
     errno = ENOSPC;
     ct_log(CT_LOG_database_failed, "another kind");
     assert(errno == ENOSPC);
     assert(count("error: another kind") == 1);
 
-    /* A message stays on one line, and contains nothing that a terminal would interpret. */
+    /* A message must remain on one line, and must not contain anything that a terminal would interpret. */
     ct_log(CT_LOG_database_failed, "%s", "gr\xc3\xbc\xc3\x9f \x1b[2J\n \xd8\x9c \xe2\x80\xae \xe4\xb8");
     assert(count("error: gr\xc3\xbc\xc3\x9f \\x1b[2J\\x0a \\xd8\\x9c \\xe2\\x80\\xae \\xe4\\xb8\n") == 1);
 
@@ -67,7 +67,7 @@ int main(void)
     name[sizeof(name) - 1] = '\0';
     ct_log_quote(quoted, name);
     assert(strlen(quoted) < sizeof(quoted) && quoted[strlen(quoted) - 1] == '"');
-    /* A long text is not truncated inside an escape. */
+    /* A long text must not be truncated in the middle of an escape. */
     assert(strlen(quoted) % 2 == 0);
     unlink(path);
     return 0;

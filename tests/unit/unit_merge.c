@@ -1,6 +1,6 @@
-/* Tests that the merge returns the calls of all streams in the order of their return, each once, and no call
- * after the watermark. A record that is not a call stays before the call that it precedes. A stream whose
- * budget is used up is left out. */
+/* Tests that the merge returns each call of all streams once, in order of return, and no call after the
+ * watermark. A record that is not a call is returned before the call that it precedes. A stream that has used
+ * up its budget is skipped. */
 #include "merge.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 enum { STREAMS = 300, CALLS = 400, FILLED = 7 };
 
-/* Fills in a few calls at a time, and drops the ones that it filled in earlier. */
+/* A stream that provides a few calls at a time, and discards them when it provides the next ones. */
 struct array_stream {
     struct ct_stream stream;
     uint64_t ends[CALLS];
@@ -48,7 +48,7 @@ static void check_order(void)
     }
     struct ct_merge merge = { 0 };
     uint64_t before = 0, taken = 0;
-    /* Several merges with rising watermarks, like batches. */
+    /* Run several merges with rising watermarks, as batches do. */
     for (uint64_t step = 0; step <= 4; step++) {
         const uint64_t until = until_ns * step / 4;
         ct_merge_begin(&merge, until);
@@ -81,7 +81,8 @@ static bool no_more(struct ct_stream *stream, uint64_t until_ns)
     return stream->next < stream->end;
 }
 
-/* A name precedes a call that returns late. Another stream has two calls and a budget of one. */
+/* In one stream, a name precedes a call that returns late. The other stream has two calls and a budget of
+ * one. */
 static void check_notes_and_budgets(void)
 {
     struct ct_call late[] = { { .end_ns = 9, .kind = CT_KIND_NAME }, { .end_ns = 5, .kind = CT_KIND_CALL } };

@@ -1,6 +1,7 @@
-/* Tests kernel_names.c and texts.c of the hook, with reused handles, lists and answers that the program got,
- * and unloads with all dependent objects. Memory stays constant, however many modules are loaded and
- * unloaded. Also tests a lock that the thread itself holds, and a child forked in the middle of a write. */
+/* Tests the hook's kernel_names.c and texts.c, with reused handles, with names that a module lists or that
+ * the driver returns to the program, and with unloads that end all dependent objects. The memory in use must
+ * not grow, however many modules are loaded and unloaded. Also tests a lock that is already held by the same
+ * thread, and a child that is forked in the middle of a write. */
 #include "../ensure.h"
 #include "current.h"
 #include "kernel_names.h"
@@ -58,8 +59,8 @@ static void ensure(bool condition, const char *what)
 static struct ct_lane lane;
 static struct ct_producer producer = { .lane = &lane, .epoch = 1 };
 
-/* Returns whether a launch of `handle` gets `name`, and whether the definition of the name arrived first.
- * NULL means no name. */
+/* Checks that a launch of `handle` is recorded with the name `name`, and that the definition of the name has
+ * already arrived. NULL means no name. */
 static bool is_named(uint64_t handle, const char *name)
 {
     static char texts[1 << 20][24];
@@ -96,7 +97,7 @@ static void reuse(void)
     ct_names_unload(2, UINT64_MAX);
 }
 
-/* A library, its kernel and the kernel's function, its module and the module's function. */
+/* Tests a library that has a kernel and the kernel's function, and a module and the module's function. */
 static void nested(void)
 {
     ct_names_learn(0x20, 0x10, "kernel", &producer);
@@ -110,7 +111,7 @@ static void nested(void)
         ensure(is_named(handle, NULL), "all that goes with a library");
     ensure(is_named(0x60, "other"), "what goes with another one");
     ct_names_unload(0x11, UINT64_MAX);
-    /* No driver returns owners in a cycle. They must not cause an endless loop. */
+    /* No driver returns owners that form a cycle, but a cycle must not cause an endless loop. */
     ct_names_learn(0x71, 0x70, "ring", &producer);
     ct_names_learn(0x70, 0x71, "ring", &producer);
     ct_names_learn(0x72, 0x72, "own", &producer);
@@ -118,7 +119,7 @@ static void nested(void)
     ct_names_unload(0x72, UINT64_MAX);
 }
 
-/* Learns known names again. Lanes keep the kernels that they remember. */
+/* Learns known names again. Lanes may keep the kernels that they remember. */
 static void again(void)
 {
     ct_names_learn(0x20, 0x10, "kernel", &producer);
@@ -142,7 +143,7 @@ static void again(void)
     ensure(is_named(0x20, NULL) && is_named(0x30, NULL), "it goes with its owner");
 }
 
-/* Before one thread's unload returns, another thread's module gets the same handles. */
+/* Another thread's module receives the same handles before the first thread's unload has returned. */
 static void late_unload(void)
 {
     ct_names_learn(0x2000, 0x1, "before", &producer);
@@ -156,8 +157,8 @@ static void late_unload(void)
     ct_names_unload(0x1, UINT64_MAX);
 }
 
-/* Names from a module's list, names that the driver returned to the program, and handles obtained past the
- * hook. */
+/* Tests names from a module's list, names that the driver returned to the program, and handles that were
+ * obtained past the hook. */
 static void told(void)
 {
     ct_names_load(0x80, 0, "only", 4, &producer);
@@ -177,7 +178,7 @@ static void told(void)
     ct_names_unload(0x90, UINT64_MAX);
     ensure(is_named(0x92, NULL) && is_named(0x1a0, NULL),
            "nothing after an unload, also of what may have gone with it");
-    /* The module's handle is reused, so the context of the first module must have ended. */
+    /* The module's handle has been reused, so the first module's context must have been destroyed. */
     ct_names_load(0x80, UINT64_MAX, NULL, 0, &producer);
     ensure(is_named(0x81, NULL), "nothing of a module whose handle is another's");
     ct_names_listed(0x81, 0x80, &producer);
@@ -185,8 +186,8 @@ static void told(void)
     ct_names_unload(0x80, UINT64_MAX);
 }
 
-/* A program that obtains functions past the hook may get the handles of an ended context. This must be the
- * last test, since the hook keeps doubting handles. */
+/* A program that obtains functions past the hook may receive the handles of a destroyed context. This must be
+ * the last test, because the hook continues to doubt handles afterwards. */
 static void doubted(void)
 {
     ct_names_learn(0xb1, 0xb0, "before", &producer);
@@ -214,7 +215,7 @@ static void churn(void)
             const uint64_t handle = 0x100000 + module % 512 * 4096 + kernel;
             ct_names_learn(handle, module, name, &producer);
             ensure(is_named(handle, name), "a name among many");
-            /* A name that all modules have. */
+            /* This name occurs in all modules. */
             ct_names_learn(handle + 100, module, "common", &producer);
             ensure(ct_names_kernel(handle + 100, NULL, false) != 0, "a common name");
         }
@@ -223,7 +224,7 @@ static void churn(void)
             early = mapped_pages();
     }
     ensure(mapped_pages() <= early + 64, "memory grows with what was unloaded");
-    /* A name that was dropped a moment ago keeps its number, so it is not defined again. */
+    /* A name that was dropped only a moment ago keeps its number, so that it is not defined again. */
     ct_names_learn(0x3000, 1, "common", &producer);
     is_named(0x3000, "common");
     const uint64_t before = definitions;
@@ -234,7 +235,7 @@ static void churn(void)
     ct_names_unload(1, UINT64_MAX);
 }
 
-/* A definition that cannot be written, because its own thread holds the lock, is written at the next
+/* If a definition cannot be written because the thread itself holds the lock, it is written at the next
  * launch. */
 static void reentered(void)
 {
@@ -248,8 +249,8 @@ static void reentered(void)
     ensure(is_named(0x4000, "interrupted") && definitions == before + 1, "the definition later");
 }
 
-/* A forked child gets the lists in their current state, which may be in the middle of another thread's
- * write. */
+/* A forked child inherits the lists in whatever state they are in, which may be the middle of another
+ * thread's write. */
 static _Atomic bool stopped;
 static void *write_on(void *unused)
 {
@@ -266,7 +267,7 @@ static void *write_on(void *unused)
 static void child(void)
 {
     alarm(60);
-    ct_table_lock_forget(); /* as in the hook's atfork handler */
+    ct_table_lock_forget(); /* the hook's atfork handler does the same */
     for (uint64_t round = 0; round < 20; round++) {
         for (uint64_t handle = 0; handle < 350; handle++)
             ct_names_learn(0x5000 + handle, 0x500 + handle % 7, handle % 3 ? "child" : "born", &producer);

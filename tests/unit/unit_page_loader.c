@@ -1,7 +1,7 @@
-/* Tests the page loader. Rows stored a page at a time must leave the same file contents as rows stored one by
- * one. This must hold for any rows, for any earlier contents, and if other connections change the file in
- * between. One process has the window in SQLite's page cache and another one does not. Both store the same
- * batches. */
+/* Tests the page loader. Rows that are stored a page at a time must leave the same contents in the file as
+ * rows that are stored one by one. This must hold for any rows and any earlier contents, and even if other
+ * connections modify the file in between. One process has the window in SQLite's page cache, and another
+ * process does not. Both processes store the same batches. */
 #include "../ensure.h"
 #include "account.h"
 #include "bulk.h"
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BATCH_MIN = 2000 }; /* rows that use the page loader */
+enum { BATCH_MIN = 2000 }; /* batches of at least this size use the page loader */
 
 static struct ct_store *store;
 static sqlite3 *other; /* another program's connection */
@@ -58,7 +58,7 @@ static void check(void)
     EXPECT(1, ask(other, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"));
 }
 
-/* Values at the borders above which an integer takes one more byte. */
+/* Returns values around the limits above which an integer takes one more byte. */
 static uint64_t next_value(void)
 {
     static const uint64_t borders[] = {
@@ -115,8 +115,8 @@ static void put_call(uint64_t end_ns)
         ct_bulk_add(store, CT_BULK_CALL_SUBJECT, call_id)[1] = (int64_t)next_value();
 }
 
-/* Stores calls in order, some with the same time. Occasionally a call is late, which means that it is much
- * older, or is between earlier ones. */
+/* Stores calls in order. Some calls have the same time. Occasionally a call is late, either by a lot or by so
+ * little that it belongs between recent ones. */
 static void fill_batch(size_t rows, bool with_late)
 {
     EXPECT(0, ct_store_begin(store));
@@ -127,7 +127,7 @@ static void fill_batch(size_t rows, bool with_late)
     }
 }
 
-/* Rolls back a tenth of the batches and repeats them. */
+/* Rolls back a tenth of the batches, and stores them again. */
 static void store_batch(size_t rows, bool with_late)
 {
     const uint64_t random_before = random_state, ns_before = now_ns;
@@ -152,7 +152,7 @@ static void store_batch(size_t rows, bool with_late)
     EXPECT(0, ct_store_commit(store));
 }
 
-/* Batches of all sizes, each of which makes a different last page. */
+/* Stores batches of all sizes, so that they leave different last pages. */
 static void store_sizes(void)
 {
     for (size_t rows = 0; rows < 40; rows++) {
@@ -162,8 +162,8 @@ static void store_sizes(void)
     check();
 }
 
-/* Single calls across a page border. The last page has one short row, and SQLite would add another row to
- * it. */
+/* Stores single calls across a page boundary. The last page contains one short row, and SQLite would add
+ * another row to that page. */
 static void store_one_by_one(void)
 {
     for (int i = 0; i < 300; i++) {
@@ -180,8 +180,8 @@ static void store_one_by_one(void)
     check();
 }
 
-/* Changes by other connections: an index, which must contain all rows; a column; other pages; a reader with
- * an old snapshot. */
+/* Other connections make changes: they add an index, which must contain all rows, and a column, change other
+ * pages, and read an old snapshot. */
 static void store_with_others(bool is_loaded)
 {
     run(other, "CREATE INDEX mine ON call (duration_ns)");
@@ -209,7 +209,7 @@ static void store_with_others(bool is_loaded)
     check();
 }
 
-/* An empty table has no last page to append to. */
+/* If a table is empty, it has no last page to append to. */
 static void store_after_all_went(void)
 {
     struct ct_expired expired = { .more = true };

@@ -1,5 +1,5 @@
-/* Tests the /proc data of a process that is running, is a zombie, or no longer exists. A process must not be
- * considered ended because no descriptor is left for the check. */
+/* Tests what is read from /proc about a process that is running, is a zombie, or no longer exists. A process
+ * must not be considered to have exited just because no descriptor is available for the check. */
 #include "proc_file.h"
 
 #include "identity.h"

@@ -1,4 +1,4 @@
-/* Tests reserve.c of the hook. The size of the reserve depends on the first records in a ring, and on the
+/* Tests reserve.c of the hook. The reserve's size depends on the first records in a ring and on the number of
  * lost calls. */
 #include "../ensure.h"
 #include "record.h"
@@ -8,8 +8,8 @@ enum { SLOTS = 1024, STEP = 240 };
 
 static uint8_t ring[SLOTS * CT_SLOT_BYTES];
 
-/* Returns a lane that has written STEP slots: `launches` launches of four slots, then plain calls. The ring's
- * end is among them. */
+/* Returns a lane after STEP slots have been written to it: `launches` launches of four slots each, and then
+ * plain calls. The written slots wrap around the ring's end. */
 static struct ct_producer begun(int launches)
 {
     struct ct_producer self = { .ring = ring, .mask = SLOTS - 1, .position = SLOTS - STEP / 2 };
@@ -35,14 +35,14 @@ static uint64_t sampled(int launches)
 
 static void check_sample(void)
 {
-    EXPECT(SLOTS * 3 / 4, sampled(0)); /* no important calls: the minimum reserve */
+    EXPECT(SLOTS * 3 / 4, sampled(0)); /* without important calls, the reserve is minimal */
     EXPECT(SLOTS * 3 / 4, sampled(3));
     EXPECT(SLOTS * 3 / 8, sampled(8));
     EXPECT(SLOTS * 3 / 16, sampled(20));
     EXPECT(SLOTS * 3 / 16, sampled(50));
 }
 
-/* The ring may contain any bytes. */
+/* The ring may contain arbitrary bytes. */
 static void check_broken(void)
 {
     struct ct_producer self = begun(20);
@@ -55,7 +55,7 @@ static void check_broken(void)
     self = begun(20);
     self.position = self.step + 100;
     ct_reserve_sample(&self);
-    ENSURE(!self.is_sampled); /* too few slots to take a sample */
+    ENSURE(!self.is_sampled); /* too few slots have been written to take a sample */
     self.step = self.position + 1;
     ct_reserve_sample(&self);
     self.position += SLOTS + 2;
@@ -63,7 +63,7 @@ static void check_broken(void)
     ENSURE(!self.is_sampled);
 }
 
-/* Adapts the reserve after `lost` lost slots, with `empty` empty slots before the ring's end. */
+/* Adapts the reserve after `lost` slots were lost, with `empty` empty slots before the ring's end. */
 static uint64_t adapted(struct ct_producer *self, uint32_t lost, uint64_t empty)
 {
     if (lost > 0)
@@ -78,11 +78,11 @@ static void check_adapt(void)
 {
     struct ct_producer self = begun(0);
     EXPECT(SLOTS * 3 / 4, adapted(&self, 0, 0));
-    EXPECT(SLOTS * 3 / 8, adapted(&self, 4, 0)); /* grows by at least one step */
+    EXPECT(SLOTS * 3 / 8, adapted(&self, 4, 0)); /* the reserve grows by at least one step */
     EXPECT(SLOTS * 3 / 4 >> 3, adapted(&self, 190, 0));
     EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, 100 * SLOTS, 0)); /* stays at the limit */
     EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, SLOTS, 0));
-    EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, 0, SLOTS / 2)); /* half of the ring was used */
+    EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, 0, SLOTS / 2)); /* half of the ring was in use */
     for (int pressure = 5; pressure >= 0; pressure--)
         EXPECT(SLOTS * 3 / 4 >> pressure, adapted(&self, 0, SLOTS / 2 + 1));
     EXPECT(SLOTS * 3 / 4, adapted(&self, 0, SLOTS));

@@ -1,5 +1,6 @@
-/* Tests graphs.c and addresses.c of the hook. If a handle or an address is returned again before the call
- * that freed it has returned, it belongs to the new owner. If it was not reused, it no longer exists. */
+/* Tests the hook's graphs.c and addresses.c. If a handle or an address is returned again before the call that
+ * freed it has returned, it must belong to its new owner. A handle or an address that was not reused must be
+ * forgotten. */
 #include "addresses.h"
 #include "current.h"
 #include "graphs.h"

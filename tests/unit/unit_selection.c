@@ -1,5 +1,5 @@
-/* Tests patterns, layers and samples as in proto/selection.h: which names are selected, and which patterns
- * are refused. */
+/* Tests patterns, layers and samples as defined in proto/selection.h: which names are selected, and which
+ * patterns are rejected. */
 #include "selection.h"
 
 #include <stdio.h>

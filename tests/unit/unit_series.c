@@ -1,5 +1,5 @@
-/* Tests a trace of several files. A daemon removes the oldest files while a reader opens or reads the
- * trace. */
+/* Tests a trace that consists of several files. A daemon removes the oldest files while a reader is opening
+ * or reading the trace. */
 #include "database.h"
 #include "series.h"
 
@@ -20,7 +20,7 @@ static void expect(const char *what, bool is_so)
     exit(EXIT_FAILURE);
 }
 
-/* Removes a file as a daemon does. */
+/* Removes a file in the same way as a daemon. */
 static void remove_file(int i)
 {
     char side[200];

@@ -1,5 +1,5 @@
-/* Tests the names of a session's files. Names that are written can be parsed, and no other name is
- * accepted. */
+/* Tests the names of the files that belong to a session. A name that the code writes must be parsed
+ * correctly, and no other name must be accepted. */
 #include "session_names.h"
 
 #include <stdio.h>

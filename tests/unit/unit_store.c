@@ -1,6 +1,6 @@
-/* Tests the store. Late and long calls are where windows search for them. Calls older than the limit are
- * removed in pieces, in order, with their parts, and are counted. Held memory and objects that are still in
- * use stay. */
+/* Tests the store. Late and long calls must be where queries for a window search for them. Calls older than
+ * the limit must be removed in pieces, in order and with their parts, and must be counted. Allocations that
+ * are still held, and objects that are still in use, must remain. */
 #include "account.h"
 #include "clock.h"
 #include "deferred.h"
@@ -40,7 +40,7 @@ static void equal(const char *what, long long seen, long long wanted)
         fail(what, seen, wanted);
 }
 
-/* Returns the only column of the query's only row. */
+/* Returns the value in the query's only column and row. */
 static long long ask(const char *sql)
 {
     sqlite3_stmt *statement;
@@ -52,8 +52,8 @@ static long long ask(const char *sql)
     return value;
 }
 
-/* Stores one batch of these calls (end_ns, duration_ns), with a launch for each. Returns the number of their
- * site. */
+/* Stores a batch of the given calls (end_ns, duration_ns), with a launch for each call. Returns the number of
+ * the calls' site. */
 static int64_t store_calls(const uint64_t call[][2], size_t count)
 {
     equal("begin", ct_store_begin(store), 0);
@@ -97,7 +97,8 @@ static void check_counts(void)
           0);
 }
 
-/* Compares the result for a window of start times, which reads two ranges, with a scan of every call. */
+/* Checks that a query for a window of start times, which reads two ranges, finds as many calls as a full
+ * scan. */
 static void check_window(uint64_t from_ns, uint64_t to_ns)
 {
     char sql[512];
@@ -115,8 +116,8 @@ static void check_window(uint64_t from_ns, uint64_t to_ns)
 
 enum { CALLS = 1000 };
 
-/* Stores calls a millisecond apart, up to ten seconds ago. Some are long, and one lasts a minute. Then stores
- * late calls. */
+/* Stores calls that are a millisecond apart and begin ten seconds ago. Some of the calls are long, and one
+ * call lasts a minute. Then stores late calls. */
 static void store_first(uint64_t base_ns)
 {
     static uint64_t call[CALLS][2];
@@ -126,8 +127,8 @@ static void store_first(uint64_t base_ns)
     }
     store_calls((const uint64_t(*)[2])call, CALLS);
     const uint64_t late[][2] = {
-        { base_ns + 500, 10 },               /* before all calls except the first */
-        { base_ns + 300 * 1000000, 20 },     /* at the time of another call */
+        { base_ns + 500, 10 },               /* before all calls but the first one */
+        { base_ns + 300 * 1000000, 20 },     /* at the same time as another call */
         { base_ns + 300 * 1000000, 30 },     /* again at that time */
         { base_ns + 400500000, 2 * SECOND }, /* late and long */
     };
@@ -144,7 +145,7 @@ static void store_first(uint64_t base_ns)
     check_window(base_ns + 700000000 - 60 * SECOND, base_ns + 700000000 - 60 * SECOND);
 }
 
-static uint64_t now_ns; /* the time passed to the store */
+static uint64_t now_ns; /* the current time as passed to the store */
 
 static struct ct_expired expire(uint64_t before_ns, uint64_t rows_max)
 {
@@ -160,7 +161,8 @@ static void defer_allocation(int64_t call_id, int64_t process, int64_t address)
                    "device");
 }
 
-/* Stores memory of three kinds: held by a running process, freed, and of a process that has ended. */
+/* Stores three allocations: one held by a running process, one freed, and one held by a process that has
+ * exited. */
 static void store_allocations(uint64_t at_ns)
 {
     const int64_t at = (int64_t)at_ns;
@@ -201,7 +203,7 @@ static void open_store(const char *path)
     equal("commit", ct_store_commit(store), 0);
 }
 
-/* A call stamped ahead of the clock keeps its site, even if numbers restart before it returns. */
+/* A call whose time is ahead of the clock must keep its site, even if numbering restarts before that time. */
 static void check_ahead(void)
 {
     uint64_t ahead[][2] = { { ct_monotonic_ns() + SECOND, 5 } };
@@ -225,7 +227,7 @@ int main(void)
     store_allocations(base_ns);
     store_first(base_ns);
 
-    /* Removes calls in pieces up to the limit, and not beyond it. */
+    /* Remove calls older than the limit in pieces. */
     struct ct_expired expired = expire(middle_ns, 100);
     equal("the first piece", (long long)expired.rows, 100);
     equal("more is to go", expired.more, 1);
@@ -238,14 +240,15 @@ int main(void)
     equal("all memory", ask("SELECT count(*) FROM allocations"), 1);
     equal("nothing is due", (long long)expire(middle_ns, 100).rows, 0);
 
-    /* A late call that is older than the limit is stored and then removed. */
+    /* A late call that is older than the limit is first stored and then removed. */
     const uint64_t late[][2] = { { base_ns + 1000, SECOND } };
     const int64_t site = store_calls(late, 1);
     equal("a late one", (long long)expire(middle_ns, 100).rows, 1);
     check_window(base_ns - 100 * SECOND, base_ns + 100 * SECOND);
 
-    /* Numbers restart once no older call is left, and then the old numbers are removed. The thread stays,
-     * since it is still running. Sweeps are a second apart in the time passed to the store. */
+    /* Numbering restarts once no older call is left, and then the old numbers are removed. The thread
+     * remains, because it is still running. According to the time that is passed to the store, sweeps are a
+     * second apart. */
     now_ns += SECOND;
     const uint32_t numbering = store->numbering;
     expire(ct_monotonic_ns(), 1 << 20);

@@ -1,5 +1,5 @@
-/* Tests that a key has the last value that was set. The table does not grow if keys are removed. A concurrent
- * reader sees only values that were set. */
+/* Tests that a key has the value that was set last. The table must not grow if keys are also removed. A
+ * concurrent reader must see only values that were set. */
 #include "table.h"
 
 #include <pthread.h>
@@ -24,7 +24,7 @@ static void count(uint64_t key, uint32_t value, void *data)
     ++*(size_t *)data;
 }
 
-/* Keys 1 to STEADY stay for the whole test. */
+/* Keys 1 to STEADY exist during the whole test. */
 static void *read_on(void *unused)
 {
     (void)unused;

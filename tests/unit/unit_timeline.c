@@ -1,5 +1,5 @@
-/* Tests that ticks are converted to CLOCK_MONOTONIC within a microsecond, and that times never run backwards.
- * A second daemon inherits the anchors. */
+/* Tests that ticks are converted to CLOCK_MONOTONIC to within a microsecond, and that times never run
+ * backwards. A second daemon takes over the anchors. */
 #include "clock_source.h"
 #include "ticks.h"
 
@@ -52,7 +52,7 @@ int main(void)
             fail("time ran backwards by", (int64_t)(before - ns));
         before = ns;
     }
-    /* Queries out of order give the same answers. */
+    /* Queries that are out of order must return the same times. */
     size_t other = 0;
     const uint64_t middle = first + (last - first) / 2;
     hint = timeline.count;

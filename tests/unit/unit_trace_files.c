@@ -1,4 +1,5 @@
-/* Tests the names of a trace's files: the number of a file, and the file with a number. */
+/* Tests the names of a trace's files: the conversion of a name to a file number, and of a file number to a
+ * name. */
 #include "trace_files.h"
 
 #include <fcntl.h>
@@ -39,7 +40,8 @@ static void names(void)
         equal_number(first, (uint32_t)strcmp(first, cases[i].trace), 0);
     }
     char small[8];
-    const size_t volatile bytes = sizeof(small); /* hides from compilers that the buffer is too small */
+    const size_t volatile bytes = sizeof(small); /* keeps the compiler from noticing that the buffer is too
+                                                  * small */
     equal_number("room for a long name", ct_trace_file(small, bytes, "trace.db", 2), false);
 }
 
@@ -104,8 +106,8 @@ static void folder(void)
     equal_number("in no folder", ct_trace_file_before(path, UINT32_MAX), 0);
 }
 
-/* All names of a trace are equal, whether or not the trace exists yet. No name of another trace is equal to
- * them. */
+/* All names of the same trace must compare as equal, whether or not the trace exists yet. No name of another
+ * trace may compare as equal to a name of this trace. */
 static void identity(void)
 {
     char root[] = "/tmp/unit-trace-files-XXXXXX", before[PATH_MAX];

@@ -1,5 +1,5 @@
-/* Tests that a batch that fails at any step leaves no effect in the file or in memory. The next batch has the
- * effect that the failed one would have had. */
+/* Tests that if a batch fails at any step, it has no effect on the file or on memory. The next batch must
+ * have the effect that the failed one would have had. */
 #include "batch.h"
 #include "clock.h"
 #include "numbers.h"
@@ -23,7 +23,7 @@ static struct ct_store *store;
 static sqlite3 *reader;
 static bool is_memory_short;
 
-/* The linker redirects realloc() to this (--wrap). */
+/* The linker redirects realloc() to this function (--wrap). */
 void *__real_realloc(void *memory, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes)
@@ -49,7 +49,7 @@ static long long ask(const char *sql)
     return value;
 }
 
-/* No file can grow, so a commit fails. */
+/* Prevents all files from growing, so that a commit fails. */
 static void fill_disk(bool is_full)
 {
     struct rlimit limit;
@@ -58,7 +58,7 @@ static void fill_disk(bool is_full)
     equal("a limit", setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* ---- late rows are counted once they are stored ---- */
+/* ---- late rows are counted only when they have been stored ---- */
 
 static void put_call(uint64_t end_ns)
 {
@@ -89,11 +89,11 @@ static void check_late_rows(void)
     equal("late rows", (long long)ct_store_late_rows(store), 1);
 }
 
-/* ---- a row for which there was no memory is not dropped from a batch, even if the batch has no call ---- */
+/* ---- a batch fails if there is no memory for a row, even if the batch contains no calls ---- */
 
 static void check_memory(int64_t process_id)
 {
-    enum { THREADS = 10000 }; /* more than fit into the buffer unless it grows */
+    enum { THREADS = 10000 }; /* more than the buffer can hold unless it grows */
     equal("begin", ct_store_begin(store), 0);
     is_memory_short = true;
     for (uint32_t tid = 1; tid <= THREADS; tid++)
@@ -108,7 +108,7 @@ static void check_memory(int64_t process_id)
     equal("threads", ask("SELECT count(*) FROM thread"), 1);
 }
 
-/* ---- a batch that a thread commits while the next one is made ---- */
+/* ---- a batch that is committed in another thread while the next one is made ---- */
 
 static void check_commit_beside(void)
 {
@@ -127,7 +127,7 @@ static void check_commit_beside(void)
     equal("is done", ct_store_commit_is_done(store), true);
     equal("calls", ask("SELECT count(*) FROM call"), before + 3);
 
-    /* Neither the batch that could not be committed nor the next one is stored. */
+    /* If a batch cannot be committed, neither that batch nor the next one is stored. */
     put_call(now_ns + 3);
     fill_disk(true);
     equal("start", ct_store_commit_start(store), 0);
@@ -140,8 +140,8 @@ static void check_commit_beside(void)
     equal("calls", ask("SELECT count(*) FROM call"), before + 3);
     equal("generation", ct_store_generation(store), generation + 1);
 
-    /* A batch that cannot begin, since another connection holds the lock, is aborted, even after the lock is
-     * released. */
+    /* If a batch cannot begin because another connection holds the lock, it is aborted, even if the lock is
+     * then released. */
     put_call(now_ns + 3);
     equal("start", ct_store_commit_start(store), 0);
     put_call(now_ns + 4);
@@ -154,7 +154,7 @@ static void check_commit_beside(void)
     ct_store_rollback(store);
     equal("calls", ask("SELECT count(*) FROM call"), before + 4);
 
-    /* A late call is also looked up in the batch that is being committed. */
+    /* A late call must also be looked up in the batch that is being committed. */
     put_call(now_ns + 5);
     equal("start", ct_store_commit_start(store), 0);
     put_call(now_ns + 5);
@@ -169,7 +169,8 @@ static bool has_call(struct ct_stream *stream, uint64_t until_ns)
     return stream->next && stream->next->end_ns <= until_ns;
 }
 
-/* If a merge has no memory for its streams, it returns an error with that message. */
+/* If a merge cannot allocate memory for its streams, it returns an error, and sets the message "out of
+ * memory". */
 static void check_merge(void)
 {
     static struct ct_segment segment;
@@ -185,7 +186,7 @@ static void check_merge(void)
     equal("that is the reason", strcmp(ct_store_error(store), "out of memory"), 0);
 }
 
-/* ---- the end of a process without a follower is written, even if it takes two batches ---- */
+/* ---- the end of a process that no source watches is written, even if that takes two batches ---- */
 
 static enum ct_going ended(const struct ct_running *running, const void *data)
 {
@@ -208,7 +209,7 @@ static void check_orphans(void)
     equal("a batch on a full disk", report.error[0] != 0, true);
     equal("running", ask("SELECT count(*) FROM process WHERE state = 'running'"), 1);
 
-    /* The list of running processes cannot be read. */
+    /* Make the list of running processes unreadable. */
     equal("away", sqlite3_exec(reader, "ALTER TABLE process RENAME TO away", NULL, NULL, NULL), SQLITE_OK);
     equal("ending nobody knows whom", ct_ledger_end_orphans(&collection.ledger, 1, 1, ended, NULL, NULL), -1);
     equal("back", sqlite3_exec(reader, "ALTER TABLE away RENAME TO process", NULL, NULL, NULL), SQLITE_OK);
@@ -221,7 +222,7 @@ static void check_orphans(void)
     ct_ledger_finish(&collection.ledger);
 }
 
-/* An error of one file's log is not reported for the next file. */
+/* An error with one file's log must not be reported for the next file. */
 static void check_next_file(void)
 {
     put_call(ct_monotonic_ns());
@@ -234,7 +235,7 @@ static void check_next_file(void)
     equal("has none", ct_store_checkpoint_error(store) == NULL, true);
 }
 
-/* Returns the pid of a process that has ended. */
+/* Returns the pid of a process that has exited. */
 static int32_t pid_of_nobody(void)
 {
     const pid_t child = fork();

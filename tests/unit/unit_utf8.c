@@ -1,5 +1,5 @@
-/* Tests that valid UTF-8 is read completely, that other bytes are refused, and that control characters for
- * terminals are distinguished from printable ones. */
+/* Tests that valid UTF-8 is read completely, that other bytes are rejected, and that terminals' control
+ * characters are distinguished from printable characters. */
 #include "utf8.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 enum { NONE = 0 };
 
-/* Places `text` at the end of its memory, so that a sanitizer detects reads past it. */
+/* Places `text` at the very end of its allocation, so that a sanitizer detects reads past it. */
 static void check(const char *text, size_t bytes, size_t wanted, uint32_t wanted_point)
 {
     uint32_t point = 0;
@@ -47,7 +47,7 @@ static void check_all(void)
 {
     char text[4];
 #ifdef __SANITIZE_ADDRESS__
-    enum { STEP = 7 }; /* a build without sanitizers has every point */
+    enum { STEP = 7 }; /* builds without sanitizers check every code point */
 #else
     enum { STEP = 1 };
 #endif
@@ -83,7 +83,7 @@ int main(void)
     IS_NONE("\x80");
     IS_NONE("\xbf\xbf");
     IS_NONE("\xff");
-    IS_NONE("\xc3x"); /* another character in place of the continuation bytes */
+    IS_NONE("\xc3x"); /* another character instead of the continuation bytes */
     IS_NONE("\xe4\xb8x");
     IS_NONE("\xf0\x9f\x9ax");
     IS_NONE("\xe4\xc3\xbc");

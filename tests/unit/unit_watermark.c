@@ -1,5 +1,5 @@
-/* Tests how long a lane may delay the rows of all lanes, which is as long as it may have a record to publish.
- * Announcing records repeatedly does not prolong the delay. */
+/* Tests how long a lane may hold back the rows of all lanes, which is as long as the lane may have a record
+ * to publish. Announcing records again and again must not prolong the delay. */
 #include "shm_lane.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static struct ct_lane_source source = {
     .rings = { .process = &process, .shared = &shared, .count = 2, .most = 2048 },
 };
 
-/* Checks the watermark of a batch made at `at_ms` that finds the lane in this state. */
+/* Checks the watermark of a batch that is made at `at_ms` and finds the lane in the given state. */
 static void expect(uint64_t at_ms, uint64_t position, bool announcing, uint64_t until_ms)
 {
     struct ct_batch batch = { .now_ns = at_ms * MS, .until_ns = at_ms * MS };
@@ -34,20 +34,20 @@ static void expect(uint64_t at_ms, uint64_t position, bool announcing, uint64_t 
 int main(void)
 {
     expect(1000, 1, false, 1000);
-    /* A record is announced. Its call returned after the last silence. */
+    /* A record is announced. The record's call returned after the lane was last seen silent. */
     expect(1010, 1, true, 1000);
     expect(1020, 1, true, 1000);
-    /* The record was published. Another one was announced after the last read. */
+    /* The record was published. Another record was announced after the last read. */
     expect(1030, 2, true, 1020);
     expect(1040, 3, true, 1030);
     for (uint64_t i = 0; i < 1000; i++)
         expect(1050 + 10 * i, 4 + i, true, 1040 + 10 * i);
-    /* A stopped thread delays the watermark by a tenth of a second. */
+    /* A stopped thread holds back the watermark for a tenth of a second. */
     expect(20000, 2000, true, 11040);
     expect(20099, 2000, true, 11040);
     expect(20100, 2000, true, 20100);
     expect(20200, 2000, false, 20200);
-    /* A dead thread does not delay it. */
+    /* A dead thread does not hold back the watermark. */
     expect(20300, 2000, true, 20200);
     process.final = true;
     expect(20310, 2000, true, 20310);

@@ -1,5 +1,6 @@
-"""Computes on the device, with Debian's python3-pygpu (libgpuarray), and on the host with numpy. Compares each result with numpy's, and
-prints its sum. At the end, prints the bytes copied in each direction. tests/e2e/libgpuarray.py runs it.
+"""Computes on the device with Debian's python3-pygpu (libgpuarray), and on the host with numpy. The script compares each result with
+numpy's, and prints the result's sum. At the end, the script prints the number of bytes copied in each direction. tests/e2e/libgpuarray.py
+runs it.
 
     arrays.py ROUNDS
 """
@@ -36,7 +37,7 @@ for _ in range(int(sys.argv[1])):
     same("slice", x[100:200], a[100:200])
     same("zeros", gpuarray.zeros((8, 16), dtype="int16", context=context), np.zeros((8, 16), "int16"))
     same("copy", x.copy(), a)
-    # Kernels compiled for this expression, or for other strides of the same arrays.
+    # These kernels were compiled for this expression, or for the same arrays with other strides.
     same("sum", x + y, a + b)
     same("product", x * y, a * b)
     same("scaled", x * np.float32(3), a * np.float32(3))
@@ -46,7 +47,7 @@ for _ in range(int(sys.argv[1])):
     same("as doubles", rows.astype("float64"), table.astype("float64"))
     x[:] = y
     same("written over", x, b)
-# An operation that the device cannot perform raises an error and leaves the array unchanged.
+# An operation that the device cannot perform must raise an error and leave the array unchanged.
 try:
     y.sum()
     sys.exit("a reduction compiled, which wants what the simulated device has not")

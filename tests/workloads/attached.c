@@ -1,10 +1,10 @@
-/* attached.c: a program to which `attach` attaches while it is running, in each state that a stop, a thunk or
- * a library loaded later could disturb. It checks its own results, errno, signals that are ignored, blocked
- * and handled, and system calls that sleep and must not end early.
+/* attached.c: a program to which `attach` attaches while the program is running, in every state that a stop,
+ * a thunk, or a library loaded later could disturb. The program checks its results and errno, signals that
+ * are ignored, blocked and handled, and system calls that sleep and must not return early.
  *
- * It prints "ready". Then it works until SIGTERM, or makes the number of calls in each line of its input, or
- * sleeps in one system call. The sleep ends when a line or SIGUSR2 arrives, or after a second. At its end it
- * prints a sum. */
+ * The program prints "ready". After that, the program works until SIGTERM, or makes as many calls as each
+ * line of its input requests, or sleeps in one system call. The sleep ends when a line or SIGUSR2 arrives, or
+ * after a second. When the program exits, it prints a sum. */
 #include "workload.h"
 
 #include <dlfcn.h>
@@ -109,7 +109,7 @@ static void do_exec(void)
     if (!execs)
         return;
     arguments[2] = calls;
-    set_alarm(0); /* the timer would outlive the handler */
+    set_alarm(0); /* the timer would outlive its handler */
     execv("/proc/self/exe", arguments);
     ENSURE(false);
 }
@@ -119,7 +119,7 @@ static void do_yield(void)
     nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
 }
 
-/* Leaves room for a few mappings, so that only a part of a library can be mapped. */
+/* Leaves room for only a few mappings, so that only part of a library can be mapped. */
 static void do_crowd(void)
 {
     enum { LEFT = 6 };
@@ -134,7 +134,7 @@ static void do_crowd(void)
     }
 }
 
-/* ---- system calls in which the program sleeps; they return a result, with errno ---- */
+/* ---- system calls that sleep; these functions return the result, and set errno ---- */
 
 static long sleep_read(void)
 {
@@ -214,7 +214,8 @@ static long sleep_wait(void)
     return got == child ? 0 : -1;
 }
 
-/* The line arrives through a socket with a timeout. The kernel does not restart calls on such a socket. */
+/* Receives the line through a socket with a timeout. The kernel does not restart system calls on such a
+ * socket. */
 static long sleep_socket(void)
 {
     const struct timeval hour = { .tv_sec = 3600 };
@@ -227,7 +228,7 @@ static long sleep_socket(void)
     return (long)read(ends[0], &byte, 1);
 }
 
-/* The kernel does not restart calls whose timeout is in read-only memory, either. */
+/* The kernel also does not restart system calls whose timeout is in read-only memory. */
 static long sleep_constant(void)
 {
     static const struct timespec hour = { .tv_sec = 3600 };
@@ -295,7 +296,7 @@ static void *work(void *data)
     return NULL;
 }
 
-/* For a line with a number, each thread makes that many calls. */
+/* For each line that contains a number, each thread makes that number of calls. */
 static pthread_barrier_t begins, is_done;
 static int step_calls;
 
@@ -340,7 +341,7 @@ static void handle(int number, void (*handler)(int))
     ENSURE(sigaction(number, &action, NULL) == 0);
 }
 
-/* Sets signals as a program might. The settings must not change. */
+/* Sets up signals as a program might. These settings must not change. */
 static void set_signals(void)
 {
     sigset_t blocked;
@@ -377,7 +378,7 @@ static void work_in_threads(int threads)
         ENSURE(pthread_create(&ids[i], NULL, work, &calls[i]) == 0);
     puts("ready");
     fflush(stdout);
-    /* A signal at a high rate. */
+    /* Raise a signal at a high rate. */
     set_alarm(3000);
     work(&calls[0]);
     set_alarm(0);

@@ -1,5 +1,5 @@
-/* bottlenecks.c: a job with a known bottleneck. Options set the time until its first kernel, the work between
- * two kernels, whether it waits for kernels, and how it ends. */
+/* bottlenecks.c: a job with a known bottleneck. Options control the time until the job's first kernel, the
+ * work between two kernels, whether the job waits for kernels, and how it ends. */
 #include "workload.h"
 
 #include <pthread.h>
@@ -43,7 +43,7 @@ static void launch_one(long long i)
         pause_ns(pause_us * 1000);
 }
 
-/* Works like the threads of a forward and of a backward pass. */
+/* Works like the two threads of a forward and a backward pass. */
 static void *take_turns(void *which)
 {
     const int mine = which ? 1 : 0;

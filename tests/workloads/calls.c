@@ -1,8 +1,8 @@
-/* calls.c: many processes with many threads. Each thread makes a known number of driver calls and checks
- * every result.
+/* calls.c: runs many processes with many threads. Each thread makes a known number of driver calls, and
+ * checks every result.
  *
- * With more than one process, the program executes itself for each process. Each process reports through a
- * pipe when its calls are done, and the summary is printed after all have. */
+ * If there is more than one process, the program executes itself for each process. Each process reports
+ * through a pipe when it has made its calls, and the summary is printed after all processes have reported. */
 #include "mix.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 static long long threads = 1, calls = 1000, processes = 1, seed = 1, rate, burst = 1, via = VIA_LINKED,
                  mix = MIX_TRAINING;
 static long long first_ends;
-static long long process = -1, report_fd = -1; /* set in the processes that the program starts */
+static long long process = -1, report_fd = -1; /* set in the processes that this program starts */
 static const char *hold;
 
 static const struct option_row options[] = {
@@ -94,7 +94,7 @@ static int run_process(void)
     pthread_barrier_init(&calls_done, NULL, (unsigned)threads + 1);
     pthread_barrier_init(&may_end, NULL, (unsigned)threads + 1);
     for (long long i = 0; i < threads; i++) {
-        workers[i].calls = (uint64_t)i; /* the thread's number, until it starts counting */
+        workers[i].calls = (uint64_t)i; /* the thread's number until the thread starts, then its count */
         ENSURE(pthread_create(&ids[i], NULL, work, &workers[i]) == 0);
     }
     pthread_barrier_wait(&calls_done);

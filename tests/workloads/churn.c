@@ -1,8 +1,10 @@
-/* churn.c: creates and destroys threads, modules, libraries and forked children for as long as a job runs.
- * Names of kernels are repeated, or new each time. The driver gives a released handle to the next object.
+/* churn.c: creates and destroys threads, modules, libraries and forked children, as a long-running job would.
+ * Some names of kernels are repeated, and others are new each time. The driver reuses a released handle for
+ * the next object.
  *
- * At a tenth of each phase, at its end and occasionally it prints "NAME PERCENT" and waits for a line, so
- * that a test can examine it from outside. The launches depend only on the options:
+ * After a tenth of each phase, at the end of the phase, and occasionally in between, the program prints "NAME
+ * PERCENT" and waits for a line, so that a test can examine it from outside. The launches depend only on the
+ * options:
  *
  *   each thread        "common" once
  *   module i of M      "common" once and "module_<i>" twice; that name has 4096 bytes where i % 50 == 0
@@ -46,7 +48,7 @@ static void point(const char *phase, int percent)
     ENSURE(fgets(line, sizeof line, stdin));
 }
 
-/* "pace" is frequent, so a tracer that is emptied at each one needs to hold at most PACE rounds. */
+/* "pace" is printed often, so that a tracer that is drained each time needs room for at most PACE rounds. */
 static void point_at(const char *phase, long long done, long long all)
 {
     if (done % PACE == 0)
@@ -55,7 +57,7 @@ static void point_at(const char *phase, long long done, long long all)
         point(phase, done == all ? 100 : 10);
 }
 
-/* Wraps a tracer's rings once, and makes it create its tables. */
+/* Makes a tracer's rings wrap around once, and makes the tracer create its tables. */
 static void *make_calls(void *unused)
 {
     CUcontext current;
@@ -93,7 +95,8 @@ static void run_threads(void)
     }
 }
 
-/* Returns whether the handle equals the previous round's. A tracer must not confuse the two. */
+/* Returns whether the handle is the same as in the previous round. A tracer must not confuse the two
+ * objects. */
 static bool use_module(const char *name, CUfunction *before)
 {
     CUmodule loaded;

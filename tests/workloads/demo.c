@@ -1,5 +1,6 @@
-/* The quickstart's program: fills, copies and checks memory, on the real driver or the simulated one. It
- * finds the driver by dlopen, as most programs do, and contains its kernel as PTX, so it needs no toolkit. */
+/* The quickstart's program, which fills, copies and checks memory, with the real driver or the simulated one.
+ * The program finds the driver with dlopen(), as most programs do, and contains its kernel as PTX, so that it
+ * needs no toolkit. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ static const char kernel_ptx[] =
     "    ret;\n"
     "}\n";
 
-/* The functions in use: name to look up, member, parameters. */
+/* The driver functions that the program uses: name to look up, member, parameters. */
 #define FUNCTIONS(F)                                                                                         \
     F(cuInit, init, (unsigned int))                                                                          \
     F(cuDeviceGet, device_get, (int *, int))                                                                 \

@@ -1,4 +1,4 @@
-/* driver.c: fills the table of driver functions in each of the ways used by programs. */
+/* driver.c: fills in the table of driver functions, in each of the ways that programs use. */
 #include "driver.h"
 
 #include <dlfcn.h>
@@ -48,7 +48,8 @@ static void open_dlsym(void)
 #undef DRIVER
 }
 
-/* As in libcudart since 11.3: one dlsym(), and all other functions through its result. */
+/* As libcudart has done since 11.3, calls dlsym() once, and obtains all other functions through the
+ * result. */
 static void open_procaddress(void)
 {
     __typeof__(&cuGetProcAddress_v2) get =

@@ -1,13 +1,13 @@
 /*
- * driver.h: how a workload reaches the driver: by linking, by dlsym, or by cuGetProcAddress, as real programs
- * do.
+ * driver.h: how a workload obtains the driver's functions. Like real programs, a workload can use linking,
+ * dlsym, or cuGetProcAddress.
  */
 #ifndef WORKLOAD_DRIVER_H
 #define WORKLOAD_DRIVER_H
 
 #include "cuda_min.h"
 
-/* Not in cuda_min.h, where cuGraphInstantiate is the newest version. */
+/* These functions are not declared in cuda_min.h, where cuGraphInstantiate is the newest version. */
 CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log,
                                size_t log_bytes);
 
@@ -21,7 +21,7 @@ extern struct driver cu;
 
 enum via { VIA_LINKED, VIA_DLSYM, VIA_PROCADDRESS };
 
-/* Fills cu, or reports missing functions on stderr and ends the process with 1. */
+/* Fills in `cu`, or reports missing functions to stderr and exits with status 1. */
 void driver_open(enum via via);
 
 #endif

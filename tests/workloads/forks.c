@@ -1,6 +1,7 @@
-/* forks.c: processes created by fork without exec, before and after their parent's first call. The real
- * driver works in the first kind and refuses every call in the second. With SIMCUDA_FORK=works, the simulated
- * driver works in the second kind, too. Children end by returning from main, by exit() and by _exit(). */
+/* forks.c: forks processes without exec, before and after the parent's first call. The real driver works in
+ * children that were forked before the first call, and rejects every call in later children. With
+ * SIMCUDA_FORK=works, the simulated driver also works in later children. Children end by returning from
+ * main(), by exit() and by _exit(). */
 #include "workload.h"
 
 #include <string.h>
@@ -46,8 +47,8 @@ static void be_refused(void)
         EXPECT(CUDA_ERROR_NOT_INITIALIZED, cu.CtxGetCurrent(&context));
 }
 
-/* Makes a child's calls, and ends the child in the way that its number selects, or returns the result for
- * main(). */
+/* Makes a child's calls, and then ends the child in the way that the child's number selects, or returns the
+ * result for main() to return. */
 static int child(long long number, bool is_late)
 {
     CUcontext context;

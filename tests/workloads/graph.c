@@ -1,4 +1,5 @@
-/* graph.c: captures launches into a graph, replays it, and checks the memory written by the replays. */
+/* graph.c: captures launches into a graph, replays the graph, and checks the memory that the replays
+ * wrote. */
 #include "workload.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* hang.c: makes calls, and then a call that does not return. The simulated driver blocks cuCtxSynchronize
- * under SIMCUDA_BLOCK=cuCtxSynchronize, and reports this through SIMCUDA_BLOCK_NOTIFY. Without these
- * variables, it just ends. */
+/* hang.c: makes calls, and then one call that does not return. With SIMCUDA_BLOCK=cuCtxSynchronize, the
+ * simulated driver blocks cuCtxSynchronize, and reports this through SIMCUDA_BLOCK_NOTIFY. Without these
+ * variables, the program simply exits. */
 #include "workload.h"
 
 static long long calls = 1000, via = VIA_LINKED;

@@ -1,5 +1,5 @@
-/* mix.c: steps of a single call each, and the mixes that choose among the steps. Each thread keeps a copy of
- * its device memory's expected contents, so every read that returns is checked in full. */
+/* mix.c: steps that each make a single call, and the mixes that choose among the steps. Each thread keeps a
+ * copy of its device memory's expected contents, so that every read can be checked in full. */
 #include "mix.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ enum { KERNEL_COUNT = sizeof kernel_names / sizeof *kernel_names };
 
 const char *const mix_words[] = { "getctx", "training", "alloc", "copy", "launch", NULL };
 
-/* xorshift64*: the same calls for the same seed. */
+/* xorshift64*, so that the same seed always produces the same calls. */
 static uint64_t random_below(struct worker *worker, uint64_t limit)
 {
     worker->random ^= worker->random >> 12;
@@ -29,7 +29,8 @@ static uint64_t random_below(struct worker *worker, uint64_t limit)
     return (worker->random * 0x2545f4914f6cdd1du >> 16) % limit;
 }
 
-/* Returns the number of bytes to copy or set. It is mostly small, and sometimes the whole buffer. */
+/* Returns a number of bytes to copy or set. The number is mostly small, but sometimes it is the whole
+ * buffer. */
 static size_t random_bytes(struct worker *worker)
 {
     const size_t most = (size_t)1 << (2 + random_below(worker, 15));
@@ -90,7 +91,7 @@ static CUkernel any_kernel(struct worker *worker)
     return worker->shared->kernels[random_below(worker, KERNEL_COUNT)];
 }
 
-/* A net launches the same few hundred shapes in each step. */
+/* A neural network launches the same few hundred shapes in each step. */
 static void launch_any(struct worker *worker)
 {
     const unsigned grid = 1 + 61 * (unsigned)random_below(worker, 16), block = 64u << random_below(worker, 3);
@@ -196,7 +197,8 @@ static void set_bytes(struct worker *worker)
     memset(worker->expected, value, bytes);
 }
 
-/* The source is the expected content itself, so no wait is needed before it changes again. */
+/* The source is the expected content itself, so the thread need not wait before it changes that content
+ * again. */
 static void upload(struct worker *worker)
 {
     const size_t bytes = random_bytes(worker);
@@ -294,7 +296,7 @@ static void allocate_or_free_host(struct worker *worker)
     }
 }
 
-/* ---- Mixes: steps and their frequencies. */
+/* ---- Mixes, which define how often each step is chosen. */
 
 struct share {
     void (*step)(struct worker *worker);
@@ -303,9 +305,9 @@ struct share {
 
 static const struct share getctx[] = { { get_current, 1 }, { NULL, 0 } };
 
-/* The number of calls in 205 training steps of a small convolutional net, with PyTorch 2.11 on an H200.
- * Functions called fewer than 20 times are omitted, except for the reads, which check the other calls. The
- * failing calls are added. */
+/* The numbers of calls in 205 training steps of a small convolutional network, with PyTorch 2.11 on an H200.
+ * Functions that are called fewer than 20 times are omitted, except for reads, which check the other calls.
+ * The failing calls are added. */
 static const struct share training[] = {
     { get_device, 65936 },
     { get_primary_state, 20049 },
@@ -354,7 +356,7 @@ void mix_step(struct worker *worker, enum mix mix)
     const struct share *share = mixes[mix];
     worker->calls++;
     if (worker->read_bytes > 0) {
-        synchronise(worker); /* before the memory being read changes */
+        synchronise(worker); /* before the memory that is being read changes */
         return;
     }
     if (total == 0)

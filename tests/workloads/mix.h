@@ -1,11 +1,11 @@
-/* mix.h: the mixes of calls that the workload "calls" makes, with one call in each step. */
+/* mix.h: the mixes of calls that the workload "calls" makes, one call per step. */
 #ifndef WORKLOAD_MIX_H
 #define WORKLOAD_MIX_H
 
 #include "workload.h"
 
 enum mix { MIX_GETCTX, MIX_TRAINING, MIX_ALLOC, MIX_COPY, MIX_LAUNCH };
-extern const char *const mix_words[]; /* in the order of enum mix, with a NULL at the end */
+extern const char *const mix_words[]; /* in the order of enum mix, terminated by NULL */
 
 enum { BUFFER_BYTES = 65536, STREAM_ROOM = 8, BLOCK_ROOM = 16 };
 
@@ -17,18 +17,18 @@ struct shared {
     CUkernel fill, *kernels;
 };
 
-/* A thread's own objects, and its knowledge of them. */
+/* A thread's own objects, and their expected contents. */
 struct worker {
     const struct shared *shared;
     uint64_t random;
-    uint64_t calls, failed; /* failed: calls that failed as expected */
+    uint64_t calls, failed; /* `failed` counts the calls that failed as expected */
 
     CUstream stream;
     CUdeviceptr buffer, second;           /* device memory */
     unsigned char expected[BUFFER_BYTES]; /* content of `buffer` */
     unsigned char read[BUFFER_BYTES];
-    size_t read_bytes; /* a read of that many bytes ends at the next synchronisation */
-    bool copied;       /* `second` holds the contents of `buffer` at the last copy */
+    size_t read_bytes; /* number of bytes of a read that is completed by the next synchronization */
+    bool copied;       /* `second` holds what `buffer` held at the last copy */
     unsigned char copy[BUFFER_BYTES];
 
     CUstream streams[STREAM_ROOM];
@@ -43,7 +43,7 @@ struct worker {
 void mix_start_process(struct shared *shared);
 void mix_start_thread(struct worker *worker, const struct shared *shared, uint64_t seed);
 
-/* Makes exactly one driver call and ends the process if any result is wrong. */
+/* Makes exactly one driver call, and ends the process if any result is wrong. */
 void mix_step(struct worker *worker, enum mix mix);
 
 #endif

@@ -1,4 +1,4 @@
-/* named.c: names threads and objects of the driver through NVTX, and makes calls with them. */
+/* named.c: gives names to threads and to objects of the driver through NVTX, and makes calls with them. */
 #include "nvtx_client.h"
 #include "workload.h"
 
@@ -31,8 +31,8 @@ static void call_driver(void)
 
 static const char *told, *released;
 
-/* Makes a call for each byte from the test, which starts or stops daemons in between, and answers with the
- * byte. */
+/* For each byte that the test sends, makes a call and answers with the byte. The test starts or stops daemons
+ * between these calls. */
 static void obey_test(void)
 {
     if (!told)
@@ -50,7 +50,7 @@ struct worker {
     pthread_t thread;
     sem_t started, go;
     uint32_t tid;
-    const char *name; /* the thread's own name, set after its first call */
+    const char *name; /* the thread's own name, which is set after its first call */
 };
 
 static void *work(void *argument)

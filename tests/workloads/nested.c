@@ -1,5 +1,6 @@
-/* nested.c: makes calls within calls, deeper than a probe can count, and leaves calls by longjmp. The driver
- * calls back from cuOccupancyMaxPotentialBlockSize, which fails here, because it gets no function. */
+/* nested.c: makes calls within calls, nested deeper than a probe can count, and leaves some calls by
+ * longjmp(). The driver makes the callback from cuOccupancyMaxPotentialBlockSize, which fails here because it
+ * is given no function. */
 #include "workload.h"
 
 #include <setjmp.h>
@@ -40,7 +41,7 @@ static size_t stay(int block_size)
     return 0;
 }
 
-/* Both calls are at the same place on the stack. */
+/* Both calls are made at the same stack position. */
 static void leave_and_stay(int calls)
 {
     for (volatile int i = 0; i < 2; i++) {

@@ -1,8 +1,9 @@
-/* nodes.c: makes graphs in every possible way. For each executable graph, prints the nodes that the driver
- * reports. Tests compare a trace's counts with these.
+/* nodes.c: creates graphs in every possible way. For each executable graph, the program prints the nodes that
+ * the driver reports. Tests compare the numbers of nodes in a trace with this output.
  *
- * Prints "exec HANDLE KIND=COUNT …" for each, with CUgraphNodeType numbers as kinds, child graphs included,
- * and "captured NUMBER" for the calls made on streams under capture. */
+ * The program prints "exec HANDLE KIND=COUNT …" for each executable graph, with CUgraphNodeType values as
+ * kinds and with child graphs included, and "captured NUMBER" for the calls that were made on streams during
+ * a capture. */
 #include "workload.h"
 
 #include <string.h>
@@ -64,7 +65,7 @@ static void launch_on(CUstream stream)
     OK(cuLaunchKernel(fill, 1, 1, 1, 128, 1, 1, 0, stream, params, NULL));
 }
 
-/* One stream forks to another by an event, and the other stream joins it again. */
+/* One stream forks to another through an event, and the other stream joins it again. */
 static CUgraph capture_two_streams(CUstream first, CUstream second, CUstream outside)
 {
     CUevent fork, join;
@@ -76,7 +77,7 @@ static CUgraph capture_two_streams(CUstream first, CUstream second, CUstream out
     OK(cuStreamBeginCapture(first, CU_STREAM_CAPTURE_MODE_RELAXED));
     launch_on(first);
     OK(cuEventRecord(fork, first));
-    launch_on(second); /* not yet part of the capture */
+    launch_on(second); /* this stream is not yet part of the capture */
     OK(cuStreamWaitEvent(second, fork, 0));
     launch_on(second);
     launch_on(second);
@@ -119,7 +120,7 @@ static CUgraph by_hand(CUgraph child, CUgraphNode *kernel)
     return graph;
 }
 
-/* Captures into a graph that has nodes, and adds a node explicitly during the capture. */
+/* Captures into a graph that already has nodes, and explicitly adds a node during the capture. */
 static CUgraphExec capture_into_graph(CUstream first)
 {
     CUgraph into;
@@ -138,7 +139,7 @@ static CUgraphExec capture_into_graph(CUstream first)
     return make_exec(into);
 }
 
-/* The thread's own stream, by the null handle of the per-thread functions. */
+/* Captures the thread's own stream, using a null handle and the per-thread functions. */
 static CUgraphExec capture_own_stream(void)
 {
     CUgraph own;
@@ -181,7 +182,7 @@ int main(int argc, char **argv)
 
     CUgraphExec into_exec = capture_into_graph(first), own_exec = capture_own_stream();
 
-    OK(cuGraphLaunch(hand, first)); /* 2 kernels added one by one, and 4 of the child */
+    OK(cuGraphLaunch(hand, first)); /* 2 kernels that were added one by one, and 4 in the child graph */
     OK(cuGraphNodeSetEnabled(hand, kernel, 0));
     OK(cuGraphNodeSetEnabled(hand, kernel, 0));
     OK(cuGraphLaunch(hand, first));
@@ -190,7 +191,7 @@ int main(int argc, char **argv)
     OK(cuStreamSynchronize(first));
     printf("captured %d\n", captured);
 
-    OK(cuGraphDestroy(made)); /* the clone and the executable graph survive */
+    OK(cuGraphDestroy(made)); /* the clone and the executable graph continue to exist */
     OK(cuGraphLaunch(cloned, first));
     OK(cuStreamSynchronize(first));
     OK(cuGraphExecDestroy(own_exec));

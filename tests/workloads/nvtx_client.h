@@ -1,6 +1,7 @@
-/* nvtx_client.h: a program's side of NVTX, without NVTX's header. The tables and the order of loading follow
- * NVTX 3 (nvToolsExt.h, nvToolsExtCuda.h, nvToolsExtCudaRt.h, nvtxDetail/nvtxInit.h and nvtxTypes.h;
- * Apache-2.0 with LLVM exception). Only one file of a program may include this. That file owns the tables. */
+/* nvtx_client.h: the program's side of NVTX, written without NVTX's headers. The tables and the order of
+ * loading follow NVTX 3 (nvToolsExt.h, nvToolsExtCuda.h, nvToolsExtCudaRt.h, nvtxDetail/nvtxInit.h and
+ * nvtxTypes.h; Apache-2.0 with LLVM exception). Only one file of a program may include this header. That file
+ * owns the tables. */
 #ifndef NVTX_CLIENT_H
 #define NVTX_CLIENT_H
 
@@ -40,7 +41,8 @@ struct nvtx_resource {
     const void *message;
 };
 
-/* The functions of each module, NULL until a tool fills them in. The first entry of each table is empty. */
+/* The functions of each module, which are NULL until a tool fills them in. Each table's first entry is
+ * unused. */
 static struct {
     void (*none)(void);
     void (*MarkEx)(const struct nvtx_attributes *);
@@ -137,7 +139,7 @@ static void nvtx_set_injection_version(uint32_t version)
     nvtx_injection_version = version;
 }
 
-static bool nvtx_is_old; /* the first release of NVTX 3 does not query the tool's version */
+static bool nvtx_is_old; /* NVTX 3's first release does not query the tool's version */
 
 static const void *nvtx_get_table(uint32_t table)
 {
@@ -153,8 +155,8 @@ static const void *nvtx_get_table(uint32_t table)
     return table == 1 ? (const void *)&callbacks : table == 3 && !nvtx_is_old ? (const void *)&version : NULL;
 }
 
-/* Has the library, or RTLD_DEFAULT, fill in the tables. Returns false if there is no tool, or the tool
- * refuses. */
+/* Makes `library`, or any library if it is RTLD_DEFAULT, fill in the tables. Returns false if there is no
+ * tool, or if the tool refuses. */
 static bool nvtx_load(void *library)
 {
     int (*initialize)(const void *(*)(uint32_t)) =

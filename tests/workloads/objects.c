@@ -1,8 +1,8 @@
-/* objects.c: calls about every kind of object, with recognizable arguments. Prints the expected trace of each
- * call: its name and status, role=handle in order, and bytes=N. Then prints the rows of `allocations` and
- * `event_waits`. "arguments" and "memory" are for a driver whose functions do nothing and return the status
- * in SIMCUDA_VERIFY. "streams" makes real calls, some of them captured. "lookups" makes real calls whose
- * number of bytes only the driver knows. */
+/* objects.c: makes calls about every kind of object, with recognizable arguments. For each call, prints what
+ * the trace must contain: the call's name and status, role=handle in order, and bytes=N. Then prints the rows
+ * of `allocations` and `event_waits`. "arguments" and "memory" are for a driver whose functions do nothing
+ * and return the status in SIMCUDA_VERIFY. "streams" makes real calls, some of them captured. "lookups" makes
+ * real calls whose number of bytes only the driver knows. */
 #include "objects.h"
 
 #include <dlfcn.h>
@@ -81,7 +81,7 @@ void held(const char *kind, uint64_t address, uint64_t bytes, uint64_t pool, boo
                freed ? "freed" : "held");
 }
 
-/* ---- on the driver's own streams ---- */
+/* ---- calls on the driver's own streams ---- */
 
 static bool captured;
 
@@ -160,7 +160,7 @@ static void make_streams(void)
     OK(cuCtxSynchronize());
 }
 
-/* Arrays whose elements only the driver knows, and memory whose size only it knows. */
+/* Uses arrays whose elements only the driver knows, and memory whose size only the driver knows. */
 static void make_lookups(void)
 {
     enum { FLOAT = 0x20, POINTER = 1, IN_ARRAY = 2, RANGE_BYTES = 5000 };

@@ -1,11 +1,11 @@
-/* objects.h: lets the files of objects.c make calls with recognizable arguments, and print their expected
- * trace. */
+/* objects.h: functions for the files of objects.c, which make calls with recognizable arguments and print the
+ * expected trace. */
 #ifndef OBJECTS_H
 #define OBJECTS_H
 
 #include "workload.h"
 
-/* Handles and addresses. Only addresses for the first versions of functions fit 32 bits. */
+/* Handles and addresses. The first versions of functions accept only addresses that fit in 32 bits. */
 #define CONTEXT  UINT64_C(0x7f0100000010)
 #define STREAM   UINT64_C(0x7f0200000020)
 #define OTHER    UINT64_C(0x7f0200000120)
@@ -32,7 +32,8 @@
 
 #define SIZE_UNKNOWN UINT64_MAX
 
-/* With OBJECTS_PAUSE, prints "pauses" and waits for a line, so that a probe can read the program's memory. */
+/* With OBJECTS_PAUSE set, prints "pauses" and waits for a line, so that a probe can read the program's
+ * memory. */
 void objects_pause(void);
 
 struct want {
@@ -41,39 +42,40 @@ struct want {
     uint64_t value;
 };
 
-extern bool fails; /* true if the driver's functions fail, in "arguments" and "memory" */
+extern bool fails; /* true in "arguments" and "memory" if the driver's functions fail */
 extern void *objects_driver;
 
-/* Prints the line of a call that was made. Its name may be followed by arguments. */
+/* Prints the line for a call that was made. The call's name may be followed by arguments. */
 void object_said(const char *name, CUresult status, const struct want *wants, size_t count);
-/* Makes the call and prints its line. */
+/* Makes a call and prints the line for it. */
 void object_call(const char *name, const uint64_t *arguments, const struct want *wants, size_t count);
 
-/* A: arguments, with 0 for missing ones. I, O and F: a value that must be in the trace always, after success,
- * or after failure. */
+/* A: the arguments, with 0 for missing ones. I, O and F: a value that the trace must contain always, only
+ * after success, or only after failure. */
 /* clang-format off */
 #define A(...)   ((const uint64_t[10]){ __VA_ARGS__ })
 #define I(r, v)  { ALWAYS, #r, (v) }
 #define O(r, v)  { AFTER_SUCCESS, #r, (v) }
 #define F(r, v)  { AFTER_FAILURE, #r, (v) }
-#define UNKNOWN(r) { NEVER, #r, 0 } /* the trace must not have this value */
+#define UNKNOWN(r) { NEVER, #r, 0 } /* the trace must not contain this value */
 #define WANTS(...)                                                                                           \
     (const struct want[]){ __VA_ARGS__ }, sizeof((const struct want[]){ __VA_ARGS__ }) / sizeof(struct want)
 #define CALL(name, arguments, ...)  object_call(#name, arguments, WANTS(__VA_ARGS__))
 #define SAID(name, status, ...)     object_said(name, status, WANTS(__VA_ARGS__))
 /* clang-format on */
 
-/* Returns an argument of 32 bits. The upper bits of its register are undefined. */
+/* Returns a 32-bit argument. The upper half of the argument's register is undefined. */
 uint64_t n(int32_t number);
 /* Returns a pointer to an object that the driver reads or writes, or an invalid pointer if the driver's
  * functions fail. */
 uint64_t to(const void *object);
-/* Returns such a pointer to a handle. Each call has its own copy. */
+/* Returns a pointer to a handle, or an invalid pointer if the driver's functions fail. Each call has a
+ * separate copy of the handle. */
 uint64_t out(uint64_t handle);
-/* Returns a CUmemLocation that is passed by value. */
+/* Returns a CUmemLocation, which is passed by value. */
 uint64_t location(uint32_t type, int32_t id);
 
-/* Adds a row of `allocations`, in the order of allocation. */
+/* Adds a row that `allocations` must contain, in the order of allocation. */
 void held(const char *kind, uint64_t address, uint64_t bytes, uint64_t pool, bool freed);
 
 void make_arguments(void);

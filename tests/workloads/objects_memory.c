@@ -1,4 +1,4 @@
-/* objects_memory.c: allocates and frees memory, at addresses chosen here, with a driver whose functions do
+/* objects_memory.c: allocates and frees memory at addresses that it chooses, with a driver whose functions do
  * nothing. */
 #include "objects.h"
 
@@ -14,7 +14,7 @@ static void virtual_memory(void)
     CALL(cuMemMap, A(ADDRESS, piece, 0, MEMORY, 0), I(bytes, piece));
     CALL(cuMemMap, A(second, piece, piece, MEMORY, 0), I(bytes, piece));
     CALL(cuMemMap, A(third, piece, 0, MEMORY + 1, 0), I(bytes, piece));
-    /* A second holder releases the memory. The first holder does so, too. */
+    /* The second holder releases the memory, and so does the first. */
     CALL(cuMemRetainAllocationHandle, A(out(MEMORY), ADDRESS), UNKNOWN(bytes));
     CALL(cuMemRelease, A(MEMORY), F(memory, MEMORY));
     CALL(cuMemImportFromShareableHandle, A(out(MEMORY + 2), 3, n(1)), UNKNOWN(bytes));
@@ -24,7 +24,7 @@ static void virtual_memory(void)
     CALL(cuMemUnmap, A(ADDRESS, 2 * piece), F(address, ADDRESS));
     CALL(cuMemMap, A(ADDRESS, piece, 0, MEMORY, 0), I(bytes, piece));
     CALL(cuMemAddressFree, A(ADDRESS - piece, piece),
-         F(address, ADDRESS - piece)); /* an address that was never reserved */
+         F(address, ADDRESS - piece)); /* an address that has not been reserved */
 
     held("physical", MEMORY, piece, 0, true);
     held("physical", MEMORY, 2 * piece, 0, false);
@@ -57,7 +57,7 @@ static void shared_memory(void)
     CALL(cuIpcCloseMemHandle, A(opened), F(address, opened));
     CALL(cuIpcCloseMemHandle, A(opened), F(address, opened));
     SAID("cuIpcOpenMemHandle_v2", open_memory(out(opened), handle, 1), UNKNOWN(bytes));
-    /* The program queries the memory, with an address in its middle. */
+    /* The program queries the memory by an address in the middle of it. */
     CALL(cuMemGetAddressRange_v2, A(out(opened), out(SIZE), opened + 5), I(address, opened + 5),
          O(address, opened), O(bytes, SIZE));
     SAID("cuIpcOpenEventHandle", open_event(out(EVENT), handle), O(event, EVENT));
@@ -86,7 +86,7 @@ static void arrays(void)
     } block = { 8, 4, 2, FLOAT, 1, 0 }, packed = { 10, 9, 0, BC1, 4, 0 },
       layers = { 8, 8, 3, UINT8, 1, LAYERED };
     const uint32_t old_flat[] = { 16, 16, UINT8, 4 }, old_block[] = { 16, 16, 2, UINT8, 4, 0 };
-    const bool readable = fails; /* the descriptor is readable, even if the call was refused */
+    const bool readable = fails; /* the descriptor can be read even if the call was rejected */
     fails = false;
     const uint64_t at_flat = to(&flat), at_line = to(&line), at_block = to(&block), at_packed = to(&packed),
                    at_layers = to(&layers), at_old_flat = to(old_flat), at_old_block = to(old_block);
@@ -110,14 +110,15 @@ static void arrays(void)
     held("array", ARRAY + 5, (64 + 16 + 4) * 3, 0, true);
 }
 
-/* A reused address has a new row, even if the free in between was not seen. */
+/* A reused address receives a new row, even if the intermediate free was not seen. */
 static void reused(void)
 {
     CALL(cuMemAlloc_v2, A(out(ADDRESS + 7), 100), I(bytes, 100));
     CALL(cuMemFree_v2, A(ADDRESS + 7), F(address, ADDRESS + 7));
     CALL(cuMemAlloc_v2, A(out(ADDRESS + 7), 200), I(bytes, 200));
     CALL(cuMemAlloc_v2, A(out(ADDRESS + 7), 300), I(bytes, 300));
-    CALL(cuMemFree_v2, A(ADDRESS + 8), F(address, ADDRESS + 8)); /* inside the block, so it frees nothing */
+    CALL(cuMemFree_v2, A(ADDRESS + 8), F(address, ADDRESS + 8)); /* in the middle of the block, so the call
+                                                                  * frees nothing */
     CALL(cuMemAlloc, A(out(0xdeadbeef00000000 | ADDRESS1), n(64)), I(bytes, 64));
     CALL(cuMemFree, A(n((int32_t)ADDRESS1)), F(address, ADDRESS1));
     CALL(cuMemAllocFromPoolAsync_ptsz, A(out(ADDRESS + 9), 400, POOL, 0), I(stream, 2), I(bytes, 400));

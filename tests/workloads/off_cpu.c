@@ -1,7 +1,7 @@
-/* Inside three driver calls, touches new pages, sleeps, and does nothing. Prints what the kernel
- * has counted for this thread while it touched and while it slept: page faults, and switches at which it
- * slept. The driver calls back from cuOccupancyMaxPotentialBlockSize, which fails here, because it gets no
- * function. */
+/* Touches new pages inside one driver call, sleeps inside another, and does nothing inside a third. Prints
+ * what the kernel counted for this thread during the first two calls: page faults, and context switches that
+ * put the thread to sleep. The driver makes the callback from cuOccupancyMaxPotentialBlockSize, which fails
+ * here because it is given no function. */
 #include "workload.h"
 
 #include <sys/mman.h>
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     driver_open(VIA_LINKED);
     driver_start();
     shared_of *const acts[] = { touch, wait_a_while, nothing };
-    for (int round = 0; round < 2; round++) { /* in the first one, the code itself is mapped */
+    for (int round = 0; round < 2; round++) { /* the first round also maps the code itself */
         for (int i = 0; i < 3; i++)
             call(acts[i]);
     }

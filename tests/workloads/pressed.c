@@ -1,6 +1,6 @@
-/* pressed.c: makes low-priority calls mixed with important ones, in known numbers. After its first call, it
- * waits for a line on standard input before it begins. It reports when it is done, and repeats all calls for
- * each further line. */
+/* pressed.c: makes known numbers of low-priority and important calls, mixed with each other. After its first
+ * call, the program waits for a line on standard input before it makes further calls. The program reports
+ * when it has made all calls, and makes all calls again for each further line. */
 #include "nvtx_client.h"
 #include "workload.h"
 
@@ -30,7 +30,7 @@ static void make_steps(CUcontext context, CUfunction fill, CUdeviceptr buffer)
         OK(cu.MemFree(other));
         OK(cu.CtxSynchronize());
         EXPECT(CUDA_ERROR_OUT_OF_MEMORY, cu.MemAlloc(&other, (size_t)1 << 60));
-        OK(cu.CtxGetDevice(&device, context)); /* the test makes this call take long */
+        OK(cu.CtxGetDevice(&device, context)); /* the test makes this call take a long time */
         EXPECT(0, nvtx.RangePop());
     }
 }

@@ -1,5 +1,5 @@
-/* ranges.c: marks ranges through NVTX, with driver calls inside them. It checks the functions' results. The
- * tests that run it check the recorded ranges. */
+/* ranges.c: marks ranges through NVTX, and makes driver calls inside them. It checks the functions' results.
+ * The tests that run this program check the recorded ranges. */
 #include "nvtx_client.h"
 #include "workload.h"
 
@@ -14,7 +14,7 @@
 enum { ASCII = 1, UNICODE = 2, REGISTERED = 3, ARGB = 1, NO_TRACKING = -2 };
 enum { U64 = 1, I64, DOUBLE, U32, I32, FLOAT };
 
-/* Returns false if there is no tool. */
+/* Loads the tool that NVTX_INJECTION64_PATH names. Returns false if there is no tool. */
 static bool load_tool(void)
 {
     const char *path = getenv("NVTX_INJECTION64_PATH");
@@ -45,7 +45,7 @@ static void nest(void)
 {
     char gone[] = "forward";
     EXPECT(0, nvtx.RangePushA(gone));
-    memset(gone, 'x', sizeof gone - 1); /* the message was copied when the range began */
+    memset(gone, 'x', sizeof gone - 1); /* the message must have been copied when the range began */
     call_driver();
     EXPECT(1, nvtx.RangePushA("layer"));
     call_driver();
@@ -72,14 +72,14 @@ static void nest(void)
     free(page);
 }
 
-/* Makes marks with all kinds of messages and payloads. */
+/* Makes marks with every kind of message and payload. */
 static void mark(void *wide, struct nvtx_attributes a, struct nvtx_attributes r, void *wide_message)
 {
     struct nvtx_attributes w = say(NULL);
     w.message_type = UNICODE;
     w.message.unicode = L"\u03b1";
     w.category = 7;
-    w.color = 0xffffffff; /* has no effect without a type */
+    w.color = 0xffffffff; /* this has no effect without a color type */
     w.payload_type = U64;
     w.payload.u64 = UINT64_MAX;
     nvtx_domain.MarkEx(wide, &w);
@@ -132,7 +132,7 @@ static void domains(void)
     r.payload_type = DOUBLE;
     r.payload.d = 0.1;
 
-    /* Each domain has its own levels, and their ranges may overlap. */
+    /* Each domain has separate levels, and ranges of different domains may overlap. */
     EXPECT(0, nvtx.RangePushEx(&a));
     EXPECT(0, nvtx_domain.RangePushEx(library, &r));
     EXPECT(1, nvtx.RangePushA("inner"));
@@ -151,7 +151,7 @@ static void domains(void)
     nvtx_domain.Destroy(wide);
 }
 
-/* A training loop that names its steps. */
+/* Runs a training loop that gives names to its steps. */
 static void train(void)
 {
     static const char *const phases[] = { "forward", "backward", "optimizer" };
@@ -208,8 +208,8 @@ static void processes(void)
     ENSURE(nvtx.RangeStartA("never ended") != third);
 }
 
-/* Threads end ranges of other threads. Each thread leaves its range in a shared place, and ends the range
- * that it finds there. */
+/* Threads end ranges that other threads have started. Each thread stores its range in a shared place, and
+ * ends the range that was there before. */
 static void *exchange(void *places)
 {
     enum { PLACES = 4 };
@@ -248,7 +248,8 @@ static void deep(void)
     EXPECT(NO_TRACKING, nvtx.RangePop());
 }
 
-/* Returns bytes of this process's memory: all mapped bytes, or the resident bytes that are not shared. */
+/* Returns the size of this process's memory in bytes: either all mapped memory, or resident memory that is
+ * not shared. */
 static long long memory_bytes(bool mapped)
 {
     long long total, resident, shared_pages;
@@ -258,14 +259,16 @@ static long long memory_bytes(bool mapped)
     return (mapped ? total : resident - shared_pages) * sysconf(_SC_PAGESIZE);
 }
 
-/* Lets the test read the records so far, so that none is lost. Sends a byte in each direction. */
+/* Lets the test read the records made so far, so that none are lost. Sends a byte to the test and receives
+ * one. */
 static void pace(void)
 {
     char byte;
     ENSURE(write(STDOUT_FILENO, "\n", 1) == 1 && read(STDIN_FILENO, &byte, 1) == 1);
 }
 
-/* Uses messages that are all different. Prints how much the process grew after the first tenth of them. */
+/* Makes ranges whose messages are all different. Prints by how much the process has grown after the first
+ * tenth of the ranges. */
 static void distinct(void)
 {
     enum { STRIDE = 5000 };
@@ -285,7 +288,7 @@ static void distinct(void)
     printf("ranges: grown=%lld\n", memory_bytes(false) - before);
 }
 
-/* Makes more names, domains and open ranges than are kept. */
+/* Makes more names, domains and open ranges than the hook keeps. */
 static void limits(void)
 {
     char message[64];
@@ -342,7 +345,7 @@ static void threads(void)
     printf("ranges: mapped=%lld\n", memory_bytes(true) - before);
 }
 
-/* Waits inside a driver call, which SIMCUDA_BLOCK=cuCtxSynchronize blocks. */
+/* Waits inside a driver call, which SIMCUDA_BLOCK=cuCtxSynchronize makes block. */
 static void hang(void)
 {
     nvtx.RangePushA("outer");
@@ -352,8 +355,8 @@ static void hang(void)
     nvtx.RangePop();
 }
 
-/* Runs inside the blocked call, as a host callback would. Ends the range around the call and leaves a range
- * open that the call encloses. */
+/* Runs during the blocked call, as a host callback would. Ends the range around the call, and leaves open a
+ * range that is inside the call. */
 static void in_handler(int number)
 {
     (void)number;
@@ -369,7 +372,7 @@ static void cross(void)
     EXPECT(0, nvtx.RangePushA("ends inside the call"));
     OK(cu.CtxSynchronize());
     call_driver();
-    /* Ranges in another domain reuse the levels of the call and its range. */
+    /* Ranges in another domain reuse the levels of the call and of the range inside it. */
     void *library = nvtx_domain.CreateA("library");
     const struct nvtx_attributes a = say("after");
     for (int i = 0; i < 3; i++)
@@ -388,7 +391,7 @@ static void jump(int number)
     siglongjmp(before_call, number);
 }
 
-/* Leaves the blocked call by a jump. The call is then no longer open. */
+/* Leaves the blocked call with siglongjmp(). The call is then no longer considered open. */
 static void leave_by_jump(void)
 {
     sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = jump, .sa_flags = SA_RESTART }, NULL);
@@ -402,7 +405,7 @@ static void leave_by_jump(void)
     nvtx.MarkA("outside");
 }
 
-/* A child inherits the levels. The ranges belong to its parent. */
+/* A child inherits the levels of the ranges, but the ranges belong to its parent. */
 static void forks(void)
 {
     int status;
@@ -423,7 +426,7 @@ static void forks(void)
 
 static const char *released, *told;
 
-/* Waits for `released` with a range open, while the test starts or stops daemons. */
+/* Waits for `released` while a range is open, so that the test can start or stop daemons. */
 static void wait_inside(void)
 {
     char byte;
@@ -436,8 +439,7 @@ static void wait_inside(void)
     const int go = open(released, O_RDONLY);
     ENSURE(go >= 0 && read(go, &byte, 1) >= 0);
     close(go);
-    /* A process without a daemon looks for one once a second. No calls are recorded until it has found
-     * one. */
+    /* A process without a daemon looks for one once a second, and records no calls until it has found one. */
     for (long long i = 0; i < count; i++) {
         EXPECT(1, nvtx.RangePushA("inside"));
         EXPECT(1, nvtx.RangePop());
@@ -460,8 +462,9 @@ static void *synchronize(void *unused)
     return unused;
 }
 
-/* Behaves like a rank of NCCL: a library has ranges before, around and inside the program's ranges. When the
- * program exits on its own, the library leaves two ranges open, with a thread in a call. */
+/* Behaves like a rank of NCCL, whose library has ranges before, around and inside the program's ranges.
+ * Unless `released` is given, the program exits while the library has two ranges open and a thread is inside
+ * a call. */
 static void rank(void)
 {
     char message[32], byte;

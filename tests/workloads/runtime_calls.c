@@ -1,6 +1,6 @@
-/* A program that uses the runtime, as most CUDA programs do. `linked` and `dlsym` make the same calls; `none`
- * looks up the runtime in a process without one. Prints its results, for a comparison with and without the
- * hook. */
+/* A program that uses the CUDA runtime, as most CUDA programs do. `linked` and `dlsym` make the same calls.
+ * `none` looks up runtime functions in a process that has no runtime. The program prints its results, so that
+ * they can be compared with and without the hook. */
 #include "../ensure.h"
 
 #include <dlfcn.h>
@@ -38,7 +38,7 @@ enum { WORDS = 4096, ROUNDS = 20 };
     F(cudaGetErrorName, const char *, (int))                                                                 \
     F(cudaGetDriverEntryPointByVersion, int, (const char *, void **, unsigned, unsigned long long, void *))
 
-/* WEAK: a program that is not linked with the runtime, and uses it if it is present. */
+/* With -DWEAK, the program is not linked with the runtime, and uses it only if it is present. */
 #ifdef WEAK
 #define F(name, result, parameters) result name parameters __attribute__((weak));
 #else

@@ -1,5 +1,5 @@
-/* A library that calls the libcudart it was linked with, which returns its version. Built once for each of
- * several runtimes; runtime_versions.c loads them all. */
+/* A library that calls the libcudart it was linked with, to return that libcudart's version. The library is
+ * built once for each of several runtimes, and runtime_versions.c loads all of these builds. */
 int cudaRuntimeGetVersion(int *version);
 
 int client_version(void);

@@ -1,5 +1,5 @@
-/* Loads libraries that were linked with different libcudarts, two of them with the same version. After each
- * load, prints the libcudart that each loaded library reaches. */
+/* Loads libraries that are linked with different libcudarts, including two with the same version. After each
+ * load, prints which libcudart each of the loaded libraries reaches. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
-/* stepped.c: a program that is stopped in the middle of the allocator, where `attach` attaches to it. In each
- * round it prints the round's number, stops itself by SIGSTOP, allocates and frees small and large blocks,
- * and makes one call. The test single-steps it to each of these instructions. Its handler of SIGUSR1 prints a
- * line and stops the program. It ends after the round of a SIGTERM. */
+/* stepped.c: a program that is stopped in the middle of the allocator when `attach` attaches to it. In each
+ * round, the program prints the round's number, stops itself with SIGSTOP, allocates and frees small and
+ * large blocks, and makes one call. The test then single-steps the program to each instruction of the
+ * allocator. The handler for SIGUSR1 prints a line and stops the program. After a SIGTERM, the program
+ * finishes the current round and exits. */
 #include "workload.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ static void on_user(int number)
     ENSURE(raise(SIGSTOP) == 0);
 }
 
-/* Executes the same instructions in each round. */
+/* Executes the same instructions in every round. */
 static void allocate(int round)
 {
     char *block = malloc(SMALL), *large = malloc(LARGE);
@@ -49,8 +50,8 @@ int main(int argc, char **argv)
                  none);
     driver_open(VIA_LINKED);
     OK(cu.Init(0));
-    /* The large block is mapped separately each time. Blocks are not filled, which would take a step for each
-     * byte. */
+    /* Large blocks are mapped separately each time. Blocks are not filled, because filling would take a step
+     * for each byte. */
     ENSURE(mallopt(M_MMAP_THRESHOLD, LARGE) == 1 && mallopt(M_PERTURB, 0) == 1);
     signal(SIGTERM, on_term);
     signal(SIGUSR1, on_user);

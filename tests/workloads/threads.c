@@ -1,6 +1,6 @@
-/* threads.c: many short-lived threads one after another, and calls from places where tracers break. These are
- * destructors of thread-specific data, atexit handlers, destructors of the program, and a signal handler that
- * interrupts calls. */
+/* threads.c: starts many short-lived threads one after another, and makes calls in places where tracers
+ * break. These places are destructors of thread-specific data, atexit handlers, the program's destructors,
+ * and a signal handler that interrupts calls. */
 #include "workload.h"
 
 #include <errno.h>
@@ -32,7 +32,8 @@ static void call(void)
     ENSURE(version > 0);
 }
 
-/* Neither of these calls takes a lock in the driver, so they may interrupt any other call. */
+/* Neither of these calls takes a lock in the driver, so the handler may make them even if it interrupts
+ * another call. */
 static void handler(int signal)
 {
     const int saved = errno;
@@ -55,7 +56,7 @@ static void exit_handler(void)
     atomic_fetch_add(&at_exit, 1);
 }
 
-/* Runs after every exit handler; by then the summary has been printed. */
+/* Runs after all exit handlers, when the summary has already been printed. */
 __attribute__((destructor)) static void program_destructor(void)
 {
     if (atomic_load(&at_exit) > 0)
@@ -71,7 +72,7 @@ static void *work(void *unused)
     for (long long i = 0; i < calls; i++) {
         errno = E2BIG;
         call();
-        ENSURE(errno == E2BIG); /* a successful call does not change the program's errno */
+        ENSURE(errno == E2BIG); /* a successful call must not change the program's errno */
     }
     OK(cu.MemAlloc(&at, 64));
     OK(cu.MemFree(at));
@@ -100,7 +101,7 @@ int main(int argc, char **argv)
         pthread_t thread;
         ENSURE(pthread_create(&thread, NULL, work, NULL) == 0 && pthread_join(thread, NULL) == 0);
     }
-    /* At least one signal has been handled when this ends, however fast the threads were. */
+    /* Even if the threads were fast, at least one signal has been handled when this loop ends. */
     while (interval_us > 0 && atomic_load(&in_handler) == 0)
         call();
     signals(0);

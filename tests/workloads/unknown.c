@@ -1,6 +1,6 @@
-/* unknown.c: launches graphs whose number of kernels cannot be known, because they have conditional nodes or
- * were created past any observer. Prints "graph NAME HANDLE" for each executable graph, in the order of their
- * launches. */
+/* unknown.c: launches graphs whose numbers of kernels cannot be known, because the graphs have conditional
+ * nodes or were created past the hook. The program prints "graph NAME HANDLE" for each executable graph, in
+ * the order of the launches. */
 #include "simcuda_verify.h"
 #include "workload.h"
 
@@ -47,7 +47,7 @@ static void launch_graph(const char *name, CUgraph graph)
     launch(name, exec);
 }
 
-/* Two kernels, and a body of three that runs as often as the GPU decides. */
+/* Returns a graph with two kernels, and a body of three kernels that runs as often as the GPU decides. */
 static CUgraph conditional(void)
 {
     CUgraph graph;
@@ -62,7 +62,7 @@ static CUgraph conditional(void)
     return graph;
 }
 
-/* Returns the driver's own function, as libraries obtain it from cuGetExportTable. */
+/* Returns a function of the driver itself, as libraries obtain it from cuGetExportTable. */
 static void *past_the_hook(const char *name)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);

@@ -1,4 +1,4 @@
-/* workload.c: options, and the first calls of all workloads. */
+/* workload.c: the options and the first calls that all workloads share. */
 #include "workload.h"
 
 #include <errno.h>

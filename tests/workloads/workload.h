@@ -1,4 +1,4 @@
-/* workload.h: shared by the workloads: options, and the driver's start. */
+/* workload.h: options and the initialization of the driver, which all workloads share. */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
 
@@ -9,17 +9,17 @@
 
 #define OK(call) EXPECT(CUDA_SUCCESS, call)
 
-/* An option takes a number, a text, or a word from a list, and stores the word's index. */
+/* An option takes a number, a text, or a word from a list. For a word, the word's index is stored. */
 struct option_row {
     const char *name, *argument, *help;
     long long *number; /* from low to high */
     long long low, high;
     const char **text;
-    const char *const *words; /* with a NULL at the end; the index is stored in *number */
+    const char *const *words; /* terminated by NULL; the index is stored in *number */
 };
 
-/* Reads argv, handles --help, and ends the process with 2 for an unknown option or value. The last row has a
- * NULL name. */
+/* Parses argv, handles --help, and exits with status 2 if an option or a value is invalid. The last row's
+ * name is NULL. */
 void options_read(int argc, char **argv, const char *summary, const struct option_row *rows);
 
 #define NUMBER_OPTION(name_, help_, number_, low_, high_)                                                    \
@@ -40,13 +40,13 @@ extern const char *const via_words[]; /* in the order of enum via */
 #define VIA_OPTION(variable)                                                                                 \
     WORD_OPTION("via", "WAY", "how to reach the driver: linked, dlsym or procaddress", variable, via_words)
 
-/* Pauses without a driver call, because some workloads are about the host's own time. */
+/* Pauses without making a driver call, because some workloads are about the host's own time. */
 void pause_ns(long long ns);
 
 /* Calls cuInit, then retains device 0's primary context and makes it current. */
 CUcontext driver_start(void);
 
-/* Launches fill_u32, the kernel that the simulated driver really runs. */
+/* Launches fill_u32, the kernel that the simulated driver actually executes. */
 CUresult launch_fill(CUfunction function, CUdeviceptr at, uint32_t value, uint32_t count, CUstream stream);
 
 #endif
