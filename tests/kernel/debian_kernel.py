@@ -1,14 +1,19 @@
-"""Gets the kernels of Debian releases. apt downloads and verifies their packages. It uses only a folder of the build, installs nothing,
-and leaves the machine's own sources unchanged."""
+"""Gets the kernels of Debian releases, and builds modules for them. apt downloads and verifies their packages. It uses only a folder of
+the build, installs nothing, and leaves the machine's own sources unchanged."""
 import pathlib
+import shutil
 import subprocess
 import tarfile
 
-from cudatrace_test import BUILD
+from cudatrace_test import BUILD, equal, mount_namespace
 
 CACHE = BUILD / "kernels"
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 META_PACKAGE = "linux-image-cloud-amd64"  # this flavour has few drivers, and boots faster
+# The headers depend on the compiler that has built the kernel. Its programs need the release's own C library.
+BUILD_PACKAGES = "linux-headers-cloud-amd64", "make", "dash", "coreutils", "sed", "grep", "mawk"
+BUILD_LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64", "usr/bin/sh": "dash", "usr/bin/awk": "mawk"}
+UNUSED = "/usr/share/doc", "/usr/share/man", "/usr/share/locale", "/boot", "/usr/lib/modules", "/lib/modules"
 
 
 class Unavailable(Exception):
@@ -57,6 +62,11 @@ class Apt:
         archive, = self.folder.glob(f"{package}_*.deb")
         return archive
 
+    def download_all(self, *packages):
+        """Downloads the packages and everything that they depend on."""
+        self.run("apt-get", "install", "--yes", "--download-only", "--no-install-recommends", *packages)
+        return sorted((self.folder / "archives").glob("*.deb"))
+
 
 def extract_kernel(archive, folder):
     """Extracts only the kernel, without its modules and its configuration."""
@@ -70,16 +80,63 @@ def extract_kernel(archive, folder):
                 fresh.rename(folder / "vmlinuz")
 
 
+def download_kernel(apt, folder):
+    apt.run("apt-get", "update")
+    image = apt.depends(META_PACKAGE, "linux-image-")
+    # Since Linux 7.2, Debian has the kernel itself in a package of its own.
+    archive = apt.download(apt.depends(image, "linux-binary-") or image)
+    extract_kernel(archive, folder)
+    archive.unlink()
+
+
 def kernel_of(release):
     """Returns the file of the release's kernel, which it downloads the first time."""
     folder = CACHE / release
     kernel = folder / "vmlinuz"
     if not kernel.exists():
-        apt = Apt(release, folder)
-        apt.run("apt-get", "update")
-        image = apt.depends(META_PACKAGE, "linux-image-")
-        # Since Linux 7.2, Debian has the kernel itself in a package of its own.
-        archive = apt.download(apt.depends(image, "linux-binary-") or image)
-        extract_kernel(archive, folder)
-        archive.unlink()
+        download_kernel(Apt(release, folder), folder)
     return kernel
+
+
+# ---- modules ----
+
+
+def extract_package(archive, root):
+    packed = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE)
+    with packed:
+        output_of("tar", "-x", "-C", root, "--no-same-owner", "--keep-directory-symlink", *(f"--exclude=.{path}" for path in UNUSED), stdin=packed.stdout)
+
+
+def build_root(release):
+    """Returns a folder with the headers of the release's kernel, and the programs that build modules. The first time, it downloads these,
+    and the kernel again, because modules need the very same version."""
+    folder = CACHE / release
+    root = folder / "root"
+    if not root.exists():
+        apt = Apt(release, folder)
+        download_kernel(apt, folder)
+        archives = apt.download_all(*BUILD_PACKAGES)
+        fresh = folder / "fresh-root"
+        shutil.rmtree(fresh, ignore_errors=True)
+        for name in "usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "dev":
+            (fresh / name).mkdir(parents=True)
+        for name, target in BUILD_LINKS.items():
+            (fresh / name).symlink_to(target)
+        for archive in archives:
+            extract_package(archive, fresh)
+            archive.unlink()
+        fresh.rename(root)
+    return root
+
+
+def build_modules(release, source, name, *options):
+    """Builds the modules in a copy of the source folder, with these options for make. Returns the copy, which gets that name."""
+    root = build_root(release)
+    shutil.rmtree(root / name, ignore_errors=True)
+    shutil.copytree(source, root / name)
+    headers, = (root / "usr/src").glob("linux-headers-*-cloud-amd64")
+    in_root = 'mount --rbind /dev "$1/dev" && exec chroot "$@"'
+    made = subprocess.run([*mount_namespace(), "sh", "-c", in_root, "sh", root, "make", "-C", f"/usr/src/{headers.name}", f"M=/{name}", "modules", *options],
+                          capture_output=True, text=True)
+    equal(made.returncode, 0, f"{made.stdout}{made.stderr}make's status")
+    return root / name

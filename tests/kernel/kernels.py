@@ -1,16 +1,18 @@
 """Tests `cudatrace probe` on the kernel of a Debian release, in a virtual machine. The probe uses the best method of that kernel, and
-records every call. If the kernel cannot run it, the probe and the doctor report the reason.
+records every call. If the kernel cannot run it, the probe and the doctor report the reason. Some machines have the stubs of the NVIDIA
+driver (stub/).
 
     kernels.py RELEASE
 """
+import contextlib
 import pathlib
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
-from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, LONG, SOURCE, check, equal, needs, refused, skip  # noqa: E402: it is in tests/e2e
-from debian_kernel import Unavailable, kernel_of  # noqa: E402
+from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, LONG, SOURCE, WORKLOADS, check, equal, needs, refused, skip  # noqa: E402: it is in tests/e2e
+from debian_kernel import Unavailable, build_modules, kernel_of  # noqa: E402
 from machine import PYTHON, Machine, why_no_kvm, write_archive  # noqa: E402
 
 PROBE = [CUDATRACE, "probe", "--session", "kernels", "--all", "--for", "1s", "--verbose"]
@@ -35,9 +37,90 @@ def refuses(machine, why):
     check(f"`cudatrace probe` cannot run: {why}\n" in said, said)
 
 
+# ---- the stubs of the driver ----
+
+# The variants of the stubs: the options for make, and the function of the driver that ioctls enter.
+STUBS = {"stub": ([], "nvidia_unlocked_ioctl"), "stub-frontend": (["FRONTEND=y"], "nvidia_frontend_unlocked_ioctl")}
+# What the workload `devices` does. Each number occurs once, so that no function can have the count of another.
+ACTS = {"control": 7, "alloc": 11, "free": 3, "map": 2, "xid": 5, "fence": 4, "migrate": 13, "gpu-fault": 6, "touch": 17}
+# The events that each act makes: the event, and a part of its text.
+EVENTS = {"xid": ("nvidia:nvidia_dev_xid", ": 31, stub"), "fence": ("dma_fence:dma_fence_emit", "driver=nvidia"),
+          "fence signaled": ("dma_fence:dma_fence_signaled", "driver=nvidia")}
+FAULT = "replayable_faults_isr_bottom_half_entry", "uvm_parent_gpu_service_replayable_faults", "service_fault_batch"
+
+
+def stub_calls(entry):
+    """Returns {module: {function: calls}} after one run of the workload, which opens each file once."""
+    requests = sum(ACTS[name] for name in ("control", "alloc", "free", "xid", "fence"))
+    uvm_requests = ACTS["migrate"] + ACTS["gpu-fault"]
+    return {"nvidia": {"nvidia_open": 2, "nvidia_close": 2, "nvidia_mmap": ACTS["map"], entry: requests, "rm_ioctl": requests},
+            "nvidia_uvm": {"uvm_open_entry": 1, "uvm_release_entry": 1, "uvm_mmap_entry": ACTS["touch"], "uvm_unlocked_ioctl_entry": uvm_requests,
+                           "uvm_ioctl": uvm_requests, "uvm_api_migrate": ACTS["migrate"], "uvm_migrate": ACTS["migrate"],
+                           "uvm_vm_fault_entry": ACTS["touch"], "uvm_va_space_cpu_fault_managed": ACTS["touch"],
+                           **{function: ACTS["gpu-fault"] for function in FAULT}}}
+
+
+def counted(machine):
+    """Returns the stubs' own counts, in the form of stub_calls()."""
+    lines = machine.run("grep", "-r", "", "/sys/module/nvidia/parameters", "/sys/module/nvidia_uvm/parameters").output.splitlines()
+    counts = {}
+    for path, _, calls in (line.partition(":") for line in lines):
+        module, function = path.split("/")[3::2]
+        counts.setdefault(module, {})[function] = int(calls)
+    return counts
+
+
+@contextlib.contextmanager
+def driver(machine, stub):
+    """Loads the modules, and makes the device files as nvidia-modprobe does."""
+    for module in "nvidia", "nvidia-uvm":
+        machine.run("insmod", stubs[stub] / f"{module}.ko")
+    majors = {words[1]: words[0] for words in map(str.split, machine.run("cat", "/proc/devices").output.splitlines()) if len(words) == 2}
+    for name, major, minor in ("nvidiactl", "nvidia", 255), ("nvidia0", "nvidia", 0), ("nvidia-uvm", "nvidia-uvm", 0):
+        machine.run("mknod", "-m", "666", f"/dev/{name}", "c", majors[major], minor)
+    yield
+    machine.run("sh", "-c", "rm /dev/nvidia*")
+    for module in "nvidia_uvm", "nvidia":
+        machine.run("rmmod", module)
+
+
+@contextlib.contextmanager
+def events(machine):
+    """Turns the EVENTS on. At the end, checks how many there were."""
+    write = 'echo "$2" >"/sys/kernel/tracing/$1"'
+    for name, _ in EVENTS.values():
+        machine.run("sh", "-c", write, "sh", f"events/{name.replace(':', '/')}/enable", 1)
+    yield
+    lines = machine.run("cat", "/sys/kernel/tracing/trace").output.splitlines()
+    for act, (name, text) in EVENTS.items():
+        equal(sum(f" {name.partition(':')[2]}: " in line and text in line for line in lines), ACTS[act.split()[0]], f"the events {name}")
+        machine.run("sh", "-c", write, "sh", f"events/{name.replace(':', '/')}/enable", 0)
+    machine.run("sh", "-c", write, "sh", "trace", "")
+
+
+def devices(machine):
+    """The workload's calls are in the stubs' counts, and the events of the driver are fired."""
+    machine.run("mount", "-t", "tracefs", "none", "/sys/kernel/tracing")
+    for stub, (_, entry) in STUBS.items():
+        print(stub, flush=True)
+        with driver(machine, stub):
+            with events(machine):
+                machine.run(WORKLOADS / "devices", *(word for name, times in ACTS.items() for word in (f"--{name}", times)))
+            equal(counted(machine), stub_calls(entry), f"the counts of {stub}")
+            symbols = machine.run("grep", "-F", "[nvidia", "/proc/kallsyms").output
+            for module, functions in stub_calls(entry).items():
+                for function in functions:
+                    check(f" {function}\t[{module}]\n" in symbols, f"{module} has no symbol {function}")
+            form = machine.run("cat", "/sys/kernel/tracing/events/nvidia/nvidia_dev_xid/format").output
+            for field in "__data_loc char[] dev", "u32 error_code", "__data_loc char[] msg":
+                check(f"field:{field};" in form, field, "is not in", form)
+
+
+# ---- releases ----
+
 # Perf events take long to attach and to detach, so these tests attach to few functions.
-BY_EVENTS = "exact event", "nested event", "whole_life cuMem*"
-BY_LINKS = "whole_life", "nested", "hidden deleted", "open_calls", "probe_killed", "executes"
+BY_EVENTS = "exact event", "nested event", "whole_life cuMem*", "kernel_events"
+BY_LINKS = "whole_life", "nested", "kernel_events", "hidden deleted", "open_calls", "probe_killed", "executes"
 
 
 def bullseye(boot):
@@ -50,6 +133,7 @@ def bullseye(boot):
 def bookworm(boot):
     with boot() as machine:
         records(machine, "perf events", *BY_EVENTS)
+        devices(machine)
     with boot("lockdown=integrity") as machine:
         records(machine, "perf events", "whole_life cuMem*")
     with boot("lockdown=confidentiality") as machine:
@@ -59,6 +143,7 @@ def bookworm(boot):
 def trixie(boot):
     with boot() as machine:
         records(machine, "links to many functions", "exact multi", "short_lives", *BY_LINKS)
+        devices(machine)
 
 
 # short_lives is left out, because it sometimes misses a first call there, or does not end.
@@ -68,17 +153,23 @@ def forky(boot):
 
 
 RELEASES = {test.__name__: test for test in (bullseye, bookworm, trixie, forky)}
+WITH_STUBS = "bookworm", "trixie"
 
 if not LONG:
     skip("only tools/check --long boots other kernels, and CUDATRACE_TIER=long")
 needs("qemu-system-x86_64", "busybox")
+release = sys.argv[1]
 try:
-    kernel = kernel_of(sys.argv[1])
+    stubs = {}
+    if release in WITH_STUBS:
+        needs("mount namespaces")
+        stubs = {name: build_modules(release, HERE / "stub", name, *options) for name, (options, _) in STUBS.items()}
+    kernel = kernel_of(release)
     no_kvm = why_no_kvm()
     print(f"{kernel} runs by {f'emulation, since {no_kvm}' if no_kvm else 'KVM'}", flush=True)
     with tempfile.TemporaryDirectory(prefix="cudatrace-kernels-") as folder:
         archive = pathlib.Path(folder) / "initramfs"
-        write_archive(archive)
-        RELEASES[sys.argv[1]](lambda *parameters: Machine(kernel, archive, *parameters))
+        write_archive(archive, [module for stub in stubs.values() for module in stub.glob("*.ko")])
+        RELEASES[release](lambda *parameters: Machine(kernel, archive, *parameters))
 except Unavailable as why:
     refused(str(why))

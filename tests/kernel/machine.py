@@ -60,8 +60,8 @@ def add_path(paths, path):
             return add_path(paths, os.path.normpath(place.parent.joinpath(os.readlink(place), *parts[i + 1:])))
 
 
-def list_paths():
-    files = {str(program) for program in PROGRAMS}
+def list_paths(more):
+    files = {str(file) for file in (*PROGRAMS, *more)}
     for folder in "tests/simcuda", "tests/workloads":
         files.update(files_below(BUILD / folder))
     for folder in "tests/e2e", "tests/simcuda":
@@ -76,11 +76,11 @@ def list_paths():
     return paths
 
 
-def write_archive(path):
+def write_archive(path, more=()):
     """Writes an archive of this machine's files, and then an archive of the first process. The kernel reads both."""
     pack = ["busybox", "cpio", "-o", "-H", "newc", "-R", "0:0"]
     with open(path, "wb") as archive:
-        for folder, paths in ("/", list_paths()), (HERE, {HERE / "init": None}):
+        for folder, paths in ("/", list_paths(more)), (HERE, {HERE / "init": None}):
             names = "".join(f"{name.relative_to(folder)}\n" for name in paths)
             archive.flush()
             subprocess.run(pack, cwd=folder, input=names.encode(), stdout=archive, stderr=subprocess.DEVNULL, check=True)
@@ -100,9 +100,13 @@ class Machine:
     def __enter__(self):
         end_in_time()
         self.console = tempfile.NamedTemporaryFile(prefix="cudatrace-console-")
+        # If qemu emulates the processors in separate threads, a processor may execute an old copy of code that the kernel changes. The
+        # kernel changes its code when an event such as sched_switch is turned on, and would then panic.
+        accelerator = "tcg,thread=single" if why_no_kvm() else "kvm"
         self.qemu = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-nodefaults", "-no-reboot", "-display", "none",
-             "-accel", "tcg" if why_no_kvm() else "kvm", "-cpu", "max", "-smp", "2", "-m", str(MEMORY_MIB), "-kernel", self.kernel, "-initrd", self.archive, "-append", " ".join(self.parameters),
+             "-accel", accelerator, "-cpu", "max", "-smp", "2", "-m", str(MEMORY_MIB), "-kernel", self.kernel, "-initrd", self.archive,
+             "-append", " ".join(self.parameters),
              "-serial", f"file:{self.console.name}", "-serial", "stdio"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:

@@ -1,0 +1,85 @@
+/* Opens the device files of the NVIDIA driver, and does each act the given number of times. It runs on the
+ * stubs of the driver (tests/kernel/stub), and makes no driver call. */
+#include "../kernel/stub/requests.h"
+#include "workload.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { XID_ERROR = 31, TIMES_MAX = 1 << 20 };
+
+enum device { CONTROL, GPU, UVM, DEVICES };
+static const char *const paths[DEVICES] = { "/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm" };
+static int files[DEVICES];
+
+static void map(enum device device, int protection, bool is_touched)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    volatile char *memory = mmap(NULL, page, protection, MAP_SHARED, files[device], 0);
+    ENSURE(memory != MAP_FAILED);
+    if (is_touched)
+        memory[0] = 1;
+    munmap((void *)memory, page);
+}
+
+static void map_gpu(void)
+{
+    map(GPU, PROT_READ, false);
+}
+
+static void touch(void)
+{
+    map(UVM, PROT_READ | PROT_WRITE, true);
+}
+
+static uint8_t zeros[64];
+static uint32_t error = XID_ERROR;
+
+/* An act is a function, or a request with its argument. */
+static struct act {
+    const char *name, *help;
+    void (*act)(void);
+    enum device device;
+    unsigned long request;
+    void *argument;
+    long long times;
+} acts[] = {
+    { "control", "RM_CONTROL requests", .device = CONTROL, .request = STUB_RM_CONTROL, .argument = zeros },
+    { "alloc", "RM_ALLOC requests", .device = CONTROL, .request = STUB_RM_ALLOC, .argument = zeros },
+    { "free", "RM_FREE requests", .device = CONTROL, .request = STUB_RM_FREE, .argument = zeros },
+    { "map", "mappings of nvidia0", .act = map_gpu },
+    { "xid", "errors of the GPU", .device = CONTROL, .request = STUB_XID, .argument = &error },
+    { "fence", "fences that are made and signaled", .device = GPU, .request = STUB_FENCE },
+    { "migrate", "migrations", .device = UVM, .request = STUB_UVM_MIGRATE, .argument = zeros },
+    { "gpu-fault", "page faults of the GPU", .device = UVM, .request = STUB_UVM_GPU_FAULT },
+    { "touch", "mappings of nvidia-uvm that are touched", .act = touch },
+};
+enum { ACTS = sizeof(acts) / sizeof(acts[0]) };
+
+static void perform(const struct act *act)
+{
+    if (act->act)
+        act->act();
+    else
+        ENSURE(ioctl(files[act->device], act->request, act->argument) == 0);
+}
+
+int main(int argc, char **argv)
+{
+    struct option_row options[ACTS + 1] = { { .name = NULL } };
+    for (int i = 0; i < ACTS; i++)
+        options[i] =
+            (struct option_row)NUMBER_OPTION(acts[i].name, acts[i].help, &acts[i].times, 0, TIMES_MAX);
+    options_read(argc, argv, "Make requests to the device files of the NVIDIA driver.", options);
+    for (int i = 0; i < DEVICES; i++) {
+        files[i] = open(paths[i], O_RDWR | O_CLOEXEC);
+        ENSURE(files[i] >= 0);
+    }
+    for (int i = 0; i < ACTS; i++) {
+        for (long long times = acts[i].times; times > 0; times--)
+            perform(&acts[i]);
+    }
+    return 0;
+}
