@@ -105,7 +105,7 @@ struct ct_lane {
 
     /* The part of the rings that the producer may write without a check; see above. */
     _Atomic uint8_t ring_lock[CT_RINGS]; /* enum ct_ring_lock; the shortest ring has no lock */
-    _Atomic uint16_t level;              /* number of the current ring, and CT_LEVEL_REFUSED */
+    _Atomic uint16_t level;              /* number of the current ring, with the bit CT_LEVEL_REFUSED */
     _Atomic uint64_t upto;               /* a position; meaningless while the shortest ring is in use */
     struct ct_drop_count drops[CT_LANE_DROPS];
 };

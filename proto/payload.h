@@ -120,7 +120,28 @@ struct ct_range {
 };
 static_assert(sizeof(struct ct_range) == 32, "ct_range");
 
-/* The payload of a call's record, by kind. For a range, this is the part before the texts. */
+enum ct_field_type {
+    CT_FIELD_UNSIGNED = 0,
+    CT_FIELD_SIGNED = 1, /* value: two's complement */
+    CT_FIELD_TEXT = 2,   /* value: the length of the text with its NUL; 0: the call has no text */
+    CT_FIELD_TYPES
+};
+
+/* The fields of a call. Their names follow, each with a NUL, then the texts of the fields that have one, each
+ * with a NUL. The record contains the names, so that a record is complete without any other. fields.h writes
+ * and reads this payload. */
+enum { CT_FIELDS_MAX = 8 };
+struct ct_fields {
+    uint64_t value[CT_FIELDS_MAX];
+    uint8_t type[CT_FIELDS_MAX]; /* enum ct_field_type */
+    uint8_t count;
+    uint8_t reserved[5];
+    uint16_t text_bytes; /* of all names and texts */
+};
+static_assert(sizeof(struct ct_fields) == 80, "ct_fields");
+
+/* The payload of a call's record, by kind. For a range, this is the part before the texts. Calls with fields
+ * are not included, because no decoder makes them, and their payload is larger. */
 union ct_payload {
     struct ct_launch launch;
     struct ct_transfer transfer;

@@ -39,6 +39,7 @@ enum ct_kind {
     CT_KIND_NODES = 10,   /* a call that created an executable graph; value: the graph; struct
                            * ct_graph_nodes */
     CT_KIND_NAME = 11,    /* names an object from now on; value: its handle; struct ct_object_name and text */
+    CT_KIND_FIELDS = 12,  /* a call; value: 0; struct ct_fields, names and texts */
     CT_KIND_COUNT
 };
 

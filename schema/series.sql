@@ -28,3 +28,27 @@ SELECT process_id, layer, name, calls, stored, lost, skipped, total_ns, min_ns, 
              JOIN %s.function ON function.function_id = total.function_id
             WHERE total.process_id = totals.process_id
               AND function.layer = totals.layer AND function.name = totals.name), 0)
+
+-- The fields of each hook in one file, for views with a column for each field (tools/trace/hook_views.c). A view has a
+-- name that needs no quotes. A field whose column would have the name of another column gets a longer name.
+-- name: hook_fields
+SELECT function.name AS hook,
+       field.name    AS field,
+       iif(lower(field.name) IN ('call_id', 'process_id', 'pid', 'tid', 'thread', 'depth', 'status', 'start_ns', 'end_ns',
+                                 'duration_ns'),
+           'field_', '') || field.name AS column_name
+  FROM %s.field
+  JOIN %s.function ON function.function_id = field.function_id
+ WHERE function.name <> '' AND function.name NOT GLOB '*[^A-Za-z0-9_]*' AND lower(function.name) <> 'fields'
+
+-- name: hook_fields_of_all
+SELECT hook, field, column_name FROM (%z) GROUP BY hook COLLATE NOCASE, field COLLATE NOCASE LIMIT 1000
+
+-- name: hook_view
+CREATE TEMP VIEW "hook_%w" AS SELECT call_id, process_id, pid, tid, thread
+
+-- name: hook_view_field
+, (SELECT value FROM hook_fields WHERE hook_fields.call_id = hooks.call_id AND field = %Q COLLATE NOCASE) AS "%w"
+
+-- name: hook_view_end
+, depth, status, start_ns, end_ns, duration_ns FROM hooks WHERE name = %Q COLLATE NOCASE;

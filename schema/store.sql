@@ -329,6 +329,13 @@ INSERT INTO text (text_id, text) VALUES (?1, ?2);
 INSERT INTO range (call_id, message_id, domain_id, category_id, category, color, range_id, payload)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, CAST(nullif(?8, '') AS NUMERIC));
 
+-- name: insert_field
+INSERT INTO field (field_set_id, place, function_id, is_text, name) VALUES (?1, ?2, ?3, ?4, ?5);
+
+-- name: insert_hook_call
+INSERT INTO hook_call (call_id, field_set_id, value_1, value_2, value_3, value_4, value_5, value_6, value_7, value_8)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10);
+
 -- name: clear_open_calls
 DELETE FROM open_call WHERE process_id = (SELECT process_id FROM segment WHERE segment_id = ?1);
 
@@ -373,6 +380,9 @@ DELETE FROM late_call WHERE call_id < ?1;
 -- name: expire_ranges
 DELETE FROM range WHERE call_id < ?1;
 
+-- name: expire_hook_calls
+DELETE FROM hook_call WHERE call_id < ?1;
+
 -- name: expire_graphs
 DELETE FROM graph WHERE call_id < ?1;
 
@@ -397,6 +407,9 @@ DELETE FROM route WHERE route_id < ?1;
 
 -- name: expire_subjects
 DELETE FROM subject WHERE subject_id < ?1;
+
+-- name: expire_fields
+DELETE FROM field WHERE field_set_id < ?1;
 
 -- name: expire_texts
 DELETE FROM text WHERE text_id < ?1;

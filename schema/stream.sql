@@ -44,6 +44,20 @@ SELECT kind, async, stream, stream_name, captured FROM %s.copies WHERE call_id =
 -- name: range
 SELECT message, domain, category AS range_category, kind FROM %s.ranges WHERE call_id = ?1;
 
+-- The fields of a call in the layer hook: the name and the value of each.
+-- name: hook
+SELECT max(field) FILTER (WHERE place = 1), max(value) FILTER (WHERE place = 1),
+       max(field) FILTER (WHERE place = 2), max(value) FILTER (WHERE place = 2),
+       max(field) FILTER (WHERE place = 3), max(value) FILTER (WHERE place = 3),
+       max(field) FILTER (WHERE place = 4), max(value) FILTER (WHERE place = 4),
+       max(field) FILTER (WHERE place = 5), max(value) FILTER (WHERE place = 5),
+       max(field) FILTER (WHERE place = 6), max(value) FILTER (WHERE place = 6),
+       max(field) FILTER (WHERE place = 7), max(value) FILTER (WHERE place = 7),
+       max(field) FILTER (WHERE place = 8), max(value) FILTER (WHERE place = 8)
+  FROM %s.hook_fields
+ WHERE call_id = ?1
+ GROUP BY call_id;
+
 -- name: set
 SELECT address, async, stream, stream_name, captured FROM %s.memsets WHERE call_id = ?1;
 

@@ -47,7 +47,7 @@ CREATE INDEX thread_of ON thread (process_id, tid);
 CREATE TABLE function (
     -- One row for each function that was called.
     function_id INTEGER PRIMARY KEY,
-    layer       TEXT NOT NULL,             -- driver, runtime, ioctl, nvtx, kernel
+    layer       TEXT NOT NULL,             -- driver, runtime, ioctl, nvtx, kernel, hook
     name        TEXT NOT NULL,
     category    TEXT NOT NULL,             -- memory, copy, launch, sync, …
     UNIQUE (layer, name)
@@ -228,8 +228,9 @@ CREATE TABLE call_subject (
 );
 
 CREATE TABLE text (
-    -- Texts that applications have chosen, such as messages of ranges, and names of domains and categories. If the
-    -- daemon no longer has a text in memory, the text is given another row, so compare texts, not numbers.
+    -- Texts that applications have chosen, such as messages of ranges, names of domains and categories, and fields
+    -- of hooks. If the daemon no longer has a text in memory, the text is given another row, so compare texts, not
+    -- numbers.
     text_id INTEGER PRIMARY KEY,
     text    TEXT NOT NULL
 );
@@ -243,6 +244,29 @@ CREATE TABLE range (
     color       INTEGER,                   -- ARGB
     range_id    INTEGER,                   -- returned by nvtxRangeStart
     payload                                -- integer or real
+);
+
+CREATE TABLE field (
+    -- The fields of calls in the layer hook. Calls of one function with the same fields share a set.
+    field_set_id INTEGER NOT NULL,
+    place        INTEGER NOT NULL,         -- n: the value is hook_call.value_n
+    function_id  INTEGER NOT NULL REFERENCES function,
+    name         TEXT NOT NULL,
+    is_text      INTEGER NOT NULL,         -- 1: the values are text.text_id
+    PRIMARY KEY (field_set_id, place)
+) WITHOUT ROWID;
+CREATE TABLE hook_call (
+    -- The values of the fields of calls in the layer hook. NULL: there is no such field, or the call has no text.
+    field_set_id INTEGER NOT NULL,         -- 0 if the call has no fields
+    value_1      INTEGER,
+    value_2      INTEGER,
+    value_3      INTEGER,
+    value_4      INTEGER,
+    value_5      INTEGER,
+    value_6      INTEGER,
+    value_7      INTEGER,
+    value_8      INTEGER,
+    call_id      INTEGER PRIMARY KEY REFERENCES call
 );
 
 CREATE TABLE open_call (

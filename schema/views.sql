@@ -48,7 +48,7 @@ SELECT thread_id,
 CREATE VIEW functions AS
 -- The functions that were called.
 SELECT function_id,
-       layer,                 -- driver, runtime, ioctl, nvtx, kernel
+       layer,                 -- driver, runtime, ioctl, nvtx, kernel, hook
        name,
        category               -- memory, copy, set, launch, sync, module, …
   FROM function;
@@ -466,6 +466,70 @@ SELECT range.call_id,
   LEFT JOIN text AS message  ON message.text_id = range.message_id
   LEFT JOIN text AS domain   ON domain.text_id = range.domain_id
   LEFT JOIN text AS category ON category.text_id = range.category_id;
+
+-- Gets the number that the call's row has for a field. For a text, it is the number of the text.
+-- macro: field_number(place)
+CASE :place WHEN 1 THEN value_1 WHEN 2 THEN value_2 WHEN 3 THEN value_3 WHEN 4 THEN value_4
+            WHEN 5 THEN value_5 WHEN 6 THEN value_6 WHEN 7 THEN value_7 WHEN 8 THEN value_8 END
+
+-- Gets a text in JSON. Quotes, backslashes and control characters are escaped. SQLite before 3.41 refuses its own JSON
+-- functions in a view, unless the reader trusts the file.
+-- macro: json_text(text)
+'"' || CASE WHEN :text GLOB '*["\' || char(1) || '-' || char(31) || ']*'
+            THEN (WITH RECURSIVE
+                  escaped (point, text) AS (
+                      SELECT 0, replace(replace(:text, '\', '\\'), '"', '\"')
+                      UNION ALL
+                      SELECT point + 1, replace(text, char(point + 1), printf('\u%04x', point + 1))
+                        FROM escaped
+                       WHERE point < 31
+                  )
+                  SELECT text FROM escaped WHERE point = 31)
+            ELSE :text END || '"'
+
+CREATE VIEW hook_fields AS
+-- The fields of calls in the layer hook (`cudatrace probe --hooks`), with a row for each field of each call. The column
+-- place is the order of a call's fields, from 1. An unsigned value of 2^63 or more appears as a negative number; use
+-- printf('%u', value).
+SELECT hook_call.call_id,
+       function.name                  AS name,         -- of the hook
+       field.place,
+       field.name                     AS field,
+       CASE field.is_text
+            WHEN 0 THEN field_number(field.place)
+            ELSE (SELECT text.text FROM text WHERE text.text_id = field_number(field.place))
+        END                           AS value         -- integer or text; NULL if the text could not be read
+  FROM hook_call
+ CROSS JOIN field ON field.field_set_id = hook_call.field_set_id
+ CROSS JOIN function ON function.function_id = field.function_id;
+
+CREATE VIEW hooks AS
+-- Calls in the layer hook. The column fields is a JSON object with the call's fields in their order, such as
+-- {"bytes":4096,"name":"weights"}. The view `hook_fields` has a row for each of them.
+SELECT hook_call.call_id,
+       thread.process_id,
+       process.pid,
+       thread.tid,
+       thread.name                    AS thread,
+       function.name                  AS name,         -- of the hook
+       '{' || ifnull((SELECT group_concat('"' || field || '":' || CASE typeof(value) WHEN 'integer' THEN value
+                                                                           WHEN 'null'    THEN 'null'
+                                                                           ELSE json_text(value) END, ',')
+                        FROM (SELECT field, value
+                                FROM hook_fields
+                               WHERE hook_fields.call_id = hook_call.call_id
+                               ORDER BY place)), '') || '}' AS fields,
+       site.depth,                                     -- number of calls and ranges around it
+       site.status,
+       call.end_ns - call.duration_ns AS start_ns,
+       call.end_ns,
+       call.duration_ns
+  FROM hook_call
+ CROSS JOIN call ON call.end_ns = hook_call.call_id
+ CROSS JOIN site ON site.site_id = call.site_id
+ CROSS JOIN thread ON thread.thread_id = site.thread_id
+ CROSS JOIN process ON process.process_id = thread.process_id
+ CROSS JOIN function ON function.function_id = site.function_id;
 
 -- files: newest process_id of process
 CREATE VIEW open_calls AS

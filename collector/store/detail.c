@@ -3,6 +3,7 @@
 #include "account.h"
 #include "bulk.h"
 #include "deferred.h"
+#include "fields.h"
 #include "names.h"
 #include "numbers.h"
 #include "store_state.h"
@@ -182,6 +183,27 @@ static void store_range(const struct context *c, const struct ct_range *range, c
         payload);
 }
 
+/* Stores the fields of a call. A call whose payload is invalid has no fields. */
+static void store_fields(const struct context *c)
+{
+    struct ct_field field[CT_FIELDS_MAX];
+    const int count = ct_fields_read(c->call->payload, c->call->payload_bytes, field);
+    if (count < 0)
+        return;
+    int64_t value[2 + CT_FIELDS_MAX] = { c->call_id };
+    value[1] = ct_store_field_set(c->store, c->call->callee->function_id, field, (size_t)count);
+    for (int i = 0; i < CT_FIELDS_MAX; i++) {
+        char clean[CT_FIELD_TEXT_MAX + 1];
+        const char *text = i < count ? field[i].text : NULL;
+        if (text)
+            ct_text_clean(clean, text, strlen(text));
+        value[2 + i] = text                                          ? ct_store_text(c->store, clean)
+                       : i < count && field[i].type != CT_FIELD_TEXT ? ct_stored(field[i].value)
+                                                                     : CT_NULL;
+    }
+    ct_store_defer(c->store, CT_SQL_insert_hook_call, 2 + CT_FIELDS_MAX, value, NULL);
+}
+
 /* Stores an allocation or a free. As objects of the call, also stores the stream of a call that uses a pool,
  * and the address that a failed call could not free. */
 static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
@@ -247,6 +269,9 @@ void ct_detail_store(struct ct_store *store, const struct ct_call *call, int64_t
     case CT_KIND_RANGE:
         store_range(&c, &payload.range, (const char *)call->payload + sizeof(payload.range),
                     bytes > sizeof(payload.range) ? bytes - sizeof(payload.range) : 0);
+        break;
+    case CT_KIND_FIELDS:
+        store_fields(&c);
         break;
     default:
         break;

@@ -28,14 +28,14 @@ static int run_with(struct ct_store *store, enum ct_statement which, int64_t val
 
 /* The statements that remove references to a call by its call_id. */
 static const enum ct_statement parts[] = {
-    CT_SQL_expire_launches,   CT_SQL_expire_transfers,      CT_SQL_expire_call_subjects,
-    CT_SQL_expire_long_calls, CT_SQL_expire_late_calls,     CT_SQL_expire_ranges,
-    CT_SQL_expire_graphs,     CT_SQL_expire_graph_launches,
+    CT_SQL_expire_launches,   CT_SQL_expire_transfers,  CT_SQL_expire_call_subjects,
+    CT_SQL_expire_long_calls, CT_SQL_expire_late_calls, CT_SQL_expire_ranges,
+    CT_SQL_expire_hook_calls, CT_SQL_expire_graphs,     CT_SQL_expire_graph_launches,
 };
 static const enum ct_statement expire_numbers[CT_NUMBERS] = {
-    [CT_NUMBER_SITE] = CT_SQL_expire_sites,   [CT_NUMBER_SHAPE] = CT_SQL_expire_shapes,
-    [CT_NUMBER_ROUTE] = CT_SQL_expire_routes, [CT_NUMBER_SUBJECT] = CT_SQL_expire_subjects,
-    [CT_NUMBER_TEXT] = CT_SQL_expire_texts,
+    [CT_NUMBER_SITE] = CT_SQL_expire_sites,       [CT_NUMBER_SHAPE] = CT_SQL_expire_shapes,
+    [CT_NUMBER_ROUTE] = CT_SQL_expire_routes,     [CT_NUMBER_SUBJECT] = CT_SQL_expire_subjects,
+    [CT_NUMBER_FIELD_SET] = CT_SQL_expire_fields, [CT_NUMBER_TEXT] = CT_SQL_expire_texts,
 };
 
 /* Removes the calls that returned before `bound_ns`, and all references to them. */

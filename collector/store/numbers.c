@@ -3,6 +3,7 @@
 #include "account.h"
 #include "clock.h"
 #include "deferred.h"
+#include "fields.h"
 #include "schema_sql.h"
 #include "statements.h"
 #include "store_state.h"
@@ -32,6 +33,8 @@ static const struct {
     [CT_NUMBER_ROUTE] = { "SELECT max(route_id) FROM route", CT_SQL_insert_route, CT_ROUTE_VALUES, 1 << 14 },
     [CT_NUMBER_SUBJECT] = { "SELECT max(subject_id) FROM subject", CT_SQL_insert_subject, CT_SUBJECT_VALUES,
                             1 << 15 },
+    [CT_NUMBER_FIELD_SET] = { "SELECT max(field_set_id) FROM field", CT_SQL_insert_field, CT_FIELD_SET_VALUES,
+                              1 << 12 },
     [CT_NUMBER_TEXT] = { "SELECT max(text_id) FROM text", CT_SQL_insert_text, 0, CT_INTERNER_TEXTS_MAX },
 };
 
@@ -164,6 +167,33 @@ int64_t ct_store_number(struct ct_store *store, enum ct_number kind, const int64
     }
     store->out_of_memory |= number == 0;
     return number;
+}
+
+/* The fields of a function's calls, in the same bytes for the same fields. */
+struct field_set {
+    int64_t function_id;
+    uint8_t is_text[CT_FIELDS_MAX];
+    char name[CT_FIELDS_MAX][CT_FIELD_NAME_MAX + 1]; /* "" for none */
+};
+static_assert(sizeof(struct field_set) == CT_FIELD_SET_VALUES * sizeof(int64_t), "field_set");
+
+int64_t ct_store_field_set(struct ct_store *store, int64_t function_id, const struct ct_field *field,
+                           size_t count)
+{
+    struct field_set key = { .function_id = function_id };
+    bool is_new;
+    if (count == 0)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        key.is_text[i] = field[i].type == CT_FIELD_TEXT;
+        memcpy(key.name[i], field[i].name, strlen(field[i].name));
+    }
+    const int64_t set = ct_intern_get(&store->numbers[CT_NUMBER_FIELD_SET], &key, &is_new);
+    for (size_t i = 0; i < count && is_new; i++)
+        ct_store_defer(store, CT_SQL_insert_field,
+                       CT_VALUES(set, (int64_t)i + 1, function_id, key.is_text[i]), key.name[i]);
+    store->out_of_memory |= set == 0;
+    return set;
 }
 
 int64_t ct_store_text(struct ct_store *store, const char *text)

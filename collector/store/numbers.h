@@ -1,15 +1,17 @@
-/* Assigns numbers to combinations that calls share: sites, shapes, routes, subjects, texts and threads.
- * Numbers are assigned in memory, and the row that defines a number is written later. After a rollback, and
- * in the next file, numbering continues after the highest numbers in the database. Functions return 0 if out
- * of memory. */
+/* Assigns numbers to combinations that calls share: sites, shapes, routes, subjects, fields, texts and
+ * threads. Numbers are assigned in memory, and the row that defines a number is written later. After a
+ * rollback, and in the next file, numbering continues after the highest numbers in the database. Functions
+ * return 0 if out of memory. */
 #ifndef CT_NUMBERS_H
 #define CT_NUMBERS_H
 
 #include "call.h"
 #include "store_names.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
+struct ct_field;
 struct ct_store;
 
 int64_t ct_store_site(struct ct_store *store, const struct ct_call *call);
@@ -17,6 +19,9 @@ int64_t ct_store_thread(struct ct_store *store, int64_t process_id, uint32_t tid
 
 /* Returns the number of a shape, a route or a subject. */
 int64_t ct_store_number(struct ct_store *store, enum ct_number kind, const int64_t *value, const char *text);
+/* Numbers the names and types of the fields of a function's calls. Returns 0 also if there are no fields. */
+int64_t ct_store_field_set(struct ct_store *store, int64_t function_id, const struct ct_field *field,
+                           size_t count);
 /* Returns the number of a text that an application has chosen. The text must be NUL-terminated UTF-8. */
 int64_t ct_store_text(struct ct_store *store, const char *text);
 

@@ -25,13 +25,14 @@ enum ct_bulk {
 /* The kinds of combinations that are numbered in memory and have a row for each number. */
 enum ct_number {
     CT_NUMBER_SITE,
-    CT_NUMBER_SHAPE,   /* process_id, kernel, grid, block, shared_bytes, stream, captured */
-    CT_NUMBER_ROUTE,   /* process_id, enum ct_transfer_kind, async, stream, captured; its kind as a text */
-    CT_NUMBER_SUBJECT, /* process_id, captured, then enum ct_role and handle of three objects */
+    CT_NUMBER_SHAPE,     /* process_id, kernel, grid, block, shared_bytes, stream, captured */
+    CT_NUMBER_ROUTE,     /* process_id, enum ct_transfer_kind, async, stream, captured; its kind as a text */
+    CT_NUMBER_SUBJECT,   /* process_id, captured, then enum ct_role and handle of three objects */
+    CT_NUMBER_FIELD_SET, /* function_id, then the type and name of each field */
     CT_NUMBER_TEXT,
     CT_NUMBERS
 };
-enum { CT_SHAPE_VALUES = 11, CT_ROUTE_VALUES = 5, CT_SUBJECT_VALUES = 8 };
+enum { CT_SHAPE_VALUES = 11, CT_ROUTE_VALUES = 5, CT_SUBJECT_VALUES = 8, CT_FIELD_SET_VALUES = 26 };
 
 /* The number of values of free_allocation: process_id, address, start_ns, call_id, bytes and
  * CT_FREE_SLACK_NS. The kind follows as a text. */

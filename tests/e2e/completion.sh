@@ -116,6 +116,8 @@ done
 same 'cudatrace sql --format=c' csv "$(offered cudatrace sql --format = c)"
 
 sections=$(cudatrace report --help | sed -nE '/^Shows where/,/^  --/s/^  ([a-z]+) +.*/\1/p' | sorted)
+same 'cudatrace run --layers' "$(printf '%s\n' all driver ioctl nvtx runtime)" "$(offered cudatrace run --layers '')"
+same 'cudatrace tail --layers' "$(printf '%s\n' all driver hook ioctl kernel nvtx runtime)" "$(offered cudatrace tail --layers '')"
 same 'cudatrace report' "$sections" "$(offered cudatrace report '')"
 same 'cudatrace report functions' "$sections" "$(offered cudatrace report functions '')"
 for section in $sections; do

@@ -9,7 +9,7 @@ from cudatrace_test import Session, WORKLOADS, by_tier, check, equal, fifo, wait
 
 KEEP_S = 2
 BUSY_S = by_tier(6, 14)  # seconds of calls, most of which expire during that time
-PARTS = ("launch", "transfer", "call_subject", "long_call", "late_call", "range", "graph", "graph_launch")
+PARTS = ("launch", "transfer", "call_subject", "long_call", "late_call", "range", "hook_call", "graph", "graph_launch")
 
 
 def check_whole(s):

@@ -106,7 +106,7 @@ with Session() as s:
     s.check_identity(killed=1)
 
 with Session() as s:
-    for options, says in ((("--layers", "kernel"), "expected driver"), (("--layers", ""), "expected driver"),
+    for options, says in ((("--layers", "kernel"), "expected driver"), (("--layers", "hook,driver"), "expected driver"), (("--layers", ""), "expected driver"),
                           (("--sample", "0"), "a number from 1"), (("--sample", "x"), "a number from 1"),
                           (("--calls", "cu Mem"), "expected names"), (("--calls", "a,,b"), "expected names"),
                           (("--calls", "x" * 2000), "at most 1023 characters")):

@@ -5,7 +5,7 @@
  *   hog DIR SESSION KIND PROCESSES FIFO     each process writes a byte to FIFO once it has begun */
 #include "../made_segment.h"
 #include "clock.h"
-#include "payload.h"
+#include "fields.h"
 #include "session_names.h"
 
 #include <fcntl.h>
@@ -18,7 +18,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { PROCESSES_MAX = 2000, BURST = 1024, PAUSE_MS = 10 };
+enum {
+    PROCESSES_MAX = 2000,
+    BURST = 1024,
+    PAUSE_MS = 10,
+    RECORD_SLOTS_MAX = 20, /* of the longest record that is made here */
+};
 
 struct hog {
     struct ct_segment *segment;
@@ -91,6 +96,18 @@ static void text(struct ct_record *record)
     snprintf(payload.message, sizeof(payload.message), "%019llu", (unsigned long long)count);
     carry(record, CT_KIND_RANGE, &payload, sizeof(payload.range) + sizeof(payload.message));
 }
+/* Every name is new, so each record is another combination. */
+static void fields(struct ct_record *record)
+{
+    char name[CT_FIELDS_MAX][CT_FIELD_NAME_MAX + 1];
+    struct ct_field field[CT_FIELDS_MAX];
+    uint8_t payload[CT_FIELDS_BYTES_MAX];
+    for (unsigned i = 0; i < CT_FIELDS_MAX; i++) {
+        snprintf(name[i], sizeof(name[i]), "f%u_%020llu", i % 10, (unsigned long long)count);
+        field[i] = (struct ct_field){ .name = name[i], .value = count };
+    }
+    carry(record, CT_KIND_FIELDS, payload, ct_fields_write(payload, field, CT_FIELDS_MAX));
+}
 static void late(struct ct_record *record)
 {
     record->end = 1 + count;
@@ -152,6 +169,7 @@ static const struct kind {
     { "kernels", 1, NULL, kernel, NULL },
     { "threads", 1, NULL, thread, NULL },
     { "texts", 1, NULL, text, NULL },
+    { "fields", 1, NULL, fields, NULL },
     { "late", 1, NULL, late, NULL },
     { "losses", 64, names, NULL, losses },
     { "open", 64, NULL, NULL, open_calls },
@@ -210,8 +228,10 @@ static void fill(struct hog *hog, const struct kind *kind)
     for (int i = 0; i < BURST; i++) {
         const uint64_t room = SLOTS - (hog->position - ct_lane_tail(lane)),
                        to_wrap = SLOTS - hog->position % SLOTS;
-        struct ct_record record[3] = { { .end = ct_monotonic_ns(), .kind = CT_KIND_CALL, .slots = 1 } };
-        if (room < 12)
+        struct ct_record record[RECORD_SLOTS_MAX / CT_HEAD_SLOTS] = {
+            { .end = ct_monotonic_ns(), .kind = CT_KIND_CALL, .slots = 1 }
+        };
+        if (room < RECORD_SLOTS_MAX)
             break;
         count++;
         kind->record(record);

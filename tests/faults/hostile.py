@@ -22,7 +22,7 @@ from fault_test import BUILD, LONG, SLOT, Session, WORKLOADS, can, check, equal,
 
 MUTATOR = BUILD / "tests/faults/mutator"
 SEED = seed()
-MAGIC, VERSION = 0x3147455354445543, 10
+MAGIC, VERSION = 0x3147455354445543, 11
 RING, DIRECTORY, LANES_AT, LANE_HEADER = 65536, 4096, 4096 + 2048 * 128, 4096
 # Offsets in the header (proto/segment.h) and in a lane.
 FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "function_slots": (16, "I"), "lane_slots": (20, "I"),
@@ -388,7 +388,7 @@ def test_names_of_the_living(s, honest):
                 twin.remove()
                 s.flush()
         with promise("another-process-name"):
-            # These segments look as if the process had then executed another program.
+            # These segments look as if the process had executed another program since it made the first segment.
             Segment(s, pid=child.pid, calls=9, **dict(claims, exec_ns=facts["exec_ns"] + 1))
             Segment(s, pid=child.pid, calls=9, maker=PROBE, flags=LEFT, **dict(claims, exec_ns=facts["exec_ns"] + 2))
             s.flush()

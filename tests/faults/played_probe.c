@@ -7,10 +7,19 @@
  *   open START             shows an open call
  *   complete END           all calls that returned before END are published
  *   lose CALLS TICKS END   sets the number and the time of lost calls, and when they returned
- *   flags FLAGS            sets enum ct_segment_flags */
+ *   flags FLAGS            sets enum ct_segment_flags
+ *   hook NAME              defines the next function, from number 2 on, in the layer hook
+ *
+ *   fields FUNCTION END TICKS [NAME=TYPE VALUE]…
+ *
+ * publishes a call with fields. TYPE is u, s, or x for a text in hexadecimal, which may be missing.
+ *
+ *   payload FUNCTION END TICKS HEX
+ *
+ * publishes a call whose payload has these bytes. */
 #include "../made_segment.h"
 #include "control.h"
-#include "payload.h"
+#include "fields.h"
 #include "session_names.h"
 
 #include <inttypes.h>
@@ -45,27 +54,34 @@ static void publish(struct ct_record record, const void *payload, size_t bytes)
 
 /* ---- commands ---- */
 
-static void call(const uint64_t numbers[3])
+static bool call(const uint64_t numbers[3], char *rest)
 {
+    (void)rest;
     publish((struct ct_record){ .function = FUNCTION,
                                 .kind = CT_KIND_CALL,
                                 .end = numbers[0],
                                 .span = ct_span(numbers[1], 0, 0) },
             NULL, 0);
+    return true;
 }
 
-static void open_call(const uint64_t numbers[3])
+static bool open_call(const uint64_t numbers[3], char *rest)
 {
+    (void)rest;
     ct_lane_enter(lane(), 0, FUNCTION, numbers[0]);
+    return true;
 }
 
-static void complete(const uint64_t numbers[3])
+static bool complete(const uint64_t numbers[3], char *rest)
 {
+    (void)rest;
     atomic_store_explicit(&segment->complete, numbers[0], memory_order_release);
+    return true;
 }
 
-static void lose(const uint64_t numbers[3])
+static bool lose(const uint64_t numbers[3], char *rest)
 {
+    (void)rest;
     struct ct_function *function = ct_segment_directory(segment) + FUNCTION;
     atomic_store(&function->lost_ticks, numbers[1]);
     atomic_store(&function->lost_calls, numbers[0]);
@@ -73,34 +89,98 @@ static void lose(const uint64_t numbers[3])
     atomic_store(&segment->unlaned.first, numbers[2]);
     atomic_store(&segment->unlaned.last, numbers[2]);
     atomic_store(&segment->unlaned.calls, numbers[0]);
+    return true;
 }
 
-static void set_flags(const uint64_t numbers[3])
+static bool set_flags(const uint64_t numbers[3], char *rest)
 {
+    (void)rest;
     atomic_fetch_or_explicit(&segment->flags, (uint32_t)numbers[0], memory_order_release);
+    return true;
+}
+
+static bool hook(const uint64_t numbers[3], char *rest)
+{
+    (void)numbers;
+    struct ct_function *function = ct_segment_directory(segment) + segment->functions;
+    if (strlen(rest) >= sizeof(function->name))
+        return false;
+    strcpy(function->name, rest);
+    function->layer = CT_LAYER_HOOK;
+    function->category = CT_CATEGORY_other;
+    atomic_fetch_add_explicit(&segment->functions, 1, memory_order_release);
+    return true;
+}
+
+/* Replaces hexadecimal digits by the bytes that they represent, and a NUL. Returns the number of bytes. */
+static size_t decode_hex(char *text)
+{
+    size_t bytes = 0;
+    for (unsigned byte; sscanf(text + 2 * bytes, "%2x", &byte) == 1; bytes++)
+        text[bytes] = (char)byte;
+    text[bytes] = '\0';
+    return bytes;
+}
+
+static void publish_fields(const uint64_t numbers[3], const void *payload, size_t bytes)
+{
+    publish((struct ct_record){ .function = (uint16_t)numbers[0],
+                                .kind = CT_KIND_FIELDS,
+                                .end = numbers[1],
+                                .span = ct_span(numbers[2], 0, 0) },
+            payload, bytes);
+}
+
+static bool publish_payload(const uint64_t numbers[3], char *rest)
+{
+    publish_fields(numbers, rest, decode_hex(rest));
+    return true;
+}
+
+static bool fields(const uint64_t numbers[3], char *rest)
+{
+    struct ct_field field[CT_FIELDS_MAX] = { 0 };
+    uint8_t payload[CT_FIELDS_BYTES_MAX];
+    uint32_t count = 0;
+    char *left;
+    for (char *word = strtok_r(rest, " ", &left); word; word = strtok_r(NULL, " ", &left), count++) {
+        char *type = strchr(word, '=');
+        if (count == CT_FIELDS_MAX || !type)
+            return false;
+        *type++ = '\0';
+        field[count].name = word;
+        field[count].value = strtoull(type + 1, NULL, 10);
+        field[count].type = *type == 'x' ? CT_FIELD_TEXT : *type == 's' ? CT_FIELD_SIGNED : CT_FIELD_UNSIGNED;
+        if (*type == 'x' && type[1]) {
+            decode_hex(type + 1);
+            field[count].text = type + 1;
+        }
+    }
+    const size_t bytes = ct_fields_write(payload, field, count);
+    publish_fields(numbers, payload, bytes);
+    return bytes > 0;
 }
 
 static const struct {
     const char *name;
     int numbers;
-    void (*act)(const uint64_t numbers[3]);
-} steps[] = { { "call", 2, call },
-              { "open", 1, open_call },
-              { "complete", 1, complete },
-              { "lose", 3, lose },
-              { "flags", 1, set_flags } };
+    bool (*act)(const uint64_t numbers[3], char *rest);
+} steps[] = { { "call", 2, call },     { "open", 1, open_call },         { "complete", 1, complete },
+              { "lose", 3, lose },     { "flags", 1, set_flags },        { "hook", 0, hook },
+              { "fields", 3, fields }, { "payload", 3, publish_payload } };
 
-static bool act(const char *line)
+static bool act(char *line)
 {
-    char name[16];
-    uint64_t numbers[3];
-    const int got =
-        sscanf(line, "%15s %" SCNu64 " %" SCNu64 " %" SCNu64, name, &numbers[0], &numbers[1], &numbers[2]);
+    line[strcspn(line, "\n")] = '\0';
+    const size_t length = strcspn(line, " ");
+    char *rest = line + length;
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        if (got == 1 + steps[i].numbers && strcmp(name, steps[i].name) == 0) {
-            steps[i].act(numbers);
-            return true;
-        }
+        uint64_t numbers[3] = { 0 };
+        if (strlen(steps[i].name) != length || strncmp(line, steps[i].name, length) != 0)
+            continue;
+        for (int n = 0; n < steps[i].numbers; n++)
+            numbers[n] = strtoull(rest, &rest, 10);
+        return steps[i].act(numbers, rest + strspn(rest, " "));
     }
     return false;
 }
@@ -166,7 +246,7 @@ static bool count(char **arguments)
 
 int main(int argc, char **argv)
 {
-    char line[128];
+    static char line[16384];
     if (argc != 6 || !make(argv) || !count(argv)) {
         fputs("Usage: played_probe DIR SESSION PID START_TICKS IMAGE_NS\n", stderr);
         return EXIT_FAILURE;

@@ -2,79 +2,14 @@
 returned, and even after the watched process has exited. The watermark waits for these records, and the segment ends when the probe
 exits."""
 import contextlib
-import glob
 import os
-import pathlib
 import signal
 import subprocess
-import time
 
-from fault_test import BUILD, CUDATRACE, Session, WORKLOADS, at_point, check, cudatrace_test, equal, promise, wait_for
+from fault_test import CUDATRACE, Session, WORKLOADS, at_point, check, cudatrace_test, equal, promise, wait_for
+from played import EXITING, FOREVER, LEFT, Probe, Watched, now
 
-PLAYER = BUILD / "tests/faults/played_probe"
-EXITING, LEFT = 1, 4  # enum ct_segment_flags
-FOREVER = 2**62  # greater than any time
 CALLS = 100
-
-
-def now():
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-
-
-class Probe:
-    """A simulated probe that writes a process's segment."""
-
-    def __init__(self, s, pid, exec_ns):
-        start = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-        self.player = s.start(PLAYER, "/dev/shm", s.name, pid, start, exec_ns, preload=False, stdin=subprocess.PIPE,
-                              stdout=subprocess.PIPE, text=True)
-        self.done()
-
-    def done(self):
-        equal(self.player.stdout.readline(), "done\n", "the player's answer")
-
-    def do(self, *words):
-        print(*words, file=self.player.stdin, flush=True)
-        self.done()
-
-    def kill(self):
-        self.player.kill()
-        self.player.wait()
-
-
-class Watched:
-    """A process that makes no calls and runs until its input ends, together with its probe. When the constructor returns, the daemon has
-    found the process and the probe."""
-
-    def __init__(self, s):
-        self.s, self.exec_ns = s, now()
-        self.process = s.start("cat", preload=False, stdin=subprocess.PIPE)
-        self.pid = self.process.pid
-        self.probe = Probe(s, self.pid, self.exec_ns)
-        self.do = self.probe.do
-        wait_for("the watched process's row", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", self.pid))
-
-    def exit(self):
-        self.process.stdin.close()
-        equal(self.process.wait(), 0, "its status")
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def times(self):
-        """Returns (end_ns, duration_ns) of each stored call."""
-        return self.s.rows("SELECT end_ns, duration_ns FROM calls WHERE pid = ? ORDER BY call_id", self.pid)
-
-    def state(self):
-        return self.s.value("SELECT state FROM processes WHERE pid = ?", self.pid)
-
-    def segments(self):
-        return glob.glob(f"/dev/shm/cudatrace.*.{self.s.name}.{self.pid}.*")
-
-    def await_state(self, state):
-        self.s.flush_until(f"{state} to be its state", lambda: self.state() == state)
-        equal(self.segments(), [], "its segments after its end")
 
 
 def late(s):

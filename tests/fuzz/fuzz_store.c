@@ -117,6 +117,8 @@ static const char *const wrong[] = {
     "SELECT count(*) FROM transfer LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
     "SELECT count(*) FROM allocation LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
     "SELECT count(*) FROM range LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
+    "SELECT count(*) FROM hook_call LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
+    "SELECT (SELECT count(*) FROM hooks) - (SELECT count(*) FROM hook_call)",
     "SELECT count(*) FROM graph_launch LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
 };
 

@@ -19,7 +19,7 @@ WORDS = ["state", "tail", "depth", "tid", "tenancy", "loss_calls", "loss_first",
          "functions", "lanes", "flags", "unlaned_calls", "unlaned_first", "selections", "segments",
          "since", "skipped", "drop_key", "drop_calls", "drop_ticks", "drop_bytes",
          "since_longer", "level", "upto", "ring_lock", "complete"]
-KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES", "NAME"]
+KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES", "NAME", "FIELDS"]
 SLOT, HEAD = 16, 2  # bytes of a slot; slots of a record before its payload
 START_AT, ANCHOR_AT, EXE_AT, READY_AT, MAKER_AT, RING_AT = 56, 96, 120, 1400, 1420, 0x42000  # offsets in a segment; RING_AT is in the first lane
 MAX64, MIN64 = 2**64 - 1, 2**63
@@ -69,6 +69,11 @@ def text_range(message, domain=b"", lengths=None):
     return record("RANGE", struct.pack("<6IQ", *lengths, 3, 5, 4, 0) + message + domain)
 
 
+def fields(*values, types=b"", count=None, texts=b""):
+    """Returns the payload of a call with fields. `texts` has the names and the texts."""
+    return words(*values, *[0] * (8 - len(values))) + struct.pack("<8sB5xH", types, len(values) if count is None else count, len(texts)) + texts
+
+
 def header(offset, data):
     return step("HEADER", number=offset, data=data)
 
@@ -81,6 +86,12 @@ LIES = {  # name: script
     record("ALLOC", words(4096, 0, 0, 0), flags=2) + record("GRAPH", words(7, 3, 0, 0)) +
     record("NODES", words(7, 1, 2, 3, 4, 5, 6, 7)) + record("OBJECTS", words(1, 2, 3, 0x010203)) +
     text_range(b"epoch\0", b"domain\0") + PUBLISH + BATCH,
+    "fields": CALL + record("FIELDS", fields()) + record("FIELDS", fields(MAX64, MIN64, types=b"\0\1", texts=b"a\0b\0")) +
+    record("FIELDS", fields(3, 0, 1, types=b"\2\2\2", texts=b"a\0b\0c\0\xff'\0\0")) * 2 + PUBLISH + BATCH,
+    "fields-that-are-none": CALL + b"".join(record("FIELDS", payload) for payload in (
+        b"", fields(1, texts=b"a b\0"), fields(1, texts=b"a\0b\0"), fields(1, 2, texts=b"a\0A\0"), fields(1, count=9), fields(1, count=255),
+        fields(1, types=b"\3", texts=b"a\0"), fields(MAX64, types=b"\2", texts=b"a\0b\0"), fields(300, types=b"\2", texts=b"a\0b\0"),
+        fields(2, types=b"\2", texts=b"a\0bc"), fields(1, texts=b"a" * 24 + b"\0"), fields(1, texts=b"\0"))) + PUBLISH + BATCH,
     "open-calls": HONEST + poke("depth", 3) +
     b"".join(poke("open_start", 1000 + d, kind=d) + poke("open_function", d, kind=d) for d in range(3)) + BATCH,
     "wraps-around": HONEST + (record("CALL") * 40 + record("PAD", slots=255) * 16 + PUBLISH + BATCH) * 3,
@@ -257,6 +268,8 @@ RECORDINGS = {name: b"\1" + data for name, data in {
     "late": frame(BEGIN, told(end=5000)) + frame(*20 * [told(end=4000)]),
     "names": frame(BEGIN, told("STRING", value=3, payload=b"_Z3foov\0"),
                    told("NAME", value=1, payload=struct.pack("<II24x", 1, 3) + b"ab\0"), EACH_KIND),
+    "fields": frame(BEGIN, told("FIELDS", payload=fields(1, 2, types=b"\0\2", texts=b"a\0b\0x\0")),
+                    told("FIELDS", payload=fields(1, 9, types=b"\0\2", texts=b"a\0b\0x\0"))),
     "moment-largest": frame(BEGIN, told(end=2**62, duration=MAX64, value=MAX64), told(end=2**62), told(end=0)),
     "moment-too-large": frame(BEGIN, told(end=2**62 + 1)),
     "unknown-thread": frame(BEGIN, told(thread=2)),
@@ -287,6 +300,11 @@ LINES = {
     "copy": b'{"ts":0,"op_id":9,"phase":"E","name":"cuMemcpy","details":{"kind":"HtoD","async":1,"bytes":9223372036854775807}}\n' * 2,
     "range": b'{"ts":0,"op_id":9,"phase":"B","name":"nvtxRangePush","details":{"message":"\\u00e9","domain":"d","range_category":"c"}}\n'
     b'{"ts":1,"op_id":9,"phase":"E","name":"nvtxRangePush"}\n',
+    "fields": b'{"ts":0,"op_id":9,"phase":"B","name":"f","layer":"hook","details":{"fields":{"n":-1,"t":"\\u00e9","none":null,"other":[1.5]}}}\n'
+    b'{"ts":1,"op_id":9,"phase":"E","name":"f","layer":"hook"}\n',
+    "fields-that-are-none": b'{"ts":0,"op_id":9,"phase":"E","name":"f","layer":"hook","details":{"fields":{"a b":1}}}\n'
+    b'{"ts":0,"op_id":8,"phase":"E","name":"f","layer":"hook","details":{"fields":{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}}}\n'
+    b'{"ts":0,"op_id":7,"phase":"E","name":"f","layer":"hook","details":{"fields":"x"}}\n',
     "open": b'{"ts":0,"op_id":9,"phase":"B","name":"cudaMalloc"}\n' * 3,
     "largest": b'{"ts":4611686017,"op_id":4611686018427387904,"phase":"E","name":"a","details":{"duration_ns":4611686018427387904}}\n',
     "cut": b'{"ts":0,"op_id":9,"phase":"B","name":"cudaMalloc"}\n{"ts":',

@@ -1,6 +1,6 @@
-/* Tests that the merge returns each call of all streams once, in order of return, and no call after the
- * watermark. A record that is not a call is returned before the call that it precedes. A stream that has used
- * up its budget is skipped. */
+/* Tests that the merge yields every call of every stream exactly once, sorted by return time, and no call
+ * after the watermark. A record that is not a call is returned before the call that it precedes. A stream
+ * that has used up its budget is skipped. */
 #include "merge.h"
 
 #include <stdio.h>

@@ -20,7 +20,7 @@ static void expect(const char *what, bool is_so)
     exit(EXIT_FAILURE);
 }
 
-/* Removes a file in the same way as a daemon. */
+/* Removes a file the way the daemon does. */
 static void remove_file(int i)
 {
     char side[200];

@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "deferred.h"
 #include "expire.h"
+#include "fields.h"
 #include "numbers.h"
 #include "payload.h"
 #include "process_rows.h"
@@ -215,6 +216,54 @@ static void check_ahead(void)
     }
 }
 
+/* Stores a call with a number and a text. */
+static void store_fields(uint64_t end_ns, const char *name, const char *text)
+{
+    uint8_t payload[CT_FIELDS_BYTES_MAX];
+    const struct ct_field field[] = { { .name = "bytes", .value = 5 },
+                                      { .name = name, .text = text, .type = CT_FIELD_TEXT } };
+    const struct ct_call taken = { .end_ns = end_ns,
+                                   .caller = &thread,
+                                   .callee = &function,
+                                   .payload = payload,
+                                   .payload_bytes = (uint16_t)ct_fields_write(payload, field, 2),
+                                   .kind = CT_KIND_FIELDS };
+    equal("begin", ct_store_begin(store), 0);
+    ct_store_call(store, &taken);
+    equal("commit", ct_store_commit(store), 0);
+}
+
+static long long count_fields(const char *name, const char *text)
+{
+    char sql[256];
+    snprintf(sql, sizeof(sql), "SELECT count(*) FROM hooks WHERE fields = '{\"bytes\":5,\"%s\":\"%s\"}'",
+             name, text);
+    return ask(sql);
+}
+
+/* The fields of a call are removed with the call, and their names and texts once no call has them. */
+static void check_fields(void)
+{
+    struct ct_expired expired;
+    const uint64_t at_ns = store->calls.last_id + SECOND;
+    store_fields(at_ns, "name", "a");
+    store_fields(at_ns + 1, "name", "b");
+    store_fields(at_ns + 2, "other", "b");
+    equal("fields", count_fields("name", "a") + count_fields("name", "b") + count_fields("other", "b"), 3);
+    equal("sets of fields", ask("SELECT count(DISTINCT field_set_id) FROM field"), 2);
+    equal("their names", ask("SELECT count(*) FROM field"), 4);
+    now_ns += SECOND;
+    equal("expiry", ct_store_expire(store, now_ns, at_ns + 1, 1 << 20, &expired), 0);
+    equal("calls with fields that are kept", ask("SELECT count(*) FROM hook_call"), 2);
+    equal("their fields", count_fields("name", "b") + count_fields("other", "b"), 2);
+    now_ns += SECOND;
+    equal("expiry", ct_store_expire(store, now_ns, at_ns + SECOND, 1 << 20, &expired), 0);
+    equal("fields left", ask("SELECT (SELECT count(*) FROM hook_call) + (SELECT count(*) FROM field)"), 0);
+    equal("texts left", ask("SELECT count(*) FROM text"), 0);
+    store_fields(at_ns + SECOND, "name", "b");
+    equal("fields after the numbers have restarted", count_fields("name", "b"), 1);
+}
+
 int main(void)
 {
     char folder[] = "/tmp/cudatrace-store.XXXXXX", path[64], side[80];
@@ -264,6 +313,7 @@ int main(void)
     equal("processes", ask("SELECT count(*) FROM processes"), 2);
     check_counts();
     check_ahead();
+    check_fields();
 
     sqlite3_close(reader);
     ct_store_close(store);

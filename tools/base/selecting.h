@@ -21,7 +21,7 @@ bool ct_take_sample(const struct ct_option *option, const char *value);
 #define CT_OPTION_LAYERS(selecting_, help_)                                                                  \
     {                                                                                                        \
         "layers", "LIST", help_, selecting_, ct_take_layers,                                                 \
-            "expected driver, runtime, ioctl, nvtx, kernel, separated by commas, or all"                     \
+            "expected driver, runtime, ioctl, nvtx, kernel, hook, separated by commas, or all"               \
     }
 #define CT_OPTION_CALLS(selecting_, help_)                                                                   \
     {                                                                                                        \

@@ -441,8 +441,9 @@ static int timeline(int argc, char **argv)
         CT_OPTION_PID(&timeline.scope.pid),
         CT_OPTIONS_OF_WINDOW(&timeline.scope, "begin at T"),
         { "around", "CALL", "show the time around this call, by its call_id", &timeline.around },
-        CT_OPTION_LAYERS(&timeline.scope.only,
-                         "only these layers: driver, runtime, ioctl, nvtx, kernel, or all (default: driver)"),
+        CT_OPTION_LAYERS(
+            &timeline.scope.only,
+            "only these layers: driver, runtime, ioctl, nvtx, kernel, hook, or all\n(default: driver)"),
         { "width", "N", "the number of columns (default: those of the terminal, or 100)", &timeline.width,
           ct_take_number, "expected 40 to 2000 columns", .least = WIDTH_MIN, .most = WIDTH_MAX },
         { "color", "WHEN", "auto, always or never (default: auto, on a terminal)", &timeline.colour,

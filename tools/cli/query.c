@@ -1,4 +1,5 @@
 /* Implements `cudatrace sql`, which runs a query and prints the resulting rows. */
+#include "hook_views.h"
 #include "print_rows.h"
 #include "printable.h"
 #include "sessions.h"
@@ -44,6 +45,7 @@ static int sql(int argc, char **argv)
             "Runs a query on the trace, even while the trace is being written. If QUERY is `-`, the query\n"
             "is read from standard input. A query cannot change the trace.\n"
             "\n" CT_VIEWS_LISTED ".\n"
+            "Each hook of a probe also has a view hook_NAME, with a column for each of its fields.\n"
             "The table: meta. `sqlite3 FILE .schema` shows all of these with comments, and docs/sql.md\n"
             "contains example queries. Times are CLOCK_MONOTONIC nanoseconds.\n",
     };
@@ -55,6 +57,7 @@ static int sql(int argc, char **argv)
     sqlite3 *connection = ct_meant_trace_open(&choice, NULL);
     if (!connection)
         return EXIT_FAILURE;
+    ct_hook_views_make(connection);
     char *read = NULL;
     size_t bytes = 0;
     const char *text = argv[first];

@@ -239,8 +239,8 @@ bool ct_stream_next(struct ct_stream *stream, struct ct_stream_call *call)
     return false;
 }
 
-/* Merges the long calls of all files. Each file's long calls are read in order of start time, but a call may
- * have started long before one in an earlier file. */
+/* Merges the long calls of all files. Each file's long calls are read in order of start time. A call in a
+ * later file may have started before a call in an earlier file. */
 bool ct_stream_next_long(struct ct_stream *stream, struct ct_stream_call *call)
 {
     struct file *first = NULL;
@@ -267,6 +267,8 @@ static enum ct_detail detail_of(const struct ct_site *site)
 {
     if (strcmp(site->layer, "nvtx") == 0)
         return CT_DETAIL_RANGE;
+    if (strcmp(site->layer, "hook") == 0)
+        return CT_DETAIL_HOOK;
     if (strcmp(site->layer, "driver") != 0)
         return CT_DETAIL_NONE;
     if (strncmp(site->name, "cuGraphLaunch", strlen("cuGraphLaunch")) == 0)
@@ -284,6 +286,7 @@ sqlite3_stmt *ct_stream_detail_of(struct ct_stream *stream, const struct ct_stre
         [CT_DETAIL_GRAPH_LAUNCH] = ct_sql_stream_graph_launch,
         [CT_DETAIL_COPY] = ct_sql_stream_copy,
         [CT_DETAIL_RANGE] = ct_sql_stream_range,
+        [CT_DETAIL_HOOK] = ct_sql_stream_hook,
         [CT_DETAIL_SET] = ct_sql_stream_set,
         [CT_DETAIL_ADDRESSES] = ct_sql_stream_addresses,
         [CT_DETAIL_ALLOCATION] = ct_sql_stream_allocation,

@@ -28,8 +28,8 @@ struct ct_follow *ct_follow_begin(sqlite3 *connection, const struct ct_series *s
                                   const struct ct_follow_plan *plan);
 void ct_follow_end(struct ct_follow *follow);
 
-/* Returns whether the trace may have changed since the last look, which must have read everything. This check
- * is cheaper than a look. */
+/* Returns whether the trace may have changed since the last look. Call it only after a look that has read all
+ * rows. It is cheaper than a look. */
 bool ct_follow_has_news(struct ct_follow *follow);
 /* Begins a look, which takes a snapshot of the trace and reads at most some ten thousand rows. Must be ended
  * with ct_follow_rest(). Returns false if the trace cannot be read. */

@@ -388,6 +388,23 @@ int ct_print_json_members(sqlite3_stmt *row, const char *before, FILE *to)
     return members;
 }
 
+void ct_print_json_pairs(sqlite3_stmt *row, FILE *to)
+{
+    const char *before = "{";
+    for (int c = 0; c + 1 < sqlite3_column_count(row); c += 2) {
+        size_t bytes;
+        const char *name = text_of(row, c, &bytes);
+        if (sqlite3_column_type(row, c) == SQLITE_NULL)
+            continue;
+        fputs(before, to);
+        before = ",";
+        ct_print_json_string(name, bytes, to);
+        fputc(':', to);
+        print_json_value(row, c + 1, to);
+    }
+    fputs(before[0] == '{' ? "{}" : "}", to);
+}
+
 /* Prints an array of objects, one per line. */
 static int print_json(struct table *table, FILE *to)
 {

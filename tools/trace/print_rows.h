@@ -25,5 +25,8 @@ int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, int width, FIL
  * first member, and a comma before each of the others. Omits members that are NULL. Returns the number of
  * members. */
 int ct_print_json_members(sqlite3_stmt *row, const char *before, FILE *to);
+/* Prints a statement's current row, whose columns are pairs of a name and a value, as a JSON object. Omits
+ * pairs without a name. */
+void ct_print_json_pairs(sqlite3_stmt *row, FILE *to);
 
 #endif

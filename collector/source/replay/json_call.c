@@ -1,6 +1,7 @@
 #include "json_call.h"
 
 #include "detail.h"
+#include "fields.h"
 #include "names.h"
 #include "record.h"
 #include "room.h"
@@ -196,6 +197,31 @@ static bool fill_range(struct ct_json_frame *frame, const struct ct_json_line *l
     return true;
 }
 
+/* Keeps the fields of a call if all names are valid. Later fields than CT_FIELDS_MAX are left out. */
+static bool fill_fields(struct ct_json_frame *frame, const struct ct_json_line *line,
+                        struct ct_json_call *call)
+{
+    (void)frame;
+    struct ct_field field[CT_FIELDS_MAX];
+    uint32_t count = 0;
+    const char *name;
+    json_t *value;
+    json_object_foreach(json_object_get(line->details, "fields"), name, value)
+    {
+        if (count == CT_FIELDS_MAX)
+            break;
+        field[count++] =
+            (struct ct_field){ .name = name,
+                               .text = json_string_value(value),
+                               .value = (uint64_t)json_integer_value(value),
+                               .type = json_is_integer(value) ? CT_FIELD_SIGNED : CT_FIELD_TEXT };
+    }
+    call->body.kind = CT_KIND_FIELDS;
+    call->body.value = 0;
+    call->payload_bytes = ct_fields_write(call->payload, field, count);
+    return true;
+}
+
 static bool fill_plain(struct ct_json_frame *frame, const struct ct_json_line *line,
                        struct ct_json_call *call)
 {
@@ -214,8 +240,8 @@ static const struct {
     const char *member, *layer;
     bool (*fill)(struct ct_json_frame *frame, const struct ct_json_line *line, struct ct_json_call *call);
 } kinds[] = {
-    { NULL, "nvtx", fill_range },     { "grid_x", NULL, fill_launch }, { "graph_exec", NULL, fill_graph },
-    { "async", NULL, fill_transfer }, { NULL, NULL, fill_plain },
+    { NULL, "nvtx", fill_range },       { NULL, "hook", fill_fields },    { "grid_x", NULL, fill_launch },
+    { "graph_exec", NULL, fill_graph }, { "async", NULL, fill_transfer }, { NULL, NULL, fill_plain },
 };
 
 bool ct_json_call_fill(struct ct_json_frame *frame, const struct ct_json_line *line,

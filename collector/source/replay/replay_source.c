@@ -17,7 +17,7 @@ struct ct_replay {
     struct ct_known known;
     bool loaded;   /* the current frame is not yet completely committed */
     bool told;     /* the frame's processes and functions are registered */
-    bool stale;    /* the store's numbers are no longer valid */
+    bool stale;    /* the ids that the store assigned are no longer valid */
     bool finished; /* there is no further frame */
     size_t filled; /* the stream's position in the frame */
     uint64_t until_ns;

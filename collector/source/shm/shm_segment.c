@@ -42,7 +42,7 @@ static const char *check_facts(const struct ct_segment *facts)
 /* Estimates how far a process's clock is ahead if the process exited before /proc could be read. Compares the
  * file's creation time, which is the same in all namespaces, with the creation time that the process claims.
  * Rounds the difference to whole seconds if it is close to that. Returns false if the file is more than ten
- * seconds old, because the time of day may have been set. */
+ * seconds old, because the time of day may have been set since then. */
 static bool guess_ahead(const struct ct_shm_process *process, struct ct_time_ahead *ahead)
 {
     const int64_t second_ns = 1000000000, young_ns = 10 * second_ns, near_ns = second_ns / 10;

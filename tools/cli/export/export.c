@@ -193,8 +193,9 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
           &options.output, ct_take_name, "expected a file name, or - for standard output" },
         CT_OPTIONS_OF_WINDOW(&options.scope, "only calls that returned at T or later"),
         CT_OPTION_PID(&options.scope.pid),
-        CT_OPTION_LAYERS(&options.scope.only,
-                         "only these layers: driver, runtime, ioctl, nvtx, kernel, or all (default: all)"),
+        CT_OPTION_LAYERS(
+            &options.scope.only,
+            "only these layers: driver, runtime, ioctl, nvtx, kernel, hook, or all\n(default: all)"),
         CT_OPTION_CALLS(&options.scope.only,
                         "only driver and runtime functions that match, with '!' before those to\n"
                         "exclude; the last match decides: 'cuMem*,!cuMemGetInfo*'"),

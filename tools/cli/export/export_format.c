@@ -133,5 +133,9 @@ int ct_export_details(struct ct_export *to, const struct ct_stream_call *call, c
 {
     enum ct_detail detail;
     sqlite3_stmt *row = ct_stream_detail(to->stream, call, &detail);
-    return row ? ct_print_json_members(row, before, to->to) : 0;
+    if (detail != CT_DETAIL_HOOK)
+        return row ? ct_print_json_members(row, before, to->to) : 0;
+    fprintf(to->to, "%s\"fields\":", before);
+    ct_print_json_pairs(row, to->to);
+    return 1;
 }

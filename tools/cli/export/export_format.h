@@ -50,8 +50,8 @@ void ct_export_free_processes(struct ct_export *to);
 /* Returns the process with this ID. Never returns NULL. */
 const struct ct_export_process *ct_export_process(const struct ct_export *to, int64_t process_id);
 
-/* Prepares a query of schema/exports.sql and binds the scope. The caller finalizes the statement. Returns
- * NULL if SQLite failed. */
+/* Prepares a query from schema/exports.sql, and binds the scope to it. The caller finalizes the statement.
+ * Returns NULL if SQLite failed. */
 sqlite3_stmt *ct_export_ask(struct ct_export *to, const char *sql);
 /* Calls `write` for each row of a query. Returns false if `write` or SQLite failed. */
 typedef bool ct_export_write(struct ct_export *to, sqlite3_stmt *row);

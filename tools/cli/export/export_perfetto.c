@@ -203,15 +203,32 @@ static void annotate_text(struct state *state, const char *name, const char *val
         annotation->string_value = (char *)(uintptr_t)value;
 }
 
-static void annotate_details(struct ct_export *to, sqlite3_stmt *row)
+static void annotate_column(struct state *state, const char *name, sqlite3_stmt *row, int column)
 {
-    for (int c = 0; row && c < sqlite3_column_count(row); c++) {
-        const char *name = sqlite3_column_name(row, c);
-        if (sqlite3_column_type(row, c) == SQLITE_INTEGER)
-            annotate_number(to->state, name, sqlite3_column_int64(row, c));
-        else if (sqlite3_column_type(row, c) != SQLITE_NULL)
-            annotate_text(to->state, name, (const char *)sqlite3_column_text(row, c));
+    if (sqlite3_column_type(row, column) == SQLITE_INTEGER)
+        annotate_number(state, name, sqlite3_column_int64(row, column));
+    else if (sqlite3_column_type(row, column) != SQLITE_NULL)
+        annotate_text(state, name, (const char *)sqlite3_column_text(row, column));
+}
+
+/* Perfetto shows names with dots as members of an object. */
+static void annotate_fields(struct state *state, sqlite3_stmt *row)
+{
+    char name[64];
+    for (int c = 0; c + 1 < sqlite3_column_count(row); c += 2) {
+        if (sqlite3_column_type(row, c) == SQLITE_NULL)
+            continue;
+        snprintf(name, sizeof(name), "fields.%s", ct_export_text(row, c));
+        annotate_column(state, name, row, c + 1);
     }
+}
+
+static void annotate_details(struct ct_export *to, sqlite3_stmt *row, enum ct_detail detail)
+{
+    if (detail == CT_DETAIL_HOOK)
+        annotate_fields(to->state, row);
+    for (int c = 0; row && detail != CT_DETAIL_HOOK && c < sqlite3_column_count(row); c++)
+        annotate_column(to->state, sqlite3_column_name(row, c), row, c);
 }
 
 /* ---- arrows ---- */
@@ -287,7 +304,7 @@ static bool write_begin(struct ct_export *to, const struct ct_event *event)
     }
     if (call->has_bytes)
         annotate_number(state, "bytes", call->bytes);
-    annotate_details(to, row);
+    annotate_details(to, row, detail);
     set_flow(state, event);
     return write_event(to, call->start_ns);
 }

@@ -6,6 +6,7 @@
 #include "export.h"
 #include "html_records.h"
 #include "name_numbers.h"
+#include "print_rows.h"
 #include "report.h"
 #include "room.h"
 #include "subcommand.h"
@@ -14,6 +15,8 @@
 #include "schema_sql.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -46,12 +49,29 @@ struct state {
 
 /* ---- calls ---- */
 
-/* Returns the number of a launch's or range's label (the kernel's name or the range's text), or 0 if there is
+/* Returns the label of a call in the layer hook, which has the call's fields, or 0 if out of memory. */
+static uint32_t label_of_fields(struct state *state, sqlite3_stmt *row)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to)
+        return 0;
+    ct_print_json_pairs(row, to);
+    const uint32_t label = fclose(to) == 0 ? ct_html_label(&state->records, text) : 0;
+    free(text);
+    return label;
+}
+
+/* Returns the number of the label of a launch (the kernel's name), of a range (its text) or of a hook (its
+ * fields), or 0 if there is
  * none. */
 static uint32_t label_of(struct ct_export *to, const struct ct_stream_call *call)
 {
     enum ct_detail detail;
     sqlite3_stmt *row = ct_stream_detail(to->stream, call, &detail);
+    if (detail == CT_DETAIL_HOOK)
+        return label_of_fields(to->state, row);
     if (!row || (detail != CT_DETAIL_LAUNCH && detail != CT_DETAIL_RANGE))
         return 0;
     const char *text = (const char *)sqlite3_column_text(row, 0);

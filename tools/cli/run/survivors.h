@@ -14,7 +14,7 @@
 #define CT_RUN_ENV "CUDATRACE_RUN" /* the mark, which is unique to each run */
 
 struct ct_mark {
-    const struct ct_session_choice *choice; /* the session for which the command records */
+    const struct ct_session_choice *choice; /* the session that records the command */
     char text[48];
     uint64_t start_ticks; /* start time of this process; processes with the mark have started later */
 };

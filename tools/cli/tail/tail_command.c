@@ -146,8 +146,9 @@ static int tail(int argc, char **argv)
           "350ms) or before its end (-10s), a time of day (14:03:02), or @NANOSECONDS",
           &follow->scope.from },
         CT_OPTION_PID(&follow->scope.pid),
-        CT_OPTION_LAYERS(&follow->scope.only,
-                         "only these layers: driver, runtime, ioctl, nvtx, kernel, or all (default: all)"),
+        CT_OPTION_LAYERS(
+            &follow->scope.only,
+            "only these layers: driver, runtime, ioctl, nvtx, kernel, hook, or all\n(default: all)"),
         CT_OPTION_CALLS(&follow->scope.only,
                         "only driver and runtime functions that match, with '!' before those to\n"
                         "exclude; the last match decides: 'cuMem*,!cuMemGetInfo*'"),

@@ -156,6 +156,22 @@ static void put_range(struct arguments *arguments, sqlite3_stmt *row)
     put_text(arguments, "category", text_of(row, "range_category"), "");
 }
 
+/* The names are letters, digits and '_' in every trace that a daemon wrote. */
+static void put_fields(struct arguments *arguments, sqlite3_stmt *row)
+{
+    for (int c = 0; c + 1 < sqlite3_column_count(row); c += 2) {
+        const char *name = (const char *)sqlite3_column_text(row, c);
+        char *printable = name ? ct_printable(name, strlen(name)) : NULL;
+        if (printable && sqlite3_column_type(row, c + 1) == SQLITE_TEXT)
+            put_text(arguments, printable, (const char *)sqlite3_column_text(row, c + 1), "\"");
+        else if (printable && sqlite3_column_type(row, c + 1) == SQLITE_NULL)
+            fputs("NULL", next(arguments, printable));
+        else if (printable)
+            fprintf(next(arguments, printable), "%" PRId64, (int64_t)sqlite3_column_int64(row, c + 1));
+        free(printable);
+    }
+}
+
 static void put_subject(struct arguments *arguments, sqlite3_stmt *row)
 {
     for (int c = 0; c < 6; c += 2) {
@@ -221,6 +237,9 @@ static void put_arguments(FILE *to, const struct ct_line_style *style, struct ct
         break;
     case CT_DETAIL_RANGE:
         put_range(&arguments, row);
+        break;
+    case CT_DETAIL_HOOK:
+        put_fields(&arguments, row);
         break;
     case CT_DETAIL_COPY:
         put_copy(&arguments, stream, call, row);
@@ -343,8 +362,12 @@ static void put_details(FILE *to, struct ct_stream *stream, const struct ct_stre
 {
     enum ct_detail detail;
     sqlite3_stmt *row = ct_stream_detail(stream, call, &detail);
-    if (row)
+    if (detail == CT_DETAIL_HOOK) {
+        fputs(",\"fields\":", to);
+        ct_print_json_pairs(row, to);
+    } else if (row) {
         ct_print_json_members(row, ",", to);
+    }
     const bool is_driver = strcmp(call->site.layer, "driver") == 0;
     const enum ct_detail more = detail == CT_DETAIL_COPY                  ? CT_DETAIL_ADDRESSES
                                 : !is_driver || detail != CT_DETAIL_NONE  ? CT_DETAIL_NONE
