@@ -3,51 +3,15 @@
  * call returns, its record is written to the ring of the process's channel. */
 #include "tasks.bpf.h"
 
-/* A call instruction pushes the return address, and the return pops it. */
-#if defined(__TARGET_ARCH_x86)
-enum { RETURN_BYTES = 8 };
-#else
-enum { RETURN_BYTES = 0 };
-#endif
-
 struct task_storage tasks SEC(".maps");
+struct channels_of_processes channels SEC(".maps");
+struct visits_of_processes visits SEC(".maps");
+struct threads_of_channels threads SEC(".maps");
 struct rings_of_channels rings SEC(".maps");
 struct lost_of_channels lost SEC(".maps");
 
 /* By function. */
 struct ct_probe_shape shapes[CT_PROBE_FUNCTIONS];
-
-/* The channels of processes, by process id; CT_PROBE_PROCESSES for a process that is not recorded. There may
- * be more such processes than channels. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16 * CT_PROBE_PROCESSES);
-    __type(key, __u32);
-    __type(value, __u32);
-} channels SEC(".maps");
-
-/* Visits, by process id. A process whose hook was loaded at its start has none. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16 * CT_PROBE_PROCESSES);
-    __type(key, __u32);
-    __type(value, __u64); /* the address of CT_AREA_CODE */
-} visits SEC(".maps");
-
-/* Each channel has three maps: a ring, its threads, and its lost calls. */
-struct thread_places {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, CT_PROBE_THREADS);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(key_size, sizeof(__u32));
-    __uint(value_size, sizeof(struct ct_probe_thread));
-};
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-    __uint(max_entries, CT_PROBE_PROCESSES);
-    __type(key, __u32);
-    __array(values, struct thread_places);
-} threads SEC(".maps");
 
 /* Channels for processes that the probe does not know yet. */
 struct {
@@ -197,38 +161,6 @@ static void take_over(__u32 *channel, __u32 tgid)
     }
 }
 
-/* Takes an entry in the channel's map of threads. Tries a few places that depend on the thread id. */
-static __u32 take_thread(__u32 channel, __u32 tid)
-{
-    enum { TRIES = 8 };
-    void *of_process = bpf_map_lookup_elem(&threads, &channel);
-    if (!of_process)
-        return CT_PROBE_THREADS;
-    for (__u32 i = 0; i < TRIES; i++) {
-        __u32 key = (tid + i * 61) % CT_PROBE_THREADS;
-        struct ct_probe_thread *thread = bpf_map_lookup_elem(of_process, &key);
-        if (thread && __sync_val_compare_and_swap(&thread->tid, 0, tid) == 0) {
-            thread->depth = 0;
-            return key;
-        }
-    }
-    return CT_PROBE_THREADS;
-}
-
-static struct ct_probe_thread *thread_of(const struct task *task)
-{
-    __u32 channel = task->channel, key = task->thread;
-    void *of_process = key < CT_PROBE_THREADS ? bpf_map_lookup_elem(&threads, &channel) : 0;
-    return of_process ? bpf_map_lookup_elem(of_process, &key) : 0;
-}
-
-/* The lower half of a probe's cookie is the number of the function, the upper half the number of the links
- * (programs.c). */
-static __u32 function_of(__u64 cookie)
-{
-    return (__u32)cookie;
-}
-
 /* Gives the thread its process's channel. Returns whether it has one. */
 static bool join_channel(struct task *task, struct task_struct *current, struct pt_regs *registers)
 {
@@ -240,15 +172,7 @@ static bool join_channel(struct task *task, struct task_struct *current, struct 
         take_over(channel, tgid);
     if (!channel || *channel >= CT_PROBE_PROCESSES)
         return false;
-    task->channel = *channel;
-    task->thread = take_thread(task->channel, task->tid);
-    void *ring = bpf_map_lookup_elem(&rings, &task->channel);
-    struct ct_probe_record *record = ring ? reserve(ring, task->tid, CT_PROBE_THREAD) : 0;
-    if (record) {
-        record->function = (__u16)task->thread;
-        bpf_get_current_comm(record->name, sizeof(record->name));
-        submit(ring, record, false);
-    }
+    join(task, *channel);
     return true;
 }
 
@@ -352,43 +276,9 @@ static bool is_ours(struct task *task, const struct frame *frame, struct pt_regs
 
 /* ---- a call ---- */
 
-static __u32 links_of(__u64 cookie)
-{
-    return cookie >> 32;
-}
-
-/* Returns whether the function was entered by a jump at the end of another function. Then its return address
- * is the kernel's trampoline, which the probe of the other function has put there. */
-static bool is_tail_call(struct task_struct *current, __u64 sp)
-{
-    const struct xol_area *area = BPF_CORE_READ(current, mm, uprobes_state.xol_area);
-    __u64 address;
-    return RETURN_BYTES > 0 && area &&
-           bpf_probe_read_user(&address, sizeof(address), (const void *)sp) == 0 &&
-           address == BPF_CORE_READ(area, vaddr);
-}
-
 static const struct ct_probe_shape *shape_of(__u32 function)
 {
     return &shapes[function % CT_PROBE_FUNCTIONS];
-}
-
-static void keep_arguments(struct frame *frame, const struct ct_probe_shape *shape, struct pt_regs *registers)
-{
-    frame->argument[0] = PT_REGS_PARM1(registers);
-    frame->argument[1] = PT_REGS_PARM2(registers);
-    frame->argument[2] = PT_REGS_PARM3(registers);
-    frame->argument[3] = PT_REGS_PARM4(registers);
-    frame->argument[4] = PT_REGS_PARM5(registers);
-    frame->argument[5] = registers->r9;
-    __u32 words = shape->stack_words;
-    if (words == 0)
-        return;
-    barrier_var(words); /* keeps both comparisons: the verifier does not follow words - 1 */
-    if (words > CT_PROBE_STACK)
-        return;
-    bpf_probe_read_user(&frame->argument[CT_PROBE_REGISTERS], words * sizeof(frame->argument[0]),
-                        (const void *)(frame->sp + RETURN_BYTES));
 }
 
 /* Handles an entry. Returns whether the return must be probed, too. */
@@ -412,13 +302,7 @@ static bool enter(struct pt_regs *registers)
         if (top->sp == sp && top->function == function_of(cookie) && top->links != links_of(cookie))
             return false;
     }
-    /* Calls that longjmp or an exception has left have frames below this one. */
-    for (int i = 0; i < CT_PROBE_OPEN && depth > 0 && depth <= CT_PROBE_OPEN; i++) {
-        const struct frame *top = &task->frame[(depth - 1) % CT_PROBE_OPEN];
-        if (top->sp > sp || (top->sp == sp && is_tail_call(current, sp)))
-            break;
-        depth--;
-    }
+    depth = enclosing_depth(task, current, sp);
     task->depth = depth;
     if (depth >= CT_PROBE_OPEN)
         return true;
@@ -433,14 +317,9 @@ static bool enter(struct pt_regs *registers)
         read_lane(&visit, &frame->lane);
     const struct ct_probe_shape *shape = shape_of(frame->function);
     if (shape->kind != CT_SHAPE_PLAIN)
-        keep_arguments(frame, shape, registers);
+        keep_arguments(frame, shape->stack_words, registers);
     frame->start = bpf_ktime_get_ns();
-    if (thread) {
-        thread->open[depth % CT_PROBE_OPEN].function = frame->function;
-        thread->open[depth % CT_PROBE_OPEN].start = frame->start;
-        barrier();
-        thread->depth = depth + 1;
-    }
+    show_open(thread, frame, depth);
     return true;
 }
 
@@ -519,7 +398,8 @@ static void leave(struct pt_regs *registers, bool is_entered)
     const __u64 sp = PT_REGS_SP(registers) - RETURN_BYTES;
     __u32 depth = task->depth;
     for (int i = 0; i < CT_PROBE_OPEN && depth > 0 && depth <= CT_PROBE_OPEN; i++) {
-        if (task->frame[(depth - 1) % CT_PROBE_OPEN].sp >= sp)
+        const __u64 of_frame = task->frame[(depth - 1) % CT_PROBE_OPEN].sp;
+        if (of_frame >= sp && !is_kernels(of_frame))
             break;
         depth--;
     }

@@ -30,6 +30,7 @@ enum ct_probe_kind {
     /* The hook may have recorded the thread's next call in the lane of `lane_tid`. If so, the position of
      * that lane is greater than `position` now. */
     CT_PROBE_DOUBT = 4,
+    CT_PROBE_HOOKED = 5, /* a call of a hook (hook_rule.h) */
 };
 
 /* Events of the kernel inside calls. Their numbers are those of functions, and no driver function has them.
@@ -130,11 +131,12 @@ struct ct_probe_thread {
     struct ct_probe_open open[CT_PROBE_OPEN];
 };
 
-/* An entry in the channel's map of lost calls: the calls of a function that were lost and that the writer has
- * not reported yet. */
+/* An entry in the channel's map of lost calls: the calls of a function that were lost, or skipped on request,
+ * and that the writer has not reported yet. */
 struct ct_probe_lost {
     uint64_t calls;
     uint64_t ns; /* the sum of their durations */
+    uint64_t skipped, skipped_ns;
 };
 
 enum { CT_NOTICES_BYTES = 1 << 16 };

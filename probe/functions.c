@@ -45,7 +45,8 @@ const struct ct_probe_shape *ct_functions_shape(const struct ct_function_table *
 uint32_t ct_functions_number(struct ct_function_table *table, const char *name)
 {
     for (uint32_t i = CT_EVENT_COUNT; i < table->count; i++) {
-        if (strncmp(table->entry[i].name, name, CT_FUNCTION_NAME_MAX) == 0)
+        if (table->entry[i].layer == CT_LAYER_DRIVER &&
+            strncmp(table->entry[i].name, name, CT_FUNCTION_NAME_MAX) == 0)
             return i;
     }
     if (table->count == CT_PROBE_FUNCTIONS)
@@ -56,6 +57,22 @@ uint32_t ct_functions_number(struct ct_function_table *table, const char *name)
     entry->row = ct_row_of_driver(name);
     entry->category = entry->row < CT_ROW_COUNT ? ct_rows[entry->row].category : CT_CATEGORY_other;
     entry->is_minor = ct_name_asks(name) || !ct_category_says_more(entry->category);
+    __atomic_store_n(&table->count, table->count + 1, __ATOMIC_RELEASE);
+    return table->count - 1;
+}
+
+uint32_t ct_functions_add_hook(struct ct_function_table *table, const char *name,
+                               const struct ct_function_field *field, uint32_t fields)
+{
+    if (table->count == CT_PROBE_FUNCTIONS)
+        return CT_PROBE_FUNCTIONS;
+    struct ct_function_entry *entry = &table->entry[table->count];
+    strncpy(entry->name, name, CT_FUNCTION_NAME_MAX);
+    entry->layer = CT_LAYER_HOOK;
+    entry->row = CT_ROWS_ALL;
+    entry->category = CT_CATEGORY_other;
+    entry->fields = fields;
+    memcpy(entry->field, field, fields * sizeof(*field));
     __atomic_store_n(&table->count, table->count + 1, __ATOMIC_RELEASE);
     return table->count - 1;
 }

@@ -4,10 +4,18 @@
 #define CT_PROBE_FUNCTIONS_H
 
 #include "calls.h"
+#include "fields.h"
 #include "rows.h"
 #include "segment.h"
 
 #include <stdbool.h>
+
+/* A field of a hook's calls. */
+struct ct_function_field {
+    char name[CT_FIELD_NAME_MAX + 1];
+    uint8_t type; /* enum ct_field_type */
+    uint8_t text; /* of texts: the index among the record's texts */
+};
 
 struct ct_function_entry {
     char name[CT_FUNCTION_NAME_MAX + 1];
@@ -15,6 +23,8 @@ struct ct_function_entry {
     uint32_t category; /* enum ct_category */
     uint32_t layer;    /* enum ct_layer */
     bool is_minor;     /* when a ring is nearly full, short calls that succeed are dropped first */
+    uint32_t fields;   /* of the layer `hook`; CT_FIELDS_MAX at most */
+    struct ct_function_field field[CT_FIELDS_MAX];
 };
 
 /* Shared memory of the probe and its writers. An entry is complete before a record can refer to it, and never
@@ -39,5 +49,9 @@ const struct ct_probe_shape *ct_functions_shape(const struct ct_function_table *
 /* Returns the number of a driver function, adding it to the table if necessary; CT_PROBE_FUNCTIONS if the
  * table is full. */
 uint32_t ct_functions_number(struct ct_function_table *table, const char *name);
+/* Adds a hook, which may have the name of an earlier one. Returns its number, or CT_PROBE_FUNCTIONS if the
+ * table is full. */
+uint32_t ct_functions_add_hook(struct ct_function_table *table, const char *name,
+                               const struct ct_function_field *field, uint32_t fields);
 
 #endif

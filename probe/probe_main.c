@@ -2,6 +2,7 @@
  * and starts a writer for each process. */
 #include "clock.h"
 #include "code_check.h"
+#include "hooks.h"
 #include "kernel_needs.h"
 #include "kernel_ring.h"
 #include "mapped_drivers.h"
@@ -53,6 +54,7 @@ struct probe {
     struct attached *attached;
     struct ct_channel spare[CT_PROBE_PROCESSES]; /* by number: those that the kernel may take */
     struct ct_kernel_ring notices;
+    struct ct_hooks hooks;
     size_t functions_probed;
     int spares; /* number of channels that the kernel may take */
 };
@@ -328,8 +330,11 @@ static void record(struct probe *probe, int signals)
     while (ct_monotonic_ns() < end_ns) {
         struct signalfd_siginfo signal;
         const int ready = poll(files, 2, SCAN_MS);
-        if (ready > 0 && files[0].revents && read(signals, &signal, sizeof(signal)) == sizeof(signal) &&
-            signal.ssi_signo != SIGCHLD)
+        const bool has_signal =
+            ready > 0 && files[0].revents && read(signals, &signal, sizeof(signal)) == sizeof(signal);
+        if (has_signal && signal.ssi_signo == SIGHUP && probe->hooks.path)
+            ct_hooks_reload(&probe->hooks);
+        else if (has_signal && signal.ssi_signo != SIGCHLD)
             return;
         read_notices(probe);
         ct_probed_reap(&probe->probed);
@@ -378,14 +383,17 @@ static int refuse(int error, const char *why)
 static int begin(struct probe *probe)
 {
     char why[CT_WHY_BYTES];
-    int error = ct_programs_load((enum ct_method)probe->options.method, probe->options.kernel_events,
-                                 &probe->programs, why);
+    const struct ct_program_set optional = { .kernel_events = probe->options.kernel_events,
+                                             .hooks = probe->hooks.path };
+    int error = ct_programs_load((enum ct_method)probe->options.method, optional, &probe->programs, why);
     if (error)
         return refuse(error, why);
-    error = ct_rights_keep(ct_programs_method(probe->programs) == CT_METHOD_EVENTS);
+    error = ct_rights_keep(ct_programs_method(probe->programs) == CT_METHOD_EVENTS || probe->hooks.path);
     if (error)
         return ct_fail(EXIT_FAILURE, "probe: cannot drop capabilities: %s", strerror(-error));
     probe->functions = ct_functions_create();
+    probe->hooks.programs = probe->programs;
+    probe->hooks.functions = probe->functions;
     probe->probed = (struct ct_probed_set){ .programs = probe->programs, .functions = probe->functions };
     if (!probe->functions ||
         ct_kernel_ring_map(&probe->notices, ct_programs_notices(probe->programs), CT_NOTICES_BYTES) != 0)
@@ -397,6 +405,13 @@ static int begin(struct probe *probe)
                 ct_method_names[ct_programs_method(probe->programs)], (unsigned long long)cost.whole_ns,
                 (unsigned long long)cost.seen_ns);
     return CT_GO_ON;
+}
+
+/* Returns the table of --hooks, the machine's table if there is one, or NULL. */
+static const char *hook_table_of(const struct ct_probe_options *options)
+{
+    static const char machines[] = "/etc/cudatrace/hooks";
+    return options->hooks ? options->hooks : access(machines, F_OK) == 0 ? machines : NULL;
 }
 
 static int run(struct probe *probe)
@@ -420,7 +435,15 @@ static int run(struct probe *probe)
     }
     const int from = signalfd(-1, &signals, SFD_CLOEXEC);
     const int lock = lock_session(probe);
-    int status = lock < 0 || from < 0 ? EXIT_FAILURE : begin(probe);
+    probe->hooks = (struct ct_hooks){
+        .path = hook_table_of(&probe->options),
+        .pid = probe->options.pid,
+        .pids = probe->options.pids,
+        .selection = &probe->options.selecting.selection,
+    };
+    int status = lock < 0 || from < 0 ? EXIT_FAILURE : ct_hooks_begin(&probe->hooks);
+    if (status == CT_GO_ON)
+        status = begin(probe);
     if (status == CT_GO_ON) {
         offer_channels(probe);
         if (ct_probed_begin(&probe->probed) != 0)
@@ -430,8 +453,10 @@ static int run(struct probe *probe)
             attach_ahead(probe, probe->options.pid[i]);
         if (probe->options.all)
             attach_ahead(probe, 0);
+        ct_hooks_attach(&probe->hooks);
         fprintf(stderr, "probe: %zu functions are probed\n", probe->functions_probed);
         record(probe, from);
+        ct_hooks_detach(&probe->hooks);
         detach_all(probe);
         /* Takes processes that the kernel has found since the last look. */
         read_notices(probe);
@@ -461,6 +486,8 @@ int main(int argc, char **argv)
     const int status = ct_probe_options_parse(argc, argv, &probe.options);
     if (status != CT_GO_ON)
         return status;
+    if (probe.options.dry_run || probe.options.bpftrace)
+        return ct_hooks_print(hook_table_of(&probe.options), probe.options.bpftrace);
     /* The writers find the session as the hook does, by the environment. */
     setenv(CT_SESSION_ENV, probe.options.session, 1);
     if (probe.options.shm_dir)

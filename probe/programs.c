@@ -150,6 +150,24 @@ void ct_links_close(struct ct_links *links)
     free(links);
 }
 
+/* ---- hooks ---- */
+
+const struct bpf_program *ct_programs_hook(const struct ct_programs *programs, enum ct_hook_end end)
+{
+    const struct ct_calls *calls = programs->calls;
+    const struct bpf_program *const program[CT_HOOK_ENDS] = {
+        [CT_HOOK_ENTRY] = calls->progs.hook_enter,
+        [CT_HOOK_RETURN] = calls->progs.hook_leave,
+        [CT_HOOK_POINT] = calls->progs.hook_point,
+    };
+    return program[end];
+}
+
+struct ct_hook_rule *ct_programs_rule(const struct ct_programs *programs, uint32_t number)
+{
+    return &programs->calls->bss->rules[number];
+}
+
 /* ---- channels ---- */
 
 static int make_map(enum bpf_map_type type, const char *name, uint32_t key, uint32_t value, uint32_t entries,
@@ -462,23 +480,26 @@ static void choose(struct ct_calls *calls, enum ct_method method)
     }
 }
 
-static int load(struct ct_programs *programs, enum ct_method method, bool kernel_events)
+static int load(struct ct_programs *programs, enum ct_method method, struct ct_program_set optional)
 {
     programs->method = method;
     programs->calls = ct_calls__open();
     if (!programs->calls)
         return -errno;
     choose(programs->calls, method);
-    bpf_program__set_autoload(programs->calls->progs.thread_switch, kernel_events);
-    bpf_program__set_autoload(programs->calls->progs.page_fault, kernel_events);
+    bpf_program__set_autoload(programs->calls->progs.thread_switch, optional.kernel_events);
+    bpf_program__set_autoload(programs->calls->progs.page_fault, optional.kernel_events);
+    bpf_program__set_autoload(programs->calls->progs.hook_enter, optional.hooks);
+    bpf_program__set_autoload(programs->calls->progs.hook_leave, optional.hooks);
+    bpf_program__set_autoload(programs->calls->progs.hook_point, optional.hooks);
     int error = ct_calls__load(programs->calls);
     if (error)
         return error;
     const struct bpf_program *const program[TRACEPOINTS] = {
         programs->calls->progs.thread_exit,
         programs->calls->progs.program_exec,
-        kernel_events ? programs->calls->progs.thread_switch : NULL,
-        kernel_events ? programs->calls->progs.page_fault : NULL,
+        optional.kernel_events ? programs->calls->progs.thread_switch : NULL,
+        optional.kernel_events ? programs->calls->progs.page_fault : NULL,
     };
     for (int i = 0; i < TRACEPOINTS; i++) {
         if (program[i] && !(programs->tracepoint[i] = bpf_program__attach(program[i])))
@@ -497,7 +518,7 @@ static void close_all(struct ct_programs *programs)
     programs->calls = NULL;
 }
 
-int ct_programs_load(enum ct_method best, bool kernel_events, struct ct_programs **result,
+int ct_programs_load(enum ct_method best, struct ct_program_set optional, struct ct_programs **result,
                      char why[CT_WHY_BYTES])
 {
     struct ct_programs *programs = calloc(1, sizeof(*programs));
@@ -505,7 +526,7 @@ int ct_programs_load(enum ct_method best, bool kernel_events, struct ct_programs
     libbpf_set_print(keep_warning);
     for (enum ct_method method = best; programs && method < CT_METHOD_COUNT; method++) {
         first_warning[0] = '\0';
-        error = load(programs, method, kernel_events);
+        error = load(programs, method, optional);
         if (!error) {
             *result = programs;
             return 0;

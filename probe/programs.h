@@ -1,9 +1,10 @@
-/* The BPF programs (calls.bpf.c, kernel_events.bpf.c): loads them, attaches them to functions, and manages
- * their maps. */
+/* The BPF programs (calls.bpf.c, kernel_events.bpf.c, hooks.bpf.c): loads them, attaches them to functions,
+ * and manages their maps. */
 #ifndef CT_PROBE_PROGRAMS_H
 #define CT_PROBE_PROGRAMS_H
 
 #include "calls.h"
+#include "hook_rule.h"
 #include "targets.h"
 
 #include <stdbool.h>
@@ -22,11 +23,15 @@ extern const char *const ct_method_names[CT_METHOD_COUNT];
 
 struct ct_programs;
 
+/* The programs that are optional. */
+struct ct_program_set {
+    bool kernel_events; /* record events of the kernel inside calls, on the whole machine at once */
+    bool hooks;
+};
 /* Loads the programs for the first method from `best` on that works in this kernel. Each is tried on a
- * function of this process. With `kernel_events`, also records events of the kernel inside calls, on the
- * whole machine at once. Returns 0, or -errno of the last try with libbpf's reason in `why`. */
+ * function of this process. Returns 0, or -errno of the last try with libbpf's reason in `why`. */
 enum { CT_WHY_BYTES = 512 };
-int ct_programs_load(enum ct_method best, bool kernel_events, struct ct_programs **programs,
+int ct_programs_load(enum ct_method best, struct ct_program_set optional, struct ct_programs **programs,
                      char why[CT_WHY_BYTES]);
 void ct_programs_unload(struct ct_programs *programs);
 
@@ -53,6 +58,16 @@ struct ct_links;
 int ct_programs_attach(struct ct_programs *programs, const char *path, const struct ct_targets *targets,
                        pid_t pid, struct ct_links **links);
 void ct_links_close(struct ct_links *links);
+
+/* ---- hooks ---- */
+
+struct bpf_program;
+enum ct_hook_end { CT_HOOK_ENTRY, CT_HOOK_RETURN, CT_HOOK_POINT, CT_HOOK_ENDS };
+/* Returns the program for the entries or the returns of functions, or for tracepoints. */
+const struct bpf_program *ct_programs_hook(const struct ct_programs *programs, enum ct_hook_end end);
+/* Returns the rule of that number, below CT_HOOK_RULES, in the memory of the BPF programs. It must not change
+ * while a program that refers to it is attached. */
+struct ct_hook_rule *ct_programs_rule(const struct ct_programs *programs, uint32_t number);
 
 /* ---- channels ---- */
 

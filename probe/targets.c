@@ -1,6 +1,5 @@
 #include "targets.h"
 
-#include "elf_reader.h"
 #include "room.h"
 
 #include <ctype.h>
@@ -21,16 +20,16 @@ struct finding {
     bool is_short;
 };
 
-static bool is_driver_function(const char *name)
+bool ct_targets_is_driver_function(const char *name)
 {
     return name[0] == 'c' && name[1] == 'u' && isupper((unsigned char)name[2]);
 }
 
-/* Returns the offset of the first instruction that the kernel does not single-step. The kernel emulates push
- * %rbp, at a twentieth of the cost of a single step (1.1 and 24 µs). Two instructions may precede it. One is
- * a landing pad. The other is a comparison, with which libcuda 535 checks whether the driver has ended.
- * Neither moves the stack, so a probe after them still sees the stack pointer of the entry. */
-static uint64_t cheap_entry(const struct ct_elf *elf, uint64_t offset)
+/* The kernel emulates push %rbp, at a twentieth of the cost of a single step (1.1 and 24 µs). Two
+ * instructions may precede it. One is a landing pad. The other is a comparison: libcuda 535 checks whether
+ * the driver has ended. Neither moves the stack, so a probe after them still sees the stack pointer of the
+ * entry. */
+uint64_t ct_targets_place(const struct ct_elf *elf, uint64_t offset)
 {
     static const uint8_t landing_pad[] = { 0xf3, 0x0f, 0x1e, 0xfa };
     enum { COMPARE_WORD = 0x3d81, COMPARE_BYTES = 10 };
@@ -45,7 +44,7 @@ static uint64_t cheap_entry(const struct ct_elf *elf, uint64_t offset)
 static void note(const char *name, uint64_t offset, void *data)
 {
     struct finding *finding = data;
-    if (!is_driver_function(name) || finding->is_short || offset == UINT64_MAX ||
+    if (!ct_targets_is_driver_function(name) || finding->is_short || offset == UINT64_MAX ||
         !ct_selection_takes(finding->selection, CT_LAYER_DRIVER, name))
         return;
     finding->is_short = !ct_make_room(&finding->found, finding->count, &finding->room, sizeof(struct found));
@@ -80,7 +79,7 @@ static int number_all(struct ct_targets *targets, const struct ct_elf *elf, cons
         const uint32_t number = ct_functions_number(functions, found->name);
         if (number == CT_PROBE_FUNCTIONS)
             return -ENOSPC;
-        targets->offset[targets->count] = cheap_entry(elf, found->offset);
+        targets->offset[targets->count] = ct_targets_place(elf, found->offset);
         targets->number[targets->count++] = number;
     }
     return 0;

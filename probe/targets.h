@@ -2,9 +2,11 @@
 #ifndef CT_PROBE_TARGETS_H
 #define CT_PROBE_TARGETS_H
 
+#include "elf_reader.h"
 #include "functions.h"
 #include "selection.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ct_targets {
@@ -17,6 +19,11 @@ struct ct_targets {
  * Takes a function with several names once. Returns 0, -ENODATA if there is none, or another -errno. */
 int ct_targets_find(struct ct_targets *targets, const char *path, const struct ct_selection *selection,
                     struct ct_function_table *functions);
+/* Returns whether a driver function has this name. */
+bool ct_targets_is_driver_function(const char *name);
 void ct_targets_free(struct ct_targets *targets);
+/* Returns where to put the probe of the function at `offset`: at its first instruction that the kernel does
+ * not have to single-step, or at its entry. */
+uint64_t ct_targets_place(const struct ct_elf *elf, uint64_t offset);
 
 #endif

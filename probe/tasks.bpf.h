@@ -11,6 +11,13 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+/* A call instruction pushes the return address, and the return pops it. */
+#if defined(__TARGET_ARCH_x86)
+enum { RETURN_BYTES = 8 };
+#else
+enum { RETURN_BYTES = 0 };
+#endif
+
 struct frame {
     __u64 sp, start;
     __u32 function;
@@ -39,7 +46,42 @@ struct task_storage {
 };
 extern struct task_storage tasks SEC(".maps");
 
+/* The channels of processes, by process id; CT_PROBE_PROCESSES for a process that is not recorded. There may
+ * be more such processes than channels. */
+struct channels_of_processes {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16 * CT_PROBE_PROCESSES);
+    __type(key, __u32);
+    __type(value, __u32);
+};
+extern struct channels_of_processes channels SEC(".maps");
+
+/* Visits, by process id. A process whose hook was loaded at its start has none. */
+struct visits_of_processes {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16 * CT_PROBE_PROCESSES);
+    __type(key, __u32);
+    __type(value, __u64); /* the address of CT_AREA_CODE */
+};
+extern struct visits_of_processes visits SEC(".maps");
+
 /* ---- channels ---- */
+
+/* Each channel has three maps: a ring, its threads, and its lost calls. */
+struct thread_places {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, CT_PROBE_THREADS);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(key_size, sizeof(__u32));
+    __uint(value_size, sizeof(struct ct_probe_thread));
+};
+struct threads_of_channels {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, CT_PROBE_PROCESSES);
+    __type(key, __u32);
+    __array(values, struct thread_places);
+};
+extern struct threads_of_channels threads SEC(".maps");
 
 struct ring {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -95,15 +137,157 @@ static inline void submit(void *ring, void *record, bool is_urgent)
     bpf_ringbuf_submit(record, is_much || is_urgent ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
+static inline struct ct_probe_lost *lost_of(__u32 channel, __u32 function)
+{
+    void *of_process = bpf_map_lookup_elem(&lost, &channel);
+    return of_process ? bpf_map_lookup_elem(of_process, &function) : 0;
+}
+
 /* Counts a call that has no record. */
 static inline void lose(__u32 channel, __u32 function, __u64 ns)
 {
-    void *of_process = bpf_map_lookup_elem(&lost, &channel);
-    struct ct_probe_lost *calls = of_process ? bpf_map_lookup_elem(of_process, &function) : 0;
+    struct ct_probe_lost *calls = lost_of(channel, function);
     if (!calls)
         return;
     __sync_fetch_and_add(&calls->ns, ns);
     __sync_fetch_and_add(&calls->calls, 1);
+}
+
+/* Counts a call that was left out on request. */
+static inline void skip(__u32 channel, __u32 function, __u64 ns)
+{
+    struct ct_probe_lost *calls = lost_of(channel, function);
+    if (!calls)
+        return;
+    __sync_fetch_and_add(&calls->skipped_ns, ns);
+    __sync_fetch_and_add(&calls->skipped, 1);
+}
+
+/* ---- threads ---- */
+
+/* The lower half of a probe's cookie is the number of the function, the upper half the number of the links
+ * (programs.c). */
+static inline __u32 function_of(__u64 cookie)
+{
+    return (__u32)cookie;
+}
+
+static inline __u32 links_of(__u64 cookie)
+{
+    return cookie >> 32;
+}
+
+/* Takes an entry in the channel's map of threads. Tries a few places that depend on the thread id. */
+static inline __u32 take_thread(__u32 channel, __u32 tid)
+{
+    enum { TRIES = 8 };
+    void *of_process = bpf_map_lookup_elem(&threads, &channel);
+    if (!of_process)
+        return CT_PROBE_THREADS;
+    for (__u32 i = 0; i < TRIES; i++) {
+        __u32 key = (tid + i * 61) % CT_PROBE_THREADS;
+        struct ct_probe_thread *thread = bpf_map_lookup_elem(of_process, &key);
+        if (thread && __sync_val_compare_and_swap(&thread->tid, 0, tid) == 0) {
+            thread->depth = 0;
+            return key;
+        }
+    }
+    return CT_PROBE_THREADS;
+}
+
+static inline struct ct_probe_thread *thread_of(const struct task *task)
+{
+    __u32 channel = task->channel, key = task->thread;
+    void *of_process = key < CT_PROBE_THREADS ? bpf_map_lookup_elem(&threads, &channel) : 0;
+    return of_process ? bpf_map_lookup_elem(of_process, &key) : 0;
+}
+
+/* Gives the thread its process's channel. */
+static inline void join(struct task *task, __u32 channel)
+{
+    task->channel = channel;
+    task->thread = take_thread(channel, task->tid);
+    void *ring = bpf_map_lookup_elem(&rings, &task->channel);
+    struct ct_probe_record *record = ring ? reserve(ring, task->tid, CT_PROBE_THREAD) : 0;
+    if (record) {
+        record->function = (__u16)task->thread;
+        bpf_get_current_comm(record->name, sizeof(record->name));
+        submit(ring, record, false);
+    }
+}
+
+/* ---- open calls ---- */
+
+static inline bool is_kernels(__u64 sp)
+{
+    return (__s64)sp < 0;
+}
+
+/* Returns whether the frame's call encloses a call that begins at the stack pointer `sp`. If it does not,
+ * longjmp or an exception has left the frame's call, or the probe has missed its return. Interrupt handlers
+ * have their own stack. */
+static inline bool encloses(const struct frame *frame, __u64 sp)
+{
+    enum { KERNEL_STACK_BYTES = 16384 };
+    if (is_kernels(frame->sp) != is_kernels(sp))
+        return is_kernels(sp);
+    return frame->sp > sp || (is_kernels(sp) && frame->sp / KERNEL_STACK_BYTES != sp / KERNEL_STACK_BYTES);
+}
+
+/* Returns whether the function was entered by a jump at the end of another function. Then its return address
+ * is the kernel's trampoline, which the probe of the other function has put there. */
+static inline bool is_tail_call(struct task_struct *current, __u64 sp)
+{
+    const struct xol_area *area = BPF_CORE_READ(current, mm, uprobes_state.xol_area);
+    __u64 address;
+    return RETURN_BYTES > 0 && area &&
+           bpf_probe_read_user(&address, sizeof(address), (const void *)sp) == 0 &&
+           address == BPF_CORE_READ(area, vaddr);
+}
+
+/* Returns the depth without the frames of calls that were left. */
+static inline __u32 enclosing_depth(const struct task *task, struct task_struct *current, __u64 sp)
+{
+    __u32 depth = task->depth;
+    for (int i = 0; i < CT_PROBE_OPEN && depth > 0 && depth <= CT_PROBE_OPEN; i++) {
+        const struct frame *top = &task->frame[(depth - 1) % CT_PROBE_OPEN];
+        if (encloses(top, sp) || (top->sp == sp && (is_kernels(sp) || is_tail_call(current, sp))))
+            break;
+        depth--;
+    }
+    return depth;
+}
+
+/* Keeps the arguments in registers, and those in the first words of the stack. */
+static inline void keep_arguments(struct frame *frame, __u32 words, struct pt_regs *registers)
+{
+    frame->argument[0] = PT_REGS_PARM1(registers);
+    frame->argument[1] = PT_REGS_PARM2(registers);
+    frame->argument[2] = PT_REGS_PARM3(registers);
+    frame->argument[3] = PT_REGS_PARM4(registers);
+    frame->argument[4] = PT_REGS_PARM5(registers);
+    frame->argument[5] = registers->r9;
+    if (words == 0)
+        return;
+    barrier_var(words); /* keeps both comparisons: the verifier does not follow words - 1 */
+    if (words > CT_PROBE_STACK)
+        return;
+    const void *from = (const void *)(frame->sp + RETURN_BYTES);
+    if (is_kernels(frame->sp))
+        bpf_probe_read_kernel(&frame->argument[CT_PROBE_REGISTERS], words * sizeof(frame->argument[0]), from);
+    else
+        bpf_probe_read_user(&frame->argument[CT_PROBE_REGISTERS], words * sizeof(frame->argument[0]), from);
+}
+
+/* Shows the call to the writer. `thread` may be NULL. */
+static inline void show_open(struct ct_probe_thread *thread, const struct frame *frame, __u32 depth)
+{
+    if (!thread)
+        return;
+    thread->open[depth % CT_PROBE_OPEN].function = frame->function;
+    thread->open[depth % CT_PROBE_OPEN].start = frame->start;
+    barrier();
+    thread->depth = depth + 1;
 }
 
 #endif

@@ -4,9 +4,11 @@
 #include "decoded.h"
 #include "find_daemon.h"
 #include "fork.h"
+#include "hooked.h"
 #include "kernel_ring.h"
 #include "long_call.h"
 #include "loss.h"
+#include "open_calls.h"
 #include "producer_pool.h"
 #include "reserve.h"
 #include "rights.h"
@@ -248,85 +250,78 @@ static bool is_minor(const struct writer *writer, const struct ct_probe_record *
 
 static void write_record(struct writer *writer, struct ct_producer *producer,
                          const struct ct_probe_record *call, const struct ct_decoded *decoded,
-                         struct ct_record *record, uint64_t start)
+                         const void *payload, size_t bytes, uint16_t id, uint64_t start, uint64_t end)
 {
-    ct_record_measure(record, decoded->payload_bytes);
-    const bool minor = is_minor(writer, call, record, record->end - start);
-    const bool fits = ct_record_room_for_all(producer, record->slots);
-    const bool reserve = !fits && ct_record_reserve(producer, record->slots);
+    struct ct_record record = {
+        .end = end,
+        .span = ct_span(end - start, call->depth, decoded->flags),
+        .function = id,
+        .kind = decoded->kind & CT_KIND_MASK,
+        .status = decoded->status,
+        .value = decoded->value,
+    };
+    ct_record_measure(&record, bytes);
+    const bool minor = is_minor(writer, call, &record, end - start);
+    const bool fits = ct_record_room_for_all(producer, record.slots);
+    const bool reserve = !fits && ct_record_reserve(producer, record.slots);
     if (fits || (reserve && !minor)) {
-        ct_record_write(producer, record, &decoded->payload, decoded->payload_bytes);
+        ct_record_write(producer, &record, payload, bytes);
     } else {
         ct_record_lose_held(producer, reserve ? CT_LOSS_PRESSURE : (enum ct_loss_cause)producer->full_cause,
-                            (uint16_t)record->function, start, record->end, ct_decoded_bytes(decoded));
+                            id, start, end, ct_decoded_bytes(decoded));
         if (!minor)
-            ct_reserve_note_lost(producer, record->slots);
+            ct_reserve_note_lost(producer, record.slots);
     }
 }
 
-static void take_call(struct writer *writer, const struct ct_probe_values *values)
+union body {
+    struct ct_probe_record record;
+    struct ct_probe_values values;
+    struct ct_probe_hooked hooked;
+    uint8_t bytes[CT_PROBE_RECORD_BYTES_MAX];
+};
+
+static void take_call(struct writer *writer, const union body *body)
 {
-    const struct ct_probe_record *call = &values->record;
+    const struct ct_probe_record *call = &body->record;
     if (call->function >= writer->plan->functions->count)
         return;
+    const struct ct_function_entry *function = &writer->plan->functions->entry[call->function];
+    const bool is_hooked = call->kind == CT_PROBE_HOOKED;
     uint64_t start = call->start, end = call->end;
     struct ct_thread *thread = ct_thread_table_get(&writer->threads, call->tid);
-    if (writer->plan->functions->entry[call->function].layer == CT_LAYER_DRIVER)
+    if (function->layer == CT_LAYER_DRIVER)
         correct(writer->plan, thread, &start, &end);
     if (thread)
         thread->last_end = end;
-    if (thread && thread->is_hooks && thread->hooks_start == (uint32_t)call->start)
+    if (!is_hooked && thread && thread->is_hooks && thread->hooks_start == (uint32_t)call->start)
         return;
     const uint16_t id = writer->segment ? id_of(writer, call->function) : 0;
     struct ct_producer *producer = thread && id ? lane_of(writer, thread) : NULL;
     if (!producer) {
         /* Even without a record, the decoder learns facts about the program's objects. */
-        decode(writer, values, thread, NULL, start, end);
+        if (!is_hooked)
+            decode(writer, &body->values, thread, NULL, start, end);
         if (writer->segment)
             ct_record_lose_unlaned(writer->segment, id, start, end);
         return;
     }
     ct_record_hold(producer, 0);
-    const struct ct_decoded decoded = decode(writer, values, thread, producer, start, end);
-    struct ct_record record = {
-        .end = end,
-        .span = ct_span(end - start, call->depth, decoded.flags),
-        .function = id,
-        .kind = decoded.kind & CT_KIND_MASK,
-        .status = decoded.status,
-        .value = decoded.value,
-    };
-    write_record(writer, producer, call, &decoded, &record, start);
+    if (is_hooked) {
+        uint8_t fields[CT_FIELDS_BYTES_MAX];
+        const size_t bytes = ct_hooked_payload(fields, function, &body->hooked);
+        const struct ct_decoded decoded = { .kind = CT_KIND_FIELDS,
+                                            .status = ct_hooked_status(function, &body->hooked) };
+        write_record(writer, producer, call, &decoded, fields, bytes, id, start, end);
+    } else {
+        const struct ct_decoded decoded = decode(writer, &body->values, thread, producer, start, end);
+        write_record(writer, producer, call, &decoded, &decoded.payload, decoded.payload_bytes, id, start,
+                     end);
+    }
     if (atomic_load_explicit(&producer->lane->depth, memory_order_relaxed) > call->depth)
         ct_lane_leave(producer->lane, call->depth);
     ct_record_release(producer);
     writer->wants_bell |= ct_wants_doorbell(producer->lane, producer->position);
-}
-
-/* Returns whether the lane shows exactly those open calls. */
-static bool is_shown(const struct writer *writer, const struct ct_lane *lane,
-                     const struct ct_probe_open *open, uint32_t depth)
-{
-    return atomic_load_explicit(&lane->depth, memory_order_relaxed) == depth &&
-           (depth == 0 || atomic_load_explicit(&lane->open[depth - 1].start, memory_order_relaxed) ==
-                              open[depth - 1].start + writer->plan->entry_ns);
-}
-
-/* Copies the thread's open calls. Returns false if they changed at the same time. A thread that has ended has
- * none, and its entry may be another thread's. */
-static bool read_open(const struct ct_probe_thread *thread, uint32_t tid, struct ct_probe_open *open,
-                      uint32_t *depth)
-{
-    *depth = __atomic_load_n(&thread->depth, __ATOMIC_ACQUIRE);
-    if (__atomic_load_n(&thread->tid, __ATOMIC_ACQUIRE) != tid)
-        *depth = 0;
-    if (*depth > CT_PROBE_OPEN)
-        return false;
-    memcpy(open, thread->open, *depth * sizeof(open[0]));
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return *depth == 0 || (__atomic_load_n(&thread->depth, __ATOMIC_RELAXED) == *depth &&
-                           __atomic_load_n(&thread->tid, __ATOMIC_RELAXED) == tid &&
-                           thread->open[*depth - 1].start == open[*depth - 1].start);
 }
 
 /* Updates the open calls in the lane. All calls that returned before this moment have been written to it. */
@@ -336,11 +331,11 @@ static void show_open(struct ct_thread *thread, void *data)
     struct ct_probe_open open[CT_PROBE_OPEN];
     uint32_t depth;
     if (thread->index >= CT_PROBE_THREADS ||
-        !read_open(&writer->shared_threads[thread->index], thread->identity.tid, open, &depth) ||
+        !ct_open_calls_read(&writer->shared_threads[thread->index], thread->identity.tid, open, &depth) ||
         (depth == 0 && !thread->producer))
         return;
     struct ct_producer *producer = lane_of(writer, thread);
-    if (!producer || is_shown(writer, producer->lane, open, depth))
+    if (!producer || ct_open_calls_are_shown(producer->lane, open, depth, writer->plan->entry_ns))
         return;
     for (uint32_t i = 0; i < depth && open[i].function < writer->plan->functions->count; i++)
         ct_lane_enter(producer->lane, i, id_of(writer, open[i].function),
@@ -402,12 +397,13 @@ static void end_thread(struct writer *writer, uint32_t tid)
         ct_thread_give_back_for(producer);
 }
 
-static void take_record(struct writer *writer, const struct ct_probe_values *values)
+static void take_record(struct writer *writer, const union body *body)
 {
-    const struct ct_probe_record *record = &values->record;
+    const struct ct_probe_record *record = &body->record;
     switch ((enum ct_probe_kind)record->kind) {
     case CT_PROBE_CALL:
-        take_call(writer, values);
+    case CT_PROBE_HOOKED:
+        take_call(writer, body);
         break;
     case CT_PROBE_THREAD:
         begin_thread(writer, record);
@@ -437,13 +433,10 @@ static bool drain(struct writer *writer)
     for (const void *record;
          (record = ct_kernel_ring_next(&writer->ring, end, sizeof(struct ct_probe_record), &bytes));
          any = true) {
-        union {
-            struct ct_probe_values values;
-            uint8_t bytes[CT_PROBE_RECORD_BYTES_MAX];
-        } copy;
+        union body copy;
         memcpy(&copy, record, bytes < sizeof(copy) ? bytes : sizeof(copy));
         ct_kernel_ring_pass(&writer->ring);
-        take_record(writer, &copy.values);
+        take_record(writer, &copy);
     }
     /* All records after `end` were reserved, and got their own end time, after `now_ns` (calls.h). */
     if (ct_kernel_ring_is_read(&writer->ring, end))
@@ -451,18 +444,26 @@ static bool drain(struct writer *writer)
     return any;
 }
 
-/* Reports the calls that were lost since the last look because the ring was full. Removes them from the map,
- * so that a writer that replaces this one does not report them again. */
+static uint64_t take_count(uint64_t *count)
+{
+    return __atomic_load_n(count, __ATOMIC_RELAXED) == 0 ? 0
+                                                         : __atomic_exchange_n(count, 0, __ATOMIC_ACQUIRE);
+}
+
+/* Reports the calls that were lost since the last look because the ring was full, or skipped. Removes them
+ * from the map, so that a writer that replaces this one does not report them again. */
 static void report_losses(struct writer *writer)
 {
     const uint32_t functions = __atomic_load_n(&writer->plan->functions->count, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; writer->segment && i < functions; i++) {
-        if (__atomic_load_n(&writer->lost[i].calls, __ATOMIC_RELAXED) == 0)
-            continue;
-        const uint64_t calls = __atomic_exchange_n(&writer->lost[i].calls, 0, __ATOMIC_ACQUIRE);
-        const uint64_t ns = __atomic_exchange_n(&writer->lost[i].ns, 0, __ATOMIC_RELAXED);
-        ct_record_lose_many(writer->segment, id_of(writer, i), calls, ns, writer->complete);
-        writer->wants_bell = true;
+        struct ct_probe_lost *lost = &writer->lost[i];
+        const uint64_t calls = take_count(&lost->calls), skipped = take_count(&lost->skipped);
+        if (calls > 0)
+            ct_record_lose_many(writer->segment, id_of(writer, i), calls, take_count(&lost->ns),
+                                writer->complete);
+        if (skipped > 0)
+            ct_record_skip_many(writer->segment, id_of(writer, i), skipped, take_count(&lost->skipped_ns));
+        writer->wants_bell |= calls > 0 || skipped > 0;
     }
 }
 

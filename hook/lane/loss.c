@@ -52,7 +52,8 @@ void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint
     lose_by_cause_shared(&producer->lane->loss[producer->idle ? cause : CT_LOSS_SIGNAL], 1, end);
 }
 
-void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes)
+static void skip_shared(struct ct_segment *segment, uint16_t function, uint64_t calls, uint64_t ticks,
+                        uint64_t bytes)
 {
     struct ct_function *entry = &ct_segment_directory(segment)[function];
     atomic_fetch_add_explicit(&entry->skipped_ticks, ticks, memory_order_relaxed);
@@ -60,10 +61,20 @@ void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t tick
     if (bytes)
         atomic_fetch_add_explicit(&entry->skipped_bytes, bytes, memory_order_relaxed);
     CT_TEST_POINT("loss.skipped_bytes");
-    atomic_fetch_add_explicit(&entry->skipped_calls, 1, memory_order_release);
+    atomic_fetch_add_explicit(&entry->skipped_calls, calls, memory_order_release);
     CT_TEST_POINT("loss.skipped_calls");
     ct_segment_note_drop(segment);
     CT_TEST_POINT("loss.skipped_noted");
+}
+
+void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes)
+{
+    skip_shared(segment, function, 1, ticks, bytes);
+}
+
+void ct_record_skip_many(struct ct_segment *segment, uint16_t function, uint64_t calls, uint64_t ticks)
+{
+    skip_shared(segment, function, calls, ticks, 0);
 }
 
 /* ---- by the holder of a lane ---- */

@@ -21,6 +21,8 @@ void ct_record_lose_many(struct ct_segment *segment, uint16_t function, uint64_t
 
 /* Counts a call that the selection leaves out, for code that does not hold a lane. */
 void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes);
+/* Counts several such calls. `ticks` is the sum of their durations. */
+void ct_record_skip_many(struct ct_segment *segment, uint16_t function, uint64_t calls, uint64_t ticks);
 
 /* ---- by the holder of the lane, inline for the fast paths ---- */
 

@@ -214,6 +214,12 @@ def ebpf():
     os.close(fd)
 
 
+def tracefs():
+    """Tracepoints: the folder of events is there, or can be mounted."""
+    if not os.path.isdir("/sys/kernel/tracing/events"):
+        by_command("unshare", "-m", "mount", "-t", "tracefs", "none", "/sys/kernel/tracing")
+
+
 NEEDS = {
     "mount namespaces": mount_namespace,
     "user namespaces": user_namespaces,
@@ -231,6 +237,7 @@ NEEDS = {
     "terminals": terminals,
     "many open files": descriptors,
     "eBPF": ebpf,
+    "tracefs": tracefs,
     "python3-pygpu": lambda: by_command(DEBIAN_PYTHON, "-c", "import pygpu", cwd="/"),
 }
 

@@ -37,7 +37,7 @@ def facts():
 
 
 def restraints():
-    """Returns the reasons for refusals, as far as the kernel lists them in /proc. Does not try any need."""
+    """Returns the restrictions of this process that /proc shows. Does not try any need."""
     told, found = facts(), []
     if missing := [name for name, bit in RIGHTS.items() if not int(told["CapEff"], 16) >> bit & 1]:
         found.append("no right to " + ", ".join(missing))

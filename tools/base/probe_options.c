@@ -46,6 +46,20 @@ static bool is_library(const char *path)
                    error && error != -ENOEXEC ? strerror(-error) : "");
 }
 
+static int check_table(const struct ct_probe_options *options)
+{
+    struct stat status;
+    if (!options->hooks)
+        return options->dry_run || options->bpftrace ? ct_fail(EXIT_USAGE, "probe: --%s needs --hooks FILE",
+                                                               options->dry_run ? "dry-run" : "bpftrace")
+                                                     : CT_GO_ON;
+    const int error = stat(options->hooks, &status) != 0 ? errno : S_ISDIR(status.st_mode) ? EISDIR : 0;
+    if (!error && S_ISREG(status.st_mode))
+        return CT_GO_ON;
+    return ct_fail(EXIT_USAGE, "probe: --hooks %s: %s", options->hooks,
+                   error ? strerror(error) : "not a regular file");
+}
+
 /* Makes the path absolute. */
 static int settle_shm_dir(struct ct_probe_options *options)
 {
@@ -92,6 +106,9 @@ static int check(struct ct_probe_options *options)
         if (!is_library(options->named_file[i]))
             return EXIT_USAGE;
     }
+    const int table = check_table(options);
+    if (table != CT_GO_ON || options->dry_run || options->bpftrace)
+        return table;
     if ((options->pids == 0) == !options->all)
         return ct_fail(EXIT_USAGE, "probe: specify either --pid PID or --all (see cudatrace probe --help)");
     for (size_t i = 0; i < options->pids; i++) {
@@ -122,6 +139,16 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
           "also record when a thread was blocked or preempted in a call, and its page faults\n"
           "(layer kernel)",
           &options->kernel_events },
+        { "hooks", "FILE",
+          "also record functions of libraries and of the kernel, and tracepoints, as the\n"
+          "lines of this table choose them (layer hook); SIGHUP reads the table again\n"
+          "(default: /etc/cudatrace/hooks, if it exists)",
+          &options->hooks, ct_take_name, "expected a file" },
+        { "dry-run", NULL,
+          "check the table of --hooks, find its functions and tracepoints, and record nothing",
+          &options->dry_run },
+        { "bpftrace", NULL, "print the table of --hooks as a script for bpftrace, and record nothing",
+          &options->bpftrace },
         { "for", "DURATION", "stop after this time: 30s, 10m or 24h (default: at Ctrl-C)", &options->for_ns,
           ct_take_duration, CT_DURATION_WRONG },
         { "session", "NAME", "record into this session (default: $CUDATRACE_SESSION, or default)",

@@ -19,9 +19,11 @@ struct ct_probe_options {
     size_t pids, named_files;
     const char *only; /* a pattern for library paths; NULL: all libraries */
     struct ct_selecting selecting;
-    int64_t for_ns; /* 0: no limit */
-    int method;     /* the first method to try: 0 session, 1 multi, 2 event */
+    int64_t for_ns;    /* 0: no limit */
+    int method;        /* the first method to try: 0 session, 1 multi, 2 event */
+    const char *hooks; /* the file with the table of hooks; NULL: none */
     bool all, kernel_events, verbose;
+    bool dry_run, bpftrace; /* checks or prints the hooks, and records nothing */
 };
 
 /* Returns CT_GO_ON, or the exit status after --help or a reported error. */

@@ -1,0 +1,306 @@
+#include "hook_find.h"
+
+#include "elf_reader.h"
+#include "targets.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+enum { WHY_BYTES = 512 };
+
+/* ---- functions in the kernel ---- */
+
+/* Returns whether the symbol is that function. The compiler adds suffixes to functions that it has changed.
+ * A part of a function (.part, .cold) is not the function. */
+static bool is_function(const char *symbol, const char *name, size_t length)
+{
+    if (strncmp(symbol, name, length) != 0)
+        return false;
+    const char *suffix = symbol + length;
+    return *suffix == '\0' || ((strncmp(suffix, ".isra.", strlen(".isra.")) == 0 ||
+                                strncmp(suffix, ".constprop.", strlen(".constprop.")) == 0) &&
+                               !strstr(suffix, ".part") && !strstr(suffix, ".cold"));
+}
+
+/* Returns the position of the symbol among the names, which '|' separates; -1 if it is none of them. */
+static int position_of(const char *symbol, const char *names)
+{
+    int position = 0;
+    for (;; position++) {
+        const size_t length = strcspn(names, "|");
+        if (length > 0 && is_function(symbol, names, length))
+            return position;
+        if (names[length] == '\0')
+            return -1;
+        names += length + 1;
+    }
+}
+
+static bool find_in_kernel(struct ct_hook_entry *hook, char why[WHY_BYTES])
+{
+    char line[512], symbol[256], kind;
+    int best = -1;
+    FILE *symbols = fopen("/proc/kallsyms", "re");
+    while (symbols && fgets(line, sizeof(line), symbols)) {
+        if (sscanf(line, "%*x %c %255s", &kind, symbol) != 2 || !strchr("tTwW", kind))
+            continue;
+        const int position = position_of(symbol, hook->place);
+        if (position < 0 || (best >= 0 && position >= best))
+            continue;
+        char *found = strdup(symbol);
+        if (!found)
+            break;
+        free(hook->function);
+        hook->function = found;
+        best = position;
+    }
+    if (symbols)
+        fclose(symbols);
+    if (best < 0)
+        snprintf(why, WHY_BYTES,
+                 "the kernel has no function %s: its module is not loaded, or the compiler has inlined it",
+                 hook->place);
+    return best >= 0;
+}
+
+/* ---- functions in libraries ---- */
+
+struct search {
+    const char *name;
+    uint64_t offset;
+    bool is_found;
+};
+
+static void compare(const char *name, uint64_t offset, void *data)
+{
+    struct search *search = data;
+    if (strcmp(name, search->name) != 0)
+        return;
+    search->offset = offset;
+    search->is_found = true;
+}
+
+static bool find_in_library(struct ct_hook_entry *hook, char why[WHY_BYTES])
+{
+    struct ct_elf elf;
+    struct search search = { .name = hook->symbol };
+    char *text = NULL;
+    int error = ct_elf_open(&elf, hook->place);
+    if (!error && !elf.native)
+        error = -ENOEXEC;
+    if (!error)
+        error = ct_elf_each_function(&elf, compare, &search, &text);
+    free(text);
+    if (!error && search.is_found && search.offset != UINT64_MAX)
+        hook->offset = ct_targets_place(&elf, search.offset);
+    ct_elf_close(&elf);
+    if (error == -ENOEXEC)
+        snprintf(why, WHY_BYTES, "%s: not a library for this processor", hook->place);
+    else if (error && error != -ENODATA)
+        snprintf(why, WHY_BYTES, "%s: %s", hook->place, strerror(-error));
+    else if (!search.is_found)
+        snprintf(why, WHY_BYTES, "%s does not export a function %s", hook->place, hook->symbol);
+    else if (search.offset == UINT64_MAX)
+        snprintf(why, WHY_BYTES, "%s: %s is an indirect function, which has no code of its own", hook->place,
+                 hook->symbol);
+    return !error && search.is_found && search.offset != UINT64_MAX;
+}
+
+/* ---- tracepoints ---- */
+
+int ct_hook_open_tracefs(void)
+{
+    static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        const int folder = open(places[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (folder >= 0 && faccessat(folder, "events", F_OK, 0) == 0)
+            return folder;
+        if (folder >= 0)
+            close(folder);
+    }
+    const int context = fsopen("tracefs", FSOPEN_CLOEXEC);
+    int folder = -1;
+    if (context >= 0 && fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
+        folder = fsmount(context, FSMOUNT_CLOEXEC, 0);
+    const int error = folder < 0 ? -errno : 0;
+    if (context >= 0)
+        close(context);
+    return error ? error : folder;
+}
+
+static FILE *open_event(int tracefs, const struct ct_hook_entry *hook, const char *file)
+{
+    char path[512];
+    const int length = snprintf(path, sizeof(path), "events/%s/%s/%s", hook->place, hook->symbol, file);
+    const bool is_path = strchr(hook->place, '/') || strchr(hook->symbol, '/');
+    if (is_path || length < 0 || (size_t)length >= sizeof(path))
+        errno = ENOENT;
+    const int fd =
+        is_path || (size_t)length >= sizeof(path) ? -1 : openat(tracefs, path, O_RDONLY | O_CLOEXEC);
+    FILE *opened = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!opened && fd >= 0)
+        close(fd);
+    return opened;
+}
+
+/* Reads a line of a format file: "	field:__data_loc char[] dev;	offset:8;	size:4;	signed:0;".
+ * Returns whether it describes a field, and sets its name and its source. */
+static bool read_field(char *line, const char **name, struct ct_hook_source *source, bool *is_usable)
+{
+    unsigned offset, bytes, is_signed;
+    char *declaration = strstr(line, "field:"), *end = declaration ? strchr(declaration, ';') : NULL;
+    if (!end || sscanf(end, "; offset:%u; size:%u; signed:%u;", &offset, &bytes, &is_signed) != 3)
+        return false;
+    *end = '\0';
+    char *array = strchr(declaration, '[');
+    const bool is_located = strstr(declaration, "__data_loc") != NULL;
+    const bool is_text = array && strstr(declaration, "char");
+    if (array && !is_located)
+        *array = '\0';
+    char *blank = strrchr(declaration, ' ');
+    if (!blank)
+        return false;
+    *name = blank + 1;
+    *source = (struct ct_hook_source){
+        .origin = CT_ORIGIN_RECORD,
+        .form = !is_text     ? CT_FORM_VALUE
+                : is_located ? CT_FORM_LOCATION
+                             : CT_FORM_TEXT,
+        .bytes = (uint8_t)(bytes > 8 ? 0 : bytes),
+        .is_signed = is_signed != 0,
+        .offset = (int32_t)offset,
+    };
+    *is_usable = is_text || (!array && (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8));
+    return true;
+}
+
+static bool is_text(const struct ct_hook_source *source)
+{
+    return source->form == CT_FORM_TEXT || source->form == CT_FORM_LOCATION;
+}
+
+/* Sets the source from the tracepoint's field of that name. */
+static bool find_field(FILE *format, const char *wanted, struct ct_hook_source *source, char why[WHY_BYTES])
+{
+    char line[1024], known[256] = "";
+    bool is_usable = false;
+    rewind(format);
+    while (fgets(line, sizeof(line), format)) {
+        const char *name;
+        if (!read_field(line, &name, source, &is_usable))
+            continue;
+        if (strcmp(name, wanted) == 0) {
+            if (!is_usable)
+                snprintf(why, WHY_BYTES, "the field '%s' is neither a number nor a text", wanted);
+            return is_usable;
+        }
+        const size_t length = strlen(known);
+        if (strncmp(name, "common_", strlen("common_")) != 0)
+            snprintf(known + length, sizeof(known) - length, "%s%s", length ? ", " : "", name);
+    }
+    snprintf(why, WHY_BYTES, "the tracepoint has no field '%s', but %s", wanted,
+             known[0] ? known : "no field at all");
+    return false;
+}
+
+static bool find_fields(struct ct_hook_entry *hook, FILE *format, char why[WHY_BYTES])
+{
+    struct ct_hook_rule *rule = &hook->rule;
+    rule->texts = 0;
+    for (uint32_t i = 0; i < rule->fields; i++) {
+        if (!find_field(format, hook->field_place[i], &rule->field[i], why))
+            return false;
+        if (is_text(&rule->field[i]) && rule->texts == CT_HOOK_TEXTS) {
+            snprintf(why, WHY_BYTES, "more than %d fields are texts", CT_HOOK_TEXTS);
+            return false;
+        }
+        if (is_text(&rule->field[i]))
+            rule->field[i].text = rule->texts++;
+    }
+    for (uint32_t i = 0; i < rule->conditions; i++) {
+        if (!find_field(format, hook->condition_place[i], &rule->condition[i].source, why))
+            return false;
+        if (is_text(&rule->condition[i].source)) {
+            snprintf(why, WHY_BYTES, "a condition compares numbers, and '%s' is a text",
+                     hook->condition_place[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool find_tracepoint(struct ct_hook_entry *hook, int tracefs, char why[WHY_BYTES])
+{
+    if (tracefs < 0) {
+        snprintf(why, WHY_BYTES, "tracefs is not mounted at /sys/kernel/tracing, and mounting it: %s",
+                 strerror(-tracefs));
+        return false;
+    }
+    FILE *id = open_event(tracefs, hook, "id");
+    const int error = errno;
+    const bool has_id = id && fscanf(id, "%d", &hook->event) == 1;
+    if (id)
+        fclose(id);
+    FILE *format = has_id ? open_event(tracefs, hook, "format") : NULL;
+    if (!format)
+        snprintf(why, WHY_BYTES,
+                 error == ENOENT ? "the kernel has no tracepoint %s:%s, or its module is not loaded"
+                                 : "tracepoint %s:%s: permission denied: run as root",
+                 hook->place, hook->symbol);
+    const bool found = format && find_fields(hook, format, why);
+    if (format)
+        fclose(format);
+    return found;
+}
+
+static bool find(struct ct_hook_entry *hook, int tracefs, char why[WHY_BYTES])
+{
+    switch (hook->kind) {
+    case CT_HOOK_KPROBE:
+        return find_in_kernel(hook, why);
+    case CT_HOOK_UPROBE:
+        return find_in_library(hook, why);
+    case CT_HOOK_TRACEPOINT:
+        return find_tracepoint(hook, tracefs, why);
+    }
+    return false;
+}
+
+/* Returns the line of an earlier hook on the same function, or 0. */
+static unsigned find_earlier(const struct ct_hook_table *table, const struct ct_hook_entry *hook)
+{
+    for (const struct ct_hook_entry *earlier = table->hook; earlier < hook; earlier++) {
+        if (!earlier->is_found || earlier->kind != hook->kind)
+            continue;
+        if ((hook->kind == CT_HOOK_KPROBE && strcmp(earlier->function, hook->function) == 0) ||
+            (hook->kind == CT_HOOK_UPROBE && strcmp(earlier->place, hook->place) == 0 &&
+             earlier->offset == hook->offset))
+            return earlier->line;
+    }
+    return 0;
+}
+
+bool ct_hook_find_all(struct ct_hook_table *table, int tracefs, const char *path)
+{
+    bool all = true;
+    for (size_t i = 0; i < table->count; i++) {
+        char why[WHY_BYTES];
+        struct ct_hook_entry *hook = &table->hook[i];
+        hook->is_found = find(hook, tracefs, why);
+        const unsigned earlier = hook->is_found ? find_earlier(table, hook) : 0;
+        if (earlier) {
+            hook->is_found = false;
+            snprintf(why, sizeof(why), "line %u hooks that function already", earlier);
+        }
+        if (!hook->is_found)
+            fprintf(stderr, "%s:%u: %s: %s\n", path, hook->line, hook->name, why);
+        all &= hook->is_found;
+    }
+    return all;
+}

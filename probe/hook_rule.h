@@ -1,0 +1,91 @@
+/* Shared by the BPF programs and the probe: the rule of a hook, which a line of a table (hook_table.h)
+ * defines. */
+#ifndef CT_PROBE_HOOK_RULE_H
+#define CT_PROBE_HOOK_RULE_H
+
+#include "calls.h"
+
+enum {
+    CT_HOOK_FIELDS = 8,
+    CT_HOOK_CONDITIONS = 4,
+    CT_HOOK_TEXTS = 2,        /* fields of a hook that are texts */
+    CT_HOOK_TEXT_BYTES = 128, /* including the NUL */
+};
+
+enum ct_hook_origin {
+    CT_ORIGIN_ARGUMENT = 0,
+    CT_ORIGIN_RESULT = 1,
+    CT_ORIGIN_RECORD = 2,   /* a tracepoint's record */
+    CT_ORIGIN_DURATION = 3, /* nanoseconds */
+};
+
+enum ct_hook_form {
+    CT_FORM_VALUE = 0,    /* the value at the origin */
+    CT_FORM_MEMORY = 1,   /* the origin is an address; the value is in memory at `offset` from it */
+    CT_FORM_TEXT = 2,     /* the same for a NUL-terminated text */
+    CT_FORM_LOCATION = 3, /* the record has a text, whose place the value (__data_loc) contains */
+};
+
+/* The source of a value. */
+struct ct_hook_source {
+    uint8_t origin; /* enum ct_hook_origin */
+    uint8_t form;   /* enum ct_hook_form */
+    uint8_t bytes;  /* 1, 2, 4 or 8, for numbers */
+    uint8_t is_signed;
+    uint8_t argument; /* below CT_PROBE_ARGUMENTS */
+    uint8_t text;     /* for texts: the index among the hook's texts */
+    uint16_t reserved;
+    int32_t offset; /* in memory or in the record */
+};
+
+enum ct_hook_comparison {
+    CT_IS_EQUAL,
+    CT_IS_UNEQUAL,
+    CT_IS_LESS,
+    CT_IS_LESS_OR_EQUAL,
+    CT_IS_GREATER,
+    CT_IS_GREATER_OR_EQUAL,
+    CT_HAS_BITS, /* at least one bit of the number is set */
+};
+
+struct ct_hook_condition {
+    struct ct_hook_source source;
+    uint32_t comparison; /* enum ct_hook_comparison */
+    uint64_t number;     /* two's complement, if the source is signed */
+};
+
+/* The threads whose calls are recorded. */
+enum ct_hook_scope {
+    CT_SCOPE_PROCESSES = 0, /* threads of recorded processes */
+    CT_SCOPE_CALLS = 1,     /* those that are in a recorded call */
+};
+
+struct ct_hook_rule {
+    uint32_t function;   /* its number (functions.h) */
+    uint32_t scope;      /* enum ct_hook_scope */
+    uint32_t per_second; /* calls that are recorded in a second; 0: all */
+    uint8_t fields, conditions, texts;
+    uint8_t is_kernel; /* addresses may be in the kernel */
+    uint8_t stack_words;
+    uint8_t reserved[7];
+    struct ct_hook_source field[CT_HOOK_FIELDS];
+    struct ct_hook_condition condition[CT_HOOK_CONDITIONS];
+};
+
+/* A record of a hook's call. Bit `i` of `record.read` is set if field `i` was read. */
+struct ct_probe_hooked {
+    struct ct_probe_record record;
+    uint64_t value[CT_HOOK_FIELDS];               /* of a text: its length, with the NUL */
+    char text[CT_HOOK_TEXTS][CT_HOOK_TEXT_BYTES]; /* missing if the rule has no texts */
+};
+enum { CT_HOOKED_BYTES = sizeof(struct ct_probe_record) + CT_HOOK_FIELDS * sizeof(uint64_t) };
+
+enum { CT_HOOK_RULES = 512 }; /* for the present table and its successor */
+
+/* The calls that were recorded in one second. */
+struct ct_hook_second {
+    uint64_t number; /* of CLOCK_MONOTONIC */
+    uint32_t calls;
+};
+
+#endif

@@ -1,0 +1,10 @@
+/* Prints a table of hooks as a script for bpftrace, which records the same calls of all processes. */
+#ifndef CT_PROBE_HOOK_SCRIPT_H
+#define CT_PROBE_HOOK_SCRIPT_H
+
+#include "hook_table.h"
+
+/* Prints the hooks whose targets were found (ct_hook_find_all()). */
+void ct_hook_script_print(const struct ct_hook_table *table);
+
+#endif

@@ -1,0 +1,437 @@
+#include "hook_table.h"
+
+#include "room.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    LINE_BYTES_MAX = 4096,
+    ERRORS_SHOWN = 20,
+    REGISTER_BYTES = 8,
+};
+
+struct reader {
+    const char *path;
+    struct ct_hook_table *table;
+    unsigned line, errors;
+    char *rest; /* of the line, for strtok_r() */
+};
+
+#define BLANKS " \t\r\n"
+
+/* Prints an error about the current line. Always returns false. */
+__attribute__((format(printf, 2, 3))) static bool reject(struct reader *reader, const char *format, ...)
+{
+    if (reader->errors++ >= ERRORS_SHOWN)
+        return false;
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "%s:%u: ", reader->path, reader->line);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    return false;
+}
+
+static char *next_word(struct reader *reader)
+{
+    return strtok_r(NULL, BLANKS, &reader->rest);
+}
+
+/* ---- numbers and names ---- */
+
+/* Reads a number as C writes it, decimal or hexadecimal, with a sign if `is_signed`. For durations, a unit
+ * may follow. */
+static bool read_number(const char *text, bool is_signed, bool is_duration, uint64_t *number)
+{
+    static const struct {
+        const char *name;
+        uint64_t ns;
+    } units[] = { { "", 1 }, { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 } };
+    const char *digits = text + (is_signed && *text == '-');
+    char *end;
+    if (!isdigit((unsigned char)*digits))
+        return false;
+    errno = 0;
+    *number = strtoull(digits, &end, strncmp(digits, "0x", 2) == 0 ? 16 : 10);
+    if (errno != 0 || (is_signed && *number > INT64_MAX))
+        return false;
+    if (digits != text)
+        *number = 0 - *number;
+    for (size_t i = 0; i < (is_duration ? sizeof(units) / sizeof(units[0]) : 1); i++) {
+        if (strcmp(end, units[i].name) == 0)
+            return !__builtin_mul_overflow(*number, units[i].ns, number);
+    }
+    return false;
+}
+
+static bool is_name(const char *text, size_t length, size_t longest)
+{
+    if (length == 0 || length > longest || isdigit((unsigned char)*text))
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if (!isalnum((unsigned char)text[i]) && text[i] != '_')
+            return false;
+    }
+    return true;
+}
+
+/* ---- sources ---- */
+
+static bool read_type(struct reader *reader, const char *type, struct ct_hook_source *source)
+{
+    static const struct {
+        const char *name;
+        uint8_t bytes, is_signed;
+    } types[] = { { "u8", 1, 0 }, { "u16", 2, 0 }, { "u32", 4, 0 }, { "u64", 8, 0 },
+                  { "s8", 1, 1 }, { "s16", 2, 1 }, { "s32", 4, 1 }, { "s64", 8, 1 } };
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (strcmp(type, types[i].name) == 0) {
+            source->bytes = types[i].bytes;
+            source->is_signed = types[i].is_signed;
+            return true;
+        }
+    }
+    if (strcmp(type, "str") == 0) {
+        source->form = CT_FORM_TEXT;
+        return true;
+    }
+    return reject(reader, "unknown type '%s': expected u8, u16, u32, u64, s8, s16, s32, s64 or str", type);
+}
+
+/* Reads the number of an argument, and the offset in the memory that it points to. */
+static bool read_argument(struct reader *reader, const char *text, struct ct_hook_source *source)
+{
+    char *end;
+    const unsigned long number = strtoul(text, &end, 10);
+    source->origin = CT_ORIGIN_ARGUMENT;
+    if (end == text || number >= CT_PROBE_ARGUMENTS)
+        return reject(reader, "arg%s: expected arg0 to arg%d", text, CT_PROBE_ARGUMENTS - 1);
+    source->argument = (uint8_t)number;
+    if (*end == '\0')
+        return true;
+    uint64_t offset;
+    if ((*end != '+' && *end != '-') || !read_number(end + 1, false, false, &offset) || offset > 1 << 20)
+        return reject(reader, "arg%s: expected an offset from 0 to 1048576, such as arg%lu+16", text, number);
+    source->form = CT_FORM_MEMORY;
+    source->offset = *end == '-' ? -(int32_t)offset : (int32_t)offset;
+    return true;
+}
+
+/* Reads a source of a function: "arg1+16:u32". */
+static bool read_value(struct reader *reader, char *text, struct ct_hook_source *source)
+{
+    char *type = strchr(text, ':');
+    if (type)
+        *type++ = '\0';
+    *source = (struct ct_hook_source){ .bytes = REGISTER_BYTES };
+    const bool is_duration = strcmp(text, "duration") == 0;
+    if (strcmp(text, "ret") == 0) {
+        source->origin = CT_ORIGIN_RESULT;
+        source->is_signed = 1;
+    } else if (is_duration) {
+        source->origin = CT_ORIGIN_DURATION;
+    } else if (strncmp(text, "arg", strlen("arg")) != 0) {
+        return reject(reader,
+                      "unknown source '%s': expected an argument (arg0), the result (ret) or duration", text);
+    } else if (!read_argument(reader, text + strlen("arg"), source)) {
+        return false;
+    }
+    if (type && is_duration)
+        return reject(reader, "duration has no type");
+    return !type || read_type(reader, type, source);
+}
+
+/* Reads a source of the hook. For tracepoints, only notes the name in *place. */
+static bool read_source(struct reader *reader, const struct ct_hook_entry *hook, char *text,
+                        struct ct_hook_source *source, char **place)
+{
+    if (hook->kind != CT_HOOK_TRACEPOINT)
+        return read_value(reader, text, source);
+    if (!is_name(text, strlen(text), LINE_BYTES_MAX))
+        return reject(reader, "invalid field '%s': expected the name of a field of the tracepoint", text);
+    *source = (struct ct_hook_source){ .origin = CT_ORIGIN_RECORD };
+    *place = strdup(text);
+    return *place || reject(reader, "out of memory");
+}
+
+/* ---- the parts of a line ---- */
+
+static bool read_target(struct reader *reader, struct ct_hook_entry *hook, const char *text)
+{
+    static const char *const kinds[] = {
+        [CT_HOOK_KPROBE] = "kprobe:", [CT_HOOK_UPROBE] = "uprobe:", [CT_HOOK_TRACEPOINT] = "tracepoint:"
+    };
+    size_t kind = 0;
+    while (kind < sizeof(kinds) / sizeof(kinds[0]) && strncmp(text, kinds[kind], strlen(kinds[kind])) != 0)
+        kind++;
+    if (kind == sizeof(kinds) / sizeof(kinds[0]))
+        return reject(reader,
+                      "unknown target '%s': expected kprobe:FUNCTION, uprobe:LIBRARY:FUNCTION or "
+                      "tracepoint:GROUP:EVENT",
+                      text);
+    hook->kind = (enum ct_hook_kind)kind;
+    const char *place = text + strlen(kinds[kind]);
+    const char *last = strrchr(place, ':');
+    if (*place == '\0' || (hook->kind != CT_HOOK_KPROBE && (!last || last == place || last[1] == '\0')))
+        return reject(reader, "%s: expected %s", text,
+                      hook->kind == CT_HOOK_KPROBE   ? "the name of a function in the kernel"
+                      : hook->kind == CT_HOOK_UPROBE ? "uprobe:LIBRARY:FUNCTION"
+                                                     : "tracepoint:GROUP:EVENT");
+    if (hook->kind == CT_HOOK_UPROBE && *place != '/')
+        return reject(reader, "%s: expected the library's path, beginning with '/'", text);
+    const bool has_symbol = hook->kind != CT_HOOK_KPROBE;
+    hook->place = strndup(place, has_symbol ? (size_t)(last - place) : strlen(place));
+    hook->symbol = has_symbol ? strdup(last + 1) : NULL;
+    return (hook->place && (hook->symbol || !has_symbol)) || reject(reader, "out of memory");
+}
+
+static bool read_name(struct reader *reader, struct ct_hook_entry *hook, const char *text)
+{
+    if (!text)
+        return reject(reader, "the hook has no name: expected a name after the target");
+    if (!is_name(text, strlen(text), CT_FUNCTION_NAME_MAX))
+        return reject(reader, "invalid name '%s': use at most %d letters, digits or '_'", text,
+                      CT_FUNCTION_NAME_MAX);
+    for (size_t i = 0; i < reader->table->count; i++) {
+        if (strcmp(reader->table->hook[i].name, text) == 0)
+            return reject(reader, "line %u has the name '%s' already", reader->table->hook[i].line, text);
+    }
+    strcpy(hook->name, text);
+    return true;
+}
+
+static bool read_field(struct reader *reader, struct ct_hook_entry *hook, char *text)
+{
+    char *equals = strchr(text, '=');
+    const size_t length = equals ? (size_t)(equals - text) : 0;
+    const uint32_t i = hook->rule.fields;
+    if (!equals)
+        return reject(reader, "unknown word '%s': expected FIELD=SOURCE, if, limit or in", text);
+    if (i == CT_HOOK_FIELDS)
+        return reject(reader, "more than %d fields", CT_HOOK_FIELDS);
+    if (!is_name(text, length, CT_FIELD_NAME_MAX))
+        return reject(reader, "invalid name of a field '%.*s': use at most %d letters, digits or '_'",
+                      (int)length, text, CT_FIELD_NAME_MAX);
+    for (uint32_t other = 0; other < i; other++) {
+        if (strncasecmp(hook->field_name[other], text, length) == 0 &&
+            hook->field_name[other][length] == '\0')
+            return reject(reader, "two fields have the name '%.*s'", (int)length, text);
+    }
+    memcpy(hook->field_name[i], text, length);
+    struct ct_hook_source *source = &hook->rule.field[i];
+    hook->rule.fields++;
+    if (!read_source(reader, hook, equals + 1, source, &hook->field_place[i]))
+        return false;
+    if (source->form == CT_FORM_TEXT && hook->rule.texts == CT_HOOK_TEXTS)
+        return reject(reader, "more than %d fields are texts", CT_HOOK_TEXTS);
+    if (source->form == CT_FORM_TEXT)
+        source->text = hook->rule.texts++;
+    return true;
+}
+
+static bool read_condition(struct reader *reader, struct ct_hook_entry *hook)
+{
+    static const char *const comparisons[] = {
+        [CT_IS_EQUAL] = "==",         [CT_IS_UNEQUAL] = "!=", [CT_IS_LESS] = "<",
+        [CT_IS_LESS_OR_EQUAL] = "<=", [CT_IS_GREATER] = ">",  [CT_IS_GREATER_OR_EQUAL] = ">=",
+        [CT_HAS_BITS] = "&",
+    };
+    enum { COMPARISONS = sizeof(comparisons) / sizeof(comparisons[0]) };
+    char *left = next_word(reader), *comparison = left ? next_word(reader) : NULL;
+    const char *number = comparison ? next_word(reader) : NULL;
+    if (!number)
+        return reject(reader, "incomplete condition: expected three words, such as 'arg1 > 4096'");
+    if (hook->rule.conditions == CT_HOOK_CONDITIONS)
+        return reject(reader, "more than %d conditions", CT_HOOK_CONDITIONS);
+    const uint32_t i = hook->rule.conditions++;
+    struct ct_hook_condition *condition = &hook->rule.condition[i];
+    if (!read_source(reader, hook, left, &condition->source, &hook->condition_place[i]))
+        return false;
+    if (condition->source.form == CT_FORM_TEXT)
+        return reject(reader, "a condition compares numbers, not texts");
+    while (condition->comparison < COMPARISONS && strcmp(comparison, comparisons[condition->comparison]) != 0)
+        condition->comparison++;
+    if (condition->comparison == COMPARISONS)
+        return reject(reader, "unknown comparison '%s': expected ==, !=, <, <=, >, >= or &", comparison);
+    const bool is_signed = condition->source.is_signed || hook->kind == CT_HOOK_TRACEPOINT;
+    return read_number(number, is_signed, condition->source.origin == CT_ORIGIN_DURATION,
+                       &condition->number) ||
+           reject(reader, "invalid number '%s'%s", number,
+                  is_signed ? "" : ": expected decimal or 0x, and not negative (or use a type such as :s32)");
+}
+
+static bool read_limit(struct reader *reader, struct ct_hook_entry *hook)
+{
+    char *text = next_word(reader), *slash = text ? strchr(text, '/') : NULL;
+    uint64_t number = 0;
+    if (slash)
+        *slash = '\0';
+    if (!slash || strcmp(slash + 1, "s") != 0 || !read_number(text, false, false, &number) || number == 0 ||
+        number > 1000000)
+        return reject(reader, "invalid limit: expected 1/s to 1000000/s");
+    hook->rule.per_second = (uint32_t)number;
+    return true;
+}
+
+static bool read_scope(struct reader *reader, struct ct_hook_entry *hook)
+{
+    const char *text = next_word(reader);
+    if (text && (strcmp(text, "calls") == 0 || strcmp(text, "processes") == 0)) {
+        hook->rule.scope = *text == 'c' ? CT_SCOPE_CALLS : CT_SCOPE_PROCESSES;
+        return true;
+    }
+    return reject(reader, "expected 'in calls' or 'in processes'");
+}
+
+/* Reads fields and clauses. */
+static bool read_rest(struct reader *reader, struct ct_hook_entry *hook)
+{
+    bool good = true;
+    const char *before = "";
+    for (char *word; good && (word = next_word(reader)); before = word) {
+        if (strcmp(word, "if") == 0)
+            good = read_condition(reader, hook);
+        else if (strcmp(word, "and") == 0)
+            good = strcmp(before, "if") == 0 || strcmp(before, "and") == 0
+                       ? read_condition(reader, hook)
+                       : reject(reader, "'and' has no condition before it");
+        else if (strcmp(word, "limit") == 0)
+            good = read_limit(reader, hook);
+        else if (strcmp(word, "in") == 0)
+            good = read_scope(reader, hook);
+        else
+            good = read_field(reader, hook, word);
+    }
+    return good;
+}
+
+/* Counts the words of the stack that the sources need. */
+static uint8_t stack_words(const struct ct_hook_rule *rule)
+{
+    uint8_t most = 0;
+    for (uint32_t i = 0; i < (uint32_t)rule->fields + rule->conditions; i++) {
+        const struct ct_hook_source *source =
+            i < rule->fields ? &rule->field[i] : &rule->condition[i - rule->fields].source;
+        if (source->origin == CT_ORIGIN_ARGUMENT && source->argument >= CT_PROBE_REGISTERS + most)
+            most = (uint8_t)(source->argument - CT_PROBE_REGISTERS + 1);
+    }
+    return most;
+}
+
+void ct_hook_entry_free(struct ct_hook_entry *hook)
+{
+    free(hook->place);
+    free(hook->symbol);
+    free(hook->function);
+    for (int i = 0; i < CT_HOOK_FIELDS; i++)
+        free(hook->field_place[i]);
+    for (int i = 0; i < CT_HOOK_CONDITIONS; i++)
+        free(hook->condition_place[i]);
+    *hook = (struct ct_hook_entry){ 0 };
+}
+
+/* Reads one line, without its comment. */
+static void read_line(struct reader *reader, char *line)
+{
+    struct ct_hook_table *table = reader->table;
+    const char *target = strtok_r(line, BLANKS, &reader->rest);
+    struct ct_hook_entry hook = { .line = reader->line };
+    if (!target)
+        return;
+    if (table->count == CT_HOOKS_MAX) {
+        reject(reader, "the table has more than %d hooks", CT_HOOKS_MAX);
+        return;
+    }
+    bool good = read_target(reader, &hook, target) && read_name(reader, &hook, next_word(reader)) &&
+                read_rest(reader, &hook);
+    hook.rule.is_kernel = hook.kind != CT_HOOK_UPROBE;
+    hook.rule.stack_words = stack_words(&hook.rule);
+    if (good && !ct_make_room(&table->hook, table->count, &table->room, sizeof(hook)))
+        good = reject(reader, "out of memory");
+    if (good)
+        table->hook[table->count++] = hook;
+    else
+        ct_hook_entry_free(&hook);
+}
+
+/* ---- the file ---- */
+
+/* A comment begins with a word that begins with '#'. */
+static void cut_comment(char *line)
+{
+    for (char *at = line; (at = strchr(at, '#')); at++) {
+        if (at == line || strchr(BLANKS, at[-1])) {
+            *at = '\0';
+            return;
+        }
+    }
+}
+
+/* Reads lines until a line cannot be part of a table. */
+static void read_lines(struct reader *reader, FILE *file)
+{
+    static char line[LINE_BYTES_MAX];
+    while (reader->table->count <= CT_HOOKS_MAX && reader->errors < ERRORS_SHOWN &&
+           fgets(line, sizeof(line), file)) {
+        reader->line++;
+        if (!strchr(line, '\n') && !feof(file)) {
+            reject(reader, "the line has more than %d bytes, or a NUL: this is not a table of hooks",
+                   LINE_BYTES_MAX - 2);
+            return;
+        }
+        cut_comment(line);
+        const unsigned errors = reader->errors;
+        read_line(reader, line);
+        if (reader->table->count == CT_HOOKS_MAX && reader->errors > errors)
+            return;
+    }
+    if (reader->errors == ERRORS_SHOWN)
+        fprintf(stderr, "%s: only the first %d errors are shown\n", reader->path, ERRORS_SHOWN);
+}
+
+/* Opens the file if it is a regular one. Otherwise returns NULL with a reason in errno. */
+static FILE *open_regular(const char *path)
+{
+    struct stat status;
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &status) != 0)
+        return NULL;
+    if (S_ISREG(status.st_mode))
+        return fdopen(fd, "r");
+    close(fd);
+    errno = EINVAL;
+    return NULL;
+}
+
+bool ct_hook_table_read(struct ct_hook_table *table, const char *path)
+{
+    struct reader reader = { .path = path, .table = table };
+    *table = (struct ct_hook_table){ 0 };
+    FILE *file = open_regular(path);
+    if (file)
+        read_lines(&reader, file);
+    const int error = !file || ferror(file) ? errno : 0;
+    if (error)
+        fprintf(stderr, "cudatrace-probe: cannot read the hooks in %s: %s\n", path, strerror(error));
+    if (file)
+        fclose(file);
+    return !error && reader.errors == 0;
+}
+
+void ct_hook_table_free(struct ct_hook_table *table)
+{
+    for (size_t i = 0; i < table->count; i++)
+        ct_hook_entry_free(&table->hook[i]);
+    free(table->hook);
+    *table = (struct ct_hook_table){ 0 };
+}

@@ -1,0 +1,54 @@
+/* A table of hooks is a text file. Each line defines a function or a tracepoint to record:
+ *
+ *     kprobe:FUNCTION[|FUNCTION…] NAME [FIELD=SOURCE …] [CLAUSE …]
+ *     uprobe:LIBRARY:FUNCTION     NAME [FIELD=SOURCE …] [CLAUSE …]
+ *     tracepoint:GROUP:EVENT      NAME [FIELD=SOURCE …] [CLAUSE …]
+ *
+ * Of several functions, the first one that the kernel has is recorded. A source is an argument (`arg0`), the
+ * result (`ret`), or a field of the tracepoint. A type may follow (`arg1:u32`, `arg0:str`). `arg1+16:u64` is
+ * the number in the memory that the argument points to, at an offset. The clauses are `if SOURCE COMPARISON
+ * NUMBER [and …]`, `limit N/s`, and `in calls` or `in processes`. `#` begins a comment. */
+#ifndef CT_PROBE_HOOK_TABLE_H
+#define CT_PROBE_HOOK_TABLE_H
+
+#include "fields.h"
+#include "hook_rule.h"
+#include "segment.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum ct_hook_kind { CT_HOOK_KPROBE, CT_HOOK_UPROBE, CT_HOOK_TRACEPOINT };
+
+enum { CT_HOOKS_MAX = 256 }; /* in a table */
+
+struct ct_hook_entry {
+    unsigned line; /* its number in the file */
+    enum ct_hook_kind kind;
+    char *place;  /* of kprobes: the functions, separated by '|'; a library; a tracepoint's group */
+    char *symbol; /* of uprobes: the function; of tracepoints: the event; otherwise NULL */
+    char name[CT_FUNCTION_NAME_MAX + 1];
+    char field_name[CT_HOOK_FIELDS][CT_FIELD_NAME_MAX + 1];
+    /* Of tracepoints: the names of the record's fields. ct_hook_find_all() sets the sources from these names.
+     * Otherwise NULL. */
+    char *field_place[CT_HOOK_FIELDS], *condition_place[CT_HOOK_CONDITIONS];
+    struct ct_hook_rule rule;
+    /* Set by ct_hook_find_all(): */
+    bool is_found;
+    char *function;  /* of kprobes: the first function that the kernel has; otherwise NULL */
+    uint64_t offset; /* of uprobes: the function's place in the file */
+    int event;       /* of tracepoints: the kernel's number */
+};
+
+struct ct_hook_table {
+    struct ct_hook_entry *hook;
+    size_t count, room;
+};
+
+/* Reads the file. Prints each error with its line. Returns true if there was none. The table may be freed
+ * either way. */
+bool ct_hook_table_read(struct ct_hook_table *table, const char *path);
+void ct_hook_entry_free(struct ct_hook_entry *hook);
+void ct_hook_table_free(struct ct_hook_table *table);
+
+#endif

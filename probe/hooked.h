@@ -1,0 +1,16 @@
+/* The payload of a record about a hook's call. */
+#ifndef CT_PROBE_HOOKED_H
+#define CT_PROBE_HOOKED_H
+
+#include "functions.h"
+#include "hook_rule.h"
+
+#include <stddef.h>
+
+/* Writes the fields that were read. Returns the payload's length in bytes. */
+size_t ct_hooked_payload(uint8_t payload[CT_FIELDS_BYTES_MAX], const struct ct_function_entry *function,
+                         const struct ct_probe_hooked *hooked);
+/* Returns the value of the field `status`, or 0. */
+int32_t ct_hooked_status(const struct ct_function_entry *function, const struct ct_probe_hooked *hooked);
+
+#endif

@@ -1,0 +1,352 @@
+/* Hooks: functions in the kernel and in libraries, and tracepoints, that a table defines (hook_table.h).
+ * These programs serve all hooks. The rule of a hook defines which values are read.
+ *
+ * The frames of hooks and of driver calls are on one stack, so the depths of their rows are consistent. */
+#include "tasks.bpf.h"
+
+#include "hook_rule.h"
+
+struct ct_hook_rule rules[CT_HOOK_RULES];
+
+/* By rule. */
+struct ct_hook_second seconds[CT_HOOK_RULES];
+
+enum { RECORD_MASK = 0xffff }; /* records are shorter */
+
+/* Where the values of a call come from. */
+struct call {
+    const struct ct_hook_rule *rule;
+    const __u64 *argument; /* of the entry; NULL for tracepoints */
+    __u64 result, start, end;
+    __u64 at; /* a tracepoint's record */
+    __u32 tid, depth;
+    __u32 channel;
+};
+
+/* The upper half of the cookie is the number of the rule. */
+static const struct ct_hook_rule *rule_of(__u64 cookie)
+{
+    const __u32 number = links_of(cookie);
+    return number < CT_HOOK_RULES && rules[number].function == function_of(cookie) ? &rules[number] : 0;
+}
+
+/* ---- values ---- */
+
+/* A program could pass an address in the kernel, so hooks on libraries read only the program's memory. */
+static bool is_in_kernel(const struct call *call, __u64 address)
+{
+    return call->rule->is_kernel && is_kernels(address);
+}
+
+static long read_bytes(const struct call *call, void *to, __u32 bytes, __u64 from)
+{
+    return is_in_kernel(call, from) ? bpf_probe_read_kernel(to, bytes, (const void *)from)
+                                    : bpf_probe_read_user(to, bytes, (const void *)from);
+}
+
+/* Reads the value that a function's source begins with: a number, or an address. */
+static __u64 read_origin(const struct call *call, const struct ct_hook_source *source)
+{
+    const __u32 argument = source->argument;
+    switch (source->origin) {
+    case CT_ORIGIN_ARGUMENT:
+        return call->argument && argument < CT_PROBE_ARGUMENTS ? call->argument[argument] : 0;
+    case CT_ORIGIN_RESULT:
+        return call->result;
+    default:
+        return call->end - call->start;
+    }
+}
+
+/* Returns the address of a source in memory. The mask is for the verifier, which bounds offsets in a record.
+ */
+static __u64 address_of(const struct call *call, const struct ct_hook_source *source)
+{
+    if (source->origin == CT_ORIGIN_RECORD)
+        return call->at + (source->offset & RECORD_MASK);
+    return read_origin(call, source) + (__s64)source->offset;
+}
+
+/* Cuts the value to the source's type. */
+static __u64 typed(const struct ct_hook_source *source, __u64 value)
+{
+    const __u32 unused = 64 - 8 * (source->bytes & 15);
+    if (unused == 0 || unused > 56)
+        return value;
+    return source->is_signed ? (__u64)((__s64)(value << unused) >> unused) : value << unused >> unused;
+}
+
+/* Reads a number. Returns false if its memory cannot be read. */
+static __noinline bool read_number(const struct call *call, const struct ct_hook_source *source,
+                                   __u64 *number)
+{
+    __u64 value = 0;
+    if (source->origin == CT_ORIGIN_RECORD || source->form == CT_FORM_MEMORY) {
+        __u32 bytes = source->bytes;
+        barrier_var(bytes);
+        if (bytes > sizeof(value) || read_bytes(call, &value, bytes, address_of(call, source)) != 0)
+            return false;
+    } else {
+        value = read_origin(call, source);
+    }
+    *number = typed(source, value);
+    return true;
+}
+
+/* Reads a text into the record. Returns its length, or 0 if it cannot be read. */
+static __noinline __u64 read_text(const struct call *call, const struct ct_hook_source *source,
+                                  struct ct_probe_hooked *hooked)
+{
+    __u64 from = address_of(call, source);
+    char *to = hooked->text[source->text % CT_HOOK_TEXTS];
+    if (source->form == CT_FORM_LOCATION) {
+        __u32 location;
+        if (bpf_probe_read_kernel(&location, sizeof(location), (const void *)from) != 0)
+            return 0;
+        from = call->at + (location & RECORD_MASK);
+    }
+    const long length = is_in_kernel(call, from)
+                            ? bpf_probe_read_kernel_str(to, CT_HOOK_TEXT_BYTES, (const void *)from)
+                            : bpf_probe_read_user_str(to, CT_HOOK_TEXT_BYTES, (const void *)from);
+    return length > 0 ? length : 0;
+}
+
+/* ---- conditions ---- */
+
+static bool holds(const struct ct_hook_condition *condition, __u64 value)
+{
+    const __u64 number = condition->number;
+    const bool is_less = condition->source.is_signed ? (__s64)value < (__s64)number : value < number;
+    switch (condition->comparison) {
+    case CT_IS_EQUAL:
+        return value == number;
+    case CT_IS_UNEQUAL:
+        return value != number;
+    case CT_IS_LESS:
+        return is_less;
+    case CT_IS_LESS_OR_EQUAL:
+        return is_less || value == number;
+    case CT_IS_GREATER:
+        return !is_less && value != number;
+    case CT_IS_GREATER_OR_EQUAL:
+        return !is_less;
+    default:
+        return (value & number) != 0;
+    }
+}
+
+static __noinline bool is_wanted(const struct call *call)
+{
+    for (__u32 i = 0; i < CT_HOOK_CONDITIONS && i < call->rule->conditions; i++) {
+        const struct ct_hook_condition *condition = &call->rule->condition[i];
+        __u64 value;
+        if (!read_number(call, &condition->source, &value) || !holds(condition, value))
+            return false;
+    }
+    return true;
+}
+
+/* Returns whether the rule's limit permits another call now. Processors may count at the same time, so a few
+ * more calls may pass at the beginning of a second. */
+static bool is_within_limit(const struct call *call, __u32 rule)
+{
+    const __u64 number = call->end / 1000000000;
+    if (call->rule->per_second == 0 || rule >= CT_HOOK_RULES)
+        return true;
+    struct ct_hook_second *second = &seconds[rule];
+    if (second->number != number) {
+        second->number = number;
+        second->calls = 0;
+    }
+    return __sync_fetch_and_add(&second->calls, 1) < call->rule->per_second;
+}
+
+/* ---- records ---- */
+
+static __noinline void fill(const struct call *call, struct ct_probe_hooked *hooked, bool has_texts)
+{
+    const struct ct_hook_rule *rule = call->rule;
+    begin_record(&hooked->record, call->tid, CT_PROBE_HOOKED);
+    hooked->record.function = (__u16)rule->function;
+    hooked->record.depth = (__u8)call->depth;
+    hooked->record.start = call->start;
+    hooked->record.end = call->end;
+    for (__u32 i = 0; i < CT_HOOK_FIELDS; i++) {
+        const struct ct_hook_source *source = &rule->field[i];
+        const bool is_text = source->form == CT_FORM_TEXT || source->form == CT_FORM_LOCATION;
+        __u64 value = 0;
+        bool is_read = false;
+        if (i < rule->fields && !is_text)
+            is_read = read_number(call, source, &value);
+        else if (i < rule->fields && has_texts)
+            is_read = (value = read_text(call, source, hooked)) != 0;
+        hooked->value[i] = value;
+        hooked->record.read |= (__u32)is_read << i;
+    }
+}
+
+static void write(const struct call *call, __u64 cookie)
+{
+    __u32 channel = call->channel;
+    if (!is_wanted(call))
+        return;
+    if (!is_within_limit(call, links_of(cookie))) {
+        skip(channel, call->rule->function, call->end - call->start);
+        return;
+    }
+    void *ring = bpf_map_lookup_elem(&rings, &channel);
+    struct ct_probe_hooked *hooked = 0;
+    if (ring && call->rule->texts > 0) {
+        hooked = bpf_ringbuf_reserve(ring, sizeof(*hooked), 0);
+        if (hooked)
+            fill(call, hooked, true);
+    } else if (ring) {
+        hooked = bpf_ringbuf_reserve(ring, CT_HOOKED_BYTES, 0);
+        if (hooked)
+            fill(call, hooked, false);
+    }
+    if (hooked)
+        submit(ring, hooked, false);
+    else
+        lose(channel, call->rule->function, call->end - call->start);
+}
+
+/* ---- functions ---- */
+
+/* Returns the state of this thread if its calls are recorded. */
+static struct task *task_of(const struct ct_hook_rule *rule)
+{
+    struct task_struct *current = bpf_get_current_task_btf();
+    struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
+    const __u64 id = bpf_get_current_pid_tgid();
+    const __u32 tgid = id >> 32;
+    if (rule->scope == CT_SCOPE_CALLS && (!task || task->depth == 0))
+        return 0;
+    if (task && task->channel < CT_PROBE_PROCESSES)
+        return task;
+    const __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
+    if (!channel || *channel >= CT_PROBE_PROCESSES || bpf_map_lookup_elem(&visits, &tgid))
+        return 0;
+    task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (!task) {
+        lose(*channel, rule->function, 0);
+        return 0;
+    }
+    task->tid = (__u32)id;
+    join(task, *channel);
+    return task;
+}
+
+static int enter(struct pt_regs *registers)
+{
+    const struct ct_hook_rule *rule = rule_of(bpf_get_attach_cookie(registers));
+    struct task *task = rule ? task_of(rule) : 0;
+    if (!task)
+        return 0;
+    const __u64 sp = PT_REGS_SP(registers);
+    __u32 depth = enclosing_depth(task, bpf_get_current_task_btf(), sp);
+    task->depth = depth;
+    if (depth >= CT_PROBE_OPEN)
+        return 0;
+    task->depth = depth + 1;
+    struct frame *frame = &task->frame[depth % CT_PROBE_OPEN];
+    frame->sp = sp;
+    frame->function = rule->function;
+    frame->links = links_of(bpf_get_attach_cookie(registers));
+    frame->is_visited = false;
+    keep_arguments(frame, rule->stack_words, registers);
+    frame->start = bpf_ktime_get_ns();
+    show_open(thread_of(task), frame, depth);
+    return 0;
+}
+
+/* Finds the frame of the function that returns, and drops the frames above it. Returns CT_PROBE_OPEN if there
+ * is none. The kernel's stack pointer at a return differs between its versions, so functions of the kernel
+ * are found by their number. */
+static __u32 returning(struct task *task, const struct ct_hook_rule *rule, struct pt_regs *registers)
+{
+    const __u64 sp = PT_REGS_SP(registers) - RETURN_BYTES;
+    __u32 depth = task->depth;
+    for (int i = 0; i < CT_PROBE_OPEN && depth > 0 && depth <= CT_PROBE_OPEN; i++) {
+        barrier_var(depth); /* keeps the index: the verifier does not follow a pointer that moves back */
+        const struct frame *frame = &task->frame[(depth - 1) % CT_PROBE_OPEN];
+        if (frame->function == rule->function && (rule->is_kernel || frame->sp == sp))
+            return depth - 1;
+        if (rule->is_kernel ? !is_kernels(frame->sp) : !is_kernels(frame->sp) && frame->sp >= sp)
+            break;
+        depth--;
+    }
+    return CT_PROBE_OPEN;
+}
+
+static int leave(struct pt_regs *registers)
+{
+    const __u64 cookie = bpf_get_attach_cookie(registers);
+    const struct ct_hook_rule *rule = rule_of(cookie);
+    struct task *task = rule ? bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0) : 0;
+    if (!task || task->channel >= CT_PROBE_PROCESSES)
+        return 0;
+    const __u32 depth = returning(task, rule, registers);
+    if (depth >= CT_PROBE_OPEN) {
+        if (task->depth >= CT_PROBE_OPEN)
+            lose(task->channel, rule->function, 0);
+        return 0;
+    }
+    const struct frame *frame = &task->frame[depth % CT_PROBE_OPEN];
+    task->depth = depth;
+    const struct call call = {
+        .rule = rule,
+        .argument = frame->argument,
+        .result = PT_REGS_RC(registers),
+        .start = frame->start,
+        .end = bpf_ktime_get_ns(),
+        .tid = task->tid,
+        .depth = depth,
+        .channel = task->channel,
+    };
+    write(&call, cookie);
+    struct ct_probe_thread *thread = thread_of(task);
+    if (thread)
+        thread->depth = depth;
+    return 0;
+}
+
+SEC("uprobe")
+int hook_enter(struct pt_regs *registers)
+{
+    return enter(registers);
+}
+
+SEC("uretprobe")
+int hook_leave(struct pt_regs *registers)
+{
+    return leave(registers);
+}
+
+/* ---- tracepoints ---- */
+
+/* The state of a thread is not created here, since the scheduler may hold its locks. */
+SEC("tracepoint")
+int hook_point(void *record)
+{
+    const __u64 cookie = bpf_get_attach_cookie(record), id = bpf_get_current_pid_tgid();
+    const __u32 tgid = id >> 32;
+    const struct ct_hook_rule *rule = rule_of(cookie);
+    const struct task *task = rule ? bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0) : 0;
+    const __u32 *channel = rule ? bpf_map_lookup_elem(&channels, &tgid) : 0;
+    if (!rule || !channel || *channel >= CT_PROBE_PROCESSES || (task && task->channel != *channel) ||
+        (rule->scope == CT_SCOPE_CALLS && (!task || task->depth == 0)))
+        return 0;
+    const __u64 now = bpf_ktime_get_ns();
+    const struct call call = {
+        .rule = rule,
+        .at = (__u64)record,
+        .start = now,
+        .end = now,
+        .tid = (__u32)id,
+        .depth = task ? task->depth : 0,
+        .channel = *channel,
+    };
+    write(&call, cookie);
+    return 0;
+}

@@ -1,0 +1,265 @@
+#include "hooks.h"
+
+#include "hook_find.h"
+#include "hook_script.h"
+#include "options.h"
+#include "targets.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { CT_LINKS_MAX = 2 * 256 }; /* entry and return, in each process of --pid */
+
+struct ct_attached_hook {
+    struct ct_hook_entry hook;
+    struct bpf_link *link[CT_LINKS_MAX];
+    size_t links; /* 0: the rule is free */
+};
+
+/* ---- one hook ---- */
+
+static void detach(struct ct_attached_hook *attached)
+{
+    for (size_t i = 0; i < attached->links; i++)
+        bpf_link__destroy(attached->link[i]);
+    attached->links = 0;
+    ct_hook_entry_free(&attached->hook);
+}
+
+static int add_link(struct ct_attached_hook *attached, struct bpf_link *link)
+{
+    if (!link)
+        return -errno;
+    attached->link[attached->links++] = link;
+    return 0;
+}
+
+static int attach_tracepoint(struct ct_attached_hook *attached, const struct ct_programs *programs,
+                             uint64_t cookie)
+{
+    struct perf_event_attr event = {
+        .type = PERF_TYPE_TRACEPOINT,
+        .size = sizeof(event),
+        .config = (uint64_t)attached->hook.event,
+        .sample_period = 1,
+    };
+    LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = cookie);
+    /* The program runs on all processors, whichever one the event is opened for. */
+    const int fd = (int)syscall(SYS_perf_event_open, &event, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    const int error = add_link(attached, bpf_program__attach_perf_event_opts(
+                                             ct_programs_hook(programs, CT_HOOK_POINT), fd, &options));
+    if (error)
+        close(fd);
+    return error;
+}
+
+/* Attaches to both ends of a function; to the return first, which has no effect without the entry. */
+static int attach_function(struct ct_attached_hook *attached, const struct ct_programs *programs,
+                           uint64_t cookie, pid_t pid)
+{
+    const struct ct_hook_entry *hook = &attached->hook;
+    int error = 0;
+    for (int end = 0; end < 2 && !error; end++) {
+        const bool is_return = end == 0;
+        const struct bpf_program *program =
+            ct_programs_hook(programs, is_return ? CT_HOOK_RETURN : CT_HOOK_ENTRY);
+        LIBBPF_OPTS(bpf_uprobe_opts, in_library, .bpf_cookie = cookie, .retprobe = is_return);
+        LIBBPF_OPTS(bpf_kprobe_opts, in_kernel, .bpf_cookie = cookie, .retprobe = is_return);
+        error =
+            add_link(attached, hook->kind == CT_HOOK_UPROBE
+                                   ? bpf_program__attach_uprobe_opts(program, pid, hook->place, hook->offset,
+                                                                     &in_library)
+                                   : bpf_program__attach_kprobe_opts(program, hook->function, &in_kernel));
+    }
+    return error;
+}
+
+/* Attaches the hook in all processes, or only in the processes of --pid. */
+static int attach_links(const struct ct_hooks *hooks, struct ct_attached_hook *attached, uint64_t cookie)
+{
+    if (attached->hook.kind == CT_HOOK_TRACEPOINT)
+        return attach_tracepoint(attached, hooks->programs, cookie);
+    if (attached->hook.kind == CT_HOOK_KPROBE || hooks->pids == 0)
+        return attach_function(attached, hooks->programs, cookie, -1);
+    int error = 0;
+    for (size_t i = 0; i < hooks->pids && !error; i++)
+        error = attach_function(attached, hooks->programs, cookie, hooks->pid[i]);
+    return error;
+}
+
+/* Adds the hook to the table of functions. Returns its number there, or CT_PROBE_FUNCTIONS. */
+static uint32_t add_function(const struct ct_hooks *hooks, const struct ct_hook_entry *hook)
+{
+    struct ct_function_field field[CT_FIELDS_MAX] = { 0 };
+    for (uint32_t i = 0; i < hook->rule.fields; i++) {
+        const struct ct_hook_source *source = &hook->rule.field[i];
+        const bool is_text = source->form == CT_FORM_TEXT || source->form == CT_FORM_LOCATION;
+        strcpy(field[i].name, hook->field_name[i]);
+        field[i].type = is_text ? CT_FIELD_TEXT : source->is_signed ? CT_FIELD_SIGNED : CT_FIELD_UNSIGNED;
+        field[i].text = source->text;
+    }
+    return ct_functions_add_hook(hooks->functions, hook->name, field, hook->rule.fields);
+}
+
+static const char *reason(const struct ct_hook_entry *hook, int error)
+{
+    if (hook->kind == CT_HOOK_KPROBE && (error == -ENOENT || error == -EOPNOTSUPP))
+        return "the kernel has no kprobes (CONFIG_KPROBES), or does not permit one there";
+    return strerror(-error);
+}
+
+/* Attaches the hook by the rule of that number, and takes it out of the table. Returns false after an error,
+ * which has been printed. */
+static bool attach(struct ct_hooks *hooks, uint32_t number, struct ct_hook_entry *hook)
+{
+    struct ct_attached_hook *attached = &hooks->attached[number];
+    const uint32_t function = add_function(hooks, hook);
+    if (function == CT_PROBE_FUNCTIONS) {
+        fprintf(stderr, "%s:%u: %s: no room is left for functions: start the probe again\n", hooks->path,
+                hook->line, hook->name);
+        return false;
+    }
+    struct ct_hook_rule *rule = ct_programs_rule(hooks->programs, number);
+    *rule = hook->rule;
+    rule->function = function;
+    attached->hook = *hook;
+    *hook = (struct ct_hook_entry){ 0 };
+    const int error = attach_links(hooks, attached, (uint64_t)number << 32 | function);
+    if (error) {
+        fprintf(stderr, "%s:%u: %s: cannot attach: %s\n", hooks->path, attached->hook.line,
+                attached->hook.name, reason(&attached->hook, error));
+        detach(attached);
+    }
+    return !error;
+}
+
+/* ---- a table ---- */
+
+/* Returns whether the probe records the function itself. Two probes at one place would confuse their frames.
+ */
+static bool is_recorded(const struct ct_hooks *hooks, const struct ct_hook_entry *hook)
+{
+    const char *slash = hook->kind == CT_HOOK_UPROBE ? strrchr(hook->place, '/') : NULL;
+    return slash && strncmp(slash, "/libcuda.so", strlen("/libcuda.so")) == 0 &&
+           ct_targets_is_driver_function(hook->symbol) &&
+           ct_selection_takes(hooks->selection, CT_LAYER_DRIVER, hook->symbol);
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* Returns whether both record the same calls in the same way. */
+static bool is_same(const struct ct_hook_entry *a, const struct ct_hook_entry *b)
+{
+    return a->kind == b->kind && strcmp(a->name, b->name) == 0 && is_same_text(a->place, b->place) &&
+           is_same_text(a->symbol, b->symbol) && is_same_text(a->function, b->function) &&
+           a->offset == b->offset && a->event == b->event &&
+           memcmp(a->field_name, b->field_name, sizeof(a->field_name)) == 0 &&
+           memcmp(&a->rule, &b->rule, sizeof(a->rule)) == 0;
+}
+
+/* Returns the number of the attached hook's rule, or CT_HOOK_RULES if the hook is not attached. If `hook` is
+ * NULL, returns the number of a free rule. */
+static uint32_t find_rule(const struct ct_hooks *hooks, const struct ct_hook_entry *hook)
+{
+    uint32_t number = 0;
+    while (number < CT_HOOK_RULES &&
+           (hook ? hooks->attached[number].links == 0 || !is_same(&hooks->attached[number].hook, hook)
+                 : hooks->attached[number].links > 0))
+        number++;
+    return number;
+}
+
+static void find_and_attach(struct ct_hooks *hooks, struct ct_hook_table *table)
+{
+    size_t count = 0;
+    bool kept[CT_HOOK_RULES] = { false };
+    ct_hook_find_all(table, hooks->tracefs, hooks->path);
+    for (size_t i = 0; i < table->count; i++) {
+        const uint32_t number = table->hook[i].is_found ? find_rule(hooks, &table->hook[i]) : CT_HOOK_RULES;
+        if (number < CT_HOOK_RULES)
+            kept[number] = true;
+    }
+    for (uint32_t number = 0; number < CT_HOOK_RULES; number++) {
+        if (hooks->attached[number].links > 0 && !kept[number])
+            detach(&hooks->attached[number]);
+    }
+    for (size_t i = 0; i < table->count; i++) {
+        struct ct_hook_entry *hook = &table->hook[i];
+        if (hook->is_found && is_recorded(hooks, hook))
+            fprintf(
+                stderr,
+                "%s:%u: %s: the probe records %s itself: exclude it there with --calls '*,!%s' to hook it\n",
+                hooks->path, hook->line, hook->name, hook->symbol, hook->symbol);
+        else if (hook->is_found)
+            count += find_rule(hooks, hook) < CT_HOOK_RULES || attach(hooks, find_rule(hooks, NULL), hook);
+    }
+    fprintf(stderr, "probe: %zu of %zu hooks are attached\n", count, table->count);
+}
+
+int ct_hooks_begin(struct ct_hooks *hooks)
+{
+    if (!hooks->path)
+        return CT_GO_ON;
+    hooks->tracefs = ct_hook_open_tracefs();
+    hooks->attached = calloc(CT_HOOK_RULES, sizeof(*hooks->attached));
+    if (!hooks->attached)
+        return ct_fail(EXIT_FAILURE, "probe: out of memory");
+    return ct_hook_table_read(&hooks->table, hooks->path) ? CT_GO_ON : EXIT_USAGE;
+}
+
+void ct_hooks_attach(struct ct_hooks *hooks)
+{
+    if (!hooks->path)
+        return;
+    find_and_attach(hooks, &hooks->table);
+    ct_hook_table_free(&hooks->table);
+}
+
+void ct_hooks_reload(struct ct_hooks *hooks)
+{
+    if (ct_hook_table_read(&hooks->table, hooks->path))
+        find_and_attach(hooks, &hooks->table);
+    else
+        fprintf(stderr, "probe: the hooks remain as they were\n");
+    ct_hook_table_free(&hooks->table);
+}
+
+void ct_hooks_detach(struct ct_hooks *hooks)
+{
+    for (uint32_t number = 0; hooks->attached && number < CT_HOOK_RULES; number++)
+        detach(&hooks->attached[number]);
+}
+
+int ct_hooks_print(const char *path, bool as_script)
+{
+    static const char *const kinds[] = { "kprobe", "uprobe", "tracepoint" };
+    struct ct_hook_table table;
+    int status = EXIT_USAGE;
+    if (ct_hook_table_read(&table, path)) {
+        const int tracefs = ct_hook_open_tracefs();
+        status = ct_hook_find_all(&table, tracefs, path) ? EXIT_SUCCESS : EXIT_FAILURE;
+        if (tracefs >= 0)
+            close(tracefs);
+    }
+    for (size_t i = 0; i < table.count && !as_script && status != EXIT_USAGE; i++) {
+        const struct ct_hook_entry *hook = &table.hook[i];
+        if (hook->is_found)
+            printf("%-24s %s:%s%s%s\n", hook->name, kinds[hook->kind],
+                   hook->function ? hook->function : hook->place, hook->symbol ? ":" : "",
+                   hook->symbol ? hook->symbol : "");
+    }
+    if (as_script && status != EXIT_USAGE)
+        ct_hook_script_print(&table);
+    ct_hook_table_free(&table);
+    return ct_written(status);
+}

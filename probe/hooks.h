@@ -1,0 +1,40 @@
+/* The hooks of a table: attaches the BPF programs to their targets (hooks.bpf.c). */
+#ifndef CT_PROBE_HOOKS_H
+#define CT_PROBE_HOOKS_H
+
+#include "functions.h"
+#include "hook_table.h"
+#include "programs.h"
+#include "selection.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct ct_attached_hook;
+
+struct ct_hooks {
+    const char *path; /* of the table; NULL: there is none, and all functions below do nothing */
+    const pid_t *pid; /* functions in libraries get probes in these processes alone; */
+    size_t pids;      /* 0: in all processes */
+    const struct ct_selection *selection; /* functions of the driver that the probe records already */
+    struct ct_programs *programs;
+    struct ct_function_table *functions;
+    int tracefs; /* a descriptor of its folder or -errno */
+    struct ct_hook_table table;
+    struct ct_attached_hook *attached; /* CT_HOOK_RULES of them, by the number of the rule */
+};
+
+/* Reads the table, and opens tracefs, before the rights for that are dropped. Returns CT_GO_ON, or the exit
+ * status after an error, which has been printed. */
+int ct_hooks_begin(struct ct_hooks *hooks);
+/* Attaches all hooks. Prints a line for each that cannot be attached; the others record. */
+void ct_hooks_attach(struct ct_hooks *hooks);
+/* Reads the table again. Hooks that have not changed record on without a gap. If the table has errors, all
+ * remain as they were. */
+void ct_hooks_reload(struct ct_hooks *hooks);
+void ct_hooks_detach(struct ct_hooks *hooks);
+
+/* Prints the targets of the table's hooks, or a script for bpftrace. Returns the exit status. */
+int ct_hooks_print(const char *path, bool as_script);
+
+#endif

@@ -1,0 +1,148 @@
+"""Tests tables of hooks (`cudatrace probe --hooks`): good lines of each kind, bad lines, and files that are not tables."""
+import os
+import re
+import subprocess
+
+from cudatrace_test import CUDATRACE, SIMCUDA, SOURCE, Session, can, check, equal
+from probing import PROBE  # noqa: F401: skips without a probe
+
+LIBRARY = SIMCUDA / "libcuda.so.1"
+
+GOOD = f"""
+# A comment, an empty line, and hooks of each kind.
+
+uprobe:{LIBRARY}:cuMemAlloc_v2 allocate address=arg0+0:u64 bytes=arg1 result=ret:s32 if arg1 > 4096 and duration >= 1ms limit 100/s  # why
+uprobe:{LIBRARY}:cuModuleGetFunction	find_function	name=arg2:str
+uprobe:{LIBRARY}:cuLaunchKernel launch grid_x=arg1:u32 stream=arg8 if arg10 != 0x10 in calls
+tracepoint:sched:sched_switch switch from=prev_comm to=next_pid if next_pid != 0 and prev_state & 3 in processes
+"""
+
+BAD = [
+    ("cuInit init", "unknown target 'cuInit': expected kprobe:FUNCTION, uprobe:LIBRARY:FUNCTION or tracepoint:GROUP:EVENT"),
+    ("kprobe: init", "kprobe:: expected the name of a function in the kernel"),
+    ("uprobe:/lib/libfoo.so init", "uprobe:/lib/libfoo.so: expected uprobe:LIBRARY:FUNCTION"),
+    ("uprobe:libfoo.so:foo init", "uprobe:libfoo.so:foo: expected the library's path, beginning with '/'"),
+    ("tracepoint:sched: switch", "tracepoint:sched:: expected tracepoint:GROUP:EVENT"),
+    ("kprobe:f", "the hook has no name: expected a name after the target"),
+    ("kprobe:f 7up", "invalid name '7up': use at most 71 letters, digits or '_'"),
+    (f"kprobe:f {'n' * 72}", f"invalid name '{'n' * 72}': use at most 71 letters, digits or '_'"),
+    ("kprobe:f f arg1", "unknown word 'arg1': expected FIELD=SOURCE, if, limit or in"),
+    ("kprobe:f f a-b=arg1", "invalid name of a field 'a-b': use at most 23 letters, digits or '_'"),
+    ("kprobe:f f a=arg1 a=arg2", "two fields have the name 'a'"),
+    ("kprobe:f f a=arg12", "arg12: expected arg0 to arg11"),
+    ("kprobe:f f a=arg1*4", "arg1*4: expected an offset from 0 to 1048576, such as arg1+16"),
+    ("kprobe:f f a=rax", "unknown source 'rax': expected an argument (arg0), the result (ret) or duration"),
+    ("kprobe:f f a=arg1:int", "unknown type 'int': expected u8, u16, u32, u64, s8, s16, s32, s64 or str"),
+    ("kprobe:f f " + " ".join(f"f{i}=arg{i}" for i in range(9)), "more than 8 fields"),
+    ("kprobe:f f a=arg0:str b=arg1:str c=arg2:str", "more than 2 fields are texts"),
+    ("kprobe:f f if arg1 >", "incomplete condition: expected three words, such as 'arg1 > 4096'"),
+    ("kprobe:f f if arg1 => 1", "unknown comparison '=>': expected ==, !=, <, <=, >, >= or &"),
+    ("kprobe:f f if arg1 > many", "invalid number 'many': expected decimal or 0x, and not negative (or use a type such as :s32)"),
+    ("kprobe:f f if arg0:str == 1", "a condition compares numbers, not texts"),
+    ("kprobe:f f if arg0 == 1 and arg0 == 1 and arg0 == 1 and arg0 == 1 and arg0 == 1", "more than 4 conditions"),
+    ("kprobe:f f and arg1 > 1", "'and' has no condition before it"),
+    ("kprobe:f f if duration:u32 > 1", "duration has no type"),
+    ("kprobe:f f limit 100", "invalid limit: expected 1/s to 1000000/s"),
+    ("kprobe:f f in threads", "expected 'in calls' or 'in processes'"),
+    ("tracepoint:a:b f x=arg0:u32", "invalid field 'arg0:u32': expected the name of a field of the tracepoint"),
+]
+
+# Lines that are well-formed, but whose target does not exist.
+ABSENT = [
+    ("kprobe:no_such_function|nor_this f", "the kernel has no function no_such_function|nor_this: its module is not loaded, or the compiler "
+     "has inlined it"),
+    (f"uprobe:{LIBRARY}:cuNoSuch f", f"{LIBRARY} does not export a function cuNoSuch"),
+    ("uprobe:/no/such/lib.so:f f", "/no/such/lib.so: No such file or directory"),
+    ("uprobe:/etc/passwd:f f", "/etc/passwd: not a library for this processor"),
+]
+ABSENT_TRACEPOINTS = [
+    ("tracepoint:sched:no_such f", "the kernel has no tracepoint sched:no_such, or its module is not loaded"),
+    ("tracepoint:../events/sched:sched_switch f", "the kernel has no tracepoint ../events/sched:sched_switch, or its module is not loaded"),
+    ("tracepoint:sched:sched_switch f x=next", "the tracepoint has no field 'next', but prev_comm, prev_pid, prev_prio, prev_state, next_comm, "
+     "next_pid, next_prio"),
+    ("tracepoint:sched:sched_switch f if prev_comm == 1", "a condition compares numbers, and 'prev_comm' is a text"),
+]
+
+
+def probe(table, *options):
+    return subprocess.run([CUDATRACE, "probe", "--hooks", table, *options], capture_output=True, text=True)
+
+
+def written(s, text):
+    file = s.dir / "hooks"
+    file.write_text(text)
+    return file
+
+
+def good(s):
+    """A table is checked, and its targets are found. Its script for bpftrace has a probe for each."""
+    if not can("tracefs", "tracepoints of a table"):
+        return
+    table = written(s, GOOD)
+    done = probe(table, "--dry-run")
+    equal((done.returncode, done.stderr), (0, ""), "the check of a good table")
+    equal(done.stdout.splitlines(), [
+        f"allocate                 uprobe:{LIBRARY}:cuMemAlloc_v2",
+        f"find_function            uprobe:{LIBRARY}:cuModuleGetFunction",
+        f"launch                   uprobe:{LIBRARY}:cuLaunchKernel",
+        "switch                   tracepoint:sched:sched_switch"], "its hooks")
+    script = probe(table, "--bpftrace").stdout
+    for line in (f'uprobe:"{LIBRARY}":cuMemAlloc_v2 {{', f'uretprobe:"{LIBRARY}":cuMemAlloc_v2 /@allocate[tid]/ {{',
+                 "    if ((uint64)@allocate_arg1[tid] > 4096 && (nsecs - @allocate[tid]) >= 1000000) {",
+                 "// bpftrace has no limit of 100/s.", "    @launch_arg8[tid] = sarg3;", "tracepoint:sched:sched_switch {",
+                 "    if (args->next_pid != 0 && (args->prev_state & 3) != 0) {"):
+        check(line in script.splitlines(), f"the script lacks '{line}':\n{script}")
+
+
+def bad(s):
+    """Each bad line is reported with its number and its reason. Without a good table, nothing is recorded."""
+    for line, message in BAD:
+        table = written(s, f"# The next line is bad.\n{line}\nkprobe:good good\n")
+        done = probe(table, "--dry-run")
+        equal((done.returncode, done.stdout, done.stderr), (2, "", f"{table}:2: {message}\n"), f"the check of '{line}'")
+    table = written(s, "kprobe:f same\nkprobe:g same\n")
+    equal(probe(table, "--dry-run").stderr, f"{table}:2: line 1 has the name 'same' already\n", "two hooks of one name")
+    absent = ABSENT + (ABSENT_TRACEPOINTS if can("tracefs", "tracepoints that are absent") else [])
+    for line, message in absent:
+        table = written(s, line)
+        done = probe(table, "--dry-run")
+        equal((done.returncode, done.stdout, done.stderr), (1, "", f"{table}:1: f: {message}\n"), f"the search for '{line}'")
+
+
+def not_tables(s):
+    """A long table and files that are no tables are refused soon, with the line."""
+    table = written(s, "".join(f"kprobe:f f{i}\n" for i in range(1000000)))
+    equal(probe(table, "--dry-run").stderr, f"{table}:257: the table has more than 256 hooks\n", "a million lines")
+    table = written(s, "nonsense\n" * 1000000)
+    lines = probe(table, "--dry-run").stderr.splitlines()
+    equal((len(lines), lines[-1]), (21, f"{table}: only the first 20 errors are shown"), "a million bad lines")
+    for content in "x" * 10000, "\0" * 10000, "kprobe:f f\0\n":
+        table = written(s, content)
+        done = probe(table, "--dry-run")
+        equal(done.returncode, 2, "the status for a file that is no table")
+        equal(done.stderr, f"{table}:1: the line has more than 4094 bytes, or a NUL: this is not a table of hooks\n", "its message")
+    fifo = s.dir / "fifo"
+    os.mkfifo(fifo)
+    for file, reason in ((s.dir / "absent", "No such file or directory"), (s.dir, "Is a directory"), (fifo, "not a regular file"),
+                         ("/dev/zero", "not a regular file")):
+        done = probe(file, "--dry-run")
+        equal((done.returncode, done.stderr), (2, f"cudatrace: probe: --hooks {file}: {reason}\n"), "a file that cannot be read")
+    equal(probe(written(s, ""), "--dry-run").returncode, 0, "the status for an empty table")
+
+
+def installed(s):
+    """The tables that are installed have no errors. Targets may be missing on this machine."""
+    tables = sorted((SOURCE / "dist/hooks").glob("*.hooks"))
+    check(len(tables) >= 4, "tables are missing")
+    for table in tables:
+        done = probe(table, "--dry-run")
+        check(done.returncode in (0, 1), table, "has errors:", done.stderr)
+        for line in done.stderr.splitlines():
+            check(re.fullmatch(r".*:\d+: \w+: (the kernel has no (function|tracepoint) .*|/.*: No such file or directory|/.* does not export .*|tracefs .*)",
+                               line), "an error in a table that is installed:", line)
+
+
+for case in good, bad, not_tables, installed:
+    print(case.__name__, flush=True)
+    with Session() as s:
+        case(s)

@@ -1,0 +1,146 @@
+"""Tests `cudatrace probe --hooks` while it records: functions of a library and tracepoints become calls with fields."""
+import json
+import signal
+import subprocess
+import sys
+
+from cudatrace_test import WORKLOADS, can, check, equal
+from probing import OwnDriver, Probe
+
+LIBRARY = WORKLOADS / "libhookable.so"
+PUT = f"uprobe:{LIBRARY}:hookable_put"
+CALL = "cuOccupancyMaxPotentialBlockSize"
+
+
+class Hooks:
+    """A probe with a table of hooks."""
+
+    def __init__(self, s, *lines, options=()):
+        self.s, self.file = s, s.dir / "hooks"
+        self.file.write_text("".join(line + "\n" for line in lines))
+        self.probe = Probe(s, *s.every, "--calls", CALL, "--hooks", self.file, *options)
+
+    def run(self, *arguments):
+        """Runs the program, and returns its process ID when the trace is complete."""
+        done = self.s.start(WORKLOADS / "hooked", *arguments, preload=False)
+        equal(done.wait(20), 0, "the program's status")
+        self.s.flush_until("its end", lambda: self.s.value("SELECT count(*) FROM processes WHERE pid = ? AND state = 'exited'", done.pid) == 1)
+        return done.pid
+
+    def fields(self, pid, name):
+        return [json.loads(fields) for fields, in self.s.rows("SELECT fields FROM hooks WHERE pid = ? AND name = ? ORDER BY call_id", pid, name)]
+
+
+def values(s):
+    """Fields have the values of arguments, of memory, of texts and of the result, in each width, with and without a sign."""
+    hooks = Hooks(s, f"{PUT} put tag=arg0+0:u32 level=arg0+4:s16 low=arg0+4:u8 bytes=arg0+8 name=arg1:str number=arg2:s32 sixth=arg6:s64 status=ret:s32",
+                  f"uprobe:{LIBRARY}:hookable_name name text=ret:str out=arg0+0:u64 number=arg1:u8 seventh=arg7")
+    pid = hooks.run("--times", 3)
+    hooks.probe.end()
+    numbers = [dict(tag=0xb0b0b0b0, level=-i, low=-i & 255, name=name, number=-i, sixth=-6 * i, status=i)
+               for i, name in ((0, "number 0"), (1, "number 1"), (2, "number 2"), (1, "inside"), (2, "n" * 127), (3, 'a "quote", and ?'))]
+    seen = hooks.fields(pid, "put")
+    for fields, expected in zip(seen, numbers):
+        bytes_ = fields.pop("bytes")
+        equal(int(bytes_) % 2**64, 0xf << 60 | expected["status"], "an unsigned number of 64 bits")
+        equal(fields, expected, "the fields of a call")
+    equal(seen[-1], dict(name=None, number=0, sixth=0, status=0), "the fields of a call with pointers that are NULL")
+    equal(len(seen), 7, "calls of hookable_put")
+    equal([status for status, in s.rows("SELECT status FROM hooks WHERE pid = ? AND name = 'put' ORDER BY call_id", pid)],
+          [0, 1, 2, 1, 2, 3, 0], "the status of the rows")
+    equal([(f["text"], f["number"]) for f in hooks.fields(pid, "name")], [("zero", 0), ("one", 1), ("two", 2)], "texts at the return")
+    s.check_identity(lost=0)
+
+
+def depths(s):
+    """A hook inside a driver call, and a driver call inside a hook, have their place by depth and time. A call left by longjmp has none."""
+    hooks = Hooks(s, f"{PUT} put", f"uprobe:{LIBRARY}:hookable_around around")
+    pid = hooks.run("--times", 1)
+    hooks.probe.end()
+    equal(s.rows("SELECT name, depth FROM calls JOIN processes USING (process_id) WHERE processes.pid = ? ORDER BY call_id", pid),
+          [(CALL, 0), ("put", 0), ("put", 1), (CALL, 0), (CALL, 1), ("around", 0), ("put", 0), ("put", 0), ("put", 0)],
+          "calls and their depths, in the order of their returns")
+    equal(s.rows("SELECT name FROM open_calls JOIN processes USING (process_id) WHERE processes.pid = ?", pid), [], "open calls")
+    s.check_identity(lost=0)
+
+
+def conditions(s):
+    """Only calls that meet all conditions are recorded. A limit counts further calls as skipped."""
+    hooks = Hooks(s, f"{PUT} put number=arg2:s32 if arg2:s32 <= -2 and arg0+4:s16 > -5 and arg6:s64 != -18",
+                  f"uprobe:{LIBRARY}:hookable_name name if arg1 & 2",
+                  f"uprobe:{LIBRARY}:hookable_around around in calls")
+    pid = hooks.run("--times", 8)
+    equal([fields["number"] for fields in hooks.fields(pid, "put")], [-2, -4, -2], "the calls that meet the conditions")
+    equal(s.value("SELECT count(*) FROM hooks WHERE pid = ? AND name = 'name'", pid), 1, "calls with a bit")
+    equal(s.value("SELECT count(*) FROM hooks WHERE pid = ? AND name = 'around'", pid), 0, "calls outside of driver calls")
+    hooks.probe.end()
+    hooks = Hooks(s, f"{PUT} limited limit 1/s")
+    pid = hooks.run("--times", 2000)
+    hooks.probe.end()
+    s.flush()
+    calls, skipped = s.rows("SELECT calls, skipped FROM totals JOIN processes USING (process_id) WHERE pid = ? AND name = 'limited'", pid)[0]
+    equal(calls, 2004, "all calls")
+    check(skipped >= 1500, "calls beyond a limit of 1/s were stored, and", skipped, "were skipped")
+    s.check_identity(lost=0)
+
+
+def tracepoints(s):
+    """A tracepoint is a call without a duration, inside the call of its thread."""
+    if not can("tracefs", "hooks on tracepoints"):
+        return
+    hooks = Hooks(s, "tracepoint:sched:sched_switch switch from=prev_comm next=next_comm pid=prev_pid to=next_pid state=prev_state in calls")
+    done = s.start(WORKLOADS / "off_cpu", "--pages", 1, "--sleep", 5, preload=False, stdout=subprocess.DEVNULL)
+    equal(done.wait(20), 0, "the program's status")
+    s.flush_until("its end", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ? AND state = 'exited'", done.pid) == 1)
+    hooks.probe.end()
+    sleeps = [fields for fields in hooks.fields(done.pid, "switch") if fields["state"] == 1]
+    equal({(fields["from"], fields["pid"]) for fields in sleeps}, {("off_cpu", done.pid)}, "who slept")
+    equal(len(sleeps), 2, "sleeps")
+    equal(s.rows("SELECT DISTINCT depth, duration_ns FROM hooks WHERE pid = ?", done.pid), [(1, 0)], "their depth and duration")
+
+
+def reload(s):
+    """SIGHUP reads the table again. Hooks that are the same record on, others end or begin. A table with errors changes nothing."""
+    hooks = Hooks(s, f"{PUT} put number=arg2:s32", f"uprobe:{LIBRARY}:hookable_name name")
+
+    def read_again(*lines, message):
+        hooks.file.write_text("".join(line + "\n" for line in lines))
+        hooks.probe.child.send_signal(signal.SIGHUP)
+        return hooks.probe.await_line(message)
+
+    def recorded(pid):
+        return dict(s.rows("SELECT name, count(*) FROM hooks WHERE pid = ? GROUP BY name", pid))
+
+    equal(recorded(hooks.run("--times", 0)), {"put": 4, "name": 3}, "calls of the first table")
+    read_again(f"{PUT} put number=arg2:s32", f"uprobe:{LIBRARY}:hookable_around around", message="2 of 2 hooks are attached")
+    equal(recorded(hooks.run("--times", 0)), {"put": 4, "around": 1}, "calls of the second table")
+    read_again("nonsense", message="the hooks remain as they were")
+    equal(recorded(hooks.run("--times", 0)), {"put": 4, "around": 1}, "calls after a bad table")
+    read_again(f"{PUT} put text=arg1:str", message="1 of 1 hooks are attached")
+    pid = hooks.run("--times", 1)
+    equal(hooks.fields(pid, "put")[0], {"text": "number 0"}, "a field of the third table")
+    hooks.probe.end()
+    s.check_identity(lost=0)
+
+
+def refused(s):
+    """A hook without a target is reported, and the others record. A table with errors ends the probe before it begins."""
+    hooks = Hooks(s, f"{PUT} put", "kprobe:no_such_function none", f"uprobe:{s.library}:{CALL} twice", f"{PUT} again")
+    for line in (f"{hooks.file}:2: none: the kernel has no function no_such_function: its module is not loaded, or the compiler has inlined it",
+                 f"{hooks.file}:3: twice: the probe records {CALL} itself: exclude it there with --calls '*,!{CALL}' to hook it",
+                 f"{hooks.file}:4: again: line 1 hooks that function already", "probe: 1 of 4 hooks are attached"):
+        check(line + "\n" in hooks.probe.said, "the probe did not print", line, ":", hooks.probe.said)
+    pid = hooks.run("--times", 0)
+    equal(s.value("SELECT count(*) FROM hooks WHERE pid = ?", pid), 4, "calls of the hook that is left")
+    hooks.probe.end()
+
+
+CASES = values, depths, conditions, tracepoints, reload, refused
+for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
+    sys.exit(f"no test is called '{unknown}'")
+for case in CASES:
+    if not sys.argv[1:] or case.__name__ in sys.argv[1:]:
+        print(case.__name__, flush=True)
+        with OwnDriver() as s:
+            s.start_daemon()
+            case(s)
