@@ -186,8 +186,8 @@ void ct_graphs_enable(uint64_t exec, uint64_t node, bool enabled)
     if (!ct_table_lock())
         return;
     const uint32_t index = ct_table_get(&by_handle, exec);
-    /* Handles are below 2^48, so pairs of handle and serial are unique across 2^16 successive serials.
-     * Programs have fewer than 2^16 executable graphs at the same time. */
+    /* Handles are below 2^48, so the upper 16 bits are free for the serial. The combined key is unique among
+     * 2^16 successive serials, and programs have fewer than 2^16 executable graphs at the same time. */
     const uint64_t pair = index ? nodes_at(index)->serial << 48 ^ node : 0;
     const uint32_t was_off = ct_table_get(&disabled, pair);
     const uint32_t kind = ct_table_get(&by_node, node) & 15;

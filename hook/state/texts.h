@@ -12,8 +12,9 @@ uint32_t ct_texts_hold(const char *text, size_t room);
  * string 0. */
 void ct_texts_share(uint32_t string);
 void ct_texts_release(uint32_t string);
-/* Like ct_texts_hold(), but the text is kept permanently, with a single holder. At most KEPT_MAX strings, of
- * KEPT_BYTES_MAX bytes in total, are kept. All further texts share one placeholder string. */
+/* Like ct_texts_hold(), but the text is never released, and further calls with the same text add no holder.
+ * At most KEPT_MAX strings, of KEPT_BYTES_MAX bytes in total, are kept. All further texts share one
+ * placeholder string. */
 uint32_t ct_texts_keep(const char *text);
 /* Returns the text of a string that ct_texts_keep() has kept, and the text's length. Returns NULL for other
  * strings. Takes no lock. */

@@ -1,12 +1,12 @@
 /* simcuda_verify.h: additional functions that this folder's libcuda.so.1 exports, for tests that check that a
  * call's arguments and result are passed unchanged.
  *
- * With SIMCUDA_VERIFY=checksum, no function does its work. Instead, each function computes a checksum of its
- * arguments, whose widths are those declared in tests/signatures.def, and keeps the checksum for the calling
- * thread. The function returns a result that is derived from the checksum and never equal to CUDA_SUCCESS, so
- * that no caller reads an out parameter. The test computes the same checksum with the functions in this file.
- * With SIMCUDA_VERIFY=STATUS, all functions return STATUS, and out parameters keep the values that the test
- * gave them. */
+ * With SIMCUDA_VERIFY=checksum, the functions do not do their normal work. Instead, each function computes a
+ * checksum of its arguments, whose widths are those declared in tests/signatures.def, and keeps the checksum
+ * for the calling thread. The function returns a result that is derived from the checksum and never equal to
+ * CUDA_SUCCESS, so that no caller reads an out parameter. The test computes the same checksum with the
+ * functions in this file. With SIMCUDA_VERIFY=STATUS, all functions return STATUS, and out parameters keep
+ * the values that the test gave them. */
 #ifndef SIMCUDA_VERIFY_H
 #define SIMCUDA_VERIFY_H
 

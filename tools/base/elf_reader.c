@@ -381,7 +381,7 @@ int ct_elf_note(const struct ct_elf *elf, const char *owner, uint32_t type, void
     Elf64_Phdr segment;
     bool found = false;
     for (uint32_t i = 0; !found && i < elf->segments && segment_at(elf, i, &segment); i++) {
-        /* Segments aligned to 8 bytes hold linker notes, which have a different layout. */
+        /* Segments aligned to 8 bytes hold .note.gnu.property, which has a different layout. */
         char *notes = segment.p_type == PT_NOTE && segment.p_align <= 4
                           ? load(elf, segment.p_offset, segment.p_filesz)
                           : NULL;
