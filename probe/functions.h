@@ -35,6 +35,9 @@ struct ct_function_table {
      * consumed, and before a process that the kernel has not found gets the channel. If all notices are
      * consumed, and then all of these are 0, every process that has made a call has a segment. */
     uint8_t arriving[CT_PROBE_PROCESSES];
+    /* By channel: 1 more than the function of the call that the writer has taken from the ring, but has not
+     * written yet. A writer that replaces a killed one counts this call as lost. */
+    uint32_t in_flight[CT_PROBE_PROCESSES];
     const struct ct_probe_shape *shapes; /* by row */
     struct ct_function_entry entry[CT_PROBE_FUNCTIONS];
 };

@@ -95,6 +95,7 @@ static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uin
         .since_ns = since_ns,
         .absent_ns = found ? found->missed_ns : 0,
         .arriving = probed->channel.ring >= 0 ? &set->functions->arriving[probed->channel.number] : NULL,
+        .in_flight = probed->channel.ring >= 0 ? &set->functions->in_flight[probed->channel.number] : NULL,
         .ready = -1,
         .hook = &probed->hook,
         .ring = probed->channel.ring,
@@ -105,6 +106,8 @@ static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uin
         .entry_ns = cost.seen_ns / 2,
         .return_ns = cost.seen_ns - cost.seen_ns / 2,
     };
+    if (plan.in_flight && probed->writers == 0)
+        *plan.in_flight = 0; /* of the channel's last process */
     struct ct_proc_status status;
     int error = ct_proc_status(probed->pid, &status);
     if (error && !found)

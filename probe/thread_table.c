@@ -1,6 +1,8 @@
 #include "thread_table.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct ct_thread **bucket_of(const struct ct_thread_table *table, uint32_t tid)
 {
@@ -51,5 +53,25 @@ void ct_thread_table_each(const struct ct_thread_table *table,
     for (size_t i = 0; i < CT_THREAD_BUCKETS; i++) {
         for (struct ct_thread *thread = table->bucket[i]; thread; thread = thread->next)
             act(thread, data);
+    }
+}
+
+void ct_thread_table_adopt(struct ct_thread_table *table,
+                           const struct ct_probe_thread shared[CT_PROBE_THREADS], pid_t pid)
+{
+    for (uint32_t i = 0; i < CT_PROBE_THREADS; i++) {
+        const uint32_t tid = __atomic_load_n(&shared[i].tid, __ATOMIC_RELAXED);
+        struct ct_thread *thread = tid ? ct_thread_table_get(table, tid) : NULL;
+        if (!thread)
+            continue;
+        thread->index = i;
+        char path[64];
+        snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", (int)pid, tid);
+        FILE *comm = fopen(path, "re");
+        if (!comm)
+            continue;
+        if (fgets(thread->identity.name.name, sizeof(thread->identity.name.name), comm))
+            thread->identity.name.name[strcspn(thread->identity.name.name, "\n")] = '\0';
+        fclose(comm);
     }
 }

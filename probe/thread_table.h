@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct ct_thread {
     struct ct_thread *next;
@@ -34,5 +35,9 @@ void ct_thread_table_remove(struct ct_thread_table *table, uint32_t tid);
 /* Calls `act` for each thread. */
 void ct_thread_table_each(const struct ct_thread_table *table,
                           void (*act)(struct ct_thread *thread, void *data), void *data);
+/* Adds the threads that made calls before this writer started. There are such threads if it replaces another
+ * writer of process `pid`. `shared` is the channel's map of threads. */
+void ct_thread_table_adopt(struct ct_thread_table *table,
+                           const struct ct_probe_thread shared[CT_PROBE_THREADS], pid_t pid);
 
 #endif

@@ -362,25 +362,12 @@ static void note_doubt(struct writer *writer, const struct ct_probe_record *reco
     thread->hooks_start = record->call_start;
 }
 
-/* Finds the threads that made calls before this writer started, which happens if it replaces another writer.
- */
-static void adopt_threads(struct writer *writer)
+/* Counts the call that a killed writer had taken from the ring, and did not write. */
+static void adopt_call(struct writer *writer)
 {
-    for (uint32_t i = 0; i < CT_PROBE_THREADS; i++) {
-        const uint32_t tid = __atomic_load_n(&writer->shared_threads[i].tid, __ATOMIC_RELAXED);
-        struct ct_thread *thread = tid ? ct_thread_table_get(&writer->threads, tid) : NULL;
-        if (!thread)
-            continue;
-        thread->index = i;
-        char path[64];
-        snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", writer->plan->pid, tid);
-        FILE *comm = fopen(path, "re");
-        if (!comm)
-            continue;
-        if (fgets(thread->identity.name.name, sizeof(thread->identity.name.name), comm))
-            thread->identity.name.name[strcspn(thread->identity.name.name, "\n")] = '\0';
-        fclose(comm);
-    }
+    const uint32_t in_flight = __atomic_exchange_n(writer->plan->in_flight, 0, __ATOMIC_ACQUIRE);
+    if (in_flight > 0 && in_flight <= CT_PROBE_FUNCTIONS)
+        __atomic_fetch_add(&writer->lost[in_flight - 1].calls, 1, __ATOMIC_RELAXED);
 }
 
 /* A thread that was killed inside a call keeps its lane, which shows that call. */
@@ -435,8 +422,12 @@ static bool drain(struct writer *writer)
          any = true) {
         union body copy;
         memcpy(&copy, record, bytes < sizeof(copy) ? bytes : sizeof(copy));
+        const bool is_call = copy.record.kind == CT_PROBE_CALL || copy.record.kind == CT_PROBE_HOOKED;
+        if (is_call)
+            __atomic_store_n(writer->plan->in_flight, copy.record.function + 1U, __ATOMIC_RELEASE);
         ct_kernel_ring_pass(&writer->ring);
         take_record(writer, &copy);
+        __atomic_store_n(writer->plan->in_flight, 0, __ATOMIC_RELEASE);
     }
     /* All records after `end` were reserved, and got their own end time, after `now_ns` (calls.h). */
     if (ct_kernel_ring_is_read(&writer->ring, end))
@@ -582,8 +573,10 @@ int ct_writer_run(const struct ct_writer_plan *plan)
     const int poll = watch(plan);
     if (poll < 0 || !ct_thread_table_begin(&writer.threads) || open_maps(&writer) != 0)
         return 1;
-    if (!is_arrivals(&writer))
-        adopt_threads(&writer);
+    if (!is_arrivals(&writer)) {
+        adopt_call(&writer);
+        ct_thread_table_adopt(&writer.threads, writer.shared_threads, plan->pid);
+    }
     bool ended = plan->pidfd < 0;
     while (!ended) {
         look(&writer);

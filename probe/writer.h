@@ -29,6 +29,7 @@ struct ct_writer_plan {
     int parent; /* a pipe. A byte CT_WRITER_EXEC, or the end of the file: no more records will follow */
     int ready;  /* a pipe that gets a byte when the process has a segment, or there is no daemon; -1: none */
     uint8_t *arriving;            /* cleared at that moment; may be NULL */
+    uint32_t *in_flight;          /* of the channel (functions.h); NULL for the arrivals writer */
     struct ct_hook_segment *hook; /* of the hook that has visited the process */
     struct ct_function_table *functions;
     uint64_t entry_ns, return_ns; /* parts of a call's duration that the probe itself takes, at both ends */

@@ -317,6 +317,30 @@ def writer_killed(s):
     equal(s.rows(seen, p.pid), [(truth_of(s, p.pid)[VERSION] - before, 1)], "calls, and whether some were lost")
 
 
+def writer_killed_midway(s):
+    """Kills the writer after it has taken a call from the ring, and before it has written the call. The next writer counts this call as
+    lost."""
+    if not all(can(need, "a writer that is killed between reading a call and writing it") for need in ("gdb", "ptrace")):
+        return
+    p = Program(s, "steps")
+    probe = Probe(s, "--pid", p.pid)
+    writer = writer_of(probe, p.pid)
+    p.step(100)
+    await_stored(s, p.pid, {VERSION: 100})
+    debugger = s.start("gdb", "-q", "-batch", "-p", writer, "-ex", "break write_record", "-ex", "shell echo armed", "-ex", "continue",
+                       "-ex", "kill", preload=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    check(any("armed" in line for line in debugger.stdout), "the debugger has not attached")
+    p.step(10)
+    said = debugger.communicate(timeout=DEADLINE_S)[0]
+    check("Breakpoint 1" in said, "the writer did not stop:", said)
+    wait_for("another writer", lambda: writer_of(probe, p.pid) not in (None, writer))
+    p.step(5)
+    await_stored(s, p.pid, {VERSION: 115})
+    equal(s.rows("SELECT lost FROM totals WHERE name = ?", VERSION), [(1,)], "lost calls")
+    p.end()
+    probe.end(number=None)
+
+
 def writer_stopped(s):
     """Checks that a second Ctrl-C ends a probe that is waiting for a writer, and leaves nothing in the kernel."""
     p = Program(s, "steps")
@@ -576,7 +600,7 @@ TESTS = [*((exact, method) for method in METHODS), (whole_life,), (whole_life, "
          (short_lives,), (hooked,), (in_top,), (kernel_events,), (other_namespace,), *by_tier([], [(many_threads,)]), *((hidden, how) for how in PLACES), (open_calls,), (probe_killed,),
          *((killed_in_order, *order) for order in by_tier([("process", "probe", "daemon"), ("daemon", "probe", "process")],
                                                           itertools.permutations(("probe", "daemon", "process")))),
-         (writer_killed,), (writer_stopped,), (open_calls_adopted,), (daemon_killed,), (executes,), (executes_named,), (executes_late,), (closed_files,), (wrong,),
+         (writer_killed,), (writer_killed_midway,), (writer_stopped,), (open_calls_adopted,), (daemon_killed,), (executes,), (executes_named,), (executes_late,), (closed_files,), (wrong,),
          (unfit_kernel,), (other_user,), (flood,)]
 if SHAPE:
     inline = ["--inline"] if SHAPE.endswith("-unknown") else []
