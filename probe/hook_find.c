@@ -86,8 +86,37 @@ static void compare(const char *name, uint64_t offset, void *data)
     search->is_found = true;
 }
 
+/* Returns whether the function saves its return address for later, or returns twice. A probe of its return
+ * replaces that address, so the program would crash. */
+static bool keeps_return_address(const char *name)
+{
+    static const char *const names[] = { "setjmp",       "_setjmp",    "sigsetjmp",
+                                         "__sigsetjmp",  "getcontext", "swapcontext",
+                                         "__getcontext", "vfork",      "__vfork" };
+    size_t i = 0;
+    while (i < sizeof(names) / sizeof(names[0]) && strcmp(name, names[i]) != 0)
+        i++;
+    return i < sizeof(names) / sizeof(names[0]);
+}
+
+/* Returns whether a C++ exception may leave the function. The unwinder does not know the return address that
+ * a probe has put in place, and ends the program. */
+static bool may_throw(const struct ct_elf *elf, const struct ct_hook_entry *hook)
+{
+    bool is_cpp = strncmp(hook->symbol, "_Z", 2) == 0;
+    for (size_t i = 0; elf->needed && elf->needed[i]; i++)
+        is_cpp |= strncmp(elf->needed[i], "libstdc++.", strlen("libstdc++.")) == 0 ||
+                  strncmp(elf->needed[i], "libc++.", strlen("libc++.")) == 0;
+    return is_cpp && !hook->is_nothrow && !hook->rule.is_entry;
+}
+
 static bool find_in_library(struct ct_hook_entry *hook, char why[WHY_BYTES])
 {
+    if (!hook->rule.is_entry && keeps_return_address(hook->symbol)) {
+        snprintf(why, WHY_BYTES, "%s saves its return address: a probe of its return would crash the program",
+                 hook->symbol);
+        return false;
+    }
     struct ct_elf elf;
     struct search search = { .name = hook->symbol };
     char *text = NULL;
@@ -97,6 +126,7 @@ static bool find_in_library(struct ct_hook_entry *hook, char why[WHY_BYTES])
     if (!error)
         error = ct_elf_each_function(&elf, compare, &search, &text);
     free(text);
+    const bool is_refused = !error && search.is_found && may_throw(&elf, hook);
     if (!error && search.is_found && search.offset != UINT64_MAX)
         hook->offset = ct_targets_place(&elf, search.offset);
     ct_elf_close(&elf);
@@ -106,10 +136,15 @@ static bool find_in_library(struct ct_hook_entry *hook, char why[WHY_BYTES])
         snprintf(why, WHY_BYTES, "%s: %s", hook->place, strerror(-error));
     else if (!search.is_found)
         snprintf(why, WHY_BYTES, "%s does not export a function %s", hook->place, hook->symbol);
+    else if (is_refused)
+        snprintf(why, WHY_BYTES,
+                 "a C++ exception that leaves a function with a probe of its return ends the program: record "
+                 "%s 'at entry', or add 'nothrow' if no exception leaves it",
+                 hook->symbol);
     else if (search.offset == UINT64_MAX)
         snprintf(why, WHY_BYTES, "%s: %s is an indirect function, which has no code of its own", hook->place,
                  hook->symbol);
-    return !error && search.is_found && search.offset != UINT64_MAX;
+    return !error && search.is_found && search.offset != UINT64_MAX && !is_refused;
 }
 
 /* ---- tracepoints ---- */

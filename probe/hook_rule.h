@@ -67,7 +67,8 @@ struct ct_hook_rule {
     uint8_t fields, conditions, texts;
     uint8_t is_kernel; /* addresses may be in the kernel */
     uint8_t stack_words;
-    uint8_t reserved[7];
+    uint8_t is_entry; /* recorded at the entry of the function, without its duration and its result */
+    uint8_t reserved[6];
     struct ct_hook_source field[CT_HOOK_FIELDS];
     struct ct_hook_condition condition[CT_HOOK_CONDITIONS];
 };

@@ -11,6 +11,22 @@ static const char *type_of(const struct ct_hook_source *source)
     return types[source->is_signed != 0][source->bytes % 9];
 }
 
+/* A call that is printed at once. Otherwise, maps keep its time and its arguments until the return. */
+static bool is_instant(const struct ct_hook_entry *hook)
+{
+    return hook->kind == CT_HOOK_TRACEPOINT || hook->rule.is_entry;
+}
+
+/* Returns bpftrace's name for an argument at the entry. */
+static const char *name_of_argument(char name[16], unsigned argument)
+{
+    if (argument < CT_PROBE_REGISTERS)
+        snprintf(name, 16, "arg%u", argument);
+    else
+        snprintf(name, 16, "sarg%u", argument - CT_PROBE_REGISTERS + 1);
+    return name;
+}
+
 /* Prints an expression for the value of the source. `place` is the name in the tracepoint's record, or NULL.
  */
 static void print_source(const struct ct_hook_entry *hook, const struct ct_hook_source *source,
@@ -29,7 +45,10 @@ static void print_source(const struct ct_hook_entry *hook, const struct ct_hook_
         snprintf(base, sizeof(base), "retval");
         break;
     case CT_ORIGIN_ARGUMENT:
-        snprintf(base, sizeof(base), "@%s_arg%u[tid]", hook->name, source->argument);
+        if (is_instant(hook))
+            name_of_argument(base, source->argument);
+        else
+            snprintf(base, sizeof(base), "@%s_arg%u[tid]", hook->name, source->argument);
         break;
     }
     if (is_text)
@@ -62,14 +81,14 @@ static void print_output(const struct ct_hook_entry *hook)
 {
     const struct ct_hook_rule *rule = &hook->rule;
     printf("%sprintf(\"%%d %%d %s", rule->conditions > 0 ? "        " : "    ", hook->name);
-    if (hook->kind != CT_HOOK_TRACEPOINT)
+    if (!is_instant(hook))
         printf(" %%llu ns");
     for (uint32_t i = 0; i < rule->fields; i++) {
         const bool is_text = rule->field[i].form == CT_FORM_TEXT || rule->field[i].form == CT_FORM_LOCATION;
         printf(" %s=%s", hook->field_name[i], is_text ? "%s" : rule->field[i].is_signed ? "%lld" : "%llu");
     }
     printf("\\n\", pid, tid");
-    if (hook->kind != CT_HOOK_TRACEPOINT)
+    if (!is_instant(hook))
         printf(", nsecs - @%s[tid]", hook->name);
     for (uint32_t i = 0; i < rule->fields; i++) {
         printf(", ");
@@ -97,9 +116,9 @@ static void print_entry(const struct ct_hook_entry *hook, const char *target)
     const uint32_t arguments = arguments_of(&hook->rule);
     printf("%s {\n    @%s[tid] = nsecs;\n", target, hook->name);
     for (int i = 0; i < CT_PROBE_ARGUMENTS; i++) {
+        char name[16];
         if (arguments & 1U << i)
-            printf("    @%s_arg%d[tid] = %s%d;\n", hook->name, i, i < CT_PROBE_REGISTERS ? "arg" : "sarg",
-                   i < CT_PROBE_REGISTERS ? i : i - CT_PROBE_REGISTERS + 1);
+            printf("    @%s_arg%d[tid] = %s;\n", hook->name, i, name_of_argument(name, (unsigned)i));
     }
     puts("}");
 }
@@ -125,16 +144,19 @@ static void print_hook(const struct ct_hook_entry *hook)
     char target[2048];
     if (hook->rule.per_second > 0)
         printf("// bpftrace has no limit of %u/s.\n", hook->rule.per_second);
-    if (hook->kind == CT_HOOK_TRACEPOINT) {
-        printf("tracepoint:%s:%s {\n", hook->place, hook->symbol);
+    const bool is_kernel = hook->kind == CT_HOOK_KPROBE;
+    if (hook->kind == CT_HOOK_TRACEPOINT)
+        snprintf(target, sizeof(target), "tracepoint:%s:%s", hook->place, hook->symbol);
+    else
+        snprintf(target, sizeof(target), is_kernel ? "kprobe:%s" : "uprobe:\"%s\":%s",
+                 is_kernel ? hook->function : hook->place, hook->symbol);
+    if (is_instant(hook)) {
+        printf("%s {\n", target);
         print_conditions(hook);
         print_output(hook);
         puts(hook->rule.conditions > 0 ? "    }\n}" : "}");
         return;
     }
-    const bool is_kernel = hook->kind == CT_HOOK_KPROBE;
-    snprintf(target, sizeof(target), is_kernel ? "kprobe:%s" : "uprobe:\"%s\":%s",
-             is_kernel ? hook->function : hook->place, hook->symbol);
     print_entry(hook, target);
     snprintf(target, sizeof(target), is_kernel ? "kretprobe:%s" : "uretprobe:\"%s\":%s",
              is_kernel ? hook->function : hook->place, hook->symbol);

@@ -216,7 +216,7 @@ static bool read_field(struct reader *reader, struct ct_hook_entry *hook, char *
     const size_t length = equals ? (size_t)(equals - text) : 0;
     const uint32_t i = hook->rule.fields;
     if (!equals)
-        return reject(reader, "unknown word '%s': expected FIELD=SOURCE, if, limit or in", text);
+        return reject(reader, "unknown word '%s': expected FIELD=SOURCE, if, limit, in, at or nothrow", text);
     if (i == CT_HOOK_FIELDS)
         return reject(reader, "more than %d fields", CT_HOOK_FIELDS);
     if (!is_name(text, length, CT_FIELD_NAME_MAX))
@@ -293,6 +293,26 @@ static bool read_scope(struct reader *reader, struct ct_hook_entry *hook)
     return reject(reader, "expected 'in calls' or 'in processes'");
 }
 
+static bool needs_return(const struct ct_hook_rule *rule)
+{
+    bool needs = false;
+    for (uint32_t i = 0; i < (uint32_t)rule->fields + rule->conditions; i++) {
+        const struct ct_hook_source *source =
+            i < rule->fields ? &rule->field[i] : &rule->condition[i - rule->fields].source;
+        needs |= source->origin == CT_ORIGIN_RESULT || source->origin == CT_ORIGIN_DURATION;
+    }
+    return needs;
+}
+
+static bool read_moment(struct reader *reader, struct ct_hook_entry *hook)
+{
+    const char *text = next_word(reader);
+    if (!text || strcmp(text, "entry") != 0)
+        return reject(reader, "expected 'at entry'");
+    hook->rule.is_entry = 1;
+    return hook->kind != CT_HOOK_TRACEPOINT || reject(reader, "a tracepoint has no entry");
+}
+
 /* Reads fields and clauses. */
 static bool read_rest(struct reader *reader, struct ct_hook_entry *hook)
 {
@@ -309,9 +329,15 @@ static bool read_rest(struct reader *reader, struct ct_hook_entry *hook)
             good = read_limit(reader, hook);
         else if (strcmp(word, "in") == 0)
             good = read_scope(reader, hook);
+        else if (strcmp(word, "at") == 0)
+            good = read_moment(reader, hook);
+        else if (strcmp(word, "nothrow") == 0)
+            hook->is_nothrow = true;
         else
             good = read_field(reader, hook, word);
     }
+    if (good && hook->rule.is_entry && needs_return(&hook->rule))
+        return reject(reader, "'at entry' excludes the result (ret) and the duration");
     return good;
 }
 

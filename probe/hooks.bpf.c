@@ -323,6 +323,39 @@ int hook_leave(struct pt_regs *registers)
     return leave(registers);
 }
 
+/* Records the entry alone. The next frame's place holds the arguments for that moment. */
+SEC("uprobe")
+int hook_at_entry(struct pt_regs *registers)
+{
+    const __u64 cookie = bpf_get_attach_cookie(registers);
+    const struct ct_hook_rule *rule = rule_of(cookie);
+    struct task *task = rule ? task_of(rule) : 0;
+    if (!task)
+        return 0;
+    const __u64 sp = PT_REGS_SP(registers);
+    const __u32 depth = enclosing_depth(task, bpf_get_current_task_btf(), sp);
+    if (depth >= CT_PROBE_OPEN) {
+        lose(task->channel, rule->function, 0);
+        return 0;
+    }
+    struct frame *frame = &task->frame[depth % CT_PROBE_OPEN];
+    task->depth = depth;
+    frame->sp = sp;
+    keep_arguments(frame, rule->stack_words, registers);
+    const __u64 now = bpf_ktime_get_ns();
+    const struct call call = {
+        .rule = rule,
+        .argument = frame->argument,
+        .start = now,
+        .end = now,
+        .tid = task->tid,
+        .depth = depth,
+        .channel = task->channel,
+    };
+    write(&call, cookie);
+    return 0;
+}
+
 /* ---- tracepoints ---- */
 
 /* The state of a thread is not created here, since the scheduler may hold its locks. */

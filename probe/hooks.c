@@ -60,25 +60,27 @@ static int attach_tracepoint(struct ct_attached_hook *attached, const struct ct_
     return error;
 }
 
-/* Attaches to both ends of a function; to the return first, which has no effect without the entry. */
+static int attach_end(struct ct_attached_hook *attached, const struct ct_programs *programs,
+                      enum ct_hook_end end, uint64_t cookie, pid_t pid)
+{
+    const struct ct_hook_entry *hook = &attached->hook;
+    const struct bpf_program *program = ct_programs_hook(programs, end);
+    LIBBPF_OPTS(bpf_uprobe_opts, in_library, .bpf_cookie = cookie, .retprobe = end == CT_HOOK_RETURN);
+    LIBBPF_OPTS(bpf_kprobe_opts, in_kernel, .bpf_cookie = cookie, .retprobe = end == CT_HOOK_RETURN);
+    return add_link(
+        attached, hook->kind == CT_HOOK_UPROBE
+                      ? bpf_program__attach_uprobe_opts(program, pid, hook->place, hook->offset, &in_library)
+                      : bpf_program__attach_kprobe_opts(program, hook->function, &in_kernel));
+}
+
+/* Attaches to the return first, which has no effect without the entry. */
 static int attach_function(struct ct_attached_hook *attached, const struct ct_programs *programs,
                            uint64_t cookie, pid_t pid)
 {
-    const struct ct_hook_entry *hook = &attached->hook;
-    int error = 0;
-    for (int end = 0; end < 2 && !error; end++) {
-        const bool is_return = end == 0;
-        const struct bpf_program *program =
-            ct_programs_hook(programs, is_return ? CT_HOOK_RETURN : CT_HOOK_ENTRY);
-        LIBBPF_OPTS(bpf_uprobe_opts, in_library, .bpf_cookie = cookie, .retprobe = is_return);
-        LIBBPF_OPTS(bpf_kprobe_opts, in_kernel, .bpf_cookie = cookie, .retprobe = is_return);
-        error =
-            add_link(attached, hook->kind == CT_HOOK_UPROBE
-                                   ? bpf_program__attach_uprobe_opts(program, pid, hook->place, hook->offset,
-                                                                     &in_library)
-                                   : bpf_program__attach_kprobe_opts(program, hook->function, &in_kernel));
-    }
-    return error;
+    if (attached->hook.rule.is_entry)
+        return attach_end(attached, programs, CT_HOOK_AT_ENTRY, cookie, pid);
+    const int error = attach_end(attached, programs, CT_HOOK_RETURN, cookie, pid);
+    return error ? error : attach_end(attached, programs, CT_HOOK_ENTRY, cookie, pid);
 }
 
 /* Attaches the hook in all processes, or only in the processes of --pid. */

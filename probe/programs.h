@@ -62,8 +62,8 @@ void ct_links_close(struct ct_links *links);
 /* ---- hooks ---- */
 
 struct bpf_program;
-enum ct_hook_end { CT_HOOK_ENTRY, CT_HOOK_RETURN, CT_HOOK_POINT, CT_HOOK_ENDS };
-/* Returns the program for the entries or the returns of functions, or for tracepoints. */
+enum ct_hook_end { CT_HOOK_ENTRY, CT_HOOK_RETURN, CT_HOOK_AT_ENTRY, CT_HOOK_POINT, CT_HOOK_ENDS };
+/* Returns the program for the entries or the returns of functions, for entries alone, or for tracepoints. */
 const struct bpf_program *ct_programs_hook(const struct ct_programs *programs, enum ct_hook_end end);
 /* Returns the rule of that number, below CT_HOOK_RULES, in the memory of the BPF programs. It must not change
  * while a program that refers to it is attached. */

@@ -3,16 +3,20 @@ import os
 import re
 import subprocess
 
-from cudatrace_test import CUDATRACE, SIMCUDA, SOURCE, Session, can, check, equal
+from cudatrace_test import CUDATRACE, SIMCUDA, SOURCE, WORKLOADS, Session, can, check, equal
 from probing import PROBE  # noqa: F401: skips without a probe
 
 LIBRARY = SIMCUDA / "libcuda.so.1"
+CPP = WORKLOADS / "libhookable_cpp.so"
 
 GOOD = f"""
 # A comment, an empty line, and hooks of each kind.
 
 uprobe:{LIBRARY}:cuMemAlloc_v2 allocate address=arg0+0:u64 bytes=arg1 result=ret:s32 if arg1 > 4096 and duration >= 1ms limit 100/s  # why
 uprobe:{LIBRARY}:cuModuleGetFunction	find_function	name=arg2:str
+uprobe:{LIBRARY}:cuCtxSetFlags entered flags=arg0:u32 seventh=arg6 at entry
+uprobe:{CPP}:hookable_put put at entry
+uprobe:{CPP}:hookable_name name nothrow
 uprobe:{LIBRARY}:cuLaunchKernel launch grid_x=arg1:u32 stream=arg8 if arg10 != 0x10 in calls
 tracepoint:sched:sched_switch switch from=prev_comm to=next_pid if next_pid != 0 and prev_state & 3 in processes
 """
@@ -26,7 +30,7 @@ BAD = [
     ("kprobe:f", "the hook has no name: expected a name after the target"),
     ("kprobe:f 7up", "invalid name '7up': use at most 71 letters, digits or '_'"),
     (f"kprobe:f {'n' * 72}", f"invalid name '{'n' * 72}': use at most 71 letters, digits or '_'"),
-    ("kprobe:f f arg1", "unknown word 'arg1': expected FIELD=SOURCE, if, limit or in"),
+    ("kprobe:f f arg1", "unknown word 'arg1': expected FIELD=SOURCE, if, limit, in, at or nothrow"),
     ("kprobe:f f a-b=arg1", "invalid name of a field 'a-b': use at most 23 letters, digits or '_'"),
     ("kprobe:f f a=arg1 a=arg2", "two fields have the name 'a'"),
     ("kprobe:f f a=arg12", "arg12: expected arg0 to arg11"),
@@ -44,6 +48,10 @@ BAD = [
     ("kprobe:f f if duration:u32 > 1", "duration has no type"),
     ("kprobe:f f limit 100", "invalid limit: expected 1/s to 1000000/s"),
     ("kprobe:f f in threads", "expected 'in calls' or 'in processes'"),
+    ("kprobe:f f at return", "expected 'at entry'"),
+    ("kprobe:f f x=ret at entry", "'at entry' excludes the result (ret) and the duration"),
+    ("kprobe:f f at entry if duration > 1s", "'at entry' excludes the result (ret) and the duration"),
+    ("tracepoint:a:b f at entry", "a tracepoint has no entry"),
     ("tracepoint:a:b f x=arg0:u32", "invalid field 'arg0:u32': expected the name of a field of the tracepoint"),
 ]
 
@@ -54,6 +62,9 @@ ABSENT = [
     (f"uprobe:{LIBRARY}:cuNoSuch f", f"{LIBRARY} does not export a function cuNoSuch"),
     ("uprobe:/no/such/lib.so:f f", "/no/such/lib.so: No such file or directory"),
     ("uprobe:/etc/passwd:f f", "/etc/passwd: not a library for this processor"),
+    (f"uprobe:{CPP}:hookable_put f", "a C++ exception that leaves a function with a probe of its return ends the program: record hookable_put 'at "
+     "entry', or add 'nothrow' if no exception leaves it"),
+    ("uprobe:/lib/libc.so.6:_setjmp f", "_setjmp saves its return address: a probe of its return would crash the program"),
 ]
 ABSENT_TRACEPOINTS = [
     ("tracepoint:sched:no_such f", "the kernel has no tracepoint sched:no_such, or its module is not loaded"),
@@ -84,12 +95,17 @@ def good(s):
     equal(done.stdout.splitlines(), [
         f"allocate                 uprobe:{LIBRARY}:cuMemAlloc_v2",
         f"find_function            uprobe:{LIBRARY}:cuModuleGetFunction",
+        f"entered                  uprobe:{LIBRARY}:cuCtxSetFlags",
+        f"put                      uprobe:{CPP}:hookable_put",
+        f"name                     uprobe:{CPP}:hookable_name",
         f"launch                   uprobe:{LIBRARY}:cuLaunchKernel",
         "switch                   tracepoint:sched:sched_switch"], "its hooks")
     script = probe(table, "--bpftrace").stdout
     for line in (f'uprobe:"{LIBRARY}":cuMemAlloc_v2 {{', f'uretprobe:"{LIBRARY}":cuMemAlloc_v2 /@allocate[tid]/ {{',
                  "    if ((uint64)@allocate_arg1[tid] > 4096 && (nsecs - @allocate[tid]) >= 1000000) {",
                  "// bpftrace has no limit of 100/s.", "    @launch_arg8[tid] = sarg3;", "tracepoint:sched:sched_switch {",
+                 f'uprobe:"{LIBRARY}":cuCtxSetFlags {{',
+                 '    printf("%d %d entered flags=%llu seventh=%llu\\n", pid, tid, (uint32)arg0, (uint64)sarg1);',
                  "    if (args->next_pid != 0 && (args->prev_state & 3) != 0) {"):
         check(line in script.splitlines(), f"the script lacks '{line}':\n{script}")
 

@@ -64,6 +64,19 @@ def depths(s):
     s.check_identity(lost=0)
 
 
+def entries(s):
+    """A hook at the entry is a call without a duration, which precedes the calls that the function makes. Its function may be left in any way."""
+    hooks = Hooks(s, f"{PUT} put number=arg2:s32 name=arg1:str seventh=arg7 at entry if arg2:s32 < -1", f"uprobe:{LIBRARY}:hookable_around around at entry")
+    pid = hooks.run("--times", 3)
+    hooks.probe.end()
+    equal([(f["number"], f["name"][:8], f["seventh"]) for f in hooks.fields(pid, "put")],
+          [(-2, "number 2", 14), (-2, "nnnnnnnn", 14), (-3, 'a "quote', 21)], "the fields of entries")
+    equal(s.rows("SELECT name, depth, duration_ns = 0 FROM calls JOIN processes USING (process_id) WHERE processes.pid = ? ORDER BY call_id", pid),
+          [(CALL, 0, 0), ("put", 0, 1), (CALL, 0, 0), ("around", 0, 1), ("around", 0, 1), (CALL, 0, 0), ("put", 0, 1), ("put", 0, 1)],
+          "calls and entries")
+    s.check_identity(lost=0)
+
+
 def conditions(s):
     """Only calls that meet all conditions are recorded. A limit counts further calls as skipped."""
     hooks = Hooks(s, f"{PUT} put number=arg2:s32 if arg2:s32 <= -2 and arg0+4:s16 > -5 and arg6:s64 != -18",
@@ -135,7 +148,7 @@ def refused(s):
     hooks.probe.end()
 
 
-CASES = values, depths, conditions, tracepoints, reload, refused
+CASES = values, depths, entries, conditions, tracepoints, reload, refused
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:
