@@ -183,6 +183,11 @@ def kernel_events(s):
     equal(s.rows("SELECT name, blocked_ns > 0 AND blocked_ns <= duration_ns FROM waits JOIN processes USING (process_id) WHERE pid = ?", hung.pid),
           [("cuCtxSynchronize", 1)], "the wait of the call that hung")
     equal(s.rows("SELECT DISTINCT depth FROM calls WHERE layer = 'kernel'"), [(1,)], "the depth of the events")
+    found = s.report("--pid", done.pid, "blocked", "faults", "kernel")
+    for section, column, events in (("blocked", "blocked_ms", sum(call[2] / 1e6 for call in calls)),
+                                    ("faults", "page_faults", sum(call[4] for call in calls))):
+        for rows in found[section], found["kernel"]:
+            check(abs(sum(row[column] for row in rows) - events) < 0.01, column, rows, events)
     equal(late(s), 0, "late rows")
     probe.end()
 

@@ -94,6 +94,8 @@ def conditions(s):
     calls, skipped = s.rows("SELECT calls, skipped FROM totals JOIN processes USING (process_id) WHERE pid = ? AND name = 'limited'", pid)[0]
     equal(calls, 2004, "all calls")
     check(skipped >= 1500, "calls beyond a limit of 1/s were stored, and", skipped, "were skipped")
+    equal([tuple(row[column] for column in ("hook", "calls", "skipped", "lost")) for row in s.report("--pid", pid, "hooks")["hooks"]],
+          [("limited", calls, skipped, 0)], "the report")
     s.check_identity(lost=0)
 
 

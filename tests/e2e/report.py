@@ -1,8 +1,12 @@
 """Tests reports on a run with known contents: phases, an idle gap, a leak, failing calls, and a process that lags. The reports cover all
-processes, one process, and a window, in every format."""
+processes, one process, and a window, in every format. The sections about events of the kernel and hooks are tested on an imported trace with
+exact times."""
+import contextlib
 import csv
 import io
 import json
+import shutil
+import sqlite3
 
 from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal
 
@@ -167,3 +171,91 @@ with Session() as s:
     check(markdown[-3].startswith("| function | error |") and "OUT\\_OF\\_MEMORY" in markdown[-1], markdown)
     text = report(s, "errors", "losses", format="text")
     check(text.startswith("Failed calls\n\nfunction") and text.endswith("\nNo data: losses\n"), text)
+
+
+# ---- a trace of exact times, with events of the kernel and hooks ----
+
+# (tid, layer, name, begin in us, end in us, depth, more details). The trace lacks a call around the event at 11 ms.
+INSIDE = (
+    (7, "driver", "cuInit", 0, 100, 0, {}),
+    (7, "driver", "cuMemcpyHtoD_v2", 1000, 3000, 0, {}),
+    (7, "hook", "ioctl", 1100, 1900, 1, {}),
+    (7, "kernel", "blocked", 1200, 1700, 2, {}),
+    (7, "kernel", "page_fault", 1800, 1800, 2, {}),
+    (7, "kernel", "preempted", 2000, 2300, 1, {}),
+    (7, "hook", "switch", 2350, 2350, 1, {}),
+    (7, "kernel", "page_fault", 2400, 2400, 1, {}),
+    (7, "kernel", "page_fault", 2500, 2500, 1, {}),
+    (7, "driver", "cuCtxSynchronize", 4000, 9000, 0, {}),
+    (7, "driver", "cuStreamSynchronize", 4500, 8500, 1, {}),
+    (7, "kernel", "blocked", 5000, 8000, 2, {}),
+    (7, "kernel", "blocked", 8600, 8700, 1, {}),
+    (7, "driver", "cuMemcpyHtoD_v2", 10000, 10500, 0, {}),
+    (7, "kernel", "blocked", 11000, 11500, 1, {}),
+    (7, "driver", "cuMemcpyHtoD_v2", 12000, 12200, 0, {}),
+    (7, "hook", "batch", 13000, 20000, 0, {}),
+    (7, "kernel", "blocked", 13500, 14000, 1, {}),
+    (7, "driver", "cuLaunchKernel", 15000, 16000, 1, {}),
+    (7, "kernel", "preempted", 15200, 15600, 2, {}),
+    (7, "kernel", "page_fault", 15700, 15700, 2, {}),
+    (8, "driver", "cuMemAlloc_v2", 1000, 6500, 0, {}),
+    (8, "hook", "ioctl", 1500, 2500, 1, {"status": 5}),
+    (8, "hook", "ioctl", 3001, 3101, 1, {}),
+    (9, "driver", "cuCtxSynchronize", 0, 50000, 0, {}),  # of a process without events
+)
+PIDS = {7: 7, 8: 7, 9: 9}
+BLOCKED = ("function", "calls", "total_ms", "blocked_ms", "preempted_ms", "running_ms", "longest_sleep_ms")
+FAULTS = ("function", "page_faults", "calls", "total_ms", "most_in_a_call")
+KERNEL = ("tid", "function", "at_s", "ms", "blocked", "blocked_ms", "preempted", "preempted_ms", "running_ms", "page_faults", "hooks")
+HOOKS = ("hook", "calls", "failed", "total_ms", "mean_us", "max_us", "skipped", "lost")
+COPIED = (7, "cuMemcpyHtoD_v2", 0.001, 2.0, 1, 0.5, 1, 0.3, 1.2, 3, "ioctl: 1 in 0.800 ms, switch: 1 in 0.000 ms")
+ALLOCATED = (8, "cuMemAlloc_v2", 0.001, 5.5, 0, 0, 0, 0, 5.5, 0, "ioctl: 2 in 1.100 ms")
+
+
+def lines_of(calls):
+    for number, (tid, layer, name, begin_us, end_us, depth, details) in enumerate(calls):
+        category = {"kernel": "scheduling", "hook": "other"}.get(layer, "copy")
+        for phase, at_us, has in ("B", begin_us, {"category": category, "depth": depth}), ("E", end_us, {"status": 0, **details}):
+            yield json.dumps({"ts": at_us / 1e6, "op_id": number, "phase": phase, "name": name, "layer": layer, "pid": PIDS[tid], "tid": tid,
+                              "details": has}) + "\n"
+
+
+def rows_like(rows, columns):
+    return [tuple(row[column] for column in columns) for row in rows]
+
+
+with Session() as s:
+    lines = s.dir / "lines.jsonl"
+    lines.write_text("".join(lines_of(INSIDE)))
+    s.run(CUDATRACE, "import", "--db", s.db, lines, preload=False)
+    found = report(s, "blocked", "faults", "kernel", "hooks")
+    equal(rows_like(found["blocked"], BLOCKED),
+          [("cuCtxSynchronize", 1, 5.0, 3.1, 0.0, 1.9, 3.0), ("cuStreamSynchronize", 1, 4.0, 3.0, 0.0, 1.0, 3.0),
+           ("cuMemcpyHtoD_v2", 1, 2.0, 0.5, 0.3, 1.2, 0.5), ("cuLaunchKernel", 1, 1.0, 0.0, 0.4, 0.6, None)], "blocked")
+    equal(rows_like(found["faults"], FAULTS), [("cuMemcpyHtoD_v2", 3, 1, 2.0, 3), ("cuLaunchKernel", 1, 1, 1.0, 1)], "faults")
+    equal(rows_like(found["kernel"], KERNEL),
+          [ALLOCATED, (7, "cuCtxSynchronize", 0.004, 5.0, 2, 3.1, 0, 0.0, 1.9, 0, ""), (7, "cuStreamSynchronize", 0.0045, 4.0, 1, 3.0, 0, 0.0, 1.0, 0, ""),
+           COPIED, (7, "cuLaunchKernel", 0.015, 1.0, 0, 0.0, 1, 0.4, 0.6, 1, ""), (7, "cuMemcpyHtoD_v2", 0.01, 0.5, 0, 0.0, 0, 0.0, 0.5, 0, ""),
+           (7, "cuMemcpyHtoD_v2", 0.012, 0.2, 0, 0.0, 0, 0.0, 0.2, 0, ""), (7, "cuInit", 0.0, 0.1, 0, 0.0, 0, 0.0, 0.1, 0, "")], "kernel")
+    equal(rows_like(found["hooks"], HOOKS), [("batch", 1, 0, 7.0, 7000.0, 7000.0, 0, 0), ("ioctl", 3, 1, 1.9, 633.333, 1000.0, 0, 0),
+                                             ("switch", 1, 0, 0.0, 0.0, 0.0, 0, 0)], "hooks")
+    for row, median_us in zip(found["hooks"], (7000, 800, 0)):
+        close(row["median_us"], median_us, median_us / 31, f"the median of {row['hook']}")
+    equal(s.rows("SELECT name, duration_ns FROM calls WHERE call_id IN (%s) ORDER BY duration_ns DESC" %
+                 ", ".join(str(row["call_id"]) for row in found["kernel"])), [(row["function"], row["ms"] * 1e6) for row in found["kernel"]], "call_id")
+
+    # A call that returns in the window has all its events. Events of other calls do not count.
+    window = report(s, "--from", "2450us", "--to", "3050us", "blocked", "faults", "kernel", "hooks")
+    equal(rows_like(window["blocked"], BLOCKED), [("cuMemcpyHtoD_v2", 1, 2.0, 0.5, 0.3, 1.2, 0.5)], "blocked in a window")
+    equal(rows_like(window["faults"], FAULTS), [("cuMemcpyHtoD_v2", 3, 1, 2.0, 3)], "faults in a window")
+    equal(rows_like(window["kernel"], KERNEL), [COPIED], "kernel in a window")
+    equal(rows_like(window["hooks"], (*HOOKS, "median_us")), [("ioctl", 1, 1, 1.0, 1000.0, 1000.0, 0, 0, 1000.0)], "hooks in a window")
+    equal({section: report(s, "--pid", 9, section)[section] for section in window}, dict.fromkeys(window, []), "a process without events")
+    equal(report(s, "--pid", 9, "kernel", "hooks", format="text"), "No data: kernel, hooks\n", "a process without events")
+
+    # The sections are the same if the trace consists of two files.
+    shutil.copy(s.db, s.dir / "trace.2.db")
+    for path, gone in ((s.db, "> 1002400000"), (s.dir / "trace.2.db", "<= 1002400000")):
+        with contextlib.closing(sqlite3.connect(path)) as trace:
+            trace.executescript(f"DELETE FROM call WHERE end_ns {gone}; DELETE FROM hook_call WHERE call_id {gone};")
+    equal(report(s, *window), found, "sections of a trace of two files")

@@ -9,15 +9,15 @@ import sqlite3
 from cudatrace_test import CUDATRACE, Session, WORKLOADS, by_tier, can, check, equal, on_terminal
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
-SECTIONS = ("bottleneck phases processes threads categories functions kernels graphs launches gaps waits copies memory leaks "
-            "contexts modules errors losses").split()
+SECTIONS = ("bottleneck phases processes threads categories functions kernels graphs launches gaps waits blocked "
+            "faults kernel hooks copies memory leaks contexts modules errors losses").split()
 
 
 with Session() as s:
     s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     found = s.report()
     equal(list(found), SECTIONS, "sections")
-    equal({name for name, rows in found.items() if not rows}, {"graphs", "losses"}, "sections without a row")
+    equal({name for name, rows in found.items() if not rows}, {"graphs", "blocked", "faults", "kernel", "hooks", "losses"}, "sections without a row")
     equal([(row["phase"], row["times"], row["by"]) for row in found["phases"]], [("step N", 20, "nvtx")], "phases")
     process, = found["processes"]
     equal((process["calls"], process["failed"], process["lost"], process["state"]),
@@ -41,7 +41,7 @@ with Session() as s:
         equal(wide, [], f"lines of more than {columns} columns")
         check("…" in text, "nothing was cut")
         check(columns > 100 or "(no room for" in text, "no column was left out")
-        check(text.endswith("No data: graphs, losses\n"), text[-100:])
+        check(text.endswith("No data: graphs, blocked, faults, kernel, hooks, losses\n"), text[-100:])
     whole = s.run(CUDATRACE, "report", "--db", s.db, preload=False).stdout
     check("…" not in whole and "no room" not in whole, "a pipe got less")
     longest = s.value("SELECT kernel FROM launches ORDER BY length(kernel) DESC LIMIT 1")
@@ -51,8 +51,8 @@ with Session() as s:
     with sqlite3.connect(s.db) as old:
         old.executescript("DROP VIEW durations; DROP VIEW failures; DROP TABLE duration; DROP TABLE failure; PRAGMA user_version = 4;")
     done = s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False)
-    equal(set(SECTIONS) - set(json.loads(done.stdout)), {"bottleneck", "functions", "errors"}, "what is left out")
-    for section in ("bottleneck", "functions", "errors"):
+    equal(set(SECTIONS) - set(json.loads(done.stdout)), {"bottleneck", "functions", "hooks", "errors"}, "what is left out")
+    for section in ("bottleneck", "functions", "hooks", "errors"):
         check(f"report: {section}: left out: the trace was written by an older cudatrace (schema 4" in done.stderr, done.stderr)
 
     # Other commands use the data that the trace contains. If a trace lacks data that a command requires, the command reports this.
