@@ -5,6 +5,7 @@ If a database is given as an argument, the queries run on that database, which i
 trace of several processes, one of which was killed during a call.
 """
 import contextlib
+import json
 import pathlib
 import re
 import sqlite3
@@ -99,10 +100,38 @@ def check_database(database, with_rows=()):
     print(len(found), "queries ran")
 
 
+# (name, layer, begin in us, end in us, depth, fields), and the row of each call in the slowest copy: (at_ms, name, ms, own_ms)
+COPIES = (
+    ("cuMemcpyHtoD_v2", "driver", 0, 1500, 0, None, None),
+    ("cuMemcpyDtoH_v2", "driver", 2000, 5000, 0, None, (0, "cuMemcpyDtoH_v2", 3.0, 0.5)),
+    ("ioctl", "hook", 2100, 4100, 1, {"command": 42}, (0.1, "  ioctl", 2.0, 0.5)),
+    ("blocked", "kernel", 2200, 3700, 2, None, (0.2, "    blocked", 1.5, 1.5)),
+    ("page_fault", "kernel", 4200, 4200, 1, None, (2.2, "  page_fault", 0, 0)),
+    ("cuMemcpyAsync", "driver", 4300, 4800, 1, None, (2.3, "  cuMemcpyAsync", 0.5, 0.5)),
+)
+
+
+def check_slow_copy(s, command):
+    """Checks the query that shows everything inside the slowest copy, on an imported trace of exact times."""
+    lines, trace = s.dir / "copies.jsonl", s.dir / "copies.db"
+    with open(lines, "w") as file:
+        for number, (name, layer, begin_us, end_us, depth, fields, _) in enumerate(COPIES):
+            for phase, at_us in ("B", begin_us), ("E", end_us):
+                details = {"depth": depth, "status": 0, **({"fields": fields} if fields else {})}
+                print(json.dumps({"ts": at_us / 1e6, "op_id": number, "phase": phase, "name": name, "layer": layer, "details": details}), file=file)
+    s.run(command, "import", "--db", trace, lines, preload=False)
+    query, = (query for _, heading, query in queries(DOCUMENT.read_text()) if heading == "Why was this cuMemcpy slow?")
+    wanted = [(at_ms, name, layer, ms, own_ms, json.dumps(fields or {}, separators=(",", ":")) if layer == "hook" else None)
+              for _, layer, _, _, _, fields, row in COPIES if row for at_ms, name, ms, own_ms in [row]]
+    seen = s.rows(query, db=trace)
+    check(seen == wanted, "inside the slowest copy:", seen, "and not", wanted)
+
+
 def check_on_new_trace():
-    from cudatrace_test import HOOK, HungCall, SIMCUDA, Session, WORKLOADS, equal
+    from cudatrace_test import CUDATRACE, HOOK, HungCall, SIMCUDA, Session, WORKLOADS, equal
 
     with Session() as s:
+        check_slow_copy(s, CUDATRACE)
         s.start_daemon()
         devices = s.dir / "devices"
         devices.mkdir()
@@ -142,6 +171,7 @@ def check_on_new_trace():
             "Which kernels were launched inside which range?",
             "What happened inside the longest step?",
             "How much code is loaded, and how long does it take?",
+            "Why was this cuMemcpy slow?",
         })
 
 
