@@ -1,5 +1,6 @@
 """Tests that `cudatrace timeline` draws phases, an idle gap and a call that never returned in the columns that match their times. Tests
 coloured output on terminals of various widths, and output without colours on pipes."""
+import json
 import lzma
 import pathlib
 import re
@@ -108,6 +109,20 @@ with Session() as s:
     equal(set(rows_of(timeline(s).stdout)), {tid for tid, in s.rows("SELECT DISTINCT tid FROM calls WHERE layer = 'driver'")}, "threads")
     only = rows_of(timeline(s, "--layers", "nvtx").stdout)
     check(all(set(letters.upper()) <= set("R.") for letters in only.values()), only)
+
+# Events of the scheduler have a letter of their own.
+with Session() as s:
+    lines = s.dir / "lines.jsonl"
+    with open(lines, "w") as file:
+        for number, (name, layer, category, end_s) in enumerate((("cuCtxSynchronize", "driver", "sync", 1), ("blocked", "kernel", "scheduling", 0.5))):
+            for phase, at_s in ("B", 0), ("E", end_s):
+                print(json.dumps({"ts": at_s, "op_id": number, "phase": phase, "name": name, "layer": layer,
+                                  "details": {"category": category, "depth": number}}), file=file)
+    s.run(CUDATRACE, "import", "--db", s.db, lines, preload=False)
+    for layers, letters in ("driver", 74 * "W"), ("kernel", 37 * "B" + 37 * "."):
+        text = timeline(s, "--layers", layers).stdout
+        equal(rows_of(text), {1: letters}, f"the layer {layers}")
+    check("B scheduling\n" in text, "the legend", text)
 
 with Session() as s:
     s.start_daemon()

@@ -28,11 +28,11 @@ static const struct {
     char letter;
     const char *colour;
 } letters[] = {
-    { "launch", 'L', "32" }, { "graph", 'G', "92" }, { "copy", 'C', "34" },    { "set", 'Z', "36" },
-    { "memory", 'M', "35" }, { "sync", 'W', "31" },  { "event", 'E', "33" },   { "stream", 'S', "93" },
-    { "module", 'O', "95" }, { "init", 'I', "96" },  { "context", 'X', "37" }, { "device", 'D', "90" },
-    { "query", 'Q', "90" },  { "image", 'A', "94" }, { "interop", 'T', "91" }, { "control", 'K', "90" },
-    { "range", 'R', "94" },  { "other", '?', "0" },
+    { "launch", 'L', "32" }, { "graph", 'G', "92" },      { "copy", 'C', "34" },    { "set", 'Z', "36" },
+    { "memory", 'M', "35" }, { "sync", 'W', "31" },       { "event", 'E', "33" },   { "stream", 'S', "93" },
+    { "module", 'O', "95" }, { "init", 'I', "96" },       { "context", 'X', "37" }, { "device", 'D', "90" },
+    { "query", 'Q', "90" },  { "image", 'A', "94" },      { "interop", 'T', "91" }, { "control", 'K', "90" },
+    { "range", 'R', "94" },  { "scheduling", 'B', "33" }, { "other", '?', "0" },
 };
 enum { LETTERS = sizeof(letters) / sizeof(letters[0]), OTHER = LETTERS - 1 };
 
