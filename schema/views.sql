@@ -283,34 +283,38 @@ SELECT call.end_ns                    AS call_id,
 
 CREATE VIEW off_cpu AS
 -- The calls during which the thread was off the processor, or had page faults. `cudatrace probe --kernel` records
--- these events as calls of the layer kernel. Each event counts for the innermost recorded call that encloses it.
+-- these events as calls of the layer kernel. Each event counts for the innermost recorded call that encloses it. The
+-- search ends at an outermost call, since no later call can enclose the event. If the call around an event was lost,
+-- that outermost call does not enclose the event, either.
 WITH event AS MATERIALIZED (
-    SELECT call.end_ns, call.duration_ns, site.thread_id, site.depth, function.name
+    SELECT call.end_ns, call.end_ns - call.duration_ns AS start_ns, call.duration_ns, site.thread_id, site.depth, function.name
       FROM call
      CROSS JOIN site ON site.site_id = call.site_id
      CROSS JOIN function ON function.function_id = site.function_id
      WHERE EXISTS (SELECT 1 FROM function WHERE layer = 'kernel') AND function.layer = 'kernel'
 ), found AS MATERIALIZED (
-    SELECT name, duration_ns,
+    SELECT name, start_ns, duration_ns,
            (SELECT around.end_ns
               FROM call AS around
              CROSS JOIN site ON site.site_id = around.site_id
              WHERE around.end_ns > event.end_ns
                AND site.thread_id = event.thread_id
                AND site.depth < event.depth
+               AND (site.depth = 0 OR around.end_ns - around.duration_ns <= event.start_ns)
                AND site.function_id NOT IN (SELECT function_id FROM function WHERE layer = 'kernel')
              ORDER BY around.end_ns
              LIMIT 1) AS call_id
       FROM event
 ), summed AS (
     SELECT call_id,
-           count(*) FILTER (WHERE name = 'blocked')                              AS blocked,
-           CAST(total(duration_ns) FILTER (WHERE name = 'blocked') AS INTEGER)   AS blocked_ns,
-           count(*) FILTER (WHERE name = 'preempted')                            AS preempted,
-           CAST(total(duration_ns) FILTER (WHERE name = 'preempted') AS INTEGER) AS preempted_ns,
-           count(*) FILTER (WHERE name = 'page_fault')                           AS page_faults
+           count(*) FILTER (WHERE name = 'blocked')                                    AS blocked,
+           CAST(total(found.duration_ns) FILTER (WHERE name = 'blocked') AS INTEGER)   AS blocked_ns,
+           count(*) FILTER (WHERE name = 'preempted')                                  AS preempted,
+           CAST(total(found.duration_ns) FILTER (WHERE name = 'preempted') AS INTEGER) AS preempted_ns,
+           count(*) FILTER (WHERE name = 'page_fault')                                 AS page_faults
       FROM found
-     WHERE call_id IS NOT NULL
+     CROSS JOIN call AS around ON around.end_ns = found.call_id
+     WHERE around.end_ns - around.duration_ns <= start_ns
      GROUP BY call_id
 )
 SELECT summed.call_id,

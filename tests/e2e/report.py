@@ -175,7 +175,8 @@ with Session() as s:
 
 # ---- a trace of exact times, with events of the kernel and hooks ----
 
-# (tid, layer, name, begin in us, end in us, depth, more details). The trace lacks a call around the event at 11 ms.
+# (tid, layer, name, begin in us, end in us, depth, more details). The trace lacks a call around the event at 2.6 ms, and one around the event
+# at 11 ms.
 INSIDE = (
     (7, "driver", "cuInit", 0, 100, 0, {}),
     (7, "driver", "cuMemcpyHtoD_v2", 1000, 3000, 0, {}),
@@ -200,6 +201,7 @@ INSIDE = (
     (7, "kernel", "page_fault", 15700, 15700, 2, {}),
     (8, "driver", "cuMemAlloc_v2", 1000, 6500, 0, {}),
     (8, "hook", "ioctl", 1500, 2500, 1, {"status": 5}),
+    (8, "kernel", "preempted", 2600, 2700, 2, {}),
     (8, "hook", "ioctl", 3001, 3101, 1, {}),
     (9, "driver", "cuCtxSynchronize", 0, 50000, 0, {}),  # of a process without events
 )
@@ -209,7 +211,7 @@ FAULTS = ("function", "page_faults", "calls", "total_ms", "most_in_a_call")
 KERNEL = ("tid", "function", "at_s", "ms", "blocked", "blocked_ms", "preempted", "preempted_ms", "running_ms", "page_faults", "hooks")
 HOOKS = ("hook", "calls", "failed", "total_ms", "mean_us", "max_us", "skipped", "lost")
 COPIED = (7, "cuMemcpyHtoD_v2", 0.001, 2.0, 1, 0.5, 1, 0.3, 1.2, 3, "ioctl: 1 in 0.800 ms, switch: 1 in 0.000 ms")
-ALLOCATED = (8, "cuMemAlloc_v2", 0.001, 5.5, 0, 0, 0, 0, 5.5, 0, "ioctl: 2 in 1.100 ms")
+ALLOCATED = (8, "cuMemAlloc_v2", 0.001, 5.5, 0, 0.0, 1, 0.1, 5.4, 0, "ioctl: 2 in 1.100 ms")
 
 
 def lines_of(calls):
@@ -231,7 +233,8 @@ with Session() as s:
     found = report(s, "blocked", "faults", "kernel", "hooks")
     equal(rows_like(found["blocked"], BLOCKED),
           [("cuCtxSynchronize", 1, 5.0, 3.1, 0.0, 1.9, 3.0), ("cuStreamSynchronize", 1, 4.0, 3.0, 0.0, 1.0, 3.0),
-           ("cuMemcpyHtoD_v2", 1, 2.0, 0.5, 0.3, 1.2, 0.5), ("cuLaunchKernel", 1, 1.0, 0.0, 0.4, 0.6, None)], "blocked")
+           ("cuMemcpyHtoD_v2", 1, 2.0, 0.5, 0.3, 1.2, 0.5), ("cuLaunchKernel", 1, 1.0, 0.0, 0.4, 0.6, None),
+           ("cuMemAlloc_v2", 1, 5.5, 0.0, 0.1, 5.4, None)], "blocked")
     equal(rows_like(found["faults"], FAULTS), [("cuMemcpyHtoD_v2", 3, 1, 2.0, 3), ("cuLaunchKernel", 1, 1, 1.0, 1)], "faults")
     equal(rows_like(found["kernel"], KERNEL),
           [ALLOCATED, (7, "cuCtxSynchronize", 0.004, 5.0, 2, 3.1, 0, 0.0, 1.9, 0, ""), (7, "cuStreamSynchronize", 0.0045, 4.0, 1, 3.0, 0, 0.0, 1.0, 0, ""),
@@ -243,6 +246,10 @@ with Session() as s:
         close(row["median_us"], median_us, median_us / 31, f"the median of {row['hook']}")
     equal(s.rows("SELECT name, duration_ns FROM calls WHERE call_id IN (%s) ORDER BY duration_ns DESC" %
                  ", ".join(str(row["call_id"]) for row in found["kernel"])), [(row["function"], row["ms"] * 1e6) for row in found["kernel"]], "call_id")
+
+    equal(s.rows("SELECT name, blocked, blocked_ns / 1000, preempted, preempted_ns / 1000, page_faults FROM off_cpu ORDER BY call_id"),
+          [("ioctl", 1, 500, 0, 0, 1), ("cuMemcpyHtoD_v2", 0, 0, 1, 300, 2), ("cuMemAlloc_v2", 0, 0, 1, 100, 0), ("cuStreamSynchronize", 1, 3000, 0, 0, 0),
+           ("cuCtxSynchronize", 1, 100, 0, 0, 0), ("cuLaunchKernel", 0, 0, 1, 400, 1), ("batch", 1, 500, 0, 0, 0)], "off_cpu")
 
     # A call that returns in the window has all its events. Events of other calls do not count.
     window = report(s, "--from", "2450us", "--to", "3050us", "blocked", "faults", "kernel", "hooks")
