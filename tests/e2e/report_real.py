@@ -1,16 +1,26 @@
 """Tests the report on a real training run on an H200 (tests/fixtures): its contents, and its layout on terminals of various widths. Also
 tests an older database, a database without calls, and the database of a killed daemon."""
+import contextlib
 import json
 import lzma
 import pathlib
 import re
 import sqlite3
 
-from cudatrace_test import CUDATRACE, Session, WORKLOADS, by_tier, can, check, equal, on_terminal
+from cudatrace_test import CUDATRACE, SOURCE, Session, WORKLOADS, by_tier, can, check, equal, on_terminal
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 SECTIONS = ("bottleneck phases processes threads categories functions kernels graphs launches gaps waits blocked "
             "faults kernel hooks copies memory leaks contexts modules errors losses").split()
+
+
+def steps_of(database, section, from_ns):
+    """Returns about how many steps SQLite takes for a section."""
+    steps = []
+    with contextlib.closing(sqlite3.connect(database)) as trace:
+        trace.set_progress_handler(lambda: steps.append(100), 100)
+        trace.execute((SOURCE / f"schema/reports/{section}.sql").read_text(), {"pid": None, "from_ns": from_ns, "to_ns": None}).fetchall()
+    return sum(steps)
 
 
 with Session() as s:
@@ -26,6 +36,10 @@ with Session() as s:
     equal(sum(row["copies"] for row in found["copies"]), s.value("SELECT count(*) FROM copies"), "copies")
     equal(sum(row["calls"] for row in found["errors"]),
           s.value("SELECT count(*) FROM calls WHERE status NOT IN (0, 600)"), "errors of all layers")
+    # Sections about events of the kernel and hooks read no calls if the trace has none of these.
+    for section in ("blocked", "faults", "kernel", "hooks"):
+        for from_ns in (None, 1):
+            check(steps_of(s.db, section, from_ns) < s.value("SELECT count(*) FROM calls"), section, "reads all calls")
     equal(found["bottleneck"][0]["bound_by"], "host", "what bounds a training of twenty steps")
     equal({row["kind"]: row["seconds"] for row in found["bottleneck"]},
           {"start_driver": 0.283, "start_other": 0.016, "outside": 0.221, "load": 0.207, "launch": 0.008, "memory": 0.005, "other": 0.002, "copy": 0.001,
