@@ -1,5 +1,7 @@
 """Runs `cudatrace probe` in the background, and reads the driver's own count of a probed process's calls."""
 import collections
+import contextlib
+import pathlib
 import shutil
 
 from cudatrace_test import BUILD, CUDATRACE, DRIVER_PATH, SIMCUDA, Session, counts, needs, refused, skip
@@ -54,3 +56,13 @@ def stored_of(s, pid):
 
 def await_stored(s, pid, expected):
     s.flush_until(f"{expected} of {pid}", lambda: stored_of(s, pid) == expected)
+
+
+def writer_of(probe, pid):
+    """Returns the pid of the probe's writer for the process `pid`. Another session's probe may have a different writer for the same
+    process."""
+    for child in pathlib.Path(f"/proc/{probe.child.pid}/task/{probe.child.pid}/children").read_text().split():
+        with contextlib.suppress(OSError):  # ended
+            if pathlib.Path(f"/proc/{child}/comm").read_text() == f"probe-{pid}\n":
+                return int(child)
+    return None
