@@ -1,34 +1,24 @@
 """Tests `cudatrace probe --hooks` while it records: functions of a library and tracepoints become calls with fields."""
-import json
 import signal
 import subprocess
 import sys
 
 from cudatrace_test import WORKLOADS, can, check, equal
-from probing import OwnDriver, Probe
+from probing import Hooks as AnyHooks, OwnDriver
 
 LIBRARY = WORKLOADS / "libhookable.so"
 PUT = f"uprobe:{LIBRARY}:hookable_put"
 CALL = "cuOccupancyMaxPotentialBlockSize"
 
 
-class Hooks:
-    """A probe with a table of hooks."""
+class Hooks(AnyHooks):
+    """A probe with a table of hooks, and of the calls that the program makes to the driver."""
 
     def __init__(self, s, *lines, options=()):
-        self.s, self.file = s, s.dir / "hooks"
-        self.file.write_text("".join(line + "\n" for line in lines))
-        self.probe = Probe(s, *s.every, "--calls", CALL, "--hooks", self.file, *options)
+        super().__init__(s, *lines, options=("--calls", CALL, *options))
 
     def run(self, *arguments):
-        """Runs the program, and returns its process ID when the trace is complete."""
-        done = self.s.start(WORKLOADS / "hooked", *arguments, preload=False)
-        equal(done.wait(20), 0, "the program's status")
-        self.s.flush_until("its end", lambda: self.s.value("SELECT count(*) FROM processes WHERE pid = ? AND state = 'exited'", done.pid) == 1)
-        return done.pid
-
-    def fields(self, pid, name):
-        return [json.loads(fields) for fields, in self.s.rows("SELECT fields FROM hooks WHERE pid = ? AND name = ? ORDER BY call_id", pid, name)]
+        return super().run(WORKLOADS / "hooked", *arguments)
 
 
 def values(s):

@@ -1,10 +1,11 @@
 """Runs `cudatrace probe` in the background, and reads the driver's own count of a probed process's calls."""
 import collections
 import contextlib
+import json
 import pathlib
 import shutil
 
-from cudatrace_test import BUILD, CUDATRACE, DRIVER_PATH, SIMCUDA, Session, counts, needs, refused, skip
+from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, DRIVER_PATH, SIMCUDA, Session, counts, equal, needs, refused, skip
 from untraced import Background
 
 PROBE = BUILD / "probe/cudatrace-probe"
@@ -39,6 +40,25 @@ class Probe(Background):
             refused(self.said.strip())
         if "are probed" not in self.said:
             self.await_line("are probed")
+
+
+class Hooks:
+    """A probe with a table of hooks."""
+
+    def __init__(self, s, *lines, options=()):
+        self.s, self.file = s, s.dir / "hooks"
+        self.file.write_text("".join(line + "\n" for line in lines))
+        self.probe = Probe(s, *s.every, "--hooks", self.file, *options)
+
+    def run(self, *command):
+        """Runs the program, and returns its process ID when the trace is complete."""
+        done = self.s.start(*command, preload=False)
+        equal(done.wait(DEADLINE_S), 0, "the program's status")
+        self.s.flush_until("its end", lambda: self.s.value("SELECT count(*) FROM processes WHERE pid = ? AND state = 'exited'", done.pid) == 1)
+        return done.pid
+
+    def fields(self, pid, name):
+        return [json.loads(fields) for fields, in self.s.rows("SELECT fields FROM hooks WHERE pid = ? AND name = ? ORDER BY call_id", pid, name)]
 
 
 def truth_of(s, pid):

@@ -6,6 +6,7 @@ driver (stub/).
 """
 import contextlib
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -21,14 +22,19 @@ IN_MACHINE = {"CUDATRACE_BUILD": BUILD, "CUDATRACE_REQUIRE": "all", "CUDATRACE_T
               "PYTHONDONTWRITEBYTECODE": "1"}
 
 
+def passes(machine, script, *tests):
+    """Checks that these tests of the script pass in the machine; all of its tests if none is given."""
+    for test in tests or [""]:
+        print(script, test, flush=True)
+        machine.run(PYTHON, SOURCE / "tests" / script, *filter(None, [test]), env=IN_MACHINE)
+
+
 def records(machine, method, *tests):
     """Checks that the probe attaches by that method, and that these tests of tests/e2e/probe.py pass."""
     said = machine.run(*PROBE).errors
     check(said.startswith(f"probe: by {method}; "), said)
     check("can record driver calls of all processes by eBPF" in machine.run(*DOCTOR, status=None).output, "the doctor's line on the probe")
-    for test in tests:
-        print(test, flush=True)
-        machine.run(PYTHON, SOURCE / "tests/e2e/probe.py", test, env=IN_MACHINE)
+    passes(machine, "e2e/probe.py", *tests)
 
 
 def refuses(machine, why):
@@ -42,18 +48,21 @@ def refuses(machine, why):
 # The variants of the stubs: the options for make, and the function of the driver that ioctls enter.
 STUBS = {"stub": ([], "nvidia_unlocked_ioctl"), "stub-frontend": (["FRONTEND=y"], "nvidia_frontend_unlocked_ioctl")}
 # What the workload `devices` does. Each number occurs once, so that no function can have the count of another.
-ACTS = {"control": 7, "alloc": 11, "free": 3, "map": 2, "xid": 5, "fence": 4, "migrate": 13, "gpu-fault": 6, "touch": 17}
+ACTS = {"control": 7, "alloc": 11, "free": 3, "unknown": 19, "map": 2, "xid": 5, "fence": 4, "migrate": 13, "gpu-fault": 6, "touch": 17}
 # The events that each act makes: the event, and a part of its text.
 EVENTS = {"xid": ("nvidia:nvidia_dev_xid", ": 31, stub"), "fence": ("dma_fence:dma_fence_emit", "driver=nvidia"),
           "fence signaled": ("dma_fence:dma_fence_signaled", "driver=nvidia")}
+# Functions to whose symbols the compiler adds a suffix.
+RENAMED, SUFFIX = {"nv_post_event"}, r"\.(isra|constprop)\.\d+"
 FAULT = "replayable_faults_isr_bottom_half_entry", "uvm_parent_gpu_service_replayable_faults", "service_fault_batch"
 
 
 def stub_calls(entry):
     """Returns {module: {function: calls}} after one run of the workload, which opens each file once."""
-    requests = sum(ACTS[name] for name in ("control", "alloc", "free", "xid", "fence"))
+    requests = sum(ACTS[name] for name in ("control", "alloc", "free", "unknown", "xid", "fence"))
     uvm_requests = ACTS["migrate"] + ACTS["gpu-fault"]
-    return {"nvidia": {"nvidia_open": 2, "nvidia_close": 2, "nvidia_mmap": ACTS["map"], entry: requests, "rm_ioctl": requests},
+    return {"nvidia": {"nvidia_open": 2, "nvidia_close": 2, "nvidia_mmap": ACTS["map"], entry: requests, "rm_ioctl": requests,
+                       "nv_post_event": ACTS["fence"]},
             "nvidia_uvm": {"uvm_open_entry": 1, "uvm_release_entry": 1, "uvm_mmap_entry": ACTS["touch"], "uvm_unlocked_ioctl_entry": uvm_requests,
                            "uvm_ioctl": uvm_requests, "uvm_api_migrate": ACTS["migrate"], "uvm_migrate": ACTS["migrate"],
                            "uvm_vm_fault_entry": ACTS["touch"], "uvm_va_space_cpu_fault_managed": ACTS["touch"],
@@ -101,6 +110,8 @@ def events(machine):
 def devices(machine):
     """The workload's calls are in the stubs' counts, and the events of the driver are fired."""
     machine.run("mount", "-t", "tracefs", "none", "/sys/kernel/tracing")
+    machine.run("mount", "-t", "debugfs", "none", "/sys/kernel/debug")
+    hook_tests = []
     for stub, (_, entry) in STUBS.items():
         print(stub, flush=True)
         with driver(machine, stub):
@@ -110,10 +121,13 @@ def devices(machine):
             symbols = machine.run("grep", "-F", "[nvidia", "/proc/kallsyms").output
             for module, functions in stub_calls(entry).items():
                 for function in functions:
-                    check(f" {function}\t[{module}]\n" in symbols, f"{module} has no symbol {function}")
+                    pattern = fr" {function}{SUFFIX if function in RENAMED else ''}\t\[{module}\]\n"
+                    check(re.search(pattern, symbols), f"{module} has no symbol {function}")
             form = machine.run("cat", "/sys/kernel/tracing/events/nvidia/nvidia_dev_xid/format").output
             for field in "__data_loc char[] dev", "u32 error_code", "__data_loc char[] msg":
                 check(f"field:{field};" in form, field, "is not in", form)
+            passes(machine, "kernel/driver_hooks.py", *hook_tests)
+            hook_tests = ["functions"]  # the others are the same for each variant
 
 
 # ---- releases ----
@@ -133,6 +147,7 @@ def bullseye(boot):
 def bookworm(boot):
     with boot() as machine:
         records(machine, "perf events", *BY_EVENTS)
+        passes(machine, "e2e/probe_hooks.py")
         devices(machine)
     with boot("lockdown=integrity") as machine:
         records(machine, "perf events", "whole_life cuMem*")
@@ -143,6 +158,7 @@ def bookworm(boot):
 def trixie(boot):
     with boot() as machine:
         records(machine, "links to many functions", "exact multi", "short_lives", *BY_LINKS)
+        passes(machine, "e2e/probe_hooks.py")
         devices(machine)
 
 
@@ -169,7 +185,8 @@ try:
     print(f"{kernel} runs by {f'emulation, since {no_kvm}' if no_kvm else 'KVM'}", flush=True)
     with tempfile.TemporaryDirectory(prefix="cudatrace-kernels-") as folder:
         archive = pathlib.Path(folder) / "initramfs"
-        write_archive(archive, [module for stub in stubs.values() for module in stub.glob("*.ko")])
+        tables = HERE / "driver_hooks.py", SOURCE / "docs/sql.md", *(SOURCE / "dist/hooks").glob("*.hooks")
+        write_archive(archive, [*tables, *(module for stub in stubs.values() for module in stub.glob("*.ko"))])
         RELEASES[release](lambda *parameters: Machine(kernel, archive, *parameters))
 except Unavailable as why:
     refused(str(why))

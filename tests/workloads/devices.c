@@ -1,12 +1,19 @@
 /* Opens the device files of the NVIDIA driver, and does each act the given number of times. It runs on the
- * stubs of the driver (tests/kernel/stub), and makes no driver call. */
+ * stubs of the driver (tests/kernel/stub). With --calls, it initializes the simulated driver first, and then
+ * also does all acts inside each of that many driver calls. The driver makes the callback from
+ * cuOccupancyMaxPotentialBlockSize, which fails here because it is given no function. */
 #include "../kernel/stub/requests.h"
 #include "workload.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+typedef size_t shared_of(int block_size);
+CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, shared_of *shared_of,
+                                          size_t shared_bytes, int limit);
 
 enum { XID_ERROR = 31, TIMES_MAX = 1 << 20 };
 
@@ -34,6 +41,11 @@ static void touch(void)
     map(UVM, PROT_READ | PROT_WRITE, true);
 }
 
+static void request_unknown(void)
+{
+    ENSURE(ioctl(files[CONTROL], STUB_UNKNOWN, NULL) == -1 && errno == EINVAL);
+}
+
 static uint8_t zeros[64];
 static uint32_t error = XID_ERROR;
 
@@ -49,6 +61,7 @@ static struct act {
     { "control", "RM_CONTROL requests", .device = CONTROL, .request = STUB_RM_CONTROL, .argument = zeros },
     { "alloc", "RM_ALLOC requests", .device = CONTROL, .request = STUB_RM_ALLOC, .argument = zeros },
     { "free", "RM_FREE requests", .device = CONTROL, .request = STUB_RM_FREE, .argument = zeros },
+    { "unknown", "requests that the driver refuses", .act = request_unknown },
     { "map", "mappings of nvidia0", .act = map_gpu },
     { "xid", "errors of the GPU", .device = CONTROL, .request = STUB_XID, .argument = &error },
     { "fence", "fences that are made and signaled", .device = GPU, .request = STUB_FENCE },
@@ -66,20 +79,37 @@ static void perform(const struct act *act)
         ENSURE(ioctl(files[act->device], act->request, act->argument) == 0);
 }
 
+static size_t perform_all(int block_size)
+{
+    (void)block_size;
+    for (int i = 0; i < ACTS; i++) {
+        for (long long times = acts[i].times; times > 0; times--)
+            perform(&acts[i]);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    struct option_row options[ACTS + 1] = { { .name = NULL } };
+    static long long calls;
+    struct option_row options[ACTS + 2] = { NUMBER_OPTION("calls", "driver calls that do the acts once more",
+                                                          &calls, 0, TIMES_MAX) };
     for (int i = 0; i < ACTS; i++)
-        options[i] =
+        options[i + 1] =
             (struct option_row)NUMBER_OPTION(acts[i].name, acts[i].help, &acts[i].times, 0, TIMES_MAX);
     options_read(argc, argv, "Make requests to the device files of the NVIDIA driver.", options);
+    if (calls > 0) {
+        driver_open(VIA_LINKED);
+        driver_start();
+    }
     for (int i = 0; i < DEVICES; i++) {
         files[i] = open(paths[i], O_RDWR | O_CLOEXEC);
         ENSURE(files[i] >= 0);
     }
-    for (int i = 0; i < ACTS; i++) {
-        for (long long times = acts[i].times; times > 0; times--)
-            perform(&acts[i]);
+    perform_all(0);
+    for (long long i = 0; i < calls; i++) {
+        int grid, block;
+        ENSURE(cuOccupancyMaxPotentialBlockSize(&grid, &block, NULL, perform_all, 0, 0) != CUDA_SUCCESS);
     }
     return 0;
 }

@@ -11,6 +11,7 @@
 #define STUB_RM_ALLOC   _IOWR('F', 0x2b, __u8[48])
 #define STUB_XID        _IOW('F', 0xf0, __u32) /* only in the stub: reports an error with that code */
 #define STUB_FENCE      _IO('F', 0xf1) /* only in the stub: makes a fence, which a kernel thread signals */
+#define STUB_UNKNOWN    _IO('F', 0xf2) /* refused */
 
 /* To nvidia-uvm. These numbers contain no sizes. */
 #define STUB_UVM_MIGRATE   51

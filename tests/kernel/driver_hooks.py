@@ -1,0 +1,158 @@
+"""Tests tables of hooks on functions in the kernel (`cudatrace probe --hooks`). It runs in a virtual machine that has loaded the stubs of
+the NVIDIA driver (stub/). The counts of the stubs are the truth. Give the names of tests to run only those."""
+import pathlib
+import re
+import signal
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "e2e"))
+from cudatrace_test import SOURCE, WORKLOADS, check, equal, wait_for  # noqa: E402: it is in tests/e2e
+from probing import Hooks as AnyHooks, OwnDriver  # noqa: E402
+
+CALL = "cuOccupancyMaxPotentialBlockSize"
+CALLS = 3  # the workload does its acts once, and then once in each of these calls
+ACTS = {"control": 2, "xid": 3, "unknown": 4, "fence": 5, "map": 6, "migrate": 7, "gpu-fault": 8, "touch": 9}
+IOCTL = "nvidia_unlocked_ioctl|nvidia_frontend_unlocked_ioctl"
+NOT_A_CALL = "rm_ioctl"  # the kernel refuses a hook on it
+IN_THREADS_OF_THE_KERNEL = "replayable_faults_isr_bottom_half_entry", "uvm_parent_gpu_service_replayable_faults", "service_fault_batch"
+KPROBES = pathlib.Path("/sys/kernel/debug/kprobes/list")
+
+
+class Hooks(AnyHooks):
+    """A probe with a table of hooks, and of few calls of the driver, because perf events take long to attach and to detach."""
+
+    def __init__(self, s, *lines):
+        super().__init__(s, *lines, options=("--calls", f"cuCtxSetCurrent,{CALL}"))
+
+
+def counts():
+    """Returns the stubs' own counts, as {function: calls}."""
+    files = [file for module in ("nvidia", "nvidia_uvm") for file in pathlib.Path(f"/sys/module/{module}/parameters").iterdir()]
+    return {file.name: int(file.read_text()) for file in files}
+
+
+def functions_of_kernel():
+    """Returns the names of functions without the suffixes that the compiler adds."""
+    lines = pathlib.Path("/proc/kallsyms").read_text().splitlines()
+    return {re.sub(r"\.(isra|constprop)\..*", "", line.split()[2]) for line in lines if line.split()[1] in "tTwW"}
+
+
+def run(hooks):
+    """Runs the workload. Returns its process ID and the calls that the stubs counted."""
+    before = counts()
+    pid = hooks.run(WORKLOADS / "devices", "--calls", CALLS, *(word for name, times in ACTS.items() for word in (f"--{name}", times)))
+    return pid, {function: calls - before[function] for function, calls in counts().items()}
+
+
+def recorded(s, pid):
+    return dict(s.rows("SELECT name, count(*) FROM hooks WHERE pid = ? GROUP BY name", pid))
+
+
+def functions(s):
+    """Each function of the stubs has as many rows as calls. Functions without a kprobe are reported, and the others record."""
+    names = sorted(counts())
+    others = [name for name in names if name != NOT_A_CALL and not name.endswith("unlocked_ioctl")]
+    hooks = Hooks(s, f"kprobe:{IOCTL} ioctl", "kprobe:nvidia_ioctl inlined", "kprobe:no_such_function absent", f"kprobe:{NOT_A_CALL} refused",
+                  *(f"kprobe:{name} {name}" for name in others))
+    why = "the kernel has no function {}: its module is not loaded, or the compiler has inlined it"
+    for line in (f"{hooks.file}:2: inlined: {why.format('nvidia_ioctl')}", f"{hooks.file}:3: absent: {why.format('no_such_function')}",
+                 f"{hooks.file}:4: refused: cannot attach: Invalid argument",
+                 f"probe: {1 + len(others)} of {4 + len(others)} hooks are attached"):
+        check(line + "\n" in hooks.probe.said, "the probe did not print", line, ":", hooks.probe.said)
+    pid, calls = run(hooks)
+    hooks.probe.end()
+    entry, = (name for name in names if name.endswith("nlocked_ioctl") and name.startswith("nvidia"))
+    calls["ioctl"] = calls.pop(entry)
+    for name in NOT_A_CALL, *IN_THREADS_OF_THE_KERNEL:
+        check(calls.pop(name) > 0, "the workload did not call", name)
+    equal(recorded(s, pid), calls, "the calls of each function")
+    s.check_identity(lost=0)
+
+
+def fields(s):
+    """Fields have the values of arguments, of memory of the kernel and of the program, and of results. Conditions compare them."""
+    hooks = Hooks(s, f"kprobe:{IOCTL} ioctl command=arg1:u32 at=arg2 word=arg2+0:u32 status=ret:s32",
+                  "kprobe:nvidia_open open mode=arg0+0:u16",
+                  "kprobe:uvm_ioctl migrate request=arg1:u32 if arg1:u32 == 51 and ret:s32 == 0 in calls",
+                  "kprobe:nvidia_mmap mapped if ret:s32 < 0",
+                  "tracepoint:nvidia:nvidia_dev_xid xid device=dev error=error_code text=msg if error_code >= 31")
+    pid, _ = run(hooks)
+    hooks.probe.end()
+    times = 1 + CALLS
+    seen = hooks.fields(pid, "ioctl")
+    for request, act, word, status in ((0xc020462a, "control", 0, 0), (0x400446f0, "xid", 31, 0), (0x46f1, "fence", None, 0),
+                                       (0x46f2, "unknown", None, -22)):
+        equal([(f["at"] != 0, f.get("word"), f["status"]) for f in seen if f["command"] == request],
+              times * ACTS[act] * [(word is not None, word, status)], f"the fields of {act}")
+    equal(dict(s.rows("SELECT status, count(*) FROM hooks WHERE pid = ? AND name = 'ioctl' GROUP BY status", pid)),
+          {0: times * sum(ACTS[act] for act in ("control", "xid", "fence")), -22: times * ACTS["unknown"]}, "the status of the rows")
+    equal(hooks.fields(pid, "open"), 2 * [{"mode": 0o20666}], "a field in the kernel's memory")
+    equal(recorded(s, pid).get("mapped"), None, "calls that do not meet the condition")
+    equal(hooks.fields(pid, "migrate"), CALLS * ACTS["migrate"] * [{"request": 51}], "calls inside driver calls")
+    errors = hooks.fields(pid, "xid")
+    equal([(f["error"], f["text"]) for f in errors], times * ACTS["xid"] * [(31, "stub")], "the fields of the tracepoint")
+    check(all(re.fullmatch(r"[0-9a-f:.]+", f["device"]) for f in errors), "the texts of the tracepoint", errors)
+    s.check_identity(lost=0)
+
+
+def inside(s):
+    """A driver call, the ioctl inside it, and the functions that the ioctl calls are nested by depth and by time."""
+    hooks = Hooks(s, f"kprobe:{IOCTL} ioctl", "kprobe:nv_post_event event", "kprobe:nvidia_mmap mmap", "kprobe:uvm_unlocked_ioctl_entry uvm",
+                  "kprobe:uvm_ioctl uvm_inner", "kprobe:uvm_api_migrate api_migrate", "kprobe:uvm_migrate migrate",
+                  "kprobe:uvm_vm_fault_entry fault", "tracepoint:nvidia:nvidia_dev_xid xid")
+    pid, _ = run(hooks)
+    hooks.probe.end()
+    ioctls = sum(ACTS[name] for name in ("control", "xid", "unknown", "fence"))
+    uvm = ACTS["migrate"] + ACTS["gpu-fault"]
+    of_call = {("ioctl", 1): ioctls, ("event", 2): ACTS["fence"], ("xid", 2): ACTS["xid"], ("mmap", 1): ACTS["map"], ("uvm", 1): uvm,
+               ("uvm_inner", 2): uvm, ("api_migrate", 3): ACTS["migrate"], ("migrate", 4): ACTS["migrate"], ("fault", 1): ACTS["touch"]}
+    equal({(name, depth): calls for name, depth, calls in
+           s.rows("SELECT name, depth, count(*) FROM hooks WHERE pid = ? GROUP BY name, depth", pid)},
+          {(name, depth - out): calls if out else CALLS * calls for (name, depth), calls in of_call.items() for out in (0, 1)},
+          "the rows of each function at each depth")
+    equal(s.rows("SELECT inner.name, inner.depth FROM calls AS inner JOIN processes USING (process_id) "
+                 "WHERE processes.pid = ? AND inner.depth > 0 AND NOT EXISTS (SELECT * FROM calls AS outer WHERE outer.tid = inner.tid "
+                 "AND outer.depth = inner.depth - 1 AND outer.start_ns <= inner.start_ns AND outer.call_id >= inner.call_id)", pid), [],
+          "rows that are not inside a row of the next lower depth")
+    s.check_identity(lost=0)
+
+
+def installed(s):
+    """The lines of the tables for the driver attach if the stubs have the function, and are reported otherwise."""
+    known = functions_of_kernel()
+    for table in "driver", "uvm":
+        lines = (SOURCE / f"dist/hooks/{table}.hooks").read_text().splitlines()
+        hooks = Hooks(s, *lines)
+        targets = {i: line.split()[0].partition(":")[2] for i, line in enumerate(lines, 1) if line.startswith("kprobe:")}
+        there = {i for i, target in targets.items() if known & set(target.split("|"))}
+        check(len(there) >= 4, "the stubs have only", there)
+        reported = {int(line) for line in re.findall(r"^.*/hooks:(\d+): \w+: the kernel has no function", hooks.probe.said, re.M)}
+        equal(reported, set(targets) - there, "the lines that are reported")
+        check(f"probe: {len(there)} of {len(targets)} hooks are attached\n" in hooks.probe.said, hooks.probe.said)
+        pid, _ = run(hooks)
+        hooks.probe.end()
+        check(recorded(s, pid), "the table", table, "records nothing")
+    s.check_identity(lost=0)
+
+
+def killed(s):
+    """When the probe is killed, no kprobe stays in the kernel."""
+    equal(KPROBES.read_text(), "", "kprobes before the probe")
+    hooks = Hooks(s, f"kprobe:{IOCTL} ioctl", "kprobe:uvm_ioctl uvm")
+    equal(len(re.findall(r" (?:nvidia_\w*unlocked_ioctl|uvm_ioctl)\+", KPROBES.read_text())), 4, "kprobes of two hooks")
+    pid, calls = run(hooks)
+    equal(recorded(s, pid)["uvm"], calls["uvm_ioctl"], "calls before the end of the probe")
+    hooks.probe.end(-signal.SIGKILL, signal.SIGKILL)
+    wait_for("the kprobes to leave the kernel", lambda: KPROBES.read_text() == "")
+
+
+CASES = functions, fields, inside, installed, killed
+for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
+    sys.exit(f"no test is called '{unknown}'")
+for case in CASES:
+    if not sys.argv[1:] or case.__name__ in sys.argv[1:]:
+        print(case.__name__, flush=True)
+        with OwnDriver() as s:
+            s.start_daemon()
+            case(s)
