@@ -112,8 +112,20 @@ static uint32_t add_function(const struct ct_hooks *hooks, const struct ct_hook_
 
 static const char *reason(const struct ct_hook_entry *hook, int error)
 {
-    if (hook->kind == CT_HOOK_KPROBE && (error == -ENOENT || error == -EOPNOTSUPP))
-        return "the kernel has no kprobes (CONFIG_KPROBES), or does not permit one there";
+    static const struct {
+        int error;
+        const char *text;
+    } of_kprobes[] = {
+        { -ENOENT, "the kernel has no kprobes (CONFIG_KPROBES)" },
+        { -EOPNOTSUPP, "the kernel has no kprobes (CONFIG_KPROBES)" },
+        /* The function is notrace, on the kernel's list of forbidden functions, or part of a probe itself. */
+        { -EINVAL, "the kernel permits no kprobe there" },
+        { -EADDRNOTAVAIL, "the kernel has several functions of that name" },
+    };
+    for (size_t i = 0; hook->kind == CT_HOOK_KPROBE && i < sizeof(of_kprobes) / sizeof(of_kprobes[0]); i++) {
+        if (of_kprobes[i].error == error)
+            return of_kprobes[i].text;
+    }
     return strerror(-error);
 }
 

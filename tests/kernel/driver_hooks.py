@@ -57,7 +57,7 @@ def functions(s):
                   *(f"kprobe:{name} {name}" for name in others))
     why = "the kernel has no function {}: its module is not loaded, or the compiler has inlined it"
     for line in (f"{hooks.file}:2: inlined: {why.format('nvidia_ioctl')}", f"{hooks.file}:3: absent: {why.format('no_such_function')}",
-                 f"{hooks.file}:4: refused: cannot attach: Invalid argument",
+                 f"{hooks.file}:4: refused: cannot attach: the kernel permits no kprobe there",
                  f"probe: {1 + len(others)} of {4 + len(others)} hooks are attached"):
         check(line + "\n" in hooks.probe.said, "the probe did not print", line, ":", hooks.probe.said)
     pid, calls = run(hooks)
