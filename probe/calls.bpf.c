@@ -64,6 +64,21 @@ static bool notify(__u32 kind, __u32 tgid, __u32 channel, __u64 missed_ns)
     return true;
 }
 
+/* Nothing but a return leaves a function of the kernel, so the returns of such frames were missed. The kernel
+ * misses a return if too many threads are in the function. */
+__noinline int drop_frames(__u32 depth)
+{
+    struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+    for (int i = 0; task && i < CT_PROBE_OPEN && task->depth > depth; i++) {
+        const __u32 top = task->depth - 1;
+        const struct frame *frame = &task->frame[top % CT_PROBE_OPEN];
+        if (is_kernels(frame->sp))
+            lose(task->channel, frame->function, 0);
+        task->depth = top;
+    }
+    return 0;
+}
+
 /* ---- a thread's first call ---- */
 
 struct caller {
@@ -303,7 +318,8 @@ static bool enter(struct pt_regs *registers)
             return false;
     }
     depth = enclosing_depth(task, current, sp);
-    task->depth = depth;
+    if (depth < task->depth)
+        drop_frames(depth);
     if (depth >= CT_PROBE_OPEN)
         return true;
     task->depth = depth + 1;
@@ -403,7 +419,8 @@ static void leave(struct pt_regs *registers, bool is_entered)
             break;
         depth--;
     }
-    task->depth = depth;
+    if (depth < task->depth)
+        drop_frames(depth);
     const struct frame *frame = &task->frame[(depth - 1) % CT_PROBE_OPEN];
     if (depth == 0 || frame->sp != sp) {
         /* The thread had too many open calls, the entry was not seen, or the return was already handled. Or a
@@ -459,6 +476,15 @@ int call_leave(struct pt_regs *registers)
 static void end_thread(struct task *task)
 {
     struct ct_probe_thread *thread = thread_of(task);
+    __u32 depth = task->depth;
+    for (int i = 0; i < CT_PROBE_OPEN && depth > 0 && depth <= CT_PROBE_OPEN; i++) {
+        barrier_var(depth);
+        if (!is_kernels(task->frame[(depth - 1) % CT_PROBE_OPEN].sp))
+            break;
+        depth--;
+    }
+    if (depth < task->depth)
+        drop_frames(depth);
     __u32 channel = task->channel;
     void *ring = bpf_map_lookup_elem(&rings, &channel);
     struct ct_probe_record *record = ring ? reserve(ring, task->tid, CT_PROBE_EXIT) : 0;
@@ -467,7 +493,9 @@ static void end_thread(struct task *task)
         submit(ring, record, false);
     }
     /* A thread that was killed inside a call keeps its entry, which names the call. */
-    if (thread && thread->depth == 0)
+    if (thread)
+        thread->depth = depth;
+    if (thread && depth == 0)
         thread->tid = 0;
 }
 

@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,23 @@ static bool find_in_kernel(struct ct_hook_entry *hook, char why[WHY_BYTES])
                  "the kernel has no function %s: its module is not loaded, or the compiler has inlined it",
                  hook->place);
     return best >= 0;
+}
+
+uint64_t ct_hook_find_trampoline(void)
+{
+    /* The names since Linux 5.18, since 5.16, and before. */
+    static const char *const names[] = { "arch_rethook_trampoline", "__kretprobe_trampoline",
+                                         "kretprobe_trampoline" };
+    char line[512], symbol[256];
+    uint64_t address, found = 0;
+    FILE *symbols = fopen("/proc/kallsyms", "re");
+    while (symbols && !found && fgets(line, sizeof(line), symbols)) {
+        for (size_t i = 0; sscanf(line, "%" SCNx64 " %*c %255s", &address, symbol) == 2 && i < 3; i++)
+            found = strcmp(symbol, names[i]) == 0 ? address : found;
+    }
+    if (symbols)
+        fclose(symbols);
+    return found;
 }
 
 /* ---- functions in libraries ---- */

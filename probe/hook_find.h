@@ -8,6 +8,10 @@
  * CAP_SYS_ADMIN if tracefs is not mounted. */
 int ct_hook_open_tracefs(void);
 
+/* Returns the address that functions of the kernel return to while a kprobe awaits their return, or 0 if the
+ * kernel hides its addresses. It needs CAP_SYSLOG. */
+uint64_t ct_hook_find_trampoline(void);
+
 /* Finds the targets, and sets `is_found`, `function`, `offset` or `event` of the hooks, and the sources in
  * tracepoints' records. Prints a line for each hook without a target, beginning with `path`. Returns whether
  * all have one. */

@@ -11,6 +11,9 @@ struct ct_hook_rule rules[CT_HOOK_RULES];
 /* By rule. */
 struct ct_hook_second seconds[CT_HOOK_RULES];
 
+/* Where functions of the kernel return to while a kprobe awaits their return; 0 if it is not known. */
+__u64 trampoline;
+
 enum { RECORD_MASK = 0xffff }; /* records are shorter */
 
 /* Where the values of a call come from. */
@@ -237,6 +240,34 @@ static struct task *task_of(const struct ct_hook_rule *rule)
     return task;
 }
 
+/* Returns whether the kernel has missed the return of the frame's function. A function whose return is
+ * awaited returns to the trampoline. The stack's order does not show what has returned, because each system
+ * call begins at a random place. */
+static bool is_missed(const struct frame *frame, __u32 function, __u64 sp)
+{
+    __u64 address;
+    if (!is_kernels(frame->sp))
+        return false;
+    if (frame->sp == sp && frame->function == function)
+        return true;
+    return trampoline != 0 &&
+           bpf_probe_read_kernel(&address, sizeof(address), (const void *)frame->sp) == 0 &&
+           address != trampoline;
+}
+
+/* Drops frames of the kernel that have returned, before a function is entered at the stack pointer `sp`. */
+static void drop_missed(struct task *task, __u32 function, __u64 sp)
+{
+    __u32 depth = task->depth;
+    for (int i = 0; i < CT_PROBE_OPEN && depth > 0 && depth <= CT_PROBE_OPEN; i++) {
+        if (!is_missed(&task->frame[(depth - 1) % CT_PROBE_OPEN], function, sp))
+            break;
+        depth--;
+    }
+    if (depth < task->depth)
+        drop_frames(depth);
+}
+
 static int enter(struct pt_regs *registers)
 {
     const struct ct_hook_rule *rule = rule_of(bpf_get_attach_cookie(registers));
@@ -244,8 +275,11 @@ static int enter(struct pt_regs *registers)
     if (!task)
         return 0;
     const __u64 sp = PT_REGS_SP(registers);
-    __u32 depth = enclosing_depth(task, bpf_get_current_task_btf(), sp);
-    task->depth = depth;
+    if (is_kernels(sp))
+        drop_missed(task, rule->function, sp);
+    const __u32 depth = enclosing_depth(task, bpf_get_current_task_btf(), sp);
+    if (depth < task->depth)
+        drop_frames(depth);
     if (depth >= CT_PROBE_OPEN)
         return 0;
     task->depth = depth + 1;
@@ -293,6 +327,8 @@ static int leave(struct pt_regs *registers)
         return 0;
     }
     const struct frame *frame = &task->frame[depth % CT_PROBE_OPEN];
+    if (depth + 1 < task->depth)
+        drop_frames(depth + 1);
     task->depth = depth;
     const struct call call = {
         .rule = rule,

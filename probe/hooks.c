@@ -225,6 +225,7 @@ int ct_hooks_begin(struct ct_hooks *hooks)
     if (!hooks->path)
         return CT_GO_ON;
     hooks->tracefs = ct_hook_open_tracefs();
+    hooks->trampoline = ct_hook_find_trampoline();
     hooks->attached = calloc(CT_HOOK_RULES, sizeof(*hooks->attached));
     if (!hooks->attached)
         return ct_fail(EXIT_FAILURE, "probe: out of memory");
@@ -235,6 +236,7 @@ void ct_hooks_attach(struct ct_hooks *hooks)
 {
     if (!hooks->path)
         return;
+    ct_programs_set_trampoline(hooks->programs, hooks->trampoline);
     find_and_attach(hooks, &hooks->table);
     ct_hook_table_free(&hooks->table);
 }

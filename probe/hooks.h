@@ -19,13 +19,14 @@ struct ct_hooks {
     const struct ct_selection *selection; /* functions of the driver that the probe records already */
     struct ct_programs *programs;
     struct ct_function_table *functions;
-    int tracefs; /* a descriptor of its folder or -errno */
+    int tracefs;         /* a descriptor of its folder or -errno */
+    uint64_t trampoline; /* ct_hook_find_trampoline() */
     struct ct_hook_table table;
     struct ct_attached_hook *attached; /* CT_HOOK_RULES of them, by the number of the rule */
 };
 
-/* Reads the table, and opens tracefs, before the rights for that are dropped. Returns CT_GO_ON, or the exit
- * status after an error, which has been printed. */
+/* Reads the table and the trampoline, and opens tracefs, before the rights for that are dropped. Returns
+ * CT_GO_ON, or the exit status after an error, which has been printed. */
 int ct_hooks_begin(struct ct_hooks *hooks);
 /* Attaches all hooks. Prints a line for each that cannot be attached; the others record. */
 void ct_hooks_attach(struct ct_hooks *hooks);

@@ -169,6 +169,11 @@ struct ct_hook_rule *ct_programs_rule(const struct ct_programs *programs, uint32
     return &programs->calls->bss->rules[number];
 }
 
+void ct_programs_set_trampoline(struct ct_programs *programs, uint64_t address)
+{
+    programs->calls->bss->trampoline = address;
+}
+
 /* ---- channels ---- */
 
 static int make_map(enum bpf_map_type type, const char *name, uint32_t key, uint32_t value, uint32_t entries,

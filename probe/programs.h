@@ -69,6 +69,9 @@ const struct bpf_program *ct_programs_hook(const struct ct_programs *programs, e
  * while a program that refers to it is attached. */
 struct ct_hook_rule *ct_programs_rule(const struct ct_programs *programs, uint32_t number);
 
+/* Sets the address that functions of the kernel return to while a program awaits their return. */
+void ct_programs_set_trampoline(struct ct_programs *programs, uint64_t address);
+
 /* ---- channels ---- */
 
 /* The maps that carry the calls of one process out of the kernel. */

@@ -258,6 +258,9 @@ static inline __u32 enclosing_depth(const struct task *task, struct task_struct 
     return depth;
 }
 
+/* Drops this thread's frames at this depth and above it. The verifier checks a global function only once. */
+int drop_frames(__u32 depth);
+
 /* Keeps the arguments in registers, and those in the first words of the stack. */
 static inline void keep_arguments(struct frame *frame, __u32 words, struct pt_regs *registers)
 {

@@ -147,7 +147,49 @@ def killed(s):
     wait_for("the kprobes to leave the kernel", lambda: KPROBES.read_text() == "")
 
 
-CASES = functions, fields, inside, installed, killed
+THREADS, ROUNDS = 60, 3
+BLOCKED = f"""
+import ctypes, glob, os, threading, time
+driver = ctypes.CDLL("libcuda.so.1")
+assert driver.cuInit(0) == 0 and driver.cuCtxSetCurrent(None) == 0
+source, sink = os.pipe()
+turn = threading.Barrier({THREADS} + 1)
+def read():
+    for _ in range({ROUNDS}):
+        turn.wait()
+        assert os.read(source, 1) == b"x"
+def is_blocked(task):
+    with open(task + "/wchan") as place:
+        return "pipe_read" in place.read()
+threads = [threading.Thread(target=read) for _ in range({THREADS})]
+for thread in threads:
+    thread.start()
+for _ in range({ROUNDS}):
+    turn.wait()
+    while sum(map(is_blocked, glob.glob("/proc/self/task/*"))) < {THREADS}:
+        time.sleep(0.01)
+    os.write(sink, {THREADS} * b"x")
+for thread in threads:
+    thread.join()
+"""
+
+
+def blocked(s):
+    """The kernel misses returns of a function that too many threads are in. Such calls are counted as lost, and later calls have the correct
+    depth."""
+    hooks = Hooks(s, "kprobe:pipe_read|anon_pipe_read read bytes=ret:s64 if ret:s64 == 1")
+    pid = hooks.run(sys.executable, "-c", BLOCKED)
+    hooks.probe.end()
+    s.flush()
+    calls, stored, lost = s.rows("SELECT calls, stored, lost FROM totals JOIN processes USING (process_id) WHERE pid = ? AND name = 'read'", pid)[0]
+    print(f"{stored} calls stored, {lost} lost", flush=True)
+    equal(s.rows("SELECT DISTINCT depth FROM hooks WHERE pid = ?", pid), [(0,)], "the depths of the calls")
+    equal(calls, THREADS * ROUNDS, "all calls")
+    check(stored > 0 and lost > 0, "no return was missed, so nothing was tested")
+    s.check_identity(lost=lost)
+
+
+CASES = functions, fields, inside, installed, killed, blocked
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:
