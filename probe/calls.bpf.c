@@ -487,16 +487,15 @@ static void end_thread(struct task *task)
         drop_frames(depth);
     __u32 channel = task->channel;
     void *ring = bpf_map_lookup_elem(&rings, &channel);
-    struct ct_probe_record *record = ring ? reserve(ring, task->tid, CT_PROBE_EXIT) : 0;
-    if (record) {
-        record->start = record->end = bpf_ktime_get_ns();
-        submit(ring, record, false);
-    }
+    if (ring)
+        announce_end(ring, task->tid);
     /* A thread that was killed inside a call keeps its entry, which names the call. */
     if (thread)
         thread->depth = depth;
     if (thread && depth == 0)
         thread->tid = 0;
+    task->thread = CT_PROBE_THREADS; /* another thread may take the entry */
+    task->has_ended = true;
 }
 
 static void end_process(__u32 channel, __u32 tgid, struct task_struct *current)

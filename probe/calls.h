@@ -25,7 +25,7 @@ enum {
 enum ct_probe_kind {
     CT_PROBE_CALL = 0,   /* a call has returned */
     CT_PROBE_THREAD = 1, /* a thread is about to make its first call; `name` */
-    CT_PROBE_EXIT = 2,   /* a thread has ended, and no call of it follows */
+    CT_PROBE_EXIT = 2,   /* a thread has ended, and no call of it follows unless it is announced again */
     CT_PROBE_END = 3,    /* the process's last thread has ended; `status` is a wait status */
     /* The hook may have recorded the thread's next call in the lane of `lane_tid`. If so, the position of
      * that lane is greater than `position` now. */

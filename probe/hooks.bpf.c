@@ -15,6 +15,7 @@ struct ct_hook_second seconds[CT_HOOK_RULES];
 __u64 trampoline;
 
 enum { RECORD_MASK = 0xffff }; /* records are shorter */
+enum { EXITING = 4 };          /* PF_EXITING of include/linux/sched.h */
 
 /* Where the values of a call come from. */
 struct call {
@@ -24,6 +25,7 @@ struct call {
     __u64 at; /* a tracepoint's record */
     __u32 tid, depth;
     __u32 channel;
+    bool has_ended; /* the thread */
 };
 
 /* The upper half of the cookie is the number of the rule. */
@@ -199,6 +201,9 @@ static void write(const struct call *call, __u64 cookie)
     }
     void *ring = bpf_map_lookup_elem(&rings, &channel);
     struct ct_probe_hooked *hooked = 0;
+    /* The writer has forgotten a thread that has ended. */
+    if (ring && call->has_ended)
+        announce_thread(ring, call->tid, CT_PROBE_THREADS);
     if (ring && call->rule->texts > 0) {
         hooked = bpf_ringbuf_reserve(ring, sizeof(*hooked), 0);
         if (hooked)
@@ -212,6 +217,8 @@ static void write(const struct call *call, __u64 cookie)
         submit(ring, hooked, false);
     else
         lose(channel, call->rule->function, call->end - call->start);
+    if (ring && call->has_ended)
+        announce_end(ring, call->tid);
 }
 
 /* ---- functions ---- */
@@ -228,7 +235,8 @@ static struct task *task_of(const struct ct_hook_rule *rule)
     if (task && task->channel < CT_PROBE_PROCESSES)
         return task;
     const __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
-    if (!channel || *channel >= CT_PROBE_PROCESSES || bpf_map_lookup_elem(&visits, &tgid))
+    if (!channel || *channel >= CT_PROBE_PROCESSES || bpf_map_lookup_elem(&visits, &tgid) ||
+        BPF_CORE_READ(current, flags) & EXITING)
         return 0;
     task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (!task) {
@@ -339,6 +347,7 @@ static int leave(struct pt_regs *registers)
         .tid = task->tid,
         .depth = depth,
         .channel = task->channel,
+        .has_ended = task->has_ended,
     };
     write(&call, cookie);
     struct ct_probe_thread *thread = thread_of(task);
@@ -405,6 +414,8 @@ int hook_point(void *record)
     const __u32 *channel = rule ? bpf_map_lookup_elem(&channels, &tgid) : 0;
     if (!rule || !channel || *channel >= CT_PROBE_PROCESSES || (task && task->channel != *channel) ||
         (rule->scope == CT_SCOPE_CALLS && (!task || task->depth == 0)))
+        return 0;
+    if (task && task->has_ended)
         return 0;
     const __u64 now = bpf_ktime_get_ns();
     const struct call call = {

@@ -59,6 +59,7 @@ struct task_struct {
     struct signal_struct *signal;
     struct thread_struct thread;
     __u64 start_boottime; /* nanoseconds of CLOCK_BOOTTIME */
+    unsigned int flags;   /* PF_… */
     int exit_code;        /* a wait status */
     unsigned int __state; /* 0: runnable */
 } CT_KERNEL_TYPE;

@@ -34,6 +34,7 @@ struct task {
     __u32 tid;
     __u32 off_event; /* enum ct_probe_event: why the thread left the processor in a call */
     __u64 off_ns;    /* and when; 0 while it runs */
+    bool has_ended;  /* the kernel still runs it, for example to close its files */
     bool is_visited; /* its process had a visit that was not over when the last call began */
     struct frame frame[CT_PROBE_OPEN];
 };
@@ -202,18 +203,35 @@ static inline struct ct_probe_thread *thread_of(const struct task *task)
     return of_process ? bpf_map_lookup_elem(of_process, &key) : 0;
 }
 
+/* Announces the current thread, whose entry has that index. */
+static inline void announce_thread(void *ring, __u32 tid, __u32 index)
+{
+    struct ct_probe_record *record = reserve(ring, tid, CT_PROBE_THREAD);
+    if (!record)
+        return;
+    record->function = (__u16)index;
+    bpf_get_current_comm(record->name, sizeof(record->name));
+    submit(ring, record, false);
+}
+
+/* Announces that the thread has ended. */
+static inline void announce_end(void *ring, __u32 tid)
+{
+    struct ct_probe_record *record = reserve(ring, tid, CT_PROBE_EXIT);
+    if (!record)
+        return;
+    record->start = record->end = bpf_ktime_get_ns();
+    submit(ring, record, false);
+}
+
 /* Gives the thread its process's channel. */
 static inline void join(struct task *task, __u32 channel)
 {
     task->channel = channel;
     task->thread = take_thread(channel, task->tid);
     void *ring = bpf_map_lookup_elem(&rings, &task->channel);
-    struct ct_probe_record *record = ring ? reserve(ring, task->tid, CT_PROBE_THREAD) : 0;
-    if (record) {
-        record->function = (__u16)task->thread;
-        bpf_get_current_comm(record->name, sizeof(record->name));
-        submit(ring, record, false);
-    }
+    if (ring)
+        announce_thread(ring, task->tid, task->thread);
 }
 
 /* ---- open calls ---- */

@@ -67,6 +67,7 @@ def functions(s):
     for name in NOT_A_CALL, *IN_THREADS_OF_THE_KERNEL:
         check(calls.pop(name) > 0, "the workload did not call", name)
     equal(recorded(s, pid), calls, "the calls of each function")
+    equal(s.rows("SELECT DISTINCT thread FROM hooks WHERE pid = ?", pid), [("devices",)], "the names of their threads")
     s.check_identity(lost=0)
 
 
