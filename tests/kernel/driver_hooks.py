@@ -98,7 +98,7 @@ def fields(s):
 
 
 def inside(s):
-    """A driver call, the ioctl inside it, and the functions that the ioctl calls are nested by depth and by time."""
+    """A driver call, the ioctl inside it, and the functions that the ioctl calls are nested by depth and by time. docs/sql.md shows them."""
     hooks = Hooks(s, f"kprobe:{IOCTL} ioctl", "kprobe:nv_post_event event", "kprobe:nvidia_mmap mmap", "kprobe:uvm_unlocked_ioctl_entry uvm",
                   "kprobe:uvm_ioctl uvm_inner", "kprobe:uvm_api_migrate api_migrate", "kprobe:uvm_migrate migrate",
                   "kprobe:uvm_vm_fault_entry fault", "tracepoint:nvidia:nvidia_dev_xid xid")
@@ -116,6 +116,12 @@ def inside(s):
                  "WHERE processes.pid = ? AND inner.depth > 0 AND NOT EXISTS (SELECT * FROM calls AS outer WHERE outer.tid = inner.tid "
                  "AND outer.depth = inner.depth - 1 AND outer.start_ns <= inner.start_ns AND outer.call_id >= inner.call_id)", pid), [],
           "rows that are not inside a row of the next lower depth")
+    query, = re.findall(r"^## Why was this call slow\?\n.*?```sql\n(.*?)```", (SOURCE / "docs/sql.md").read_text(), re.M | re.S)
+    slow = s.rows(query)
+    print(*slow, sep="\n")
+    equal((slow[0][0], slow[0][1], slow[0][2]), (0, CALL, 1), "the slow call")
+    equal({(name, level): calls for level, name, calls, *_ in slow[1:]}, of_call, "the functions inside the slow call")
+    check(all(0 <= row[-1] <= 100 for row in slow), "parts of the call", slow)
     s.check_identity(lost=0)
 
 
