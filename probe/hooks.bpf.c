@@ -276,6 +276,17 @@ static void drop_missed(struct task *task, __u32 function, __u64 sp)
         drop_frames(depth);
 }
 
+/* Drops the frames of calls that are over. Returns the depth of the function that is entered. */
+static __u32 depth_of_entry(struct task *task, const struct ct_hook_rule *rule, __u64 sp)
+{
+    if (is_kernels(sp))
+        drop_missed(task, rule->function, sp);
+    const __u32 depth = enclosing_depth(task, bpf_get_current_task_btf(), sp);
+    if (depth < task->depth)
+        drop_frames(depth);
+    return depth;
+}
+
 static int enter(struct pt_regs *registers)
 {
     const struct ct_hook_rule *rule = rule_of(bpf_get_attach_cookie(registers));
@@ -283,11 +294,7 @@ static int enter(struct pt_regs *registers)
     if (!task)
         return 0;
     const __u64 sp = PT_REGS_SP(registers);
-    if (is_kernels(sp))
-        drop_missed(task, rule->function, sp);
-    const __u32 depth = enclosing_depth(task, bpf_get_current_task_btf(), sp);
-    if (depth < task->depth)
-        drop_frames(depth);
+    const __u32 depth = depth_of_entry(task, rule, sp);
     if (depth >= CT_PROBE_OPEN)
         return 0;
     task->depth = depth + 1;
@@ -378,13 +385,12 @@ int hook_at_entry(struct pt_regs *registers)
     if (!task)
         return 0;
     const __u64 sp = PT_REGS_SP(registers);
-    const __u32 depth = enclosing_depth(task, bpf_get_current_task_btf(), sp);
+    const __u32 depth = depth_of_entry(task, rule, sp);
     if (depth >= CT_PROBE_OPEN) {
         lose(task->channel, rule->function, 0);
         return 0;
     }
     struct frame *frame = &task->frame[depth % CT_PROBE_OPEN];
-    task->depth = depth;
     frame->sp = sp;
     keep_arguments(frame, rule->stack_words, registers);
     const __u64 now = bpf_ktime_get_ns();

@@ -116,7 +116,7 @@ def inside(s):
                  "WHERE processes.pid = ? AND inner.depth > 0 AND NOT EXISTS (SELECT * FROM calls AS outer WHERE outer.tid = inner.tid "
                  "AND outer.depth = inner.depth - 1 AND outer.start_ns <= inner.start_ns AND outer.call_id >= inner.call_id)", pid), [],
           "rows that are not inside a row of the next lower depth")
-    query, = re.findall(r"^## Why was this call slow\?\n.*?```sql\n(.*?)```", (SOURCE / "docs/sql.md").read_text(), re.M | re.S)
+    query, = re.findall(r"^## What took the time inside the longest call\?\n.*?```sql\n(.*?)```", (SOURCE / "docs/sql.md").read_text(), re.M | re.S)
     slow = s.rows(query)
     print(*slow, sep="\n")
     equal((slow[0][0], slow[0][1], slow[0][2]), (0, CALL, 1), "the slow call")
