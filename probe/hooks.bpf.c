@@ -25,7 +25,8 @@ struct call {
     __u64 at; /* a tracepoint's record */
     __u32 tid, depth;
     __u32 channel;
-    bool has_ended; /* the thread */
+    bool has_ended;  /* the thread */
+    bool is_instant; /* it has no duration */
 };
 
 /* The upper half of the cookie is the number of the rule. */
@@ -174,8 +175,9 @@ static __noinline void fill(const struct call *call, struct ct_probe_hooked *hoo
     begin_record(&hooked->record, call->tid, CT_PROBE_HOOKED);
     hooked->record.function = (__u16)rule->function;
     hooked->record.depth = (__u8)call->depth;
-    hooked->record.start = call->start;
-    hooked->record.end = call->end;
+    /* As for driver calls, the end is read after the record was reserved (calls.h). */
+    hooked->record.end = bpf_ktime_get_ns();
+    hooked->record.start = call->is_instant ? hooked->record.end : call->start;
     for (__u32 i = 0; i < CT_HOOK_FIELDS; i++) {
         const struct ct_hook_source *source = &rule->field[i];
         const bool is_text = source->form == CT_FORM_TEXT || source->form == CT_FORM_LOCATION;
@@ -399,6 +401,7 @@ int hook_at_entry(struct pt_regs *registers)
         .argument = frame->argument,
         .start = now,
         .end = now,
+        .is_instant = true,
         .tid = task->tid,
         .depth = depth,
         .channel = task->channel,
@@ -429,6 +432,7 @@ int hook_point(void *record)
         .at = (__u64)record,
         .start = now,
         .end = now,
+        .is_instant = true,
         .tid = (__u32)id,
         .depth = task ? task->depth : 0,
         .channel = *channel,
