@@ -31,6 +31,7 @@ static const char help[] =
     "                  [--ring SIZE] [--keep DURATION] [--max-db SIZE] [--clock NAME]\n"
     "                  [--workers N] [--log-level LEVEL] [--auto] [--group NAME] [--system]\n"
     "                  [--record FILE]\n"
+    "       cudatraced [--db FILE] [--max-db SIZE] --replay FILE...\n"
     "\n"
     "Collects the CUDA calls of all processes that have libcudatrace.so preloaded and belong\n"
     "to the session, and stores them in a SQLite database while they run.\n"

@@ -444,12 +444,13 @@ static int make_unnamed(const struct ct_session *session, const struct ct_contro
     return fd;
 }
 
-/* Returns whether a process holds a lock on the file at `path`. */
+/* Returns whether a process holds a daemon's lock on the file at `path`. A process that may only read the
+ * file cannot get such a lock. */
 static bool is_served(const char *path)
 {
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    const bool served = fd >= 0 && fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+    const bool served = fd >= 0 && fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type == F_WRLCK;
     if (fd >= 0)
         close(fd);
     return served;

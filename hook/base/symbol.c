@@ -275,7 +275,7 @@ __attribute__((constructor)) static void count_start(void)
 struct wanted {
     const char *name;
     const void *address;
-    struct ct_object object, before; /* `object` is the result; `before` is unused */
+    struct ct_object object; /* the result */
     void *symbol;
     bool behind; /* already past the hook */
 };

@@ -1,7 +1,9 @@
 """The session's files are removed while the daemon and a program are running, as systemd-logind does when a user's last session ends. All
 calls are stored, tools find the daemon again, and new programs are traced. The log, status and doctor report the removal."""
+import fcntl
 import glob
 import os
+import signal
 import subprocess
 import sys
 
@@ -97,8 +99,27 @@ def taken():
         equal(second.wait(), 0, "the second one's status")
 
 
+def read_locked():
+    """A file that takes the control segment's place is locked by a process that may only read it. The daemon serves the session again."""
+    with Session() as s, promise("files_removed"):
+        daemon = s.start_daemon()
+        [control] = of(s, "control")
+        daemon.send_signal(signal.SIGSTOP)
+        os.unlink(control)
+        with open(control, "x") as made, open(control) as reader:
+            fcntl.lockf(reader, fcntl.LOCK_SH)
+            daemon.send_signal(signal.SIGCONT)
+            wait_for("the log to say so", lambda: "control segment was removed by another program, and recreated" in s.log())
+            wait_for("tools to find the daemon", s.is_served)
+            check(os.stat(control).st_ino != os.fstat(made.fileno()).st_ino, "the control segment is the other process's file")
+        s.run(WORKLOADS / "calls", "--calls", 100)
+        s.flush()
+        equal(s.value("SELECT count(*) FROM processes"), 1, "processes")
+
+
 removed("all", "files were removed by another program, and recreated")
 removed("control", "control segment was removed by another program, and recreated")
 removed("socket", "socket was removed by another program, and recreated")
 removed("segments", "was removed: calls already in it are stored, and process")
 taken()
+read_locked()
