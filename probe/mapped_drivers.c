@@ -116,7 +116,7 @@ static void note_segment(struct ct_mapped_drivers *images, pid_t pid, const stru
     struct ct_segment segment;
     if (range->offset != 0 || range->to - range->from != CT_LANE_OFFSET ||
         !read_memory(pid, range->from, &segment, sizeof(segment)) || segment.magic != CT_SEGMENT_MAGIC ||
-        segment.version != CT_PROTO_VERSION || atomic_load(&segment.flags) != 0)
+        segment.version != CT_PROTO_VERSION || atomic_load(&segment.flags) & ~(uint32_t)CT_SEGMENT_KNOWN)
         return;
     path_of(images->segment, sizeof(images->segment), pid, range);
 }

@@ -4,6 +4,7 @@
 #include "proc_file.h"
 #include "program.h"
 #include "writer.h"
+#include "writer_link.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,17 +14,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { READY_MS = 2000, WRITERS_MAX = 16 };
+enum { WRITERS_MAX = 16, MESSAGES_MAX = 16 };
+#define READY_NS  UINT64_C(2000000000)
 #define FINISH_NS UINT64_C(10000000000) /* for all writers together, after the last call */
 
 struct ct_probed *ct_probed_find(const struct ct_probed_set *set, pid_t pid)
 {
     struct ct_probed *probed = set->first;
-    while (probed && probed->pid != pid)
+    while (probed && (probed->pid != pid || probed->has_executed))
         probed = probed->next;
     return probed;
 }
@@ -42,8 +45,8 @@ bool ct_probed_is_empty(const struct ct_probed_set *set)
  * the probes attached after the probe was killed. */
 static void close_others(const struct ct_writer_plan *plan)
 {
-    const int kept[] = { plan->pidfd,   plan->ring,   plan->threads, plan->lost,
-                         plan->notices, plan->parent, plan->ready,   plan->hook->fd };
+    const int kept[] = { plan->pidfd,   plan->ring, plan->threads, plan->lost,
+                         plan->notices, plan->link, plan->hook->fd };
     DIR *open_files = opendir("/proc/self/fd");
     if (!open_files)
         _exit(EXIT_FAILURE);
@@ -72,32 +75,138 @@ static void be_writer(const struct ct_writer_plan *plan)
     _exit(ct_writer_run(plan));
 }
 
-/* Waits until the writer has a segment, has found no daemon, or has ended. */
-static void wait_until_ready(int ready)
+/* ---- the lock of a segment ---- */
+
+static void close_lock(int *lock)
 {
-    struct pollfd answer = { .fd = ready, .events = POLLIN };
-    while (ready >= 0 && poll(&answer, 1, READY_MS) < 0 && errno == EINTR)
-        ;
+    if (*lock >= 0)
+        close(*lock);
+    *lock = -1;
 }
 
-/* Does not wait for the writer of a process that the kernel has found, because other notices may be
- * waiting. */
-static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uint64_t since_ns,
-                        const struct ct_probe_notice *found)
+static void take_lock(struct ct_probed *probed, int lock)
 {
-    int to_writer[2] = { -1, -1 }, ready[2] = { -1, -1 };
+    if (probed->known_lock < 0) {
+        probed->known_lock = lock;
+        return;
+    }
+    close_lock(&probed->new_lock);
+    probed->new_lock = lock;
+}
+
+/* The daemon knows the last segment, so the lock of the earlier one is not needed any more. */
+static void pass_lock(struct ct_probed *probed)
+{
+    if (probed->new_lock < 0)
+        return;
+    close_lock(&probed->known_lock);
+    probed->known_lock = probed->new_lock;
+    probed->new_lock = -1;
+}
+
+/* Takes the writer's messages, a few at a time. Returns whether CT_LINK_READY was among them. */
+static bool read_link(struct ct_probed *probed)
+{
+    bool is_ready = false;
+    int lock;
+    enum ct_link_message message;
+    for (int i = 0; i < MESSAGES_MAX && (message = ct_link_take(probed->link, &lock)) != CT_LINK_NOTHING;
+         i++) {
+        is_ready |= message == CT_LINK_READY;
+        if (message == CT_LINK_KNOWN)
+            pass_lock(probed);
+        if (lock >= 0)
+            take_lock(probed, lock);
+    }
+    return is_ready;
+}
+
+/* ---- the start of a writer ---- */
+
+/* Waits until the writer has a segment, has found no daemon, or has ended. */
+static void wait_until_ready(struct ct_probed *probed)
+{
+    const uint64_t until_ns = ct_monotonic_ns() + READY_NS;
+    struct pollfd link = { .fd = probed->link, .events = POLLIN };
+    for (uint64_t now_ns;
+         !read_link(probed) && !(link.revents & POLLHUP) && (now_ns = ct_monotonic_ns()) < until_ns;)
+        poll(&link, 1, (int)((until_ns - now_ns) / 1000000));
+}
+
+/* Describes the process for all of its writers, since it may have ended when a later one starts. */
+static int describe(struct ct_probed *probed, const struct ct_probe_notice *found)
+{
+    struct ct_proc_status status;
+    const int error = ct_proc_status(probed->pid, &status);
+    if (error && !found)
+        return error;
+    const uint64_t start_ticks = probed->program.start_ticks;
+    probed->uid = error ? found->uid : status.effective;
+    probed->gid = error ? found->gid : status.group;
+    ct_program_describe(&probed->program, probed->pid, false);
+    probed->program.start_ticks = start_ticks;
+    if (!probed->program.cmdline[0] && found)
+        snprintf(probed->program.cmdline, sizeof(probed->program.cmdline), "[%s]", found->name);
+    return 0;
+}
+
+static bool has_ended(const struct ct_probed *probed)
+{
+    struct ct_proc_stat stat;
+    if (probed->has_executed)
+        return true;
+    const int error = ct_proc_stat(probed->pid, &stat);
+    return error ? error == -ESRCH : stat.ended || stat.start_ticks != probed->program.start_ticks;
+}
+
+/* Returns -1 if the process has ended. Checks that last, because the pid may have been reused. */
+static int open_process(const struct ct_probed *probed)
+{
+    const int pidfd = (int)syscall(SYS_pidfd_open, probed->pid, 0);
+    if (pidfd < 0 || !has_ended(probed))
+        return pidfd;
+    close(pidfd);
+    return -1;
+}
+
+static int fork_writer(struct ct_probed *probed, struct ct_writer_plan *plan)
+{
+    int end[2];
+    const int error = ct_link_make(end);
+    if (error)
+        return error;
+    plan->link = end[1];
+    const pid_t writer = fork();
+    if (writer == 0)
+        be_writer(plan);
+    close(end[1]);
+    if (writer < 0) {
+        const int refused = -errno;
+        close(end[0]);
+        return refused;
+    }
+    probed->writer = writer;
+    probed->link = end[0];
+    return 0;
+}
+
+static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uint64_t since_ns,
+                        uint64_t absent_ns)
+{
     const struct ct_probe_cost cost = ct_programs_cost(set->programs);
     struct ct_writer_plan plan = {
         .pid = probed->pid,
-        .start_ticks = probed->start_ticks,
+        .uid = probed->uid,
+        .gid = probed->gid,
+        .program = &probed->program,
         .exec_ns = probed->exec_ns,
-        .name = found ? found->name : NULL,
         .since_ns = since_ns,
-        .absent_ns = found ? found->missed_ns : 0,
+        .absent_ns = absent_ns,
+        .flags = probed->has_executed ? CT_SEGMENT_EXITING : 0,
         .arriving = probed->channel.ring >= 0 ? &set->functions->arriving[probed->channel.number] : NULL,
         .in_flight = probed->channel.ring >= 0 ? &set->functions->in_flight[probed->channel.number] : NULL,
-        .ready = -1,
         .hook = &probed->hook,
+        .pidfd = open_process(probed),
         .ring = probed->channel.ring,
         .threads = probed->channel.threads,
         .lost = probed->channel.lost,
@@ -108,35 +217,24 @@ static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uin
     };
     if (plan.in_flight && probed->writers == 0)
         *plan.in_flight = 0; /* of the channel's last process */
-    struct ct_proc_status status;
-    int error = ct_proc_status(probed->pid, &status);
-    if (error && !found)
-        return error;
-    plan.uid = error ? found->uid : status.effective;
-    plan.gid = error ? found->gid : status.group;
-    plan.pidfd = (int)syscall(SYS_pidfd_open, probed->pid, 0);
-    if ((plan.pidfd >= 0 || found) && pipe2(to_writer, O_CLOEXEC) == 0 &&
-        (found || pipe2(ready, O_CLOEXEC) == 0)) {
-        plan.parent = to_writer[0];
-        plan.ready = ready[1];
-        probed->writer = fork();
-        if (probed->writer == 0)
-            be_writer(&plan);
-    }
-    error = probed->writer > 0 ? 0 : -errno;
-    if (error)
-        probed->writer = 0;
-    const int others[] = { plan.pidfd, to_writer[0], ready[1] };
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        if (others[i] >= 0)
-            close(others[i]);
-    }
-    probed->to_writer = to_writer[1];
+    const int error = fork_writer(probed, &plan);
+    if (plan.pidfd >= 0)
+        close(plan.pidfd);
     probed->writers++;
+    return error;
+}
+
+/* Does not wait for the writer of a process that the kernel has found, because other notices may be
+ * waiting. */
+static int start_first_writer(struct ct_probed_set *set, struct ct_probed *probed,
+                              const struct ct_probe_notice *found)
+{
+    int error = describe(probed, found);
     if (!error)
-        wait_until_ready(ready[0]);
-    if (ready[0] >= 0)
-        close(ready[0]);
+        error =
+            start_writer(set, probed, found ? found->ns : ct_monotonic_ns(), found ? found->missed_ns : 0);
+    if (!error && !found)
+        wait_until_ready(probed);
     return error;
 }
 
@@ -151,8 +249,8 @@ static struct ct_probed *insert(struct ct_probed_set *set, pid_t pid, const stru
     if (!probed)
         return NULL;
     probed->pid = pid;
-    probed->start_ticks = stat.start_ticks;
-    probed->to_writer = -1;
+    probed->program.start_ticks = stat.start_ticks;
+    probed->link = probed->known_lock = probed->new_lock = -1;
     probed->hook = CT_HOOK_SEGMENT_NONE;
     probed->channel = (struct ct_channel){ .ring = -1, .threads = -1, .lost = -1 };
     probed->next = set->first;
@@ -183,10 +281,13 @@ static struct ct_hook_segment take_skipped(struct ct_probed_set *set, pid_t pid)
 static void forget(struct ct_probed_set *set, struct ct_probed *probed)
 {
     unlink_probed(set, probed);
-    if (probed->to_writer >= 0)
-        close(probed->to_writer);
+    if (probed->link >= 0)
+        close(probed->link);
+    close_lock(&probed->known_lock);
+    close_lock(&probed->new_lock);
     ct_hook_segment_close(&probed->hook);
-    ct_channel_take_back(set->programs, probed->pid, &probed->channel);
+    if (!probed->has_executed)
+        ct_channel_take_back(set->programs, probed->pid, &probed->channel);
     if (probed->channel.ring >= 0)
         __atomic_store_n(&set->functions->arriving[probed->channel.number], 0, __ATOMIC_RELEASE);
     if (probed->channel.ring >= 0)
@@ -208,9 +309,8 @@ int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *chann
     const uint64_t executed_ns = found ? found->executed_ns : ct_programs_executed_ns(set->programs, pid);
     probed->exec_ns = exec_ns       ? exec_ns
                       : executed_ns ? executed_ns
-                                    : ct_program_start_ns(probed->start_ticks);
+                                    : ct_program_start_ns(probed->program.start_ticks);
     probed->channel = *channel;
-    const uint64_t now_ns = ct_monotonic_ns();
     /* A library may be probed already, so calls may be made from now on. For a process that the kernel has
      * found, this flag was set before its notice was consumed. */
     __atomic_store_n(&set->functions->arriving[channel->number], 1, __ATOMIC_RELEASE);
@@ -219,7 +319,7 @@ int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *chann
         forget(set, probed);
         return error;
     }
-    error = start_writer(set, probed, found ? found->ns : now_ns, found);
+    error = start_first_writer(set, probed, found);
     /* Its threads use the channel, so no other process gets the channel before this one has ended. */
     if (error) {
         ct_channel_give(set->programs, pid, NULL);
@@ -234,8 +334,8 @@ int ct_probed_begin(struct ct_probed_set *set)
     if (!probed)
         return -ENOMEM;
     probed->is_arrivals = true;
-    probed->exec_ns = ct_program_start_ns(probed->start_ticks);
-    return start_writer(set, probed, ct_monotonic_ns(), NULL);
+    probed->exec_ns = ct_program_start_ns(probed->program.start_ticks);
+    return start_first_writer(set, probed, NULL);
 }
 
 int ct_probed_skip(struct ct_probed_set *set, pid_t pid, const struct ct_channel *channel)
@@ -261,36 +361,42 @@ void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers
 
 void ct_probed_exec(struct ct_probed *probed)
 {
-    const char message = CT_WRITER_EXEC;
-    if (probed->to_writer >= 0 && write(probed->to_writer, &message, 1) < 0) {
-        /* The writer has ended: ct_probed_reap() finds that. */
-    }
-    probed->pid = 0; /* the id is now the other program's */
+    if (probed->link >= 0)
+        ct_link_send(probed->link, CT_LINK_EXEC, -1);
+    probed->has_executed = true;
 }
 
-static bool has_ended(const struct ct_probed *probed)
-{
-    struct ct_proc_stat stat;
-    if (probed->pid == 0)
-        return true;
-    const int error = ct_proc_stat(probed->pid, &stat);
-    return error ? error == -ESRCH : stat.ended || stat.start_ticks != probed->start_ticks;
-}
-
-static void note_writer_end(struct ct_probed_set *set, struct ct_probed *probed, int status)
+static void note_writer_end(struct ct_probed *probed, int status)
 {
     probed->writer = 0;
-    if (probed->channel.ring >= 0)
-        __atomic_store_n(&set->functions->arriving[probed->channel.number], 0, __ATOMIC_RELEASE);
+    read_link(probed);
+    close(probed->link);
+    probed->link = -1;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return;
     fprintf(stderr, "cudatrace-probe: process %d: its writer has ended (%s %d)\n", probed->pid,
             WIFSIGNALED(status) ? "signal" : "status",
             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-    if (WIFSIGNALED(status) && probed->writers < WRITERS_MAX && !has_ended(probed)) {
-        close(probed->to_writer);
-        start_writer(set, probed, ct_monotonic_ns(), NULL);
-    }
+    probed->needs_writer = WIFSIGNALED(status) && probed->writers < WRITERS_MAX;
+    if (WIFSIGNALED(status) && !probed->needs_writer)
+        fprintf(stderr, "cudatrace-probe: process %d: calls are missing: %u of its writers were killed\n",
+                probed->pid, probed->writers);
+}
+
+/* The last writer may have left calls in the ring. If no writer can be started, the next reap tries again. */
+static void replace_writer(struct ct_probed_set *set, struct ct_probed *probed)
+{
+    const int error = start_writer(set, probed, ct_monotonic_ns(), 0);
+    probed->needs_writer = error && probed->writers < WRITERS_MAX;
+    if (error && !probed->needs_writer)
+        fprintf(stderr, "cudatrace-probe: process %d: no writer can be started: %s; calls are missing\n",
+                probed->pid, strerror(-error));
+}
+
+static void clear_arriving(struct ct_probed_set *set, const struct ct_probed *probed)
+{
+    if (probed->channel.ring >= 0)
+        __atomic_store_n(&set->functions->arriving[probed->channel.number], 0, __ATOMIC_RELEASE);
 }
 
 void ct_probed_reap(struct ct_probed_set *set)
@@ -299,23 +405,30 @@ void ct_probed_reap(struct ct_probed_set *set)
         int status;
         next = probed->next;
         ct_hook_segment_is_held(&probed->hook);
+        if (probed->writer > 0)
+            read_link(probed);
         if (probed->writer > 0 && waitpid(probed->writer, &status, WNOHANG) == probed->writer)
-            note_writer_end(set, probed, status);
-        if (probed->writer == 0 && has_ended(probed))
+            note_writer_end(probed, status);
+        if (probed->needs_writer)
+            replace_writer(set, probed);
+        if (probed->writer > 0 || probed->needs_writer)
+            continue;
+        clear_arriving(set, probed);
+        if (has_ended(probed))
             forget(set, probed);
     }
 }
 
 /* Waits for the writer to exit, until the given time or another Ctrl-C. Returns whether it has exited.
  * The signals are blocked. */
-static bool await_end(pid_t writer, uint64_t until_ns)
+static bool await_end(pid_t writer, uint64_t until_ns, int *status)
 {
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGCHLD);
-    while (waitpid(writer, NULL, WNOHANG) == 0) {
+    while (waitpid(writer, status, WNOHANG) == 0) {
         const int number = sigtimedwait(&signals, NULL, &(struct timespec){ .tv_nsec = 10000000 });
         if (number == SIGINT || number == SIGTERM || ct_monotonic_ns() >= until_ns)
             return false;
@@ -323,17 +436,24 @@ static bool await_end(pid_t writer, uint64_t until_ns)
     return true;
 }
 
-static void end_recording(struct ct_probed *probed)
+static void end_recording(const struct ct_probed *probed)
 {
-    if (probed->to_writer >= 0)
-        close(probed->to_writer);
-    probed->to_writer = -1;
+    if (probed->link >= 0)
+        shutdown(probed->link, SHUT_WR);
 }
 
 static void finish(struct ct_probed_set *set, struct ct_probed *probed, uint64_t *until_ns)
 {
+    int status = 0;
     end_recording(probed);
-    if (probed->writer > 0 && !await_end(probed->writer, *until_ns)) {
+    while (probed->needs_writer || (probed->writer > 0 && await_end(probed->writer, *until_ns, &status))) {
+        if (!probed->needs_writer)
+            note_writer_end(probed, status);
+        if (probed->needs_writer)
+            replace_writer(set, probed);
+        end_recording(probed);
+    }
+    if (probed->writer > 0) {
         fprintf(stderr, "cudatrace-probe: process %d: its writer does not end; calls may be missing\n",
                 probed->pid);
         kill(probed->writer, SIGKILL);

@@ -5,6 +5,7 @@
 #include "functions.h"
 #include "hook_segment.h"
 #include "mapped_drivers.h"
+#include "program.h"
 #include "programs.h"
 
 #include <stdbool.h>
@@ -14,14 +15,22 @@
 struct ct_probed {
     struct ct_probed *next;
     pid_t pid;
-    uint64_t start_ticks, exec_ns;
+    uid_t uid;
+    gid_t gid;
+    struct ct_program program;
+    uint64_t exec_ns;
     struct ct_channel channel;
     bool is_skipped;             /* the hook records it, so it has no writer */
     bool is_arrivals;            /* the probe itself */
+    bool has_executed;           /* another program, which has the process's id now */
+    bool needs_writer;           /* the last one was killed */
     struct ct_hook_segment hook; /* of the hook that visits it or has visited it */
     pid_t writer;                /* 0: it has ended */
-    int to_writer;               /* a pipe (ct_writer_plan.parent) */
+    int link;                    /* to that writer (writer_link.h), or -1 */
     unsigned writers;            /* number of writers that were started for it */
+    /* Descriptors that hold the locks of segments, or -1. The daemon knows the segment of `known_lock`, if it
+     * knows any. `new_lock` is the lock of a later segment. */
+    int known_lock, new_lock;
 };
 
 struct ct_probed_set {
@@ -51,7 +60,8 @@ void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers
 /* Ends the recording of a program after its process has executed another program. */
 void ct_probed_exec(struct ct_probed *probed);
 /* Removes processes that have ended, and replaces writers that were killed. A new writer continues where the
- * last one stopped. */
+ * last one stopped, even if the process has ended. Until the daemon knows its segment, the last segment stays
+ * locked. */
 void ct_probed_reap(struct ct_probed_set *set);
 /* Ends all writers, after each has written what its channel contains. A writer that does not end in time, or
  * before another Ctrl-C, is killed. */

@@ -17,6 +17,7 @@
 #include "target_memory.h"
 #include "thread.h"
 #include "thread_table.h"
+#include "writer_link.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -40,14 +41,13 @@ struct writer {
     struct ct_kernel_ring ring;
     const struct ct_probe_thread *shared_threads; /* CT_PROBE_THREADS of them */
     struct ct_probe_lost *lost;                   /* CT_PROBE_FUNCTIONS */
-    struct ct_program program;        /* the probed program, described before the rights for it are dropped */
-    struct ct_segment *segment;       /* NULL while there is no daemon */
-    uint16_t ids[CT_PROBE_FUNCTIONS]; /* numbers of functions in the segment, 0 for none */
+    struct ct_segment *segment;                   /* NULL while there is no daemon */
+    uint16_t ids[CT_PROBE_FUNCTIONS];             /* numbers of functions in the segment, 0 for none */
     struct ct_thread_table threads;
     uint64_t absent_ns, next_look_ns;
     uint64_t long_ticks, busy_until_ns, complete;
     uint32_t flags; /* to be set in the segment when the process has ended */
-    bool wants_bell, is_reported;
+    bool wants_bell, is_reported, is_known;
 };
 
 static bool is_arrivals(const struct writer *writer)
@@ -75,6 +75,14 @@ static struct ct_control *find_daemon(const struct ct_writer_plan *plan, struct 
     return NULL;
 }
 
+/* The probe keeps the lock while it replaces a killed writer. Without the lock, the daemon would end the
+ * process, and refuse the next segment. */
+static void share_lock(int description, void *data)
+{
+    const struct writer *writer = data;
+    ct_link_send(writer->plan->link, CT_LINK_LOCK, description);
+}
+
 static void make_segment(struct writer *writer)
 {
     const struct ct_writer_plan *plan = writer->plan;
@@ -92,10 +100,12 @@ static void make_segment(struct writer *writer)
         .pid = plan->pid,
         .uid = plan->uid,
         .maker = CT_MAKER_PROBE,
-        .program = &writer->program,
+        .program = plan->program,
         .exec_ns = plan->exec_ns,
         .absent_ns = writer->absent_ns,
         .complete = writer->complete,
+        .on_lock = share_lock,
+        .data = writer,
     });
     ct_process_count_epoch();
     if (!segment || !ct_daemon_take(control, &requested)) {
@@ -109,6 +119,7 @@ static void make_segment(struct writer *writer)
         atomic_fetch_add_explicit(&ct_control->segments, 1, memory_order_release);
     writer->absent_ns = 0;
     writer->segment = segment;
+    writer->is_known = false;
     ct_daemon_ring();
 }
 
@@ -143,9 +154,7 @@ static void report_ready(struct writer *writer)
     writer->is_reported = true;
     if (writer->plan->arriving)
         __atomic_store_n(writer->plan->arriving, 0, __ATOMIC_RELEASE);
-    if (writer->plan->ready >= 0 && write(writer->plan->ready, "", 1) < 0) {
-        /* The probe has ended: the end of the other pipe reports that. */
-    }
+    ct_link_send(writer->plan->link, CT_LINK_READY, -1);
 }
 
 /* Returns whether the hook still leaves the process. Until then, calls stay in the ring. */
@@ -161,8 +170,12 @@ static bool waits_for_hook(struct writer *writer, uint64_t now_ns)
 
 static void look_after_segment(struct writer *writer, uint64_t now_ns)
 {
-    if (writer->segment &&
-        atomic_load_explicit(&writer->segment->flags, memory_order_acquire) & CT_SEGMENT_DETACHED)
+    const uint32_t flags =
+        writer->segment ? atomic_load_explicit(&writer->segment->flags, memory_order_acquire) : 0;
+    if (flags & CT_SEGMENT_KNOWN && !writer->is_known)
+        ct_link_send(writer->plan->link, CT_LINK_KNOWN, -1);
+    writer->is_known = flags & CT_SEGMENT_KNOWN;
+    if (flags & CT_SEGMENT_DETACHED)
         leave_segment(writer, 0);
     if (writer->segment || now_ns < writer->next_look_ns)
         return;
@@ -521,39 +534,18 @@ static int open_maps(struct writer *writer)
     return 0;
 }
 
-/* The ring is edge-triggered, since it is usually polled. */
-static int watch(const struct ct_writer_plan *plan)
-{
-    const struct {
-        int fd;
-        uint32_t events;
-    } watched[] = { { plan->ring >= 0 ? plan->ring : plan->notices, EPOLLIN | EPOLLET },
-                    { plan->pidfd, EPOLLIN },
-                    { plan->parent, EPOLLIN } };
-    const int poll = epoll_create1(EPOLL_CLOEXEC);
-    for (size_t i = 0; poll >= 0 && i < sizeof(watched) / sizeof(watched[0]); i++) {
-        if (watched[i].fd < 0)
-            continue;
-        struct epoll_event event = { .events = watched[i].events, .data.u32 = (uint32_t)i };
-        if (epoll_ctl(poll, EPOLL_CTL_ADD, watched[i].fd, &event) != 0)
-            return -1;
-    }
-    return poll;
-}
-
 /* Waits for the next look. Sets *ended when no more records can follow. */
 static void wait_for_more(struct writer *writer, int poll, bool *ended)
 {
-    enum { RING, PROCESS, PARENT };
-    struct epoll_event events[3];
-    const int count =
-        epoll_wait(poll, events, 3, ct_monotonic_ns() < writer->busy_until_ns ? BUSY_MS : IDLE_MS);
+    int descriptor;
+    struct epoll_event events[CT_WATCHED_COUNT];
+    const int count = epoll_wait(poll, events, CT_WATCHED_COUNT,
+                                 ct_monotonic_ns() < writer->busy_until_ns ? BUSY_MS : IDLE_MS);
     for (int i = 0; i < count; i++) {
-        char message = 0;
-        if (events[i].data.u32 == PARENT && read(writer->plan->parent, &message, 1) >= 0 &&
-            message == CT_WRITER_EXEC)
+        if (events[i].data.u32 == CT_WATCHED_LINK &&
+            ct_link_take(writer->plan->link, &descriptor) == CT_LINK_EXEC)
             writer->flags |= CT_SEGMENT_EXITING;
-        *ended |= events[i].data.u32 != RING;
+        *ended |= events[i].data.u32 != CT_WATCHED_RING;
     }
 }
 
@@ -561,16 +553,16 @@ int ct_writer_run(const struct ct_writer_plan *plan)
 {
     static struct writer writer;
     char name[16];
-    writer = (struct writer){ .plan = plan, .complete = plan->since_ns, .absent_ns = plan->absent_ns };
+    writer = (struct writer){
+        .plan = plan, .complete = plan->since_ns, .absent_ns = plan->absent_ns, .flags = plan->flags
+    };
     snprintf(name, sizeof(name), "probe-%d", plan->pid);
     prctl(PR_SET_NAME, name, 0, 0, 0);
     ct_fork_begin();
-    ct_program_describe(&writer.program, plan->pid, false);
-    ct_target_open(plan->pid);
-    writer.program.start_ticks = plan->start_ticks;
-    if (!writer.program.cmdline[0] && plan->name)
-        snprintf(writer.program.cmdline, sizeof(writer.program.cmdline), "[%s]", plan->name);
-    const int poll = watch(plan);
+    if (plan->pidfd >= 0) /* otherwise, another program may have the pid */
+        ct_target_open(plan->pid);
+    const int poll =
+        ct_link_watch(is_arrivals(&writer) ? plan->notices : plan->ring, plan->pidfd, plan->link);
     if (poll < 0 || !ct_thread_table_begin(&writer.threads) || open_maps(&writer) != 0)
         return 1;
     if (!is_arrivals(&writer)) {

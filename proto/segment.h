@@ -68,6 +68,8 @@ enum ct_segment_flags {
     /* Hook: the hook has left the process, which continues. Probe: all records have been written. Nothing is
      * written to the segment once this flag is set. */
     CT_SEGMENT_LEFT = 4,
+    /* Collector: the trace has a row for the segment, so the segment is read even after the process's end. */
+    CT_SEGMENT_KNOWN = 8,
 };
 
 /* How calls to a driver function reach its stub. CT_INTERCEPT_ENV requests a way. */

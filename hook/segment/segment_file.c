@@ -143,7 +143,7 @@ static bool give_name(int fd)
  * keeps its lock as long as anything refers to the description. A mapping is such a reference and needs no
  * descriptor, and children of fork() do not inherit this mapping. `fd` is another open file description of
  * the same file. Returns false, without a lock, if the kernel does not support such locks. */
-static bool hold_segment(int fd)
+static bool hold_segment(int fd, const struct ct_segment_plan *plan)
 {
     const struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     struct flock seen = whole;
@@ -160,6 +160,8 @@ static bool hold_segment(int fd)
     void *map = NULL;
     if (fcntl(description, F_OFD_SETLK, &whole) == 0)
         map = ct_bound_map(NULL, CT_DIRECTORY_OFFSET, PROT_READ, description, 0);
+    if (map && plan->on_lock)
+        plan->on_lock(description, plan->data);
     close(description);
     if (!map)
         return false;
@@ -213,7 +215,7 @@ static struct ct_segment *make(const struct ct_segment_plan *plan, const char *d
         CT_TEST_POINT("segment_file.mapped");
         own.inode = status.st_ino;
         own.device = status.st_dev;
-        describe(map, plan, hold_segment(fd));
+        describe(map, plan, hold_segment(fd, plan));
         CT_TEST_POINT("segment_file.ready");
         if (!dir) /* notifies the collector that the file is complete */
             utimensat(AT_FDCWD, own.path, NULL, AT_SYMLINK_NOFOLLOW);

@@ -443,12 +443,14 @@ def run_while_it_steps(s, p, calls, *command):
 
 
 def removed_segments(pid):
-    """Returns the deleted files in /dev/shm that the process keeps open."""
-    opened = []
+    """Returns the removed files in /dev/shm that the process keeps open. A file that was created without a name counts as removed only if
+    it has no name now."""
+    removed = []
     for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed
-            opened.append(os.readlink(link))
-    return [path for path in opened if path.startswith("/dev/shm/") and path.endswith(" (deleted)")]
+            if os.readlink(link).startswith("/dev/shm/") and os.stat(link).st_nlink == 0:
+                removed.append(os.readlink(link))
+    return removed
 
 
 def taken_over(s, method, target, *options):

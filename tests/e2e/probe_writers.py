@@ -1,5 +1,6 @@
 """Tests the writers of `cudatrace probe`: the process that writes the calls of a probed process is killed or stopped. No call is lost
 without being counted."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -75,6 +76,96 @@ def writer_stopped(s):
     p.end()
 
 
+def stop(pid):
+    """Stops the process, and returns once it has stopped."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_for("a stopped process", lambda: pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+
+
+@contextlib.contextmanager
+def writer_killed_unnoticed(s, p, probe):
+    """Kills the writer while its probe is stopped. Until the end of the context, calls wait in the kernel's ring."""
+    killed = writer_of(probe, p.pid)
+    p.step(10)
+    await_stored(s, p.pid, {VERSION: 10})
+    stop(probe.child.pid)
+    stop(killed)
+    p.step(500)
+    os.kill(killed, signal.SIGKILL)
+    yield
+    equal(s.value("SELECT state FROM processes WHERE pid = ?", p.pid), "running", "the state while calls wait in the ring")
+    os.kill(probe.child.pid, signal.SIGCONT)
+
+
+def await_all_calls(s, p):
+    s.flush_until("the end", lambda: s.value("SELECT state FROM processes WHERE pid = ?", p.pid) == "exited")
+    equal(s.rows("SELECT sum(calls), sum(lost) FROM totals JOIN processes USING (process_id) WHERE pid = ?", p.pid), [(510, 0)],
+          "calls, and lost ones")
+
+
+def writer_killed_before_the_end(s):
+    """Checks that a process may end between the end of its writer and the start of the next one. The calls that waited in the kernel are
+    stored."""
+    p = Program(s, "steps")
+    probe = Probe(s, "--pid", p.pid)
+    with writer_killed_unnoticed(s, p, probe):
+        p.end()
+        s.flush()  # the daemon takes notice of the process's end
+    await_all_calls(s, p)
+    probe.end(number=None)
+
+
+def writer_killed_before_ctrl_c(s):
+    """Checks that a probe that is ending replaces a writer that was killed."""
+    p = Program(s, "steps")
+    probe = Probe(s, "--pid", p.pid)
+    with writer_killed_unnoticed(s, p, probe):
+        p.end()
+        s.flush()
+        probe.child.send_signal(signal.SIGINT)
+    probe.end(number=None)
+    await_all_calls(s, p)
+
+
+EXECUTES = """
+import ctypes, os, sys
+driver = ctypes.CDLL(sys.argv[1])
+for calls in sys.stdin:
+    for _ in range(int(calls)):
+        driver.cuDriverGetVersion(ctypes.byref(ctypes.c_int()))
+    print("made", flush=True)
+    if calls == "20\\n":
+        os.execv("/bin/cat", ["cat"])
+"""
+
+
+def writer_killed_before_exec(s):
+    """Checks that the calls of a program are stored if its process executes another program before the next writer starts."""
+    script = s.dir / "executes.py"
+    script.write_text(EXECUTES)
+    p = s.start(sys.executable, script, s.library, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    probe = Probe(s, *s.every)
+
+    def step(calls):
+        p.stdin.write(f"{calls}\n")
+        equal(p.stdout.readline(), "made\n", "a step")
+
+    step(10)
+    await_stored(s, p.pid, {VERSION: 10})
+    killed = writer_of(probe, p.pid)
+    stop(probe.child.pid)
+    stop(killed)
+    step(20)
+    wait_for("the other program", lambda: pathlib.Path(f"/proc/{p.pid}/comm").read_text() == "cat\n")
+    os.kill(killed, signal.SIGKILL)
+    os.kill(probe.child.pid, signal.SIGCONT)
+    await_stored(s, p.pid, {VERSION: 30})
+    equal(s.value("SELECT sum(lost) FROM totals JOIN processes USING (process_id) WHERE pid = ?", p.pid), 0, "lost calls")
+    s.flush_until("the end of the program", lambda: s.value("SELECT state FROM processes WHERE pid = ?", p.pid) != "running")
+    p.communicate(timeout=DEADLINE_S)
+    probe.end()
+
+
 def open_calls_adopted(s):
     """Checks that if a writer is killed during a call, the next writer records the call's return in the lane of the same thread."""
     probe = Probe(s, *s.every)
@@ -90,7 +181,8 @@ def open_calls_adopted(s):
     probe.end()
 
 
-CASES = writer_killed, writer_killed_midway, writer_stopped, open_calls_adopted
+CASES = (writer_killed, writer_killed_midway, writer_killed_before_the_end, writer_killed_before_ctrl_c,
+         writer_killed_before_exec, writer_stopped, open_calls_adopted)
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:

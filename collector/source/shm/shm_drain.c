@@ -385,6 +385,9 @@ void ct_shm_publish(struct ct_shm_process *process, const struct ct_batch *batch
 {
     process->call_soon = process->detached || atomic_load_explicit(&process->shared->selections,
                                                                    memory_order_acquire) != selections;
+    if (process->account.segment_id != 0 &&
+        !(atomic_load_explicit(&process->shared->flags, memory_order_relaxed) & CT_SEGMENT_KNOWN))
+        atomic_fetch_or_explicit(&process->shared->flags, CT_SEGMENT_KNOWN, memory_order_release);
     for (uint32_t i = 0; i < process->lane_count; i++) {
         ct_lane_source_publish(process->lanes[i], batch);
         CT_TEST_POINT("process.lane_published");
