@@ -9,6 +9,7 @@
 #include "long_call.h"
 #include "loss.h"
 #include "open_calls.h"
+#include "probed_call.h"
 #include "producer_pool.h"
 #include "reserve.h"
 #include "rights.h"
@@ -212,47 +213,6 @@ static struct ct_producer *lane_of(struct writer *writer, struct ct_thread *thre
     return thread->producer;
 }
 
-/* Removes the time that the probe itself took at both ends of the call. An event of the kernel may have
- * happened in that time. The call does not end before it. */
-static void correct(const struct ct_writer_plan *plan, const struct ct_thread *thread, uint64_t *start,
-                    uint64_t *end)
-{
-    const uint64_t added = plan->entry_ns + plan->return_ns, took = *end - *start;
-    *end -= plan->return_ns;
-    if (thread && *end < thread->last_end)
-        *end = thread->last_end;
-    *start = took > added ? *start + plan->entry_ns : *end;
-}
-
-/* Runs the function's decoder. The names that it learns are written to the producer's lane, which is held.
- * `producer` may be NULL. */
-static struct ct_decoded decode(const struct writer *writer, const struct ct_probe_values *values,
-                                const struct ct_thread *thread, struct ct_producer *producer, uint64_t start,
-                                uint64_t end)
-{
-    const struct ct_probe_record *call = &values->record;
-    const uint32_t row = writer->plan->functions->entry[call->function].row;
-    const struct ct_probe_shape *shape = ct_functions_shape(writer->plan->functions, call->function);
-    struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = call->status };
-    if (shape->kind == CT_SHAPE_PLAIN || row >= CT_ROW_COUNT)
-        return decoded;
-    struct ct_frame frame = {
-        .stack_args = &values->argument[CT_PROBE_REGISTERS],
-        .start = start,
-        .producer = producer,
-        .row = row,
-        .depth = call->depth,
-        .result = (uint32_t)call->status,
-    };
-    memcpy(frame.args, values->argument, sizeof(frame.args));
-    ct_replayed = (struct ct_replayed){ .now_ns = end, .thread = (uintptr_t)thread };
-    ct_target_set_call(values, shape);
-    decoded = ct_decode(&frame);
-    ct_target_set_call(NULL, NULL);
-    ct_replayed = (struct ct_replayed){ 0 };
-    return decoded;
-}
-
 static bool is_minor(const struct writer *writer, const struct ct_probe_record *call,
                      const struct ct_record *record, uint64_t ns)
 {
@@ -304,7 +264,7 @@ static void take_call(struct writer *writer, const union body *body)
     uint64_t start = call->start, end = call->end;
     struct ct_thread *thread = ct_thread_table_get(&writer->threads, call->tid);
     if (function->layer == CT_LAYER_DRIVER)
-        correct(writer->plan, thread, &start, &end);
+        ct_probed_call_correct(writer->plan->entry_ns, writer->plan->return_ns, thread, &start, &end);
     if (thread)
         thread->last_end = end;
     if (!is_hooked && thread && thread->is_hooks && thread->hooks_start == (uint32_t)call->start)
@@ -314,7 +274,7 @@ static void take_call(struct writer *writer, const union body *body)
     if (!producer) {
         /* Even without a record, the decoder learns facts about the program's objects. */
         if (!is_hooked)
-            decode(writer, &body->values, thread, NULL, start, end);
+            ct_probed_call_decode(writer->plan->functions, &body->values, thread, NULL, start, end);
         if (writer->segment)
             ct_record_lose_unlaned(writer->segment, id, start, end);
         return;
@@ -327,7 +287,8 @@ static void take_call(struct writer *writer, const union body *body)
                                             .status = ct_hooked_status(function, &body->hooked) };
         write_record(writer, producer, call, &decoded, fields, bytes, id, start, end);
     } else {
-        const struct ct_decoded decoded = decode(writer, &body->values, thread, producer, start, end);
+        const struct ct_decoded decoded =
+            ct_probed_call_decode(writer->plan->functions, &body->values, thread, producer, start, end);
         write_record(writer, producer, call, &decoded, &decoded.payload, decoded.payload_bytes, id, start,
                      end);
     }
