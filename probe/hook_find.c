@@ -233,11 +233,6 @@ static bool read_field(char *line, const char **name, struct ct_hook_source *sou
     return true;
 }
 
-static bool is_text(const struct ct_hook_source *source)
-{
-    return source->form == CT_FORM_TEXT || source->form == CT_FORM_LOCATION;
-}
-
 /* Sets the source from the tracepoint's field of that name. */
 static bool find_field(FILE *format, const char *wanted, struct ct_hook_source *source, char why[WHY_BYTES])
 {
@@ -266,20 +261,20 @@ static bool find_fields(struct ct_hook_entry *hook, FILE *format, char why[WHY_B
 {
     struct ct_hook_rule *rule = &hook->rule;
     rule->texts = 0;
-    for (uint32_t i = 0; i < rule->fields; i++) {
+    for (uint32_t i = 0; i < rule->fields && hook->field_place[i]; i++) {
         if (!find_field(format, hook->field_place[i], &rule->field[i], why))
             return false;
-        if (is_text(&rule->field[i]) && rule->texts == CT_HOOK_TEXTS) {
+        if (ct_hook_is_text(&rule->field[i]) && rule->texts == CT_HOOK_TEXTS) {
             snprintf(why, WHY_BYTES, "more than %d fields are texts", CT_HOOK_TEXTS);
             return false;
         }
-        if (is_text(&rule->field[i]))
+        if (ct_hook_is_text(&rule->field[i]))
             rule->field[i].text = rule->texts++;
     }
     for (uint32_t i = 0; i < rule->conditions; i++) {
         if (!find_field(format, hook->condition_place[i], &rule->condition[i].source, why))
             return false;
-        if (is_text(&rule->condition[i].source)) {
+        if (ct_hook_is_text(&rule->condition[i].source)) {
             snprintf(why, WHY_BYTES, "a condition compares numbers, and '%s' is a text",
                      hook->condition_place[i]);
             return false;
@@ -325,18 +320,25 @@ static bool find(struct ct_hook_entry *hook, int tracefs, char why[WHY_BYTES])
     return false;
 }
 
-/* Returns the line of an earlier hook on the same function, or 0. */
-static unsigned find_earlier(const struct ct_hook_table *table, const struct ct_hook_entry *hook)
+/* Returns whether both hooks have one target. The kernel attaches a program to a tracepoint only once. */
+static bool has_same_target(const struct ct_hook_entry *a, const struct ct_hook_entry *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    return a->kind == CT_HOOK_KPROBE   ? strcmp(a->function, b->function) == 0
+           : a->kind == CT_HOOK_UPROBE ? strcmp(a->place, b->place) == 0 && a->offset == b->offset
+                                       : a->event == b->event;
+}
+
+/* Returns an earlier hook on the same target, or NULL. */
+static const struct ct_hook_entry *find_earlier(const struct ct_hook_table *table,
+                                                const struct ct_hook_entry *hook)
 {
     for (const struct ct_hook_entry *earlier = table->hook; earlier < hook; earlier++) {
-        if (!earlier->is_found || earlier->kind != hook->kind)
-            continue;
-        if ((hook->kind == CT_HOOK_KPROBE && strcmp(earlier->function, hook->function) == 0) ||
-            (hook->kind == CT_HOOK_UPROBE && strcmp(earlier->place, hook->place) == 0 &&
-             earlier->offset == hook->offset))
-            return earlier->line;
+        if (earlier->is_found && has_same_target(earlier, hook))
+            return earlier;
     }
-    return 0;
+    return NULL;
 }
 
 bool ct_hook_find_all(struct ct_hook_table *table, int tracefs, const char *path)
@@ -346,10 +348,12 @@ bool ct_hook_find_all(struct ct_hook_table *table, int tracefs, const char *path
         char why[WHY_BYTES];
         struct ct_hook_entry *hook = &table->hook[i];
         hook->is_found = find(hook, tracefs, why);
-        const unsigned earlier = hook->is_found ? find_earlier(table, hook) : 0;
+        const struct ct_hook_entry *earlier = hook->is_found ? find_earlier(table, hook) : NULL;
         if (earlier) {
             hook->is_found = false;
-            snprintf(why, sizeof(why), "line %u hooks that function already", earlier);
+            snprintf(why, sizeof(why), "line %u hooks %s%s%s already", earlier->line,
+                     hook->function ? hook->function : hook->place, hook->symbol ? ":" : "",
+                     hook->symbol ? hook->symbol : "");
         }
         if (!hook->is_found)
             fprintf(stderr, "%s:%u: %s: %s\n", path, hook->line, hook->name, why);

@@ -5,11 +5,13 @@
 
 #include "calls.h"
 
+#include <stdbool.h>
+
 enum {
     CT_HOOK_FIELDS = 8,
     CT_HOOK_CONDITIONS = 4,
     CT_HOOK_TEXTS = 2,        /* fields of a hook that are texts */
-    CT_HOOK_TEXT_BYTES = 128, /* including the NUL */
+    CT_HOOK_TEXT_BYTES = 256, /* including the NUL */
 };
 
 enum ct_hook_origin {
@@ -17,6 +19,8 @@ enum ct_hook_origin {
     CT_ORIGIN_RESULT = 1,
     CT_ORIGIN_RECORD = 2,   /* a tracepoint's record */
     CT_ORIGIN_DURATION = 3, /* nanoseconds */
+    CT_ORIGIN_PID = 4, /* of the thread that runs, in the initial pid namespace; also of a kernel thread */
+    CT_ORIGIN_TID = 5,
 };
 
 enum ct_hook_form {
@@ -24,6 +28,7 @@ enum ct_hook_form {
     CT_FORM_MEMORY = 1,   /* the origin is an address; the value is in memory at `offset` from it */
     CT_FORM_TEXT = 2,     /* the same for a NUL-terminated text */
     CT_FORM_LOCATION = 3, /* the record has a text, whose place the value (__data_loc) contains */
+    CT_FORM_TASK = 4,     /* the name of the thread that runs; the origin has no meaning */
 };
 
 /* The source of a value. */
@@ -33,10 +38,15 @@ struct ct_hook_source {
     uint8_t bytes;  /* 1, 2, 4 or 8, for numbers */
     uint8_t is_signed;
     uint8_t argument; /* below CT_PROBE_ARGUMENTS */
-    uint8_t text;     /* for texts: the index among the hook's texts */
+    uint8_t text;     /* for texts: the index among the hook's texts; CT_HOOK_TEXTS for CT_FORM_TASK */
     uint16_t reserved;
     int32_t offset; /* in memory or in the record */
 };
+
+static inline bool ct_hook_is_text(const struct ct_hook_source *source)
+{
+    return source->form >= CT_FORM_TEXT;
+}
 
 enum ct_hook_comparison {
     CT_IS_EQUAL,
@@ -58,6 +68,7 @@ struct ct_hook_condition {
 enum ct_hook_scope {
     CT_SCOPE_PROCESSES = 0, /* threads of recorded processes */
     CT_SCOPE_CALLS = 1,     /* those that are in a recorded call */
+    CT_SCOPE_MACHINE = 2,   /* all threads, and interrupts; for tracepoints */
 };
 
 struct ct_hook_rule {
@@ -77,9 +88,10 @@ struct ct_hook_rule {
 struct ct_probe_hooked {
     struct ct_probe_record record;
     uint64_t value[CT_HOOK_FIELDS];               /* of a text: its length, with the NUL */
+    char task[CT_PROBE_COMM];                     /* of CT_FORM_TASK */
     char text[CT_HOOK_TEXTS][CT_HOOK_TEXT_BYTES]; /* missing if the rule has no texts */
 };
-enum { CT_HOOKED_BYTES = sizeof(struct ct_probe_record) + CT_HOOK_FIELDS * sizeof(uint64_t) };
+enum { CT_HOOKED_BYTES = sizeof(struct ct_probe_record) + CT_HOOK_FIELDS * sizeof(uint64_t) + CT_PROBE_COMM };
 
 enum { CT_HOOK_RULES = 512 }; /* for the present table and its successor */
 

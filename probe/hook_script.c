@@ -32,14 +32,21 @@ static const char *name_of_argument(char name[16], unsigned argument)
 static void print_source(const struct ct_hook_entry *hook, const struct ct_hook_source *source,
                          const char *place)
 {
-    const bool is_text = source->form == CT_FORM_TEXT || source->form == CT_FORM_LOCATION;
     char base[128];
+    if (source->form == CT_FORM_TASK) {
+        printf("comm");
+        return;
+    }
     switch ((enum ct_hook_origin)source->origin) {
     case CT_ORIGIN_RECORD:
         printf(source->form == CT_FORM_LOCATION ? "str(args->%s)" : "args->%s", place);
         return;
     case CT_ORIGIN_DURATION:
         printf("(nsecs - @%s[tid])", hook->name);
+        return;
+    case CT_ORIGIN_PID:
+    case CT_ORIGIN_TID:
+        printf(source->origin == CT_ORIGIN_PID ? "pid" : "tid");
         return;
     case CT_ORIGIN_RESULT:
         snprintf(base, sizeof(base), "retval");
@@ -51,7 +58,7 @@ static void print_source(const struct ct_hook_entry *hook, const struct ct_hook_
             snprintf(base, sizeof(base), "@%s_arg%u[tid]", hook->name, source->argument);
         break;
     }
-    if (is_text)
+    if (ct_hook_is_text(source))
         printf("str(%s + %d)", base, source->offset);
     else if (source->form == CT_FORM_MEMORY)
         printf("*(%s *)(%s + %d)", type_of(source), base, source->offset);
@@ -84,8 +91,10 @@ static void print_output(const struct ct_hook_entry *hook)
     if (!is_instant(hook))
         printf(" %%llu ns");
     for (uint32_t i = 0; i < rule->fields; i++) {
-        const bool is_text = rule->field[i].form == CT_FORM_TEXT || rule->field[i].form == CT_FORM_LOCATION;
-        printf(" %s=%s", hook->field_name[i], is_text ? "%s" : rule->field[i].is_signed ? "%lld" : "%llu");
+        printf(" %s=%s", hook->field_name[i],
+               ct_hook_is_text(&rule->field[i]) ? "%s"
+               : rule->field[i].is_signed       ? "%lld"
+                                                : "%llu");
     }
     printf("\\n\", pid, tid");
     if (!is_instant(hook))

@@ -210,6 +210,15 @@ static bool read_name(struct reader *reader, struct ct_hook_entry *hook, const c
     return true;
 }
 
+static bool has_field(const struct ct_hook_entry *hook, const char *name, size_t length)
+{
+    for (uint32_t i = 0; i < hook->rule.fields; i++) {
+        if (strncasecmp(hook->field_name[i], name, length) == 0 && hook->field_name[i][length] == '\0')
+            return true;
+    }
+    return false;
+}
+
 static bool read_field(struct reader *reader, struct ct_hook_entry *hook, char *text)
 {
     char *equals = strchr(text, '=');
@@ -222,11 +231,8 @@ static bool read_field(struct reader *reader, struct ct_hook_entry *hook, char *
     if (!is_name(text, length, CT_FIELD_NAME_MAX))
         return reject(reader, "invalid name of a field '%.*s': use at most %d letters, digits or '_'",
                       (int)length, text, CT_FIELD_NAME_MAX);
-    for (uint32_t other = 0; other < i; other++) {
-        if (strncasecmp(hook->field_name[other], text, length) == 0 &&
-            hook->field_name[other][length] == '\0')
-            return reject(reader, "two fields have the name '%.*s'", (int)length, text);
-    }
+    if (has_field(hook, text, length))
+        return reject(reader, "two fields have the name '%.*s'", (int)length, text);
     memcpy(hook->field_name[i], text, length);
     struct ct_hook_source *source = &hook->rule.field[i];
     hook->rule.fields++;
@@ -285,12 +291,42 @@ static bool read_limit(struct reader *reader, struct ct_hook_entry *hook)
 
 static bool read_scope(struct reader *reader, struct ct_hook_entry *hook)
 {
+    static const char *const scopes[] = {
+        [CT_SCOPE_PROCESSES] = "processes", [CT_SCOPE_CALLS] = "calls", [CT_SCOPE_MACHINE] = "machine"
+    };
     const char *text = next_word(reader);
-    if (text && (strcmp(text, "calls") == 0 || strcmp(text, "processes") == 0)) {
-        hook->rule.scope = *text == 'c' ? CT_SCOPE_CALLS : CT_SCOPE_PROCESSES;
-        return true;
+    for (uint32_t scope = 0; text && scope < sizeof(scopes) / sizeof(scopes[0]); scope++) {
+        if (strcmp(text, scopes[scope]) == 0) {
+            hook->rule.scope = scope;
+            return true;
+        }
     }
-    return reject(reader, "expected 'in calls' or 'in processes'");
+    return reject(reader, "expected 'in calls', 'in processes' or 'in machine'");
+}
+
+/* Adds the fields that identify the thread, which may be any thread of the machine. */
+static bool add_task_fields(struct reader *reader, struct ct_hook_entry *hook)
+{
+    static const struct {
+        const char *name;
+        struct ct_hook_source source;
+    } fields[] = { { "task_pid", { .origin = CT_ORIGIN_PID, .bytes = sizeof(uint32_t) } },
+                   { "task_tid", { .origin = CT_ORIGIN_TID, .bytes = sizeof(uint32_t) } },
+                   { "task_name",
+                     { .origin = CT_ORIGIN_TID, .form = CT_FORM_TASK, .text = CT_HOOK_TEXTS } } };
+    enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
+    if (hook->kind != CT_HOOK_TRACEPOINT)
+        return reject(reader, "'in machine' is only for tracepoints");
+    if (hook->rule.fields > CT_HOOK_FIELDS - FIELDS)
+        return reject(reader, "more than %d fields: 'in machine' adds task_pid, task_tid and task_name",
+                      CT_HOOK_FIELDS - FIELDS);
+    for (size_t i = 0; i < FIELDS; i++) {
+        if (has_field(hook, fields[i].name, strlen(fields[i].name)))
+            return reject(reader, "'in machine' adds the field '%s': use another name", fields[i].name);
+        strcpy(hook->field_name[hook->rule.fields], fields[i].name);
+        hook->rule.field[hook->rule.fields++] = fields[i].source;
+    }
+    return true;
 }
 
 static bool needs_return(const struct ct_hook_rule *rule)
@@ -338,7 +374,7 @@ static bool read_rest(struct reader *reader, struct ct_hook_entry *hook)
     }
     if (good && hook->rule.is_entry && needs_return(&hook->rule))
         return reject(reader, "'at entry' excludes the result (ret) and the duration");
-    return good;
+    return good && (hook->rule.scope != CT_SCOPE_MACHINE || add_task_fields(reader, hook));
 }
 
 /* Counts the words of the stack that the sources need. */

@@ -7,7 +7,8 @@
  * Of several functions, the first one that the kernel has is recorded. A source is an argument (`arg0`), the
  * result (`ret`), or a field of the tracepoint. A type may follow (`arg1:u32`, `arg0:str`). `arg1+16:u64` is
  * the number in the memory that the argument points to, at an offset. The clauses are `if SOURCE COMPARISON
- * NUMBER [and …]`, `limit N/s`, `in calls` or `in processes`, `at entry` and `nothrow`. `#` begins a comment.
+ * NUMBER [and …]`, `limit N/s`, `in calls`, `in processes` or `in machine`, `at entry` and `nothrow`. `#`
+ * begins a comment.
  */
 #ifndef CT_PROBE_HOOK_TABLE_H
 #define CT_PROBE_HOOK_TABLE_H

@@ -14,7 +14,7 @@ size_t ct_hooked_payload(uint8_t payload[CT_FIELDS_BYTES_MAX], const struct ct_f
                          const struct ct_probe_hooked *hooked)
 {
     struct ct_field field[CT_FIELDS_MAX];
-    char text[CT_HOOK_TEXTS][CT_HOOK_TEXT_BYTES];
+    char text[CT_HOOK_TEXTS + 1][CT_HOOK_TEXT_BYTES];
     uint32_t count = 0;
     for (uint32_t i = 0; i < function->fields; i++) {
         const struct ct_function_field *from = &function->field[i];
@@ -25,8 +25,10 @@ size_t ct_hooked_payload(uint8_t payload[CT_FIELDS_BYTES_MAX], const struct ct_f
                                           .type = (enum ct_field_type)from->type,
                                           .value = hooked->value[i] };
         if (is_text && is_read(hooked, i)) {
-            memcpy(text[from->text], hooked->text[from->text], CT_HOOK_TEXT_BYTES);
-            text[from->text][CT_HOOK_TEXT_BYTES - 1] = '\0';
+            const bool is_task = from->text == CT_HOOK_TEXTS;
+            const size_t bytes = is_task ? sizeof(hooked->task) : sizeof(hooked->text[0]);
+            memcpy(text[from->text], is_task ? hooked->task : hooked->text[from->text], bytes);
+            text[from->text][bytes - 1] = '\0';
             field[count].text = text[from->text];
         }
         count++;

@@ -11,6 +11,9 @@ struct ct_hook_rule rules[CT_HOOK_RULES];
 /* By rule. */
 struct ct_hook_second seconds[CT_HOOK_RULES];
 
+/* The channel for events of the whole machine. Set before a rule with that scope is attached. */
+__u32 machine_channel;
+
 /* Where functions of the kernel return to while a kprobe awaits their return; 0 if it is not known. */
 __u64 trampoline;
 
@@ -59,6 +62,10 @@ static __u64 read_origin(const struct call *call, const struct ct_hook_source *s
         return call->argument && argument < CT_PROBE_ARGUMENTS ? call->argument[argument] : 0;
     case CT_ORIGIN_RESULT:
         return call->result;
+    case CT_ORIGIN_PID:
+        return bpf_get_current_pid_tgid() >> 32;
+    case CT_ORIGIN_TID:
+        return (__u32)bpf_get_current_pid_tgid();
     default:
         return call->end - call->start;
     }
@@ -180,10 +187,11 @@ static __noinline void fill(const struct call *call, struct ct_probe_hooked *hoo
     hooked->record.start = call->is_instant ? hooked->record.end : call->start;
     for (__u32 i = 0; i < CT_HOOK_FIELDS; i++) {
         const struct ct_hook_source *source = &rule->field[i];
-        const bool is_text = source->form == CT_FORM_TEXT || source->form == CT_FORM_LOCATION;
         __u64 value = 0;
         bool is_read = false;
-        if (i < rule->fields && !is_text)
+        if (i < rule->fields && source->form == CT_FORM_TASK)
+            is_read = bpf_get_current_comm(hooked->task, sizeof(hooked->task)) == 0;
+        else if (i < rule->fields && !ct_hook_is_text(source))
             is_read = read_number(call, source, &value);
         else if (i < rule->fields && has_texts)
             is_read = (value = read_text(call, source, hooked)) != 0;
@@ -412,31 +420,35 @@ int hook_at_entry(struct pt_regs *registers)
 
 /* ---- tracepoints ---- */
 
-/* The state of a thread is not created here, since the scheduler may hold its locks. */
+/* Sets the channel and the thread of an event. Returns false if the event is not in the rule's scope. The
+ * state of a thread is not created here, since the scheduler may hold its locks. */
+static bool place_event(struct call *call)
+{
+    const __u64 id = bpf_get_current_pid_tgid();
+    const __u32 tgid = id >> 32;
+    call->tid = (__u32)id;
+    if (call->rule->scope == CT_SCOPE_MACHINE) {
+        call->channel = machine_channel;
+        return true;
+    }
+    const struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+    const __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
+    if (!channel || *channel >= CT_PROBE_PROCESSES || (task && task->channel != *channel) ||
+        (call->rule->scope == CT_SCOPE_CALLS && (!task || task->depth == 0)) || (task && task->has_ended))
+        return false;
+    call->channel = *channel;
+    call->depth = task ? task->depth : 0;
+    return true;
+}
+
 SEC("tracepoint")
 int hook_point(void *record)
 {
-    const __u64 cookie = bpf_get_attach_cookie(record), id = bpf_get_current_pid_tgid();
-    const __u32 tgid = id >> 32;
-    const struct ct_hook_rule *rule = rule_of(cookie);
-    const struct task *task = rule ? bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0) : 0;
-    const __u32 *channel = rule ? bpf_map_lookup_elem(&channels, &tgid) : 0;
-    if (!rule || !channel || *channel >= CT_PROBE_PROCESSES || (task && task->channel != *channel) ||
-        (rule->scope == CT_SCOPE_CALLS && (!task || task->depth == 0)))
+    const __u64 cookie = bpf_get_attach_cookie(record);
+    struct call call = { .rule = rule_of(cookie), .at = (__u64)record, .is_instant = true };
+    if (!call.rule || !place_event(&call))
         return 0;
-    if (task && task->has_ended)
-        return 0;
-    const __u64 now = bpf_ktime_get_ns();
-    const struct call call = {
-        .rule = rule,
-        .at = (__u64)record,
-        .start = now,
-        .end = now,
-        .is_instant = true,
-        .tid = (__u32)id,
-        .depth = task ? task->depth : 0,
-        .channel = *channel,
-    };
+    call.start = call.end = bpf_ktime_get_ns();
     write(&call, cookie);
     return 0;
 }

@@ -102,9 +102,10 @@ static uint32_t add_function(const struct ct_hooks *hooks, const struct ct_hook_
     struct ct_function_field field[CT_FIELDS_MAX] = { 0 };
     for (uint32_t i = 0; i < hook->rule.fields; i++) {
         const struct ct_hook_source *source = &hook->rule.field[i];
-        const bool is_text = source->form == CT_FORM_TEXT || source->form == CT_FORM_LOCATION;
         strcpy(field[i].name, hook->field_name[i]);
-        field[i].type = is_text ? CT_FIELD_TEXT : source->is_signed ? CT_FIELD_SIGNED : CT_FIELD_UNSIGNED;
+        field[i].type = ct_hook_is_text(source) ? CT_FIELD_TEXT
+                        : source->is_signed     ? CT_FIELD_SIGNED
+                                                : CT_FIELD_UNSIGNED;
         field[i].text = source->text;
     }
     return ct_functions_add_hook(hooks->functions, hook->name, field, hook->rule.fields);
@@ -129,11 +130,24 @@ static const char *reason(const struct ct_hook_entry *hook, int error)
     return strerror(-error);
 }
 
+/* Prints an error if the hook needs the writer of the machine, and there is none. */
+static bool has_writer(const struct ct_hooks *hooks, const struct ct_hook_entry *hook)
+{
+    if (hook->rule.scope != CT_SCOPE_MACHINE || hooks->has_machine)
+        return true;
+    fprintf(stderr,
+            "%s:%u: %s: the probe could not start a writer for events of the machine: start it again\n",
+            hooks->path, hook->line, hook->name);
+    return false;
+}
+
 /* Attaches the hook by the rule of that number, and takes it out of the table. Returns false after an error,
  * which has been printed. */
 static bool attach(struct ct_hooks *hooks, uint32_t number, struct ct_hook_entry *hook)
 {
     struct ct_attached_hook *attached = &hooks->attached[number];
+    if (!has_writer(hooks, hook))
+        return false;
     const uint32_t function = add_function(hooks, hook);
     if (function == CT_PROBE_FUNCTIONS) {
         fprintf(stderr, "%s:%u: %s: no room is left for functions: start the probe again\n", hooks->path,
@@ -230,6 +244,11 @@ int ct_hooks_begin(struct ct_hooks *hooks)
     if (!hooks->attached)
         return ct_fail(EXIT_FAILURE, "probe: out of memory");
     return ct_hook_table_read(&hooks->table, hooks->path) ? CT_GO_ON : EXIT_USAGE;
+}
+
+bool ct_hooks_are_wanted(const struct ct_hooks *hooks)
+{
+    return hooks->path != NULL;
 }
 
 void ct_hooks_attach(struct ct_hooks *hooks)

@@ -19,6 +19,7 @@ struct ct_hooks {
     const struct ct_selection *selection; /* functions of the driver that the probe records already */
     struct ct_programs *programs;
     struct ct_function_table *functions;
+    bool has_machine;    /* a writer records events of the whole machine */
     int tracefs;         /* a descriptor of its folder or -errno */
     uint64_t trampoline; /* ct_hook_find_trampoline() */
     struct ct_hook_table table;
@@ -28,6 +29,8 @@ struct ct_hooks {
 /* Reads the table and the trampoline, and opens tracefs, before the rights for that are dropped. Returns
  * CT_GO_ON, or the exit status after an error, which has been printed. */
 int ct_hooks_begin(struct ct_hooks *hooks);
+/* Returns whether there are hooks, or may be some after ct_hooks_reload(). */
+bool ct_hooks_are_wanted(const struct ct_hooks *hooks);
 /* Attaches all hooks. Prints a line for each that cannot be attached; the others record. */
 void ct_hooks_attach(struct ct_hooks *hooks);
 /* Reads the table again. Hooks that have not changed record on without a gap. If the table has errors, all

@@ -407,6 +407,20 @@ static int begin(struct probe *probe)
     return CT_GO_ON;
 }
 
+/* Starts the writer of the probe's own segment, for arrivals and for events of the machine. */
+static void begin_machine(struct probe *probe)
+{
+    struct ct_channel machine;
+    probe->hooks.has_machine =
+        ct_hooks_are_wanted(&probe->hooks) && ct_channels_make(probe->programs, &machine, 1) == 0;
+    if (probe->hooks.has_machine)
+        ct_programs_set_machine(probe->programs, &machine);
+    if (ct_probed_begin(&probe->probed, probe->hooks.has_machine ? &machine : NULL) == 0)
+        return;
+    probe->hooks.has_machine = false;
+    fputs("cudatrace-probe: the first calls of a process may be stored late\n", stderr);
+}
+
 /* Returns the table of --hooks, the machine's table if there is one, or NULL. */
 static const char *hook_table_of(const struct ct_probe_options *options)
 {
@@ -446,8 +460,7 @@ static int run(struct probe *probe)
         status = begin(probe);
     if (status == CT_GO_ON) {
         offer_channels(probe);
-        if (ct_probed_begin(&probe->probed) != 0)
-            fputs("cudatrace-probe: the first calls of a process may be stored late\n", stderr);
+        begin_machine(probe);
         scan(probe);
         for (size_t i = 0; i < probe->options.pids; i++)
             attach_ahead(probe, probe->options.pid[i]);

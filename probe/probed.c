@@ -328,12 +328,14 @@ int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *chann
     return error;
 }
 
-int ct_probed_begin(struct ct_probed_set *set)
+int ct_probed_begin(struct ct_probed_set *set, const struct ct_channel *machine)
 {
     struct ct_probed *probed = insert(set, getpid(), NULL);
     if (!probed)
         return -ENOMEM;
     probed->is_arrivals = true;
+    if (machine)
+        probed->channel = *machine;
     probed->exec_ns = ct_program_start_ns(probed->program.start_ticks);
     return start_first_writer(set, probed, NULL);
 }

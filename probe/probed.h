@@ -21,7 +21,7 @@ struct ct_probed {
     uint64_t exec_ns;
     struct ct_channel channel;
     bool is_skipped;             /* the hook records it, so it has no writer */
-    bool is_arrivals;            /* the probe itself */
+    bool is_arrivals;            /* the probe itself; its channel carries the events of the machine */
     bool has_executed;           /* another program, which has the process's id now */
     bool needs_writer;           /* the last one was killed */
     struct ct_hook_segment hook; /* of the hook that visits it or has visited it */
@@ -39,8 +39,9 @@ struct ct_probed_set {
     struct ct_probed *first;
 };
 
-/* Starts the arrivals writer (writer.h), before any process is added. Returns 0 or -errno. */
-int ct_probed_begin(struct ct_probed_set *set);
+/* Starts the arrivals writer (writer.h), before any process is added. It also writes the events of the
+ * machine if `machine` is not NULL, and then owns that channel. Returns 0 or -errno. */
+int ct_probed_begin(struct ct_probed_set *set, const struct ct_channel *machine);
 struct ct_probed *ct_probed_find(const struct ct_probed_set *set, pid_t pid);
 /* Returns whether no process is recorded or skipped, except the probe itself. */
 bool ct_probed_is_empty(const struct ct_probed_set *set);

@@ -287,6 +287,11 @@ void ct_channel_take_back(struct ct_programs *programs, pid_t pid, const struct 
         bpf_map__delete_elem(channels, &tgid, sizeof(tgid), 0);
 }
 
+void ct_programs_set_machine(struct ct_programs *programs, const struct ct_channel *channel)
+{
+    programs->calls->bss->machine_channel = channel->number;
+}
+
 int ct_programs_set_visit(struct ct_programs *programs, pid_t pid, uint64_t area)
 {
     const uint32_t tgid = (uint32_t)pid;

@@ -39,21 +39,29 @@ enum {
 
 struct writer {
     const struct ct_writer_plan *plan;
-    struct ct_kernel_ring ring;
+    struct ct_kernel_ring ring, notices;
     const struct ct_probe_thread *shared_threads; /* CT_PROBE_THREADS of them */
     struct ct_probe_lost *lost;                   /* CT_PROBE_FUNCTIONS */
     struct ct_segment *segment;                   /* NULL while there is no daemon */
     uint16_t ids[CT_PROBE_FUNCTIONS];             /* numbers of functions in the segment, 0 for none */
     struct ct_thread_table threads;
     uint64_t absent_ns, next_look_ns;
-    uint64_t long_ticks, busy_until_ns, complete;
+    uint64_t long_ticks, busy_until_ns;
+    /* Until these moments, all calls have been written, and all processes have segments. `complete` is the
+     * earlier one. */
+    uint64_t read_ns, arrived_ns, complete;
     uint32_t flags; /* to be set in the segment when the process has ended */
     bool wants_bell, is_reported, is_known;
 };
 
 static bool is_arrivals(const struct writer *writer)
 {
-    return writer->plan->ring < 0;
+    return writer->plan->notices >= 0;
+}
+
+static bool has_channel(const struct writer *writer)
+{
+    return writer->plan->ring >= 0;
 }
 
 /* ---- the segment ---- */
@@ -254,6 +262,17 @@ union body {
     uint8_t bytes[CT_PROBE_RECORD_BYTES_MAX];
 };
 
+/* Returns the thread whose lane has the events of the machine, or NULL if out of memory. Events of several
+ * processors are in the order of their reservations. If an interrupt came between a reservation and the
+ * reading of the time, the next event's time may be earlier, and take_call() moves it. */
+static struct ct_thread *thread_of_machine(struct writer *writer)
+{
+    struct ct_thread *thread = ct_thread_table_get(&writer->threads, (uint32_t)writer->plan->pid);
+    if (thread)
+        strcpy(thread->identity.name.name, "machine");
+    return thread;
+}
+
 static void take_call(struct writer *writer, const union body *body)
 {
     const struct ct_probe_record *call = &body->record;
@@ -262,7 +281,10 @@ static void take_call(struct writer *writer, const union body *body)
     const struct ct_function_entry *function = &writer->plan->functions->entry[call->function];
     const bool is_hooked = call->kind == CT_PROBE_HOOKED;
     uint64_t start = call->start, end = call->end;
-    struct ct_thread *thread = ct_thread_table_get(&writer->threads, call->tid);
+    struct ct_thread *thread =
+        is_arrivals(writer) ? thread_of_machine(writer) : ct_thread_table_get(&writer->threads, call->tid);
+    if (is_arrivals(writer) && thread && end < thread->last_end)
+        start = end = thread->last_end;
     if (function->layer == CT_LAYER_DRIVER)
         ct_probed_call_correct(writer->plan->entry_ns, writer->plan->return_ns, thread, &start, &end);
     if (thread)
@@ -405,7 +427,7 @@ static bool drain(struct writer *writer)
     }
     /* All records after `end` were reserved, and got their own end time, after `now_ns` (calls.h). */
     if (ct_kernel_ring_is_read(&writer->ring, end))
-        writer->complete = now_ns - writer->plan->return_ns;
+        writer->read_ns = now_ns - writer->plan->return_ns;
     return any;
 }
 
@@ -432,16 +454,16 @@ static void report_losses(struct writer *writer)
     }
 }
 
-/* For the arrivals writer: advances `complete` if every process that has made a call has a segment. */
+/* For the arrivals writer: advances `arrived_ns` if every process that has made a call has a segment. */
 static void note_arrivals(struct writer *writer)
 {
     const uint64_t now_ns = ct_monotonic_ns();
-    const uint64_t end = ct_kernel_ring_end(&writer->ring);
-    bool all_have = ct_kernel_ring_is_read(&writer->ring, end);
+    const uint64_t end = ct_kernel_ring_end(&writer->notices);
+    bool all_have = ct_kernel_ring_is_read(&writer->notices, end);
     for (uint32_t i = 0; all_have && i < CT_PROBE_PROCESSES; i++)
         all_have = __atomic_load_n(&writer->plan->functions->arriving[i], __ATOMIC_ACQUIRE) == 0;
     if (all_have)
-        writer->complete = now_ns;
+        writer->arrived_ns = now_ns;
     else
         writer->busy_until_ns = now_ns + BUSY_NS;
 }
@@ -452,15 +474,16 @@ static void look(struct writer *writer)
     if (waits_for_hook(writer, now_ns))
         return;
     look_after_segment(writer, now_ns);
-    if (is_arrivals(writer)) {
+    if (is_arrivals(writer))
         note_arrivals(writer);
-    } else {
+    if (has_channel(writer)) {
         if (drain(writer))
             writer->busy_until_ns = now_ns + BUSY_NS;
         report_losses(writer);
         if (writer->segment)
             ct_thread_table_each(&writer->threads, show_open, writer);
     }
+    writer->complete = writer->read_ns < writer->arrived_ns ? writer->read_ns : writer->arrived_ns;
     if (!writer->segment)
         return;
     atomic_store_explicit(&writer->segment->selections,
@@ -481,10 +504,11 @@ static int open_maps(struct writer *writer)
     const struct ct_writer_plan *plan = writer->plan;
     const size_t threads = sizeof(struct ct_probe_thread) * CT_PROBE_THREADS;
     const size_t lost = sizeof(struct ct_probe_lost) * CT_PROBE_FUNCTIONS;
-    const int error = is_arrivals(writer)
-                          ? ct_kernel_ring_map(&writer->ring, plan->notices, CT_NOTICES_BYTES)
-                          : ct_kernel_ring_map(&writer->ring, plan->ring, CT_PROBE_RING_BYTES);
-    if (error || is_arrivals(writer))
+    int error =
+        is_arrivals(writer) ? ct_kernel_ring_map(&writer->notices, plan->notices, CT_NOTICES_BYTES) : 0;
+    if (!error && has_channel(writer))
+        error = ct_kernel_ring_map(&writer->ring, plan->ring, CT_PROBE_RING_BYTES);
+    if (error || !has_channel(writer))
         return error;
     void *shared_threads = mmap(NULL, threads, PROT_READ, MAP_SHARED, plan->threads, 0);
     void *losses = mmap(NULL, lost, PROT_READ | PROT_WRITE, MAP_SHARED, plan->lost, 0);
@@ -506,7 +530,7 @@ static void wait_for_more(struct writer *writer, int poll, bool *ended)
         if (events[i].data.u32 == CT_WATCHED_LINK &&
             ct_link_take(writer->plan->link, &descriptor) == CT_LINK_EXEC)
             writer->flags |= CT_SEGMENT_EXITING;
-        *ended |= events[i].data.u32 != CT_WATCHED_RING;
+        *ended |= events[i].data.u32 >= CT_WATCHED_PROCESS;
     }
 }
 
@@ -514,19 +538,21 @@ int ct_writer_run(const struct ct_writer_plan *plan)
 {
     static struct writer writer;
     char name[16];
-    writer = (struct writer){
-        .plan = plan, .complete = plan->since_ns, .absent_ns = plan->absent_ns, .flags = plan->flags
-    };
+    writer = (struct writer){ .plan = plan,
+                              .complete = plan->since_ns,
+                              .read_ns = plan->ring >= 0 ? plan->since_ns : UINT64_MAX,
+                              .arrived_ns = plan->notices >= 0 ? plan->since_ns : UINT64_MAX,
+                              .absent_ns = plan->absent_ns,
+                              .flags = plan->flags };
     snprintf(name, sizeof(name), "probe-%d", plan->pid);
     prctl(PR_SET_NAME, name, 0, 0, 0);
     ct_fork_begin();
     if (plan->pidfd >= 0) /* otherwise, another program may have the pid */
         ct_target_open(plan->pid);
-    const int poll =
-        ct_link_watch(is_arrivals(&writer) ? plan->notices : plan->ring, plan->pidfd, plan->link);
+    const int poll = ct_link_watch(plan->ring, plan->notices, plan->pidfd, plan->link);
     if (poll < 0 || !ct_thread_table_begin(&writer.threads) || open_maps(&writer) != 0)
         return 1;
-    if (!is_arrivals(&writer)) {
+    if (has_channel(&writer)) {
         adopt_call(&writer);
         ct_thread_table_adopt(&writer.threads, writer.shared_threads, plan->pid);
     }
@@ -539,7 +565,7 @@ int ct_writer_run(const struct ct_writer_plan *plan)
     const uint64_t patience_ns = ct_monotonic_ns() + LOOK_NS;
     do
         look(&writer);
-    while (!is_arrivals(&writer) && !ct_kernel_ring_is_read(&writer.ring, ct_kernel_ring_end(&writer.ring)) &&
+    while (has_channel(&writer) && !ct_kernel_ring_is_read(&writer.ring, ct_kernel_ring_end(&writer.ring)) &&
            ct_monotonic_ns() < patience_ns);
     look(&writer);
     leave_segment(&writer, writer.flags | CT_SEGMENT_LEFT);

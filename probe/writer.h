@@ -24,20 +24,25 @@ struct ct_writer_plan {
     uint64_t absent_ns;               /* calls from this moment on were not recorded; 0: there were none */
     uint32_t flags;                   /* of the segment when the process has ended (enum ct_segment_flags) */
     /* Descriptors, which the writer owns. */
-    int pidfd;               /* of the process; -1: its program has ended */
-    int ring, threads, lost; /* of its channel; -1 for the arrivals writer */
-    int notices;             /* the map of notices, for the arrivals writer only */
-    int link;                /* to the probe (writer_link.h) */
-    uint8_t *arriving;       /* cleared when the process has a segment, or there is no daemon; may be NULL */
-    uint32_t *in_flight;     /* of the channel (functions.h); NULL for the arrivals writer */
+    int pidfd; /* of the process; -1: its program has ended */
+    int ring, threads,
+        lost;            /* of its channel; -1 if there is none, which only the arrivals writer may lack */
+    int notices;         /* the map of notices, for the arrivals writer; otherwise -1 */
+    int link;            /* to the probe (writer_link.h) */
+    uint8_t *arriving;   /* cleared when the process has a segment, or there is no daemon; may be NULL */
+    uint32_t *in_flight; /* of the channel (functions.h); NULL if there is none */
     struct ct_hook_segment *hook; /* of the hook that has visited the process */
     struct ct_function_table *functions;
     uint64_t entry_ns, return_ns; /* parts of a call's duration that the probe itself takes, at both ends */
 };
 
-/* The arrivals writer writes a segment for the probe itself, which contains no calls. That segment is
- * complete up to the moment when every process that has made a call had a segment. The daemon waits for it,
- * so the first calls of a process are not late. */
+/* The arrivals writer writes a segment for the probe itself. That segment is complete up to the moment when
+ * every process that has made a call had a segment. The daemon waits for it, so the first calls of a process
+ * are not late.
+ *
+ * The segment has no calls, except the events of the whole machine (CT_SCOPE_MACHINE), if there is a channel
+ * for them. They happen in any thread, but one lane has all of them, so their number is limited only by their
+ * rate and not by the number of threads. */
 
 /* Writes until the process or the probe has ended, and returns an exit status. Call it in a separate process
  * with one thread. */

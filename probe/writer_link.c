@@ -54,14 +54,15 @@ enum ct_link_message ct_link_take(int end, int *descriptor)
     return (enum ct_link_message)byte;
 }
 
-/* The ring is edge-triggered, since it is usually polled. */
-int ct_link_watch(int ring, int pidfd, int link)
+/* The rings are edge-triggered, since they are usually polled. */
+int ct_link_watch(int ring, int notices, int pidfd, int link)
 {
     const struct {
         int fd;
         uint32_t events;
     } watched[CT_WATCHED_COUNT] = {
         [CT_WATCHED_RING] = { ring, EPOLLIN | EPOLLET },
+        [CT_WATCHED_NOTICES] = { notices, EPOLLIN | EPOLLET },
         [CT_WATCHED_PROCESS] = { pidfd, EPOLLIN },
         [CT_WATCHED_LINK] = { link, EPOLLIN },
     };

@@ -22,9 +22,16 @@ void ct_link_send(int end, enum ct_link_message message, int descriptor);
  * owns, or to -1. */
 enum ct_link_message ct_link_take(int end, int *descriptor);
 
-/* Makes an epoll descriptor that watches the three descriptors, except those that are -1. The data of its
- * events is an enum ct_watched. Returns -1 on failure. */
-enum ct_watched { CT_WATCHED_RING, CT_WATCHED_PROCESS, CT_WATCHED_LINK, CT_WATCHED_COUNT };
-int ct_link_watch(int ring, int pidfd, int link);
+/* Makes an epoll descriptor that watches the four descriptors, except those that are -1. The data of its
+ * events is an enum ct_watched. An event of the process or the link means that no more records will follow.
+ * Returns -1 on failure. */
+enum ct_watched {
+    CT_WATCHED_RING,
+    CT_WATCHED_NOTICES,
+    CT_WATCHED_PROCESS,
+    CT_WATCHED_LINK,
+    CT_WATCHED_COUNT
+};
+int ct_link_watch(int ring, int notices, int pidfd, int link);
 
 #endif

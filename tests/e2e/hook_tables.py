@@ -19,6 +19,7 @@ uprobe:{CPP}:hookable_put put at entry
 uprobe:{CPP}:hookable_name name nothrow
 uprobe:{LIBRARY}:cuLaunchKernel launch grid_x=arg1:u32 stream=arg8 if arg10 != 0x10 in calls
 tracepoint:sched:sched_switch switch from=prev_comm to=next_pid if next_pid != 0 and prev_state & 3 in processes
+tracepoint:signal:signal_generate signal number=sig if sig == 9 in machine limit 10/s
 """
 
 BAD = [
@@ -47,7 +48,10 @@ BAD = [
     ("kprobe:f f and arg1 > 1", "'and' has no condition before it"),
     ("kprobe:f f if duration:u32 > 1", "duration has no type"),
     ("kprobe:f f limit 100", "invalid limit: expected 1/s to 1000000/s"),
-    ("kprobe:f f in threads", "expected 'in calls' or 'in processes'"),
+    ("kprobe:f f in threads", "expected 'in calls', 'in processes' or 'in machine'"),
+    ("kprobe:f f in machine", "'in machine' is only for tracepoints"),
+    ("tracepoint:a:b f in machine " + " ".join(f"f{i}=x{i}" for i in range(6)), "more than 5 fields: 'in machine' adds task_pid, task_tid and task_name"),
+    ("tracepoint:a:b f task_name=x in machine", "'in machine' adds the field 'task_name': use another name"),
     ("kprobe:f f at return", "expected 'at entry'"),
     ("kprobe:f f x=ret at entry", "'at entry' excludes the result (ret) and the duration"),
     ("kprobe:f f at entry if duration > 1s", "'at entry' excludes the result (ret) and the duration"),
@@ -99,14 +103,16 @@ def good(s):
         f"put                      uprobe:{CPP}:hookable_put",
         f"name                     uprobe:{CPP}:hookable_name",
         f"launch                   uprobe:{LIBRARY}:cuLaunchKernel",
-        "switch                   tracepoint:sched:sched_switch"], "its hooks")
+        "switch                   tracepoint:sched:sched_switch",
+        "signal                   tracepoint:signal:signal_generate"], "its hooks")
     script = probe(table, "--bpftrace").stdout
     for line in (f'uprobe:"{LIBRARY}":cuMemAlloc_v2 {{', f'uretprobe:"{LIBRARY}":cuMemAlloc_v2 /@allocate[tid]/ {{',
                  "    if ((uint64)@allocate_arg1[tid] > 4096 && (nsecs - @allocate[tid]) >= 1000000) {",
                  "// bpftrace has no limit of 100/s.", "    @launch_arg8[tid] = sarg3;", "tracepoint:sched:sched_switch {",
                  f'uprobe:"{LIBRARY}":cuCtxSetFlags {{',
                  '    printf("%d %d entered flags=%llu seventh=%llu\\n", pid, tid, (uint32)arg0, (uint64)sarg1);',
-                 "    if (args->next_pid != 0 && (args->prev_state & 3) != 0) {"):
+                 "    if (args->next_pid != 0 && (args->prev_state & 3) != 0) {",
+                 '        printf("%d %d signal number=%lld task_pid=%llu task_tid=%llu task_name=%s\\n", pid, tid, args->sig, pid, tid, comm);'):
         check(line in script.splitlines(), f"the script lacks '{line}':\n{script}")
 
 
@@ -118,6 +124,9 @@ def bad(s):
         equal((done.returncode, done.stdout, done.stderr), (2, "", f"{table}:2: {message}\n"), f"the check of '{line}'")
     table = written(s, "kprobe:f same\nkprobe:g same\n")
     equal(probe(table, "--dry-run").stderr, f"{table}:2: line 1 has the name 'same' already\n", "two hooks of one name")
+    if can("tracefs", "two hooks on one tracepoint"):
+        table = written(s, "tracepoint:sched:sched_switch first\ntracepoint:sched:sched_switch second\n")
+        equal(probe(table, "--dry-run").stderr, f"{table}:2: second: line 1 hooks sched:sched_switch already\n", "two hooks on one tracepoint")
     absent = ABSENT + (ABSENT_TRACEPOINTS if can("tracefs", "tracepoints that are absent") else [])
     for line, message in absent:
         table = written(s, line)

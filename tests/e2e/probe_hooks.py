@@ -1,10 +1,11 @@
 """Tests `cudatrace probe --hooks` while it records: functions of a library and tracepoints become calls with fields."""
+import os
 import signal
 import subprocess
 import sys
 
-from cudatrace_test import WORKLOADS, can, check, equal
-from probing import Hooks as AnyHooks, OwnDriver
+from cudatrace_test import DEADLINE_S, WORKLOADS, can, check, equal, wait_for
+from probing import Hooks as AnyHooks, OwnDriver, writer_of
 
 LIBRARY = WORKLOADS / "libhookable.so"
 PUT = f"uprobe:{LIBRARY}:hookable_put"
@@ -28,7 +29,7 @@ def values(s):
     pid = hooks.run("--times", 3)
     hooks.probe.end()
     numbers = [dict(tag=0xb0b0b0b0, level=-i, low=-i & 255, name=name, number=-i, sixth=-6 * i, status=i)
-               for i, name in ((0, "number 0"), (1, "number 1"), (2, "number 2"), (1, "inside"), (2, "n" * 127), (3, 'a "quote", and ?'))]
+               for i, name in ((0, "number 0"), (1, "number 1"), (2, "number 2"), (1, "inside"), (2, "n" * 255), (3, 'a "quote", and ?'))]
     seen = hooks.fields(pid, "put")
     for fields, expected in zip(seen, numbers):
         bytes_ = fields.pop("bytes")
@@ -104,6 +105,66 @@ def tracepoints(s):
     equal(s.rows("SELECT DISTINCT depth, duration_ns FROM hooks WHERE pid = ?", done.pid), [(1, 0)], "their depth and duration")
 
 
+def signals(number, count, handler="signal.SIG_IGN"):
+    """Starts a process that is not traced, and sends itself signals."""
+    act = f"import os, signal; signal.signal({number}, {handler}); [os.kill(os.getpid(), {number}) for _ in range({count})]"
+    return subprocess.Popen([sys.executable, "-c", act])
+
+
+def machine(s):
+    """A tracepoint `in machine` is recorded in any thread: of processes that are not traced, and of the kernel."""
+    if not can("tracefs", "hooks on tracepoints"):
+        return
+    low, high, limited = (signal.SIGRTMIN + number for number in (20, 21, 22))
+    hooks = Hooks(s, f"tracepoint:signal:signal_generate sent number=sig to=pid name=comm if sig >= {low} and sig <= {high} in machine",
+                  f"tracepoint:signal:signal_deliver limited if sig == {limited} in machine limit 1/s",
+                  "tracepoint:workqueue:workqueue_execute_start work in machine limit 1000/s")
+    pid = hooks.probe.child.pid
+    counts = {low: 20000, high: 30000, limited: 2000}
+    senders = {low: signals(low, counts[low]), high: signals(high, counts[high]),  # at the same time
+               limited: signals(limited, counts[limited], "lambda *_: None")}
+    for sender in senders.values():
+        equal(sender.wait(DEADLINE_S), 0, "the status of a sender")
+    kernels = "SELECT count(*) FROM hook_fields WHERE name = 'work' AND field = 'task_name' AND value GLOB 'kworker/*'"
+    s.flush_until("work of the kernel", lambda: s.value(kernels) > 0)
+    hooks.probe.end()
+    s.flush()
+    events = s.rows("""SELECT json_extract(fields, '$.number') AS number, json_extract(fields, '$.task_pid'), json_extract(fields, '$.task_tid'),
+                              json_extract(fields, '$.task_name') = json_extract(fields, '$.name'), json_extract(fields, '$.to'), pid, thread,
+                              depth, duration_ns, count(*)
+                         FROM hooks WHERE name = 'sent' GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 ORDER BY 1""")
+    equal(events, [(number, senders[number].pid, senders[number].pid, 1, senders[number].pid, pid, "machine", 0, 0, counts[number])
+                   for number in (low, high)], "the events of each sender")
+    calls, skipped = s.rows("SELECT calls, skipped FROM totals WHERE name = 'limited'")[0]
+    equal(calls, counts[limited], "all events of the hook with a limit")
+    check(skipped >= 1500, "events beyond a limit of 1/s were stored, and", skipped, "were skipped")
+    s.check_identity(lost=0)
+
+
+def machine_losses(s):
+    """Events of the machine that have no room are counted as lost. A new writer continues where a killed one stopped."""
+    if not can("tracefs", "hooks on tracepoints"):
+        return
+    number = signal.SIGRTMIN + 23
+    hooks = Hooks(s, f"tracepoint:signal:signal_generate sent if sig == {number} in machine")
+    pid = hooks.probe.child.pid
+    seen = "SELECT calls, lost FROM totals WHERE name = 'sent'"
+    writer = writer_of(hooks.probe, pid)
+    os.kill(writer, signal.SIGSTOP)
+    equal(signals(number, 20000).wait(DEADLINE_S), 0, "the status of the sender")  # the ring has room for about half of them
+    os.kill(writer, signal.SIGCONT)
+    s.flush_until("all events", lambda: s.value("SELECT sum(calls) FROM totals WHERE name = 'sent'") == 20000)
+    lost = s.rows(seen)[0][1]
+    check(5000 < lost < 15000, lost, "events were lost")
+    os.kill(writer, signal.SIGKILL)
+    wait_for("another writer", lambda: writer_of(hooks.probe, pid) not in (None, writer))
+    equal(signals(number, 10).wait(DEADLINE_S), 0, "the status of the sender")
+    hooks.probe.end()
+    s.flush()
+    equal(s.rows(seen), [(20010, lost)], "the events, and those that were lost")
+    s.check_identity(lost=lost)
+
+
 def reload(s):
     """SIGHUP reads the table again. Hooks that are the same record on, others end or begin. A table with errors changes nothing."""
     hooks = Hooks(s, f"{PUT} put number=arg2:s32", f"uprobe:{LIBRARY}:hookable_name name")
@@ -133,14 +194,14 @@ def refused(s):
     hooks = Hooks(s, f"{PUT} put", "kprobe:no_such_function none", f"uprobe:{s.library}:{CALL} twice", f"{PUT} again")
     for line in (f"{hooks.file}:2: none: the kernel has no function no_such_function: its module is not loaded, or the compiler has inlined it",
                  f"{hooks.file}:3: twice: the probe records {CALL} itself: exclude it there with --calls '*,!{CALL}' to hook it",
-                 f"{hooks.file}:4: again: line 1 hooks that function already", "probe: 1 of 4 hooks are attached"):
+                 f"{hooks.file}:4: again: line 1 hooks {PUT.removeprefix('uprobe:')} already", "probe: 1 of 4 hooks are attached"):
         check(line + "\n" in hooks.probe.said, "the probe did not print", line, ":", hooks.probe.said)
     pid = hooks.run("--times", 0)
     equal(s.value("SELECT count(*) FROM hooks WHERE pid = ?", pid), 4, "calls of the hook that is left")
     hooks.probe.end()
 
 
-CASES = values, depths, entries, conditions, tracepoints, reload, refused
+CASES = values, depths, entries, conditions, tracepoints, machine, machine_losses, reload, refused
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:
