@@ -1,6 +1,5 @@
 #include "hook_find.h"
 
-#include "elf_reader.h"
 #include "targets.h"
 
 #include <ctype.h>
@@ -17,16 +16,25 @@ enum { WHY_BYTES = 512 };
 
 /* ---- functions in the kernel ---- */
 
-/* Returns whether the symbol is that function. The compiler adds suffixes to functions that it has changed.
- * A part of a function (.part, .cold) is not the function. */
+/* The compiler adds suffixes to functions that it has changed. A part of a function (.part, .cold) is not the
+ * function. */
+size_t ct_hook_function_length(const char *symbol)
+{
+    static const char *const changes[] = { ".isra.", ".constprop." };
+    const size_t whole = strlen(symbol);
+    size_t length = whole;
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        const char *suffix = strstr(symbol, changes[i]);
+        if (suffix && (size_t)(suffix - symbol) < length)
+            length = (size_t)(suffix - symbol);
+    }
+    return strstr(symbol + length, ".part") || strstr(symbol + length, ".cold") ? whole : length;
+}
+
 static bool is_function(const char *symbol, const char *name, size_t length)
 {
-    if (strncmp(symbol, name, length) != 0)
-        return false;
-    const char *suffix = symbol + length;
-    return *suffix == '\0' || ((strncmp(suffix, ".isra.", strlen(".isra.")) == 0 ||
-                                strncmp(suffix, ".constprop.", strlen(".constprop.")) == 0) &&
-                               !strstr(suffix, ".part") && !strstr(suffix, ".cold"));
+    return strncmp(symbol, name, length) == 0 &&
+           (symbol[length] == '\0' || ct_hook_function_length(symbol) == length);
 }
 
 /* Returns the position of the symbol among the names, which '|' separates; -1 if it is none of them. */
@@ -104,9 +112,8 @@ static void compare(const char *name, uint64_t offset, void *data)
     search->is_found = true;
 }
 
-/* Returns whether the function saves its return address for later, or returns twice. A probe of its return
- * replaces that address, so the program would crash. */
-static bool keeps_return_address(const char *name)
+/* A probe of a function's return replaces the return address. */
+bool ct_hook_keeps_return_address(const char *name)
 {
     static const char *const names[] = { "setjmp",       "_setjmp",    "sigsetjmp",
                                          "__sigsetjmp",  "getcontext", "swapcontext",
@@ -117,20 +124,26 @@ static bool keeps_return_address(const char *name)
     return i < sizeof(names) / sizeof(names[0]);
 }
 
-/* Returns whether a C++ exception may leave the function. The unwinder does not know the return address that
- * a probe has put in place, and ends the program. */
-static bool may_throw(const struct ct_elf *elf, const struct ct_hook_entry *hook)
+/* The unwinder does not know the return address that a probe has put in place, and ends the program. */
+bool ct_hook_may_throw(const struct ct_elf *elf, const char *symbol)
 {
-    bool is_cpp = strncmp(hook->symbol, "_Z", 2) == 0;
+    bool is_cpp = strncmp(symbol, "_Z", 2) == 0;
     for (size_t i = 0; elf->needed && elf->needed[i]; i++)
         is_cpp |= strncmp(elf->needed[i], "libstdc++.", strlen("libstdc++.")) == 0 ||
                   strncmp(elf->needed[i], "libc++.", strlen("libc++.")) == 0;
-    return is_cpp && !hook->is_nothrow && !hook->rule.is_entry;
+    return is_cpp;
+}
+
+bool ct_hook_is_driver_function(const char *library, const char *symbol)
+{
+    const char *slash = strrchr(library, '/');
+    return slash && strncmp(slash, "/libcuda.so", strlen("/libcuda.so")) == 0 &&
+           ct_targets_is_driver_function(symbol);
 }
 
 static bool find_in_library(struct ct_hook_entry *hook, char why[WHY_BYTES])
 {
-    if (!hook->rule.is_entry && keeps_return_address(hook->symbol)) {
+    if (!hook->rule.is_entry && ct_hook_keeps_return_address(hook->symbol)) {
         snprintf(why, WHY_BYTES, "%s saves its return address: a probe of its return would crash the program",
                  hook->symbol);
         return false;
@@ -144,7 +157,8 @@ static bool find_in_library(struct ct_hook_entry *hook, char why[WHY_BYTES])
     if (!error)
         error = ct_elf_each_function(&elf, compare, &search, &text);
     free(text);
-    const bool is_refused = !error && search.is_found && may_throw(&elf, hook);
+    const bool is_refused = !error && search.is_found && !hook->is_nothrow && !hook->rule.is_entry &&
+                            ct_hook_may_throw(&elf, hook->symbol);
     if (!error && search.is_found && search.offset != UINT64_MAX)
         hook->offset = ct_targets_place(&elf, search.offset);
     ct_elf_close(&elf);
@@ -167,17 +181,18 @@ static bool find_in_library(struct ct_hook_entry *hook, char why[WHY_BYTES])
 
 /* ---- tracepoints ---- */
 
-int ct_hook_open_tracefs(void)
+/* Opens the folder where the file system is mounted, or a mount of its own, which nothing else sees. `inside`
+ * is a file that the file system has. */
+static int open_file_system(const char *type, const char *const places[2], const char *inside)
 {
-    static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    for (size_t i = 0; i < 2 && places[i]; i++) {
         const int folder = open(places[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (folder >= 0 && faccessat(folder, "events", F_OK, 0) == 0)
+        if (folder >= 0 && faccessat(folder, inside, F_OK, 0) == 0)
             return folder;
         if (folder >= 0)
             close(folder);
     }
-    const int context = fsopen("tracefs", FSOPEN_CLOEXEC);
+    const int context = fsopen(type, FSOPEN_CLOEXEC);
     int folder = -1;
     if (context >= 0 && fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
         folder = fsmount(context, FSMOUNT_CLOEXEC, 0);
@@ -187,11 +202,22 @@ int ct_hook_open_tracefs(void)
     return error ? error : folder;
 }
 
-static FILE *open_event(int tracefs, const struct ct_hook_entry *hook, const char *file)
+int ct_hook_open_tracefs(void)
+{
+    return open_file_system(
+        "tracefs", (const char *const[2]){ "/sys/kernel/tracing", "/sys/kernel/debug/tracing" }, "events");
+}
+
+int ct_hook_open_debugfs(void)
+{
+    return open_file_system("debugfs", (const char *const[2]){ "/sys/kernel/debug" }, "kprobes");
+}
+
+FILE *ct_hook_open_event(int tracefs, const char *group, const char *event, const char *file)
 {
     char path[512];
-    const int length = snprintf(path, sizeof(path), "events/%s/%s/%s", hook->place, hook->symbol, file);
-    const bool is_path = strchr(hook->place, '/') || strchr(hook->symbol, '/');
+    const int length = snprintf(path, sizeof(path), "events/%s/%s/%s", group, event, file);
+    const bool is_path = strchr(group, '/') || strchr(event, '/');
     if (is_path || length < 0 || (size_t)length >= sizeof(path))
         errno = ENOENT;
     const int fd =
@@ -202,25 +228,31 @@ static FILE *open_event(int tracefs, const struct ct_hook_entry *hook, const cha
     return opened;
 }
 
-/* Reads a line of a format file: "	field:__data_loc char[] dev;	offset:8;	size:4;	signed:0;".
- * Returns whether it describes a field, and sets its name and its source. */
-static bool read_field(char *line, const char **name, struct ct_hook_source *source, bool *is_usable)
+/* A line is "	field:__data_loc char[] dev;	offset:8;	size:4;	signed:0;" or
+ * "	field:char comm[16];	offset:8;	size:16;	signed:0;". */
+bool ct_hook_read_record_field(char *line, struct ct_hook_record_field *field)
 {
     unsigned offset, bytes, is_signed;
     char *declaration = strstr(line, "field:"), *end = declaration ? strchr(declaration, ';') : NULL;
     if (!end || sscanf(end, "; offset:%u; size:%u; signed:%u;", &offset, &bytes, &is_signed) != 3)
         return false;
+    declaration += strlen("field:");
     *end = '\0';
     char *array = strchr(declaration, '[');
-    const bool is_located = strstr(declaration, "__data_loc") != NULL;
-    const bool is_text = array && strstr(declaration, "char");
-    if (array && !is_located)
+    const bool is_relative = strstr(declaration, "__rel_loc") != NULL; /* from the place's own place */
+    const bool is_located = is_relative || strstr(declaration, "__data_loc");
+    const bool is_text = array && !is_relative && strstr(declaration, "char");
+    *field = (struct ct_hook_record_field){ .type = declaration, .array = "", .is_text = is_text };
+    if (array && !is_located) {
+        field->array = memmove(array + 1, array, strlen(array) + 1); /* the numbers have been read */
         *array = '\0';
+    }
     char *blank = strrchr(declaration, ' ');
     if (!blank)
         return false;
-    *name = blank + 1;
-    *source = (struct ct_hook_source){
+    *blank = '\0';
+    field->name = blank + 1;
+    field->source = (struct ct_hook_source){
         .origin = CT_ORIGIN_RECORD,
         .form = !is_text     ? CT_FORM_VALUE
                 : is_located ? CT_FORM_LOCATION
@@ -229,7 +261,7 @@ static bool read_field(char *line, const char **name, struct ct_hook_source *sou
         .is_signed = is_signed != 0,
         .offset = (int32_t)offset,
     };
-    *is_usable = is_text || (!array && (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8));
+    field->is_usable = is_text || (!array && (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8));
     return true;
 }
 
@@ -237,20 +269,20 @@ static bool read_field(char *line, const char **name, struct ct_hook_source *sou
 static bool find_field(FILE *format, const char *wanted, struct ct_hook_source *source, char why[WHY_BYTES])
 {
     char line[1024], known[256] = "";
-    bool is_usable = false;
+    struct ct_hook_record_field field;
     rewind(format);
     while (fgets(line, sizeof(line), format)) {
-        const char *name;
-        if (!read_field(line, &name, source, &is_usable))
+        if (!ct_hook_read_record_field(line, &field))
             continue;
-        if (strcmp(name, wanted) == 0) {
-            if (!is_usable)
+        if (strcmp(field.name, wanted) == 0) {
+            *source = field.source;
+            if (!field.is_usable)
                 snprintf(why, WHY_BYTES, "the field '%s' is neither a number nor a text", wanted);
-            return is_usable;
+            return field.is_usable;
         }
         const size_t length = strlen(known);
-        if (strncmp(name, "common_", strlen("common_")) != 0)
-            snprintf(known + length, sizeof(known) - length, "%s%s", length ? ", " : "", name);
+        if (strncmp(field.name, "common_", strlen("common_")) != 0)
+            snprintf(known + length, sizeof(known) - length, "%s%s", length ? ", " : "", field.name);
     }
     snprintf(why, WHY_BYTES, "the tracepoint has no field '%s', but %s", wanted,
              known[0] ? known : "no field at all");
@@ -290,12 +322,12 @@ static bool find_tracepoint(struct ct_hook_entry *hook, int tracefs, char why[WH
                  strerror(-tracefs));
         return false;
     }
-    FILE *id = open_event(tracefs, hook, "id");
+    FILE *id = ct_hook_open_event(tracefs, hook->place, hook->symbol, "id");
     const int error = errno;
     const bool has_id = id && fscanf(id, "%d", &hook->event) == 1;
     if (id)
         fclose(id);
-    FILE *format = has_id ? open_event(tracefs, hook, "format") : NULL;
+    FILE *format = has_id ? ct_hook_open_event(tracefs, hook->place, hook->symbol, "format") : NULL;
     if (!format)
         snprintf(why, WHY_BYTES,
                  error == ENOENT ? "the kernel has no tracepoint %s:%s, or its module is not loaded"

@@ -2,11 +2,40 @@
 #ifndef CT_PROBE_HOOK_FIND_H
 #define CT_PROBE_HOOK_FIND_H
 
+#include "elf_reader.h"
 #include "hook_table.h"
 
-/* A view of tracefs, even where it is not mounted. Returns a descriptor of its folder or -errno. It needs
- * CAP_SYS_ADMIN if tracefs is not mounted. */
+#include <stdio.h>
+
+/* Views of tracefs and of debugfs, even where they are not mounted. They return a descriptor of the folder or
+ * -errno. They need CAP_SYS_ADMIN if it is not mounted. */
 int ct_hook_open_tracefs(void);
+int ct_hook_open_debugfs(void);
+/* Opens a file of the tracepoint: `id`, `format`. Returns NULL with a reason in errno. */
+FILE *ct_hook_open_event(int tracefs, const char *group, const char *event, const char *file);
+
+/* A field of a tracepoint's record. The texts are parts of the line that was read. */
+struct ct_hook_record_field {
+    const char *name, *type;
+    const char *array; /* "[16]" after the name, or "" */
+    struct ct_hook_source source;
+    bool is_usable; /* is a number or a text */
+    bool is_text;
+};
+/* Reads a line of the file `format`, and changes the line. Returns whether it describes a field. */
+bool ct_hook_read_record_field(char *line, struct ct_hook_record_field *field);
+
+/* Returns the length of a kernel function's name without the suffixes that the compiler has added, and that
+ * a table leaves out. Parts of functions (.part, .cold) keep them. */
+size_t ct_hook_function_length(const char *symbol);
+
+/* Returns whether a hook on the function's return would crash the program: the function saves its return
+ * address for later, or returns twice. */
+bool ct_hook_keeps_return_address(const char *name);
+/* Returns whether a C++ exception may leave functions of the library, or the function by its name. */
+bool ct_hook_may_throw(const struct ct_elf *elf, const char *symbol);
+/* Returns whether the probe records functions of that name in that library itself. */
+bool ct_hook_is_driver_function(const char *library, const char *symbol);
 
 /* Returns the address that functions of the kernel return to while a kprobe awaits their return, or 0 if the
  * kernel hides its addresses. It needs CAP_SYSLOG. */

@@ -174,9 +174,7 @@ static bool attach(struct ct_hooks *hooks, uint32_t number, struct ct_hook_entry
  */
 static bool is_recorded(const struct ct_hooks *hooks, const struct ct_hook_entry *hook)
 {
-    const char *slash = hook->kind == CT_HOOK_UPROBE ? strrchr(hook->place, '/') : NULL;
-    return slash && strncmp(slash, "/libcuda.so", strlen("/libcuda.so")) == 0 &&
-           ct_targets_is_driver_function(hook->symbol) &&
+    return hook->kind == CT_HOOK_UPROBE && ct_hook_is_driver_function(hook->place, hook->symbol) &&
            ct_selection_takes(hooks->selection, CT_LAYER_DRIVER, hook->symbol);
 }
 
