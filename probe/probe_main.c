@@ -5,6 +5,7 @@
 #include "hooks.h"
 #include "kernel_needs.h"
 #include "kernel_ring.h"
+#include "list.h"
 #include "mapped_drivers.h"
 #include "probe_options.h"
 #include "probed.h"
@@ -499,6 +500,8 @@ int main(int argc, char **argv)
     const int status = ct_probe_options_parse(argc, argv, &probe.options);
     if (status != CT_GO_ON)
         return status;
+    if (probe.options.patterns > 0)
+        return ct_list(&probe.options);
     if (probe.options.dry_run || probe.options.bpftrace)
         return ct_hooks_print(hook_table_of(&probe.options), probe.options.bpftrace);
     /* The writers find the session as the hook does, by the environment. */

@@ -3,11 +3,12 @@ the NVIDIA driver (stub/). The counts of the stubs are the truth. Give the names
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
-from cudatrace_test import SOURCE, WORKLOADS, check, equal, wait_for  # noqa: E402: it is in tests/e2e
+from cudatrace_test import CUDATRACE, SOURCE, WORKLOADS, check, equal, wait_for  # noqa: E402: it is in tests/e2e
 from probing import Hooks as AnyHooks, OwnDriver  # noqa: E402
 
 CALL = "cuOccupancyMaxPotentialBlockSize"
@@ -26,10 +27,15 @@ class Hooks(AnyHooks):
         super().__init__(s, *lines, options=("--calls", f"cuCtxSetCurrent,{CALL}"))
 
 
+def counts_by_module():
+    """Returns the stubs' own counts, as {module: {function: calls}}."""
+    return {module: {file.name: int(file.read_text()) for file in pathlib.Path(f"/sys/module/{module}/parameters").iterdir()}
+            for module in ("nvidia", "nvidia_uvm")}
+
+
 def counts():
     """Returns the stubs' own counts, as {function: calls}."""
-    files = [file for module in ("nvidia", "nvidia_uvm") for file in pathlib.Path(f"/sys/module/{module}/parameters").iterdir()]
-    return {file.name: int(file.read_text()) for file in files}
+    return {function: calls for functions in counts_by_module().values() for function, calls in functions.items()}
 
 
 def functions_of_kernel():
@@ -143,6 +149,35 @@ def installed(s):
     s.check_identity(lost=0)
 
 
+def listed(*arguments):
+    """Returns the lines of `cudatrace probe --list`."""
+    return subprocess.run([CUDATRACE, "probe", *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+
+
+def lists(s):
+    """The list has the functions of the stubs and their tracepoint. The kernel refuses hooks on functions that the list bars, and no others."""
+    modules = {name: module for module, names in counts_by_module().items() for name in names}
+    lines = listed(*(word for name in modules for word in ("--list", f"kprobe:{name}")))
+    barred = "# kprobe:{}  # module {}; the kernel permits no kprobe there: the function is notrace"
+    equal(lines, [barred.format(NOT_A_CALL, modules[name]) if name == NOT_A_CALL else f"kprobe:{name}  # module {modules[name]}"
+                  for name in sorted(modules)], "the functions of the stubs")
+    equal(listed("-v", "--list", "nvidia_dev_xid"), ["tracepoint:nvidia:nvidia_dev_xid nvidia_dev_xid dev=dev error_code=error_code msg=msg  "
+          "# __data_loc char[] dev, u32 error_code, __data_loc char[] msg"], "the tracepoint")
+    every = [line.split("  # ")[0] for line in listed("--list", "kprobe:*") if "functions have this name" not in line]
+    refused = [line.removeprefix("# ") for line in every if line.startswith("# ")]
+    forbidden = [f"kprobe:{line.split()[1]}" for line in (KPROBES.parent / "blacklist").read_text().splitlines()]
+    allowed = [line for line in every if line.startswith("kprobe:vfs_")]
+    check(len(refused) >= 100 and len(allowed) >= 20, "the list has few functions:", len(refused), len(allowed))
+    check(len(set(refused) & set(forbidden)) >= 100, "the list bars few functions of the blacklist", len(set(refused) & set(forbidden)))
+    tried = refused[::len(refused) // 20] + sorted(set(refused) & set(forbidden))[::40] + allowed[::len(allowed) // 10]
+    tried = list(dict.fromkeys(tried))
+    hooks = Hooks(s, *(f"{target} hook_{i}" for i, target in enumerate(tried)))
+    said = set(map(int, re.findall(r"^.*/hooks:(\d+): \w+: cannot attach: the kernel permits no kprobe there$", hooks.probe.said, re.M)))
+    equal([target for i, target in enumerate(tried, 1) if i in said], [target for target in tried if target in refused],
+          f"the functions that the kernel refuses, of {len(tried)}")
+    hooks.probe.end()
+
+
 def killed(s):
     """When the probe is killed, no kprobe stays in the kernel."""
     equal(KPROBES.read_text(), "", "kprobes before the probe")
@@ -196,7 +231,7 @@ def blocked(s):
     s.check_identity(lost=lost)
 
 
-CASES = functions, fields, inside, installed, killed, blocked
+CASES = functions, fields, inside, installed, lists, killed, blocked
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:

@@ -32,6 +32,15 @@ static bool take_library(const struct ct_option *option, const char *value)
     return true;
 }
 
+static bool take_pattern(const struct ct_option *option, const char *value)
+{
+    struct ct_probe_options *options = option->to;
+    if (options->patterns == CT_PROBE_PATTERNS_MAX || *value == '\0')
+        return false;
+    options->pattern[options->patterns++] = value;
+    return true;
+}
+
 static bool is_library(const char *path)
 {
     struct ct_elf elf;
@@ -109,7 +118,10 @@ static int check(struct ct_probe_options *options)
     const int table = check_table(options);
     if (table != CT_GO_ON || options->dry_run || options->bpftrace)
         return table;
-    if ((options->pids == 0) == !options->all)
+    if (options->patterns > 0 && (options->all || options->hooks))
+        return ct_fail(EXIT_USAGE, "probe: --list records nothing: omit --%s",
+                       options->all ? "all" : "hooks");
+    if (options->patterns == 0 && (options->pids == 0) == !options->all)
         return ct_fail(EXIT_USAGE, "probe: specify either --pid PID or --all (see cudatrace probe --help)");
     for (size_t i = 0; i < options->pids; i++) {
         const int status = check_process(options->pid[i]);
@@ -149,6 +161,11 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
           &options->dry_run },
         { "bpftrace", NULL, "print the table of --hooks as a script for bpftrace, and record nothing",
           &options->bpftrace },
+        { "list", "PATTERN",
+          "print what a line of such a table can name, and record nothing; may be repeated:\n"
+          "'nv*', 'kprobe:nvidia_*', 'tracepoint:sched:*', 'uprobe:/opt/*.so:run*', or with\n"
+          "--pid, 'uprobe:libcudart*:cuda*'; with --verbose, prints lines for a table",
+          options, .take = take_pattern, .wrong = "expected a pattern; at most 64 are possible" },
         { "for", "DURATION", "stop after this time: 30s, 10m or 24h (default: at Ctrl-C)", &options->for_ns,
           ct_take_duration, CT_DURATION_WRONG },
         { "session", "NAME", "record into this session (default: $CUDATRACE_SESSION, or default)",
@@ -160,7 +177,8 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
           "lacks one, the next is tried (default: session)",
           &options->method, ct_take_choice, "expected session, multi or event",
           .choices = "session|multi|event" },
-        { "verbose", NULL, "print the method, its cost per call, and the time to attach", &options->verbose },
+        { "verbose", NULL, "print the method, its cost per call, and the time to attach", &options->verbose,
+          .letter = 'v' },
         { 0 }
     };
     const struct ct_usage usage = {

@@ -10,13 +10,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { CT_PROBE_PIDS_MAX = 256, CT_PROBE_FILES_MAX = 16 };
+enum { CT_PROBE_PIDS_MAX = 256, CT_PROBE_FILES_MAX = 16, CT_PROBE_PATTERNS_MAX = 64 };
 
 struct ct_probe_options {
     const char *session, *shm_dir; /* shm_dir: NULL, not given */
     pid_t pid[CT_PROBE_PIDS_MAX];
     const char *named_file[CT_PROBE_FILES_MAX]; /* the files given by --library */
-    size_t pids, named_files;
+    const char *pattern[CT_PROBE_PATTERNS_MAX]; /* given by --list, which records nothing */
+    size_t pids, named_files, patterns;
     const char *only; /* a pattern for library paths; NULL: all libraries */
     struct ct_selecting selecting;
     int64_t for_ns;    /* 0: no limit */
