@@ -11,8 +11,9 @@
 
 enum { STANDARD = 3 }; /* standard input, output and error */
 
-/* The kernel always returns the lowest free descriptor, so any free numbers from 0 to 2 are first filled with
- * O_PATH descriptors. Reading or writing an O_PATH descriptor fails with EBADF, just as for a closed one. */
+/* The kernel always returns the lowest free descriptor, so any free descriptors from 0 to 2 are first filled
+ * with O_PATH descriptors. Reading or writing an O_PATH descriptor fails with EBADF, just as for a closed
+ * one. */
 static struct {
     _Atomic bool busy;
     _Atomic uint32_t numbers; /* bit N is set if descriptor N is filled */
@@ -50,7 +51,7 @@ static void take_away(void)
     errno = error;
 }
 
-/* Fills the free numbers from 0 to 2. On failure, fills none and returns false. */
+/* Fills the free descriptors from 0 to 2. On failure, fills none and returns false. */
 static bool fill(void)
 {
     struct stat status;
@@ -98,8 +99,8 @@ static int open_wanted(const struct wanted *wanted)
         return open_above(wanted);
     /* Only one thread at a time may fill the descriptors. A second thread fails instead of waiting. Most
      * files are opened under the process lock, and therefore by only one thread at a time. A failure does
-     * little harm. The daemon still works if its doorbell is not rung. If /proc/self/statm cannot be read,
-     * bound.c assumes that no addresses are in use. */
+     * little harm: the daemon still works if its doorbell is not rung, and if /proc/self/statm cannot be
+     * read, bound.c assumes that no addresses are in use. */
     if (atomic_exchange(&filled.busy, true)) {
         errno = EAGAIN;
         return -1;

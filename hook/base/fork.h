@@ -1,5 +1,5 @@
-/* Reports whose memory the calling thread uses. The child of a fork that ran no atfork handlers inherits its
- * parent's state, and the child of vfork() shares its parent's memory. */
+/* Reports whose memory the calling thread uses. The child of a fork inherits its parent's state if no atfork
+ * handlers ran, and the child of vfork() shares its parent's memory. */
 #ifndef CT_FORK_H
 #define CT_FORK_H
 

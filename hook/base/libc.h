@@ -2,11 +2,12 @@
  *
  * The hook is initialised before every other library (-z initfirst). Other preloaded libraries interpose C
  * library functions for the clock, files and memory. If the hook called such a function by its symbol, the
- * interposer would run before its library had been initialised. The interposer might read its settings before
- * the program has an environment, or reject an unknown system call. The hook therefore makes system calls
- * itself (kernel.c), and finds all other functions in the C library's own symbol table (libc.c).
+ * interposer would run before its library had been initialised. Such an interposer might read its settings
+ * before the program has an environment, or reject a system call that it does not know. The hook therefore
+ * makes system calls itself (kernel.c), and finds all other functions in the C library's own symbol table
+ * (libc.c).
  *
- * The hook's system calls are not cancellation points. The lookup specifies no symbol version, so that one
+ * The hook's system calls are not cancellation points. Symbols are looked up without a version, so that one
  * binary works on every distribution since 2013. The test `hook-symbols` reports any C library function that
  * is missing here. */
 #if !defined(CT_HOOK_LIBC_H) && !defined(__ASSEMBLER__)

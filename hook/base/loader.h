@@ -1,5 +1,5 @@
-/* Calls the dynamic linker's own functions, bypassing the hook's. These functions may clear the program's
- * pending dlerror(), or set a new one. The lookups in symbol.h do not affect dlerror(). */
+/* Calls the dynamic linker's own functions, bypassing the hook's. They may clear the program's pending
+ * dlerror(), or set a new one, whereas the lookups in symbol.h do not affect dlerror(). */
 #ifndef CT_LOADER_H
 #define CT_LOADER_H
 
@@ -11,8 +11,8 @@
  * malloc while the loader starts the program. */
 bool ct_loader_ready(void);
 /* ct_dlsym_find() and ct_dlvsym_find() return the next dlsym and dlvsym after the hook's in lookup order: the
- * C library's or another interposer's. The function ct_library_dlsym_find() returns the C library's own
- * dlsym. Each dlsym can look up whatever the other one finds. */
+ * C library's or another interposer's. ct_library_dlsym_find() returns the C library's own dlsym. Either
+ * dlsym can look up any symbol that the other can. */
 typedef void *ct_dlsym_function(void *handle, const char *name);
 typedef void *ct_dlvsym_function(void *handle, const char *name, const char *version);
 ct_dlsym_function *ct_dlsym_find(void);
@@ -22,8 +22,8 @@ ct_dlvsym_function *ct_dlvsym_find(void);
 void *ct_loader_symbol(void *handle, const char *name);
 /* Calls the next dlvsym. Returns NULL if the C library has no dlvsym (musl). */
 void *ct_loader_versioned(void *handle, const char *name, const char *version);
-/* Finds the object with the given file name in the namespace (dlmopen) of a handle. Returns false if there is
- * no such object, or if the handle is in the program's own namespace. */
+/* Finds the object with the given file name in the same namespace (dlmopen) as a handle. Returns false if
+ * there is no such object, or if the handle belongs to the program's own namespace. */
 bool ct_loader_in_namespace(void *handle, const char *name, struct ct_object *object);
 /* Returns the next definition of `name` after the hook's in lookup order. */
 void *ct_loader_next(const char *name);

@@ -72,7 +72,7 @@ static bool try(struct ct_lock *lock, uint32_t number, uint32_t *found)
                                                    memory_order_relaxed);
 }
 
-/* Waits without priority inheritance. The holder wakes all waiters. */
+/* Waits without priority inheritance. When the holder releases the lock, it wakes all waiters. */
 static int sleep_for(struct ct_lock *lock, uint32_t found)
 {
     const struct timespec patience = later((struct timespec){ 0 });
@@ -97,8 +97,8 @@ static bool wait_for(struct ct_lock *lock, uint32_t number, uint32_t found)
             error = sleep_for(lock, found);
             found = 0;
         } else if (futex(lock, FUTEX_LOCK_PI, 0, &until) == 0) {
-            /* Pairs with the release in give_to_next(). The kernel hands the lock over, which sanitizers
-             * cannot see. */
+            /* Pairs with the release in give_to_next(), since sanitizers cannot see that the kernel hands
+             * over the lock. */
             atomic_load_explicit(&lock->word, memory_order_acquire);
             return true;
         } else {
@@ -128,7 +128,7 @@ static bool take(struct ct_lock *lock, uint32_t number)
         return true;
     const uint32_t holder = found & FUTEX_TID_MASK;
     /* If a signal handler jumped out of the code that held the lock, the protected data may have been left
-     * half-changed. Readers can cope with half-changed data. */
+     * half-changed, which readers can cope with. */
     if (holder == number)
         return lock->frame && ct_stack_left(lock->frame, (uintptr_t)__builtin_frame_address(0));
     if (holder == atomic_load_explicit(&lock->stuck, memory_order_relaxed) || !ct_system_begin())
@@ -176,7 +176,7 @@ static void give_to_next(struct ct_lock *lock)
         atomic_store_explicit(&lock->word, 0, memory_order_release);
         return;
     }
-    /* Changes nothing. Pairs with the acquire in wait_for(). */
+    /* Changes nothing, but pairs with the acquire in wait_for(). */
     atomic_fetch_or_explicit(&lock->word, 0, memory_order_release);
     ct_system_begin_anyway();
     const bool inherits = !atomic_load_explicit(&no_inheritance, memory_order_relaxed);

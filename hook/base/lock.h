@@ -1,8 +1,8 @@
 /* The hook's only kind of lock. Taking an uncontended lock makes no system call. A thread that must wait
  * lends its priority to the holder (FUTEX_LOCK_PI), and waits at most ten seconds. If a thread fails to take
- * the lock, or a signal handler's own thread already holds it, the code continues without the protected data.
+ * the lock, or a signal handler interrupted the holder, the code continues without the protected data.
  *
- * There are two such locks. The process lock (ct_process_lock()) blocks signals while held. The table lock
+ * There are two locks. The process lock (ct_process_lock()) blocks signals while held. The table lock
  * (ct_table_lock()), which protects the data about the program's objects, does not block signals. A thread
  * that holds the table lock may take the process lock. */
 #ifndef CT_LOCK_H
@@ -20,8 +20,8 @@ struct ct_lock {
         word; /* as the kernel defines it: the holder's thread number and FUTEX_WAITERS; 0: free */
     _Atomic uint32_t stuck; /* the holder that a waiter has timed out on; threads no longer wait for that
                              * holder */
-    /* True if signals are blocked while the lock is held, so that a call in a signal handler can take the
-     * lock. Once a filter is on (system.h), signals are no longer blocked. */
+    /* True if signals are blocked while the lock is held, so that a signal handler cannot interrupt the
+     * holder and find the lock taken. Once a filter is on (system.h), signals are no longer blocked. */
     const bool signals_wait;
     bool masked;      /* by the holder */
     bool is_bare;     /* taken by ct_lock_try() */
@@ -44,7 +44,7 @@ extern CT_LOCAL uint32_t ct_lock_patience_ms; /* for tests */
 
 /* Returns the calling thread's number, which is cached after the first call. */
 uint32_t ct_thread_number(void);
-/* Forgets the cached number in the child of a fork, whose thread has a different number. */
+/* Forgets the cached number. Called in the child of a fork, whose thread has a different number. */
 void ct_thread_number_forget(void);
 
 #endif

@@ -47,7 +47,7 @@ static uint64_t of_machine(char text[TEXT_BYTES])
     return spare(number_of(text, "MemTotal:") * 1024, number_of(text, "MemAvailable:") * 1024);
 }
 
-/* The files to read, whose names differ between the two versions of control groups. */
+/* The files to read, whose names depend on the version of control groups. */
 struct group_files {
     const char *root, *limit, *used, *cache;
 };
@@ -82,8 +82,8 @@ static uint64_t of_group(const struct group_files *files, const char *group, cha
 }
 
 /* Returns the number of bytes that the process's control group and all its ancestors may still allocate. In a
- * container, /proc may show the name that the group has on the host, although the mounted root is the group
- * itself. */
+ * container, /proc may give the group's name on the host, although the file system mounted in the container
+ * has the group itself as its root. */
 static uint64_t of_groups(char text[TEXT_BYTES])
 {
     char group[256] = "";

@@ -1,5 +1,5 @@
-/* Returned numbers are reused first, so a pool never takes more memory than its peak number of live objects
- * needs. */
+/* Numbers that were returned are reused first, so a pool never takes more memory than its peak number of live
+ * objects needs. */
 #include "pool.h"
 
 #include "bound.h"

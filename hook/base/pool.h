@@ -1,5 +1,5 @@
-/* A pool of numbered objects in memory that is never freed. A reader without a lock may see an object that
- * has been reused, but never unmapped memory. Writers hold the table lock. */
+/* A pool of numbered objects in memory that is never freed. Readers without a lock may see an object that has
+ * since been reused, but never access unmapped memory. Writers hold the table lock. */
 #ifndef CT_POOL_H
 #define CT_POOL_H
 
@@ -27,7 +27,7 @@ struct ct_pool {
  * has its old contents. */
 uint32_t ct_pool_take(struct ct_pool *pool);
 void ct_pool_give(struct ct_pool *pool, uint32_t number);
-/* Marks all numbers as never allocated. Keeps the memory for reuse. */
+/* Marks all numbers as never allocated, but keeps the memory for reuse. */
 void ct_pool_forget(struct ct_pool *pool);
 
 /* True if the pool has memory for the number, which may come from an untrusted source. */

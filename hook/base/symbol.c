@@ -13,7 +13,7 @@
 
 extern const char __ehdr_start[]; /* the hook's own load address; defined by the linker */
 
-/* Compares two strings for equality. strcmp() may be a sanitizer's, which looks symbols up before it is
+/* Compares two strings for equality. strcmp() may belong to a sanitizer, which looks symbols up before it is
  * ready. */
 static bool is_same(const char *a, const char *b)
 {
@@ -137,8 +137,8 @@ void *ct_symbol_behind(const struct link_map *first, const char *name)
 /* The number of objects when the hook was loaded. A preloaded hook is loaded with the program. */
 static _Atomic uint64_t loaded_at_start;
 
-/* musl's loader does not define `_r_debug`. The hook does nothing in a program that uses musl, but must be
- * loadable there. */
+/* musl's loader does not define `_r_debug`. The hook does nothing in a program that uses musl, but such a
+ * program must be able to load it. */
 #pragma weak _r_debug
 
 static void *find_listed(const char *name)
@@ -261,7 +261,7 @@ bool ct_symbol_is_visitor(void)
 }
 
 /* If a visit (proto/visit.h) loaded the hook, it is unknown which libraries were loaded at the start, so only
- * the program itself counts as such. */
+ * the program itself counts as loaded at the start. */
 __attribute__((constructor)) static void count_start(void)
 {
     uint64_t count = 0;
@@ -323,8 +323,8 @@ bool ct_symbol_object_at(const void *address, struct ct_object *object)
 
 enum { VERSION_HIDDEN = 0x8000, VERSION_BASE = 1 };
 
-/* Returns a version's definition, or NULL if the object does not define the version or uses it only as the
- * file's own name. */
+/* Returns a version's definition. Returns NULL if the object does not define the version, or if the version
+ * only names the file itself. */
 static const ElfW(Verdef) * find_version(const struct ct_object *object, const char *version)
 {
     const char *at = object->definitions;

@@ -1,5 +1,5 @@
-/* Looks symbols up without the dynamic linker's functions. The linker's functions clear the program's pending
- * dlerror() even on success, set a new one on failure, and open files if a library is not loaded. */
+/* Looks symbols up without the dynamic linker's functions. Those clear the program's pending dlerror() even
+ * on success, set a new one on failure, and open files if a library is not loaded. */
 #ifndef CT_SYMBOL_H
 #define CT_SYMBOL_H
 
@@ -54,14 +54,14 @@ enum ct_segment_use {
  * memory is of any other kind, or if the bytes are outside the object. */
 unsigned ct_symbol_use(const struct ct_object *object, const void *address, uint64_t bytes);
 
-/* True if the object defines a version of that name. */
+/* True if the object defines a version with the given name. */
 bool ct_symbol_defines_version(const struct ct_object *object, const char *version);
 
 /* Calls `visit` for each loaded object in load order, until it returns true. Returns the last result. */
 bool ct_symbol_each(bool (*visit)(const struct ct_object *object, void *data), void *data);
-/* A caller's progress through the loaded objects: how many had ever been loaded and unloaded, and how many
- * were loaded, when the caller last examined them. All fields are zero if the caller has not examined any
- * objects yet. */
+/* A caller's progress through the loaded objects: how many had ever been loaded, how many had been unloaded,
+ * and how many were loaded when the caller last examined them. All fields are zero if the caller has not
+ * examined any yet. */
 struct ct_seen {
     _Atomic uint64_t adds, subs, objects;
 };

@@ -16,8 +16,8 @@ static __thread uint32_t own_busy;
 void ct_system_begin_anyway(void)
 {
     own_busy++;
-    /* Sequentially consistent, like the addition in ct_system_silence() and the load that follows in
-     * ct_system_begin(), so that at least one side sees the other. */
+    /* Sequentially consistent, like the load that follows and the addition in ct_system_silence(), so that at
+     * least one of the two threads sees the other's change. */
     atomic_fetch_add(&busy, 1);
 }
 
@@ -38,7 +38,7 @@ void ct_system_end(void)
     own_busy--;
 }
 
-/* Makes the raw system call with a 64-bit mask. The call cannot fail with these arguments. */
+/* Makes the raw system call with a 64-bit mask, which cannot fail with these arguments. */
 uint64_t ct_system_mask_signals(uint64_t mask)
 {
     uint64_t before = 0;
@@ -52,7 +52,7 @@ bool ct_system_alone(void)
 }
 
 /* rt_sigprocmask() copies the set from memory before it rejects an invalid `how`. The error is EINVAL for a
- * readable word and EFAULT for an unreadable one. The signal mask does not change. */
+ * readable word and EFAULT for an unreadable one, and the signal mask does not change. */
 enum ct_readable ct_system_readable(uint64_t address)
 {
     const long nonsense = -1, set_bytes = 8;

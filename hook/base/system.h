@@ -1,14 +1,14 @@
 /* The hook's own system calls, and the seccomp filters that may forbid them.
  *
- * A filter (seccomp) may be installed at any moment, and may kill the process at the first unexpected system
- * call. All system calls that the hook makes in addition to the program's are therefore between
- * ct_system_begin() and ct_system_end(). system.def lists these system calls. The hook interposes the C
- * library's prctl() and syscall(). If a filter would refuse one of the listed calls, the hook is silenced
- * before the filter is installed. Once the hook is silenced, ct_system_begin() returns false. While the hook
- * is silenced, work that needs a system call is skipped, and counted where possible.
+ * A filter may be installed at any moment, and may kill the process at the first unexpected system call. All
+ * system calls that the hook makes in addition to the program's are therefore between ct_system_begin() and
+ * ct_system_end(), and listed in system.def. The hook interposes the C library's prctl() and syscall(). If a
+ * filter would refuse one of the listed calls, the hook is silenced before the filter is installed.
+ * ct_system_begin() then returns false, and work that needs a system call is skipped, and counted where
+ * possible.
  *
- * The hook does not notice a filter that was installed before the process executed the program. A filter
- * installed before must be permissive enough to let the program start. */
+ * The hook does not notice a filter that was installed before the process executed the program, but such a
+ * filter must be permissive enough to let the program start. */
 #ifndef CT_SYSTEM_H
 #define CT_SYSTEM_H
 
@@ -44,8 +44,8 @@ bool ct_system_alone(void);
 /* Checks with the kernel whether the aligned 8-byte word that contains the address is readable. */
 enum ct_readable { CT_READABLE_NO, CT_READABLE_YES, CT_READABLE_UNKNOWN };
 enum ct_readable ct_system_readable(uint64_t address);
-/* True if the word at `address`, which must be a multiple of 4, is currently writable. Does not change the
- * word. Returns false if system calls are not allowed, or if the kernel lacks FUTEX_WAKE_OP. */
+/* True if the word at `address`, which must be a multiple of 4, is currently writable. Leaves the word
+ * unchanged. Returns false if system calls are not allowed, or if the kernel lacks FUTEX_WAKE_OP. */
 bool ct_system_writable(const void *address);
 /* The last result of ct_page_writable(), kept to save system calls when a table's entries are written in
  * sequence. */
@@ -57,7 +57,7 @@ bool ct_page_writable(struct ct_page *page, const void *address);
 /* Reports that a system call failed with the given errno. If the program has confined itself (Landlock), the
  * hook makes no more system calls after a refusal. */
 void ct_system_refused(int error);
-/* Resets the count of busy threads in the child of a fork, which has only one thread. */
+/* In the child of a fork, resets the count of unfinished ct_system_begin() calls to the only thread's own. */
 void ct_system_forget(void);
 
 /* Forbids system calls from now on. */

@@ -1,8 +1,8 @@
 /* A hash table with open addressing. A removed key keeps its slot until the table is rebuilt, so that readers
  * need no lock. A rebuild copies the live keys to a different block of memory, then switches readers to that
  * block. Memory is never unmapped, since a reader may be using it. A rebuild reuses the memory of the table
- * that the previous rebuild replaced. A reader that is still using the replaced table detects the reuse by a
- * change in `rebuilds`. */
+ * that the previous rebuild replaced. A reader that is still using that table detects the reuse by a change
+ * in `rebuilds`. */
 #include "table.h"
 
 #include "bound.h"
@@ -25,8 +25,8 @@ struct ct_table_slots {
 
 enum { SLOTS_FIRST = 256 };
 
-/* The table lock does not block signals, since many calls take it. A call in a signal handler that cannot
- * take the lock records nothing in the tables, so a name or a range's size is lost. */
+/* The table lock does not block signals, since many calls take it. If a call in a signal handler cannot take
+ * the lock, it stores nothing in the tables, so a name or a range's size is lost. */
 static struct ct_lock lock;
 
 bool ct_table_lock(void)
@@ -115,15 +115,15 @@ static struct ct_table_slots *empty(struct ct_table *table, uint64_t count)
     return slots;
 }
 
-/* Drops keys without a value. If dropping keys does not make enough room, doubles the table's size. */
+/* Drops keys without a value. If that does not make enough room, doubles the table's size. */
 static bool rebuild(struct ct_table *table)
 {
     struct ct_table_slots *old = atomic_load_explicit(&table->current, memory_order_relaxed);
     uint64_t count = old ? old->mask + 1 : SLOTS_FIRST;
     if (old && old->live > count / 2)
         count *= 2;
-    /* Release, so that a reader that sees this rebuild counted also sees the last rebuild's table as the
-     * current one, not as the spare. */
+    /* Release, so that a reader that sees the count of this rebuild also sees the previous rebuild's table as
+     * the current one, not as the spare. */
     atomic_fetch_add_explicit(&table->rebuilds, 1, memory_order_release);
     atomic_thread_fence(memory_order_release); /* before the spare is written */
     struct ct_table_slots *slots = empty(table, count);

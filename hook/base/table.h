@@ -18,8 +18,8 @@ struct ct_table {
 
 /* Returns the value of `key`, or 0 if the key has none. Key 0 never has a value. */
 uint32_t ct_table_get(struct ct_table *table, uint64_t key);
-/* Sets a key's value. Setting the value 0 removes the key. Returns false if out of memory, in which case the
- * key has no value. */
+/* Sets a key's value, or removes the key if the value is 0. If out of memory, returns false, and the key has
+ * no value. */
 bool ct_table_set(struct ct_table *table, uint64_t key, uint32_t value);
 /* Removes all keys. The memory is leaked, since a reader may still be using it. */
 void ct_table_forget(struct ct_table *table);

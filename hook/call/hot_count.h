@@ -1,6 +1,6 @@
-/* Counts calls that are not recorded, on the hot path, for entry.c and wrap.c. A call is not recorded if the
- * selection leaves it out, or if the ring is still as full as at the previous call. A loop of unrecorded
- * calls is as fast as a loop of recorded ones. */
+/* On the hot path, counts calls that are not recorded, for entry.c and wrap.c. A call is not recorded if the
+ * selection leaves it out, or if the ring is still as full as at the previous call. Calls in a loop take no
+ * longer if they are only counted. */
 #ifndef CT_HOT_COUNT_H
 #define CT_HOT_COUNT_H
 

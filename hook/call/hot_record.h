@@ -1,6 +1,6 @@
 /* Writes a record on the hot path, for entry.c and wrap.c. A lane is held from hold() to finish_record(), and
- * its state is stable only during that time. A signal handler's calls may write records until hold(), but are
- * only counted while the lane is held. */
+ * its state is stable only during that time. A signal handler's calls can write records before hold(), but
+ * are only counted while the lane is held. */
 #ifndef CT_HOT_RECORD_H
 #define CT_HOT_RECORD_H
 

@@ -1,4 +1,4 @@
-/* Manual events: records written without a trampoline, such as ranges. */
+/* Manual events are records written without a trampoline, such as ranges. */
 #ifndef CT_MANUAL_EVENT_H
 #define CT_MANUAL_EVENT_H
 
@@ -20,7 +20,7 @@ struct ct_manual_event {
 struct ct_producer *ct_manual_event_begin(uint32_t row, uint16_t *function);
 /* Writes the record of a manual event that ends now. If the event cannot be recorded, only counts it. */
 void ct_manual_event_record(struct ct_producer *producer, const struct ct_manual_event *event);
-/* Counts as lost a manual event that could not be kept. */
+/* Counts a manual event that could not be kept as lost. */
 void ct_manual_event_lose(uint32_t row, enum ct_loss_cause cause);
 
 #endif

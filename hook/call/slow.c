@@ -189,7 +189,7 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
         leave_unrecorded(frame);
         return;
     }
-    /* Another thread abandoned the segment after the call had begun, so the call is not recorded in any
+    /* Another thread has abandoned the segment since the call began, so the call is not recorded in any
      * segment. */
     if (self->epoch != ct_process_epoch()) {
         leave_unrecorded(frame);

@@ -28,8 +28,8 @@ struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller);
 /* Replaces ct_enter() and ct_enter_slow() for a function known only by name. */
 struct ct_target ct_enter_fallback(struct ct_frame *frame);
 
-/* Record a call whose row has no stub. The caller fills in row, args and result of the frame, and makes the
- * call between these two functions. The frame is on the stack, below the frames of the enclosing calls.
+/* Record a call whose row has no stub. The caller fills in the frame's row, args and result, and makes the
+ * real call between these two functions. The frame is on the stack, below the frames of the enclosing calls.
  * `decode` decodes the call's arguments; if it is NULL, the row's decoder is used. */
 void ct_call_begin(struct ct_frame *frame);
 void ct_call_end(struct ct_frame *frame, ct_decoder *decode);

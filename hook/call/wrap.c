@@ -1,16 +1,15 @@
-/* The hot path of most calls on x86-64. Each wrapper handles a whole call in a single function. The compiler
- * can then keep in registers the values that the general path (trampoline, ct_enter(), ct_leave()) stores in
- * a frame. The code for a call is short and contiguous, because the program evicts it from the L1 cache
+/* The hot path of most calls on x86-64. Each wrapper handles a whole call in a single function, so that the
+ * compiler can keep values in registers that the general path (trampoline, ct_enter(), ct_leave()) stores in
+ * a frame. The code for a call is kept short and contiguous, because the program evicts it from the L1 cache
  * between calls.
  *
  * The trampoline (trampoline_x86_64.S) jumps here only if the thread has a lane and fewer than CT_OPEN_MAX
- * open calls, and the function has a number. A wrapper forwards only the arguments that it declares. A
- * wrapper therefore serves only functions whose stubs name it, namely launches and plain functions with few
- * arguments. In rare cases, the wrapper builds a frame after the real function has returned, and takes the
- * slow path.
+ * open calls, and the function has a number. A wrapper forwards only the arguments that it declares. It
+ * therefore serves only functions whose stubs name it, namely launches and plain functions with few
+ * arguments. In rare cases, it builds a frame after the real function has returned, and takes the slow path.
  *
- * The rules of entry.c apply. The code in this file uses no vector registers, takes no locks, makes no system
- * calls and allocates no memory. */
+ * As in entry.c, the code uses no vector registers, takes no locks, makes no system calls and allocates no
+ * memory. */
 #include "graphs.h"
 #include "hot_count.h"
 #include "hot_record.h"
@@ -96,8 +95,9 @@ word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f)
     return leave_plain(row, self, &call, result);
 }
 
-/* struct ct_launch as four words. The kernel, in the lower half of the first word, is filled in later. Values
- * from 64-bit registers are combined here, because a load that spans two stores must wait for both. */
+/* A struct ct_launch as four words. The kernel, in the lower half of the first word, is filled in later.
+ * Values are combined in 64-bit registers, because a load that spans two smaller stores must wait for
+ * both. */
 struct launch_words {
     word kernel_grid_x, grid_yz, block_xy, block_z_shared;
 };
@@ -113,8 +113,8 @@ static inline word pair(word lower, word upper)
     return (uint32_t)lower | upper << 32;
 }
 
-/* Writes the record of a launch if it succeeded, was not captured, and its kernel was launched in this lane
- * before. Counts the call if the ring is full. Returns false if it did nothing. */
+/* Writes the record of a launch that succeeded and was not captured, and whose kernel was launched in this
+ * lane before. Counts the call if the ring is full. Returns false if it did nothing. */
 static inline __attribute__((always_inline)) bool
 leave_launch(const struct ct_row *row, struct ct_producer *self, const struct entered_call *call, word result,
              word function, word stream, const struct launch_words *launch)
@@ -152,7 +152,7 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct en
 }
 
 /* Wraps cuLaunchKernel and functions with the same parameters: function, grid, block, shared bytes, stream,
- * and two words that are not read. */
+ * and two words that the wrapper does not read. */
 word ct_wrap_launch(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
@@ -168,8 +168,8 @@ word ct_wrap_launch(word a, word b, word c, word d, word e, word f)
     return leave_slow(row, self, call, result, args, stack);
 }
 
-/* Wraps cuLaunchKernelEx, which takes the configuration, the function, and two arguments that are not
- * read. */
+/* Wraps cuLaunchKernelEx, which takes the configuration, the function, and two arguments that the wrapper
+ * does not read. */
 word ct_wrap_launch_ex(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);

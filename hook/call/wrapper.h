@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Declares the registers in which the trampoline passes its results. The result registers hold no arguments,
- * and compilers do not use them before the function's first statement. */
+/* Declares the registers in which the trampoline passes its results. They hold no arguments, and compilers do
+ * not use them before the function's first statement. */
 #define FOUND_BY_TRAMPOLINE(row, self, place)                                                                \
     register const struct ct_row *row##_found __asm__("r11");                                                \
     register struct ct_producer *self##_found __asm__("r10");                                                \
@@ -17,9 +17,8 @@
 
 typedef uint64_t word;
 
-/* Returns the words that the caller has pushed, which follow the return address. The words are not declared
- * as parameters, since a compiler might load a parameter into one of the trampoline's result registers before
- * that register is read. */
+/* Returns the words that the caller has pushed, which follow the return address. They are not declared as
+ * parameters, since a compiler might load a parameter into one of the result registers before it is read. */
 static inline const word *stack_words(uintptr_t place)
 {
     return (const word *)place + 1;

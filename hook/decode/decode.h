@@ -1,7 +1,7 @@
-/* Helpers for decoders. A decoder runs after the real call. In the hook, decoders run on the application's
- * thread. A decoder reads the driver's output only if the call succeeded, and the driver's input only if the
- * driver has read it. The driver's structures are from cuda.h 13.0. Only the parts of a structure that
- * decoders read are declared. */
+/* Helpers for decoders. A decoder runs after the real call (in the hook, on the application's thread). It
+ * reads the driver's output only if the call succeeded, and the driver's input only if the driver has read
+ * it. The driver's structures are from cuda.h 13.0. Only the parts of a structure that decoders read are
+ * declared. */
 #ifndef CT_DECODE_H
 #define CT_DECODE_H
 
@@ -48,8 +48,8 @@ static inline bool in_bytes(const struct ct_frame *frame, unsigned argument, voi
 }
 
 /* Returns the time when the call began, or UINT64_MAX while nothing is recorded. A call that destroys an
- * object must not remove facts learned after it began, since the driver may have given another thread the
- * same handle. */
+ * object must not remove facts learned after the call began, since the driver may have given the same handle
+ * to another thread. */
 static inline uint64_t began(const struct ct_frame *frame)
 {
     return frame->producer ? frame->start : UINT64_MAX;

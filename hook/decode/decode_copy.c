@@ -1,5 +1,5 @@
-/* Decoders for memory copies and memsets. The decoders read the direction, size, addresses and stream from
- * each form of argument list. */
+/* Decoders for memory copies and memsets. They read the direction, size, addresses and stream from each form
+ * of argument list. */
 #include "addresses.h"
 #include "decode.h"
 
@@ -31,7 +31,7 @@ static void transferred(const struct ct_frame *frame, struct ct_decoded *decoded
                                   t.bytes ? 1 + t.more : 0);
 }
 
-/* Which side of the bus a piece of memory is on. */
+/* The side of the bus that a piece of memory is on. */
 enum side { SIDE_UNKNOWN, SIDE_HOST, SIDE_DEVICE };
 
 static enum ct_transfer_kind kind_of(enum side source, enum side destination)
@@ -66,8 +66,8 @@ static enum side side_of_type(uint32_t type, uint64_t address)
     }
 }
 
-/* Linear copies. A row gives the positions of destination, source, size and stream in the argument list, or
- * NO if there is no such argument. */
+/* Linear copies. A row gives the positions of the destination, source, size and stream in the argument list,
+ * or NO for an argument that is absent. */
 enum { NO = -1 };
 #define ARGUMENT(i)   ((i) == NO ? 0 : frame->args[(i) == NO ? 0 : (i)])
 #define ARGUMENT32(i) ((uint32_t)ARGUMENT(i))
@@ -82,8 +82,8 @@ enum { NO = -1 };
                                        .stream = ARGUMENT(stream_at),                                        \
                                        .async = (stream_at) != NO });                                        \
     }
-/* The first versions of the functions take 32-bit device addresses and sizes, and the caller does not set the
- * upper halves of the registers. */
+/* The first versions of the functions take 32-bit device addresses and sizes, and callers leave the upper
+ * halves of the registers unset. */
 #define COPY_V1(name, kind, destination_at, source_at, bytes_at, stream_at)                                  \
     void ct_decode_##name##_v1(const struct ct_frame *frame, struct ct_decoded *decoded)                     \
     {                                                                                                        \
@@ -193,7 +193,7 @@ COPY_BLOCK(copy_3d_async_v1, memcpy_3d_v1, VOLUME, true, false)
 COPY_BLOCK(copy_3d_peer, memcpy_3d, VOLUME, false, true)
 COPY_BLOCK(copy_3d_peer_async, memcpy_3d, VOLUME, true, true)
 
-/* A batch of copies is recorded as one call in one row, with the size of all copies and the direction and
+/* A batch of copies is recorded as a single call, with the total size of the copies and the direction and
  * addresses of the first. */
 static void copied_batch(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t stream)
 {

@@ -48,7 +48,7 @@ static bool fatbin_bytes(uint64_t image, uint64_t *bytes)
     return true;
 }
 
-/* Compares byte by byte, since the image may be a text that is shorter than the magic number. */
+/* Compares byte by byte, since the image may be text that is shorter than the magic number. */
 static bool begins_with(const unsigned char *image, uint32_t magic)
 {
     for (int i = 0; i < 4; i++) {
@@ -101,7 +101,7 @@ bool ct_image_bytes(uint64_t address, uint64_t *bytes)
 
 /* ---- the kernels of an image ---- */
 
-/* The kernel found so far in an image, and whether the image may have others. */
+/* The kernel found in an image so far, and whether the image may contain others. */
 struct found {
     const char *name; /* NULL: none yet */
     size_t bytes;

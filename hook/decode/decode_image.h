@@ -1,4 +1,4 @@
-/* Reads images of code that the program passes to the driver, to find their length and the name of their
+/* Reads images of code that the program passes to the driver, and finds their length and the name of their
  * kernel. */
 #ifndef CT_DECODE_IMAGE_H
 #define CT_DECODE_IMAGE_H

@@ -1,5 +1,5 @@
-/* Decoders for calls that reveal the handles and names of kernels, and for calls that unload kernels. The
- * decoders in this file update the data in kernel_names.c. */
+/* Decoders for calls that reveal the handles and names of kernels, and for calls that unload kernels. They
+ * update the data in kernel_names.c. */
 #include "decode.h"
 #include "kernel_names.h"
 #include "object_names.h"
@@ -21,8 +21,8 @@ void ct_decode_kernel_function(const struct ct_frame *frame, struct ct_decoded *
         ct_names_alias(handle, frame->args[1], frame->producer);
 }
 
-/* The program's array may have more elements than there are handles. The driver does not set the unused
- * elements. */
+/* The program's array may have more elements than there are handles. The driver leaves the excess elements
+ * unset. */
 void ct_decode_enumerate(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;
@@ -45,8 +45,8 @@ void ct_decode_get_name(const struct ct_frame *frame, struct ct_decoded *decoded
         ct_names_told(frame->args[1], name, frame->producer);
 }
 
-/* The program may obtain functions from a library's module. Functions from a library's module become invalid
- * when the library is unloaded. */
+/* The program may obtain functions from a library's module. They become invalid when the library is
+ * unloaded. */
 void ct_decode_library_module(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const uint64_t module = out(frame, 0);

@@ -1,4 +1,5 @@
-/* Decoders for kernel launches, which read the kernel, the launch shape and the stream. */
+/* Decoders for kernel launches, which read the kernel, the dimensions of the grid and its blocks, and the
+ * stream. */
 #include "decode.h"
 #include "kernel_names.h"
 
@@ -35,7 +36,8 @@ void ct_decode_launch_ex(const struct ct_frame *frame, struct ct_decoded *decode
     launched(frame, decoded, frame->args[1], config.stream, launch);
 }
 
-/* With the CUDA 3 launch functions, an earlier call sets the block shape, which is therefore left 0 here. */
+/* With the launch functions of CUDA 3, an earlier call sets the dimensions of a block, which are therefore
+ * left 0 here. */
 void ct_decode_launch_one(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     launched(frame, decoded, frame->args[0], 0, (struct ct_launch){ .grid = { 1, 1, 1 } });

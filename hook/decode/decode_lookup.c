@@ -1,5 +1,5 @@
-/* Decoders for calls that return addresses of driver functions. The decoders replace these addresses with
- * stubs, but do not change the result, the status, or pointers to anything else. */
+/* Decoders for calls that return addresses of driver functions. They replace these addresses with stubs, but
+ * do not change the result, the status, or pointers to anything else. */
 #include "decode.h"
 #include "driver_functions.h"
 #include "lookup.h"

@@ -1,6 +1,6 @@
-/* Decoders for memory that is not allocated by cuMemAlloc and related functions. The decoders here cover
- * physical memory and address ranges (allocated separately and then mapped), arrays, and memory shared by
- * other processes or interfaces. */
+/* Decoders for memory that is not allocated by cuMemAlloc and related functions. They cover physical memory
+ * and address ranges (allocated separately and then mapped), arrays, and memory shared by other processes or
+ * interfaces. */
 #include "compiler.h"
 #include "decode.h"
 #include "table.h"
@@ -36,14 +36,14 @@ void ct_decode_map(const struct ct_frame *frame, struct ct_decoded *decoded)
 
 /* ---- memory shared by other processes and interfaces ---- */
 
-/* Imported memory belongs to another process's pool, and is not ordered by a stream. */
+/* Imported memory belongs to another process's pool, and its allocation is not ordered by a stream. */
 void ct_decode_pool_import(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     shared_by_others(decoded, CT_ALLOC_IPC, out(frame, 0));
     decoded->payload.alloc.pool = ct_argument(frame, 1);
 }
 
-/* Opening a handle again returns the same address, which must be closed once for each time it was opened. */
+/* Opening a handle again returns the same address, which must be closed as many times as it was opened. */
 void ct_decode_ipc_open(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     shared_by_others(decoded, CT_ALLOC_IPC, out(frame, 0));
@@ -105,8 +105,8 @@ static uint64_t at_least_1(uint64_t n)
     return n > 0 ? n : 1;
 }
 
-/* Returns the size of an array in bytes, or 0 if the format is unknown. Does not count row padding, which the
- * driver may add without reporting it. */
+/* Returns the size of an array in bytes, or 0 if the format is unknown. Does not count padding of rows, which
+ * the driver may add without reporting it. */
 static uint64_t extent_bytes(const struct extent *extent)
 {
     const struct format *format = format_of(extent->format);

@@ -1,8 +1,8 @@
 /* The decoders in objects.def, which record the objects of a call. A row of objects.def lists places in the
  * arguments, and a single function reads all of them.
  *
- * The arguments themselves are recorded even if the call failed. Pointers are followed only if the call
- * succeeded, since the driver has then accessed the same memory, and counts are valid. */
+ * The arguments themselves are recorded even if the call failed. Pointers are followed only if it succeeded,
+ * since the driver has then accessed the same memory, and counts are valid. */
 #include "addresses.h"
 #include "decode.h"
 #include "decode_image.h"
@@ -36,8 +36,8 @@ enum how {
     OPERATION_BEHIND,
 };
 
-/* A place in the arguments from which a value is read. The role CT_ROLE_none stands for the call's number of
- * bytes. */
+/* A place in the arguments from which a value is read. With the role CT_ROLE_none, the value is the call's
+ * number of bytes. */
 struct place {
     uint8_t how; /* enum how */
     uint8_t role;

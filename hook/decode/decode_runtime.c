@@ -1,8 +1,7 @@
 /* Decoders for runtime functions. The launches, copies, allocations and releases of a runtime call are
- * recorded by the driver calls inside it. For traces that contain only the runtime layer, the decoders here
- * add the number of bytes where objects.def cannot describe it. The structures are from driver_types.h 13.0,
- * and their layout is the same in CUDA 11 and 12. Only the parts of a structure that decoders read are
- * declared. */
+ * recorded by the driver calls inside it. For traces that contain only the runtime layer, these decoders add
+ * the number of bytes where objects.def cannot describe it. The structures are from driver_types.h 13.0, and
+ * have the same layout in CUDA 11 and 12. Only the parts of a structure that decoders read are declared. */
 #include "decode.h"
 
 void ct_decode_no_status(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -24,7 +23,7 @@ struct extent {
     uint64_t width, height, depth;
 };
 
-/* Structures larger than 16 bytes are passed on the stack, one directly after another. */
+/* Structures larger than 16 bytes are passed on the stack, one directly after the other. */
 void ct_decode_bytes_set_3d(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const struct extent *extent =
@@ -54,7 +53,7 @@ static void moved_3d(struct ct_decoded *decoded, uint64_t source, uint64_t desti
         moved(decoded, extent.width * extent.height * extent.depth);
 }
 
-/* `device` declares the field that follows each side of a copy between peers. */
+/* `device` declares the field that follows the source and the destination in a copy between peers. */
 #define COPY_3D(name, device)                                                                                \
     void ct_decode_bytes_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                    \
     {                                                                                                        \

@@ -1,4 +1,4 @@
-/* The result of decoding a call. Decoders read the arguments and the result of a call. */
+/* The result of decoding a call. Decoders read a call's arguments and result. */
 #ifndef CT_DECODED_H
 #define CT_DECODED_H
 
@@ -32,8 +32,8 @@ struct ct_launch_config {
 };
 
 /* Reads the arguments and the result of a call that has returned. In the hook, a decoder runs on the
- * application's thread. A decoder may call the real driver only for lookups, which must not synchronise or
- * break a stream capture. */
+ * application's thread. It may call the real driver only for lookups that neither synchronise nor break a
+ * stream capture. */
 typedef void ct_decoder(const struct ct_frame *frame, struct ct_decoded *decoded);
 
 #define DECODER(name)        ct_decoder ct_decode_##name;

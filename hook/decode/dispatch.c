@@ -29,7 +29,7 @@ void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *dec
 #else
 #define RUNTIME_DECODERS CT_RUNTIME_FUNCTIONS
 #endif
-/* The decoders in row order. Each runtime function appears only once, for all versions. */
+/* The decoders in row order. Each runtime function appears only once, for all versions of libcudart. */
 static const struct decoder {
     ct_decoder *decode;
     bool always;
@@ -62,9 +62,9 @@ bool ct_decode_always(uint32_t row)
 
 /* Decoders that learn facts or replace functions may open files or make system calls, so they run with
  * CT_ERROR_GUARD. The other decoders mostly only read; if they do more, they take the table lock or use
- * CT_ERROR_GUARD themselves. Decoders that only read handle the most frequent calls, which CT_ERROR_GUARD
- * would slow down. Disabling and re-enabling cancellation takes two locked instructions, which wait until the
- * stores of a launch reach the device. */
+ * CT_ERROR_GUARD themselves. They handle the most frequent calls, which CT_ERROR_GUARD would slow down:
+ * disabling and re-enabling cancellation takes two locked instructions, which wait until the stores of a
+ * launch reach the device. */
 struct ct_decoded ct_decode(const struct ct_frame *frame)
 {
     struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };

@@ -11,7 +11,7 @@
 
 typedef int32_t ct_status; /* CUresult */
 
-/* The frame is on the application's stack. The trampoline depends on the offsets of its fields. */
+/* A frame is on the application's stack. The trampoline depends on the offsets of its fields. */
 struct ct_frame {
     uint64_t args[CT_REGISTER_ARGS];
     const uint64_t *stack_args; /* the words that the caller passed on its stack */
@@ -32,16 +32,16 @@ static_assert(offsetof(struct ct_frame, indirect) == CT_FRAME_REST + 40, "trampo
 
 /* Returns argument `i`, counted from 0 among integers, pointers and structs of up to 8 bytes. Floats are not
  * counted, since they are passed in separate registers. A larger struct passed by value is counted on
- * aarch64, where it is passed by reference, but not on x86-64. `frame->args` holds at least the first six
- * arguments. If an argument is narrower than 64 bits, its upper bits are undefined. On the stack, each
- * argument takes 8 bytes on both architectures. */
+ * aarch64, where it is passed by reference, but not on x86-64. At least the first six arguments are in
+ * `frame->args`. If an argument is narrower than 64 bits, the upper bits of its word are undefined. On the
+ * stack, each argument takes 8 bytes on both architectures. */
 static inline uint64_t ct_argument(const struct ct_frame *frame, unsigned int i)
 {
     return i < CT_REGISTER_ARGS ? frame->args[i] : frame->stack_args[i - CT_REGISTER_ARGS];
 }
 
 /* Returns a call's address on its thread's stack, which does not depend on the path that the call takes
- * through the hook. On x86-64, a call's address is the address of its return address. */
+ * through the hook. On x86-64, it is the location of the return address. */
 static inline uintptr_t ct_frame_address(const struct ct_frame *frame)
 {
     return (uintptr_t)frame->stack_args - 8;

@@ -1,6 +1,6 @@
 /* Access to the traced program's memory. The hook runs in the program and reads its memory directly.
- * cudatrace-probe runs outside the program. The probe's decoders are compiled with CT_DECODE_REMOTE, and read
- * memory through probe/target_memory.c, where every read may fail. */
+ * cudatrace-probe runs outside the program. Its decoders are compiled with CT_DECODE_REMOTE, and read memory
+ * through probe/target_memory.c, where every read may fail. */
 #ifndef CT_TARGET_ACCESS_H
 #define CT_TARGET_ACCESS_H
 
@@ -11,18 +11,19 @@
 
 #ifdef CT_DECODE_REMOTE
 
-/* Copies `bytes` bytes from the address. Returns false if the memory cannot be read. */
+/* Copies `bytes` bytes from the address to `to`. Returns false if the memory cannot be read. */
 bool ct_target_read(uint64_t address, void *to, size_t bytes);
-/* Returns the text at the address, or NULL if it cannot be read. The text is valid until the next call. */
+/* Returns the string at the address, or NULL if it cannot be read. The string is valid until the next
+ * call. */
 const char *ct_target_text(uint64_t address);
 /* Returns a copy of the `bytes` bytes at the address, or NULL if they cannot be read. The copy is valid until
  * the next call. */
 const void *ct_target_block(uint64_t address, uint64_t bytes);
-/* Sets *bytes to the length of the text at the address, but at most `most`. Returns false if the text cannot
- * be read. */
+/* Sets *bytes to the length of the string at the address, or to `most` if it is longer. Returns false if the
+ * string cannot be read. */
 bool ct_target_text_bytes(uint64_t address, uint64_t most, uint64_t *bytes);
-/* Sets *bytes to the size of the file that the program sees at the path. Returns false if there is no such
- * file. */
+/* Sets *bytes to the size of the file that the program would open at the path. Returns false if there is no
+ * such file. */
 bool ct_target_file_bytes(uint64_t path, uint64_t *bytes);
 
 #else

@@ -40,7 +40,7 @@ static size_t address_place(const void *real, const void **there)
     return place;
 }
 
-/* A function exported under two names would keep its first row, but the driver has no such function. */
+/* A function exported under two names would keep its first row, but the driver exports no function twice. */
 void ct_driver_remember(const void *real, uint32_t row)
 {
     const void *there;

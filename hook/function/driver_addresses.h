@@ -12,7 +12,7 @@
 void ct_driver_remember(const void *real, uint32_t row);
 /* Publishes the recorded addresses, and the rows' `real` and `intercept`, to all threads. */
 void ct_driver_publish(void);
-/* Called in the child of a fork, so that the next lookup finds the driver again. */
+/* Called in the child of a fork, so that the next lookup searches for the driver again. */
 void ct_driver_forget(void);
 bool ct_driver_is_known(void);
 
@@ -25,7 +25,8 @@ bool ct_driver_has(const void *real);
  * its slot. */
 void *ct_driver_stub(const void *real);
 /* Returns the address to give a program that would have received `real` without the hook: a stub, or `real`
- * itself. If `name` is set, an unknown function is given a fallback stub, if one is left. */
+ * itself. If `name` is set, a function that is not in the table receives a fallback stub while there are any
+ * left. */
 void *ct_driver_instead(void *real, const char *name);
 
 #endif

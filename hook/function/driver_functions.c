@@ -54,11 +54,11 @@ static bool is_in_namespace(void *handle, struct search *search)
            is_other(search->driver, &search->object);
 }
 
-/* If the program is linked to the driver, the driver may be found before the constructors run. A driver
- * loaded later must not be found until the constructors have run, since the environment is not set up until
- * then. Pinning the driver with dlopen() would also run pending constructors. If the C library's constructor
- * were still pending, it would copy the environment from its own variable, which is still empty. The program
- * would then never see its environment (glibc 2.36). */
+/* If the program is linked to the driver, the hook may find the driver before the constructors run. It must
+ * not find a driver loaded later until they have run: the environment is not set up until then, and pinning
+ * the driver with dlopen() would run pending constructors. If the C library's constructor were among them, it
+ * would copy the environment from its own variable, which is still empty. The program would then never see
+ * its environment (glibc 2.36). */
 static bool find_driver(struct driver *driver, void *handle, bool is_asked)
 {
     static struct ct_seen seen[CT_DRIVERS];
@@ -98,9 +98,9 @@ void *ct_driver_symbol(const char *name)
  * driver functions by name. Read by the trampoline's dlsym. */
 _Atomic uint32_t ct_dlsym_looks;
 
-/* The lookups are made before the process lock is taken, since the holder of the loader's lock may be waiting
- * for the process lock. Threads that race here write the same values. A second image is searched without its
- * dependencies, which may include the first image. */
+/* Called without the process lock, since the thread that holds the loader's lock may be waiting for it.
+ * Threads that race here write the same values. A second image is searched without its dependencies, which
+ * may include the first image. */
 static void look_all_up(struct driver *driver, void *_Atomic *exports)
 {
     for (uint32_t function = 0; function < CT_ROW_COUNT; function++) {
@@ -182,9 +182,10 @@ static void fill_rows(struct driver *driver, void *_Atomic *exports)
 /* ---- forks ---- */
 
 /* A fork copies memory page by page while other threads write. In the child, only some slots might be
- * exchanged, or the original addresses of slots might be missing. A fork therefore waits until an exchange in
+ * exchanged, or the slots' original addresses might be missing. A fork therefore waits until an exchange in
  * progress has finished, which takes microseconds. An exchange does not wait for a fork, since the fork's
- * handlers may be waiting for this thread. Instead, the forking thread makes the exchange after the fork. */
+ * handlers may be waiting for the exchanging thread. Instead, the forking thread makes the exchange after the
+ * fork. */
 static _Atomic uint32_t forks;     /* in progress */
 static _Atomic bool is_exchanging; /* sequentially consistent, like `forks`, so that one thread sees the
                                     * other's store */
@@ -268,7 +269,8 @@ static bool resolve(struct driver *driver)
     return true;
 }
 
-/* Waits at most one second, since a fork's handlers may be waiting for this thread. */
+/* Waits until no thread is forking, but at most one second, since a fork's handlers may be waiting for this
+ * thread. */
 static void await_forks(void)
 {
     enum { TRIES = 1000, PAUSE_NS = 1000000 };
@@ -327,8 +329,8 @@ bool ct_driver_look(void *handle, bool is_asked)
 }
 
 /* Runs before all other constructors (-z initfirst), when the program has been linked but none of its code
- * has run. During that time, a sanitizer may initialise itself in a C library function that it interposes,
- * and look up symbols. Therefore `ct_dlsym_looks` is set last. */
+ * has run. If the constructor calls a C library function that a sanitizer interposes, the sanitizer may
+ * initialise itself and look up symbols. Therefore `ct_dlsym_looks` is set last. */
 __attribute__((constructor)) static void look_at_start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;

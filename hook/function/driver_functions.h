@@ -5,12 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Finds the driver and its functions if libcuda is loaded. Redirects calls through the driver's slots. Calls
- * to functions without a slot are redirected through the tables of objects linked to the driver, including
- * objects loaded after the last ct_driver_look(). Returns true if the driver is known. May wait for another
- * thread that is loading a library. A driver in another namespace (dlmopen) is found by a lookup with a
- * handle in that namespace. Set `is_asked` if the name looked up is that of a driver function. If `is_asked`
- * is set, the handle's namespace is always searched. */
+/* Finds the driver and its functions if libcuda is loaded, and redirects calls through the driver's slots.
+ * Calls to functions without a slot are redirected through the tables of objects linked to the driver,
+ * including objects loaded since the last ct_driver_look(). Returns true if the driver is known. May wait for
+ * another thread that is loading a library. A driver in another namespace (dlmopen) is found by a lookup with
+ * a handle in that namespace. Set `is_asked` if a driver function is being looked up, so that the handle's
+ * namespace is searched in any case. */
 bool ct_driver_look(void *handle, bool is_asked);
 /* Finds the driver and redirects its functions after a visit has loaded the hook into the process
  * (proto/visit.h). Also exchanges the slots that the visit has created. Returns the number of functions that
@@ -21,7 +21,7 @@ uint32_t ct_driver_take_late(const struct ct_visit *visit);
 bool ct_driver_second_by_names(void);
 /* Restores the driver's slots; see ct_slots_put_back(). */
 void ct_driver_put_back(bool checks);
-/* fork() handlers, which run before the fork, after it in the parent, and after it in the child, which has
+/* fork() handlers. They run before the fork, after it in the parent, and after it in the child, which has
  * only one thread. */
 void ct_driver_fork_begins(void);
 void ct_driver_fork_ends(void);

@@ -1,6 +1,5 @@
-/* An object and its tables may have been unloaded after an entry was exchanged. Before restoring an entry,
- * the hook therefore checks with the kernel that it is readable, and writes it only if it still leads to the
- * hook. */
+/* An object and its tables may have been unloaded after an entry was exchanged. The hook therefore checks
+ * with the kernel that an entry is readable, and restores it only if it still leads to the hook. */
 #include "exchanged.h"
 
 #include "bound.h"

@@ -1,5 +1,5 @@
-/* Entries in other objects' tables that the hook has replaced with its stubs. If a visit has loaded the hook
- * (proto/visit.h), the hook records the replaced entries, so that it can restore them. */
+/* Entries in other objects' tables that the hook has replaced with the addresses of its stubs. If a visit has
+ * loaded the hook (proto/visit.h), the hook records these entries, so that it can restore them. */
 #ifndef CT_EXCHANGED_H
 #define CT_EXCHANGED_H
 
@@ -12,8 +12,8 @@ struct ct_sealed {
     size_t bytes;
 };
 
-/* Call ct_exchanged_begin() before writing entries and ct_exchanged_end() after it. Several threads may write
- * at the same time. */
+/* Call ct_exchanged_begin() before writing entries, and ct_exchanged_end() afterwards. Several threads may
+ * write at the same time. */
 void ct_exchanged_begin(void);
 void ct_exchanged_end(void);
 /* Called in the child of a fork, where no other thread is writing. */

@@ -1,10 +1,11 @@
-/* An import-table entry that is bound to the driver holds an address in the driver. A lazily bound entry
- * points into its own object until the first call, which overwrites the entry with the function's address.
- * The hook writes the stub to a lazily bound entry in advance if the entry would be bound to the driver.
+/* An entry of an import table that is bound to the driver holds an address in the driver. A lazily bound
+ * entry points into its own object until the first call, which overwrites the entry with the function's
+ * address. If the first call would bind the entry to the driver, the hook writes the stub's address to it in
+ * advance.
  *
- * If a visit has loaded the hook (proto/visit.h), no object is linked to the hook's exports. Entries that
- * lead to the runtime, or to C library functions that the hook also exports, are then exchanged as well. All
- * exchanged entries can be restored. */
+ * If a visit has loaded the hook (proto/visit.h), no object is linked to the hook's exports. In that case,
+ * the hook also exchanges entries that lead to the runtime, or to C library functions that it exports, too.
+ * All exchanged entries can be restored. */
 #include "imports.h"
 
 #include "driver_addresses.h"
@@ -32,9 +33,9 @@ struct importer {
     bool is_opened;          /* the hook has made the loader's protected pages writable */
     struct ct_sealed sealed; /* the pages that the loader protected */
     struct ct_page page;     /* the page that was last checked */
-    /* One bit for each symbol that the object imports, set if the symbol is wanted. Used only if the number
-     * of imported symbols is known. Comparing the name of every relocation instead would take tens of
-     * milliseconds. */
+    /* One bit for each symbol that the object imports, set if the symbol is wanted. The bits are used only if
+     * the number of imported symbols is known. Without them, comparing the name of every relocation would
+     * take tens of milliseconds. */
     bool has_list;
     uint8_t list[WANTED_MOST / 8];
     uint32_t look; /* sequence number of this call to ct_imports_take() */
@@ -85,15 +86,14 @@ static bool is_wanted(const struct importer *importer, const char *name)
 
 /* ---- targets of entries ---- */
 
-/* The address of a symbol in the first object that defines it, and the number of objects that define the
- * symbol. */
+/* The address of a symbol in the first object that defines it, and the number of objects that do. */
 struct definer {
     const char *name;
     void *first;
     uint32_t count;
 };
 
-/* Caches the definer of each row's name, since thousands of entries share a few hundred names. */
+/* Caches the definer of each row's symbol, since thousands of entries share a few hundred names. */
 static struct {
     struct definer found;
     _Atomic uint32_t look;
@@ -139,7 +139,7 @@ static void *leads_to(const struct importer *importer, const struct ct_object *o
     if (function)
         return function->theirs;
     const struct definer definer = find_definer(importer, name);
-    /* The entry's symbol version would identify the object, but is not read. */
+    /* The symbol version of the entry would show which object is meant, but is not read. */
     const bool is_one_of_several = definer.count > 1 && ct_row_of_runtime(name) != CT_ROWS_ALL;
     return is_one_of_several ? NULL : definer.first;
 }
@@ -179,8 +179,8 @@ static bool protect(const struct ct_sealed *sealed, int protection)
     return !sealed->from || mprotect(sealed->from, sealed->bytes, protection) == 0;
 }
 
-/* Checks with the kernel, since the program headers do not show which pages another library has since
- * protected or made writable. */
+/* Checks with the kernel, since another library may have changed the protection that the program headers
+ * show. */
 static bool may_write(struct importer *importer, const struct ct_object *object, void *where)
 {
     const unsigned use = ct_symbol_use(object, where, sizeof(void *));
@@ -270,9 +270,9 @@ static bool take_object(const struct ct_object *object, void *data)
     return false;
 }
 
-/* The loader lists an object before it has filled in the object's tables. A lookup waits until no thread is
- * loading a library. Therefore ct_imports_take() makes a lookup after it has counted the objects, so that the
- * tables of all counted objects are filled in. The program's own call to dlsym would wait for the same
+/* The loader lists an object before it has filled in the object's tables. After ct_imports_take() has counted
+ * the objects, it therefore looks a symbol up. The lookup waits until no thread is loading a library, so that
+ * the tables of all counted objects are filled in. The program's own call to dlsym would wait for the same
  * threads. */
 static struct ct_seen seen;
 

@@ -1,5 +1,5 @@
 /* Interposes dladdr() and dladdr1() for functions replaced by a stub. Package loaders locate libraries by a
- * function's address, so the result must be for the real function. */
+ * function's address, so the result must describe the real function. */
 #include "rows.h"
 #include "symbol.h"
 
@@ -12,7 +12,7 @@ int ct_dladdr_entry(const void *address, Dl_info *info) __asm__("dladdr");
 int ct_dladdr1_entry(const void *address, Dl_info *info, void **extra, int flags) __asm__("dladdr1");
 
 /* Returns the row whose stub is at the address, or CT_ROWS_ALL if there is no such row. A runtime function's
- * exported entry point is right before its stub. */
+ * exported entry point immediately precedes its stub. */
 static uint32_t row_at(uintptr_t address)
 {
     enum { ALIGNMENT = 16, EXPORTED_BYTES = 32 };

@@ -1,8 +1,8 @@
 /* Function lookups. The trampoline's file calls ct_dlsym() and ct_dlvsym(), and the decoder of
  * cuGetProcAddress calls ct_lookup_replace().
  *
- * A lookup returns the same result as without the hook, with one exception. If the result is a driver
- * function that is not intercepted by its slot, the lookup returns the function's stub. */
+ * A lookup returns the same result as without the hook, with one exception: instead of a driver function that
+ * is not intercepted by its slot, it returns the function's stub. */
 #include "lookup.h"
 
 #include "driver_addresses.h"
@@ -17,7 +17,7 @@ struct ct_dlsym_result {
     void *pointer;
     uint64_t tail; /* 1: not handled here, jump to the real dlsym */
 };
-/* The trampolines call these functions, which leave lookups that they do not handle to the real functions
+/* Called by the trampolines. Lookups that these functions do not handle are left to the real functions
  * (loader.h). */
 struct ct_dlsym_result ct_dlsym(void *handle, const char *name, const void *caller);
 struct ct_dlsym_result ct_dlsym_of_library(void *handle, const char *name, const void *caller);
@@ -25,7 +25,7 @@ struct ct_dlsym_result ct_dlvsym(void *handle, const char *name, const char *ver
 static const struct ct_dlsym_result on = { NULL, 1 };
 
 /* A runtime function is recognized by its address. If the result depends on the order of libraries, the hook
- * might find a different function from the one the caller would find. The real dlsym then does the lookup. */
+ * might find a different function than the caller would, so the real dlsym does the lookup. */
 static struct ct_dlsym_result runtime_symbol(ct_dlsym_function *next, void *handle, const char *name)
 {
     const bool searches = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
@@ -62,7 +62,7 @@ static bool is_drivers(const char *name)
 
 /* ---- the caller's own result ---- */
 
-/* A search in load order, starting after the caller's object. */
+/* A search in load order that starts after the caller's object. */
 struct search {
     const char *name;
     const void *caller; /* an address in the caller's object: its dynamic section */
@@ -94,8 +94,8 @@ static void *find_in_scope(const struct ct_object *caller, const char *name, boo
     return NULL;
 }
 
-/* True if the driver is in the global scope although it was not loaded with the program. The test looks up a
- * function that no object before the driver defines. */
+/* True if the driver is in the global scope although it was not loaded with the program. Looks up a function
+ * that is not defined by any object before the driver. */
 static bool driver_is_global(void)
 {
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
@@ -117,8 +117,8 @@ static void *find_next(const struct ct_object *caller, const char *name)
     return search.at_start || driver_is_global() ? search.found : NULL;
 }
 
-/* The global scope, which is the same for all objects, is searched first. After the global scope, an object
- * that was not loaded with the program searches its own dependencies. */
+/* Searches the global scope, which is the same for all objects, and then the caller's dependencies unless the
+ * caller was loaded with the program. */
 static void *find_default(const struct ct_object *caller, const char *name)
 {
     void *found = ct_loader_symbol(RTLD_DEFAULT, name);
@@ -175,9 +175,8 @@ struct ct_dlsym_result ct_dlsym_of_library(void *handle, const char *name, const
     return look_up(ct_library_dlsym_find(), handle, name, caller);
 }
 
-/* Driver functions have no version, so a lookup finds them with any version. If a program looks up the C
- * library's dlsym to bypass interposers, the lookup returns an entry point of the hook that calls that
- * dlsym. */
+/* Driver functions have no version, so a lookup with any version finds them. If a program looks up the C
+ * library's dlsym to bypass interposers, it receives an entry point of the hook, which calls that dlsym. */
 struct ct_dlsym_result ct_dlvsym(void *handle, const char *name, const char *version)
 {
     const bool is_driver = is_drivers(name);

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Replaces the address that the driver returned for `name` with a stub. Uses the stub of the function's row,
- * or a fallback stub if the function has no row and `name` is not NULL. */
+/* Replaces the address that the driver returned for `name` with the stub of the function's row. A function
+ * without a row receives a fallback stub, unless `name` is NULL. */
 void ct_lookup_replace(void **answer, const char *name);
 
 #endif

@@ -6,8 +6,8 @@
 #include "find_daemon.h"
 #include "producer.h"
 
-/* Starts with the selection in the environment. Requires the process lock, which the code that creates a
- * segment holds. */
+/* Starts with the selection in the environment. Requires the process lock, which the caller holds because it
+ * creates a segment. */
 void ct_selection_begin(struct ct_segment *segment);
 /* Applies the daemon's current request if it has changed. */
 void ct_selection_follow(struct ct_segment *segment);

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Any decoder name means that the row has a decoder, except for the two names defined here. */
+/* A row has a decoder unless the table names one of these two. */
 #define FLAGS_none                 , 0
 #define FLAGS_no_status            , CT_ROW_DECODED | CT_ROW_NO_STATUS
 #define SECOND(first, second, ...) second
 #define FLAGS_OF(...)              SECOND(__VA_ARGS__, CT_ROW_DECODED, )
 
-/* A second image of the driver uses only one decoder. The other decoders keep facts about the first image's
- * objects and call its functions, and handles of the two images may be equal. */
+/* A second image of the driver uses only one decoder. The others keep facts about the first image's objects
+ * and call its functions, and the two images may use equal handles. */
 #define OTHERS_proc_address , CT_ROW_DECODED
 #define OTHERS_OF(...)      SECOND(__VA_ARGS__, 0, )
 

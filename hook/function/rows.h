@@ -1,4 +1,4 @@
-/* The traced functions. Each traced function has one row, which holds its real address, its number in the
+/* The traced functions. Each has one row, which contains the function's real address, its number in the
  * segment, and how to trace a call. */
 #ifndef CT_ROWS_H
 #define CT_ROWS_H
@@ -48,8 +48,8 @@ enum {
 #define CT_DRIVER_ROW(driver, function)   (((driver) ? CT_SECOND_FIRST : 0U) + (function))
 #define CT_RUNTIME_ROW(version, function) (CT_ROW_COUNT + (version)*CT_RUNTIME_FUNCTIONS + (function))
 
-/* The number of stack words to forward to a function with an unknown signature, or fewer if the caller's
- * stack has fewer. */
+/* The number of stack words to forward to a function with an unknown signature. If the caller's stack
+ * contains fewer words, only those are forwarded. */
 enum { CT_FALLBACK_STACK_WORDS = 16 };
 
 enum ct_row_flags {
@@ -64,7 +64,7 @@ enum ct_row_flags {
 struct ct_row {
     void *real; /* NULL if the driver lacks the function */
     uint64_t reserved0;
-    /* Stored with release once the directory entry is written. Loaded with acquire by ct_enter(). */
+    /* Stored with release once the directory entry is written, and loaded with acquire by ct_enter(). */
     _Atomic uint16_t id;       /* index in the segment's directory; 0 if not called yet */
     _Atomic uint16_t enter_id; /* 0 unless the counter is the clock */
     _Atomic uint16_t leave_id; /* also 0 if there is a decoder, or if some calls are not recorded */

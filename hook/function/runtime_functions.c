@@ -1,14 +1,14 @@
-/* A process may load more than one libcudart. A kernel is known only to the libcudart that its library
+/* A process may load more than one libcudart, and a kernel is known only to the one that its library
  * registered it with. The symbols of a libcudart have its soname as their version. The hook exports each
  * function once per version, so the dynamic linker has resolved the version before a stub is entered.
- * Nevertheless, two libraries can have the same version, since wheels contain renamed copies
- * (libcudart-d0da41ae.so.11.0) next to the original. The stub therefore checks its caller. A call from a page
- * that is known to be bound to the version's first library proceeds like any other call
- * (`ct_runtime_callers`, which the trampoline reads). The first call from any other page ends up in this
- * file, as does every call from a page that is bound to another library.
+ * Nevertheless, a process can contain several libraries with the same version, since wheels contain renamed
+ * copies (libcudart-d0da41ae.so.11.0). The stub therefore checks its caller. A call from a page that is known
+ * to be bound to the version's first library proceeds like any other call (`ct_runtime_callers`, which the
+ * trampoline reads). The first call from any other page ends up in this file, as does every call from a page
+ * that is bound to another library.
  *
- * If a program finds a function with dlsym, the address identifies its library. Only functions of the first
- * library are replaced, with the stub's other entry point (ct_row_stub()), which does not check the
+ * If a program finds a function with dlsym, the function's address identifies its library. Only functions of
+ * the first library are replaced, with the stub's other entry point (ct_row_stub()), which does not check the
  * caller. */
 #include "runtime_functions.h"
 
@@ -27,7 +27,7 @@ static const char *const versions[CT_RUNTIME_VERSIONS] = {
     "libcudart.so.13",
 };
 
-/* A libcudart. The struct does not change once it is in the list. The library is never unloaded, since the
+/* A libcudart. Once it is in the list, the struct does not change, and the library is not unloaded, since the
  * hook keeps a handle. */
 struct library {
     uintptr_t base; /* its load address */
@@ -43,8 +43,7 @@ static struct library *_Atomic first[CT_RUNTIME_VERSIONS]; /* for each version, 
                                                             * are in ct_rows */
 
 _Atomic uint64_t ct_runtime_callers[CT_RUNTIME_VERSIONS][CT_RUNTIME_CALLERS];
-/* Maps a page and a version to the index in `libraries` plus 1, for all libraries. Entries are never
- * overwritten. */
+/* Maps a page and a version to a library's index in `libraries` plus 1. Entries are never overwritten. */
 static struct ct_table callers;
 
 enum { PAGE_SHIFT = 12 };
@@ -59,7 +58,7 @@ struct census {
     struct ct_object object; /* the first library whose soname is the version, or else the first library */
 };
 
-/* The latest census of each version. */
+/* The latest result for each version. */
 static struct {
     struct ct_seen seen;
     _Atomic uint32_t count;
@@ -122,8 +121,8 @@ static struct library *find_library(uint32_t version, uintptr_t base)
     return NULL;
 }
 
-/* Reads the library's exports and keeps it loaded. Calls the loader without the process lock, since a thread
- * that holds the loader's lock may be waiting for the process lock. */
+/* Reads the library's exports and keeps the library loaded. Calls the loader without the process lock, since
+ * a thread that holds the loader's lock may be waiting for the process lock. */
 static struct library *read_library(uint32_t version, const struct ct_object *object)
 {
     struct library *library = ct_loader_pin(object) ? ct_pages_map(sizeof(*library)) : NULL;
@@ -178,15 +177,15 @@ static struct library *find_first(uint32_t version)
     return read && list_library(read) ? atomic_load_explicit(&first[version], memory_order_acquire) : NULL;
 }
 
-/* Returns the library that the caller's reference would be bound to without the hook. The reference would be
- * bound to the first library in the process's lookup order, or else to the first among the caller's own
- * dependencies. If no library is found, as for a jump from another object's code, returns the library whose
- * functions are in the rows. */
+/* Returns the library that the caller's reference would be bound to without the hook: the first in the
+ * process's lookup order, or else the first among the caller's own dependencies. If neither is found (for
+ * example, after a jump from another object's code), returns the library whose functions are in the rows. */
 static struct library *bound_library(uint32_t version, uint32_t function, const void *caller)
 {
     struct library *fallback = find_first(version);
     struct ct_object object;
-    /* Only the dynamic linker knows which objects are in the global scope. musl has no symbol versions. */
+    /* Calls the dynamic linker, since only it knows which objects are in the global scope. musl has no symbol
+     * versions. */
     void *real = ct_loader_versioned(RTLD_NEXT, ct_row_symbol(CT_ROW_COUNT + function), versions[version]);
     if (real)
         ct_symbol_object_at(real, &object);
@@ -233,8 +232,8 @@ static struct library *library_of_caller(uint32_t version, uint32_t function, co
     } else {
         if (count_libraries(version) > 1)
             library = bound_library(version, function, caller);
-        /* If a signal handler has interrupted the lock's holder, the handler's next call repeats this
-         * search. */
+        /* If the lock is not available because a signal handler has interrupted its holder, the handler's
+         * next call repeats this search. */
         if (!ct_table_lock())
             return library;
         ct_table_set(&callers, key, number_of(library));
@@ -279,7 +278,8 @@ void *ct_runtime_stub(const void *real, uint32_t row)
     return ct_runtime_known_stub(real, row);
 }
 
-/* Only the dynamic linker knows whether it searches an object that was not loaded with the program. */
+/* Calls the dynamic linker for an object that was not loaded with the program, since only the linker knows
+ * whether it searches that object. */
 static void *find_elsewhere(const char *name)
 {
     struct ct_object object;

@@ -1,5 +1,5 @@
-/* The runtime functions. A process may load several copies of libcudart. This file chooses the copy that a
- * call belongs to. */
+/* The runtime functions. A process may load several copies of libcudart, so these functions choose the copy
+ * that a call belongs to. */
 #ifndef CT_RUNTIME_FUNCTIONS_H
 #define CT_RUNTIME_FUNCTIONS_H
 
@@ -12,10 +12,10 @@ enum { CT_RUNTIME_CALLERS = 1024 };
 extern CT_LOCAL _Atomic uint64_t ct_runtime_callers[CT_RUNTIME_VERSIONS][CT_RUNTIME_CALLERS];
 
 /* Returns the real function of row `row` for a call that will return to `caller`. Returns NULL if no library
- * with the row's version is loaded, or if the library lacks the function. */
+ * with the row's version is loaded, or if that library lacks the function. */
 void *ct_runtime_real(uint32_t row, const void *caller);
-/* Called if ct_runtime_real() returns NULL. Returns another library's function that the program would have
- * found for `row` without the hook, or NULL if there is no such function. */
+/* Called if ct_runtime_real() returns NULL. Returns the function that the program would have found in another
+ * library without the hook, or NULL if there is none. */
 void *ct_runtime_elsewhere(uint32_t row);
 /* Returns the stub for a function that dlsym found under a row's name, or NULL if no row contains the
  * function. */

@@ -1,5 +1,5 @@
-/* If the code of an export differs from the known shapes in any way, its slot is not exchanged, and calls are
- * intercepted by name.
+/* If the code of an exported function differs from the known shapes (slot_shape.h) in any way, its slot is
+ * not exchanged, and its calls are intercepted by name.
  *
  * A driver, or a library that hardens programs, may protect the table's pages at any time. Just before
  * writing a page's slots, the hook checks with the kernel that the page is writable. If another thread
@@ -29,7 +29,7 @@ static struct table {
 /* Slots that a visit has created for functions of the first image; NULL: none. */
 static void **made[CT_ROW_COUNT];
 
-/* Reads the shape of an export's code. Returns false if the shape is unknown. */
+/* Reads the shape of an exported function's code. Returns false if the shape is unknown. */
 static bool read_shape(const struct ct_object *image, const void *export, struct ct_slot_shape *shape)
 {
     uint8_t code[CT_SLOT_CODE_BYTES] = { 0 };
@@ -43,7 +43,7 @@ static bool read_shape(const struct ct_object *image, const void *export, struct
            ct_symbol_use(image, (void *)(uintptr_t)shape->ended, sizeof(uint32_t)) == CT_SEGMENT_DATA;
 }
 
-/* Returns an export's slot, or NULL if it has no slot in the image's own data. */
+/* Returns an exported function's slot, or NULL if it has no slot in the image's own data. */
 static void **find_slot(const struct ct_object *image, const void *export)
 {
     struct ct_slot_shape shape;
@@ -113,8 +113,8 @@ uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image)
     return read_slots(driver, image);
 }
 
-/* The slot is not used until a jump through it has been written. `real` must be set before the slot is
- * exchanged, or the stub would call the function, which would call the stub again. */
+/* The slot is not used until the visit has written a jump through it. `real` must be set before the slot is
+ * exchanged. Otherwise, the stub would call the function, which would jump to the stub again. */
 void ct_slots_add_made(uint32_t row, void **slot)
 {
     if (row >= CT_ROW_COUNT || !ct_row_stub(row) || ct_rows[row].intercept == CT_INTERCEPT_SLOTS)
@@ -127,7 +127,7 @@ void ct_slots_add_made(uint32_t row, void **slot)
 
 /* ---- taking and restoring ---- */
 
-/* Exchanges the contents of a slot. Returns true if the slot has the wanted value afterwards. */
+/* Exchanges the contents of a slot. Returns true if the slot contains the wanted address afterwards. */
 static bool exchange_one(uint32_t row, void **slot, bool to_stub)
 {
     void *stub = ct_row_stub(row), *real = ct_rows[row].real;
@@ -139,8 +139,8 @@ static bool exchange_one(uint32_t row, void **slot, bool to_stub)
     return is_done;
 }
 
-/* Exchanges the contents of all slots of an image. Returns the number of slots that have the wanted value
- * afterwards. */
+/* Exchanges the contents of all slots of an image. Returns the number of slots that contain the wanted
+ * address afterwards. */
 static uint32_t exchange(uint32_t driver, bool to_stubs, bool checks)
 {
     const struct table *const table = &tables[driver];

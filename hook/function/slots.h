@@ -1,6 +1,7 @@
 /* Replaces entries in the driver's own table of entry points. Nearly every function that libcuda exports
- * jumps through a pointer in writable memory, its slot. The code that a slot points to receives all calls to
- * the function, no matter how the program found it. Code in a slot runs after every other interposer. */
+ * jumps through a pointer in writable memory, called its slot. The code that the slot points to receives all
+ * calls to the function, no matter how the program found the function, and runs after every other
+ * interposer. */
 #ifndef CT_SLOTS_H
 #define CT_SLOTS_H
 
@@ -20,14 +21,14 @@ uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image);
 uint32_t ct_slots_take(uint32_t driver);
 
 /* Adds a slot that a visit has created for a row of the first image (proto/visit.h), unless the row already
- * has a slot. Like any other slot, the added slot is exchanged by ct_slots_take(), until ct_slots_put_back()
- * forgets it. Requires the process lock. */
+ * has one. Like any other slot, it is exchanged by ct_slots_take(), until ct_slots_put_back() forgets it.
+ * Requires the process lock. */
 void ct_slots_add_made(uint32_t row, void **slot);
 
 /* Restores the slots of all images, with the same exceptions as ct_slots_take(). Open calls still return
  * through the stubs. Takes no lock, since a visit may force a thread to call this function at any
- * instruction. If `checks` is false, makes no system calls, and writing to a page that is not writable raises
- * SIGSEGV, which the visiting tracer catches. */
+ * instruction. If `checks` is false, makes no system calls. Writing to a page that is not writable then
+ * raises SIGSEGV, which the visiting tracer catches. */
 void ct_slots_put_back(bool checks);
 
 #endif

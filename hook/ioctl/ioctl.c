@@ -2,9 +2,8 @@
  * call the C library's ioctl() through the dynamic linker, the hook can interpose it.
  *
  * A request is for the driver if its descriptor refers to a character device with the device number of
- * /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools or nvidia-modeset. The request number is compared first,
- * although it is not sufficient, because the comparison is cheap and lets nearly all other ioctls pass
- * immediately.
+ * /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools or nvidia-modeset. The request number is checked first. This
+ * is not sufficient, but cheap, and lets nearly all other ioctls pass immediately.
  *
  * A traced ioctl is recorded as a call in the layer `ioctl`. The request number determines the call's row,
  * and serves as its name until the collector translates it.
@@ -32,7 +31,7 @@
 #include <unistd.h>
 
 /* The maximum number of rows for this layer, out of CT_EXTRA_COUNT. If a process makes more kinds of
- * requests, all others are recorded under one name per protocol. */
+ * requests, the remaining ones are recorded under one name per protocol. */
 enum { ROWS_MAX = 512 };
 
 /* /dev/nvidia-modeset has nvidiactl's major number, but a different protocol. */
@@ -89,8 +88,8 @@ static bool is_file(uint64_t device, const struct file *file)
     return known && major(device) == major(known) && minor(device) != MINOR_MODESET;
 }
 
-/* The device numbers change if a module is reloaded, or if nvidia-modprobe creates the files after the first
- * check. If a device does not match, the files' current numbers are therefore read. */
+/* If a device does not match, reads the files' device numbers again. They change if a module is reloaded, or
+ * if nvidia-modprobe creates the files after the first check. */
 static bool is_driver_file(int fd, enum language language)
 {
     struct stat status;
@@ -110,7 +109,7 @@ static bool is_driver_file(int fd, enum language language)
 }
 
 /* The last result for each low-numbered descriptor, for use when system calls are not allowed. There is one
- * bit for each language. */
+ * bit for each protocol (enum language). */
 enum { KNOWN_FILES = 4096 };
 static _Atomic uint8_t known[KNOWN_FILES];
 
@@ -180,7 +179,7 @@ static uint32_t row_of(const struct ct_ioctl *ioctl, enum language language)
 
 /* ---- the call ---- */
 
-/* Calls the next ioctl(). Only the constructor looks up the next ioctl(), since a lookup here could clear the
+/* Calls the next ioctl(), which only the constructor looks up, since a lookup here could clear the
  * application's pending dlerror(). Until the constructor has run, makes the system call directly, which is
  * all that the C library's ioctl() does. */
 static int call_next(int fd, unsigned long request, void *argument)
@@ -198,8 +197,8 @@ __attribute__((constructor)) static void find_next(void)
 }
 
 /* Reads the driver's version from libcuda's first request, which checks that the kernel module has the same
- * version. The version is stored even when not tracing, since libcuda sends it only once. In
- * nv_ioctl_rm_api_version_t, the version text follows two words. */
+ * version. The version is stored even while nothing is recorded, since libcuda sends it only once. In
+ * nv_ioctl_rm_api_version_t, the version string follows two words. */
 static void learn_release(uint64_t argument)
 {
     CT_ERROR_GUARD;
@@ -241,9 +240,9 @@ __attribute__((noinline)) static int call_candidate(int fd, unsigned long reques
     return result;
 }
 
-/* Replaces int ioctl(int fd, unsigned long request, ...), with the variable argument as a named one. Both
- * x86-64 and aarch64 pass named and variable arguments in the same way. With a named argument, no registers
- * need to be saved before the jump to the real function. */
+/* Replaces int ioctl(int fd, unsigned long request, ...). The variable argument is declared as a named one,
+ * so that no registers need to be saved before the jump to the real function. Both x86-64 and aarch64 pass
+ * named and variable arguments in the same way. */
 __attribute__((visibility("default"))) int ct_ioctl_entry(int fd, unsigned long request,
                                                           void *argument) __asm__("ioctl");
 

@@ -3,7 +3,7 @@
  *
  * The structs are from open-gpu-kernel-modules (MIT): nvos.h, nv-ioctl.h, uvm_ioctl.h, nvkms-ioctl.h. The
  * application's pointers are not trusted. An ioctl with an invalid pointer returns EFAULT without the hook,
- * and must do the same with the hook. */
+ * and must still do so with it. */
 #include "ioctl_layout.h"
 
 #include "system.h"

@@ -22,7 +22,7 @@ enum {
     CT_IOCTL_MODESET_REQUEST = 'm' << 8, /* _IOC_TYPE and _IOC_NR of nvidia-modeset's only request */
 };
 
-/* The escapes that the hook decodes. */
+/* The escapes (requests on nvidiactl and nvidiaN) that the hook decodes. */
 enum {
     CT_ESCAPE_RM_CONTROL = 0x2a,
     CT_ESCAPE_RM_ALLOC = 0x2b,
@@ -48,7 +48,7 @@ struct ct_ioctl {
  * caller saves errno. */
 bool ct_ioctl_peek(uint64_t address, void *value, uint32_t bytes);
 
-/* True if a request may be for the driver, judging by its number. */
+/* True if a request may be for the driver, judging only by its number. */
 static inline bool ct_ioctl_is_escape(uint32_t request)
 {
     return (request >> 8 & 0xff) == CT_IOCTL_TYPE;
@@ -65,8 +65,8 @@ static inline bool ct_ioctl_is_modeset(uint32_t request)
 }
 
 /* Decode a request on one of the driver's device files. `argument` may be any value. Fields that cannot be
- * read are left unknown. `release` is the driver's release, or 0 if unknown, in which case the newest release
- * is assumed. */
+ * read are left unknown. `release` is the driver's release. If it is 0 (unknown), the newest release is
+ * assumed. */
 struct ct_ioctl ct_ioctl_parse_escape(uint32_t request, uint64_t argument, uint32_t release);
 struct ct_ioctl ct_ioctl_parse_uvm(uint32_t request, uint64_t argument, uint32_t release);
 struct ct_ioctl ct_ioctl_parse_modeset(uint32_t request, uint64_t argument, uint32_t release);
@@ -75,8 +75,8 @@ int32_t ct_ioctl_status(const struct ct_ioctl *ioctl);
 /* Returns 1000 times the first number of a driver version plus the second number, or 0 if `version` is
  * malformed. Reads at most `bytes` bytes. */
 uint32_t ct_ioctl_release(const char *version, uint32_t bytes);
-/* Writes the name that the hook records a request under, which consists of its number space and its number.
- * The collector translates the name. `name` has room for CT_IOCTL_NAME_BYTES. */
+/* Writes the name under which the hook records a request, until the collector translates it. The name
+ * consists of the request's number space and number. `name` has room for CT_IOCTL_NAME_BYTES. */
 enum { CT_IOCTL_NAME_BYTES = 32 };
 void ct_ioctl_name(const struct ct_ioctl *ioctl, char *name);
 

@@ -1,6 +1,6 @@
 /* Counts calls that are not in the ring, because they were lost or the selection leaves them out. The holder
  * of a lane counts its unrecorded calls in the lane, without a locked instruction. All other code, including
- * signal handlers that interrupted the holder, counts unrecorded calls in the segment's directory. */
+ * signal handlers that interrupted the holder, counts them in the segment's directory. */
 #ifndef CT_LOSS_H
 #define CT_LOSS_H
 
@@ -11,7 +11,7 @@
  * CT_LOSS_SIGNAL. */
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
                     uint64_t end);
-/* Counts a lost call by a thread that has no lane. */
+/* Counts a lost call of a thread that has no lane. */
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end);
 
 /* Counts several lost calls. `ticks` is the sum of the calls' durations. `end` is approximately when the last
@@ -21,13 +21,13 @@ void ct_record_lose_many(struct ct_segment *segment, uint16_t function, uint64_t
 
 /* Counts a call that the selection leaves out, for code that does not hold a lane. */
 void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes);
-/* Counts several such calls. `ticks` is the sum of their durations. */
+/* Counts several calls that the selection leaves out. `ticks` is the sum of their durations. */
 void ct_record_skip_many(struct ct_segment *segment, uint16_t function, uint64_t calls, uint64_t ticks);
 
 /* ---- by the holder of the lane, inline for the fast paths ---- */
 
-/* Returns the lane's counters for the key, after assigning the key a place if necessary. Returns NULL if all
- * places for the key are taken. */
+/* Returns the lane's counters for the key, after assigning a place to the key if necessary. Returns NULL if
+ * all places for the key are taken. */
 struct ct_drop_count *ct_loss_find(struct ct_lane *lane, uint32_t key);
 /* Counts a call in the directory, because there is no place for its counters in the lane. */
 void ct_loss_count_shared(struct ct_producer *producer, uint16_t function, enum ct_drop_kind kind,
@@ -59,8 +59,8 @@ static inline void ct_loss_count(struct ct_producer *producer, uint16_t function
     CT_TEST_POINT("loss.held_calls");
 }
 
-/* Counts a call for which there was no room, as skipped if the cause is CT_LOSS_PRESSURE, and as lost
- * otherwise. `bytes` is the number of bytes that the call moved. */
+/* Counts a call for which there was no room: as skipped if the cause is CT_LOSS_PRESSURE, otherwise as lost.
+ * `bytes` is the number of bytes that the call moved. */
 static inline void ct_record_lose_held(struct ct_producer *producer, enum ct_loss_cause cause,
                                        uint16_t function, uint64_t start, uint64_t end, uint64_t bytes)
 {

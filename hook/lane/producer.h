@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* A kernel that was launched in this lane, and the number of its name, which is already defined in the lane.
- * Valid as long as ct_names_version does not change. */
+ * It is valid as long as ct_names_version does not change. */
 struct ct_kernel_memo {
     uint64_t handle;
     uint32_t version; /* 0: none */
@@ -80,7 +80,7 @@ static_assert(offsetof(struct ct_producer, lane) == 0, "trampoline");
 static_assert(offsetof(struct ct_producer, depth) == 44 && CT_OPEN_MAX == 16, "trampoline");
 
 /* The depth of a producer after another thread has abandoned its segment. The producer's owner takes another
- * lane at its next call. If the owner was inside a call, it may have overwritten this depth. The owner then
+ * lane at its next call. If the owner was inside a call, it may have overwritten this depth. In that case, it
  * finds no room for the call's record, and drops the lane at that point. */
 enum { CT_DEPTH_STALE = 1 << 30 };
 
@@ -92,11 +92,11 @@ static inline bool ct_producer_is_stale(const struct ct_producer *self)
 /* The calling thread's producer, or &ct_dormant while nothing is recorded. Never NULL. */
 extern CT_LOCAL __thread struct ct_producer *ct_self;
 extern CT_LOCAL struct ct_producer ct_dormant;
-/* The producer in a call's frame if the process is being recorded but the thread has no lane. */
+/* Used as the producer in a call's frame if the process is being recorded but the thread has no lane. */
 extern CT_LOCAL struct ct_producer ct_unlaned;
 
-/* True if every call in the lane, even one that is not recorded, must run ct_attach_apply(). Either the
- * segment has been abandoned, or the daemon has a request. */
+/* True if the segment has been abandoned or the daemon has a request. In that case, every call in the lane,
+ * even if it is not recorded, must run ct_attach_apply(). */
 static inline bool ct_wants_attention(struct ct_lane *lane)
 {
     return ct_lane_wake(lane) == 0;

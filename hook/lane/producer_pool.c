@@ -17,7 +17,7 @@ enum {
     BLOCK_LANES = BLOCK_COUNT * CT_LANE_HEADER_BYTES,
     PRODUCER_BYTES = 4096,
     /* The offset of a producer from the start of its page. Lanes also begin at the start of a page. Without
-     * the offset, loads from a producer and stores to its lane would share their low 12 address bits, and
+     * the offset, loads from a producer and stores to its lane would have the same low 12 address bits, and
      * processors would delay the loads. */
     PRODUCER_APART = 192,
     BLOCK_PRODUCERS = BLOCK_COUNT * PRODUCER_BYTES,
@@ -76,8 +76,8 @@ static bool add_block(void)
     return true;
 }
 
-/* A thread accesses its rings only while it holds the lane (`idle` is 0). A thread does not drop a lane that
- * it holds, so no thread is using the rings here. */
+/* A thread accesses its rings only while it holds the lane (`idle` is 0), and does not drop a lane that it
+ * holds. Therefore no thread is using the rings here. */
 void ct_ring_map_drop(struct ct_ring_map *map)
 {
     if ((!map->ring && !map->longer) || !ct_system_begin())
@@ -97,8 +97,7 @@ static uint32_t owner_of(const struct ct_producer *producer)
 
 void ct_producer_set_owner(struct ct_producer *producer, enum ct_producer_owner owner)
 {
-    /* Pairs with the acquire in owner_of(). After the acquire, the last owner's private fields may be
-     * read. */
+    /* Pairs with the acquire in owner_of(), after which the last owner's private fields may be read. */
     atomic_store_explicit(&producer->owner, (uint32_t)owner, memory_order_release);
 }
 
@@ -126,7 +125,7 @@ static struct ct_producer *spare_producer(void)
 /* ---- taking and returning lanes ---- */
 
 /* Takes a lane only if its ring has enough room to start with, and if the collector has seen all losses of
- * its last owner. Unseen losses would be attributed to the new owner. */
+ * its last owner. Otherwise, unseen losses would be attributed to the new owner. */
 struct ct_producer *ct_producer_take_free(void)
 {
     for (uint32_t number = 0; number < in_use; number++) {

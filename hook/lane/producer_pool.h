@@ -1,6 +1,6 @@
 /* The pool of producers, and the mappings of their lanes. The number of producers is the largest number of
- * threads that have ever had lanes at the same time. A lane belongs to a thread until the thread gives the
- * lane back, after which another thread can take it. */
+ * threads that have ever had lanes at the same time. A lane belongs to a thread until the thread gives it
+ * back. Another thread can then take it. */
 #ifndef CT_PRODUCER_POOL_H
 #define CT_PRODUCER_POOL_H
 
@@ -11,15 +11,14 @@ enum ct_producer_owner {
     CT_PRODUCER_FREE,      /* the thread has given the lane back; counts as spare if the lane is in an earlier
                             * segment */
     CT_PRODUCER_OWNED,
-    /* The thread dropped the lane while a call was open. The call may be just entering or returning, and may
-     * end after a signal handler's call. */
+    /* The thread dropped the lane while a call was open. At that moment, the call may have been entering or
+     * returning, and it may end after a signal handler's call. */
     CT_PRODUCER_LEFT,
 };
 void ct_producer_set_owner(struct ct_producer *producer, enum ct_producer_owner owner);
 
 /* ct_producer_take_free() takes a lane that a thread has given back. ct_producer_take_new() creates a lane,
- * which requires system calls. Both ways of taking a lane return NULL if no lane is available, and require
- * the process lock. */
+ * which requires system calls. Both return NULL if no lane is available, and require the process lock. */
 struct ct_producer *ct_producer_take_free(void);
 struct ct_producer *ct_producer_take_new(struct ct_segment *segment);
 /* True if ct_producer_take_free() or ct_producer_take_new() may succeed. */
@@ -38,7 +37,7 @@ struct ct_ring_map {
     bool is_kept;  /* in the child of a fork: private memory is mapped there permanently */
 };
 struct ct_ring_map *ct_ring_map(const struct ct_producer *producer);
-/* Unmaps the rings of a lane that is no longer written. */
+/* Unmaps the rings of a lane that is no longer written to. */
 void ct_ring_map_drop(struct ct_ring_map *map);
 
 /* Maps private memory over the lanes of a segment that is being abandoned, which frees the shared memory and

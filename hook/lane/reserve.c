@@ -44,7 +44,7 @@ uint64_t ct_reserve_share(const struct ct_producer *self)
     return share_at(self, self->pressure);
 }
 
-/* Judges a record only by its kind, so that an important call without a payload, such as a synchronisation,
+/* Judges a record only by its kind. An important call without a payload, such as a synchronisation, therefore
  * counts as low-priority here. */
 static bool is_important(uint32_t kind)
 {
@@ -80,8 +80,8 @@ void ct_reserve_sample(struct ct_producer *self)
 void ct_reserve_adapt(struct ct_producer *self)
 {
     const uint64_t slots = self->mask + 1;
-    /* The part of the share that the reserve takes over also had room for important calls. Half of lost_slots
-     * is added to make up for the room that important calls lose in this way. */
+    /* The reserve takes over a part of the share that important calls used as well. Half of lost_slots is
+     * added to make up for the room that they lose in this way. */
     if (self->lost_slots > 0)
         enlarge(self, reserve_at(self, self->pressure) + self->lost_slots + self->lost_slots / 2,
                 PRESSURE_MAX);

@@ -1,7 +1,7 @@
 /* The reserve is the part of a ring that is closed to low-priority calls (ct_row_says_little()). A ring has a
- * reserve if its lane cannot switch to a longer ring. The reserve is at least a quarter of the ring. The
- * reserve is larger if many of the lane's records are important calls, and grows after important calls have
- * been lost. */
+ * reserve if its lane cannot switch to a longer ring. The reserve is at least a quarter of the ring. It is
+ * larger if many of the lane's records are important calls, and grows after important calls have been
+ * lost. */
 #ifndef CT_RESERVE_H
 #define CT_RESERVE_H
 
@@ -26,8 +26,8 @@ static inline void ct_reserve_note_lost(struct ct_producer *producer, uint32_t s
 }
 
 /* Called when the collector has read part of a full ring. If important calls were lost, enlarges the reserve
- * by more slots than they needed. If no important calls were lost and most of the ring is empty, undoes one
- * halving of the low-priority calls' share. */
+ * by more slots than they needed. Otherwise, if most of the ring is empty, undoes one halving of the
+ * low-priority calls' share. */
 void ct_reserve_adapt(struct ct_producer *producer);
 
 #endif

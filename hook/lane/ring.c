@@ -76,11 +76,12 @@ void ct_record_release(struct ct_producer *self)
     self->event = 0;
 }
 
-/* A record is never finished if a signal handler calls siglongjmp() while it is being written, or if its
- * thread is cancelled. An unfinished record is detected by a call at `frame`, which has `depth` open calls
- * and ranges around it. The writer of a record is an open call or a manual event until only `idle` remains to
- * be written. The lane may therefore be taken over if there is no open call and no manual event. If another
- * call around the abandoned record is still open, the record is found when that call returns. */
+/* A record is never finished if a signal handler calls siglongjmp() while the record is being written, or if
+ * its thread is cancelled. The next call detects such a record. That call is at `frame`, with `depth` open
+ * calls and ranges around it. The writer of a record is an open call or a manual event until only `idle`
+ * remains to be written. The lane may therefore be taken over if there is no open call and no manual event.
+ * If another call around the abandoned record is still open, the record is detected when that call
+ * returns. */
 bool ct_record_is_left(const struct ct_producer *self, uint32_t depth, uintptr_t frame)
 {
     if (depth >= CT_OPEN_MAX)

@@ -1,4 +1,4 @@
-/* Makes room for records in the calling thread's ring, writes records, and holds the lane while they are
+/* Makes room for records in the calling thread's ring, writes them, and holds the lane while they are
  * written. */
 #ifndef CT_RING_H
 #define CT_RING_H
@@ -7,7 +7,7 @@
 #include "producer.h"
 
 /* True if there is room for a record of `slots` slots, after switching to another ring of the lane if
- * necessary. If there is no room, `full_tail` and `full_cause` give the reason. */
+ * necessary. If there is none, sets `full_tail` and `full_cause` (producer.h). */
 bool ct_record_room(struct ct_producer *producer, uint32_t slots);
 /* Like ct_record_room(), but for a low-priority call, which leaves the reserve free (reserve.h). */
 bool ct_record_room_for_all(struct ct_producer *producer, uint32_t slots);
@@ -23,9 +23,9 @@ static inline bool ct_record_is_still_full(struct ct_producer *producer, uint64_
     return wanted > producer->limit && ct_lane_tail(producer->lane) == producer->full_tail &&
            ct_lane_wake(producer->lane) != 0 && ++producer->full_calls % LOOKS != 0;
 }
-/* Prefetches a cache line that will be written a few calls after the line at `slot`. The ring's cache lines
- * must be fetched from the processor that last read them. Without the prefetch, the program's next locked
- * instruction would wait for the hook's stores to the ring. */
+/* Prefetches a cache line that will be written to a few calls after the line at `slot`. The ring's cache
+ * lines must be fetched from the processor that last read them. Without the prefetch, the program's next
+ * locked instruction would wait for the hook's stores to the ring. */
 static inline void ct_ring_prefetch(const uint8_t *slot)
 {
     enum { AHEAD_BYTES = 128 };
@@ -38,13 +38,13 @@ void ct_record_write(struct ct_producer *producer, const struct ct_record *recor
 
 /* Resets the producer for the new owner of a lane. */
 void ct_record_begin_lane(struct ct_producer *producer);
-/* Returns the position that the lane publishes. Other processes can write the published position, so it is
- * ignored if it differs from the producer's position by more than a pad and a record. */
+/* Returns the position that the lane publishes. Other processes can overwrite the published position, so it
+ * is ignored if it differs from the producer's position by more than a pad and a record. */
 uint64_t ct_record_published(const struct ct_producer *producer);
 
-/* ct_record_hold() holds an idle lane and announces a record that is not a call's. `frame` is the stack
- * address of the calling function's frame. ct_record_release() publishes the written records and makes the
- * lane idle again. */
+/* ct_record_hold() holds an idle lane and announces a record that does not belong to a call. `frame` is the
+ * stack address of the calling function's frame. ct_record_release() publishes the written records and makes
+ * the lane idle again. */
 void ct_record_hold(struct ct_producer *producer, uintptr_t frame);
 void ct_record_release(struct ct_producer *producer);
 /* Makes a lane writable again after the code that held it was abandoned in the middle of a record. */

@@ -1,6 +1,6 @@
-/* A lane stays in its ring while there is room, since short rings stay in the processor's cache. A lane
- * switches to a longer ring when its ring is full, and to a shorter ring when the collector reports that the
- * shorter one suffices.
+/* A lane stays in its ring while there is room, since short rings stay in the processor's cache. It switches
+ * to a longer ring when its ring is full, and to a shorter one when the collector reports that a shorter ring
+ * suffices.
  *
  * System calls are made under the process lock, which blocks signals. All other code may be abandoned midway
  * by a signal handler that calls siglongjmp(). Even then, `level` identifies the current ring, and settle()
@@ -60,8 +60,8 @@ static void settle(struct ct_producer *self)
 
 /* ---- ring locks ---- */
 
-/* Takes the lock, or keeps it if it still bears the producer's mark because a signal handler jumped out of
- * the code that held it. */
+/* Takes the lock. Keeps it if a signal handler jumped out of the code that held it, so that the producer's
+ * mark is still there. */
 static bool try_lock(_Atomic uint8_t *lock)
 {
     return ct_ring_lock_take(lock, CT_RING_LOCK_PRODUCER) ||
@@ -82,7 +82,7 @@ static bool pause_briefly(void)
 }
 
 /* Takes a ring's lock, which the collector holds only for microseconds unless it is preempted or stopped.
- * After a wait has timed out, later calls do not wait until a ring lock has been taken again. */
+ * Once a wait has timed out, later calls do not wait, until a call has taken a lock again. */
 static bool take_lock(struct ct_producer *self, uint32_t level)
 {
     _Atomic uint8_t *lock = &self->lane->ring_lock[level];
@@ -165,7 +165,7 @@ static void end_asking(void)
 
 /* ---- the current ring ---- */
 
-/* Returns the position where the collector's request is checked again. */
+/* Returns the next position where the collector's request is checked. */
 static uint64_t step_from(uint64_t position, uint64_t slots)
 {
     return (position + at_most(slots / STEPS, PIECE_SLOTS)) / PAGE_SLOTS * PAGE_SLOTS;
@@ -302,8 +302,8 @@ static bool fetch(struct ct_producer *self, uint32_t level)
     return ring != NULL;
 }
 
-/* Switches to a ring that has been read to its end. Returns false if there is no memory for that ring, or if
- * the collector holds its lock. */
+/* Switches to a ring that has been read to its end. Returns false if there is no memory for it, or if the
+ * collector holds its lock. */
 static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
 {
     if (level == 0) {
@@ -330,8 +330,8 @@ static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
 
 /* Switches to the next longer ring that is available. Switches to a shorter ring only if the free slots of
  * the current ring cannot be written, for lack of memory or of the ring's lock. In all other cases, the
- * producer stays in the full ring. The collector reads the full ring first, and would not free any slots in a
- * shorter ring before that. */
+ * producer stays in the full ring, since the collector reads that ring first, and would not free any slots in
+ * a shorter ring before that. */
 static bool take_another(struct ct_producer *self, uint64_t tail)
 {
     const uint32_t rings = rings_of(self), level = self->level;
@@ -384,8 +384,8 @@ static bool make_room(struct ct_producer *self, uint32_t slots)
         self->refused = false;
         return ct_ring_record_end(self, slots) <= self->limit;
     }
-    /* Retry after the collector has read more. If the collector has read everything, or if it holds a lock,
-     * retry at the next call, since the release of a lock is not signalled. */
+    /* Retry once the collector has read more. If it has read everything, or holds a lock, retry at the next
+     * call, since the release of a lock is not signalled. */
     self->full_tail = tail < self->position && !self->held ? tail : UINT64_MAX;
     self->full_cause = self->refused ? CT_LOSS_MEMORY : CT_LOSS_FULL;
     self->long_ticks = ct_long_ticks();

@@ -1,5 +1,5 @@
-/* Chooses a lane's ring, and the position up to which the ring may be written. The functions here are the
- * slow path of ring.c. */
+/* Chooses a lane's ring, and the position up to which it may be written. These functions are the slow path of
+ * ring.c. */
 #ifndef CT_RING_RESIZE_H
 #define CT_RING_RESIZE_H
 

@@ -34,8 +34,8 @@ static void run_end(enum ct_thread_end which)
         end();
 }
 
-/* Runs at thread exit. Later calls, made by the destructors of other keys, take another lane, and this
- * destructor then runs again. */
+/* Runs at thread exit. If the destructors of other keys make calls later, the thread takes another lane, and
+ * this destructor runs again. */
 static void give_back(void *unused)
 {
     (void)unused;
@@ -44,7 +44,7 @@ static void give_back(void *unused)
     ct_self = &ct_dormant;
     own_map = NULL;
     run_end(CT_THREAD_RANGES);
-    /* The calls that kept the dropped producers from being spare are no longer open. */
+    /* The dropped producers are now spare, since the calls that were open in them have ended. */
     for (struct ct_producer *next; left; left = next) {
         next = left->next_left;
         ct_producer_set_owner(left, CT_PRODUCER_SPARE);
@@ -118,8 +118,8 @@ void ct_thread_let_go(void)
     ct_producer_set_owner(self, CT_PRODUCER_LEFT);
 }
 
-/* Marks as spare the producers that this thread has dropped, if a call at `frame` proves that their open
- * calls have been left. */
+/* Marks the producers that this thread has dropped as spare, if a call at `frame` proves that the calls open
+ * in them have been left. */
 static void release_left(uintptr_t frame)
 {
     for (struct ct_producer **link = &left; *link;) {
@@ -190,8 +190,8 @@ static struct ct_thread_identity own_identity(void)
     return own;
 }
 
-/* Writes the first record for a lane's new owner, which identifies the thread. Returns false if there is no
- * room for the record. */
+/* Writes the first record of a lane's new owner, which identifies the thread. Returns false if there is no
+ * room for it. */
 static bool introduce(struct ct_producer *self, const struct ct_thread_identity *owner)
 {
     atomic_store_explicit(&self->lane->tid, owner->tid, memory_order_relaxed);

@@ -17,21 +17,21 @@ struct ct_thread_identity {
     uint32_t tid;
     struct ct_thread_name name;
 };
-/* Takes a lane for a thread of another process. A probe uses the lane to write the records of that thread's
- * calls. Returns NULL if no lane is currently available. Only one thread of the probe may use lanes. */
+/* Takes a lane for a thread of another process, so that a probe can write the records of that thread's calls.
+ * Returns NULL if no lane is currently available. Only one thread of the probe may use lanes. */
 struct ct_producer *ct_thread_take_for(struct ct_segment *segment, const struct ct_thread_identity *owner);
 /* Gives the lane back after the other process's thread has exited. */
 void ct_thread_give_back_for(struct ct_producer *producer);
 
-/* Actions to take when a thread exits. NAME runs while the thread still has its lane, RANGES after it has
- * dropped the lane. */
+/* Functions to call when a thread exits. NAME is called while the thread still has its lane, RANGES after it
+ * has dropped the lane. */
 enum ct_thread_end { CT_THREAD_NAME, CT_THREAD_RANGES, CT_THREAD_ENDS };
-/* Makes the calling thread call `end` when it exits, whether or not it has a lane. `end` must always be the
- * same function for the same `which`. */
+/* Makes the calling thread call `end` when it exits, whether or not it has a lane. Each value of `which` must
+ * always be used with the same function. */
 void ct_thread_watch_end(enum ct_thread_end which, void (*end)(void));
 
-/* Drops the calling thread's lane without giving it back. Used in the child of a fork, where the lane belongs
- * to the parent, and if the process lock is not available. */
+/* Drops the calling thread's lane without giving it back. Used if the process lock is not available, and in
+ * the child of a fork, since the lane belongs to the parent. */
 void ct_thread_forget(void);
 /* Drops the calling thread's lane in a segment that has been abandoned. Requires the process lock. */
 void ct_thread_let_go(void);

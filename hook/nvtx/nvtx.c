@@ -4,8 +4,8 @@
  * tables. The executable and each library that uses NVTX are separate clients, so a process may call
  * InitializeInjectionNvtx2() many times.
  *
- * Handles are numbers, and are checked whenever they are used. Functions that are not filled in here (names
- * of OpenCL objects, user-defined synchronisation) do nothing in the client. */
+ * Handles are numbers, and are checked whenever they are used. If the tables' entries are not filled in here
+ * (names of OpenCL objects, user-defined synchronisation), the client's functions do nothing. */
 #include "attach.h"
 #include "compiler.h"
 #include "error_guard.h"
@@ -28,8 +28,7 @@ static uint32_t domain_of(const void *handle)
 
 #define HERE ((const char *)__builtin_dwarf_cfa() - 8)
 
-/* Older versions of the attributes have the same fields. Newer versions may have further fields at the
- * end. */
+/* Older versions of the attributes have the same fields. Newer ones may have further fields at the end. */
 static struct ct_said read_attributes(const void *domain, const struct ct_nvtx_attributes *attributes,
                                       const void *frame)
 {
@@ -55,7 +54,7 @@ static struct ct_said read_attributes(const void *domain, const struct ct_nvtx_a
 
 /* ---- ranges and marks, in the default domain and in other domains ---- */
 
-/* Defines both forms of a function that takes a text: UTF-8 and wide characters. */
+/* Defines both forms of a function that takes a string: one for UTF-8 and one for wide characters. */
 #define IN_BOTH_FORMS(type, function, parameters, act)                                                       \
     static type function##_a(parameters const char *text)                                                    \
     {                                                                                                        \
@@ -109,9 +108,9 @@ static int domain_range_pop(const void *domain)
     return ct_range_pop(domain_of(domain), HERE);
 }
 
-/* Does nothing, in place of the functions that initialize a client or destroy domains and resources. There is
- * nothing to free, since a domain that is created again has the same number, and an object's name outlives
- * its resource. */
+/* Does nothing. Used for the functions that initialize a client or destroy domains and resources. There is
+ * nothing to free, since a domain that is created again receives the same number, and an object's name
+ * outlives its resource. */
 static void nothing(const void *object)
 {
     (void)object;
@@ -166,8 +165,8 @@ static void end_thread(void)
         ct_attach_apply(ct_self);
 }
 
-/* Sends a name immediately if there is a daemon. If this function is called by a signal handler that
- * interrupted a record, the name is sent when the next lane is taken. */
+/* Sends a name immediately if there is a daemon. If a signal handler that interrupted a record calls this
+ * function, the name is sent when the next lane is taken. */
 static void set_name(enum ct_role role, uint64_t handle, const char *name)
 {
     CT_ERROR_GUARD;
@@ -259,8 +258,8 @@ TABLE(cuda, name_device_a, name_device_w, name_context_a, name_context_w, name_s
       name_event_a, name_event_w);
 TABLE(cudart, name_device_a, name_device_w, name_stream_a, name_stream_w, name_event_a, name_event_w);
 
-/* Fills in the entries that both the client and the hook have, since the client's table may be from an older
- * or newer version. */
+/* Fills in the entries that both the client and the hook know, since the client may be of an older or newer
+ * version. */
 static bool fill_in(const struct ct_nvtx_callbacks *callbacks, uint32_t module, const void *const *ours,
                     size_t count)
 {
@@ -276,7 +275,7 @@ static bool fill_in(const struct ct_nvtx_callbacks *callbacks, uint32_t module, 
 }
 
 /* Called by a client, which holds its own lock during the call. Returns 1 to make the client use the
- * functions in its tables. Returns 0 to make the client unload the library and continue without it. */
+ * functions in its tables, or 0 to make it unload the library and continue without it. */
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(ct_nvtx_get_table *get_table);
 
 int InitializeInjectionNvtx2(ct_nvtx_get_table *get_table)

@@ -1,18 +1,20 @@
 /* Thread ranges and marks. Each thread that uses ranges has memory for its open ranges and messages, mapped
- * at the first use and unmapped when the thread exits. The thread's memory also contains its current level in
- * each domain, which is counted even while nothing is recorded, since levels are returned to the application.
+ * at the first use and unmapped when the thread exits. This memory also contains the thread's current level
+ * in each domain. Levels are counted even while nothing is recorded, since they are returned to the
+ * application.
  *
  * A pushed range has a place among the lane's open calls, so that calls inside the range have the right
  * depth. A range has no stack frame, so ct_depth_around() cannot detect whether the range has been left, and
- * must consider it open. The range's place therefore contains a token that is greater than all addresses, and
- * that later identifies the range. The following can happen between push and pop:
+ * must consider it open. The range's place therefore contains a token that is greater than all addresses and
+ * identifies the range later. The following can happen between push and pop:
  *
  *  - Ranges in two domains may overlap, so that the outer range is popped first. A range may also be popped
  *    inside a call that it encloses. In both cases, the popped range's place is set to 0, which is below all
- *    addresses. Such a place is dropped by ct_depth_around() once no later call is open. The collector skips
- *    open calls that have no start.
+ *    addresses. ct_depth_around() drops such a place once no later call is open. The collector skips open
+ *    calls without a start.
  *  - A call may return while a range that was pushed inside it is open. In that case, the lane's depth
- *    becomes that of the call, and the range loses its place. The range is still recorded when it is popped.
+ *    returns to the call's depth, and the range loses its place. The range is still recorded when it is
+ *    popped.
  *  - The thread may take another lane, or the process may create another segment. Like a call, a range is
  *    recorded only in the segment that was in use when it was pushed. In the child of a fork, an inherited
  *    range is not recorded, since it belongs to the parent. */
@@ -113,8 +115,9 @@ static void free_places(const struct ct_range_thread *thread, struct ct_producer
     }
 }
 
-/* Repairs `thread` after a signal handler has jumped out of the code that held it, in the middle of a push or
- * a pop. The `open` flags determine which ranges are open, and all other data is derived from the flags. */
+/* Repairs `thread` after a signal handler has jumped out of the code that held it, perhaps in the middle of a
+ * push or a pop. The `open` flags determine which ranges are open, and all other data is derived from the
+ * flags. */
 static void set_right(struct ct_range_thread *thread)
 {
     while (thread->used > 0 && !thread->pushed[thread->used - 1].open)

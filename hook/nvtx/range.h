@@ -4,12 +4,12 @@
 
 #include "range_text.h"
 
-/* Finds the rows that ranges and marks are recorded under. Returns false if a row is not available. */
+/* Finds the rows under which ranges and marks are recorded. Returns false if a row is not available. */
 bool ct_range_begin(void);
 
 /* ct_range_push() and ct_range_pop() return the range's level in its thread and domain, counted from 0. Both
- * functions return CT_NVTX_NO_PUSH_POP_TRACKING if out of memory, if there is no range to pop, or in a signal
- * handler that interrupted either function. `frame` has the same meaning as in struct ct_said. */
+ * return CT_NVTX_NO_PUSH_POP_TRACKING if out of memory, if there is no range to pop, or in a signal handler
+ * that interrupted either function. `frame` has the same meaning as in struct ct_said. */
 int ct_range_push(const struct ct_said *said);
 int ct_range_pop(uint32_t domain, const void *frame);
 void ct_range_mark(const struct ct_said *said);
@@ -19,14 +19,13 @@ void ct_range_mark(const struct ct_said *said);
 struct ct_range_thread *ct_range_hold(const void *frame, enum ct_loss_cause *cause);
 void ct_range_release(struct ct_range_thread *thread);
 char *ct_range_room(struct ct_range_thread *thread); /* CT_RANGE_MESSAGE_BYTES */
-/* Writes the record of a range that ends now. Requires that `thread` is held. */
+/* Writes the record of a range that ends now. `thread` must be held. */
 void ct_range_record(struct ct_range_thread *thread, struct ct_producer *producer, uint32_t row,
                      const struct ct_range_kept *kept, uint32_t depth, uint64_t id);
 /* Returns the number of calls and ranges that are open around `frame`, or 0 without a lane. */
 uint32_t ct_range_depth(const struct ct_producer *producer, const void *frame);
 /* ct_range_epoch() returns the epoch of the segment that `producer` writes to, for a range that starts now.
- * The function ct_range_lasts() returns true if a kept range belongs to the segment that `producer` writes
- * to. */
+ * ct_range_lasts() returns true if a kept range belongs to that segment. */
 uint32_t ct_range_epoch(const struct ct_producer *producer);
 bool ct_range_lasts(const struct ct_range_kept *kept, const struct ct_producer *producer);
 

@@ -1,8 +1,7 @@
-/* Ranges that may overlap arbitrarily. An open range is in a small cell, or in a big cell if its message is
- * long. A range's identifier contains the number of its cell, and is never reused. It is therefore harmless
- * to end a range twice, or to end a range that was never started. No lock is needed. A thread takes a free
- * cell from a list by compare-and-swap, and the thread that removes the identifier from a cell owns the
- * cell. */
+/* Process ranges, which may overlap arbitrarily. An open range is stored in a small cell, or in a big one if
+ * its message is long. A range's identifier contains the number of its cell, and is never reused. Ending a
+ * range twice, or one never started, is therefore harmless. No lock is needed: a thread takes a free cell
+ * from a list by compare-and-swap, and the thread that removes the identifier from a cell owns the cell. */
 #include "range_process.h"
 
 #include "bound.h"
@@ -39,7 +38,7 @@ static struct pool {
     const uint32_t cells, cell_bytes, first; /* number of the first cell */
     uint8_t *_Atomic memory;
     /* The lower half is the index + 1 of the first free cell. The upper half counts changes, so that a list
-     * that has changed and changed back is not mistaken for an unchanged list. */
+     * is not mistaken for an unchanged one after it has changed and changed back. */
     _Atomic uint64_t free;
     _Atomic uint32_t made; /* number of cells that have ever been in use */
 } small = { .cells = SMALL_CELLS, .cell_bytes = SMALL_BYTES, .first = 1 },

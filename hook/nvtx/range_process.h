@@ -4,7 +4,7 @@
 
 #include "range_text.h"
 
-/* Finds the row that process ranges are recorded under. Returns false if the row is not available. */
+/* Finds the row under which process ranges are recorded. Returns false if the row is not available. */
 bool ct_range_process_begin(void);
 
 /* Starts a range and returns its identifier, which is never 0. */

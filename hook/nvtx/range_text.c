@@ -13,7 +13,7 @@ static uint32_t domain_names[CT_DOMAINS_MAX]; /* string numbers; entry 0 is the 
 static _Atomic uint32_t domain_count = 1;
 static struct ct_table category_names; /* maps (domain + 1, category) to a string number */
 
-/* Copies a text. If the text does not fit, truncates it at a character boundary. */
+/* Copies a string. If it does not fit, truncates it at a character boundary. */
 static size_t copy(char *to, size_t room, const char *from)
 {
     size_t bytes = strnlen(from, room);
@@ -125,8 +125,8 @@ uint32_t ct_range_keep(struct ct_range_kept *kept, const struct ct_said *said, c
     };
     size_t bytes = 0;
     if (said->registered) {
-        /* The number may belong to a kernel's name instead of a registered string, and a kernel's name may be
-         * too long. */
+        /* The number may belong to a kernel's name instead of a registered string, and such a name may be too
+         * long. */
         kept->text = ct_names_text(said->registered, &bytes);
         if (kept->text && bytes < CT_RANGE_MESSAGE_BYTES)
             kept->text_bytes = (uint32_t)bytes + 1;
@@ -139,7 +139,8 @@ uint32_t ct_range_keep(struct ct_range_kept *kept, const struct ct_said *said, c
     return (uint32_t)bytes;
 }
 
-/* Appends a kept name. Returns the name's length in bytes, including the NUL, or 0 if there is no name. */
+/* Appends the name with the given number. Returns its length in bytes, including the NUL, or 0 if there is no
+ * such name. */
 static uint32_t append_name(char **end, uint32_t number)
 {
     size_t bytes;

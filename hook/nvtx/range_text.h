@@ -1,4 +1,4 @@
-/* The texts in the records of ranges, which are messages and the names of domains and categories. */
+/* The strings in the records of ranges: messages, and the names of domains and categories. */
 #ifndef CT_RANGE_TEXT_H
 #define CT_RANGE_TEXT_H
 
@@ -13,14 +13,15 @@ enum {
                                     * boundary */
 };
 
-/* Returns a domain's number, which is always the same for the same name. The number is never 0, which stands
- * for the default domain. */
+/* Returns a domain's number, which is always the same for the same name. It is never 0, which is the number
+ * of the default domain. */
 uint32_t ct_range_domain(const char *name);
 /* Names a category in a domain. */
 void ct_range_name_category(uint32_t domain, uint32_t category, const char *name);
 
 /* The application's description of a range. At most one of the first three members is set. `frame` is the
- * frame of the function that the application called. Calls at or below this address are no longer open. */
+ * stack address of the function that the application called. Calls at or below this address are no longer
+ * open. */
 struct ct_said {
     const char *message;
     const wchar_t *wide;
@@ -49,15 +50,16 @@ enum {
 };
 static_assert((int)CT_RANGE_PAYLOAD_BYTES <= (int)CT_PAYLOAD_MAX, "fits a record");
 
-/* Fills in `kept` from `said`, except for `start` and `epoch`. If the message may not outlive the call,
- * copies it to `room`, which must hold CT_RANGE_MESSAGE_BYTES. Returns the number of bytes used in `room`. */
+/* Fills in `kept` from `said`, except for `start` and `epoch`. Copies the message to `room`
+ * (CT_RANGE_MESSAGE_BYTES) unless it is a registered string, which is kept forever. Returns the number of
+ * bytes used in `room`. */
 uint32_t ct_range_keep(struct ct_range_kept *kept, const struct ct_said *said, char *room);
-/* Writes the record of a range that ends now, or of a mark, whose start is 0. `scratch` has
- * CT_RANGE_PAYLOAD_BYTES. `frame` is the frame of the function that the application called. */
+/* Writes the record of a range that ends now, or of a mark, whose start is 0. `scratch` has room for
+ * CT_RANGE_PAYLOAD_BYTES. `frame` is the stack address of the function that the application called. */
 void ct_range_write(struct ct_producer *producer, uint32_t row, const struct ct_range_kept *kept,
                     uint32_t depth, uint64_t id, uintptr_t frame, uint64_t *scratch);
-/* Writes `wide` as UTF-8 if it is set, or else `text`, or an empty string if neither is set. Truncates the
- * text to fit, and appends a NUL. Returns the number of bytes written. `room` is at least 1. */
+/* Writes `wide` as UTF-8 if it is set, otherwise `text`, or an empty string if neither is set. Truncates the
+ * string to fit, and appends a NUL. Returns the number of bytes written. `room` is at least 1. */
 size_t ct_range_text(char *to, size_t room, const char *text, const wchar_t *wide);
 
 #endif

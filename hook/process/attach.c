@@ -82,8 +82,8 @@ struct ct_segment *ct_attach(uint64_t exec_ns)
     return segment;
 }
 
-/* Abandons the current segment. Other threads may still be writing to the segment, even if no process reads
- * it any more. Requires the process lock. */
+/* Abandons the current segment. Other threads may still be writing to it, even if no process reads it any
+ * more. Requires the process lock. */
 static void abandon(void)
 {
     ct_process_set_current(NULL);
@@ -99,9 +99,9 @@ void ct_detach(void)
 {
     CT_ERROR_GUARD;
     CT_TEST_POINT("attach.detaching");
-    /* Without the lock, another thread could create a segment for the next daemon between the check and
-     * abandon(), and abandon() would abandon the new segment. Another thread could also add a lane to this
-     * segment after its lanes had been abandoned. */
+    /* Without the lock, another thread could create a segment for the next daemon after the check, and
+     * abandon() would abandon that segment. Another thread could also add a lane to this segment after its
+     * lanes had been abandoned. */
     if (ct_process_lock()) {
         if (ct_process_current() && ct_self->epoch == ct_process_epoch())
             abandon();

@@ -1,4 +1,4 @@
-/* Creates the process's segment for a daemon, and abandons it. */
+/* Creates and abandons the process's segment for a daemon. */
 #ifndef CT_ATTACH_H
 #define CT_ATTACH_H
 
@@ -11,12 +11,12 @@ struct ct_segment *ct_attach(uint64_t exec_ns);
 /* True if ct_attach() would look for a daemon. Makes no system call. */
 bool ct_attach_is_due(void);
 /* For visits (visit.c). After ct_attach_sleep(), the process no longer looks for a daemon. After
- * ct_attach_wake(), the process looks for a daemon again, and calls made after the time `missed_since_ns` may
- * be missing. */
+ * ct_attach_wake(), it looks for one again, and calls made since the time `missed_since_ns` may be
+ * missing. */
 void ct_attach_sleep(void);
 void ct_attach_wake(uint64_t missed_since_ns);
 /* Abandons the segment permanently, and notifies the collector. Requires the process lock. Takes no other
- * lock, and calls nothing but system calls. */
+ * lock, and calls no functions outside the hook except for system calls. */
 void ct_attach_leave(void);
 /* Drops a segment that the collector has abandoned. Afterwards, the process is dormant. */
 void ct_detach(void);

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* True if the filter allows all system calls in system.def. `filter` is a struct sock_fprog that the kernel
- * has accepted. */
+/* True if `filter`, a struct sock_fprog that the kernel has accepted, allows all system calls in
+ * system.def. */
 bool ct_filter_passes(const void *filter);
 
 #endif

@@ -25,9 +25,9 @@ static uint64_t exec_ns; /* the time when the program started; 0 until known */
 
 /* ---- forks and exits ---- */
 
-/* Drops all state inherited from the parent. The child of the fork then looks for a daemon at its next call.
- * Runs as an atfork handler in the child of fork(), and is called directly in the child of a clone() that ran
- * no handlers. */
+/* Drops all state inherited from the parent, so that the child looks for a daemon at its next call. Runs as
+ * an atfork handler in the child of fork(), and is called directly in the child of a clone() that ran no
+ * handlers. */
 static void start_anew(void)
 {
     CT_TEST_POINT("process.child_begun");
@@ -98,8 +98,8 @@ __attribute__((constructor)) static void begin(void)
         ct_system_silence();
 }
 
-/* Marks a process that calls _exit(), as the child of vfork() also does. A child of vfork() that has
- * installed a filter is recognized by ct_vforked, not by calling getpid(). */
+/* Marks a process that calls _exit(). The child of vfork() calls _exit(), too, but must not mark its parent.
+ * If it has installed a filter, it is recognized by ct_vforked instead of a call to getpid(). */
 static void mark_exiting_at_once(void)
 {
     if (ct_vforked == CT_VFORK_FILTERED)
@@ -114,9 +114,9 @@ __attribute__((destructor)) static void end(void)
     mark_exiting();
 }
 
-/* _exit() runs no destructors, and forked children of Python call it. Without this function, such children
- * would count as killed. Calls the next interposed _exit(), such as a sanitizer's. The C library's own
- * _exit() does nothing but make the system call. */
+/* _exit() runs no destructors. Without this function, processes that call it, such as forked children of
+ * Python, would count as killed. Calls the next interposed _exit(), such as a sanitizer's. The C library's
+ * own _exit() does nothing but make the system call. */
 __attribute__((noreturn, visibility("default"))) void _exit(int status)
 {
     mark_exiting_at_once();
@@ -127,9 +127,9 @@ __attribute__((noreturn, visibility("default"))) void _exit(int status)
 }
 __attribute__((noreturn, visibility("default"), alias("_exit"))) void _Exit(int status);
 
-/* _Fork() (glibc 2.34) is a fork() for signal handlers that runs no atfork handlers. Without this function,
- * if a handler that interrupted the hook called _Fork(), the child would continue to write to the parent's
- * lane. */
+/* _Fork() (glibc 2.34) is a fork() for signal handlers that runs no atfork handlers. If a signal handler
+ * interrupted the hook and called _Fork(), the child would continue to write to the parent's lane without
+ * this function. */
 __attribute__((visibility("default"))) pid_t _Fork(void)
 {
     ct_driver_fork_begins();
@@ -143,12 +143,13 @@ __attribute__((visibility("default"))) pid_t _Fork(void)
 
 /* ---- the segment ---- */
 
-/* Only one thread looks for the daemon, at most once a second. Other threads continue without recording.
- * Calls in a dormant process reach this function, and make no system call until the second has elapsed. */
+/* Only one thread looks for the daemon, at most once a second, while other threads continue without
+ * recording. Calls in a dormant process reach this function, but make no system call until the second has
+ * elapsed. */
 static struct ct_segment *look(void)
 {
     /* Before the C library is ready, the environment is unknown, and the search would find the default
-     * session, which may be the wrong one. */
+     * session, which may be wrong. */
     if (!ct_loader_ready() || !ct_system_allowed() || !ct_attach_is_due() || !ct_system_begin())
         return NULL;
     struct ct_segment *segment = NULL;

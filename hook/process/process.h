@@ -1,5 +1,5 @@
-/* Finds the segment for the process's calls, resets the hook's state in the child of a fork, and marks the
- * segment when the process exits. */
+/* Finds the segment for the process's calls, marks it when the process exits, and resets the hook's state in
+ * the child of a fork. */
 #ifndef CT_PROCESS_H
 #define CT_PROCESS_H
 

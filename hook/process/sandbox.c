@@ -1,6 +1,6 @@
 /* Interposes the C library's prctl() and syscall(), which programs use to install system call filters. Before
  * a filter is installed, prepares the hook to work without system calls (system.h). Afterwards, checks
- * whether the filter forbids the hook's system calls. A filter that is installed by inline assembly is not
+ * whether the filter forbids the hook's system calls. Filters that are installed by inline assembly are not
  * noticed. */
 #include "bound.h"
 #include "current.h"
@@ -57,8 +57,8 @@ static void drain(void)
         clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
-/* Silences the hook before a filter is installed. In the child of vfork(), whose filter does not apply to its
- * parent, does nothing and returns false. */
+/* Silences the hook before a filter is installed. Returns false without silencing it in the child of vfork(),
+ * whose filter does not apply to its parent. */
 static bool hush(void)
 {
     CT_ERROR_GUARD;
@@ -104,7 +104,7 @@ static prctl_function *find_prctl(void)
     return found;
 }
 
-/* Calls made before this constructor runs look up the functions themselves. */
+/* If prctl() or syscall() is called before this constructor runs, the call looks up the function itself. */
 __attribute__((constructor)) static void find_next(void)
 {
     ct_find_syscall();
@@ -127,7 +127,7 @@ static bool puts_filter_on(long number, uint64_t a)
     return number == SYS_seccomp && (a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER);
 }
 
-/* Replaces syscall(). None of the three system calls handled here takes more arguments. */
+/* Replaces syscall(). None of the three system calls handled here takes more than five arguments. */
 long ct_syscall(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e)
 {
     syscall_function *next = ct_next_syscall ? ct_next_syscall : ct_find_syscall();

@@ -1,8 +1,8 @@
-/* Visits (proto/visit.h). A visit makes the hook record in a process that was started without the hook, and
+/* Visits (proto/visit.h). One visit makes the hook record in a process that was started without it, and
  * another visit makes the hook leave.
  *
- * The hook does nothing before a visit requests recording or after the hook has left. The hook's constructors
- * have not changed anything in the process, and stubs that are still in use jump to the driver. */
+ * Before a visit requests recording, the hook does nothing, and its constructors change nothing in the
+ * process. After the hook has left, stubs that are still in use jump to the driver. */
 #include "visit.h"
 
 #include "attach.h"
@@ -30,7 +30,7 @@ static bool put_back(void)
     return true;
 }
 
-/* The thread may have been stopped at any instruction, even inside the loader or the allocator. */
+/* The visited thread may have been stopped at any instruction, even inside the loader or the allocator. */
 static uint32_t leave(void)
 {
     const int saved_errno = errno;
@@ -46,7 +46,7 @@ static uint32_t leave(void)
     return answer;
 }
 
-/* Ends a visit that failed. Entries that cannot be restored now lead to a hook that does nothing. */
+/* Ends a visit that failed. If entries cannot be restored now, they lead to a hook that does nothing. */
 static uint32_t give_up(uint32_t answer)
 {
     ct_attach_sleep();
@@ -57,7 +57,7 @@ static uint32_t give_up(uint32_t answer)
     return answer;
 }
 
-/* Runs in place of a driver call, which the thread makes afterwards. */
+/* Runs in place of a driver call, which the visited thread makes afterwards. */
 static uint32_t record(struct ct_visit *visit)
 {
     CT_ERROR_GUARD;

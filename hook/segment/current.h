@@ -24,8 +24,8 @@ bool ct_process_lock_try(void); /* ct_lock_try() */
 void ct_process_unlock(void);
 void ct_process_lock_forget(void);
 
-/* True if ticks are read from the processor's counter. Set before a session's first segment, and valid for
- * the whole session. */
+/* True if ticks are read from the processor's counter. Set before a session's first segment is created, and
+ * valid for the whole session. */
 extern CT_LOCAL bool ct_clock_is_counter;
 
 /* The time and the thread of a call that was made by another process and is later decoded by cudatrace-probe.
@@ -37,7 +37,7 @@ struct ct_replayed {
 };
 extern CT_LOCAL struct ct_replayed ct_replayed;
 
-/* Returns the current time, in sessions whose ticks are nanoseconds. */
+/* Returns the current time in nanoseconds, for sessions whose ticks are nanoseconds. */
 uint64_t ct_now_ns(void);
 
 static inline uint64_t ct_now(void)

@@ -19,9 +19,9 @@
 
 struct ct_control *ct_control;
 
-/* The two addresses where control segments are mapped. The first address is for control segments of the
- * user's own daemons, one replacing another, and the second is for read-only control segments of system
- * daemons. Control segments are never unmapped, since a thread may still be using an earlier one. */
+/* The two addresses where control segments are mapped. The first is for the control segments of the user's
+ * own daemons, each replacing the previous one, and the second for the read-only control segments of system
+ * daemons. Neither address is ever unmapped, since a thread may still be using an earlier control segment. */
 static struct ct_control *places[2];
 
 static struct {
@@ -59,9 +59,9 @@ static bool read_requested(const struct ct_control *control, bool own, struct ct
 }
 
 /* Maps a control segment if a daemon holds the lock on its file. The daemon is either the user's own or the
- * system's, whose control segment belongs to root and is read-only. `named` is the user in the file's name,
- * and `owner` is the required owner. If F_GETLK reports the holder's pid, the holder is a tool and not a
- * daemon. */
+ * system's, whose control segment belongs to root and is read-only. `named` is the user ID in the file's
+ * name, and `owner` is the file's required owner. If F_GETLK reports the holder's pid, the holder is a tool
+ * and not a daemon. */
 static struct ct_control *map_control(const struct ct_session *session, uint32_t named, uint32_t owner,
                                       struct ct_requested *requested)
 {
@@ -130,8 +130,8 @@ void ct_daemon_forget(void)
 }
 
 /* Sends one datagram each time the daemon has gone to sleep. Keeps no descriptor. If the socket's queue is
- * full, other processes have already rung. If sending fails, because of a filter or a path that is too long,
- * the daemon still notices new calls within a second. */
+ * full, other processes have already rung. Even if sending fails because of a filter or a path that is too
+ * long, the daemon notices new calls within a second. */
 static bool ring_system(const struct ct_control *control)
 {
     const uint32_t sleep = atomic_load_explicit(&control->sleeping, memory_order_relaxed);
@@ -161,7 +161,7 @@ static bool ring(struct ct_control *control)
     return true;
 }
 
-/* True if the daemon is asleep and its doorbell has not been rung. Checked first by ct_daemon_ring(), since
+/* True if the daemon is asleep and its doorbell has not been rung. ct_daemon_ring() checks this first, since
  * most calls find the daemon awake, and a thread whose ring is full rings at every call. */
 static bool is_asleep(const struct ct_control *control)
 {

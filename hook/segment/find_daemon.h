@@ -1,4 +1,4 @@
-/* Finds the session's daemon by its control segment, and rings its doorbell. */
+/* Finds the session's daemon through its control segment, and rings the daemon's doorbell. */
 #ifndef CT_FIND_DAEMON_H
 #define CT_FIND_DAEMON_H
 
@@ -21,8 +21,7 @@ struct ct_session {
     const char *dir, *name; /* from the settings */
     uint32_t uid;
 };
-/* Reads the session from the settings (setting.h). Returns false if the session or the directory is not
- * valid. */
+/* Reads the session from the settings (setting.h). Returns false if its name or directory is not valid. */
 bool ct_daemon_session(struct ct_session *session);
 /* Maps the control segment of the session's daemon. The user's own daemon takes precedence over the system's.
  * Returns NULL if there is no daemon. */
@@ -31,7 +30,7 @@ struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_re
  * address. */
 bool ct_daemon_take(struct ct_control *control, const struct ct_requested *requested);
 void ct_daemon_drop(struct ct_control *control);
-/* Wakes the collector if it is asleep. Returns true if the collector was asleep. */
+/* Wakes the collector if it is asleep. Returns true if it was asleep. */
 bool ct_daemon_ring(void);
 /* In the child of a fork, forgets that the parent has rung. */
 void ct_daemon_forget(void);

@@ -45,8 +45,8 @@ static struct folder folder_of(int32_t pid, bool is_own)
     return folder;
 }
 
-/* Reads field 22 of /proc/PID/stat, counting from the last ')', since a program's name may contain spaces.
- * Reads the first thread's file, which contains the start time of the process. qemu emulates /proc/self/stat,
+/* Reads field 22 of a stat file, counting from the last ')', since a program's name may contain spaces. The
+ * file is the first thread's, which contains the start time of the process. qemu emulates /proc/self/stat,
  * but with a different start time. */
 static uint64_t start_ticks(const char *process, int32_t pid)
 {
@@ -71,8 +71,9 @@ uint64_t ct_program_start_ticks(int32_t pid)
     return start_ticks(folder_of(pid, true).name, pid);
 }
 
-/* Start times in /proc count from boot, including time in suspend. The two clocks are not read at exactly the
- * same moment, so their difference is truncated to milliseconds to give the same result each time. */
+/* Start times in /proc are relative to boot, and include time in suspend. The two clocks are not read at
+ * exactly the same moment, so their difference is truncated to milliseconds to give the same result each
+ * time. */
 uint64_t ct_program_start_ns(uint64_t ticks)
 {
     enum { TO_NS = 1000000 };
@@ -83,8 +84,8 @@ uint64_t ct_program_start_ns(uint64_t ticks)
     return start_ns > suspended_ns && start_ns - suspended_ns < awake_ns ? start_ns - suspended_ns : 1;
 }
 
-/* Reads /proc/PID first. If the files in /proc/PID are empty because the first thread has exited, reads the
- * calling thread's files. The order matters, since qemu emulates only the process's files. */
+/* Reads the process's files first, since qemu emulates only those. If they are empty because the first thread
+ * has exited, reads the calling thread's files. */
 void ct_program_describe(struct ct_program *program, int32_t pid, bool is_own)
 {
     char path[64];

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The description of a program that is stored in the program's segment. */
+/* The description of a program, which is stored in its segment. */
 struct ct_program {
     uint64_t start_ticks; /* field 22 of /proc/PID/stat */
     uint64_t pid_namespace;
@@ -15,7 +15,7 @@ struct ct_program {
     char cmdline[sizeof(((struct ct_segment *)0)->cmdline)];
 };
 
-/* Describes the process `pid`. Set `is_own` if `pid` is the calling process. Members that cannot be read from
+/* Describes the process `pid`. Set `is_own` if this is the calling process. Members that cannot be read from
  * /proc are 0 or "". */
 void ct_program_describe(struct ct_program *program, int32_t pid, bool is_own);
 

@@ -1,6 +1,6 @@
 /* The hook's side of the segment file, for which no descriptor stays open between calls. A program may close
- * all descriptors, as daemons do, and reuse the same number for a file of its own, which the hook must not
- * write. To grow the segment, the hook reopens the file by name and checks that it is the same one. */
+ * all descriptors, as daemons do, and open a file of its own under the same number, which the hook must not
+ * write to. To grow the segment, the hook reopens the file by name and checks that it is the same one. */
 #include "segment_file.h"
 
 #include "current.h"
@@ -21,8 +21,8 @@
 
 static struct {
     /* The address where the header and directory of each segment are mapped, replacing those of the previous
-     * segment. NULL before the first segment. A late writer that still uses an earlier segment therefore
-     * writes to the current segment. */
+     * segment. A late writer that still uses an earlier segment therefore writes to the current one. NULL
+     * before the first segment. */
     struct ct_segment *place;
     void *hold; /* the mapping that keeps the segment file locked */
     uint64_t ring_bytes;
@@ -63,8 +63,8 @@ static bool may_have(uint64_t bytes)
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
-/* Allocates a range of the file, so that the range can be accessed. `whole` is the current size of its ring,
- * in bytes. Returns 0 or -errno. */
+/* Allocates a range of the file, so that it can be accessed. `whole` is the current size, in bytes, of the
+ * ring that the range belongs to. Returns 0 or -errno. */
 static int allocate(int fd, uint64_t offset, uint64_t bytes, uint64_t whole, enum ct_bound_need need)
 {
     int error = 0;
@@ -120,9 +120,9 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
     atomic_store_explicit(&segment->ready, 1, memory_order_release);
 }
 
-/* Creates a file without a name. The file is named once it is complete, so that a process killed here leaves
- * no file behind, and the collector never sees an incomplete file. If unnamed files are not supported (Linux
- * before 3.11, no /proc), the caller passes NULL as `dir`, and the file is named from the start. The
+/* Creates a file without a name. It receives its name once it is complete, so that a process killed here
+ * leaves no file, and the collector never sees an incomplete one. If unnamed files are not supported (Linux
+ * before 3.11, no /proc), the caller passes NULL as `dir`, and the file has its name from the start. The
  * collector removes files that stay incomplete (collector/source/shm/watch.c). */
 static int create_file(const char *dir)
 {
@@ -140,9 +140,9 @@ static bool give_name(int fd)
 
 /* Keeps the segment locked as long as the memory of this program image exists. The collector cannot rely on
  * the pid, since it may be in a pid namespace that does not contain this process. An open file description
- * keeps its lock as long as anything refers to the description. A mapping is such a reference and needs no
- * descriptor, and children of fork() do not inherit this mapping. `fd` is another open file description of
- * the same file. Returns false, without a lock, if the kernel does not support such locks. */
+ * keeps its lock as long as anything refers to it. A mapping is such a reference and needs no descriptor, and
+ * children of fork() do not inherit this mapping. `fd` refers to another open file description of the same
+ * file. Returns false, without a lock, if the kernel does not support such locks. */
 static bool hold_segment(int fd, const struct ct_segment_plan *plan)
 {
     const struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -266,8 +266,8 @@ void ct_segment_forget(void)
 /* ---- growing it ---- */
 
 /* Opens the segment's file again. Returns -errno if the file is missing or is a different one. A process that
- * has changed its user may be unable to open the file. If reopening fails, the process keeps its existing
- * mappings, and tries again a second later. */
+ * has changed its user may be unable to open it. On failure, the process keeps its existing mappings, and
+ * tries again a second later. */
 static int reopen(enum ct_bound_need need)
 {
     const int fd = ct_descriptor_open(own.path, O_RDWR | O_NOFOLLOW, 0);
@@ -398,8 +398,8 @@ uint16_t ct_segment_define(struct ct_segment *segment, const char *name, enum ct
     entry->layer = (uint8_t)layer;
     entry->category = category;
     CT_TEST_POINT("segment_file.entry_written");
-    /* Pairs with the acquires in the collector and in ct_enter(). A record with this number is written only
-     * after the function's entry. */
+    /* Pairs with the acquires in the collector and in ct_enter(), so that a record with this number is
+     * written only after the function's entry. */
     own.functions = id + 1;
     atomic_store_explicit(&segment->functions, id + 1, memory_order_release);
     CT_TEST_POINT("segment_file.entry_published");

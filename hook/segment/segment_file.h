@@ -1,7 +1,7 @@
 /* Manages the process's segment on the hook's side: its file, its directory, and the memory of its lanes.
  *
- * The segment's contents are for the collector. Other processes can write to the segment, so the hook does
- * not rely on its contents, and keeps its own copy of geometry and counts. */
+ * Only the collector relies on the segment's contents. Other processes can write to the segment, so the hook
+ * keeps its own copy of the geometry and the counts. */
 #ifndef CT_SEGMENT_FILE_H
 #define CT_SEGMENT_FILE_H
 
@@ -26,32 +26,33 @@ struct ct_segment_plan {
     void *data;
 };
 
-/* Creates a segment that replaces the last segment, which no thread uses any more. Returns NULL on failure.
+/* Creates a segment that replaces the previous one, which no thread uses any more. Returns NULL on failure.
  * Except for queries, all functions here require the process lock and permission for system calls
  * (system.h). */
 struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan);
 /* Maps private memory over the segment, so that late writers do no harm. Must be called after the collector
- * has been notified that nothing more will be written. Takes no lock, and calls nothing but system calls. */
+ * has been notified that nothing more will be written. Takes no lock, and calls no functions outside the hook
+ * except for system calls. */
 void ct_segment_abandon(void);
 /* In the child of a fork, forgets the parent's segment. */
 void ct_segment_forget(void);
 /* ct_segment_lanes() returns the number of lanes. ct_segment_lane() adds a lane, maps its header
- * (CT_LANE_HEADER_BYTES) at `lane_place`, and sets *ring to the address of its shortest ring. Returns NULL if
- * memory is refused. ct_segment_lane_done() publishes the lane once it is set up. */
+ * (CT_LANE_HEADER_BYTES) at `lane_place`, and sets *ring to the address of its shortest ring. It returns NULL
+ * if memory is refused. ct_segment_lane_done() publishes the lane once it is set up. */
 uint32_t ct_segment_lanes(void);
 struct ct_lane *ct_segment_lane(void *lane_place, uint8_t **ring);
 void ct_segment_lane_done(void);
 /* Returns the size in bytes of a lane's shortest ring. */
 uint64_t ct_segment_first_bytes(uint32_t index);
-/* Returns the number of slots in the longest ring allowed. */
+/* Returns the number of slots in the longest ring that is allowed. */
 uint64_t ct_segment_ring_slots(void);
 /* A piece of a longer ring. `whole` is the current size of the ring, in bytes. */
 struct ct_ring_piece {
     uint64_t ring_bytes, from, bytes, whole;
 };
-/* Allocates a piece of a ring, so that the piece can be accessed even if the collector has removed its
- * memory. `ring` is the ring's address. If `ring` is NULL, maps the ring, with memory only for this piece.
- * Returns the ring's address, or NULL if memory is refused. */
+/* Allocates a piece of a ring, so that it can be accessed even if the collector has removed its memory.
+ * `ring` is the ring's address. If `ring` is NULL, maps the ring, with memory only for this piece. Returns
+ * the ring's address, or NULL if memory is refused. */
 uint8_t *ct_segment_ring(uint32_t index, const struct ct_ring_piece *piece, uint8_t *ring);
 
 /* True if the directory can hold another entry, either because its page is already allocated or because

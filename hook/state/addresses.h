@@ -9,8 +9,8 @@
 /* Notes that the `bytes` bytes at `address` are device memory, or addresses reserved for device memory. */
 void ct_addresses_learn(uint64_t address, uint64_t bytes);
 /* Forgets a range that was released by a call that began at `began` (ct_now()). Does nothing if no range
- * begins at `address`. Also does nothing if the range was learned after `began`, since the driver has then
- * reused the address before the call returned. */
+ * begins at `address`, or if the range was learned after `began`, since the driver then reused the address
+ * before the call returned. */
 void ct_addresses_forget(uint64_t address, uint64_t began);
 bool ct_addresses_are_device(uint64_t address);
 

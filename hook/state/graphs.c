@@ -5,8 +5,8 @@
 #include "producer.h"
 #include "table.h"
 
-/* The number of nodes of each kind in a graph, an executable graph or a capture in progress. The struct is
- * referred to by its index in the pool. Index 0 means none. */
+/* The number of nodes of each kind in a graph, an executable graph or a capture in progress. It is referred
+ * to by its index in the pool. Index 0 means none. */
 struct nodes {
     struct ct_pool_link link;
     uint32_t owners; /* number of handles and captures that refer to this struct */
@@ -35,7 +35,7 @@ static struct capture {
 static uint32_t last_serial;
 enum { SERIAL_MAX = 0xffffff };
 
-/* Map a stream or an event to the serial << 8 | place of its capture. The capture may have ended. */
+/* Map a stream or an event to its capture (serial << 8 | place), which may have ended. */
 static struct ct_table by_stream;
 static struct ct_table by_event;
 

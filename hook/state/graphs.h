@@ -1,6 +1,6 @@
 /* Keeps track of the nodes of graphs. Querying the driver would add calls that the program never made, and a
- * capture does not allow such calls. Any thread may call these functions. The functions do nothing in a
- * signal handler that interrupted one of them on the same thread. */
+ * capture does not allow such calls. Any thread may call these functions. They do nothing in a signal handler
+ * that interrupted one of them on the same thread. */
 #ifndef CT_GRAPHS_H
 #define CT_GRAPHS_H
 
@@ -16,15 +16,15 @@
 void ct_graphs_create(uint64_t graph);
 /* Gives `handle`, which is a clone or an executable graph, the nodes that `original` currently has. */
 void ct_graphs_copy(uint64_t handle, uint64_t original);
-/* Forgets a graph that was destroyed by a call that began at `began` (ct_now()). Keeps a graph that received
- * the handle after `began`, since another thread has created it. */
+/* Forgets a graph that was destroyed by a call that began at `began` (ct_now()). Does nothing if the handle
+ * was assigned after `began`, since the graph then belongs to another thread. */
 void ct_graphs_destroy(uint64_t handle, uint64_t began);
 /* Notes that `node` was added to `graph`. `child` is the graph inside a node of kind CT_NODE_GRAPH. */
 void ct_graphs_add(uint64_t graph, uint64_t node, enum ct_node_kind kind, uint64_t child);
-/* Notes a node's kind, as reported by the driver to the program. The node may have been captured. */
+/* Notes a node's kind, as reported by the driver to the program. The node may be the result of a capture. */
 void ct_graphs_node_is(uint64_t node, enum ct_node_kind kind);
 void ct_graphs_remove(uint64_t node);
-/* Notes whether a node is enabled. A disabled node does not run in the executable graph `exec`. */
+/* Notes whether a node is enabled in the executable graph `exec`. A disabled node does not run. */
 void ct_graphs_enable(uint64_t exec, uint64_t node, bool enabled);
 /* Returns the number of nodes of each kind, or zeros for an unknown handle. Sets *all to true if the counts
  * include all nodes. A conditional node counts as one node. */

@@ -1,16 +1,16 @@
 /* Learns the names of kernels. The driver is never queried, since that would add a call that the program did
  * not make. Names are learned from calls that return handles, from images with exactly one kernel, and from
  * the driver's answers to the program's own queries. A handle from any other source has no name. For example,
- * cuFFT 12 obtains its functions through a table from cuGetExportTable.
+ * cuFFT 12 obtains its functions through a table that cuGetExportTable returns.
  *
- * The driver reuses a handle's address after an unload. All visible ways of obtaining a handle call these
- * functions, which overwrite what was known about the handle's predecessor. Each handle is stored with its
- * owner. A module or kernel owns its functions, and a library owns its kernels and modules. An unload removes
- * all entries that the unloaded handle owns, so memory use is bounded by the code that is loaded at the same
- * time.
+ * The driver reuses a handle's address after an unload. The decoders of all calls that return handles
+ * therefore call these functions, which overwrite any facts about an earlier use of the handle. Each handle
+ * is stored with its owner: a module or kernel owns its functions, and a library owns its kernels and
+ * modules. An unload removes all entries that the unloaded handle owns, so memory use is bounded by the code
+ * that is loaded at the same time.
  *
- * Readers take no lock (table.h, pool.h). Writers hold the table lock. A signal handler whose own thread
- * holds the table lock learns nothing, and only a name is lost. */
+ * Readers take no lock (table.h, pool.h). Writers hold the table lock. If a signal handler interrupts a
+ * thread that holds the table lock, the handler learns nothing, and only a name is lost. */
 #include "kernel_names.h"
 
 #include "current.h"
@@ -43,9 +43,10 @@ enum {
     OWNER_NONE = 2,    /* owner of modules and libraries */
 };
 
-/* Counts contexts that have ended. The modules in a context are unloaded with it, but no call shows which
- * modules these are. If a program obtains functions without the hook's knowledge, reused handles may go
- * unnoticed, so names learned before a context was destroyed are no longer used. */
+/* Counts the contexts that have ended. The modules in a context are unloaded with it, but no call reveals
+ * which modules it contained. If a program obtains functions without the hook's knowledge (`hidden_ways`),
+ * the hook may not notice that a handle is reused. It then no longer uses names learned before a context was
+ * destroyed. */
 static _Atomic uint32_t doubts;
 static _Atomic bool hidden_ways;
 
@@ -63,8 +64,8 @@ static void count_change(void)
         atomic_fetch_add_explicit(&ct_names_version, 1, memory_order_release);
 }
 
-/* If a process forks while another thread is writing, the child has half-changed lists, and no thread to
- * complete them. The child then starts with empty lists. */
+/* If a process forks while another thread is writing, the child inherits half-changed lists without the
+ * thread that would complete them. The child therefore starts with empty lists. */
 static bool write_begin(void)
 {
     if (!ct_table_lock())
@@ -125,7 +126,7 @@ static void take_out(uint32_t number)
     ct_pool_give(&entries, number);
 }
 
-/* True if the entry already has the given owner and name, and there are no new doubts. */
+/* True if the entry already has the given owner and name, and no context has been destroyed since. */
 static bool says(const struct entry *entry, uint64_t owner, uint32_t string)
 {
     return entry->owner == owner && atomic_load_explicit(&entry->string, memory_order_relaxed) == string &&
@@ -133,8 +134,8 @@ static bool says(const struct entry *entry, uint64_t owner, uint32_t string)
                atomic_load_explicit(&doubts, memory_order_relaxed);
 }
 
-/* Stores the owner and the name of `handle`. The entry takes over the string. The handle's earlier entry is
- * removed, even if there is no memory for the new entry. Returns false if nothing has changed, which is
+/* Stores the owner and the name of `handle`, and takes over a holder of the string. Removes the handle's
+ * earlier entry, even if there is no memory for the new one. Returns false if nothing has changed, which is
  * frequent, since cuBLASLt looks up the same function before each of its launches. */
 static bool put(uint64_t handle, uint64_t owner, uint32_t string, uint64_t learned)
 {
@@ -180,8 +181,7 @@ void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const str
     write_end(put(handle, owner, name ? ct_texts_hold(name, CT_STRING_MAX) : 0, now));
 }
 
-/* Returns an entry's string, or 0 if the entry has no string, or if the string is in doubt and must not be
- * used. */
+/* Returns an entry's string. Returns 0 if there is none, or if the name is in doubt and must not be used. */
 static uint32_t string_of(struct entry *entry)
 {
     const uint32_t string = entry ? atomic_load_explicit(&entry->string, memory_order_relaxed) : 0;
@@ -234,8 +234,8 @@ void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *prod
     write_end(put(handle, of, string, now));
 }
 
-/* Moves all entries that `entry` owns to the list of its owner, after `entry` itself. For example, a
- * library's module owns functions. */
+/* Makes the owner of `entry` the owner of all entries that `entry` owns, and moves them to its list, after
+ * `entry` itself. For example, a library's module owns functions. */
 static void adopt_below(uint32_t number, struct entry *entry)
 {
     for (uint32_t i = ct_table_get(&by_owner, entry->handle), after; i; i = after) {
@@ -251,9 +251,8 @@ static void adopt_below(uint32_t number, struct entry *entry)
     }
 }
 
-/* Removes the entries that `owner` owns, except handles that were learned after the unload began. The
- * excepted handles belong to another thread, whose module received the address that the driver had just
- * freed. */
+/* Removes the entries that `owner` owns, except for handles that were learned after the unload began. Those
+ * belong to another thread, whose module received the address that the driver had just freed. */
 static void take_below(uint64_t owner, uint64_t began)
 {
     for (uint32_t number = ct_table_get(&by_owner, owner), next; number; number = next) {
@@ -326,8 +325,8 @@ uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool ali
 
 /* ---- strings that the application registers ---- */
 
-/* The upper bits of a number are the value of `forgotten` when the number was assigned. If all texts have
- * since been forgotten, the number is invalid. */
+/* The upper bits of a number are the value of `forgotten` at the time it was assigned. If all strings have
+ * been forgotten since, the number is invalid. */
 enum { STRING_BITS = 24 };
 static_assert((uint64_t)CT_POOL_BLOCK * CT_POOL_BLOCKS <= UINT64_C(1) << STRING_BITS, "a string fits");
 

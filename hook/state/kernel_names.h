@@ -23,29 +23,29 @@ uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool ali
 /* Notes that the program obtained `handle`, which `owner` owns. `name` is copied, and is NULL if the program
  * gave no name. `producer` is the call frame's producer, which is NULL while nothing is recorded. */
 void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const struct ct_producer *producer);
-/* Notes that the program obtained `handle`, which has the same name as its owner `of`. */
+/* Notes that the program obtained `handle`, which is owned by `of` and has the same name. */
 void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *producer);
 /* Notes the name of `handle`, as reported by the driver to the program. */
 void ct_names_told(uint64_t handle, const char *name, const struct ct_producer *producer);
-/* Notes that the program obtained `handle` in a list of the handles that `owner` owns. The name of `handle`
- * is known if it was known before, or if the image has no other kernel. Returns false if no other handle can
- * follow in the list. */
+/* Notes that the program obtained `handle` in a list of the handles that `owner` owns. Its name is known if
+ * it was known before, or if the image contains no other kernel. Returns false if no other handle can follow
+ * in the list. */
 bool ct_names_listed(uint64_t handle, uint64_t owner, const struct ct_producer *producer);
 /* Notes that a module or library was loaded by a call that began at `began`. Forgets all handles owned by any
- * earlier module or library with the same handle. `name`, of `name_bytes` bytes, is the name of its only
- * kernel, or NULL if unknown. */
+ * earlier module or library with the same handle. `name`, of `name_bytes` bytes, is the name of the only
+ * kernel in the image, or NULL if unknown. */
 void ct_names_load(uint64_t handle, uint64_t began, const char *name, size_t name_bytes,
                    const struct ct_producer *producer);
 /* Forgets all handles owned by `owner`, which was unloaded by a call that began at `began` (ct_now()). */
 void ct_names_unload(uint64_t owner, uint64_t began);
-/* Notes that a context was destroyed together with an unknown set of functions. */
+/* Notes that a context was destroyed, together with functions that the hook cannot identify. */
 void ct_names_doubt(void);
-/* Returns the number of a text that the application will refer to again. The text is kept permanently.
- * Returns 0 if out of memory. Texts beyond the limits of ct_texts_keep() share the number of a
- * placeholder text. */
+/* Returns the number of a string that the application will refer to again, and that is kept permanently.
+ * Returns 0 if out of memory. Strings beyond the limits of ct_texts_keep() share the number of a
+ * placeholder. */
 uint32_t ct_names_string(const char *text);
-/* Returns the text with a number from ct_names_string(), and its length. Returns NULL for any other number,
- * for example in the child of a fork if the parent forked while names were being written. */
+/* Returns the string with a number from ct_names_string(), and sets *bytes to its length. Returns NULL for
+ * other numbers, such as those invalidated because the parent forked while names were being written. */
 const char *ct_names_text(uint64_t number, size_t *bytes);
 
 #endif

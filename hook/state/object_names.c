@@ -1,6 +1,6 @@
-/* A name is sent in a separate record, which is not a call, and which precedes the object's records in the
- * lane. Names are kept, since a program names its streams only once, but its daemon may be restarted. The
- * memory for names is mapped when the first name is given. */
+/* A name is sent in a separate record, which is not a call's and precedes the object's records in the lane.
+ * Names are kept, since a program names its streams only once, but its daemon may be restarted. The memory
+ * for names is mapped when the first name is given. */
 #include "object_names.h"
 
 #include "bound.h"
@@ -25,8 +25,7 @@ struct named {
 static struct named *all;
 static uint32_t used; /* number of places that have ever been taken */
 
-/* The number of named objects. While the count is 0, as it usually is, destroyed objects are not looked
- * up. */
+/* The number of named objects. While it is 0, as it usually is, destroyed objects are not looked up. */
 static _Atomic uint32_t count;
 static bool overflowed;           /* some names are not kept */
 static __thread uint64_t own_tid; /* the thread's number, if the thread has a name */
@@ -149,7 +148,7 @@ void ct_named_end(enum ct_role role, uint64_t handle, struct ct_producer *produc
     ct_table_unlock();
 }
 
-/* Removes the thread's name, since the kernel may assign the thread's number to a new thread. */
+/* Removes the thread's name, since the kernel may reuse the thread's number. */
 void ct_named_end_thread(void)
 {
     const uint64_t tid = own_tid;

@@ -1,9 +1,9 @@
-/* Each text is sent once per segment, before the first record that refers to it.
+/* Each string is sent once per segment, before the first record that refers to it.
  *
- * A text without holders is kept for a while, since a module that is unloaded is often loaded again. If texts
- * without holders take more than IDLE_BYTES_MAX, the oldest are dropped. Memory use is thus bounded by the
- * texts that are held at the same time, even if a program compiles and unloads code for days. Numbers are not
- * reused, since the collector stores a process's texts by number. */
+ * A string without holders is kept for a while, since a module that is unloaded is often loaded again. If
+ * strings without holders take more than IDLE_BYTES_MAX, the oldest are dropped. Memory use is thus bounded
+ * by the strings that are held at the same time, even if a program compiles and unloads code for days.
+ * Numbers are not reused, since the collector stores a process's strings by number. */
 #include "texts.h"
 
 #include "bound.h"
@@ -154,9 +154,8 @@ static uint32_t create(uint64_t key, const char *text, uint32_t bytes)
     return made;
 }
 
-/* Two texts with the same 64-bit hash have successive keys. If the first text is dropped, the second can no
- * longer be found. When the second text is held again, it is assigned a new number and must be defined
- * again. */
+/* Two strings with the same 64-bit hash have successive keys. If the first is dropped, the second can no
+ * longer be found. When the second is held again, it receives a new number and must be defined again. */
 uint32_t ct_texts_hold(const char *text, size_t room)
 {
     const uint32_t bytes = (uint32_t)strnlen(text, room < CT_STRING_MAX ? room : CT_STRING_MAX);
@@ -243,9 +242,9 @@ void ct_texts_forget(void)
 
 /* ---- numbers ---- */
 
-/* Sends a string's definition before the record that will refer to it. If the definition cannot be sent, the
- * next record tries again. The lock prevents the text from being dropped. A program must not unload a kernel
- * while launching it, but if it does, the hook must not cause a crash. */
+/* Sends a string's definition before the record that will refer to it. If this fails, the next record that
+ * refers to the string tries again. The lock prevents the string from being dropped. A program must not
+ * unload a kernel while launching it, but if it does, the hook must not cause a crash. */
 static void define(uint32_t number, struct string *string, struct ct_producer *producer)
 {
     if (!ct_table_lock())

@@ -1,16 +1,16 @@
 /* The stubs, the trampoline that they jump to, and dlsym, for aarch64 (AAPCS64).
  *
  * A stub loads its row's number into w17 and jumps to the trampoline. The trampoline builds a struct ct_frame
- * (frame.h) on the stack and calls ct_enter() for the target. The trampoline forwards the register arguments,
- * including x8, and as many stack words as the function takes. The function's result is passed to ct_leave().
- * The stack is always 16-byte aligned. ct_enter() is compiled for general registers only, so v0-7 reach the
- * function unchanged. The slow path saves the low 128 bits of each vector register, as the base ABI requires.
- * No driver function takes a scalable vector. The return address stays in x30 and in the frame record, and
- * CFI allows exceptions and cancellation to unwind the trampoline.
+ * (frame.h) on the stack and calls ct_enter() to find the function to call. It forwards the register
+ * arguments, including x8, and as many stack words as the function takes, and passes the function's result to
+ * ct_leave(). The stack is always 16-byte aligned. ct_enter() is compiled for general registers only, so v0-7
+ * reach the function unchanged. The slow path saves the low 128 bits of each vector register, as the base ABI
+ * requires. No driver function takes a scalable vector. The return address stays in x30 and in the frame
+ * record, and CFI allows exceptions and cancellation to unwind the trampoline.
  *
  * The ABI reserves x16 and x17 for code between a call and its target. A jump through x16 may land on `bti
- * c`, just as a call may. Each entry point that can be reached through a pointer begins with `bti c`. The
- * instruction is written as a hint, which older assemblers accept and older processors execute as a nop. */
+ * c`, just as a call may. Each entry point that can be reached through a pointer begins with `bti c`, written
+ * as a hint that older assemblers accept and older processors execute as a nop. */
 
 #define FRAME_BYTES    112
 #define FRAME_STACK    64
@@ -118,7 +118,8 @@
 1:      cmn     x1, #1
         b.eq    .Lstraight
 
-        /* Copies x1 stack words, rounded up to an even number, from the highest down. */
+        /* Copies x1 stack words (rounded up to an even number), beginning with the one at the highest
+         * address. */
         add     x9, x1, #1
         and     x9, x9, #-2
         sub     sp, sp, x9, lsl #3
@@ -204,11 +205,12 @@
         .endr
         .noaltmacro
 
-/* LOOK_UP defines dlsym and similar functions. A function defined by LOOK_UP passes names that begin with
- * "cu" to `handler`, or all names if `ct_dlsym_looks` is set. If a name is not passed, or `handler` declines
- * it, the function jumps to `next`, which identifies its caller by the return address in x30. `third` is an
- * instruction that sets the handler's third argument, unless that is the function's own third argument. The
- * lookup functions may run before any constructor, even inside malloc's own initialisation. */
+/* LOOK_UP defines dlsym and similar functions. Such a function passes names that begin with "cu" to
+ * `handler`, or all names if `ct_dlsym_looks` is set. If a name is not passed on, or `handler` declines it,
+ * the function jumps to `next`, which identifies its caller by the return address in x30. `third` is an
+ * instruction that sets the handler's third argument. It is omitted if the handler receives the function's
+ * own third argument. The lookup functions may run before any constructor, even inside malloc's own
+ * initialisation. */
 
         /* Pushes a frame record with three arguments above it. */
         .macro KEEP_ARGUMENTS

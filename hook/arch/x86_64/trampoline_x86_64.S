@@ -2,7 +2,7 @@
  *
  * A stub loads the address of its row into r11 and jumps to a trampoline. If the function has a wrapper
  * (wrap.c), the stub jumps to the wrapper's trampoline. For all other functions, the general trampoline
- * builds a struct ct_frame (frame.h) on the stack and calls ct_enter() for the target. The trampoline
+ * builds a struct ct_frame (frame.h) on the stack and calls ct_enter() to find the function to call. It
  * forwards the register arguments and as many stack words as the function takes, and passes the result to
  * ct_leave(). The stack is 16-byte aligned at every call. ct_enter() is compiled for general registers only,
  * so xmm0-7 reach the function unchanged. The slow path saves and restores xmm0-7. The return address stays
@@ -114,7 +114,8 @@
 1:      cmpq    $-1, %rdx
         je      .Lstraight
 
-        /* Copies rdx stack words, rounded up to an even number, from the highest down. */
+        /* Copies rdx stack words (rounded up to an even number), beginning with the one at the highest
+         * address. */
         leaq    1(%rdx), %rcx
         andq    $-2, %rcx
         shlq    $3, %rcx
@@ -133,7 +134,7 @@
         jmp     *%r11
         END     ct_trampoline
 
-/* The trampolines of the wrappers. The wrappers are in C. A wrapper runs only if the thread has a lane, the
+/* The trampolines of the wrappers, which are written in C. A wrapper runs only if the thread has a lane, the
  * function has a number, and there is room for another open call. The trampoline passes the thread's producer
  * in r10 and the call's address (ct_frame_address()) in rax. */
         .macro WRAPPER name
@@ -268,7 +269,7 @@ ct_runtime_\version\()_\name:
 #include "driver_api.def"
 #undef ROW
 
-/* The versions of libcudart, in the same order as in runtime_functions.c. */
+/* The versions of libcudart, in the order used in runtime_functions.c. */
 #define ROW(name, category, stack_words, decoder) CHOOSE RUNTIME_STUB, stack_words, decoder, name, 0, libcudart.so.11.0
 #include "runtime_api.def"
 #undef ROW
@@ -279,7 +280,7 @@ ct_runtime_\version\()_\name:
 #include "runtime_api.def"
 #undef ROW
 
-/* A second image of the driver. Few functions of a second image have a decoder, and none has a wrapper. */
+/* The functions of a second image of the driver, few of which have a decoder, and none a wrapper. */
         .macro SECOND_STUB name
         .p2align 4
         STUB    .Lsecond_\name, general
@@ -319,11 +320,11 @@ ct_runtime_\version\()_\name:
         .endr
         .endm
 
-/* LOOK_UP defines dlsym and similar functions. A function defined by LOOK_UP passes names that begin with
- * "cu" to `handler`, or all names if `ct_dlsym_looks` is set. If a name is not passed, or `handler` declines
- * it, the function jumps to `next`, which identifies its caller by the return address. `third` is an
- * instruction that sets the handler's third argument, unless that is the function's own third argument. The
- * lookup functions may run before any constructor, even inside malloc's own initialisation. */
+/* LOOK_UP defines dlsym and similar functions. Such a function passes names that begin with "cu" to
+ * `handler`, or all names if `ct_dlsym_looks` is set. If a name is not passed on, or `handler` declines it,
+ * the function jumps to `next`, which identifies its caller by the return address. `third` is an instruction
+ * that sets the handler's third argument. It is omitted if the handler receives the function's own third
+ * argument. The lookup functions may run before any constructor, even inside malloc's own initialisation. */
         .macro LOOK_UP name, handler, next, find, third:vararg
         FUNCTION \name, 4
         testq   %rsi, %rsi
