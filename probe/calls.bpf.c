@@ -1,6 +1,6 @@
-/* The BPF programs, which see entries and returns of probed functions. With sessions (Linux 6.13) one program
- * handles both, otherwise there are two. The storage of a thread holds the frames of its open calls. When a
- * call returns, its record is written to the ring of the process's channel. */
+/* The BPF programs that run at entries and returns of probed functions. With sessions (Linux 6.13), one
+ * program handles both; otherwise, there are two. Each thread's storage contains the frames of its open
+ * calls. When a call returns, its record is written to the ring of the process's channel. */
 #include "tasks.bpf.h"
 
 struct task_storage tasks SEC(".maps");
@@ -13,7 +13,7 @@ struct lost_of_channels lost SEC(".maps");
 /* By function. */
 struct ct_probe_shape shapes[CT_PROBE_FUNCTIONS];
 
-/* Channels for processes that the probe does not know yet. */
+/* The channels that are free for processes that the probe does not know yet. */
 struct {
     __uint(type, BPF_MAP_TYPE_QUEUE);
     __uint(max_entries, CT_PROBE_PROCESSES);
@@ -25,7 +25,7 @@ struct {
     __uint(max_entries, CT_NOTICES_BYTES);
 } notices SEC(".maps");
 
-/* For processes without a channel: the moment of the first call that was not recorded. */
+/* For each process without a channel, the time of the first call that was not recorded. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, CT_PROBE_PROCESSES);
@@ -33,7 +33,7 @@ struct {
     __type(value, __u64);
 } missed SEC(".maps");
 
-/* For processes that had a channel: the moment when they last executed a program. */
+/* For each process that had a channel, the time when it last executed a program. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, CT_PROBE_PROCESSES);
@@ -64,8 +64,9 @@ static bool notify(__u32 kind, __u32 tgid, __u32 channel, __u64 missed_ns)
     return true;
 }
 
-/* Nothing but a return leaves a function of the kernel, so the returns of such frames were missed. The kernel
- * misses a return if too many threads are in the function. */
+/* Drops this thread's frames from `depth` on. Kernel functions are left only by returning. If the frame of a
+ * kernel function is dropped, its return was therefore missed, because too many threads were in the function,
+ * and the call is lost. */
 __noinline int drop_frames(__u32 depth)
 {
     struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -101,7 +102,7 @@ static long look_at_caller(struct task_struct *task, struct vm_area_struct *area
     return 0;
 }
 
-/* Returns whether the hook makes the call. The probe cannot check this later, because the process may have
+/* Returns whether the caller is the hook. The probe cannot check this later, because the process may have
  * ended by then. */
 static bool is_hooks(struct task_struct *current, struct pt_regs *registers)
 {
@@ -114,7 +115,7 @@ static bool is_hooks(struct task_struct *current, struct pt_regs *registers)
     return caller.is_hook;
 }
 
-/* Returns a spare channel, CT_PROBE_PROCESSES if there is none. */
+/* Returns a spare channel, or CT_PROBE_PROCESSES if there is none. */
 static __u32 take_spare(__u32 tgid)
 {
     __u32 channel;
@@ -126,8 +127,8 @@ static __u32 take_spare(__u32 tgid)
     return CT_PROBE_PROCESSES;
 }
 
-/* Announces that the process has taken the channel. Returns false if too many notices are unread. Without
- * this one, the channel would have no writer. */
+/* Announces that the process has taken the channel. Returns false if too many notices are unread. The process
+ * must then give up the channel, which would have no writer. */
 static bool announce(__u32 tgid, __u32 channel)
 {
     __u64 *since = bpf_map_lookup_elem(&missed, &tgid);
@@ -140,7 +141,7 @@ static bool announce(__u32 tgid, __u32 channel)
     return false;
 }
 
-/* Takes a spare channel for the process. Two of its threads may do so at once. */
+/* Takes a spare channel for the process. Several of its threads may do so at the same time. */
 static __u32 *find_channel(struct task_struct *current, struct pt_regs *registers, __u32 tgid)
 {
     __u32 channel = CT_PROBE_PROCESSES;
@@ -162,7 +163,7 @@ static __u32 *find_channel(struct task_struct *current, struct pt_regs *register
 }
 
 /* Takes a spare channel for a process that was not recorded because of a visit. Several of its threads may do
- * so at once. */
+ * so at the same time. */
 static void take_over(__u32 *channel, __u32 tgid)
 {
     __u32 taken = take_spare(tgid);
@@ -176,7 +177,7 @@ static void take_over(__u32 *channel, __u32 tgid)
     }
 }
 
-/* Gives the thread its process's channel. Returns whether it has one. */
+/* Makes the thread use its process's channel. Returns false if the process has none. */
 static bool join_channel(struct task *task, struct task_struct *current, struct pt_regs *registers)
 {
     const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
@@ -191,7 +192,7 @@ static bool join_channel(struct task *task, struct task_struct *current, struct 
     return true;
 }
 
-/* A process that is skipped and has no visit costs two look-ups for each call. */
+/* For a process that is skipped and has no visit, each call costs only two lookups. */
 static struct task *begin_task(struct task_struct *current, struct pt_regs *registers)
 {
     const __u64 id = bpf_get_current_pid_tgid();
@@ -202,7 +203,7 @@ static struct task *begin_task(struct task_struct *current, struct pt_regs *regi
         return 0;
     struct task *task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (!task) {
-        /* The thread was interrupted while the kernel changed a storage, or there is no memory. */
+        /* The thread was interrupted while the kernel was changing its storage, or there is no memory. */
         __u64 now = bpf_ktime_get_ns();
         if (channel && *channel < CT_PROBE_PROCESSES)
             lose(*channel, function_of(bpf_get_attach_cookie(registers)), 0);
@@ -232,8 +233,8 @@ static bool read_visit(struct ct_probe_visit_state *state)
                                (const void *)(*area + CT_AREA_DATA + CT_DATA_PRODUCER)) == 0;
 }
 
-/* Reads what the hook has recorded of this thread. Its thread id is 0 if the thread has no lane, or if the
- * hook has left it. */
+/* Reads the beginning of the lane that the hook uses for this thread. Sets `tid` to 0 if there is none, or if
+ * the hook has left it. */
 static void read_lane(const struct ct_probe_visit_state *state, struct ct_probe_lane *lane)
 {
     const __u64 thread = BPF_CORE_READ(bpf_get_current_task_btf(), thread.fsbase);
@@ -247,9 +248,9 @@ static void read_lane(const struct ct_probe_visit_state *state, struct ct_probe_
 
 enum whose { CT_HOOKS, CT_OURS, CT_IN_DOUBT };
 
-/* Returns who records the call that returns now. The hook writes the record of a call before the call
- * returns, and takes a lane for that. If the hook has left since the call began, it may have written the
- * record before. The writer decides. */
+/* Returns whether the hook or the probe records the call that is now returning. The hook writes a call's
+ * record before the call returns, and takes a lane for it. If the hook has left since the call began, it may
+ * already have written the record. In that case, the writer decides. */
 static enum whose whose_call(const struct frame *frame)
 {
     struct ct_probe_visit_state state;
@@ -264,7 +265,7 @@ static enum whose whose_call(const struct frame *frame)
     return lane.position >> 1 != frame->lane.position >> 1 ? CT_HOOKS : CT_OURS;
 }
 
-/* Announces that the thread's next record is of a call that the hook may have recorded. */
+/* Announces that the thread's next record belongs to a call that the hook may have recorded. */
 static bool doubt(const struct task *task, const struct frame *frame)
 {
     __u32 channel = task->channel;
@@ -279,7 +280,7 @@ static bool doubt(const struct task *task, const struct frame *frame)
     return true;
 }
 
-/* Returns whether the call of a visited process that returns now is recorded. */
+/* Returns whether the probe records the call that is now returning in a visited process. */
 static bool is_ours(struct task *task, const struct frame *frame, struct pt_regs *registers)
 {
     const enum whose whose = whose_call(frame);
@@ -313,7 +314,8 @@ static bool enter(struct pt_regs *registers)
     __u32 depth = task->depth;
     if (depth > 0 && depth <= CT_PROBE_OPEN) {
         const struct frame *top = &task->frame[(depth - 1) % CT_PROBE_OPEN];
-        /* A function may have two probes, if two paths lead to its file. One entry is enough. */
+        /* If two paths lead to a function's file, the function may have two probes. One of them must be
+         * ignored. */
         if (top->sp == sp && top->function == function_of(cookie) && top->links != links_of(cookie))
             return false;
     }
@@ -339,8 +341,8 @@ static bool enter(struct pt_regs *registers)
     return true;
 }
 
-/* Reads memory that the arguments point to. Two bounds are for the verifier: `place` is a mask for the place
- * of a read, and `most` is the greatest length. */
+/* Reads memory that the arguments point to. The verifier needs two bounds: `place` is a mask for a read's
+ * position in the record, and `most` is the maximum length. */
 static __always_inline void read_memory(struct ct_probe_values *values, const struct ct_probe_shape *shape,
                                         __u32 place, __u32 most)
 {
@@ -368,7 +370,7 @@ static __always_inline void fill_call(struct ct_probe_record *record, const stru
     record->end = bpf_ktime_get_ns();
 }
 
-/* A program can reserve only constant sizes, so each kind of shape has a call of its own. */
+/* A program can reserve only constant sizes, so each kind of shape needs a separate call. */
 #define WRITE(bytes, rest)                                                                                   \
     {                                                                                                        \
         struct ct_probe_values *values = bpf_ringbuf_reserve(ring, bytes, 0);                                \
@@ -381,7 +383,7 @@ static __always_inline void fill_call(struct ct_probe_record *record, const stru
     }
 #define COPY_ARGUMENTS() __builtin_memcpy(values->argument, frame->argument, sizeof(values->argument))
 
-/* Returns whether the ring had room. */
+/* Writes the record of a call. Returns false if the ring had no room. */
 static bool write_call(void *ring, const struct task *task, const struct frame *frame, __u32 depth,
                        struct pt_regs *registers)
 {
@@ -405,7 +407,7 @@ static bool write_call(void *ring, const struct task *task, const struct frame *
     }
 }
 
-/* Handles a return. `is_entered` is true if its entry has certainly been seen. */
+/* Handles a return. `is_entered` is true if the probe has certainly seen the entry. */
 static void leave(struct pt_regs *registers, bool is_entered)
 {
     struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -423,8 +425,9 @@ static void leave(struct pt_regs *registers, bool is_entered)
         drop_frames(depth);
     const struct frame *frame = &task->frame[(depth - 1) % CT_PROBE_OPEN];
     if (depth == 0 || frame->sp != sp) {
-        /* The thread had too many open calls, the entry was not seen, or the return was already handled. Or a
-         * call on a higher stack, such as a signal handler's, dropped the frame as left. */
+        /* The thread had too many open calls, the entry was not seen, or the return was already handled. It
+         * is also possible that a call on a stack at a higher address, such as a signal handler's, dropped
+         * the frame. */
         if (is_entered || depth == CT_PROBE_OPEN)
             lose(task->channel, function_of(bpf_get_attach_cookie(registers)), 0);
         return;
@@ -441,8 +444,9 @@ static void leave(struct pt_regs *registers, bool is_entered)
         thread->depth = depth;
 }
 
-/* At a return, the thread is where its caller continues. The kernel's own function for this has another
- * prototype in later kernels, and libbpf then loads no program. */
+/* At a return, the instruction pointer is not at the function, but at the place where the caller continues.
+ * The kernel's own function for this check has a different prototype in later kernels, so libbpf would refuse
+ * to load the programs. */
 static bool is_at_entry(struct pt_regs *registers)
 {
     return PT_REGS_IP(registers) == bpf_get_func_ip(registers);
@@ -489,7 +493,7 @@ static void end_thread(struct task *task)
     void *ring = bpf_map_lookup_elem(&rings, &channel);
     if (ring)
         announce_end(ring, task->tid);
-    /* A thread that was killed inside a call keeps its entry, which names the call. */
+    /* If the thread was killed inside a call, its entry stays, since it shows the call. */
     if (thread)
         thread->depth = depth;
     if (thread && depth == 0)

@@ -1,4 +1,4 @@
-/* Shared by the BPF programs and the probe: the records of calls, and the state of threads. */
+/* The records of calls and the state of threads, as shared by the BPF programs and the probe. */
 #ifndef CT_PROBE_CALLS_H
 #define CT_PROBE_CALLS_H
 
@@ -27,14 +27,13 @@ enum ct_probe_kind {
     CT_PROBE_THREAD = 1, /* a thread is about to make its first call; `name` */
     CT_PROBE_EXIT = 2,   /* a thread has ended, and no call of it follows unless it is announced again */
     CT_PROBE_END = 3,    /* the process's last thread has ended; `status` is a wait status */
-    /* The hook may have recorded the thread's next call in the lane of `lane_tid`. If so, the position of
-     * that lane is greater than `position` now. */
+    /* The hook may have recorded the thread's next call in the lane of `lane_tid`. If it has, the lane's
+     * position is now greater than `position`. */
     CT_PROBE_DOUBT = 4,
     CT_PROBE_HOOKED = 5, /* a call of a hook (hook_rule.h) */
 };
 
-/* Events of the kernel inside calls. Their numbers are those of functions, and no driver function has them.
- */
+/* Kernel events inside calls. They have function numbers that no driver function uses. */
 enum ct_probe_event {
     CT_EVENT_BLOCKED = 0,   /* the thread slept */
     CT_EVENT_PREEMPTED = 1, /* it was runnable, but another thread had its processor */
@@ -42,9 +41,9 @@ enum ct_probe_event {
     CT_EVENT_COUNT
 };
 
-/* A record in the ring of a channel. Times are nanoseconds of CLOCK_MONOTONIC. The program reads `end` after
- * it has reserved the record. Therefore, if a position was the ring's end at some moment, all calls with
- * records after it returned after that moment. */
+/* A record in a channel's ring. Times are nanoseconds of CLOCK_MONOTONIC. The program reads `end` after it
+ * has reserved the record. Therefore, all records that are added after the ring's end has been read have an
+ * `end` after that moment. */
 struct ct_probe_record {
     uint32_t tid;      /* in the initial pid namespace */
     uint16_t function; /* of CT_PROBE_THREAD: the thread's index in the map of threads, CT_PROBE_THREADS for
@@ -79,7 +78,7 @@ enum {
     CT_PROBE_LARGE_BYTES = 512,
 };
 
-/* The contents of a call's record after struct ct_probe_record. */
+/* The part of a call's record that follows struct ct_probe_record. */
 enum ct_probe_shape_kind {
     CT_SHAPE_PLAIN = 0,  /* nothing */
     CT_SHAPE_VALUES = 1, /* the arguments */
@@ -87,7 +86,7 @@ enum ct_probe_shape_kind {
     CT_SHAPE_LARGE = 3,  /* the arguments, and CT_PROBE_LARGE_BYTES of that memory */
 };
 
-/* A read of the memory that an argument points to, made when the call has returned. */
+/* Describes memory that an argument points to, and that is read when the call has returned. */
 struct ct_probe_read {
     uint8_t argument; /* below CT_PROBE_ARGUMENTS */
     uint8_t is_text;  /* it ends at a NUL */
@@ -96,7 +95,7 @@ struct ct_probe_read {
     uint16_t at; /* the place in the record's memory: CT_PROBE_LARGE_BYTES - CT_PROBE_READ_BYTES at most */
 };
 
-/* The arguments of a function that its decoder reads. */
+/* The arguments that a function's decoder reads. */
 struct ct_probe_shape {
     uint8_t kind;        /* enum ct_probe_shape_kind */
     uint8_t stack_words; /* CT_PROBE_STACK at most */
@@ -106,7 +105,7 @@ struct ct_probe_shape {
     struct ct_probe_read read[CT_PROBE_READS];
 };
 
-/* A record of a call with values. `memory` is in records of the shapes that have it. */
+/* A call's record with values. Only the shapes SMALL and LARGE have `memory`. */
 struct ct_probe_values {
     struct ct_probe_record record;
     uint64_t argument[CT_PROBE_ARGUMENTS];
@@ -119,7 +118,8 @@ enum {
 
 /* ---- state ---- */
 
-/* An entry in the channel's map of threads: the open calls of a thread. The thread itself writes it. */
+/* An entry in the channel's map of threads, which contains a thread's open calls. The thread itself writes
+ * it. */
 struct ct_probe_open {
     uint64_t start;
     uint32_t function;
@@ -131,8 +131,8 @@ struct ct_probe_thread {
     struct ct_probe_open open[CT_PROBE_OPEN];
 };
 
-/* An entry in the channel's map of lost calls: the calls of a function that were lost, or skipped on request,
- * and that the writer has not reported yet. */
+/* An entry in the channel's map of lost calls. It counts the calls to a function that were lost or skipped on
+ * request, but not reported by the writer yet. */
 struct ct_probe_lost {
     uint64_t calls;
     uint64_t ns; /* the sum of their durations */
@@ -146,7 +146,7 @@ enum ct_probe_notice_kind {
     CT_PROBE_FULL = 1,  /* the same, but no channel was available */
     CT_PROBE_EXEC = 2,  /* a process with a channel has executed another program, which has no channel */
 };
-/* A message of the BPF programs to the probe. */
+/* A message from the BPF programs to the probe. */
 struct ct_probe_notice {
     uint32_t kind; /* enum ct_probe_notice_kind */
     uint32_t tgid; /* in the initial pid namespace */

@@ -18,7 +18,8 @@ struct comparison {
     bool maps_it, differs;
 };
 
-/* Ignores a breakpoint of another probe: the kernel counts the probes of an instruction. */
+/* Ignores another probe's breakpoint, since an instruction may have several probes, which the kernel
+ * counts. */
 static bool differs_at(const struct comparison *comparison, uint64_t address, uint64_t offset)
 {
     enum { LONGEST_INSTRUCTION = 15, BREAKPOINT = 0xcc };
@@ -43,7 +44,7 @@ static void compare(const struct ct_mapped_range *range, void *data)
     }
 }
 
-/* With any other error, code in the process cannot be compared, and probes might crash it. */
+/* After any other error, the process's code cannot be compared, and probes might crash the process. */
 static bool has_ended(int error)
 {
     return error == -ENOENT || error == -ESRCH;
@@ -76,7 +77,7 @@ static int check_process(struct ct_code_check *check, struct comparison *compari
     return comparison->differs ? -ETXTBSY : 0;
 }
 
-/* Only processes that map the file are locked, so this check runs without a lock. */
+/* Runs without a lock, since only processes that map the file are locked. */
 static bool maps_file(const struct ct_mapped_driver *file, pid_t pid)
 {
     struct ct_mapped_drivers images;

@@ -1,5 +1,5 @@
-/* The table of probed functions, which begins with the events of the kernel (enum ct_probe_event). Records
- * from the kernel contain a function's number. */
+/* The table of probed functions, which begins with the kernel events (enum ct_probe_event). Records from the
+ * kernel refer to a function by its number in the table. */
 #ifndef CT_PROBE_FUNCTIONS_H
 #define CT_PROBE_FUNCTIONS_H
 
@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* A field of a hook's calls. */
+/* A field of the calls that a hook records. */
 struct ct_function_field {
     char name[CT_FIELD_NAME_MAX + 1];
     uint8_t type; /* enum ct_field_type */
@@ -27,33 +27,34 @@ struct ct_function_entry {
     struct ct_function_field field[CT_FIELDS_MAX];
 };
 
-/* Shared memory of the probe and its writers. An entry is complete before a record can refer to it, and never
- * changes. */
+/* Memory that the probe and its writers share. An entry is complete before a record can refer to it, and
+ * never changes. */
 struct ct_function_table {
     uint32_t count;
-    /* By channel: 1 until its process has a segment. It is set before the notice of a new process is
-     * consumed, and before a process that the kernel has not found gets the channel. If all notices are
-     * consumed, and then all of these are 0, every process that has made a call has a segment. */
+    /* For each channel, 1 until its process has a segment. The value is set before the notice of a new
+     * process is consumed, or before a process that the kernel has not found receives the channel. If all
+     * notices have been consumed, and all values are 0 after that, every process that has made a call has a
+     * segment. */
     uint8_t arriving[CT_PROBE_PROCESSES];
-    /* By channel: 1 more than the function of the call that the writer has taken from the ring, but has not
-     * written yet. A writer that replaces a killed one counts this call as lost. */
+    /* For each channel, the function number plus 1 of the call that the writer has taken from the ring, but
+     * not written yet. If the writer is killed, its replacement counts this call as lost. */
     uint32_t in_flight[CT_PROBE_PROCESSES];
     const struct ct_probe_shape *shapes; /* by row */
     struct ct_function_entry entry[CT_PROBE_FUNCTIONS];
 };
 
-/* Returns whether driver_api.def has a function of that name. */
+/* Returns whether driver_api.def contains a function called `name`. */
 bool ct_functions_is_known(const char *name);
 
 /* Returns NULL if out of memory. */
 struct ct_function_table *ct_functions_create(void);
 /* Returns the shape of the function's arguments. */
 const struct ct_probe_shape *ct_functions_shape(const struct ct_function_table *table, uint32_t number);
-/* Returns the number of a driver function, adding it to the table if necessary; CT_PROBE_FUNCTIONS if the
- * table is full. */
+/* Returns the number of a driver function, after adding it to the table if necessary. Returns
+ * CT_PROBE_FUNCTIONS if the table is full. */
 uint32_t ct_functions_number(struct ct_function_table *table, const char *name);
-/* Adds a hook, which may have the name of an earlier one. Returns its number, or CT_PROBE_FUNCTIONS if the
- * table is full. */
+/* Adds a hook, which may have the same name as an earlier one. Returns its number, or CT_PROBE_FUNCTIONS if
+ * the table is full. */
 uint32_t ct_functions_add_hook(struct ct_function_table *table, const char *name,
                                const struct ct_function_field *field, uint32_t fields);
 

@@ -37,7 +37,7 @@ static bool is_function(const char *symbol, const char *name, size_t length)
            (symbol[length] == '\0' || ct_hook_function_length(symbol) == length);
 }
 
-/* Returns the position of the symbol among the names, which '|' separates; -1 if it is none of them. */
+/* Returns the symbol's position in a list of names separated by '|', or -1 if it is not in the list. */
 static int position_of(const char *symbol, const char *names)
 {
     int position = 0;
@@ -80,7 +80,7 @@ static bool find_in_kernel(struct ct_hook_entry *hook, char why[WHY_BYTES])
 
 uint64_t ct_hook_find_trampoline(void)
 {
-    /* The names since Linux 5.18, since 5.16, and before. */
+    /* The names since Linux 5.18, since Linux 5.16, and in older versions. */
     static const char *const names[] = { "arch_rethook_trampoline", "__kretprobe_trampoline",
                                          "kretprobe_trampoline" };
     char line[512], symbol[256];

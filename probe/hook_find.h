@@ -37,13 +37,13 @@ bool ct_hook_may_throw(const struct ct_elf *elf, const char *symbol);
 /* Returns whether the probe records functions of that name in that library itself. */
 bool ct_hook_is_driver_function(const char *library, const char *symbol);
 
-/* Returns the address that functions of the kernel return to while a kprobe awaits their return, or 0 if the
- * kernel hides its addresses. It needs CAP_SYSLOG. */
+/* Returns the address that kernel functions return to while a kprobe awaits their return, or 0 if the kernel
+ * hides its addresses. Requires CAP_SYSLOG. */
 uint64_t ct_hook_find_trampoline(void);
 
-/* Finds the targets, and sets `is_found`, `function`, `offset` or `event` of the hooks, and the sources in
- * tracepoints' records. Prints a line for each hook without a target, beginning with `path`. Returns whether
- * all have one. */
+/* Finds the hooks' targets. Sets `is_found`, and `function`, `offset` or `event`, in each hook, and the
+ * sources in the records of tracepoints. For each hook without a target, prints a line that begins with
+ * `path`. Returns whether all hooks have a target. */
 bool ct_hook_find_all(struct ct_hook_table *table, int tracefs, const char *path);
 
 #endif

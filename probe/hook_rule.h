@@ -1,5 +1,5 @@
-/* Shared by the BPF programs and the probe: the rule of a hook, which a line of a table (hook_table.h)
- * defines. */
+/* The rule of a hook, as shared by the BPF programs and the probe. Each hook is defined by a line of a table
+ * (hook_table.h). */
 #ifndef CT_PROBE_HOOK_RULE_H
 #define CT_PROBE_HOOK_RULE_H
 
@@ -31,7 +31,7 @@ enum ct_hook_form {
     CT_FORM_TASK = 4,     /* the name of the thread that runs; the origin has no meaning */
 };
 
-/* The source of a value. */
+/* Describes where a value is read. */
 struct ct_hook_source {
     uint8_t origin; /* enum ct_hook_origin */
     uint8_t form;   /* enum ct_hook_form */
@@ -84,7 +84,7 @@ struct ct_hook_rule {
     struct ct_hook_condition condition[CT_HOOK_CONDITIONS];
 };
 
-/* A record of a hook's call. Bit `i` of `record.read` is set if field `i` was read. */
+/* The record of a call that a hook records. Bit `i` of `record.read` is set if field `i` was read. */
 struct ct_probe_hooked {
     struct ct_probe_record record;
     uint64_t value[CT_HOOK_FIELDS];               /* of a text: its length, with the NUL */
@@ -95,7 +95,7 @@ enum { CT_HOOKED_BYTES = sizeof(struct ct_probe_record) + CT_HOOK_FIELDS * sizeo
 
 enum { CT_HOOK_RULES = 512 }; /* for the present table and its successor */
 
-/* The calls that were recorded in one second. */
+/* The number of calls that were recorded in one second. */
 struct ct_hook_second {
     uint64_t number; /* of CLOCK_MONOTONIC */
     uint32_t calls;

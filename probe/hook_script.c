@@ -11,13 +11,14 @@ static const char *type_of(const struct ct_hook_source *source)
     return types[source->is_signed != 0][source->bytes % 9];
 }
 
-/* A call that is printed at once. Otherwise, maps keep its time and its arguments until the return. */
+/* True if the hook's calls are printed at once. Otherwise, maps keep a call's time and arguments until it
+ * returns. */
 static bool is_instant(const struct ct_hook_entry *hook)
 {
     return hook->kind == CT_HOOK_TRACEPOINT || hook->rule.is_entry;
 }
 
-/* Returns bpftrace's name for an argument at the entry. */
+/* Returns the name that bpftrace gives to an argument at a function's entry. */
 static const char *name_of_argument(char name[16], unsigned argument)
 {
     if (argument < CT_PROBE_REGISTERS)
@@ -27,8 +28,8 @@ static const char *name_of_argument(char name[16], unsigned argument)
     return name;
 }
 
-/* Prints an expression for the value of the source. `place` is the name in the tracepoint's record, or NULL.
- */
+/* Prints an expression for the source's value. `place` is the name of a field in the tracepoint's record, or
+ * NULL. */
 static void print_source(const struct ct_hook_entry *hook, const struct ct_hook_source *source,
                          const char *place)
 {
@@ -106,7 +107,7 @@ static void print_output(const struct ct_hook_entry *hook)
     puts(");");
 }
 
-/* Returns the bits of the arguments that the sources need. */
+/* Returns a mask of the arguments that the sources need. */
 static uint32_t arguments_of(const struct ct_hook_rule *rule)
 {
     uint32_t bits = 0;
@@ -119,7 +120,7 @@ static uint32_t arguments_of(const struct ct_hook_rule *rule)
     return bits;
 }
 
-/* Prints the probe of the entry, which keeps the time and the arguments until the return. */
+/* Prints the probe at the entry, which keeps the time and the arguments until the return. */
 static void print_entry(const struct ct_hook_entry *hook, const char *target)
 {
     const uint32_t arguments = arguments_of(&hook->rule);

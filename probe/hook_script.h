@@ -1,4 +1,4 @@
-/* Prints a table of hooks as a script for bpftrace, which records the same calls of all processes. */
+/* Prints a table of hooks as a script for bpftrace, which records the same calls, but in all processes. */
 #ifndef CT_PROBE_HOOK_SCRIPT_H
 #define CT_PROBE_HOOK_SCRIPT_H
 

@@ -49,8 +49,8 @@ static char *next_word(struct reader *reader)
 
 /* ---- numbers and names ---- */
 
-/* Reads a number as C writes it, decimal or hexadecimal, with a sign if `is_signed`. For durations, a unit
- * may follow. */
+/* Reads a decimal or hexadecimal number in C notation, with a sign if `is_signed`. For durations, a unit may
+ * follow. */
 static bool read_number(const char *text, bool is_signed, bool is_duration, uint64_t *number)
 {
     static const struct {
@@ -151,7 +151,7 @@ static bool read_value(struct reader *reader, char *text, struct ct_hook_source 
     return !type || read_type(reader, type, source);
 }
 
-/* Reads a source of the hook. For tracepoints, only notes the name in *place. */
+/* Reads a source of the hook. For tracepoints, only stores the name in *place. */
 static bool read_source(struct reader *reader, const struct ct_hook_entry *hook, char *text,
                         struct ct_hook_source *source, char **place)
 {
@@ -377,7 +377,7 @@ static bool read_rest(struct reader *reader, struct ct_hook_entry *hook)
     return good && (hook->rule.scope != CT_SCOPE_MACHINE || add_task_fields(reader, hook));
 }
 
-/* Counts the words of the stack that the sources need. */
+/* Returns the number of stack words that the sources need. */
 static uint8_t stack_words(const struct ct_hook_rule *rule)
 {
     uint8_t most = 0;
@@ -428,7 +428,7 @@ static void read_line(struct reader *reader, char *line)
 
 /* ---- the file ---- */
 
-/* A comment begins with a word that begins with '#'. */
+/* A comment begins at a '#' that is the first character of a word. */
 static void cut_comment(char *line)
 {
     for (char *at = line; (at = strchr(at, '#')); at++) {
@@ -439,7 +439,7 @@ static void cut_comment(char *line)
     }
 }
 
-/* Reads lines until a line cannot be part of a table. */
+/* Reads lines until the end of the file, or until a line shows that the file is not a table. */
 static void read_lines(struct reader *reader, FILE *file)
 {
     static char line[LINE_BYTES_MAX];
@@ -461,7 +461,7 @@ static void read_lines(struct reader *reader, FILE *file)
         fprintf(stderr, "%s: only the first %d errors are shown\n", reader->path, ERRORS_SHOWN);
 }
 
-/* Opens the file if it is a regular one. Otherwise returns NULL with a reason in errno. */
+/* Opens the file if it is a regular file. Otherwise, returns NULL and sets errno. */
 static FILE *open_regular(const char *path)
 {
     struct stat status;

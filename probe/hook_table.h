@@ -31,8 +31,8 @@ struct ct_hook_entry {
     char *symbol; /* of uprobes: the function; of tracepoints: the event; otherwise NULL */
     char name[CT_FUNCTION_NAME_MAX + 1];
     char field_name[CT_HOOK_FIELDS][CT_FIELD_NAME_MAX + 1];
-    /* Of tracepoints: the names of the record's fields. ct_hook_find_all() sets the sources from these names.
-     * Otherwise NULL. */
+    /* For tracepoints, the names of the record's fields, from which ct_hook_find_all() sets the sources. NULL
+     * for other hooks. */
     char *field_place[CT_HOOK_FIELDS], *condition_place[CT_HOOK_CONDITIONS];
     bool is_nothrow; /* no C++ exception leaves the function */
     struct ct_hook_rule rule;
@@ -48,8 +48,8 @@ struct ct_hook_table {
     size_t count, room;
 };
 
-/* Reads the file. Prints each error with its line. Returns true if there was none. The table may be freed
- * either way. */
+/* Reads the file. Prints each error with its line. Returns true if there was no error. The table may be freed
+ * in any case. */
 bool ct_hook_table_read(struct ct_hook_table *table, const char *path);
 void ct_hook_entry_free(struct ct_hook_entry *hook);
 void ct_hook_table_free(struct ct_hook_table *table);

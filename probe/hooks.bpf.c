@@ -1,7 +1,7 @@
-/* Hooks: functions in the kernel and in libraries, and tracepoints, that a table defines (hook_table.h).
- * These programs serve all hooks. The rule of a hook defines which values are read.
+/* The programs for hooks, which record functions in the kernel and in libraries, and tracepoints, as defined
+ * by a table (hook_table.h). The same programs serve all hooks. A hook's rule defines which values are read.
  *
- * The frames of hooks and of driver calls are on one stack, so the depths of their rows are consistent. */
+ * Hooks and driver calls share one stack of frames, so the depths in their rows are consistent. */
 #include "tasks.bpf.h"
 
 #include "hook_rule.h"
@@ -20,7 +20,7 @@ __u64 trampoline;
 enum { RECORD_MASK = 0xffff }; /* records are shorter */
 enum { EXITING = 4 };          /* PF_EXITING of include/linux/sched.h */
 
-/* Where the values of a call come from. */
+/* The call whose values are read. */
 struct call {
     const struct ct_hook_rule *rule;
     const __u64 *argument; /* of the entry; NULL for tracepoints */
@@ -32,7 +32,7 @@ struct call {
     bool is_instant; /* it has no duration */
 };
 
-/* The upper half of the cookie is the number of the rule. */
+/* Returns the rule whose number is in the upper half of the cookie. */
 static const struct ct_hook_rule *rule_of(__u64 cookie)
 {
     const __u32 number = links_of(cookie);
@@ -41,7 +41,8 @@ static const struct ct_hook_rule *rule_of(__u64 cookie)
 
 /* ---- values ---- */
 
-/* A program could pass an address in the kernel, so hooks on libraries read only the program's memory. */
+/* A program could pass a kernel address to a library, so hooks on libraries read only the program's
+ * memory. */
 static bool is_in_kernel(const struct call *call, __u64 address)
 {
     return call->rule->is_kernel && is_kernels(address);
@@ -53,7 +54,7 @@ static long read_bytes(const struct call *call, void *to, __u32 bytes, __u64 fro
                                     : bpf_probe_read_user(to, bytes, (const void *)from);
 }
 
-/* Reads the value that a function's source begins with: a number, or an address. */
+/* Reads the value that a source begins with, which is a number or an address. */
 static __u64 read_origin(const struct call *call, const struct ct_hook_source *source)
 {
     const __u32 argument = source->argument;
@@ -71,8 +72,7 @@ static __u64 read_origin(const struct call *call, const struct ct_hook_source *s
     }
 }
 
-/* Returns the address of a source in memory. The mask is for the verifier, which bounds offsets in a record.
- */
+/* Returns the address of a source in memory. The verifier needs the mask to bound offsets in a record. */
 static __u64 address_of(const struct call *call, const struct ct_hook_source *source)
 {
     if (source->origin == CT_ORIGIN_RECORD)
@@ -80,7 +80,7 @@ static __u64 address_of(const struct call *call, const struct ct_hook_source *so
     return read_origin(call, source) + (__s64)source->offset;
 }
 
-/* Cuts the value to the source's type. */
+/* Truncates the value to the source's type. */
 static __u64 typed(const struct ct_hook_source *source, __u64 value)
 {
     const __u32 unused = 64 - 8 * (source->bytes & 15);
@@ -89,7 +89,7 @@ static __u64 typed(const struct ct_hook_source *source, __u64 value)
     return source->is_signed ? (__u64)((__s64)(value << unused) >> unused) : value << unused >> unused;
 }
 
-/* Reads a number. Returns false if its memory cannot be read. */
+/* Reads a number. Returns false if it is in memory that cannot be read. */
 static __noinline bool read_number(const struct call *call, const struct ct_hook_source *source,
                                    __u64 *number)
 {
@@ -106,7 +106,7 @@ static __noinline bool read_number(const struct call *call, const struct ct_hook
     return true;
 }
 
-/* Reads a text into the record. Returns its length, or 0 if it cannot be read. */
+/* Reads a string into the record. Returns its length, or 0 if it cannot be read. */
 static __noinline __u64 read_text(const struct call *call, const struct ct_hook_source *source,
                                   struct ct_probe_hooked *hooked)
 {
@@ -159,8 +159,8 @@ static __noinline bool is_wanted(const struct call *call)
     return true;
 }
 
-/* Returns whether the rule's limit permits another call now. Processors may count at the same time, so a few
- * more calls may pass at the beginning of a second. */
+/* Returns whether the rule's limit permits another call now. Several processors may begin to count at the
+ * same time, so a few extra calls may pass at the beginning of a second. */
 static bool is_within_limit(const struct call *call, __u32 rule)
 {
     const __u64 number = call->end / 1000000000;
@@ -182,7 +182,7 @@ static __noinline void fill(const struct call *call, struct ct_probe_hooked *hoo
     begin_record(&hooked->record, call->tid, CT_PROBE_HOOKED);
     hooked->record.function = (__u16)rule->function;
     hooked->record.depth = (__u8)call->depth;
-    /* As for driver calls, the end is read after the record was reserved (calls.h). */
+    /* As for driver calls, `end` is read after the record has been reserved (calls.h). */
     hooked->record.end = bpf_ktime_get_ns();
     hooked->record.start = call->is_instant ? hooked->record.end : call->start;
     for (__u32 i = 0; i < CT_HOOK_FIELDS; i++) {
@@ -211,7 +211,7 @@ static void write(const struct call *call, __u64 cookie)
     }
     void *ring = bpf_map_lookup_elem(&rings, &channel);
     struct ct_probe_hooked *hooked = 0;
-    /* The writer has forgotten a thread that has ended. */
+    /* If the thread has ended, the writer has forgotten it. */
     if (ring && call->has_ended)
         announce_thread(ring, call->tid, CT_PROBE_THREADS);
     if (ring && call->rule->texts > 0) {
@@ -233,7 +233,7 @@ static void write(const struct call *call, __u64 cookie)
 
 /* ---- functions ---- */
 
-/* Returns the state of this thread if its calls are recorded. */
+/* Returns the state of this thread, or NULL if its calls are not recorded. */
 static struct task *task_of(const struct ct_hook_rule *rule)
 {
     struct task_struct *current = bpf_get_current_task_btf();
@@ -259,8 +259,8 @@ static struct task *task_of(const struct ct_hook_rule *rule)
 }
 
 /* Returns whether the kernel has missed the return of the frame's function. A function whose return is
- * awaited returns to the trampoline. The stack's order does not show what has returned, because each system
- * call begins at a random place. */
+ * awaited returns to the trampoline. The order of stack addresses does not show which functions have
+ * returned, because each system call begins at a random stack offset. */
 static bool is_missed(const struct frame *frame, __u32 function, __u64 sp)
 {
     __u64 address;
@@ -273,7 +273,8 @@ static bool is_missed(const struct frame *frame, __u32 function, __u64 sp)
            address != trampoline;
 }
 
-/* Drops frames of the kernel that have returned, before a function is entered at the stack pointer `sp`. */
+/* Before a function is entered at the stack pointer `sp`, drops the frames of kernel functions that have
+ * returned. */
 static void drop_missed(struct task *task, __u32 function, __u64 sp)
 {
     __u32 depth = task->depth;
@@ -286,7 +287,7 @@ static void drop_missed(struct task *task, __u32 function, __u64 sp)
         drop_frames(depth);
 }
 
-/* Drops the frames of calls that are over. Returns the depth of the function that is entered. */
+/* Drops the frames of calls that are over. Returns the depth of the function that is being entered. */
 static __u32 depth_of_entry(struct task *task, const struct ct_hook_rule *rule, __u64 sp)
 {
     if (is_kernels(sp))
@@ -319,8 +320,8 @@ static int enter(struct pt_regs *registers)
     return 0;
 }
 
-/* Finds the frame of the function that returns, and drops the frames above it. Returns CT_PROBE_OPEN if there
- * is none. The kernel's stack pointer at a return differs between its versions, so functions of the kernel
+/* Finds the frame of the function that is returning. Returns its depth, or CT_PROBE_OPEN if there is none.
+ * The stack pointer at a return from a kernel function depends on the kernel's version, so these functions
  * are found by their number. */
 static __u32 returning(struct task *task, const struct ct_hook_rule *rule, struct pt_regs *registers)
 {
@@ -385,7 +386,7 @@ int hook_leave(struct pt_regs *registers)
     return leave(registers);
 }
 
-/* Records the entry alone. The next frame's place holds the arguments for that moment. */
+/* Records only the entry. The arguments are stored temporarily in the place of the next frame. */
 SEC("uprobe")
 int hook_at_entry(struct pt_regs *registers)
 {

@@ -49,7 +49,7 @@ static int attach_tracepoint(struct ct_attached_hook *attached, const struct ct_
         .sample_period = 1,
     };
     LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = cookie);
-    /* The program runs on all processors, whichever one the event is opened for. */
+    /* The event must be opened for some processor, but the program runs on all of them. */
     const int fd = (int)syscall(SYS_perf_event_open, &event, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0)
         return -errno;
@@ -73,7 +73,7 @@ static int attach_end(struct ct_attached_hook *attached, const struct ct_program
                       : bpf_program__attach_kprobe_opts(program, hook->function, &in_kernel));
 }
 
-/* Attaches to the return first, which has no effect without the entry. */
+/* Attaches to the return first, since a return without an entry has no effect. */
 static int attach_function(struct ct_attached_hook *attached, const struct ct_programs *programs,
                            uint64_t cookie, pid_t pid)
 {
@@ -96,7 +96,8 @@ static int attach_links(const struct ct_hooks *hooks, struct ct_attached_hook *a
     return error;
 }
 
-/* Adds the hook to the table of functions. Returns its number there, or CT_PROBE_FUNCTIONS. */
+/* Adds the hook to the table of functions. Returns its number there, or CT_PROBE_FUNCTIONS if the table is
+ * full. */
 static uint32_t add_function(const struct ct_hooks *hooks, const struct ct_hook_entry *hook)
 {
     struct ct_function_field field[CT_FIELDS_MAX] = { 0 };
@@ -119,7 +120,8 @@ static const char *reason(const struct ct_hook_entry *hook, int error)
     } of_kprobes[] = {
         { -ENOENT, "the kernel has no kprobes (CONFIG_KPROBES)" },
         { -EOPNOTSUPP, "the kernel has no kprobes (CONFIG_KPROBES)" },
-        /* The function is notrace, on the kernel's list of forbidden functions, or part of a probe itself. */
+        /* The function is marked notrace, is on the kernel's list of forbidden functions, or belongs to the
+         * kernel's own probes. */
         { -EINVAL, "the kernel permits no kprobe there" },
         { -EADDRNOTAVAIL, "the kernel has several functions of that name" },
     };
@@ -170,8 +172,8 @@ static bool attach(struct ct_hooks *hooks, uint32_t number, struct ct_hook_entry
 
 /* ---- a table ---- */
 
-/* Returns whether the probe records the function itself. Two probes at one place would confuse their frames.
- */
+/* Returns whether the probe already records the function as a driver call. Two probes at the same place would
+ * mix up their frames. */
 static bool is_recorded(const struct ct_hooks *hooks, const struct ct_hook_entry *hook)
 {
     return hook->kind == CT_HOOK_UPROBE && ct_hook_is_driver_function(hook->place, hook->symbol) &&
@@ -183,7 +185,7 @@ static bool is_same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* Returns whether both record the same calls in the same way. */
+/* Returns whether both hooks record the same calls in the same way. */
 static bool is_same(const struct ct_hook_entry *a, const struct ct_hook_entry *b)
 {
     return a->kind == b->kind && strcmp(a->name, b->name) == 0 && is_same_text(a->place, b->place) &&

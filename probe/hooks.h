@@ -1,4 +1,4 @@
-/* The hooks of a table: attaches the BPF programs to their targets (hooks.bpf.c). */
+/* Attaches BPF programs (hooks.bpf.c) to the targets of a table of hooks. */
 #ifndef CT_PROBE_HOOKS_H
 #define CT_PROBE_HOOKS_H
 
@@ -26,15 +26,15 @@ struct ct_hooks {
     struct ct_attached_hook *attached; /* CT_HOOK_RULES of them, by the number of the rule */
 };
 
-/* Reads the table and the trampoline, and opens tracefs, before the rights for that are dropped. Returns
- * CT_GO_ON, or the exit status after an error, which has been printed. */
+/* Reads the table, finds the trampoline and opens tracefs, before the rights for that are dropped. Returns
+ * CT_GO_ON. On failure, prints an error and returns the exit status. */
 int ct_hooks_begin(struct ct_hooks *hooks);
 /* Returns whether there are hooks, or may be some after ct_hooks_reload(). */
 bool ct_hooks_are_wanted(const struct ct_hooks *hooks);
 /* Attaches all hooks. Prints a line for each that cannot be attached; the others record. */
 void ct_hooks_attach(struct ct_hooks *hooks);
-/* Reads the table again. Hooks that have not changed record on without a gap. If the table has errors, all
- * remain as they were. */
+/* Reads the table again. Hooks that have not changed continue to record without a gap. If the table has
+ * errors, all hooks remain as they were. */
 void ct_hooks_reload(struct ct_hooks *hooks);
 void ct_hooks_detach(struct ct_hooks *hooks);
 

@@ -1,8 +1,8 @@
-/* Events of the kernel inside open calls: the time that a thread is off the processor, and its page faults.
- * The events are functions of the layer `kernel` (functions.h), and their records are like those of calls. */
+/* Kernel events inside open calls: page faults, and the times when a thread is off the processor. The events
+ * are functions of the layer `kernel` (functions.h), and are recorded like calls. */
 #include "tasks.bpf.h"
 
-/* Returns the thread's state if it is in a call that the probe records. */
+/* Returns the thread's state if it is in a call that the probe records, and NULL otherwise. */
 static struct task *in_call(struct task_struct *thread)
 {
     struct task *task = bpf_task_storage_get(&tasks, thread, 0, 0);
@@ -28,7 +28,7 @@ static void write_event(const struct task *task, __u32 event, __u64 start)
     submit(ring, record, false);
 }
 
-/* The state of a thread that a switch takes off the processor. 0 is runnable. */
+/* Returns the kernel's state of a thread that is being switched off the processor. 0 means runnable. */
 static __u32 state_of(struct task_struct *thread)
 {
     if (bpf_core_field_exists(thread->__state))

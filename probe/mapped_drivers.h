@@ -12,8 +12,8 @@ enum { CT_MAPPED_DRIVERS_MAX = 8 }; /* per process; further ones are ignored */
 struct ct_mapped_driver {
     dev_t device;
     ino_t inode;
-    /* A path in /proc/PID/map_files. It opens the file even if the process is in another mount namespace, or
-     * the file is deleted. */
+    /* A path in /proc/PID/map_files, which can be opened even if the process is in another mount namespace,
+     * or the file has been deleted. */
     char path[PATH_MAX];
     char name[256]; /* the path in the process's own mount namespace, cut to fit */
 };
@@ -39,7 +39,7 @@ static inline bool ct_mapped_hook_records(const struct ct_mapped_drivers *images
     return images->hook == CT_HOOK_MAY_LEAVE || images->hook == CT_HOOK_STAYS;
 }
 
-/* A line of /proc/PID/maps that maps a file. */
+/* A range that maps a file, from a line of /proc/PID/maps. */
 struct ct_mapped_range {
     uint64_t from, to; /* addresses */
     uint64_t offset;   /* of `from` in the file */
@@ -51,7 +51,7 @@ struct ct_mapped_range {
 int ct_mapped_ranges_each(pid_t pid, void (*take)(const struct ct_mapped_range *range, void *data),
                           void *data);
 
-/* Finds the files of libcuda, and the hook. Returns 0 or -errno. */
+/* Finds the mapped files of libcuda, and the hook if the process has it. Returns 0 or -errno. */
 int ct_mapped_drivers_find(struct ct_mapped_drivers *images, pid_t pid);
 
 #endif

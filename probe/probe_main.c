@@ -34,7 +34,7 @@ enum {
     SCAN_ALL_MS = 1000,                   /* or of all processes */
 };
 
-/* A file of libcuda with probes, in one process or, for pid 0, in all. */
+/* A file of libcuda with probes, in one process or, if `pid` is 0, in all processes. */
 struct attached {
     struct attached *next;
     dev_t device;
@@ -137,8 +137,8 @@ static bool is_wanted(const struct probe *probe, const struct ct_mapped_driver *
     return !probe->options.only || fnmatch(probe->options.only, image->name, 0) == 0;
 }
 
-/* Attaches to files that processes may map later, so that their first calls are seen. These are the files of
- * --library, and libcuda at its usual paths on common systems. */
+/* Attaches to files that processes may map later (the files of --library, and libcuda at its usual paths), so
+ * that the processes' first calls are seen. */
 static void attach_ahead(struct probe *probe, pid_t pid)
 {
     static const char *const usual[] = { "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1",
@@ -193,7 +193,7 @@ static void skip_process(struct probe *probe, pid_t pid, const struct ct_mapped_
                 images->hook == CT_HOOK_MAY_LEAVE ? " before `cudatrace detach`" : "");
 }
 
-/* Adds the process, and then attaches to its libraries, so that every call has a channel. */
+/* Adds the process before it attaches to the process's libraries, so that every call has a channel. */
 static void look_at(struct probe *probe, pid_t pid)
 {
     struct ct_mapped_drivers images;
@@ -221,7 +221,7 @@ static void look_at(struct probe *probe, pid_t pid)
         else if (is_new)
             add_process(probe, pid, images.exec_ns);
     }
-    /* Probes would slow its calls without any use. */
+    /* The hook records all calls of this process, so probes would only slow them down. */
     if (images.hook == CT_HOOK_STAYS && !probe->options.all)
         return;
     for (size_t i = 0; i < images.count; i++)
@@ -250,7 +250,8 @@ static void scan(struct probe *probe)
     }
 }
 
-/* Makes spare channels. If there is no room for all missing ones, a few are enough until processes end. */
+/* Makes spare channels. If there is no room for all that are missing, a few are enough until processes
+ * end. */
 static void offer_channels(struct probe *probe)
 {
     struct ct_channel channels[SPARE_CHANNELS];
@@ -320,7 +321,7 @@ static bool is_over(const struct probe *probe)
     return !probe->options.all && ct_probed_is_empty(&probe->probed);
 }
 
-/* Returns at a signal, at the end of --for, or when all processes of --pid have ended. */
+/* Records until a signal arrives, the time of --for is over, or all processes of --pid have ended. */
 static void record(struct probe *probe, int signals)
 {
     struct pollfd files[] = { { .fd = signals, .events = POLLIN },
@@ -349,8 +350,8 @@ static void record(struct probe *probe, int signals)
     }
 }
 
-/* Ensures that a session has only one probe, since two would record each call twice. The kernel removes the
- * name when the process ends. */
+/* Ensures that a session has only one probe, since two would record each call twice. The lock is a socket's
+ * name, which the kernel removes when the process ends. */
 static int lock_session(const struct probe *probe)
 {
     struct sockaddr_un name = { .sun_family = AF_UNIX };
@@ -372,7 +373,7 @@ static int refuse(int error, const char *why)
     char lack[CT_LACK_BYTES];
     if (ct_kernel_lacks(lack))
         return ct_fail(EXIT_FAILURE, "probe: %s", lack);
-    /* The verifier, too, answers -EACCES. */
+    /* The verifier returns -EACCES, too. */
     if (error == -EPERM || (error == -EACCES && geteuid() != 0))
         return ct_fail(
             EXIT_FAILURE,
@@ -439,10 +440,10 @@ static int run(struct probe *probe)
     sigaddset(&signals, SIGCHLD);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN); /* a writer may have ended, or the reader of standard error */
-    /* On a busy machine the rings would be full before the writers run at a normal priority. Without the
-     * right to raise it, it stays unchanged. */
+    /* On a busy machine, the rings could become full before writers with normal priority run. Without the
+     * right to raise the priority, it stays unchanged. */
     setpriority(PRIO_PROCESS, 0, -10);
-    /* Each process needs four descriptors. */
+    /* Each recorded process needs four descriptors. */
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
@@ -472,7 +473,7 @@ static int run(struct probe *probe)
         record(probe, from);
         ct_hooks_detach(&probe->hooks);
         detach_all(probe);
-        /* Takes processes that the kernel has found since the last look. */
+        /* Adds the processes that the kernel has found since notices were last read. */
         read_notices(probe);
         ct_probed_finish(&probe->probed);
         status = EXIT_SUCCESS;
@@ -481,8 +482,8 @@ static int run(struct probe *probe)
     return status;
 }
 
-/* Fills standard descriptors that the caller closed. Otherwise a map or the lock could get such a number.
- * Messages would be written to it, and every writer would keep it. */
+/* Fills standard descriptors that the caller closed. Otherwise, a map or the lock could be opened under such
+ * a number. Messages would then be written to it, and every writer would keep it open. */
 static void fill_standard_files(void)
 {
     int fd;
@@ -504,7 +505,7 @@ int main(int argc, char **argv)
         return ct_list(&probe.options);
     if (probe.options.dry_run || probe.options.bpftrace)
         return ct_hooks_print(hook_table_of(&probe.options), probe.options.bpftrace);
-    /* The writers find the session as the hook does, by the environment. */
+    /* Like the hook, the writers find the session through the environment. */
     setenv(CT_SESSION_ENV, probe.options.session, 1);
     if (probe.options.shm_dir)
         setenv(CT_SHM_DIR_ENV, probe.options.shm_dir, 1);

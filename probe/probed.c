@@ -41,8 +41,8 @@ bool ct_probed_is_empty(const struct ct_probed_set *set)
 
 /* ---- writers ---- */
 
-/* Closes, in the writer, all descriptors that are not in the plan. An open descriptor of a link would keep
- * the probes attached after the probe was killed. */
+/* In the writer, closes all descriptors that are not in the plan. If the writer kept a link open, the BPF
+ * programs would stay attached even after the probe was killed. */
 static void close_others(const struct ct_writer_plan *plan)
 {
     const int kept[] = { plan->pidfd,   plan->ring, plan->threads, plan->lost,
@@ -65,7 +65,7 @@ static void be_writer(const struct ct_writer_plan *plan)
 {
     sigset_t none;
     close_others(plan);
-    /* Ctrl-C ends the probe, which ends its writers. */
+    /* Ctrl-C ends the probe, which then ends its writers. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
@@ -240,7 +240,7 @@ static int start_first_writer(struct ct_probed_set *set, struct ct_probed *probe
 
 /* ---- the set ---- */
 
-/* The notice has the start of the process, which may have ended. */
+/* A notice contains the start time of its process, which may already have ended. */
 static struct ct_probed *insert(struct ct_probed_set *set, pid_t pid, const struct ct_probe_notice *found)
 {
     const uint64_t tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -266,7 +266,7 @@ static void unlink_probed(struct ct_probed_set *set, const struct ct_probed *pro
     *link = probed->next;
 }
 
-/* Removes a skipped process whose visit is over. Returns the hook's segment, which the caller owns. */
+/* Removes a skipped process whose visit is over. Returns the hook's segment, which the caller then owns. */
 static struct ct_hook_segment take_skipped(struct ct_probed_set *set, pid_t pid)
 {
     struct ct_probed *probed = ct_probed_find(set, pid);
@@ -474,8 +474,8 @@ void ct_probed_finish(struct ct_probed_set *set)
         else
             end_recording(probed);
     }
-    /* The arrivals writer ends last. While it runs, the daemon waits for segments that the others have not
-     * made yet. */
+    /* The arrivals writer ends last. While it runs, the daemon waits for segments that the other writers have
+     * not created yet. */
     for (struct ct_probed *probed = set->first, *next; probed; probed = next) {
         next = probed->next;
         if (probed != arrivals)

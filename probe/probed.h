@@ -43,20 +43,20 @@ struct ct_probed_set {
  * machine if `machine` is not NULL, and then owns that channel. Returns 0 or -errno. */
 int ct_probed_begin(struct ct_probed_set *set, const struct ct_channel *machine);
 struct ct_probed *ct_probed_find(const struct ct_probed_set *set, pid_t pid);
-/* Returns whether no process is recorded or skipped, except the probe itself. */
+/* Returns true if no process is recorded or skipped, except for the probe itself. */
 bool ct_probed_is_empty(const struct ct_probed_set *set);
-/* Records the process from now on. With `found`, the kernel has found the process and assigned the channel,
- * and the process is recorded from that moment on. Without it, waits up to two seconds until the writer is
- * ready. If `exec_ns` is not 0, it identifies the program (struct ct_segment). Returns 0, -ESRCH if the
- * process has ended, -EEXIST if the kernel was first and a notice will follow, or another -errno. After an
- * error, the channel has been freed, or will be when the process has ended. */
+/* Records the process from now on. If `found` is set, the kernel has found the process and assigned the
+ * channel, and the process has been recorded since then. Otherwise, waits up to two seconds until the writer
+ * is ready. If `exec_ns` is not 0, it identifies the program (struct ct_segment). Returns 0, -ESRCH if the
+ * process has ended, -EEXIST if the kernel has just found the process and a notice will follow, or another
+ * -errno. After an error, the channel is freed, either immediately or when the process has ended. */
 int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *channel, uint64_t exec_ns,
                   const struct ct_probe_notice *found);
 /* Skips a process, so that none of its calls is recorded. `channel` is the channel that the kernel has
- * assigned, or NULL. If the process has a visit (ct_programs_set_visit()), a notice follows when it is over.
- */
+ * assigned, or NULL. If the process has a visit (ct_programs_set_visit()), a notice follows when the visit is
+ * over. */
 int ct_probed_skip(struct ct_probed_set *set, pid_t pid, const struct ct_channel *channel);
-/* Opens the segment of the hook that visits a skipped process, if it is new. */
+/* Opens the segment of the hook that visits a skipped process, if the segment is new. */
 void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers *images);
 /* Ends the recording of a program after its process has executed another program. */
 void ct_probed_exec(struct ct_probed *probed);
@@ -64,8 +64,8 @@ void ct_probed_exec(struct ct_probed *probed);
  * last one stopped, even if the process has ended. Until the daemon knows its segment, the last segment stays
  * locked. */
 void ct_probed_reap(struct ct_probed_set *set);
-/* Ends all writers, after each has written what its channel contains. A writer that does not end in time, or
- * before another Ctrl-C, is killed. */
+/* Ends each writer after it has written the contents of its channel. Kills writers that do not end in time,
+ * or before Ctrl-C is pressed again. */
 void ct_probed_finish(struct ct_probed_set *set);
 
 #endif

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Attach types of the kernel's include/uapi/linux/bpf.h since Linux 6.6 and 6.13. Debian 12 has an older
+/* Attach types from the kernel's include/uapi/linux/bpf.h, since Linux 6.6 and 6.13. Debian 12 has an older
  * header. */
 #define TRACE_UPROBE_MULTI   ((enum bpf_attach_type)48)
 #define TRACE_UPROBE_SESSION ((enum bpf_attach_type)57)
@@ -47,7 +47,7 @@ void ct_programs_set_shape(struct ct_programs *programs, uint32_t number, const 
 
 /* ---- attaching ---- */
 
-/* The part of union bpf_attr that BPF_LINK_CREATE uses for uprobe_multi, from the same header. */
+/* The part of union bpf_attr (in the same header) that BPF_LINK_CREATE uses for uprobe_multi. */
 struct multi_attributes {
     uint32_t program, target, type, flags;
     uint64_t path, offsets, counters, cookies;
@@ -79,7 +79,7 @@ static int attach_event(const struct bpf_program *program, bool is_return, const
     return *link ? 0 : -errno;
 }
 
-/* Attaches to the returns first. A return whose entry was not seen has no effect. */
+/* Attaches to the returns first, since a return whose entry was not seen has no effect. */
 static int attach_events(struct ct_programs *programs, const char *path, const struct ct_targets *targets,
                          const uint64_t *cookies, pid_t pid, struct ct_links *links)
 {
@@ -197,8 +197,8 @@ static int make_maps(struct ct_channel *channel)
                                 : 0;
 }
 
-/* Puts the maps into the outer one. At each update of a map of maps, the kernel waits until no program uses
- * the old value: about 10 ms. A batch (Linux 5.17) waits once. */
+/* Puts the maps into the outer map. Whenever a map of maps is updated, the kernel waits about 10 ms until no
+ * program uses the old value. For a batch (Linux 5.17), it waits only once. */
 static int insert(const struct bpf_map *outer, const uint32_t *numbers, const int *maps, uint32_t count)
 {
     uint32_t done = count;
@@ -333,8 +333,8 @@ struct ct_probe_cost ct_programs_cost(const struct ct_programs *programs)
 
 enum { MEASURED_CALLS = 2000 };
 
-/* A function that does nothing. It begins with the same instruction as libcuda 580's functions, which the
- * kernel emulates. */
+/* A function that does nothing. It begins with the same instruction as the functions of libcuda 580, which
+ * the kernel emulates. */
 int measured_call(int value);
 __asm__(".pushsection .text\n"
         ".type measured_call, @function\n"
@@ -425,7 +425,7 @@ static int measure_at(struct ct_programs *programs, const struct ct_channel *cha
     return error;
 }
 
-/* Checks that the method works, on a function of this program, and measures its cost. */
+/* Uses a function of this program to check that the method works, and to measure its cost. */
 static int measure(struct ct_programs *programs)
 {
     uint64_t number = CT_PROBE_FUNCTIONS - 1;
@@ -447,7 +447,8 @@ static int measure(struct ct_programs *programs)
 
 static char first_warning[CT_WHY_BYTES];
 
-/* Returns the last line of the verifier's log before its costs: why it refuses the program. */
+/* Returns the last line of the verifier's log before the statistics, which is the reason why it rejected the
+ * program. */
 static const char *refusal_in(char *log)
 {
     static const char *const after[] = { "\nprocessed ", "\n-- END PROG LOAD LOG" };
@@ -460,8 +461,8 @@ static const char *refusal_in(char *log)
     return line ? line + 1 : log;
 }
 
-/* Keeps libbpf's first warning, and the verifier's refusal, which comes next. Later warnings repeat that the
- * programs are not loaded. */
+/* Keeps libbpf's first warning, and the verifier's reason, which follows it. Later warnings only repeat that
+ * the programs are not loaded. */
 __attribute__((format(printf, 2, 0))) static int keep_warning(enum libbpf_print_level level,
                                                               const char *format, va_list arguments)
 {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Methods to attach to the entry and return of functions, the best first. */
+/* Methods of attaching to the entries and returns of functions, beginning with the best. */
 enum ct_method {
     CT_METHOD_SESSION, /* one program for both, all functions in one link (Linux 6.13) */
     CT_METHOD_MULTI,   /* one program each, all functions in one link (Linux 6.6) */
@@ -23,20 +23,21 @@ extern const char *const ct_method_names[CT_METHOD_COUNT];
 
 struct ct_programs;
 
-/* The programs that are optional. */
+/* Selects the programs that are optional. */
 struct ct_program_set {
     bool kernel_events; /* record events of the kernel inside calls, on the whole machine at once */
     bool hooks;
 };
-/* Loads the programs for the first method from `best` on that works in this kernel. Each is tried on a
- * function of this process. Returns 0, or -errno of the last try with libbpf's reason in `why`. */
+/* Loads the programs for the first method, beginning with `best`, that works in this kernel. Tries each
+ * method on a function of this process. Returns 0, or the last attempt's -errno, with libbpf's reason in
+ * `why`. */
 enum { CT_WHY_BYTES = 512 };
 int ct_programs_load(enum ct_method best, struct ct_program_set optional, struct ct_programs **programs,
                      char why[CT_WHY_BYTES]);
 void ct_programs_unload(struct ct_programs *programs);
 
 enum ct_method ct_programs_method(const struct ct_programs *programs);
-/* The cost that the probe adds to a call, measured when the programs were loaded: medians. */
+/* The time that the probe adds to a call (medians, measured when the programs were loaded). */
 struct ct_probe_cost {
     uint64_t seen_ns;  /* the part between the two times that are recorded */
     uint64_t whole_ns; /* the whole time by which the caller is delayed */
@@ -53,8 +54,8 @@ void ct_programs_set_shape(struct ct_programs *programs, uint32_t number, const 
 
 /* The links to the functions of one file. */
 struct ct_links;
-/* Attaches to the functions of the file, in all processes that map it now or later. If `pid` is not 0,
- * attaches only in that process. Returns 0 or -errno. */
+/* Attaches to functions of the file, in all processes that map it now or later, or only in the process `pid`
+ * if it is not 0. Returns 0 or -errno. */
 int ct_programs_attach(struct ct_programs *programs, const char *path, const struct ct_targets *targets,
                        pid_t pid, struct ct_links **links);
 void ct_links_close(struct ct_links *links);
@@ -63,13 +64,14 @@ void ct_links_close(struct ct_links *links);
 
 struct bpf_program;
 enum ct_hook_end { CT_HOOK_ENTRY, CT_HOOK_RETURN, CT_HOOK_AT_ENTRY, CT_HOOK_POINT, CT_HOOK_ENDS };
-/* Returns the program for the entries or the returns of functions, for entries alone, or for tracepoints. */
+/* Returns the program for `end`: entries or returns of functions, functions recorded only at their entry, or
+ * tracepoints. */
 const struct bpf_program *ct_programs_hook(const struct ct_programs *programs, enum ct_hook_end end);
-/* Returns the rule of that number, below CT_HOOK_RULES, in the memory of the BPF programs. It must not change
- * while a program that refers to it is attached. */
+/* Returns the rule with the given number (below CT_HOOK_RULES) in the memory of the BPF programs. The rule
+ * must not change while a program that refers to it is attached. */
 struct ct_hook_rule *ct_programs_rule(const struct ct_programs *programs, uint32_t number);
 
-/* Sets the address that functions of the kernel return to while a program awaits their return. */
+/* Sets the address that kernel functions return to while a program awaits their return. */
 void ct_programs_set_trampoline(struct ct_programs *programs, uint64_t address);
 
 /* ---- channels ---- */
@@ -79,13 +81,14 @@ struct ct_channel {
     uint32_t number;
     int ring, threads, lost; /* descriptors of maps */
 };
-/* Makes channels that no process uses yet, at most CT_CHANNELS_AT_ONCE. Returns 0, -ENOSPC if there would be
- * more than CT_PROBE_PROCESSES, or another -errno. After an error, none is made. */
+/* Creates `count` channels, at most CT_CHANNELS_AT_ONCE, that no process uses yet. Returns 0, -ENOSPC if
+ * there would be more than CT_PROBE_PROCESSES channels, or another -errno. After an error, none has been
+ * created. */
 enum { CT_CHANNELS_AT_ONCE = 64 };
 int ct_channels_make(struct ct_programs *programs, struct ct_channel *channels, uint32_t count);
 void ct_channel_free(struct ct_programs *programs, struct ct_channel *channel);
-/* Assigns the channel to the process. Returns 0, -EEXIST if the process has one, or another -errno. With
- * NULL, calls of the process are not recorded, whether it has a channel or not. */
+/* Assigns the channel to the process. Returns 0, -EEXIST if the process already has a channel, or another
+ * -errno. If `channel` is NULL, calls of the process are not recorded, whether it has a channel or not. */
 int ct_channel_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
 /* Ends that assignment. */
 void ct_channel_take_back(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
@@ -94,11 +97,11 @@ void ct_programs_set_machine(struct ct_programs *programs, const struct ct_chann
 /* Sets the visit of a process: the address of CT_AREA_CODE. If the process is not recorded, it takes a spare
  * channel when the visit is over, and is recorded from then on. Returns 0 or -errno. */
 int ct_programs_set_visit(struct ct_programs *programs, pid_t pid, uint64_t area);
-/* Returns when the process executed its current program, in nanoseconds of CLOCK_MONOTONIC. Returns 0 if it
- * had no channel then. */
+/* Returns the time when the process executed its current program, in nanoseconds of CLOCK_MONOTONIC, or 0 if
+ * the process had no channel at that time. */
 uint64_t ct_programs_executed_ns(const struct ct_programs *programs, pid_t pid);
-/* Makes the channel available in the kernel. The next process that makes a call and has no channel takes
- * it. */
+/* Makes the channel available in the kernel. The next process that makes a call without having a channel
+ * takes it. */
 int ct_channel_offer(struct ct_programs *programs, const struct ct_channel *channel);
 
 #endif

@@ -11,8 +11,9 @@ int ct_rights_keep(bool makes_events);
 
 /* Sets the effective user. Returns 0 or -errno. */
 int ct_rights_try_user(uid_t uid);
-/* Makes the effective user the only one, for good, and drops all capabilities. If that user is not the
- * probe's, the group becomes `gid`. Ends the process on failure: it must not continue with these rights. */
+/* Permanently makes the effective user the process's only user, and drops all capabilities. If that user
+ * differs from the probe's, sets the group to `gid`. On failure, ends the process, which must not continue
+ * with its present rights. */
 void ct_rights_drop(gid_t gid);
 
 #endif

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Argument `i` of a rehearsal is (i + 1) << ARGUMENT_SHIFT | low. A read at that address, or shortly after
- * it, is a read through the argument. If the argument is a count, an enumeration or a flag, its value is
+/* In a rehearsal, argument `i` is (i + 1) << ARGUMENT_SHIFT | low. A read at that address, or shortly after
+ * it, is a read through the argument. A decoder that expects a count, an enumeration or a flag sees the value
  * `low`. */
 enum { ARGUMENT_SHIFT = 40, ARGUMENTS = CT_REGISTER_ARGS + 16 };
 
@@ -28,7 +28,7 @@ struct rehearsal {
     bool is_urgent;
 };
 
-/* Notes a read. Fails if a record has no place for it, which ends loops over arrays. */
+/* Notes a read. Returns false if a record has no place for it, which ends loops over arrays. */
 static bool note(enum ct_target_access access, uint64_t address, void *to, uint64_t bytes, void *data)
 {
     struct rehearsal *rehearsal = data;
@@ -68,8 +68,9 @@ static uint32_t bytes_of(const struct span *span)
     return (uint32_t)(span->end - span->begin);
 }
 
-/* Returns the argument that follows `last` in the order of the lengths of reads, and of arguments if lengths
- * are equal. Returns CT_PROBE_ARGUMENTS if there is none. `last` is CT_PROBE_ARGUMENTS for the first one. */
+/* Returns the argument that follows `last` if arguments are ordered by the length of their reads, and by
+ * position if the lengths are equal. Returns CT_PROBE_ARGUMENTS if there is none. To get the first argument,
+ * pass CT_PROBE_ARGUMENTS as `last`. */
 static uint8_t next_longer(const struct rehearsal *rehearsal, uint8_t last)
 {
     uint8_t next = CT_PROBE_ARGUMENTS;
@@ -83,8 +84,8 @@ static uint8_t next_longer(const struct rehearsal *rehearsal, uint8_t last)
     return next;
 }
 
-/* Places the reads one after another, the longest (arrays) last. All reads of the present decoders have a
- * place. */
+/* Places the reads one after another, with the longest (arrays) at the end. There is room for all reads of
+ * the present decoders. */
 static void lay_out(struct ct_probe_shape *shape, const struct rehearsal *rehearsal)
 {
     uint32_t at = 0, last_at = 0, longest = 0;
@@ -111,8 +112,8 @@ static void lay_out(struct ct_probe_shape *shape, const struct rehearsal *rehear
 
 static void find_shape(struct ct_probe_shape *shape, uint32_t row)
 {
-    /* Values of counts and attributes, and of memory, that together make a decoder read everything that it
-     * can. */
+    /* Values of arguments (such as counts and attributes) and of memory. Together, they make a decoder read
+     * everything that it can. */
     static const uint32_t lows[] = { 1, 5 },
                           words[] = { 0, 1, CT_CUBIN_MAGIC, CT_FATBIN_MAGIC, CT_WRAPPER_MAGIC };
     enum { LOWS = sizeof(lows) / sizeof(lows[0]), WORDS = sizeof(words) / sizeof(words[0]) };
@@ -133,7 +134,8 @@ const struct ct_probe_shape *ct_shapes_find(void)
         mmap(NULL, sizeof(*shapes) * CT_ROW_COUNT, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shapes == MAP_FAILED)
         return NULL;
-    /* Decoders keep facts about the objects that they see. Facts from a rehearsal end with this child. */
+    /* Decoders keep facts about the objects that they see. The facts from a rehearsal vanish with this
+     * child. */
     const pid_t child = fork();
     if (child == 0) {
         for (uint32_t row = 0; row < CT_ROW_COUNT; row++)

@@ -49,7 +49,8 @@ void ct_target_rehearse(ct_target_act *act, void *data)
     target.act_data = data;
 }
 
-/* In a rehearsal, notes a read whose result does not matter. Returns false outside of a rehearsal. */
+/* In a rehearsal, notes a read whose result does not matter, and returns true. Outside of a rehearsal,
+ * returns false. */
 static bool rehearse(enum ct_target_access access, uint64_t address, uint64_t bytes)
 {
     return target.act && (target.act(access, address, NULL, bytes, target.act_data), true);
@@ -57,7 +58,8 @@ static bool rehearse(enum ct_target_access access, uint64_t address, uint64_t by
 
 /* ---- memory in the record ---- */
 
-/* Returns the next read after number `i` that succeeded, NULL if there is none. */
+/* Returns the next successful read from number *i on, and increments *i past it. Returns NULL if there is
+ * none. */
 static const struct ct_probe_read *next_read(uint32_t *i)
 {
     for (; target.values && *i < target.shape->reads; (*i)++) {
@@ -98,9 +100,9 @@ static size_t read_some(uint64_t address, void *to, size_t bytes)
     return got > 0 ? (size_t)got : 0;
 }
 
-/* Returns whether memory at the address has probably not changed since the call returned. The record should
- * contain the beginning of the memory that an argument points to. If that is missing or has changed, the rest
- * has probably changed, too. */
+/* Returns whether the memory at the address has probably not changed since the call returned. The record
+ * should contain the beginning of the memory that an argument points to. If this beginning is missing or has
+ * changed, the rest has probably changed, too. */
 static bool is_unchanged(uint64_t address)
 {
     uint8_t now[CT_PROBE_READ_BYTES];
@@ -124,7 +126,7 @@ bool ct_target_read(uint64_t address, void *to, size_t bytes)
            (is_unchanged(address) && read_some(address, to, bytes) == bytes);
 }
 
-/* Completes a text whose beginning is in the record. */
+/* Completes a string whose beginning is in the record. */
 static const char *read_text(uint64_t address, const char *beginning, size_t known)
 {
     const size_t got = read_some(address, target.text, CT_STRING_MAX);
@@ -133,7 +135,7 @@ static const char *read_text(uint64_t address, const char *beginning, size_t kno
         return target.text;
     if (known == 0)
         return NULL;
-    /* The memory has changed. A cut name ends with dots. */
+    /* The memory has changed. A truncated name ends with dots. */
     snprintf(target.text, sizeof(target.text), "%.*s...", (int)known, beginning);
     return target.text;
 }
@@ -153,7 +155,7 @@ const char *ct_target_text(uint64_t address)
     return read_text(address, "", 0);
 }
 
-/* Returns whether the record contains all of the text at the address. */
+/* If the record contains the whole string at the address, returns true and sets *bytes to its length. */
 static bool measure_record(uint64_t address, uint64_t *bytes)
 {
     const struct ct_probe_read *read;

@@ -25,9 +25,9 @@ bool ct_targets_is_driver_function(const char *name)
     return name[0] == 'c' && name[1] == 'u' && isupper((unsigned char)name[2]);
 }
 
-/* The kernel emulates push %rbp, at a twentieth of the cost of a single step (1.1 and 24 µs). Two
- * instructions may precede it. One is a landing pad. The other is a comparison: libcuda 535 checks whether
- * the driver has ended. Neither moves the stack, so a probe after them still sees the stack pointer of the
+/* The kernel emulates push %rbp, which takes a twentieth of the time of a single step (1.1 instead of 24 µs).
+ * Two instructions may precede it: a landing pad, and a comparison by which libcuda 535 checks whether the
+ * driver has ended. Neither moves the stack pointer, so a probe after them still sees its value at the
  * entry. */
 uint64_t ct_targets_place(const struct ct_elf *elf, uint64_t offset)
 {
@@ -54,7 +54,7 @@ static void note(const char *name, uint64_t offset, void *data)
         (struct found){ .offset = offset, .name = name, .is_known = ct_functions_is_known(name) };
 }
 
-/* Sorts by offset. If several names have the same offset, a known name is first. */
+/* Sorts by offset. If several names have the same offset, a known name precedes the others. */
 static int compare(const void *a, const void *b)
 {
     const struct found *left = a, *right = b;

@@ -1,4 +1,4 @@
-/* The functions of a library that get probes. */
+/* The functions of a library that receive probes. */
 #ifndef CT_PROBE_TARGETS_H
 #define CT_PROBE_TARGETS_H
 
@@ -16,14 +16,15 @@ struct ct_targets {
 };
 
 /* Finds the driver functions that the library at `path` exports and the selection includes, and numbers them.
- * Takes a function with several names once. Returns 0, -ENODATA if there is none, or another -errno. */
+ * A function with several names is included only once. Returns 0, -ENODATA if there are no such functions, or
+ * another -errno. */
 int ct_targets_find(struct ct_targets *targets, const char *path, const struct ct_selection *selection,
                     struct ct_function_table *functions);
-/* Returns whether a driver function has this name. */
+/* Returns whether the name could be a driver function's. */
 bool ct_targets_is_driver_function(const char *name);
 void ct_targets_free(struct ct_targets *targets);
-/* Returns where to put the probe of the function at `offset`: at its first instruction that the kernel does
- * not have to single-step, or at its entry. */
+/* Returns the offset for the probe of the function at `offset`. It is the function's first instruction that
+ * the kernel can emulate instead of single-stepping, or the function's entry. */
 uint64_t ct_targets_place(const struct ct_elf *elf, uint64_t offset);
 
 #endif

@@ -1,5 +1,5 @@
-/* The state of threads, and the records in the rings of channels, for all BPF programs. calls.bpf.c defines
- * the maps. */
+/* The state of threads, and the records in the channels' rings, for all BPF programs. The maps are defined in
+ * calls.bpf.c. */
 #ifndef CT_PROBE_TASKS_BPF_H
 #define CT_PROBE_TASKS_BPF_H
 
@@ -11,7 +11,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* A call instruction pushes the return address, and the return pops it. */
+/* The size of the return address that a call instruction pushes and a return pops. */
 #if defined(__TARGET_ARCH_x86)
 enum { RETURN_BYTES = 8 };
 #else
@@ -47,8 +47,8 @@ struct task_storage {
 };
 extern struct task_storage tasks SEC(".maps");
 
-/* The channels of processes, by process id; CT_PROBE_PROCESSES for a process that is not recorded. There may
- * be more such processes than channels. */
+/* Maps a process id to the process's channel, or to CT_PROBE_PROCESSES if the process is not recorded. The
+ * map is large because there may be many processes without a channel. */
 struct channels_of_processes {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16 * CT_PROBE_PROCESSES);
@@ -57,7 +57,7 @@ struct channels_of_processes {
 };
 extern struct channels_of_processes channels SEC(".maps");
 
-/* Visits, by process id. A process whose hook was loaded at its start has none. */
+/* Maps a process id to the process's visit. A process that was started with the hook has none. */
 struct visits_of_processes {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16 * CT_PROBE_PROCESSES);
@@ -131,7 +131,8 @@ static inline struct ct_probe_record *reserve(void *ring, __u32 tid, __u32 kind)
     return record;
 }
 
-/* The writer polls, so it is woken only if the ring has filled up quickly, or the record is urgent. */
+/* The writer polls the ring, so it is woken only if the ring has filled up quickly, or if the record is
+ * urgent. */
 static inline void submit(void *ring, void *record, bool is_urgent)
 {
     const bool is_much = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > CT_PROBE_WAKE_BYTES;
@@ -144,7 +145,7 @@ static inline struct ct_probe_lost *lost_of(__u32 channel, __u32 function)
     return of_process ? bpf_map_lookup_elem(of_process, &function) : 0;
 }
 
-/* Counts a call that has no record. */
+/* Counts a lost call, which has no record. */
 static inline void lose(__u32 channel, __u32 function, __u64 ns)
 {
     struct ct_probe_lost *calls = lost_of(channel, function);
@@ -166,8 +167,8 @@ static inline void skip(__u32 channel, __u32 function, __u64 ns)
 
 /* ---- threads ---- */
 
-/* The lower half of a probe's cookie is the number of the function, the upper half the number of the links
- * (programs.c). */
+/* The lower half of a probe's cookie is the function's number, and the upper half is the number of the links
+ * (programs.c) or the rule (hooks.bpf.c). */
 static inline __u32 function_of(__u64 cookie)
 {
     return (__u32)cookie;
@@ -178,7 +179,7 @@ static inline __u32 links_of(__u64 cookie)
     return cookie >> 32;
 }
 
-/* Takes an entry in the channel's map of threads. Tries a few places that depend on the thread id. */
+/* Takes an entry in the channel's map of threads. Tries a few places, which depend on the thread id. */
 static inline __u32 take_thread(__u32 channel, __u32 tid)
 {
     enum { TRIES = 8 };
@@ -203,7 +204,7 @@ static inline struct ct_probe_thread *thread_of(const struct task *task)
     return of_process ? bpf_map_lookup_elem(of_process, &key) : 0;
 }
 
-/* Announces the current thread, whose entry has that index. */
+/* Announces the current thread, whose entry is at `index` in the map of threads. */
 static inline void announce_thread(void *ring, __u32 tid, __u32 index)
 {
     struct ct_probe_record *record = reserve(ring, tid, CT_PROBE_THREAD);
@@ -224,7 +225,7 @@ static inline void announce_end(void *ring, __u32 tid)
     submit(ring, record, false);
 }
 
-/* Gives the thread its process's channel. */
+/* Makes the thread use its process's channel. */
 static inline void join(struct task *task, __u32 channel)
 {
     task->channel = channel;
@@ -241,9 +242,9 @@ static inline bool is_kernels(__u64 sp)
     return (__s64)sp < 0;
 }
 
-/* Returns whether the frame's call encloses a call that begins at the stack pointer `sp`. If it does not,
- * longjmp or an exception has left the frame's call, or the probe has missed its return. Interrupt handlers
- * have their own stack. */
+/* Returns whether the frame's call encloses a call that begins at the stack pointer `sp`. If not, longjmp or
+ * an exception has left the frame's call, or the probe has missed the call's return. Interrupt handlers run
+ * on a separate stack. */
 static inline bool encloses(const struct frame *frame, __u64 sp)
 {
     enum { KERNEL_STACK_BYTES = 16384 };
@@ -252,8 +253,8 @@ static inline bool encloses(const struct frame *frame, __u64 sp)
     return frame->sp > sp || (is_kernels(sp) && frame->sp / KERNEL_STACK_BYTES != sp / KERNEL_STACK_BYTES);
 }
 
-/* Returns whether the function was entered by a jump at the end of another function. Then its return address
- * is the kernel's trampoline, which the probe of the other function has put there. */
+/* Returns whether the function was entered by a jump at the end of another function (a tail call). In that
+ * case, its return address is the kernel's trampoline, placed there by the probe of the other function. */
 static inline bool is_tail_call(struct task_struct *current, __u64 sp)
 {
     const struct xol_area *area = BPF_CORE_READ(current, mm, uprobes_state.xol_area);
@@ -263,7 +264,8 @@ static inline bool is_tail_call(struct task_struct *current, __u64 sp)
            address == BPF_CORE_READ(area, vaddr);
 }
 
-/* Returns the depth without the frames of calls that were left. */
+/* Returns the depth of a call that begins at the stack pointer `sp`. Frames of calls that have been left do
+ * not count. */
 static inline __u32 enclosing_depth(const struct task *task, struct task_struct *current, __u64 sp)
 {
     __u32 depth = task->depth;
@@ -276,10 +278,11 @@ static inline __u32 enclosing_depth(const struct task *task, struct task_struct 
     return depth;
 }
 
-/* Drops this thread's frames at this depth and above it. The verifier checks a global function only once. */
+/* Drops this thread's frames from `depth` on. Not static, since the verifier checks a global function only
+ * once. */
 int drop_frames(__u32 depth);
 
-/* Keeps the arguments in registers, and those in the first words of the stack. */
+/* Stores the arguments in registers and in the first `words` words of the stack. */
 static inline void keep_arguments(struct frame *frame, __u32 words, struct pt_regs *registers)
 {
     frame->argument[0] = PT_REGS_PARM1(registers);
@@ -300,7 +303,7 @@ static inline void keep_arguments(struct frame *frame, __u32 words, struct pt_re
         bpf_probe_read_user(&frame->argument[CT_PROBE_REGISTERS], words * sizeof(frame->argument[0]), from);
 }
 
-/* Shows the call to the writer. `thread` may be NULL. */
+/* Shows an open call to the writer. `thread` may be NULL. */
 static inline void show_open(struct ct_probe_thread *thread, const struct frame *frame, __u32 depth)
 {
     if (!thread)

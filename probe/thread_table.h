@@ -26,17 +26,17 @@ struct ct_thread_table {
 
 /* Returns false if out of memory. */
 bool ct_thread_table_begin(struct ct_thread_table *table);
-/* Returns the thread, NULL if it is unknown. */
+/* Returns the thread, or NULL if it is unknown. */
 struct ct_thread *ct_thread_table_find(const struct ct_thread_table *table, uint32_t tid);
-/* Returns the thread, adding it without a name if it is unknown. Returns NULL if out of memory. */
+/* Returns the thread, after adding it without a name if it is unknown. Returns NULL if out of memory. */
 struct ct_thread *ct_thread_table_get(struct ct_thread_table *table, uint32_t tid);
 /* Removes the thread, if it is known. */
 void ct_thread_table_remove(struct ct_thread_table *table, uint32_t tid);
 /* Calls `act` for each thread. */
 void ct_thread_table_each(const struct ct_thread_table *table,
                           void (*act)(struct ct_thread *thread, void *data), void *data);
-/* Adds the threads that made calls before this writer started. There are such threads if it replaces another
- * writer of process `pid`. `shared` is the channel's map of threads. */
+/* Adds the threads that made calls before this writer started, as is the case if it replaces another writer
+ * of the process `pid`. `shared` is the channel's map of threads. */
 void ct_thread_table_adopt(struct ct_thread_table *table,
                            const struct ct_probe_thread shared[CT_PROBE_THREADS], pid_t pid);
 

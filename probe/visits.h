@@ -1,9 +1,9 @@
-/* Shared by the BPF programs and the probe: visits of the hook, which `cudatrace attach` brings into a
- * running process (visit.h) and `cudatrace detach` ends.
+/* Visits of the hook, as seen by both the BPF programs and the probe. `cudatrace attach` brings the hook into
+ * a running process (visit.h), and `cudatrace detach` ends the visit.
  *
- * A probe skips the calls of such a process until the visit is over. During the change, the thread's lane
- * (lane.h) shows whether the hook has recorded a call: its position has changed. When the hook leaves, it
- * maps empty memory over the lanes. */
+ * A probe skips the calls of such a process until the visit is over. While the hook is leaving, the position
+ * of a thread's lane (lane.h) shows whether the hook has recorded a call. When the hook leaves, it maps empty
+ * memory over the lanes. */
 #ifndef CT_PROBE_VISITS_H
 #define CT_PROBE_VISITS_H
 
@@ -11,7 +11,7 @@
 
 #include "area_layout.h"
 
-/* The words of struct ct_area_data from CT_DATA_STATE to CT_DATA_LEFT, and two of struct ct_visit. */
+/* The words of struct ct_area_data from CT_DATA_STATE to CT_DATA_LEFT, and two words of struct ct_visit. */
 struct ct_probe_visit_state {
     uint32_t state, answer, reserved[3], left, request;
     uint64_t producer;
@@ -24,8 +24,8 @@ struct ct_probe_lane {
     uint32_t depth, tid;
 };
 
-/* Returns whether the hook records the process, or is about to. The command that ends a visit changes the
- * request before anything else. */
+/* Returns whether the hook records the process, or is about to do so. The command that ends a visit changes
+ * the request first. */
 static inline int ct_visit_covers(const struct ct_probe_visit_state *visit)
 {
     return visit->request == CT_AREA_REQUEST_RECORD &&
@@ -33,8 +33,8 @@ static inline int ct_visit_covers(const struct ct_probe_visit_state *visit)
             (visit->state == CT_AREA_DONE && visit->answer == CT_AREA_ANSWER_DONE));
 }
 
-/* Returns whether the hook records no call that begins from now on. Neither this nor ct_visit_covers() is
- * true while the hook leaves. */
+/* Returns whether the hook no longer records calls that begin from now on. While the hook is leaving, both
+ * this function and ct_visit_covers() return false. */
 static inline int ct_visit_is_over(const struct ct_probe_visit_state *visit)
 {
     const int records = visit->state == CT_AREA_DONE && visit->answer == CT_AREA_ANSWER_DONE &&

@@ -138,9 +138,9 @@ static void forget_lane(struct ct_thread *thread, void *unused)
     thread->producer = NULL;
 }
 
-/* Stops writing to the segment. Calls until there is another daemon are in no segment. The next segment
- * records since when calls are missing. The lock on the file is kept, as the hook keeps its own. Without it,
- * a daemon that stops would conclude that the process has ended. */
+/* Stops writing to the segment. Until there is another daemon, calls are in no segment, and the next segment
+ * contains the time from which on they are missing. Like the hook, keeps the lock on the file. Otherwise, a
+ * daemon that stops would conclude that the process has ended. */
 static void leave_segment(struct writer *writer, uint32_t flags)
 {
     struct ct_segment *segment = writer->segment;
@@ -166,7 +166,7 @@ static void report_ready(struct writer *writer)
     ct_link_send(writer->plan->link, CT_LINK_READY, -1);
 }
 
-/* Returns whether the hook still leaves the process. Until then, calls stay in the ring. */
+/* Returns whether the hook is still leaving the process. While it is, calls stay in the ring. */
 static bool waits_for_hook(struct writer *writer, uint64_t now_ns)
 {
     if (writer->segment || !ct_hook_segment_is_held(writer->plan->hook))
@@ -200,7 +200,7 @@ static void look_after_segment(struct writer *writer, uint64_t now_ns)
     report_ready(writer);
 }
 
-/* Returns the number of the function in the segment, 0 if its directory is full. */
+/* Returns the function's number in the segment, or 0 if the segment's directory is full. */
 static uint16_t id_of(struct writer *writer, uint32_t function)
 {
     const struct ct_function_entry *entry = &writer->plan->functions->entry[function];
@@ -320,7 +320,7 @@ static void take_call(struct writer *writer, const union body *body)
     writer->wants_bell |= ct_wants_doorbell(producer->lane, producer->position);
 }
 
-/* Updates the open calls in the lane. All calls that returned before this moment have been written to it. */
+/* Updates the open calls in the lane. All calls that returned earlier have already been written to it. */
 static void show_open(struct ct_thread *thread, void *data)
 {
     struct writer *writer = data;
@@ -358,7 +358,7 @@ static void note_doubt(struct writer *writer, const struct ct_probe_record *reco
     thread->hooks_start = record->call_start;
 }
 
-/* Counts the call that a killed writer had taken from the ring, and did not write. */
+/* Counts as lost the call that a killed writer had taken from the ring, but had not written. */
 static void adopt_call(struct writer *writer)
 {
     const uint32_t in_flight = __atomic_exchange_n(writer->plan->in_flight, 0, __ATOMIC_ACQUIRE);
@@ -366,7 +366,7 @@ static void adopt_call(struct writer *writer)
         __atomic_fetch_add(&writer->lost[in_flight - 1].calls, 1, __ATOMIC_RELAXED);
 }
 
-/* A thread that was killed inside a call keeps its lane, which shows that call. */
+/* If the thread was killed inside a call, it keeps its lane, which shows that call. */
 static void end_thread(struct writer *writer, uint32_t tid)
 {
     struct ct_thread *thread = ct_thread_table_find(&writer->threads, tid);
@@ -405,8 +405,8 @@ static void take_record(struct writer *writer, const union body *body)
 
 /* ---- a look ---- */
 
-/* Writes all records that the ring contains now. It ignores later ones, so that it ends. Returns whether
- * there were any. */
+/* Writes all records that the ring contains now, but ignores later ones, so that the loop ends. Returns
+ * whether there were any. */
 static bool drain(struct writer *writer)
 {
     const uint64_t now_ns = ct_monotonic_ns();
@@ -425,7 +425,8 @@ static bool drain(struct writer *writer)
         take_record(writer, &copy);
         __atomic_store_n(writer->plan->in_flight, 0, __ATOMIC_RELEASE);
     }
-    /* All records after `end` were reserved, and got their own end time, after `now_ns` (calls.h). */
+    /* All records after `end` were reserved after `now_ns`, and their own end times are even later
+     * (calls.h). */
     if (ct_kernel_ring_is_read(&writer->ring, end))
         writer->read_ns = now_ns - writer->plan->return_ns;
     return any;
@@ -437,7 +438,7 @@ static uint64_t take_count(uint64_t *count)
                                                          : __atomic_exchange_n(count, 0, __ATOMIC_ACQUIRE);
 }
 
-/* Reports the calls that were lost since the last look because the ring was full, or skipped. Removes them
+/* Reports the calls that were skipped, or lost because the ring was full, since the last report. Removes them
  * from the map, so that a writer that replaces this one does not report them again. */
 static void report_losses(struct writer *writer)
 {
@@ -489,8 +490,8 @@ static void look(struct writer *writer)
     atomic_store_explicit(&writer->segment->selections,
                           atomic_load_explicit(&ct_control->selections, memory_order_acquire),
                           memory_order_release);
-    /* Pairs with the acquire in ct_shm_read_complete(). All calls up to that moment have been published. For
-     * the arrivals writer, all segments have been counted. */
+    /* Pairs with the acquire in ct_shm_read_complete(). All calls up to the time `complete` have been
+     * published, and for the arrivals writer, all segments have been counted. */
     atomic_store_explicit(&writer->segment->complete, writer->complete, memory_order_release);
     if (writer->wants_bell)
         ct_daemon_ring();
@@ -561,7 +562,7 @@ int ct_writer_run(const struct ct_writer_plan *plan)
         look(&writer);
         wait_for_more(&writer, poll, &ended);
     }
-    /* A thread may have been preempted while it wrote a record: wait for it. */
+    /* Wait for threads that were preempted while they were writing a record. */
     const uint64_t patience_ns = ct_monotonic_ns() + LOOK_NS;
     do
         look(&writer);

@@ -1,7 +1,7 @@
 /* A writer: the process that reads the channel of one probed process and writes its segment, as the hook
  * would.
  *
- * It has the rights of that process's user and no more. It closes the probe's descriptors, except those of
+ * A writer has only the rights of that process's user. It closes the probe's descriptors, except for those of
  * its channel. */
 #ifndef CT_PROBE_WRITER_H
 #define CT_PROBE_WRITER_H
