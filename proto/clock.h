@@ -1,11 +1,11 @@
-/* Time. Timestamps in records are ticks of the clock that their segment specifies. The collector converts
- * ticks to CLOCK_MONOTONIC nanoseconds by means of anchors, which are simultaneous readings of both clocks.
+/* Time. Timestamps in records are ticks of the clock that the segment specifies. The collector converts ticks
+ * to CLOCK_MONOTONIC nanoseconds by means of anchors, which are simultaneous readings of both clocks.
  *
- * Reading the processor's counter takes 10 ns, and reading a clock through the vDSO takes 25 ns. The counter
- * is used if the kernel itself trusts it. On x86-64, the current clock source must be `tsc`, or `kvm-clock`
- * with `tsc` available as well (the kernel removes an unstable counter from the list). On aarch64, the
- * current clock source must be `arch_sys_counter`, which is cntvct_el0. If an erratum prevents programs from
- * reading cntvct_el0, the kernel emulates the read, slowly but correctly. */
+ * Reading the processor's counter takes 10 ns, whereas reading a clock through the vDSO takes 25 ns. The
+ * counter is used if the kernel itself trusts it. On x86-64, the current clock source must be `tsc`, or
+ * `kvm-clock` with `tsc` available as well (the kernel removes an unstable counter from the list). On
+ * aarch64, the current clock source must be `arch_sys_counter`, which is cntvct_el0. If an erratum prevents
+ * programs from reading cntvct_el0, the kernel emulates the read, slowly but correctly. */
 #ifndef CT_PROTO_CLOCK_H
 #define CT_PROTO_CLOCK_H
 
@@ -27,9 +27,9 @@ struct ct_anchor {
 };
 static_assert(sizeof(struct ct_anchor) == 24, "ct_anchor");
 
-/* Reads the counter. On x86-64, counter reads are never reordered with each other. A read may precede earlier
- * loads and stores that are still in flight, which lane.h takes into account. On aarch64, a bare read may be
- * speculative and out of order, even before an earlier read ("Arm Architecture Reference Manual for
+/* Reads the counter. On x86-64, counter reads are never reordered with each other, but a read may precede
+ * earlier loads and stores that are still in flight, which lane.h takes into account. On aarch64, a bare read
+ * may be speculative and out of order, even before an earlier read ("Arm Architecture Reference Manual for
  * A-profile", on the generic timer). Without the isb, which Linux's __arch_get_hw_counter() has as well, a
  * call might seem to return before it was made. CNTVCTSS_EL0 would need no isb, but only some processors have
  * that register (FEAT_ECV), and each read would have to test for it. */

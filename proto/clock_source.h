@@ -11,7 +11,7 @@
 
 enum { CT_CLOCK_SOURCES_BYTES = 256 };
 
-/* Reads the first line of a file in the kernel's clock source directory. Sets `text` to "" if the file cannot
+/* Reads the first line of a file in the kernel's clock source directory into `text`, or "" if the file cannot
  * be read. */
 static inline void ct_clock_source_read(const char *file, char text[CT_CLOCK_SOURCES_BYTES])
 {

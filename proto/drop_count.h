@@ -1,4 +1,4 @@
-/* Counters, by function, for calls that are not in any ring. The number of counters per lane is limited. */
+/* Counters for calls that are not in any ring, by function. The number of counters per lane is limited. */
 #ifndef CT_PROTO_DROP_COUNT_H
 #define CT_PROTO_DROP_COUNT_H
 
@@ -8,12 +8,12 @@
 
 enum { CT_LANE_DROPS = 110, CT_DROP_PROBES = 8 };
 
-/* Whether calls that are not in any ring were lost or skipped. */
+/* Distinguishes lost calls from calls that were skipped (on request, or because a ring was nearly full). */
 enum ct_drop_kind { CT_DROP_LOST = 1, CT_DROP_SKIPPED = 2 };
 
-/* The lost or skipped calls of one function, by all owners of the lane together. The holder of the lane
- * writes the struct with plain stores. `calls` is stored last, with release, so the sums that are read after
- * it cover at least `calls` calls. Pairs with the acquire in the collector's add_lane(). */
+/* Counts the lost or skipped calls to one function, made by all owners of the lane together. The holder of
+ * the lane writes the struct with plain stores. `calls` is stored last, with release, so the sums that are
+ * read after it include at least `calls` calls. Pairs with the acquire in the collector's add_lane(). */
 struct ct_drop_count {
     _Atomic uint32_t key; /* ct_drop_key(); never changed once set; 0: the place is free */
     uint32_t reserved;

@@ -20,13 +20,14 @@ enum {
 /* A field of a call. */
 struct ct_field {
     const char *name; /* 1 to CT_FIELD_NAME_MAX letters, digits and '_', and a NUL */
-    /* Of CT_FIELD_TEXT: ends at a NUL, or after CT_FIELD_TEXT_MAX bytes. NULL: the call has no text. */
+    /* For CT_FIELD_TEXT. The text ends at a NUL, or after CT_FIELD_TEXT_MAX bytes. NULL if the call has no
+     * text. */
     const char *text;
     uint64_t value; /* of the other types; two's complement if signed */
     enum ct_field_type type;
 };
 
-/* Returns the length of the name at `text`, where `bytes` bytes are available. Returns 0 if there is no valid
+/* Returns the length of the name at `text`, where `bytes` bytes are available, or 0 if there is no valid
  * name. */
 static inline size_t ct_field_name_length(const char *text, size_t bytes)
 {
@@ -38,7 +39,7 @@ static inline size_t ct_field_name_length(const char *text, size_t bytes)
     return length <= CT_FIELD_NAME_MAX && length < bytes && text[length] == '\0' ? length : 0;
 }
 
-/* True if an earlier field has the name. The names of columns do not depend on upper and lower case. */
+/* True if an earlier field has the same name. Case is ignored, as in the names of columns. */
 static inline bool ct_field_is_repeated(const struct ct_field *field, uint32_t index)
 {
     for (uint32_t i = 0; i < index; i++) {
@@ -48,8 +49,8 @@ static inline bool ct_field_is_repeated(const struct ct_field *field, uint32_t i
     return false;
 }
 
-/* Writes the payload of a call with `count` fields. Returns its length in bytes. Returns 0 if the collector
- * would reject it: there are more than CT_FIELDS_MAX fields, a name is invalid, or two names are equal. */
+/* Writes the payload of a call with `count` fields. Returns its length in bytes, or 0 if the collector would
+ * reject it because there are more than CT_FIELDS_MAX fields, a name is invalid, or two names are equal. */
 static inline size_t ct_fields_write(uint8_t payload[CT_FIELDS_BYTES_MAX], const struct ct_field *field,
                                      uint32_t count)
 {
@@ -82,9 +83,9 @@ static inline size_t ct_fields_write(uint8_t payload[CT_FIELDS_BYTES_MAX], const
     return at;
 }
 
-/* Reads a payload of `bytes` bytes, which must not change during the call. The names and texts of the fields
- * point into it. Returns the number of fields. Returns -1 if a length, a type or a name is invalid, if two
- * names are equal, or if there are other bytes between the texts. */
+/* Reads a payload of `bytes` bytes, which must not change during the call. The fields' names and texts point
+ * into the payload. Returns the number of fields, or -1 if a length, a type or a name is invalid, two names
+ * are equal, or there are extra bytes. */
 static inline int ct_fields_read(const void *payload, size_t bytes, struct ct_field field[CT_FIELDS_MAX])
 {
     struct ct_fields fields;

@@ -1,4 +1,4 @@
-/* A lane contains one thread's ring of records in shared memory, and the calls that the thread has open.
+/* A lane contains one thread's ring of records in shared memory, and the thread's open calls.
  *
  * A lane has one producer (the thread that owns it) and one consumer (the collector). The producer writes
  * `state`, `depth`, `open` and the slots. The consumer writes `wake` and `tail`. Except for `wake`, each
@@ -48,8 +48,8 @@
  *    same place. If `state` and `depth` are unchanged after a copy, the copy is consistent (ct_lane_open()).
  *  - The producer reads `wake` and `sleeping` after publishing, without a fence. A consumer that is about to
  *    sleep therefore sets `wake` and `sleeping`, and checks the lanes once more after CT_PUBLISH_SLACK_NS,
- *    without resetting them. A producer that saw the consumer awake had published its record. After the
- *    slack, the stores of both sides are visible.
+ *    without resetting them. A producer that saw the consumer awake has already published its record, and
+ *    after the slack, the stores of both sides are visible.
  *
  * tests/model/ contains models of all these rules, which are searched for forbidden states. */
 #ifndef CT_PROTO_LANE_H
@@ -136,14 +136,14 @@ static inline void ct_lane_publish(struct ct_lane *lane, uint64_t position)
 }
 
 /* Begins ring number `level` at `position`, where no other ring may have been begun. The ring must have no
- * unread slots. Pairs with the acquire in ct_lane_since() and with that of the first later position. */
+ * unread slots. Pairs with the acquire in ct_lane_since() and the acquire of the first later position. */
 static inline void ct_lane_switch(struct ct_lane *lane, uint32_t level, uint64_t position)
 {
     atomic_store_explicit(&lane->since[level], position, memory_order_release);
 }
 
-/* Publishes the current ring and the part of the ring that may be written. Requires the ring's lock, unless
- * it is the shortest ring. Pairs with the acquire in ct_lane_window(), after which `since` is visible. */
+/* Publishes the current ring and the part of it that may be written to. Requires the ring's lock, unless it
+ * is the shortest ring. Pairs with the acquire in ct_lane_window(), after which `since` is visible. */
 static inline void ct_lane_show(struct ct_lane *lane, uint32_t level, uint64_t upto)
 {
     atomic_store_explicit(&lane->upto, upto, memory_order_relaxed);

@@ -1,4 +1,4 @@
-/* The lists in this folder's .def files, as enumerations such as CT_CATEGORY_launch, and as names. */
+/* Enumerations (such as CT_CATEGORY_launch) and names, made from the lists in this folder's .def files. */
 #ifndef CT_PROTO_NAMES_H
 #define CT_PROTO_NAMES_H
 

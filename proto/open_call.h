@@ -10,7 +10,8 @@ enum { CT_OPEN_MAX = 16 }; /* number of places in a lane, which are used by the 
 
 /* A call that has been entered but has not returned. */
 struct ct_open {
-    /* In ticks. 0 if the place is empty, for example if a range ended before the calls that it encloses. */
+    /* In ticks. 0 if the place is empty, for example because a range ended before the calls that it
+     * encloses. */
     _Atomic uint64_t start;
     _Atomic uint32_t function; /* directory index */
     uint32_t reserved;

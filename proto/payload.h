@@ -88,7 +88,7 @@ enum ct_node_kind {
     CT_NODE_KINDS
 };
 
-/* The nodes of an executable graph by kind, including the nodes of child graphs. */
+/* The number of nodes of each kind in an executable graph, including its child graphs. */
 struct ct_graph_nodes {
     uint64_t exec; /* CUgraphExec */
     uint32_t count[CT_NODE_KINDS];
@@ -104,9 +104,10 @@ struct ct_objects {
 };
 static_assert(sizeof(struct ct_objects) == 32, "ct_objects");
 
-/* A range or mark. The struct is followed by its texts, in the order of the length fields. Each text ends
- * with a NUL, which is included in its length. A length of 0 means that there is no text. The record contains
- * the texts instead of string numbers, since applications generate an unlimited number of messages. */
+/* A range or mark. The struct is followed by its strings, in the order of the length fields. Each string ends
+ * with a NUL, which is included in its length. A length of 0 means that there is no string. The record
+ * contains the strings themselves instead of string numbers, since applications generate an unlimited number
+ * of messages. */
 struct ct_range {
     uint32_t message_bytes;
     uint32_t domain_bytes;   /* of the name; 0 for the default domain */
@@ -127,9 +128,9 @@ enum ct_field_type {
     CT_FIELD_TYPES
 };
 
-/* The fields of a call. Their names follow, each with a NUL, then the texts of the fields that have one, each
- * with a NUL. The record contains the names, so that a record is complete without any other. fields.h writes
- * and reads this payload. */
+/* The fields of a call. The struct is followed by their names, and then by the texts of the fields that have
+ * one, each with a NUL. The record contains the names so that it does not depend on any other record.
+ * fields.h writes and reads this payload. */
 enum { CT_FIELDS_MAX = 8 };
 struct ct_fields {
     uint64_t value[CT_FIELDS_MAX];
@@ -140,8 +141,8 @@ struct ct_fields {
 };
 static_assert(sizeof(struct ct_fields) == 80, "ct_fields");
 
-/* The payload of a call's record, by kind. For a range, this is the part before the texts. Calls with fields
- * are not included, because no decoder makes them, and their payload is larger. */
+/* The payload of a call's record, by kind. For a range, this is the part before the strings. Calls with
+ * fields are not included, because no decoder makes them, and their payload is larger. */
 union ct_payload {
     struct ct_launch launch;
     struct ct_transfer transfer;

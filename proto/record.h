@@ -1,10 +1,10 @@
-/* Records are the contents of a lane. The hook writes records, and the collector reads them.
+/* Records are the contents of a lane, written by the hook and read by the collector.
  *
  * A record consists of one or more 16-byte slots. Most calls take a single slot, which is a struct ct_short.
- * All other records begin with a struct ct_record. If a kind has a payload (payload.h), the payload is in the
- * slots that follow directly. A record never wraps around. If a record does not fit at the end of the ring, a
- * CT_KIND_PAD record fills the remaining slots. A reader checks `kind` and `slots` of every record before it
- * uses the other fields. */
+ * All other records begin with a struct ct_record. If a kind has a payload (payload.h), it is in the slots
+ * that directly follow. A record never wraps around: if it does not fit at the end of the ring, a CT_KIND_PAD
+ * record fills the remaining slots. A reader checks `kind` and `slots` of every record before it uses the
+ * other fields. */
 #ifndef CT_PROTO_RECORD_H
 #define CT_PROTO_RECORD_H
 
@@ -70,9 +70,9 @@ static inline int ct_kind_has_bytes(unsigned kind, unsigned flags)
            ((kind == CT_KIND_CALL || kind == CT_KIND_OBJECTS) && flags & CT_FLAG_BYTES);
 }
 
-/* The layout of a record's first word. Starting at the lowest bit, it contains the index into the function
- * directory, the enum ct_kind, and the length in slots, including the payload (1 to CT_SLOTS_MAX). A call or
- * pad of one slot is a struct ct_short. */
+/* The layout of a record's first word. From the lowest bit upwards, the word contains the index into the
+ * function directory, the enum ct_kind, and the length in slots, including the payload (1 to CT_SLOTS_MAX). A
+ * call or pad of one slot is a struct ct_short. */
 enum { CT_FUNCTION_BITS = 16, CT_KIND_BITS = 6, CT_SLOTS_BITS = 10 };
 #define CT_KIND_MASK  ((1U << CT_KIND_BITS) - 1)
 #define CT_SLOTS_MASK ((1U << CT_SLOTS_BITS) - 1)

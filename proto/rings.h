@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Each ring is 2^CT_RING_STEP times as long as the next shorter one. In lanes from CT_LANES_ROOMY on, the
- * shortest ring has only half its usual length, since processes with that many threads would otherwise take
+/* Each ring is 2^CT_RING_STEP times as long as the next shorter one. In lanes from number CT_LANES_ROOMY on,
+ * the shortest ring has only half its usual length, since processes with so many threads would otherwise take
  * too much memory. */
 enum { CT_RINGS = 6, CT_RING_FIRST_SLOTS = 4096, CT_RING_STEP = 3, CT_LANES_ROOMY = 128 };
 
@@ -55,13 +55,14 @@ static inline uint32_t ct_ring_at(const uint64_t since[CT_RINGS], uint32_t count
     return found;
 }
 
-/* The side that may change a ring's memory. */
+/* The side that holds a ring's lock, and may change the ring's memory. */
 enum ct_ring_lock { CT_RING_LOCK_FREE = 0, CT_RING_LOCK_PRODUCER = 1, CT_RING_LOCK_COLLECTOR = 2 };
 
 /* Set in a lane's `level` if there was no memory for a longer ring. */
 enum { CT_LEVEL_REFUSED = 256 };
 
-/* Returns false if the other side holds the lock. Pairs with the release in ct_ring_lock_release(). */
+/* Takes a ring's lock. Returns false if the other side holds it. Pairs with the release in
+ * ct_ring_lock_release(). */
 static inline bool ct_ring_lock_take(_Atomic uint8_t *lock, enum ct_ring_lock who)
 {
     uint8_t open = CT_RING_LOCK_FREE;

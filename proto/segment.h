@@ -1,15 +1,15 @@
 /* A segment is all the memory that one process shares with the collector, in a single file in /dev/shm. The
- * hook creates the segment at the process's first CUDA call while a daemon serves its session, and the
- * collector removes it. Another process may create a segment on the process's behalf (enum ct_maker).
+ * hook creates the segment at the process's first CUDA call, provided that a daemon serves its session, and
+ * the collector removes it. Another process may create a segment on the process's behalf (enum ct_maker).
  *
  *   0                    struct ct_segment
  *   CT_DIRECTORY_OFFSET  struct ct_function[function_slots]: the functions this process has called
  *   lane_offset          lane 0: struct ct_lane, then its shortest ring; lane 1; …
  *   after all of these   the longer rings of lane 0, of lane 1, …: ct_segment_ring_offset()
  *
- * The file is sparse. The hook allocates the directory page by page, and rings as they are needed. The hook
- * calls posix_fallocate() before it accesses the memory, so that a full /dev/shm results in an error code and
- * not in a SIGBUS. The collector removes memory that lanes no longer need from the file (lane.h).
+ * The file is sparse. The hook allocates the directory page by page, and rings as they are needed. Before it
+ * accesses the memory, it calls posix_fallocate(), so that a full /dev/shm results in an error code and not
+ * in a SIGBUS. The collector removes memory that lanes no longer need from the file (lane.h).
  *
  * The collector reads the geometry once, checks it, and then uses its own copy. */
 #ifndef CT_PROTO_SEGMENT_H
@@ -38,10 +38,9 @@ enum {
 };
 
 /* A directory entry. The hook writes an entry before the first record that contains its index. Afterwards,
- * only `lost_*` and `skipped_*` change, by atomic addition. The two kinds of fields count calls that cannot
- * be counted in a lane (`drops` of struct ct_lane). Either the thread has no lane, or does not hold it, or
- * there is no place for the function in the lane. Entry 0 stands for all functions that do not fit in the
- * directory. */
+ * only `lost_*` and `skipped_*` change, by atomic addition. They count calls that cannot be counted in a lane
+ * (`drops` of struct ct_lane). The reason is that the thread has no lane or does not hold it, or that the
+ * lane has no place for the function. Entry 0 stands for all functions that do not fit in the directory. */
 struct ct_function {
     char name[CT_FUNCTION_NAME_MAX + 1];
     uint8_t layer; /* enum ct_layer */
@@ -65,14 +64,15 @@ enum ct_maker {
 enum ct_segment_flags {
     CT_SEGMENT_EXITING = 1,  /* hook: exit handlers have run */
     CT_SEGMENT_DETACHED = 2, /* collector: the daemon is stopping; the hook must drop the segment */
-    /* Hook: the hook has left the process, which continues. Probe: all records have been written. Nothing is
+    /* Hook: it has left the process, which continues. Probe: all records have been written. Nothing is
      * written to the segment once this flag is set. */
     CT_SEGMENT_LEFT = 4,
     /* Collector: the trace has a row for the segment, so the segment is read even after the process's end. */
     CT_SEGMENT_KNOWN = 8,
 };
 
-/* How calls to a driver function reach its stub. CT_INTERCEPT_ENV requests a way. */
+/* The ways that calls to a driver function can reach its stub. The variable CT_INTERCEPT_ENV requests a
+ * way. */
 #define CT_INTERCEPT_ENV "CUDATRACE_WAY"
 enum ct_intercept {
     CT_INTERCEPT_NAMES, /* lookups of the function return the stub, and objects are linked to the stub */
@@ -123,13 +123,13 @@ struct ct_segment {
     _Atomic uint32_t selections; /* hook: the value of ct_control.selections for the selection in effect; 0 if
                                   * it is from the environment */
     uint32_t maker;              /* enum ct_maker: constant */
-    /* Lost calls by threads that could not take a lane for lack of memory. In a probe's segment, calls lost
-     * with the cause CT_LOSS_PROBE. */
+    /* Lost calls of threads that could not take a lane for lack of memory. In a probe's segment, calls that
+     * were lost with the cause CT_LOSS_PROBE. */
     struct ct_loss unlaned;
-    /* The hook sets this field to 1 after it has changed functions' counters. The collector sets the field to
-     * 0 before it reads the counters. */
+    /* The hook sets this field to 1 after it has changed functions' counters. The collector resets it to 0
+     * before it reads the counters. */
     _Atomic uint32_t has_drops;
-    /* Hook: the number of driver functions that are intercepted in each way. All zero if unknown. */
+    /* Hook: the number of driver functions that are intercepted in each way. All are zero if unknown. */
     _Atomic uint16_t intercepts[CT_INTERCEPT_COUNT];
     _Atomic uint16_t drivers; /* hook: number of driver images whose functions are recorded */
     uint16_t reserved0;
@@ -142,11 +142,11 @@ struct ct_segment {
 static_assert(sizeof(struct ct_segment) == 1472, "ct_segment");
 static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
 
-/* Notes that a function's counter has changed. Must be called after the change. Without the note, the
- * collector does not read the directory. `has_drops` is written at most once between two reads by the
- * collector. Both sides write before they read, so either the caller sees the collector's 0, or the collector
- * sees the changed counter when it reads next. On x86-64, the atomic additions and the collector's exchange
- * are fences. */
+/* Notes that a function's counter has changed, since the collector would otherwise not read the directory.
+ * Must be called after the change. `has_drops` is written at most once between two reads by the collector.
+ * Both sides write before they read, so either the caller sees the collector's 0, or the collector sees the
+ * changed counter when it reads next. On x86-64, the atomic additions and the collector's exchange are
+ * fences. */
 static inline void ct_segment_note_drop(struct ct_segment *segment)
 {
 #if !defined(__x86_64__)
@@ -157,8 +157,8 @@ static inline void ct_segment_note_drop(struct ct_segment *segment)
 }
 
 /* Returns the number of bytes that must stay free in a file system of `bytes` bytes when segments allocate
- * memory that they require. For all segments together, half of the file system must stay free, but at most
- * 512 MiB. */
+ * memory that they require. All segments together must leave half of the file system free, or 512 MiB if that
+ * is less. */
 static inline uint64_t ct_segment_leaves(uint64_t bytes)
 {
     const uint64_t enough = UINT64_C(512) << 20;
@@ -194,8 +194,8 @@ static inline bool ct_ring_bytes_valid(uint64_t bytes)
 /* The first lane's offset: after the directory, page-aligned. */
 #define CT_LANE_OFFSET (CT_DIRECTORY_OFFSET + (uint64_t)CT_FUNCTIONS_MAX * sizeof(struct ct_function))
 static_assert(CT_LANE_OFFSET % 4096 == 0, "lanes start on a page");
-/* The shortest segment consists of the header and the directory's first page. The minimum size is used if the
- * file size limit leaves no room for lanes. All calls are then counted as lost in the header. */
+/* The shortest segment consists of the header and the directory's first page. It is used if the file size
+ * limit leaves no room for lanes. All calls are then counted as lost in the header. */
 #define CT_SEGMENT_BYTES_MIN (CT_DIRECTORY_OFFSET + UINT64_C(4096))
 
 /* True if geometry, clock and maker are valid for this version, so that offsets may be computed from the
@@ -214,7 +214,7 @@ enum ct_segment_hold { CT_SEGMENT_HELD, CT_SEGMENT_LET_GO, CT_SEGMENT_HOLD_UNKNO
 
 /* Checks whether the memory of the program image that writes the segment still exists, which means that the
  * process is still running the same program. The check works across pid namespaces. `fd` is the segment's
- * file, opened separately from the program image's open file description. The result is unknown if the kernel
+ * file, under a different open file description than the program image's. The result is unknown if the kernel
  * refused the lock to the program image. */
 static inline enum ct_segment_hold ct_segment_hold(const struct ct_segment *segment, int fd)
 {

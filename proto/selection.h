@@ -1,10 +1,11 @@
 /* A selection of the calls to record. The daemon publishes its session's selection in the control segment
  * (`cudatrace set`). A process starts with the selection in its environment (`cudatrace run --layers …`).
- * Calls that the selection leaves out are only counted, with their time and bytes.
+ * Calls that the selection leaves out are only counted, together with their time and bytes.
  *
- * Patterns are names of driver and runtime functions with the wildcards '*' and '?', separated by commas. A
- * '!' before a pattern leaves out matching functions. The last pattern that matches decides. A name that
- * matches no pattern is recorded if the first pattern has a '!', or if there are no patterns. */
+ * Patterns are names of driver and runtime functions, separated by commas, and may contain the wildcards '*'
+ * and '?'. A '!' before a pattern leaves out matching functions. If several patterns match, the last one
+ * decides. A function that matches no pattern is recorded only if the first pattern begins with '!', or if
+ * there are no patterns. */
 #ifndef CT_PROTO_SELECTION_H
 #define CT_PROTO_SELECTION_H
 
@@ -22,8 +23,8 @@ enum { CT_SELECTION_CALLS_BYTES = 1024, CT_SAMPLE_MAX = 1000000000 };
 
 struct ct_selection {
     uint32_t layers; /* bit 1 << enum ct_layer is set for each layer that is recorded */
-    /* One in every `sample` outermost calls is recorded, together with the calls inside it. 1 to
-     * CT_SAMPLE_MAX. */
+    /* One of every `sample` (1 to CT_SAMPLE_MAX) outermost calls is recorded, together with the calls inside
+     * it. */
     uint32_t sample;
     char calls[CT_SELECTION_CALLS_BYTES]; /* patterns; "" if there are none */
 };
@@ -34,8 +35,8 @@ static inline struct ct_selection ct_selection_everything(void)
     return (struct ct_selection){ .layers = (1U << CT_LAYER_COUNT) - 1, .sample = 1 };
 }
 
-/* Parses layer names separated by commas, or "all". If a name is not that of a layer, returns false and
- * changes nothing. */
+/* Parses layer names separated by commas, or "all". If a name is not a layer's, returns false and changes
+ * nothing. */
 static inline bool ct_selection_set_layers(struct ct_selection *selection, const char *text)
 {
     uint32_t layers = 0;
@@ -114,7 +115,7 @@ static inline bool ct_pattern_matches(const char *pattern, size_t length, const 
     return pattern == end;
 }
 
-/* True if calls to the function are recorded, sampling aside. */
+/* True if calls to the function are recorded, without regard to sampling. */
 static inline bool ct_selection_takes(const struct ct_selection *selection, enum ct_layer layer,
                                       const char *name)
 {

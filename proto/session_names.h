@@ -1,6 +1,6 @@
 /* File names in the session's directory, which is /dev/shm unless CUDATRACE_SHM_DIR names another directory.
  * A session belongs to a user, so two users may have sessions with the same name. One of root's sessions may
- * be the system's session (`cudatraced --system`), which serves any process that finds no session of its own
+ * be the system's session (`cudatraced --system`), which serves processes that find no session of their own
  * user.
  *
  *   cudatrace.UID.SESSION              control segment
@@ -10,8 +10,8 @@
  *                                      a process's segment for the system's session; UID is the process's
  *   cudatrace.0.SESSION.bell           the doorbell of the system's session, which users can only ring
  *
- * A session's name consists of 1 to CT_SESSION_MAX letters, digits, '-' or '_'. A session's name contains no
- * dots, so that dots can separate the fields. */
+ * A session's name consists of 1 to CT_SESSION_MAX letters, digits, '-' or '_'. It contains no dots, so that
+ * dots can separate the fields. */
 #ifndef CT_PROTO_SESSION_NAMES_H
 #define CT_PROTO_SESSION_NAMES_H
 
@@ -33,7 +33,8 @@
 #define CT_SESSION_DEFAULT "default"
 #define CT_SESSION_ENV     "CUDATRACE_SESSION"
 enum { CT_SESSION_MAX = 48, CT_NAME_BYTES = 256 };
-/* The maximum size of a directory's path. The path and the longest name together fit in CT_NAME_BYTES. */
+/* The maximum size of the directory's path, so that the path and the longest file name together fit in
+ * CT_NAME_BYTES. */
 enum { CT_SHM_DIR_BYTES = CT_NAME_BYTES - 64 - CT_SESSION_MAX };
 
 static inline bool ct_session_valid(const char *name)
@@ -49,13 +50,14 @@ static inline bool ct_session_valid(const char *name)
     return n > 0;
 }
 
-/* Returns the user number for a session's names, which is the number of the user `uid` in the parent of this
- * user namespace. A container's root and the user that started the container therefore have the same number.
- * Namespaces further out are not visible from here. `map` is the contents of /proc/self/uid_map. Returns
- * `uid` itself if the map does not contain it. */
+/* Returns the user ID to use in a session's file names, which is the ID of the user `uid` in the parent of
+ * this user namespace. A container's root and the user that started the container therefore have the same ID.
+ * Namespaces further out are not visible from here. `map` contains the text of /proc/self/uid_map. Returns
+ * `uid` itself if it is not in the map. */
 static inline uint32_t ct_session_uid_in(const char *map, uint32_t uid)
 {
-    /* Each line has three numbers: the first user inside, the same user outside, and the number of users. */
+    /* Each line contains three numbers: the first user ID inside the namespace, the ID of the same user
+     * outside, and the number of IDs. */
     for (char *at = (char *)(uintptr_t)map; *at; at++) {
         const uint64_t inside = strtoull(at, &at, 10);
         const uint64_t outside = strtoull(at, &at, 10);
@@ -125,8 +127,8 @@ struct ct_session_file {
                           * the segment */
 };
 
-/* Parses a number as printed by printf(), without a sign or leading zeros. Returns the text after the number,
- * or NULL if there is no number or it exceeds `most`. */
+/* Parses a number as printed by printf(), without a sign or leading zeros. Returns a pointer to the text
+ * after the number, or NULL if there is no number or it exceeds `most`. */
 static inline const char *ct_session_number(const char *text, uint64_t most, uint64_t *number)
 {
     *number = 0;
@@ -150,7 +152,7 @@ static inline bool ct_session_parse_segment(const char *text, struct ct_session_
     return true;
 }
 
-/* Parses the name of a file in the session's directory. Returns false unless one of the functions above could
+/* Parses the name of a file in the session's directory. Returns false if none of the functions above could
  * have written the name. */
 static inline bool ct_session_file_parse(const char *name, struct ct_session_file *file)
 {

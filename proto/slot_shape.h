@@ -1,8 +1,8 @@
-/* Reads exported functions of libcuda 535 and 580 for x86-64, whose code has one of two shapes. An export
- * first compares a word that has a constant value once the driver has been shut down. The export then either
- * jumps through its slot, or copies the function's stack arguments, calls through the slot and returns. The
- * hook reads exports in its own process, whereas the tools read them from outside. The hook and the tools
- * both check the result against the image. */
+/* Reads the code of functions that libcuda 535 and 580 for x86-64 export, which has one of two shapes. An
+ * exported function (export) first compares a word with a constant, which the word equals once the driver has
+ * been shut down. It then either jumps through its slot, or copies the function's stack arguments, calls
+ * through the slot and returns. The hook reads exports in its own process, whereas the tools read them from
+ * outside. Both check the result against the image. */
 #ifndef CT_PROTO_SLOT_SHAPE_H
 #define CT_PROTO_SLOT_SHAPE_H
 
@@ -37,8 +37,8 @@ static inline int32_t ct_slot_distance(const uint8_t *from)
     return distance;
 }
 
-/* Reads the two instructions cmpl $ENDED, word(%rip) and je. Returns their total length, or 0 if the code
- * differs. */
+/* Reads the two instructions cmpl $ENDED, word(%rip) and je. Returns their total length, or 0 if the code is
+ * different. */
 static inline size_t ct_slot_branch(const uint8_t *code, uint64_t at, uint64_t *ended)
 {
     enum { ENDED = 0x321cba00, JE_SHORT = 0x74, JE_SHORT_BYTES = 2 };

@@ -1,6 +1,6 @@
-/* Test points are named places where a test can kill or stop the process. Ordinary builds have no test
- * points. For tests/faults, the hook and the daemon are compiled with CT_TEST_POINTS. The section
- * ct_test_points contains the names, so that a test can try every test point.
+/* Test points are named places where a test can kill or stop the process. Ordinary builds contain none. For
+ * tests/faults, the hook and the daemon are compiled with CT_TEST_POINTS. The section ct_test_points contains
+ * the names, so that a test can try all of them.
  *
  * A test point's name consists of the file and the event that has just happened or is about to happen, as in
  * "thread.taken". Environment variables select the actions (tests/faults/test_point.c). */

@@ -1,6 +1,6 @@
-/* Checks text of unknown origin. Programs choose the names of their files, kernels and ranges. All readers
- * use the same decoder, so that they agree on whether a text is valid. The daemon stores only valid UTF-8.
- * Neither the daemon's log nor the tools ever output characters that control a terminal. */
+/* Checks text of unknown origin, since programs choose the names of their files, kernels and ranges. All
+ * readers use the same decoder, so that they agree on whether text is valid. The daemon stores only valid
+ * UTF-8. Neither the daemon's log nor the tools ever output characters that control a terminal. */
 #ifndef CT_PROTO_UTF8_H
 #define CT_PROTO_UTF8_H
 
@@ -10,8 +10,8 @@
 
 /* Decodes the character at `text`, where `bytes` bytes (1 or more) are available. Stores the character in
  * *point and returns its length in bytes. Returns 0 if the character is invalid (Unicode Standard, table
- * 3-7). A character is invalid if it has a stray or missing continuation byte or an overlong form. Halves of
- * surrogate pairs and characters above U+10FFFF are also invalid. */
+ * 3-7). A character is invalid if it has a stray or missing continuation byte or an overlong form, if it is
+ * half of a surrogate pair, or if it is above U+10FFFF. */
 static inline size_t ct_utf8_next(const char *text, size_t bytes, uint32_t *point)
 {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };

@@ -4,11 +4,12 @@
  * To attach, the command stops one thread briefly and makes it install thunks in the driver's table of entry
  * points. The next driver call, by any thread, removes the thunks, loads the hook from an unnamed file, and
  * calls cudatrace_visit() with CT_VISIT_RECORD. Since the program itself has called a library function at
- * that point, it is safe to load another library. To detach, the command stops a thread at any instruction,
- * and makes it call cudatrace_visit() with CT_VISIT_LEAVE on a stack that the command has mapped.
+ * that point, it is safe to load another library. To detach, the command stops a thread at an arbitrary
+ * instruction, and makes it call cudatrace_visit() with CT_VISIT_LEAVE on a stack that the command has
+ * mapped.
  *
- * The struct is in memory that the command has mapped into the process, and stays there until the process
- * exits. */
+ * The struct ct_visit is in memory that the command has mapped into the process, and stays there until the
+ * process exits. */
 #ifndef CT_PROTO_VISIT_H
 #define CT_PROTO_VISIT_H
 
@@ -19,8 +20,8 @@
 
 enum { CT_VISIT_VERSION = 3 };
 
-/* Only a visit loads the hook by a path with this prefix. If loaded by a visit, the hook's constructors do
- * not touch the driver. */
+/* Only a visit loads the hook by a path with this prefix. In that case, the hook's constructors do not touch
+ * the driver. */
 #define CT_VISIT_PATH "/proc/self/fd/"
 
 enum ct_visit_request {
@@ -39,7 +40,7 @@ enum ct_visit_answer {
     CT_VISIT_THERE = 7,     /* the process is already recording for a session */
 };
 
-/* A slot that the command has created for a driver function that has none. */
+/* A slot that the command has created for a driver function without one. */
 struct ct_visit_slot {
     uint64_t export; /* the function's address, as exported by the driver */
     uint64_t slot;   /* address of the pointer that calls to the function go through */
@@ -52,7 +53,7 @@ struct ct_visit {
     uint32_t request; /* enum ct_visit_request */
     uint32_t slot_count;
     uint64_t slots; /* address of struct ct_visit_slot[slot_count] */
-    /* Written by the hook. The next two fields are 0 before a visit. */
+    /* The next two fields are 0 before a visit, and are written by the hook. */
     uint64_t producer; /* offset of a thread-local pointer to the address of the thread's struct ct_lane */
     uint64_t exec_ns;  /* as in the hook's segments */
     /* The values of the corresponding environment variables for this process, or "" if unset. */

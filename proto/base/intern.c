@@ -20,8 +20,8 @@ uint64_t ct_hash_seed(void)
     return getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed) ? seed : ct_monotonic_ns();
 }
 
-/* Hashes a key. Both halves of each product are combined, so that every bit of the key affects all bits of
- * the hash in a seed-dependent way. */
+/* Hashes a key. Combines both halves of each product, so that every bit of the key affects all bits of the
+ * hash in a way that depends on the seed. */
 static uint64_t hash(const struct ct_intern *intern, const uint64_t *key)
 {
     uint64_t h = intern->seed;

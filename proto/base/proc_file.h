@@ -1,6 +1,6 @@
 /* Reads information about a process from /proc. Each function returns 0 on success, -ESRCH if there is no
- * such process, and another -errno if it is unknown whether the process exists. A lack of descriptors, of
- * memory or of /proc must not be mistaken for the exit of the process. */
+ * such process, and another -errno if it is unknown whether the process exists. If descriptors or memory run
+ * out, or /proc is missing, this must not be mistaken for the exit of the process. */
 #ifndef CT_PROC_FILE_H
 #define CT_PROC_FILE_H
 
@@ -11,7 +11,7 @@
 
 /* True if `error` (an -errno) indicates a shortage that may be temporary. */
 bool ct_proc_is_short(int error);
-/* Reads the beginning of /proc/PID/FILE as text. */
+/* Reads the beginning of /proc/PID/FILE as a string. */
 int ct_proc_read(int32_t pid, const char *file, char *text, size_t bytes);
 
 /* Fields of /proc/PID/stat. */
