@@ -106,9 +106,9 @@ void ct_pages_unmap(void *pages, size_t bytes)
 
 /* A container's /dev/shm is often only 64 MiB, which its programs also need. Memory that tracing requires
  * (CT_BOUND_FIRST) is allocated only if half of the file system stays free. A ring grows only if five eighths
- * of the file system stay free or, on a large /dev/shm, a fixed amount. Beyond that, eight times the
- * requested bytes must be available, so that many small rings take precedence over a few large ones, and at
- * least as many bytes as the ring already has. */
+ * of the file system stay free or, on a large /dev/shm, a fixed amount. In addition to what stays free, eight
+ * times the requested bytes must be available, so that many small rings take precedence over a few large
+ * ones. The available bytes must also be at least as many as the ring already has. */
 enum { MORE_EIGHTHS = 5, MORE_FITS = 8 };
 #define MORE_LEAVES (UINT64_C(1) << 30)
 

@@ -10,8 +10,8 @@
 
 /* Maps the file `fd` as shared memory, or zeroed private pages if `fd` is -1. If `at` is not NULL, maps at
  * that address, replacing any existing mapping. Returns NULL with errno set on failure. Without `at`, also
- * fails if all of the hook's mappings would exceed a sixteenth of the address limit, or this one a sixteenth
- * of the remaining addresses. Leaves errno unchanged on success. */
+ * fails if all of the hook's mappings would exceed a sixteenth of the address limit, or if this mapping would
+ * exceed a sixteenth of the remaining addresses. Leaves errno unchanged on success. */
 void *ct_bound_map(void *at, size_t bytes, int protection, int fd, off_t offset);
 /* Moves a mapping placed by ct_bound_map() to the address `to`, replacing the mapping there. Returns false on
  * failure. */

@@ -260,8 +260,8 @@ bool ct_symbol_is_visitor(void)
     return answer == 2;
 }
 
-/* If a visit (proto/visit.h) loaded the hook, it is unknown which libraries were loaded at the start, so only
- * the program itself counts as loaded at the start. */
+/* If a visit (proto/visit.h) loaded the hook, it is unknown which libraries were loaded with the program, so
+ * `at_start` is set only for the program itself. */
 __attribute__((constructor)) static void count_start(void)
 {
     uint64_t count = 0;

@@ -57,7 +57,8 @@ bool ct_page_writable(struct ct_page *page, const void *address);
 /* Reports that a system call failed with the given errno. If the program has confined itself (Landlock), the
  * hook makes no more system calls after a refusal. */
 void ct_system_refused(int error);
-/* In the child of a fork, resets the count of unfinished ct_system_begin() calls to the only thread's own. */
+/* In the child of a fork, reduces the count of unfinished ct_system_begin() calls to the calls of the one
+ * thread that remains. */
 void ct_system_forget(void);
 
 /* Forbids system calls from now on. */

@@ -20,7 +20,7 @@ struct ct_manual_event {
 struct ct_producer *ct_manual_event_begin(uint32_t row, uint16_t *function);
 /* Writes the record of a manual event that ends now. If the event cannot be recorded, only counts it. */
 void ct_manual_event_record(struct ct_producer *producer, const struct ct_manual_event *event);
-/* Counts a manual event that could not be kept as lost. */
+/* Counts a manual event as lost, because it could not be kept. */
 void ct_manual_event_lose(uint32_t row, enum ct_loss_cause cause);
 
 #endif

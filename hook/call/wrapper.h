@@ -18,7 +18,8 @@
 typedef uint64_t word;
 
 /* Returns the words that the caller has pushed, which follow the return address. They are not declared as
- * parameters, since a compiler might load a parameter into one of the result registers before it is read. */
+ * parameters, since a compiler might load a parameter into one of the result registers before that register
+ * is read. */
 static inline const word *stack_words(uintptr_t place)
 {
     return (const word *)place + 1;

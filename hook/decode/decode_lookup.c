@@ -18,7 +18,7 @@ void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *dec
 }
 
 /* cudaGetDriverEntryPoint(symbol, function *, …). libcudart calls cuGetProcAddress, which already returns
- * stubs, unless libcudart obtained cuGetProcAddress itself before the hook could replace it. */
+ * stubs unless libcudart obtained its address before the hook could replace it. */
 void ct_decode_entry_point(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;

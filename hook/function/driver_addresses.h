@@ -25,8 +25,7 @@ bool ct_driver_has(const void *real);
  * its slot. */
 void *ct_driver_stub(const void *real);
 /* Returns the address to give a program that would have received `real` without the hook: a stub, or `real`
- * itself. If `name` is set, a function that is not in the table receives a fallback stub while there are any
- * left. */
+ * itself. If `name` is set, a function that is not in the table receives a fallback stub if any are left. */
 void *ct_driver_instead(void *real, const char *name);
 
 #endif

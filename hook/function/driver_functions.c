@@ -98,9 +98,9 @@ void *ct_driver_symbol(const char *name)
  * driver functions by name. Read by the trampoline's dlsym. */
 _Atomic uint32_t ct_dlsym_looks;
 
-/* Called without the process lock, since the thread that holds the loader's lock may be waiting for it.
- * Threads that race here write the same values. A second image is searched without its dependencies, which
- * may include the first image. */
+/* Called without the process lock, since the thread that holds the loader's lock may be waiting for the
+ * process lock. Threads that race here write the same values. A second image is searched without its
+ * dependencies, which may include the first image. */
 static void look_all_up(struct driver *driver, void *_Atomic *exports)
 {
     for (uint32_t function = 0; function < CT_ROW_COUNT; function++) {

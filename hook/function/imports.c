@@ -4,7 +4,7 @@
  * advance.
  *
  * If a visit has loaded the hook (proto/visit.h), no object is linked to the hook's exports. In that case,
- * the hook also exchanges entries that lead to the runtime, or to C library functions that it exports, too.
+ * the hook also exchanges entries that lead to the runtime, or to C library functions that it exports itself.
  * All exchanged entries can be restored. */
 #include "imports.h"
 
@@ -34,8 +34,8 @@ struct importer {
     struct ct_sealed sealed; /* the pages that the loader protected */
     struct ct_page page;     /* the page that was last checked */
     /* One bit for each symbol that the object imports, set if the symbol is wanted. The bits are used only if
-     * the number of imported symbols is known. Without them, comparing the name of every relocation would
-     * take tens of milliseconds. */
+     * the number of imported symbols is known. Otherwise, the name of every relocation must be compared,
+     * which takes tens of milliseconds. */
     bool has_list;
     uint8_t list[WANTED_MOST / 8];
     uint32_t look; /* sequence number of this call to ct_imports_take() */

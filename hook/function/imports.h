@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /* Replaces driver addresses (driver_addresses.h) with stubs, in the tables of all objects loaded since the
- * last call to this function. Leaves entries alone that lead to a function in another library that has the
- * same name as a driver function. */
+ * last call to this function. Entries that lead to another library's function are not changed, even if that
+ * function has the name of a driver function. */
 void ct_imports_take(void);
 /* If a visit has loaded the hook, restores the exchanged entries. After that, the next ct_imports_take()
  * reads all objects again. Returns false and changes nothing if another thread is exchanging entries. Takes

@@ -60,8 +60,8 @@ static void settle(struct ct_producer *self)
 
 /* ---- ring locks ---- */
 
-/* Takes the lock. Keeps it if a signal handler jumped out of the code that held it, so that the producer's
- * mark is still there. */
+/* Takes the lock, or keeps it if a signal handler jumped out of the code that held it, which left the
+ * producer's mark in place. */
 static bool try_lock(_Atomic uint8_t *lock)
 {
     return ct_ring_lock_take(lock, CT_RING_LOCK_PRODUCER) ||
@@ -82,7 +82,7 @@ static bool pause_briefly(void)
 }
 
 /* Takes a ring's lock, which the collector holds only for microseconds unless it is preempted or stopped.
- * Once a wait has timed out, later calls do not wait, until a call has taken a lock again. */
+ * Once a wait has timed out, later calls fail immediately if the lock is held, until one of them succeeds. */
 static bool take_lock(struct ct_producer *self, uint32_t level)
 {
     _Atomic uint8_t *lock = &self->lane->ring_lock[level];

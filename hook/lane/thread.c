@@ -118,8 +118,8 @@ void ct_thread_let_go(void)
     ct_producer_set_owner(self, CT_PRODUCER_LEFT);
 }
 
-/* Marks the producers that this thread has dropped as spare, if a call at `frame` proves that the calls open
- * in them have been left. */
+/* Marks this thread's dropped producers as spare, if a call at `frame` proves that the calls open in them
+ * have been left. */
 static void release_left(uintptr_t frame)
 {
     for (struct ct_producer **link = &left; *link;) {

@@ -4,8 +4,8 @@
  * tables. The executable and each library that uses NVTX are separate clients, so a process may call
  * InitializeInjectionNvtx2() many times.
  *
- * Handles are numbers, and are checked whenever they are used. If the tables' entries are not filled in here
- * (names of OpenCL objects, user-defined synchronisation), the client's functions do nothing. */
+ * Handles are numbers, and are checked whenever they are used. Functions whose table entries are not filled
+ * in here (names of OpenCL objects, user-defined synchronisation) do nothing in the client. */
 #include "attach.h"
 #include "compiler.h"
 #include "error_guard.h"

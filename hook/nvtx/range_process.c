@@ -1,7 +1,8 @@
 /* Process ranges, which may overlap arbitrarily. An open range is stored in a small cell, or in a big one if
- * its message is long. A range's identifier contains the number of its cell, and is never reused. Ending a
- * range twice, or one never started, is therefore harmless. No lock is needed: a thread takes a free cell
- * from a list by compare-and-swap, and the thread that removes the identifier from a cell owns the cell. */
+ * its message is long. A range's identifier contains the number of its cell, and is never reused. It is
+ * therefore harmless to end a range twice, or to end a range that was never started. No lock is needed: a
+ * thread takes a free cell from a list by compare-and-swap, and the thread that removes the identifier from a
+ * cell owns the cell. */
 #include "range_process.h"
 
 #include "bound.h"

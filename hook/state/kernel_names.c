@@ -234,7 +234,7 @@ void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *prod
     write_end(put(handle, of, string, now));
 }
 
-/* Makes the owner of `entry` the owner of all entries that `entry` owns, and moves them to its list, after
+/* Hands all entries that `entry` owns over to the owner of `entry`, whose list then contains them after
  * `entry` itself. For example, a library's module owns functions. */
 static void adopt_below(uint32_t number, struct entry *entry)
 {
