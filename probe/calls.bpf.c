@@ -64,9 +64,9 @@ static bool notify(__u32 kind, __u32 tgid, __u32 channel, __u64 missed_ns)
     return true;
 }
 
-/* Drops this thread's frames from `depth` on. Kernel functions are left only by returning. If the frame of a
- * kernel function is dropped, its return was therefore missed, because too many threads were in the function,
- * and the call is lost. */
+/* Drops this thread's frames from `depth` on. Kernel functions are left only by returning, so if the frame of
+ * a kernel function is dropped, its return was missed, because too many threads were in the function. The
+ * call then counts as lost. */
 __noinline int drop_frames(__u32 depth)
 {
     struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);

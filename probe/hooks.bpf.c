@@ -1,5 +1,6 @@
-/* The programs for hooks, which record functions in the kernel and in libraries, and tracepoints, as defined
- * by a table (hook_table.h). The same programs serve all hooks. A hook's rule defines which values are read.
+/* The programs for hooks. A table (hook_table.h) defines the hooks, which record functions in the kernel and
+ * in libraries, and tracepoints. The same programs serve all hooks. A hook's rule defines which values are
+ * read.
  *
  * Hooks and driver calls share one stack of frames, so the depths in their rows are consistent. */
 #include "tasks.bpf.h"

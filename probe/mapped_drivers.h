@@ -51,7 +51,7 @@ struct ct_mapped_range {
 int ct_mapped_ranges_each(pid_t pid, void (*take)(const struct ct_mapped_range *range, void *data),
                           void *data);
 
-/* Finds the mapped files of libcuda, and the hook if the process has it. Returns 0 or -errno. */
+/* Finds the mapped files of libcuda, and checks for the hook. Returns 0 or -errno. */
 int ct_mapped_drivers_find(struct ct_mapped_drivers *images, pid_t pid);
 
 #endif

@@ -333,8 +333,8 @@ struct ct_probe_cost ct_programs_cost(const struct ct_programs *programs)
 
 enum { MEASURED_CALLS = 2000 };
 
-/* A function that does nothing. It begins with the same instruction as the functions of libcuda 580, which
- * the kernel emulates. */
+/* A function that does nothing. Like the functions of libcuda 580, it begins with an instruction that the
+ * kernel emulates. */
 int measured_call(int value);
 __asm__(".pushsection .text\n"
         ".type measured_call, @function\n"
@@ -447,8 +447,8 @@ static int measure(struct ct_programs *programs)
 
 static char first_warning[CT_WHY_BYTES];
 
-/* Returns the last line of the verifier's log before the statistics, which is the reason why it rejected the
- * program. */
+/* Returns the last line before the statistics in the verifier's log, which is the reason why the verifier
+ * rejected the program. */
 static const char *refusal_in(char *log)
 {
     static const char *const after[] = { "\nprocessed ", "\n-- END PROG LOAD LOG" };

@@ -138,9 +138,9 @@ static void forget_lane(struct ct_thread *thread, void *unused)
     thread->producer = NULL;
 }
 
-/* Stops writing to the segment. Until there is another daemon, calls are in no segment, and the next segment
- * contains the time from which on they are missing. Like the hook, keeps the lock on the file. Otherwise, a
- * daemon that stops would conclude that the process has ended. */
+/* Stops writing to the segment. Until there is another daemon, calls are in no segment. The next segment
+ * contains the time when this gap began. Like the hook, keeps the lock on the file. Otherwise, a daemon that
+ * stops would conclude that the process has ended. */
 static void leave_segment(struct writer *writer, uint32_t flags)
 {
     struct ct_segment *segment = writer->segment;
@@ -358,7 +358,7 @@ static void note_doubt(struct writer *writer, const struct ct_probe_record *reco
     thread->hooks_start = record->call_start;
 }
 
-/* Counts as lost the call that a killed writer had taken from the ring, but had not written. */
+/* If a killed writer had taken a call from the ring, but had not written it, counts the call as lost. */
 static void adopt_call(struct writer *writer)
 {
     const uint32_t in_flight = __atomic_exchange_n(writer->plan->in_flight, 0, __ATOMIC_ACQUIRE);
