@@ -1,4 +1,4 @@
-/* Reads the code of functions that libcuda 535 and 580 for x86-64 export, which has one of two shapes. An
+/* Reads the code of functions that libcuda 535 and 580 for x86-64 export. The code has one of two shapes. An
  * exported function (export) first compares a word with a constant, which the word equals once the driver has
  * been shut down. It then either jumps through its slot, or copies the function's stack arguments, calls
  * through the slot and returns. The hook reads exports in its own process, whereas the tools read them from
