@@ -2,9 +2,9 @@
  * to a longer ring when its ring is full, and to a shorter one when the collector reports that a shorter ring
  * suffices.
  *
- * System calls are made under the process lock, which blocks signals. All other code may be abandoned midway
- * by a signal handler that calls siglongjmp(). Even then, `level` identifies the current ring, and settle()
- * derives the other fields from `level` again. */
+ * System calls are made while signals are blocked, in most cases by the process lock. All other code may be
+ * abandoned midway by a signal handler that calls siglongjmp(). Even then, `level` identifies the current
+ * ring, and settle() derives the other fields from `level` again. */
 #include "ring_resize.h"
 
 #include "current.h"
