@@ -11,6 +11,7 @@ SELECT 'earlier_files_until_ns', max(until_ns)
          UNION ALL SELECT value FROM past.meta WHERE key = 'earlier_files_until_ns')
 HAVING max(until_ns) IS NOT NULL;
 
+INSERT INTO gpu        SELECT * FROM past.gpu;
 INSERT INTO process    SELECT * FROM past.process WHERE ended_ns IS NULL;
 INSERT INTO function   SELECT * FROM past.function;
 INSERT INTO segment    SELECT * FROM past.segment    WHERE process_id IN (SELECT process_id FROM process);

@@ -343,6 +343,20 @@ DELETE FROM open_call WHERE process_id = (SELECT process_id FROM segment WHERE s
 INSERT OR REPLACE INTO open_call (process_id, thread_id, depth, function_id, start_ns)
 SELECT process_id, ?2, ?3, ?4, ?5 FROM segment WHERE segment_id = ?1;
 
+-- name: save_gpu
+INSERT INTO gpu (place, memory_bytes, is_mig, uuid, pci_address, name, driver)
+VALUES (?1, ?2, ?3, ?4, nullif(?5, ''), nullif(?6, ''), nullif(?7, ''))
+    ON CONFLICT (uuid) DO UPDATE SET place = excluded.place, memory_bytes = excluded.memory_bytes, is_mig = excluded.is_mig,
+                  pci_address = excluded.pci_address, name = excluded.name, driver = excluded.driver;
+
+-- Two daemons of one boot may have sampled a GPU at the same time, if both of their recordings are stored.
+-- name: insert_gpu_sample
+INSERT OR IGNORE INTO gpu_sample
+SELECT ?1, gpu_id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15 FROM gpu WHERE uuid = ?16;
+
+-- name: insert_gpu_process
+INSERT OR IGNORE INTO gpu_process SELECT ?1, gpu_id, ?2, ?3, ?4, ?5 FROM gpu WHERE uuid = ?6;
+
 -- name: oldest_call
 SELECT min(end_ns) FROM call;
 
@@ -395,6 +409,12 @@ DELETE FROM allocation
  WHERE call_id < ?1
    AND (freed_ns < ?1
         OR (freed_ns IS NULL AND process_id IN (SELECT process_id FROM process WHERE ended_ns < ?1)));
+
+-- name: expire_gpu_samples
+DELETE FROM gpu_sample WHERE time_ns < ?1;
+
+-- name: expire_gpu_processes
+DELETE FROM gpu_process WHERE time_ns < ?1;
 
 -- name: expire_sites
 DELETE FROM site WHERE site_id < ?1;

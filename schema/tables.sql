@@ -364,3 +364,47 @@ CREATE TABLE loss (
     last_ns    INTEGER NOT NULL,
     PRIMARY KEY (segment_id, lane, tenancy, cause)
 ) WITHOUT ROWID;
+
+CREATE TABLE gpu (
+    -- The GPUs that were sampled, as the driver's library NVML describes them.
+    gpu_id       INTEGER PRIMARY KEY,
+    uuid         TEXT NOT NULL UNIQUE,
+    pci_address  TEXT,                     -- domain:bus:device.function, in hexadecimal
+    name         TEXT,
+    driver       TEXT,                     -- version of the driver
+    place        INTEGER NOT NULL,         -- index in NVML, in the order of the PCI addresses
+    memory_bytes INTEGER,
+    is_mig       INTEGER                   -- 1: divided into instances (MIG); NULL: the GPU cannot be divided
+);
+
+CREATE TABLE gpu_sample (
+    -- The values that each GPU reported at a time. A value that could not be read is NULL.
+    time_ns                  INTEGER NOT NULL,
+    gpu_id                   INTEGER NOT NULL REFERENCES gpu,
+    busy_percent             INTEGER,      -- of NVML's last sample period, a sixth of a second to a second
+    memory_busy_percent      INTEGER,
+    memory_used_bytes        INTEGER,
+    power_mw                 INTEGER,
+    temperature_c            INTEGER,
+    sm_mhz                   INTEGER,
+    memory_mhz               INTEGER,
+    clock_reasons            INTEGER,      -- nvmlClocksEventReasons: bits with the reasons for the clocks
+    pcie_sent_kb_per_s       INTEGER,      -- over 20 ms
+    pcie_received_kb_per_s   INTEGER,
+    nvlink_sent_kb_per_s     INTEGER,      -- since the previous sample
+    nvlink_received_kb_per_s INTEGER,
+    ecc_corrected            INTEGER,      -- errors since the driver was loaded
+    ecc_uncorrected          INTEGER,
+    PRIMARY KEY (time_ns, gpu_id)
+) WITHOUT ROWID;
+
+CREATE TABLE gpu_process (
+    -- The processes that used a GPU at the time of a sample, including processes that were not traced.
+    time_ns             INTEGER NOT NULL,
+    gpu_id              INTEGER NOT NULL REFERENCES gpu,
+    pid                 INTEGER NOT NULL,
+    memory_bytes        INTEGER,
+    busy_percent        INTEGER,
+    memory_busy_percent INTEGER,
+    PRIMARY KEY (time_ns, gpu_id, pid)
+) WITHOUT ROWID;

@@ -658,3 +658,62 @@ SELECT process_id, NULL, 'absent', NULL, left_ns, NULL
  WHERE left_ns IS NOT NULL
    AND NOT EXISTS (SELECT 1 FROM segment AS later
                     WHERE later.process_id = segment.process_id AND later.segment_id > segment.segment_id);
+
+-- Names the reasons why the clocks are lower than the load requires. Other bits, such as the bit of an idle GPU, are no
+-- limits. Source: the constants nvmlClocksEventReason and nvmlClocksThrottleReason in nvml.h of CUDA 13.3.
+-- macro: clock_limits(reasons)
+substr(CASE WHEN :reasons &   4 THEN ', power cap' ELSE '' END ||
+              CASE WHEN :reasons &   8 THEN ', hardware slowdown' ELSE '' END ||
+              CASE WHEN :reasons &  32 THEN ', thermal slowdown' ELSE '' END ||
+              CASE WHEN :reasons &  64 THEN ', hardware thermal slowdown' ELSE '' END ||
+              CASE WHEN :reasons & 128 THEN ', power brake' ELSE '' END, 3)
+
+-- files: newest gpu_id of gpu
+CREATE VIEW gpus AS
+-- The GPUs of the machine that were sampled while processes were traced (`cudatraced --gpu-samples`).
+SELECT gpu_id,
+       place                          AS gpu,          -- index in NVML and nvidia-smi, in the order of the PCI addresses
+       uuid,
+       pci_address,           -- domain:bus:device.function, in hexadecimal
+       name,
+       memory_bytes,
+       driver,                -- version of the driver
+       is_mig                 -- 1: divided into instances (MIG); NULL: the GPU cannot be divided
+  FROM gpu;
+
+CREATE VIEW gpu_samples AS
+-- The values that each GPU reported of itself, once a second while processes were traced. The values are of the whole
+-- GPU, and include the work of processes that were not traced. A value that the GPU did not report is NULL.
+SELECT time_ns,
+       gpu_id,
+       busy_percent,          -- share of the time in which a kernel ran, over at most a second before the sample
+       memory_busy_percent,   -- share of the time in which memory was read or written
+       memory_used_bytes,     -- including memory that the driver reserves
+       power_mw,
+       temperature_c,
+       sm_mhz,
+       memory_mhz,
+       CASE WHEN clock_reasons IS NOT NULL THEN clock_limits(clock_reasons) END
+                                      AS clock_limits, -- why the clocks were low: power cap, …; empty: no limit
+       clock_reasons,         -- bits, as in NVML's nvmlClocksEventReasons
+       pcie_sent_kb_per_s,    -- by the GPU, over 20 ms; NULL if samples are taken more than once a second
+       pcie_received_kb_per_s,
+       nvlink_sent_kb_per_s,  -- over all links, since the previous sample
+       nvlink_received_kb_per_s,
+       ecc_corrected,         -- memory errors since the driver was loaded
+       ecc_uncorrected
+  FROM gpu_sample;
+
+CREATE VIEW gpu_processes AS
+-- The processes that used a GPU at the time of each sample. process_id is NULL if the process was not traced.
+SELECT gpu_process.time_ns,
+       gpu_process.gpu_id,
+       gpu_process.pid,
+       (SELECT max(process.process_id)
+          FROM process
+         WHERE process.pid = gpu_process.pid AND process.started_ns <= gpu_process.time_ns
+           AND (process.ended_ns IS NULL OR process.ended_ns >= gpu_process.time_ns)) AS process_id,
+       gpu_process.memory_bytes,                       -- NULL if unknown
+       gpu_process.busy_percent,                       -- share of the time in which its kernels ran; NULL: none, or unknown
+       gpu_process.memory_busy_percent
+  FROM gpu_process;

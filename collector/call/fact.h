@@ -39,6 +39,43 @@ struct ct_meta_facts {
     int64_t value;
 };
 
+/* Facts about GPUs name the GPU by its UUID. A value is from 0 to CT_GPU_VALUE_MAX, or CT_GPU_UNKNOWN. The
+ * tables gpu, gpu_sample and gpu_process (schema/tables.sql) explain the values. */
+#define CT_GPU_UNKNOWN   INT64_MIN
+#define CT_GPU_VALUE_MAX (INT64_C(1) << 60)
+enum ct_gpu_value {
+    CT_GPU_BUSY_PERCENT,
+    CT_GPU_MEMORY_BUSY_PERCENT,
+    CT_GPU_MEMORY_USED_BYTES,
+    CT_GPU_POWER_MW,
+    CT_GPU_TEMPERATURE_C,
+    CT_GPU_SM_MHZ,
+    CT_GPU_MEMORY_MHZ,
+    CT_GPU_CLOCK_REASONS,
+    CT_GPU_PCIE_SENT_KB_PER_S,
+    CT_GPU_PCIE_RECEIVED_KB_PER_S,
+    CT_GPU_NVLINK_SENT_KB_PER_S,
+    CT_GPU_NVLINK_RECEIVED_KB_PER_S,
+    CT_GPU_ECC_CORRECTED,
+    CT_GPU_ECC_UNCORRECTED,
+    CT_GPU_VALUES
+};
+
+struct ct_gpu_facts {
+    int64_t place; /* the index of the GPU in the driver's library */
+    int64_t memory_bytes, is_mig;
+};
+
+struct ct_gpu_sample_facts {
+    int64_t time_ns;
+    int64_t value[CT_GPU_VALUES];
+};
+
+struct ct_gpu_process_facts {
+    int64_t time_ns; /* of a sample of the GPU */
+    int64_t pid, memory_bytes, busy_percent, memory_busy_percent;
+};
+
 enum ct_fact_type {
 #define FACT(type, facts, texts) CT_FACT_##type,
 #include "fact.def"
@@ -49,10 +86,15 @@ enum ct_fact_type {
  * exited, killed and detached. */
 #define CT_STATE_LEFT "left"
 
+enum {
+    CT_FACT_TEXTS = 4,      /* maximum number of texts */
+    CT_GPU_TEXT_BYTES = 96, /* maximum size of a text about a GPU, with its NUL */
+};
+
 struct ct_fact {
     enum ct_fact_type type;
     struct ct_caller *caller; /* the thread that a lane or an open call belongs to, or NULL for other facts */
-    const char *text;         /* the state or the key */
+    const char *text[CT_FACT_TEXTS]; /* as listed in fact.def */
     union {
         struct ct_lane_facts lane;
         struct ct_loss_facts loss;
@@ -60,6 +102,9 @@ struct ct_fact {
         struct ct_open_facts open;
         struct ct_end_facts end;
         struct ct_meta_facts meta;
+        struct ct_gpu_facts gpu;
+        struct ct_gpu_sample_facts gpu_sample;
+        struct ct_gpu_process_facts gpu_process;
     };
 };
 

@@ -329,7 +329,7 @@ static int ask(const struct ct_running *running, void *data)
     const struct ct_end_facts end = { running->process_id, has_ended ? asking->now_ns : asking->left_ns };
     return ct_ledger_save(
         asking->ledger,
-        &(struct ct_fact){ CT_FACT_END, .text = has_ended ? "exited" : CT_STATE_LEFT, .end = end });
+        &(struct ct_fact){ CT_FACT_END, .text = { has_ended ? "exited" : CT_STATE_LEFT }, .end = end });
 }
 
 int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns, uint64_t left_ns,

@@ -203,5 +203,5 @@ void ct_recorder_fact(struct ct_recorder *recorder, const struct ct_fact *fact)
 {
     if (fact->caller)
         ct_recorder_thread(recorder, fact->caller, NULL);
-    ct_recorder_event(recorder, (enum ct_dump_type)(CT_DUMP_LANE + fact->type), &fact->lane, &fact->text);
+    ct_recorder_event(recorder, (enum ct_dump_type)(CT_DUMP_LANE + fact->type), &fact->lane, fact->text);
 }

@@ -1,6 +1,7 @@
 /* The main program of cudatraced: parses options, starts in the background, and returns the exit status. */
 #include "database.h"
 #include "file_sources.h"
+#include "gpu_source.h"
 #include "log.h"
 #include "page_cache.h"
 #include "private_file.h"
@@ -29,8 +30,8 @@ enum { EXIT_USAGE = 2 };
 static const char help[] =
     "Usage: cudatraced [--db FILE] [--session NAME] [--shm-dir DIR] [--foreground]\n"
     "                  [--ring SIZE] [--keep DURATION] [--max-db SIZE] [--clock NAME]\n"
-    "                  [--workers N] [--log-level LEVEL] [--auto] [--group NAME] [--system]\n"
-    "                  [--record FILE]\n"
+    "                  [--gpu-samples INTERVAL] [--workers N] [--log-level LEVEL] [--auto]\n"
+    "                  [--group NAME] [--system] [--record FILE]\n"
     "       cudatraced [--db FILE] [--max-db SIZE] --replay FILE...\n"
     "\n"
     "Collects the CUDA calls of all processes that have libcudatrace.so preloaded and belong\n"
@@ -51,6 +52,9 @@ static const char help[] =
     "  --max-db SIZE     limit the trace on disk to this size, such as 500M or 20G. It continues\n"
     "                    in numbered files next to FILE, which `cudatrace sql` reads as one,\n"
     "                    and the oldest files are deleted (default: one file without limit)\n"
+    "  --gpu-samples INTERVAL\n"
+    "                    how often to sample each GPU while processes are traced: 100ms to 60s, or\n"
+    "                    off (default: 1s)\n"
     "  --workers N       the number of threads that store calls, 1 or 2 (default: 2 if there are\n"
     "                    eight processors or more)\n"
     "  --clock NAME      the clock for times of calls: counter (the processor's) or monotonic\n"
@@ -220,6 +224,11 @@ static bool set_max_db(struct command_line *line, const char *value)
     return line->options.bounds.max_bytes >= MAX_DB_BYTES_MIN;
 }
 
+static bool set_gpu_samples(struct command_line *line, const char *value)
+{
+    return ct_gpu_interval_parse(value, &line->options.gpu_interval_ns);
+}
+
 static bool set_clock(struct command_line *line, const char *value)
 {
     const bool is_counter = strcmp(value, "counter") == 0;
@@ -300,6 +309,7 @@ static const struct option_row {
     { "keep", required_argument, set_keep,
       "expected a duration from 1s to 3653d, such as 90s, 10m, 24h or 7d" },
     { "max-db", required_argument, set_max_db, "expected a size of 16M or more, such as 500M or 20G" },
+    { "gpu-samples", required_argument, set_gpu_samples, "expected an interval from 100ms to 60s, or off" },
     { "clock", required_argument, set_clock, "expected counter or monotonic" },
     { "log-level", required_argument, set_log_level, "expected error, warning, notice, info or debug" },
     { "auto", no_argument, set_auto, NULL },
@@ -336,6 +346,7 @@ static void set_defaults(struct command_line *line)
                                    .readers = CT_PRIVATE,
                                    .options = { .session = session && *session ? session : CT_SESSION_DEFAULT,
                                                 .ring_bytes = CT_RING_BYTES_DEFAULT,
+                                                .gpu_interval_ns = CT_GPU_INTERVAL_DEFAULT_NS,
                                                 .workers = usual_workers(),
                                                 .clock = CT_CLOCK_CHOSEN } };
 }

@@ -3,6 +3,7 @@
 #include "clock_source.h"
 #include "command.h"
 #include "cut_guard.h"
+#include "gpu_source.h"
 #include "log.h"
 #include "notify.h"
 #include "process_tracking.h"
@@ -474,6 +475,7 @@ static void stop_loop(struct daemon *daemon)
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++)
         uv_close(handles[i], NULL);
     ct_worker_destroy(daemon->worker);
+    ct_gpu_source_destroy(daemon->tracking.shm.source.next);
     struct ct_ledger *ledger = &daemon->collection.ledger;
     ct_tracking_end(&daemon->tracking, daemon->failing ? NULL : ledger, daemon->cut_short);
     CT_TEST_POINT("daemon.let_go");
@@ -506,9 +508,8 @@ static int start(struct daemon *daemon, char *message)
         ct_session_close(&daemon->session);
         return 1;
     }
-    snprintf(daemon->database, sizeof(daemon->database), "%s",
-             ct_store_path(daemon->collection.ledger.store));
-    daemon->last.file = ct_store_file(daemon->collection.ledger.store);
+    snprintf(daemon->database, sizeof(daemon->database), "%s", ct_store_path(ledger->store));
+    daemon->last.file = ct_store_file(ledger->store);
     if (daemon->last.file > 1)
         ct_log(CT_LOG_file_begun,
                "writing to %s: the earlier files, from %s on, are complete, or of another boot or version",
@@ -521,12 +522,11 @@ static int start(struct daemon *daemon, char *message)
     uv_timer_init(&daemon->loop, &daemon->housekeeping);
     uv_timer_init(&daemon->loop, &daemon->unused);
     uv_timer_init(&daemon->loop, &daemon->flush_due);
-    daemon->flush_due.data = daemon;
     uv_signal_init(&daemon->loop, &daemon->term);
     uv_signal_init(&daemon->loop, &daemon->interrupt);
     uv_signal_init(&daemon->loop, &daemon->hangup);
     ct_notify_init(&daemon->notify, &daemon->loop, options->foreground);
-    daemon->pace.data = daemon->housekeeping.data = daemon->unused.data = daemon;
+    daemon->pace.data = daemon->housekeeping.data = daemon->unused.data = daemon->flush_due.data = daemon;
     daemon->term.data = daemon->interrupt.data = daemon->hangup.data = daemon;
 
     const struct ct_command_handler handler = { .flush = on_flush,
@@ -544,8 +544,9 @@ static int start(struct daemon *daemon, char *message)
     ct_session_socket_path(socket_path, options->shm_dir, daemon->session.uid, daemon->session.name);
     daemon->collection.sources = &daemon->tracking.shm.source;
     daemon->collection.bounds = options->bounds;
+    daemon->tracking.shm.source.next = ct_gpu_source_create(options->gpu_interval_ns);
     if (options->workers > 1)
-        ct_store_commit_by_thread(daemon->collection.ledger.store);
+        ct_store_commit_by_thread(ledger->store);
     int error = ct_worker_create(&daemon->loop, &daemon->collection, on_batch, daemon, &daemon->worker);
     if (!error)
         error = ct_tracking_start(&daemon->tracking, &daemon->session, options->system);

@@ -16,6 +16,7 @@ struct ct_daemon_options {
     const char *session;
     const char *shm_dir; /* absolute */
     uint64_t ring_bytes;
+    uint64_t gpu_interval_ns; /* between two samples of each GPU; 0: no samples */
     struct ct_bounds bounds;
     unsigned workers;       /* number of threads that store, 1 to CT_WORKERS_MAX */
     int clock;              /* enum ct_clock_kind, or CT_CLOCK_CHOSEN for the clock that the kernel trusts */

@@ -96,8 +96,11 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
 
     if (ct_store_begin(store) != 0 || (due && remove_calls(store, bound_ns, &expired->rows) != 0))
         return -1;
-    /* Sweep allocations less often, because every sweep visits the rows of all memory that is still held. */
-    if (sweep && run_with(store, CT_SQL_expire_allocations, bound_ns) != 0)
+    /* Sweep allocations less often, because every sweep visits the rows of all memory that is still held.
+     * GPUs are sampled even if no calls are made, so their rows may be the only ones that are due. */
+    if (sweep && (run_with(store, CT_SQL_expire_allocations, bound_ns) != 0 ||
+                  run_with(store, CT_SQL_expire_gpu_samples, bound_ns) != 0 ||
+                  run_with(store, CT_SQL_expire_gpu_processes, bound_ns) != 0))
         return -1;
     /* From here on, every stored call returned at bound_ns or later. */
     if (sweep && read_number(store, store->statement[CT_SQL_oldest_call], &oldest_ns, &any) != 0)

@@ -151,9 +151,18 @@ int ct_store_fact(struct ct_store *store, const struct ct_fact *fact)
                            CT_VALUES(open->segment_id, open->thread_id, (int64_t)open->depth,
                                      open->function_id, (int64_t)open->start_ns));
     case CT_FACT_END:
-        return end_process(store, &fact->end, fact->text);
+        return end_process(store, &fact->end, fact->text[0]);
     case CT_FACT_META:
-        return ct_store_set_meta(store, fact->text, fact->meta.value);
+        return ct_store_set_meta(store, fact->text[0], fact->meta.value);
+    case CT_FACT_GPU:
+        return ct_store_ask(store, CT_SQL_save_gpu, sizeof(fact->gpu) / sizeof(int64_t), &fact->gpu.place, 4,
+                            fact->text, NULL);
+    case CT_FACT_GPU_SAMPLE:
+        return ct_store_ask(store, CT_SQL_insert_gpu_sample, 1 + CT_GPU_VALUES, &fact->gpu_sample.time_ns, 1,
+                            fact->text, NULL);
+    case CT_FACT_GPU_PROCESS:
+        return ct_store_ask(store, CT_SQL_insert_gpu_process, sizeof(fact->gpu_process) / sizeof(int64_t),
+                            &fact->gpu_process.time_ns, 1, fact->text, NULL);
     }
     return 0;
 }

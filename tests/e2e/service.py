@@ -122,7 +122,7 @@ with Session() as s:
 with promise("log-forged"), Session() as s:
     evil = s.dir / "a\n2026-01-01 00:00:00 cudatraced[1]: error: forged\x1b[2J\"\\é\u202e\udcff"
     shutil.copy(WORKLOADS / "calls", evil)
-    start(s, "--log-level", "info")
+    start(s, "--log-level", "info", "--gpu-samples", "off")
     s.wait_until_served()
     s.run(evil, "--calls", 10)
     s.flush()
@@ -157,7 +157,7 @@ with Session() as s:
 with promise("log-flood"), Session() as s:
     log = open(s.dir / "daemon.log", "ab")
     status = os.fstat(log.fileno())
-    start(s, "--log-level", "info", env={"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
+    start(s, "--log-level", "info", "--gpu-samples", "off", env={"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
     s.wait_until_served()
     refused = [pathlib.Path(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{i + 1}.{i:x}") for i in range(70)]
     for path in refused:

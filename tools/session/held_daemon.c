@@ -20,6 +20,7 @@ static const char *const daemon_option[CT_DAEMON_OPTIONS] = {
     [CT_DAEMON_RING] = "--ring",
     [CT_DAEMON_KEEP] = "--keep",
     [CT_DAEMON_MAX_DB] = "--max-db",
+    [CT_DAEMON_GPU_SAMPLES] = "--gpu-samples",
 };
 
 enum { SAID_BYTES = 8192 };

@@ -6,7 +6,13 @@
 #include "client.h"
 
 /* Options passed to a daemon when it is started. */
-enum ct_daemon_option { CT_DAEMON_RING, CT_DAEMON_KEEP, CT_DAEMON_MAX_DB, CT_DAEMON_OPTIONS };
+enum ct_daemon_option {
+    CT_DAEMON_RING,
+    CT_DAEMON_KEEP,
+    CT_DAEMON_MAX_DB,
+    CT_DAEMON_GPU_SAMPLES,
+    CT_DAEMON_OPTIONS
+};
 
 /* Returns a connection that keeps the daemon alive. Stores the daemon's session in `choice`, and the path of
  * its trace in `database`. `values` has the options' values, with NULL for each option that was not given.

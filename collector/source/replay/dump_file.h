@@ -39,7 +39,7 @@ struct ct_dump_view {
     const union ct_dump_body *body;
     const uint8_t *tail; /* payload */
     uint16_t tail_bytes;
-    const char *text[3]; /* or texts */
+    const char *text[CT_FACT_TEXTS]; /* or texts */
 };
 
 /* Reads the event at *at and advances to the next one. Returns false at the end of the frame. If the event is

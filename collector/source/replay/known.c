@@ -176,6 +176,28 @@ static bool is_end(const char *state)
            strcmp(state, CT_STATE_LEFT) == 0;
 }
 
+/* Returns whether all texts can be stored in the database, and all known values are in their range. */
+static bool is_gpu_fact(const struct ct_dump_view *view)
+{
+    int64_t value[sizeof(union ct_dump_body) / sizeof(int64_t)];
+    const size_t values = ct_dump_shapes[view->type].body_bytes / sizeof(value[0]);
+    for (uint8_t i = 0; i < ct_dump_shapes[view->type].texts; i++) {
+        char clean[CT_GPU_TEXT_BYTES];
+        const size_t bytes = strlen(view->text[i]);
+        if (bytes >= sizeof(clean))
+            return false;
+        ct_text_clean(clean, view->text[i], bytes);
+        if (strcmp(clean, view->text[i]) != 0)
+            return false;
+    }
+    memcpy(value, view->body, values * sizeof(value[0]));
+    for (size_t i = 0; i < values; i++) {
+        if (value[i] != CT_GPU_UNKNOWN && (value[i] < 0 || value[i] > CT_GPU_VALUE_MAX))
+            return false;
+    }
+    return view->type == CT_DUMP_GPU || value[0] != CT_GPU_UNKNOWN; /* a sample has a time */
+}
+
 static bool learn_call(struct ct_known *known, const struct ct_dump_view *view)
 {
     const struct ct_dump_call *body = &view->body->call;
@@ -225,6 +247,10 @@ bool ct_known_learn(struct ct_known *known, const struct ct_dump_view *view)
                learn_callee(known, open->segment_id, open->function_id);
     case CT_DUMP_END:
         return view->body->end.ended_ns <= CT_DUMP_MOMENT_MAX && is_end(view->text[0]);
+    case CT_DUMP_GPU:
+    case CT_DUMP_GPU_SAMPLE:
+    case CT_DUMP_GPU_PROCESS:
+        return is_gpu_fact(view);
     default:
         return true;
     }
@@ -314,7 +340,7 @@ static int save_end(struct ct_known *known, struct ct_ledger *ledger, const stru
         return 0; /* unknown to this recording */
     process->ended = strcmp(view->text[0], CT_STATE_LEFT) != 0;
     const struct ct_end_facts end = { process->process_id, body->ended_ns };
-    return ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_END, .text = view->text[0], .end = end });
+    return ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_END, .text = { view->text[0] }, .end = end });
 }
 
 /* Saves a fact about a segment. All such facts begin with the segment's number. */
@@ -351,7 +377,8 @@ int ct_known_save_event(struct ct_known *known, struct ct_ledger *ledger, const 
     if (view->type < CT_DUMP_LANE ||
         (view->type == CT_DUMP_META && strcmp(view->text[0], "realtime_offset_ns") != 0))
         return 0;
-    struct ct_fact fact = { (enum ct_fact_type)(view->type - CT_DUMP_LANE), .text = view->text[0] };
+    struct ct_fact fact = { (enum ct_fact_type)(view->type - CT_DUMP_LANE) };
+    memcpy(fact.text, view->text, sizeof(fact.text));
     memcpy(&fact.lane, view->body, ct_dump_shapes[view->type].body_bytes);
-    return fact.type == CT_FACT_META ? ct_ledger_save(ledger, &fact) : save_of_segment(known, ledger, &fact);
+    return view->type >= CT_DUMP_META ? ct_ledger_save(ledger, &fact) : save_of_segment(known, ledger, &fact);
 }

@@ -459,7 +459,7 @@ int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger)
     /* The process may have ended after the batch began, so use the current time, which is after all of the
      * process's calls. */
     const struct ct_end_facts end = { process->account.process_id, ct_monotonic_ns() };
-    return ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_END, .text = state, .end = end });
+    return ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_END, .text = { state }, .end = end });
 }
 
 void ct_shm_detach(struct ct_shm_process *process)

@@ -327,8 +327,8 @@ static int write_meta(struct ct_shm *shm, const struct ct_batch *batch)
     clock_gettime(CLOCK_REALTIME, &real);
     const int64_t now = (int64_t)ct_monotonic_ns();
     const struct ct_meta_facts offset_ns = { (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - now };
-    return ct_ledger_save(batch->ledger,
-                          &(struct ct_fact){ CT_FACT_META, .text = "realtime_offset_ns", .meta = offset_ns });
+    return ct_ledger_save(batch->ledger, &(struct ct_fact){ CT_FACT_META, .text = { "realtime_offset_ns" },
+                                                            .meta = offset_ns });
 }
 
 /* Returns whether the process has another live segment, and therefore has not ended. Either its hook has left

@@ -221,6 +221,10 @@ static int attach(int argc, char **argv)
           "if a daemon is started, it limits the trace on disk to this size, such as 500M\n"
           "or 20G, by deleting the oldest calls",
           &attach.of_daemon[CT_DAEMON_MAX_DB] },
+        { "gpu-samples", "INTERVAL",
+          "if a daemon is started: how often it samples each GPU, 100ms to 60s, or off\n"
+          "(default: 1s)",
+          &attach.of_daemon[CT_DAEMON_GPU_SAMPLES] },
         CT_OPTIONS_OF_RECORDING(&attach.selecting),
         CT_OPTIONS_OF_PRINTING(&attach.printing),
         { "inline", NULL,

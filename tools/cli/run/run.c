@@ -327,6 +327,10 @@ static int run(int argc, char **argv)
           "if a daemon is started, it limits the trace on disk to this size, such as 500M\n"
           "or 20G, by deleting the oldest calls",
           &options.of_daemon[CT_DAEMON_MAX_DB] },
+        { "gpu-samples", "INTERVAL",
+          "if a daemon is started: how often it samples each GPU, 100ms to 60s, or off\n"
+          "(default: 1s)",
+          &options.of_daemon[CT_DAEMON_GPU_SAMPLES] },
         CT_OPTIONS_OF_RECORDING(&options.selecting),
         { "wait", NULL, "return only when the processes that outlive COMMAND have ended, too",
           &options.waits },

@@ -1,0 +1,43 @@
+/* Reads what GPUs report of themselves, from the driver's management library NVML. The library is loaded at
+ * run time, and each of its functions may be missing. Any call may block for a long time, for example while
+ * the driver resets a GPU. Used by one thread. */
+#ifndef CT_NVML_H
+#define CT_NVML_H
+
+#include "fact.h"
+#include "message.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ct_nvml;
+
+/* A GPU. Everything except `text` and `facts` belongs to nvml.c. */
+struct ct_gpu {
+    char text[CT_FACT_TEXTS][CT_GPU_TEXT_BYTES]; /* UUID, PCI address, name, driver; "" if unknown */
+    struct ct_gpu_facts facts;
+    void *device;
+    uint32_t logged;             /* readings whose failure was logged, as bits */
+    uint32_t missing;            /* readings that the GPU does not support */
+    uint64_t processes_until_us; /* time of the newest utilisation of processes that was read */
+    int64_t nvlink_ns, nvlink_kib[2];
+};
+
+/* Loads and initialises the library. Returns 0, or -1 with a sentence in `message`. *is_absent is then set if
+ * the machine has no driver or no GPU. */
+int ct_nvml_open(struct ct_nvml **nvml, bool *is_absent, char message[CT_MESSAGE_BYTES]);
+/* `nvml` may be NULL. */
+void ct_nvml_close(struct ct_nvml *nvml);
+
+unsigned ct_nvml_count(struct ct_nvml *nvml);
+/* Describes the GPU at `place`. Returns false if it has no UUID, for example because it is lost. */
+bool ct_nvml_describe(struct ct_nvml *nvml, unsigned place, struct ct_gpu *gpu);
+/* Reads all values. A value that cannot be read is CT_GPU_UNKNOWN, and the first such failure of each kind is
+ * logged. Reading the PCIe traffic takes 40 ms, and is left out if `is_frequent`. Returns whether any value
+ * is known. */
+bool ct_nvml_sample(struct ct_nvml *nvml, struct ct_gpu *gpu, bool is_frequent,
+                    struct ct_gpu_sample_facts *sample);
+/* Lists the processes that use the GPU, without their times. The list is valid until the next call. */
+size_t ct_nvml_processes(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct ct_gpu_process_facts **list);
+
+#endif

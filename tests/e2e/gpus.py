@@ -1,0 +1,207 @@
+"""Tests `cudatraced --gpu-samples` with a simulated NVML (tests/simnvml). The daemon samples GPUs only while processes are traced. A value
+that cannot be read is NULL. A call of the library that does not return delays neither the trace nor the end of the daemon. Samples expire,
+continue in the next file, and are replayed."""
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+
+from cudatrace_test import BUILD, DAEMON, HungCall, Session, WORKLOADS, check, equal, fifo, wait_for
+from replay_test import check_same, replay, tables
+from series_test import file, files, sql
+
+SIMNVML = BUILD / "tests/simnvml/libsimnvml.so"
+GIB = 1 << 30
+
+
+class Gpus:
+    """The script of a session's simulated library."""
+
+    def __init__(self, session):
+        folder, self.path = session.dir / "driver", session.dir / "nvml"
+        folder.mkdir()
+        (folder / "libnvidia-ml.so.1").symlink_to(SIMNVML)
+        self.write()
+        self.env = dict(os.environ, LD_LIBRARY_PATH=str(folder), SIMNVML=str(self.path))
+
+    def write(self, *lines):
+        new = self.path.with_suffix(".new")
+        new.write_text("".join(line + "\n" for line in lines))
+        new.rename(self.path)
+
+    def log(self):
+        path = pathlib.Path(f"{self.path}.log")
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@contextlib.contextmanager
+def sampling(*options):
+    with Session() as s:
+        gpus = Gpus(s)
+        s.start_daemon("--log-level", "info", *options, env=gpus.env)
+        yield s, gpus
+
+
+def has_library(s):
+    return "simnvml" in pathlib.Path(f"/proc/{s.daemon.pid}/maps").read_text()
+
+
+def await_samples(s, count, of="gpu_samples"):
+    s.flush_until(f"{count} rows of {of}", lambda: s.value(f"SELECT count(*) FROM {of}") >= count)
+
+
+def check_values():
+    """The columns have the values that the library reports. The library is loaded only while a process is traced."""
+    with sampling() as (s, gpus):
+        s.flush()
+        equal((has_library(s), gpus.log()), (False, []), "the library while no process is traced")
+        with HungCall(s) as hung:
+            gpus.write(f"process 0 {hung.pid} {3 * GIB} 55 11", f"process 0 1 {GIB} 0 0", "process 1 1 18446744073709551615 0 0")
+            s.flush_until("processes of a GPU", lambda: s.value("SELECT count(*) FROM gpu_processes WHERE process_id IS NOT NULL"))
+            await_samples(s, 2 * 2)
+            hung.release()
+        wait_for("the library to be closed", lambda: gpus.log()[-1:] == ["call nvmlShutdown"] and not has_library(s))
+        equal(gpus.log(), ["call nvmlInit_v2", "call nvmlShutdown"], "calls")
+        equal(s.rows("SELECT gpu, uuid, pci_address, name, memory_bytes, driver, is_mig FROM gpus ORDER BY gpu"),
+              [(0, "GPU-00000000", "0000:3b:00.0", "Simulated GPU A", 80 * GIB, "580.00", 0),
+               (1, "GPU-00000001", "0000:3c:00.0", "Simulated GPU B", 80 * GIB, "580.00", None)], "GPUs")
+        equal(s.rows("SELECT busy_percent, memory_busy_percent FROM gpu_samples WHERE gpu_id = 1 ORDER BY time_ns LIMIT 2"),
+              [(20, 10), (40, 20)], "utilisation")
+        columns = """memory_used_bytes, power_mw, temperature_c, sm_mhz, memory_mhz, clock_limits, clock_reasons, pcie_sent_kb_per_s,
+            pcie_received_kb_per_s, ecc_corrected, ecc_uncorrected"""
+        equal(s.rows(f"SELECT DISTINCT gpu_id, {columns} FROM gpu_samples ORDER BY gpu_id"),
+              [(1, 10 * GIB, 350000, None, 1980, 2619, "power cap, hardware thermal slowdown", 0x44, 1000, 25000000, 3, 0),
+               (2, GIB, 70000, None, 1880, 2619, "", 1, None, None, 3, 0)], "values")
+        links = s.rows("SELECT nvlink_sent_kb_per_s, nvlink_received_kb_per_s FROM gpu_samples WHERE gpu_id = 1 ORDER BY time_ns")
+        equal(links[0], (None, None), "NVLink traffic before the first sample")
+        check(all(sent > 0 and 0 <= received - 2 * sent <= 1 for sent, received in links[1:]), "NVLink traffic", links)
+        equal(s.value("SELECT count(nvlink_sent_kb_per_s) FROM gpu_samples WHERE gpu_id = 2"), 0, "NVLink traffic without NVLink")
+        traced = s.value("SELECT process_id FROM processes")
+        equal(s.rows("SELECT DISTINCT gpu_id, pid, process_id, memory_bytes, busy_percent, memory_busy_percent FROM gpu_processes "
+                     "ORDER BY gpu_id, pid"),
+              [(1, 1, None, GIB, None, None), (1, hung.pid, traced, 3 * GIB, 55, 11), (2, 1, None, None, None, None)], "processes")
+        log = s.log()
+        equal(log.count("info: GPU 1 (Simulated GPU B): cannot read the sent PCIe traffic: Not Supported (error 3)"), 1, log)
+        equal(log.count("cannot read the temperature"), 2, log)
+
+
+def check_failures():
+    """A function that fails gives NULL. A GPU that is lost has no samples. Each failure is logged once."""
+    with sampling("--gpu-samples", "100ms") as (s, gpus):
+        with HungCall(s) as hung:
+            await_samples(s, 2)
+            gpus.write("fail nvmlDeviceGetPowerUsage 0 999")
+            power = "SELECT power_mw FROM gpu_samples WHERE gpu_id = 1 ORDER BY time_ns DESC LIMIT 2"
+            s.flush_until("two samples without power", lambda: s.rows(power) == [(None,), (None,)])
+            equal(s.value("SELECT count(*) FROM gpu_samples WHERE memory_used_bytes IS NULL OR pcie_sent_kb_per_s IS NOT NULL"), 0,
+                  "samples without memory, or with PCIe traffic")
+            gpus.write()
+            s.flush_until("a sample with power", lambda: s.rows(power)[0] == (350000,))
+            hung.release()
+        equal(s.log().count("warning: GPU 0 (Simulated GPU A): cannot read the power: Unknown Error (error 999)"), 1, s.log())
+
+
+def check_no_gpus():
+    for lines, options, env, wanted in (
+            (["fail nvmlInit_v2 0 18"], [], {}, "warning: GPUs are not sampled: cannot initialise libnvidia-ml.so.1: Simulated Error (error 18)"),
+            (["fail nvmlInit_v2 0 9"], [], {}, "info: GPUs are not sampled: cannot initialise"),
+            (["fail nvmlDeviceGetCount_v2 0 999"], [], {}, "info: GPUs are not sampled: NVML lists no GPU"),
+            ([], [], {"LD_LIBRARY_PATH": "/nonexistent"}, "info: GPUs are not sampled: cannot load libnvidia-ml.so.1: "),
+            ([], ["--gpu-samples", "off"], {}, None)):
+        with Session() as s:
+            gpus = Gpus(s)
+            gpus.write(*lines)
+            s.start_daemon("--log-level", "info", *options, env={**gpus.env, **env})
+            with HungCall(s) as hung:
+                if wanted:
+                    s.flush_until("the line in the log", lambda: wanted in s.log())
+                s.run(WORKLOADS / "demo")
+                hung.release()
+            s.flush()
+            s.check_identity()
+            s.stop_daemon()
+            equal((s.value("SELECT count(*) FROM gpu_samples"), s.log().count("GPUs are not sampled")), (0, 1 if wanted else 0), s.log())
+
+
+def check_blocked(is_released):
+    """While the library does not return, calls are stored. The daemon then ends in time, or takes more samples when the
+    library returns."""
+    with sampling("--gpu-samples", "100ms") as (s, gpus), fifo(s.dir, "released") as released:
+        gpus.write(f"block nvmlDeviceGetPowerUsage 1 {released}")
+        with HungCall(s) as hung:
+            wait_for("the library to block", lambda: "block nvmlDeviceGetPowerUsage" in gpus.log())
+            s.run(WORKLOADS / "demo")
+            s.flush()
+            check(s.value("SELECT count(*) FROM launches") > 0, "no launches")
+            if is_released:
+                gpus.write()
+                with open(released, "w"):
+                    pass
+                await_samples(s, 6)
+                equal(s.value("SELECT count(*) FROM gpu_samples WHERE power_mw IS NULL"), 0, "samples without power")
+            hung.release()
+        s.flush()
+        s.check_identity()
+        s.stop_daemon()
+        equal(s.log().count("a call of NVML has not returned"), 0 if is_released else 1, s.log())
+
+
+def check_files():
+    """Samples continue in the trace's next file, and with the next daemon, and a GPU has one row. A replay has the same rows."""
+    with Session() as s:
+        gpus = Gpus(s)
+        recording, again = s.dir / "recording", s.dir / "again.db"
+        s.start_daemon("--gpu-samples", "100ms", "--record", recording, env=gpus.env)
+        with HungCall(s) as hung:
+            gpus.write(f"process 0 {hung.pid} {GIB} 50 5")
+            await_samples(s, 4)
+            await_samples(s, 1, "gpu_processes")
+            hung.release()
+        s.stop_daemon()
+        replay("--replay", recording, "--db", again)
+        check_same(tables(again), tables(s.db), "the replay")
+
+        s.start_daemon("--gpu-samples", "100ms", env=gpus.env)
+        with HungCall(s) as hung:
+            before = s.value("SELECT count(*) FROM gpu_samples")
+            await_samples(s, before + 2)
+            s.daemon.send_signal(signal.SIGHUP)
+            wait_for("the next file", lambda: files(s) == [1, 2])
+            s.flush_until("samples in the next file", lambda: s.value("SELECT count(*) FROM gpu_samples", db=file(s, 2)))
+            hung.release()
+        s.stop_daemon()
+        parts = [s.value("SELECT count(*) FROM gpu_samples", db=file(s, number)) for number in (1, 2)]
+        equal(sql(s, "SELECT count(*), count(DISTINCT gpu_id || ' ' || time_ns) FROM gpu_samples"), [[sum(parts)] * 2], "samples")
+        equal(sql(s, "SELECT gpu, name FROM gpus ORDER BY gpu"), [[0, "Simulated GPU A"], [1, "Simulated GPU B"]], "GPUs")
+        equal(sql(s, "SELECT count(*) FROM gpu_samples JOIN gpus USING (gpu_id)"), [[sum(parts)]], "samples with their GPUs")
+
+
+def check_keep():
+    """Samples expire, although the program makes no calls."""
+    with sampling("--gpu-samples", "100ms", "--keep", "1s") as (s, gpus):
+        with HungCall(s) as hung:
+            gpus.write(f"process 0 {hung.pid} {GIB} 50 5")
+            await_samples(s, 1, "gpu_processes")
+            first_ns = s.value("SELECT min(time_ns) FROM gpu_processes")
+            s.flush_until("old samples to go", lambda: s.value(
+                "SELECT min(gpu_samples.time_ns) > ?1 AND min(gpu_processes.time_ns) > ?1 FROM gpu_samples, gpu_processes", first_ns))
+            hung.release()
+
+
+def check_option():
+    for value in ("", "0s", "99ms", "61s", "1", "1m", "-1s", "1sx", "on"):
+        done = subprocess.run([DAEMON, "--gpu-samples", value], capture_output=True, text=True)
+        equal((done.returncode, done.stderr), (2, f"cudatraced: invalid value '{value}' for --gpu-samples: expected an interval from 100ms to "
+                                                  "60s, or off (see cudatraced --help)\n"), value)
+
+
+if __name__ == "__main__":
+    check_option()
+    check_values()
+    check_failures()
+    check_no_gpus()
+    check_blocked(is_released=True)
+    check_blocked(is_released=False)
+    check_files()
+    check_keep()

@@ -1,0 +1,274 @@
+/* A simulated libnvidia-ml.so.1 with two GPUs, for tests of `cudatraced --gpu-samples`. Values are fixed, or
+ * are derived from the number of samples so far. GPU 1 does not support MIG, PCIe counters and NVLink. The
+ * library has no nvmlDeviceGetTemperature(). It has only the older name of
+ * nvmlDeviceGetCurrentClocksEventReasons().
+ *
+ * Each call reads the file $SIMNVML, whose lines have these forms:
+ *
+ *   fail FUNCTION GPU RESULT            makes the function fail for the GPU
+ *   block FUNCTION GPU FIFO             makes it block until the FIFO is written or closed
+ *   process GPU PID BYTES BUSY MEMORY   adds a process with this memory and utilisation; 0: no utilisation
+ *
+ * For a function without a GPU, GPU is 0. The file $SIMNVML.log lists the initialisations, the shutdowns and
+ * the calls that block. */
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, GPUS = 2 };
+
+static unsigned samples[GPUS]; /* counted by nvmlDeviceGetUtilizationRates() */
+
+static FILE *script(void)
+{
+    const char *path = getenv("SIMNVML");
+    return path ? fopen(path, "re") : NULL;
+}
+
+static void write_log(const char *what, const char *function)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s.log", getenv("SIMNVML"));
+    FILE *file = fopen(path, "ae");
+    if (file) {
+        fprintf(file, "%s %s\n", what, function);
+        fclose(file);
+    }
+}
+
+/* Follows the script's lines for a call. Returns the call's result. */
+static int follow(const char *function, unsigned gpu)
+{
+    char line[4096], verb[16], name[128], value[2048];
+    unsigned number;
+    int result = SUCCESS;
+    FILE *lines = script();
+    while (lines && fgets(line, sizeof(line), lines)) {
+        if (sscanf(line, "%15s %127s %u %2047s", verb, name, &number, value) != 4 ||
+            strcmp(name, function) != 0 || number != gpu)
+            continue;
+        if (strcmp(verb, "fail") == 0)
+            result = atoi(value);
+        if (strcmp(verb, "block") == 0) {
+            write_log("block", function);
+            const int fd = open(value, O_RDONLY | O_CLOEXEC);
+            if (fd < 0 || read(fd, value, 1) < 0)
+                perror("simnvml");
+            close(fd);
+        }
+    }
+    if (lines)
+        fclose(lines);
+    return result;
+}
+
+/* A device is the number of its GPU, from 1. */
+static unsigned gpu_of(const void *device)
+{
+    return (unsigned)(size_t)device - 1;
+}
+
+#define ENTER(device)                                                                                        \
+    const unsigned gpu = gpu_of(device);                                                                     \
+    const int result = follow(__func__, gpu);                                                                \
+    if (result != SUCCESS)                                                                                   \
+    return result
+
+const char *nvmlErrorString(int result)
+{
+    return result == NOT_SUPPORTED ? "Not Supported" : result == 999 ? "Unknown Error" : "Simulated Error";
+}
+
+int nvmlInit_v2(void)
+{
+    write_log("call", __func__);
+    return follow(__func__, 0);
+}
+
+int nvmlShutdown(void)
+{
+    write_log("call", __func__);
+    return SUCCESS;
+}
+
+int nvmlSystemGetDriverVersion(char *text, unsigned bytes)
+{
+    snprintf(text, bytes, "580.00");
+    return SUCCESS;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count)
+{
+    *count = GPUS;
+    return follow(__func__, 0);
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned place, void **device)
+{
+    *device = (void *)(size_t)(place + 1);
+    return follow(__func__, place);
+}
+
+int nvmlDeviceGetUUID(void *device, char *text, unsigned bytes)
+{
+    ENTER(device);
+    snprintf(text, bytes, "GPU-0000000%u", gpu);
+    return SUCCESS;
+}
+
+int nvmlDeviceGetName(void *device, char *text, unsigned bytes)
+{
+    ENTER(device);
+    snprintf(text, bytes, "Simulated GPU %c", 'A' + (int)gpu);
+    return SUCCESS;
+}
+
+struct pci {
+    char legacy[16];
+    unsigned domain, bus, device, id, subsystem;
+    char address[32];
+};
+
+int nvmlDeviceGetPciInfo_v3(void *device, struct pci *pci)
+{
+    ENTER(device);
+    *pci = (struct pci){ .domain = 0, .bus = 0x3b + gpu, .device = 0 };
+    return SUCCESS;
+}
+
+int nvmlDeviceGetMigMode(void *device, unsigned *now, unsigned *after_reset)
+{
+    ENTER(device);
+    *now = *after_reset = 0;
+    return gpu == 1 ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetUtilizationRates(void *device, unsigned utilization[2])
+{
+    ENTER(device);
+    const unsigned n = samples[gpu]++;
+    utilization[0] = gpu == 0 ? 20 * (n % 5) + 20 : 0;
+    utilization[1] = utilization[0] / 2;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetMemoryInfo(void *device, unsigned long long memory[3])
+{
+    ENTER(device);
+    memory[0] = 80ULL << 30;
+    memory[2] = (gpu == 0 ? 10ULL : 1ULL) << 30;
+    memory[1] = memory[0] - memory[2];
+    return SUCCESS;
+}
+
+int nvmlDeviceGetPowerUsage(void *device, unsigned *mw)
+{
+    ENTER(device);
+    *mw = gpu == 0 ? 350000 : 70000;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetClockInfo(void *device, int domain, unsigned *mhz)
+{
+    ENTER(device);
+    *mhz = domain == 1 ? 1980 - 100 * gpu : 2619;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons)
+{
+    ENTER(device);
+    *reasons = gpu == 0 ? 0x4 | 0x40 : 0x1;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetPcieThroughput(void *device, int direction, unsigned *kb_per_s)
+{
+    ENTER(device);
+    *kb_per_s = direction == 0 ? 1000 : 25000000;
+    return gpu == 1 ? NOT_SUPPORTED : SUCCESS;
+}
+
+struct field {
+    unsigned field, scope;
+    long long time_us, latency_us;
+    unsigned type;
+    int result;
+    unsigned long long value;
+};
+
+int nvmlDeviceGetFieldValues(void *device, int count, struct field *fields)
+{
+    ENTER(device);
+    for (int i = 0; i < count; i++) {
+        const bool is_known =
+            gpu == 0 && fields[i].scope == ~0U && (fields[i].field == 138 || fields[i].field == 139);
+        fields[i].result = is_known ? SUCCESS : NOT_SUPPORTED;
+        fields[i].type = 3;
+        fields[i].value = 1000ULL * samples[gpu] * (fields[i].field - 137);
+    }
+    return SUCCESS;
+}
+
+int nvmlDeviceGetTotalEccErrors(void *device, int type, int since, unsigned long long *errors)
+{
+    ENTER(device);
+    *errors = since == 0 ? (type == 0 ? 3 : 0) : 99;
+    return SUCCESS;
+}
+
+struct process {
+    unsigned pid;
+    unsigned long long bytes;
+    unsigned gpu_instance, compute_instance;
+};
+struct utilization {
+    unsigned pid;
+    unsigned long long time_us;
+    unsigned sm, memory, encoder, decoder;
+};
+
+/* Reads the processes of a GPU from the script, up to `room`. Returns their number. */
+static unsigned read_processes(unsigned gpu, unsigned room, struct process *processes,
+                               struct utilization *busy)
+{
+    char line[4096];
+    unsigned count = 0, of, pid, sm, memory;
+    unsigned long long bytes;
+    FILE *lines = script();
+    while (lines && fgets(line, sizeof(line), lines)) {
+        if (sscanf(line, "process %u %u %llu %u %u", &of, &pid, &bytes, &sm, &memory) != 5 || of != gpu ||
+            (busy && sm == 0))
+            continue;
+        if (processes && count < room)
+            processes[count] = (struct process){ pid, bytes, ~0U, ~0U };
+        if (busy && count < room)
+            busy[count] = (struct utilization){ pid, ~0ULL >> 1, sm, memory, 0, 0 };
+        count++;
+    }
+    if (lines)
+        fclose(lines);
+    return count;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct process *processes)
+{
+    ENTER(device);
+    const unsigned room = *count;
+    *count = read_processes(gpu, room, processes, NULL);
+    return *count > room ? INSUFFICIENT_SIZE : SUCCESS;
+}
+
+int nvmlDeviceGetProcessUtilization(void *device, struct utilization *busy, unsigned *count,
+                                    unsigned long long since_us)
+{
+    ENTER(device);
+    const unsigned room = *count;
+    *count = read_processes(gpu, room, NULL, busy);
+    for (unsigned i = 0; i < *count && i < room; i++)
+        busy[i].time_us = since_us + 1;
+    return *count > room ? INSUFFICIENT_SIZE : *count == 0 ? NOT_FOUND : SUCCESS;
+}
