@@ -2,6 +2,7 @@
 that cannot be read is NULL. A call of the library that does not return delays neither the trace nor the end of the daemon. Samples expire,
 continue in the next file, and are replayed."""
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -84,6 +85,35 @@ def check_values():
         log = s.log()
         equal(log.count("info: GPU 1 (Simulated GPU B): cannot read the sent PCIe traffic: Not Supported (error 3)"), 1, log)
         equal(log.count("cannot read the temperature"), 2, log)
+
+
+def check_report():
+    """The report has the mean and the largest values of the samples in its window. With --pid, it has the GPUs that the process used."""
+    with sampling("--gpu-samples", "100ms") as (s, gpus):
+        with HungCall(s) as hung, HungCall(s) as other:
+            gpus.write(f"process 0 {hung.pid} {GIB} 50 5")
+            await_samples(s, 2 * 5)
+            await_samples(s, 1, "gpu_processes")
+            hung.release()
+            other.release()
+        s.flush()
+
+        def rows(*options):
+            return json.loads(s.cudatrace("report", "--format", "json", *options, "gpus").stdout)["gpus"]
+
+        wanted = [{"gpu": gpu, "name": name, "samples": samples, "busy_%": busy, "peak_gb": peak, "of_gb": 85.9, "mean_w": power, "max_c": None,
+                   "limited_%": limited, "limited_by": by}
+                  for gpu, name, samples, busy, peak, power, limited, by in s.rows(
+                      "SELECT gpu, name, count(*), round(avg(busy_percent), 1), round(max(memory_used_bytes) / 1e9, 2), round(avg(power_mw) / 1e3, 1), "
+                      "iif(gpu = 0, 100.0, 0.0), max(clock_limits) FROM gpu_samples JOIN gpus USING (gpu_id) GROUP BY gpu_id ORDER BY gpu")]
+        equal([row["mean_w"] for row in wanted], [350.0, 70.0], "power")
+        equal(rows(), wanted, "the report")
+        equal(rows("--pid", str(hung.pid)), wanted[:1], "the report of a process")
+        equal(rows("--pid", str(other.pid)), [], "the report of a process that used no GPU")
+        zero_ns, third_ns = s.rows("SELECT (SELECT min(started_ns) FROM processes), time_ns FROM gpu_samples WHERE gpu_id = 1 ORDER BY time_ns "
+                                   "LIMIT 1 OFFSET 2")[0]
+        window = ("--to", f"{(third_ns + 1000 - zero_ns) / 1e9:.9f}")
+        equal([(row["gpu"], row["samples"], row["busy_%"]) for row in rows(*window)], [(0, 3, 40.0), (1, 2, 0.0)], "the report of a window")
 
 
 def check_failures():
@@ -199,6 +229,7 @@ def check_option():
 if __name__ == "__main__":
     check_option()
     check_values()
+    check_report()
     check_failures()
     check_no_gpus()
     check_blocked(is_released=True)
