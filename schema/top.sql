@@ -96,6 +96,21 @@ SELECT pid, command
  WHERE :text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(command), lower(:text)) > 0
  ORDER BY pid
 
+-- The latest sample of each GPU. If it is older than a minute, the longest interval of samples, it is no longer current.
+-- name: gpus
+SELECT gpu,
+       name,
+       busy_percent                         AS "busy_%",
+       round(memory_used_bytes / 1e9, 1)    AS used_GB,
+       round(memory_bytes / 1e9, 1)         AS of_GB,
+       CAST(round(power_mw / 1e3) AS INTEGER) AS power_W,
+       temperature_c                        AS "temperature_C",
+       clock_limits                         AS limited_by
+  FROM (SELECT gpu_id, max(time_ns) AS time_ns FROM gpu_samples WHERE time_ns > :now_ns - 61000000000 GROUP BY gpu_id)
+  JOIN gpu_samples USING (gpu_id, time_ns)
+  JOIN gpus USING (gpu_id)
+ ORDER BY gpu
+
 -- name: functions_side
 SELECT name, layer, category, CAST(total(calls) AS INTEGER) AS calls, CAST(total(total_ns) AS INTEGER) AS total_ns, max(max_ns) AS max_ns, CAST(total(failed) AS INTEGER) AS failed,
        CAST(total(lost) AS INTEGER) AS lost, min(:now_ns, ifnull(ended_ns, :now_ns)) AS at_ns, started_ns

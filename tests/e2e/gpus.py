@@ -10,6 +10,7 @@ import subprocess
 
 from cudatrace_test import BUILD, DAEMON, HungCall, Session, WORKLOADS, check, equal, fifo, wait_for
 from replay_test import check_same, replay, tables
+from screen_test import Screen
 from series_test import file, files, sql
 
 SIMNVML = BUILD / "tests/simnvml/libsimnvml.so"
@@ -114,6 +115,25 @@ def check_report():
                                    "LIMIT 1 OFFSET 2")[0]
         window = ("--to", f"{(third_ns + 1000 - zero_ns) / 1e9:.9f}")
         equal([(row["gpu"], row["samples"], row["busy_%"]) for row in rows(*window)], [(0, 3, 40.0), (1, 2, 0.0)], "the report of a window")
+
+
+def check_top():
+    """`top` shows the latest sample of each GPU, on the screen, in a table and in JSON."""
+    with sampling("--gpu-samples", "60s") as (s, _):
+        equal(json.loads(s.cudatrace("top", "--once", "--json", "--interval", "0.1").stdout)["gpus"], [], "GPUs without a sample")
+        with HungCall(s) as hung, Screen(s, 140, 10) as screen:
+            await_samples(s, 2)
+            line = "GPU 0: 20 %, 10.7 of 85.9 GB, 350 W, power cap, hardware thermal slowdown  GPU 1: 0 %, 1.1 of 85.9 GB, 70 W"
+            lines = screen.wait_for_text(line)
+            equal([lines.index(line), lines[3].split()[:2]], [2, ["pid", "calls/s"]], lines)
+            screen.press("Enter")
+            equal(screen.wait_for_text(f"process {hung.pid}")[2].split()[:2], ["function", "calls/s"], "the functions of the process")
+            moment = json.loads(s.cudatrace("top", "--once", "--json", "--interval", "0.1").stdout)
+            equal(moment["gpus"][1], {"gpu": 1, "name": "Simulated GPU B", "busy_%": 0, "used_GB": 1.1, "of_GB": 85.9, "power_W": 70,
+                                      "temperature_C": None, "limited_by": ""}, "GPUs in JSON")
+            check("Simulated GPU A" in s.cudatrace("top", "--once", "--interval", "0.1").stdout, "no table of GPUs")
+            check("Simulated" not in s.cudatrace("top", "--once", "--interval", "0.1", "--format", "csv").stdout, "a second table in CSV")
+            hung.release()
 
 
 def check_failures():
@@ -230,6 +250,7 @@ if __name__ == "__main__":
     check_option()
     check_values()
     check_report()
+    check_top()
     check_failures()
     check_no_gpus()
     check_blocked(is_released=True)

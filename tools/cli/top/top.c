@@ -55,6 +55,23 @@ static void print_untraced(struct ct_top *top, enum ct_format format)
     sqlite3_finalize(rows);
 }
 
+/* Prints the GPUs in the same way, after the processes. */
+static void print_gpus(struct ct_top *top, enum ct_format format)
+{
+    if (top->view != CT_TOP_PROCESSES || format == CT_FORMAT_CSV)
+        return;
+    sqlite3_stmt *rows = ct_top_gpus(top);
+    const bool has_row = rows && sqlite3_step(rows) == SQLITE_ROW;
+    sqlite3_reset(rows);
+    if (format == CT_FORMAT_JSON)
+        fputs(has_row ? ",\"gpus\":" : ",\"gpus\":[]\n", stdout);
+    else if (has_row)
+        puts("\nGPUs:");
+    if (has_row)
+        ct_print_rows(rows, format, ct_terminal_width(), stdout, NULL);
+    sqlite3_finalize(rows);
+}
+
 static int print_moment(struct ct_top *top, enum ct_format format)
 {
     static const char *const names[CT_TOP_VIEWS] = { "processes", "functions", "threads" };
@@ -67,6 +84,7 @@ static int print_moment(struct ct_top *top, enum ct_format format)
                (long long)top->last_ns, top->is_live ? "true" : "false", top->probed, names[top->view]);
     const int rc = ct_print_rows(rows, format, ct_terminal_width(), stdout, &count);
     print_untraced(top, format);
+    print_gpus(top, format);
     if (format == CT_FORMAT_JSON)
         puts("}");
     sqlite3_finalize(rows);

@@ -260,6 +260,15 @@ sqlite3_stmt *ct_top_untraced(struct ct_top *top)
     return rows;
 }
 
+sqlite3_stmt *ct_top_gpus(struct ct_top *top)
+{
+    sqlite3_stmt *rows = NULL;
+    if (!top->is_live || sqlite3_prepare_v2(top->trace, ct_sql_top_gpus, -1, &rows, NULL) != SQLITE_OK)
+        return NULL;
+    ct_bind_number(rows, ":now_ns", top->at_ns);
+    return rows;
+}
+
 sqlite3_stmt *ct_top_rows(struct ct_top *top)
 {
     const char *sql = views[top->view].compare, *sort = top->sort ? top->sort : views[top->view].sort;

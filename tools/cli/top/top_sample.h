@@ -57,4 +57,8 @@ sqlite3_stmt *ct_top_rows(struct ct_top *top);
  * The caller finalizes the statement. On failure, returns NULL with the reason in top->problem. */
 sqlite3_stmt *ct_top_untraced(struct ct_top *top);
 
+/* Returns a statement for the latest sample of each GPU, which the caller finalizes. Returns NULL if the
+ * trace is not live, or was written by a version without samples of GPUs. */
+sqlite3_stmt *ct_top_gpus(struct ct_top *top);
+
 #endif

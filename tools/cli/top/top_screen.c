@@ -42,7 +42,8 @@ struct screen {
     size_t selected, first; /* indexes of the selected row and of the first row on the screen */
     int sort;               /* the column to sort by; -1 for the view's default */
     bool is_paused, is_finding;
-    bool is_wrong; /* show top->problem */
+    bool is_wrong;   /* show top->problem */
+    char gpus[1024]; /* a line about the GPUs; empty: none */
     struct ct_top_attach attach;
 };
 
@@ -139,7 +140,41 @@ static double sum_of(const struct grid *grid, const char *name)
     return sum;
 }
 
+/* Appends a value to the line about GPUs, unless it is NULL or empty. `format` has a %s. */
+__attribute__((format(printf, 3, 0))) static void add_value(char *line, size_t bytes, const char *format,
+                                                            const char *value)
+{
+    const size_t used = strlen(line);
+    if (value && *value)
+        snprintf(line + used, bytes - used, format, value);
+}
+
+/* Writes the line about GPUs. A GPU has the form "GPU 0: 95 %, 61.2 of 85.9 GB, 350 W, power cap". */
+static void read_gpus(struct screen *screen)
+{
+    static const char *const formats[] = { "GPU %s:",    NULL,     " %s %%,", " %s",
+                                           " of %s GB,", " %s W,", NULL,      " %s," };
+    sqlite3_stmt *rows = screen->top->view == CT_TOP_PROCESSES ? ct_top_gpus(screen->top) : NULL;
+    char *line = screen->gpus;
+    *line = '\0';
+    while (rows && sqlite3_step(rows) == SQLITE_ROW) {
+        add_value(line, sizeof(screen->gpus), "%s", *line ? "  " : "");
+        for (int c = 0; c < (int)(sizeof(formats) / sizeof(formats[0])); c++) {
+            if (formats[c])
+                add_value(line, sizeof(screen->gpus), formats[c], (const char *)sqlite3_column_text(rows, c));
+        }
+        line[strlen(line) - 1] = '\0'; /* the comma */
+    }
+    sqlite3_finalize(rows);
+}
+
 /* ---- drawing ---- */
+
+/* Returns the number of lines above the rows. */
+static int head_lines(const struct screen *screen)
+{
+    return HEAD_LINES + (*screen->gpus != '\0');
+}
 
 static void take_sample(struct screen *screen)
 {
@@ -148,6 +183,7 @@ static void take_sample(struct screen *screen)
     screen->is_wrong = !ct_top_sample(top);
     if (!screen->is_wrong)
         read_grid(screen);
+    read_gpus(screen);
 }
 
 static void draw_head(const struct screen *screen)
@@ -195,6 +231,7 @@ static void draw_head(const struct screen *screen)
                  top->view == CT_TOP_FUNCTIONS ? "threads" : "functions", *top->text ? "  only: " : "",
                  top->text);
     mvaddnstr(1, 0, line, ct_text_bytes(line, COLS));
+    mvaddnstr(2, 0, screen->gpus, ct_text_bytes(screen->gpus, COLS));
 }
 
 /* Draws one line of the table, truncated at the screen's edge. The last text column takes up the remaining
@@ -254,7 +291,7 @@ static int line_bytes(const char *text)
 static int draw_message(const struct screen *screen)
 {
     const char *line[MESSAGE_LINES_MAX], *text = screen->attach.text;
-    const int room = LINES > HEAD_LINES ? LINES - HEAD_LINES : 0;
+    const int room = LINES > head_lines(screen) ? LINES - head_lines(screen) : 0;
     int lines = 0;
     for (; *text && lines < MESSAGE_LINES_MAX && lines < room; lines++) {
         line[lines] = text;
@@ -272,19 +309,19 @@ static void draw(struct screen *screen)
 {
     const struct grid *grid = &screen->grid;
     erase();
-    const int below = draw_message(screen);
-    const size_t lines = LINES > HEAD_LINES + below ? (size_t)(LINES - HEAD_LINES - below) : 0;
+    const int below = draw_message(screen), head = head_lines(screen);
+    const size_t lines = LINES > head + below ? (size_t)(LINES - head - below) : 0;
     if (screen->selected < screen->first)
         screen->first = screen->selected;
     if (lines && screen->selected >= screen->first + lines)
         screen->first = screen->selected - lines + 1;
     draw_head(screen);
     attron(A_REVERSE);
-    mvhline(2, 0, ' ', COLS);
-    draw_row(screen, 2, SIZE_MAX);
+    mvhline(head - 1, 0, ' ', COLS);
+    draw_row(screen, head - 1, SIZE_MAX);
     attroff(A_REVERSE);
     if (grid->rows == 0)
-        mvaddnstr(HEAD_LINES, 0,
+        mvaddnstr(head, 0,
                   *screen->top->text ? "no row with that text"
                   : screen->top->view != CT_TOP_PROCESSES
                       ? "it has made no calls yet"
@@ -294,12 +331,12 @@ static void draw(struct screen *screen)
         const size_t row = screen->first + i;
         if (row == screen->selected) {
             attron(A_STANDOUT);
-            mvhline(HEAD_LINES + (int)i, 0, ' ', COLS);
+            mvhline(head + (int)i, 0, ' ', COLS);
         }
         if (is_untraced(grid, row))
-            draw_untraced(screen, HEAD_LINES + (int)i, row);
+            draw_untraced(screen, head + (int)i, row);
         else
-            draw_row(screen, HEAD_LINES + (int)i, row);
+            draw_row(screen, head + (int)i, row);
         attroff(A_STANDOUT);
     }
     refresh();
@@ -361,7 +398,8 @@ static void on_find_key(struct screen *screen, int key)
 /* Handles a key that moves the selection. Returns false for other keys. */
 static bool on_move_key(struct screen *screen, int key)
 {
-    const long selected = (long)screen->selected, page = LINES > HEAD_LINES ? LINES - HEAD_LINES : 1;
+    const long selected = (long)screen->selected,
+               page = LINES > head_lines(screen) ? LINES - head_lines(screen) : 1;
     switch (key) {
     case KEY_UP:
     case 'k':
