@@ -50,6 +50,20 @@ SELECT process_id, ?2, bytes
  WHERE bytes <> 0
  ORDER BY process_id, at_ns;
 
+-- The samples of each GPU, or of each GPU that the process used. Each column from the fourth on is a counter of the GPU.
+-- name: gpu_counters
+SELECT gpu_id,
+       'GPU ' || gpu || ': ' || ifnull(name, uuid) AS name,
+       time_ns,
+       busy_percent                                AS "busy (%)",
+       memory_used_bytes                           AS "memory used (bytes)",
+       CAST(round(power_mw / 1e3) AS INTEGER)      AS "power (W)"
+  FROM gpu_samples
+  JOIN gpus USING (gpu_id)
+ WHERE time_ns BETWEEN ?2 AND ?3
+   AND (?1 = 0 OR gpu_id IN (SELECT gpu_id FROM gpu_processes WHERE pid = ?1))
+ ORDER BY gpu, gpu_id, time_ns;
+
 -- Calls that have not returned.
 -- name: open_calls
 SELECT process_id, tid, name, start_ns, depth, pid,

@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 
 from cudatrace_test import CUDATRACE, HOOK, TIER, HungCall, Session, WORKLOADS, check, equal
+from gpus import GIB, await_samples, sampling
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 FIXTURE = SOURCE / "tests" / "fixtures" / "h200-training.db.xz"
@@ -261,3 +262,32 @@ with Session() as s:
         equal((found["i"], found["b"] == found["e"], started <= found["b"], len(found["b"] - started) > 0), (marks, True, True, True),
               "instants and asynchronous events of chrome")
         equal(sorted(found["X"] | found["b"] | found["i"]), [row for row, in s.rows("SELECT call_id FROM calls ORDER BY 1")], "events of chrome")
+
+# Samples of GPUs. Each GPU has a track for each counter.
+with sampling("--gpu-samples", "100ms") as (s, gpus):
+    with HungCall(s, stdout=subprocess.DEVNULL) as hung:
+        gpus.write("fail nvmlDeviceGetPowerUsage 1 3", f"process 0 {hung.pid} {GIB} 50 5")
+        await_samples(s, 2 * 3)
+        await_samples(s, 1, "gpu_processes")
+        hung.release()
+    s.flush()
+    columns = {"busy (%)": "busy_percent", "memory used (bytes)": "memory_used_bytes", "power (W)": "power_mw / 1000"}
+    wanted = sorted(row for counter, column in columns.items() for row in s.rows(
+        f"SELECT 'GPU ' || gpu || ': ' || name, '{counter}', time_ns, {column} FROM gpu_samples JOIN gpus USING (gpu_id) WHERE {column} IS NOT NULL"))
+    begin_ns = s.value("SELECT min(started_ns) FROM processes")
+
+    def counters_of_chrome(*options):
+        events = json.loads(export(s, "chrome", *options).read_text())["traceEvents"]
+        names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name" and e["args"]["name"].startswith("GPU ")}
+        return sorted((names[e["pid"]], e["name"], round(e["ts"] * 1000) + begin_ns, e["args"]["value"]) for e in events
+                      if e["ph"] == "C" and e["pid"] in names)
+
+    def counters_of_perfetto(*options):
+        _, tracks, events = read_perfetto(export(s, "perfetto", *options))
+        of = {uuid: (tracks[track["parent_uuid"][0]]["name"][0], track["name"][0]) for uuid, track in tracks.items()
+              if track["counter"] and track["name"] != ["device memory held"]}
+        return sorted((*of[e["track"]], e["at"], int(e["value"][0])) for e in events if e["type"] == "TYPE_COUNTER" and e["track"] in of)
+
+    for counters in (counters_of_chrome, counters_of_perfetto):
+        equal(counters(), wanted, counters.__name__)
+        equal(counters("--pid", hung.pid), [row for row in wanted if row[0] == "GPU 0: Simulated GPU A"], counters.__name__)

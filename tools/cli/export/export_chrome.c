@@ -2,8 +2,8 @@
  * viewer can read (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU). Each
  * call is a complete event ("X"), with times in microseconds since the trace began. Started ranges are
  * asynchronous events ("b", "e"), and marks are instants ("i"). Arrows ("s", "f") lead from runtime calls to
- * the driver calls that they made. Processes and threads have names, and memory has a counter ("C"). The
- * format allows events in any order. */
+ * the driver calls that they made. Processes and threads have names, and memory has a counter ("C"). A GPU is
+ * shown as a process with counters. The format allows events in any order. */
 #include "export_format.h"
 
 #include "schema_sql.h"
@@ -11,7 +11,8 @@
 #include <string.h>
 
 struct state {
-    bool another; /* an event has been written */
+    bool another;   /* an event has been written */
+    int64_t gpu_id; /* the GPU named last; 0: none yet */
 };
 
 static void begin_event(struct ct_export *to)
@@ -152,7 +153,7 @@ static bool event(struct ct_export *to, const struct ct_event *event)
     return true;
 }
 
-/* ---- memory and open calls ---- */
+/* ---- memory, GPUs and open calls ---- */
 
 static bool print_memory(struct ct_export *to, sqlite3_stmt *row)
 {
@@ -161,6 +162,32 @@ static bool print_memory(struct ct_export *to, sqlite3_stmt *row)
             (long long)track_of(to, sqlite3_column_int64(row, 0)));
     print_us(to, "ts", sqlite3_column_int64(row, 1) - to->extent.begin_ns);
     return fprintf(to->to, ",\"args\":{\"bytes\":%lld}}", (long long)sqlite3_column_int64(row, 2)) > 0;
+}
+
+/* The track of a GPU is a number that is no pid, and not the track of a process (schema/exports.sql). */
+static bool print_gpu(struct ct_export *to, sqlite3_stmt *row)
+{
+    struct state *state = to->state;
+    const int64_t gpu_id = sqlite3_column_int64(row, CT_GPU_COLUMN_ID), track = 2000000000 + gpu_id;
+    if (gpu_id != state->gpu_id) {
+        begin_event(to);
+        fprintf(to->to,
+                "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%lld,\"args\":{\"name\":", (long long)track);
+        ct_export_string(to, ct_export_text(row, CT_GPU_COLUMN_NAME));
+        fputs("}}", to->to);
+        state->gpu_id = gpu_id;
+    }
+    for (int c = CT_GPU_COLUMN_COUNTERS; c < sqlite3_column_count(row); c++) {
+        if (sqlite3_column_type(row, c) == SQLITE_NULL)
+            continue;
+        begin_event(to);
+        fputs("{\"ph\":\"C\",\"name\":", to->to);
+        ct_export_string(to, sqlite3_column_name(row, c));
+        fprintf(to->to, ",\"pid\":%lld", (long long)track);
+        print_us(to, "ts", sqlite3_column_int64(row, CT_GPU_COLUMN_TIME) - to->extent.begin_ns);
+        fprintf(to->to, ",\"args\":{\"value\":%lld}}", (long long)sqlite3_column_int64(row, c));
+    }
+    return !ferror(to->to);
 }
 
 /* Prints a call that has not returned, as a begin event ("B") without an end. */
@@ -178,13 +205,16 @@ static bool print_open_call(struct ct_export *to, sqlite3_stmt *row)
 static bool end(struct ct_export *to)
 {
     return ct_export_each_open_call(to, print_open_call) &&
-           ct_export_each(to, ct_sql_exports_memory, print_memory) && fputs("\n]}\n", to->to) >= 0;
+           ct_export_each(to, ct_sql_exports_memory, print_memory) &&
+           ct_export_each_of_newer(to, ct_sql_exports_gpu_counters, print_gpu) &&
+           fputs("\n]}\n", to->to) >= 0;
 }
 
 const struct ct_export_format ct_export_chrome = {
     .name = "chrome",
     .about = "JSON for Perfetto (ui.perfetto.dev) and Chrome's chrome://tracing: threads,\n"
-             "            arrows from runtime calls to their driver calls, device memory in use",
+             "            arrows from runtime calls to their driver calls, device memory in use,\n"
+             "            samples of GPUs",
     .state_bytes = sizeof(struct state),
     .begin = begin,
     .event = event,

@@ -51,6 +51,14 @@ bool ct_export_each(struct ct_export *to, const char *sql, ct_export_write *writ
     return each(to, sql, NULL, write);
 }
 
+bool ct_export_each_of_newer(struct ct_export *to, const char *sql, ct_export_write *write)
+{
+    sqlite3_stmt *rows = ct_export_ask(to, sql);
+    const bool is_missing = !rows && sqlite3_errcode(to->connection) == SQLITE_ERROR;
+    sqlite3_finalize(rows);
+    return is_missing || ct_export_each(to, sql, write);
+}
+
 static bool is_in_scope(struct ct_export *to, sqlite3_stmt *row)
 {
     const char *name = (const char *)sqlite3_column_text(row, 2);

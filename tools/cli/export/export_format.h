@@ -56,6 +56,8 @@ sqlite3_stmt *ct_export_ask(struct ct_export *to, const char *sql);
 /* Calls `write` for each row of a query. Returns false if `write` or SQLite failed. */
 typedef bool ct_export_write(struct ct_export *to, sqlite3_stmt *row);
 bool ct_export_each(struct ct_export *to, const char *sql, ct_export_write *write);
+/* Does the same, but writes nothing if the trace is from a version without a view that the query needs. */
+bool ct_export_each_of_newer(struct ct_export *to, const char *sql, ct_export_write *write);
 /* Calls `write` for each call in the scope that has not returned yet. */
 bool ct_export_each_open_call(struct ct_export *to, ct_export_write *write);
 /* Sets errno to the error, if any, of the database that a format writes. `file` may be NULL. */
@@ -71,5 +73,9 @@ void ct_export_string(struct ct_export *to, const char *text);
 /* Prints the row with the call's details as members of a JSON object, without the braces. `before` is printed
  * before the first member, and a comma before each of the others. Returns the number of members. */
 int ct_export_details(struct ct_export *to, const struct ct_stream_call *call, const char *before);
+
+/* The columns of ct_sql_exports_gpu_counters: the number and the name of the GPU, the time, and the counters.
+ * A counter has its column's name, and is NULL if its value is unknown. */
+enum { CT_GPU_COLUMN_ID, CT_GPU_COLUMN_NAME, CT_GPU_COLUMN_TIME, CT_GPU_COLUMN_COUNTERS };
 
 #endif

@@ -18,7 +18,8 @@ enum { NAMES_MAX = 1 << 16, ANNOTATIONS_MAX = 24, SEQUENCE = 1 };
 enum kind { CATEGORY, EVENT, ANNOTATION, VALUE, KINDS };
 
 struct state {
-    bool failed; /* out of memory */
+    bool failed;    /* out of memory */
+    int64_t gpu_id; /* the GPU described last; 0: none yet */
 
     struct {
         struct ct_names names;
@@ -51,6 +52,12 @@ static uint64_t track_of_thread(int64_t process_id, int64_t tid)
 static uint64_t track_of_memory(int64_t process_id)
 {
     return track_of_process(process_id) | 1;
+}
+
+/* The tracks of a GPU's counters follow the track of the GPU. */
+static uint64_t track_of_gpu(int64_t gpu_id)
+{
+    return UINT64_C(1) << 62 | (uint64_t)gpu_id << 8;
 }
 
 static uint64_t track_of_range(int64_t call_id)
@@ -259,14 +266,14 @@ static bool describe(struct ct_export *to, Perfetto__TrackDescriptor *track)
     return write_packet(to, &packet);
 }
 
-/* Describes a track below a process. The track is a counter if `counter` is not NULL. */
-static bool describe_below(struct ct_export *to, int64_t process_id, uint64_t uuid, const char *name,
+/* Describes a track below another. The track is a counter if `counter` is not NULL. */
+static bool describe_below(struct ct_export *to, uint64_t parent, uint64_t uuid, const char *name,
                            Perfetto__CounterDescriptor *counter)
 {
     Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
     track.has_parent_uuid = true;
     track.uuid = uuid;
-    track.parent_uuid = track_of_process(process_id);
+    track.parent_uuid = parent;
     track.name = (char *)(uintptr_t)name;
     track.counter = counter;
     return describe(to, &track);
@@ -284,7 +291,7 @@ static bool write_begin(struct ct_export *to, const struct ct_event *event)
     const struct ct_stream_call *call = &event->call;
     const struct ct_site *site = &call->site;
     if (event->is_across &&
-        !describe_below(to, site->process_id, track_of(event),
+        !describe_below(to, track_of_process(site->process_id), track_of(event),
                         site->kind == CT_SITE_CALL ? "calls across ranges" : "NVTX ranges", NULL))
         return false;
     begin_event(state,
@@ -336,7 +343,7 @@ static bool write_process(struct ct_export *to, const struct ct_export_process *
     Perfetto__CounterDescriptor counter = PERFETTO__COUNTER_DESCRIPTOR__INIT;
     counter.unit = PERFETTO__COUNTER_DESCRIPTOR__UNIT__UNIT_SIZE_BYTES;
     return describe(to, &track) &&
-           describe_below(to, process_id, track_of_memory(process_id), "device memory held", &counter);
+           describe_below(to, track.uuid, track_of_memory(process_id), "device memory held", &counter);
 }
 
 static bool write_thread(struct ct_export *to, sqlite3_stmt *rows)
@@ -360,6 +367,38 @@ static bool write_memory(struct ct_export *to, sqlite3_stmt *rows)
     state->event.counter_value_field_case = PERFETTO__TRACK_EVENT__COUNTER_VALUE_FIELD_COUNTER_VALUE;
     state->event.counter_value = sqlite3_column_int64(rows, 2);
     return write_event(to, sqlite3_column_int64(rows, 1));
+}
+
+static bool describe_gpu(struct ct_export *to, sqlite3_stmt *rows, uint64_t uuid)
+{
+    Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
+    track.uuid = uuid;
+    track.name = (char *)(uintptr_t)ct_export_text(rows, CT_GPU_COLUMN_NAME);
+    bool good = describe(to, &track);
+    for (int c = CT_GPU_COLUMN_COUNTERS; c < sqlite3_column_count(rows) && good; c++) {
+        Perfetto__CounterDescriptor counter = PERFETTO__COUNTER_DESCRIPTOR__INIT;
+        counter.unit = PERFETTO__COUNTER_DESCRIPTOR__UNIT__UNIT_UNSPECIFIED; /* the name has the unit */
+        good = describe_below(to, uuid, uuid + (uint64_t)c, sqlite3_column_name(rows, c), &counter);
+    }
+    return good;
+}
+
+static bool write_gpu(struct ct_export *to, sqlite3_stmt *rows)
+{
+    struct state *state = to->state;
+    const int64_t gpu_id = sqlite3_column_int64(rows, CT_GPU_COLUMN_ID);
+    const uint64_t uuid = track_of_gpu(gpu_id);
+    bool good = gpu_id == state->gpu_id || describe_gpu(to, rows, uuid);
+    state->gpu_id = gpu_id;
+    for (int c = CT_GPU_COLUMN_COUNTERS; c < sqlite3_column_count(rows) && good; c++) {
+        if (sqlite3_column_type(rows, c) == SQLITE_NULL)
+            continue;
+        begin_event(state, PERFETTO__TRACK_EVENT__TYPE__TYPE_COUNTER, uuid + (uint64_t)c);
+        state->event.counter_value_field_case = PERFETTO__TRACK_EVENT__COUNTER_VALUE_FIELD_COUNTER_VALUE;
+        state->event.counter_value = sqlite3_column_int64(rows, c);
+        good = write_event(to, sqlite3_column_int64(rows, CT_GPU_COLUMN_TIME));
+    }
+    return good;
 }
 
 /* Writes a slice that does not end, for a call that has not returned. */
@@ -417,7 +456,8 @@ static bool begin(struct ct_export *to)
 static bool end(struct ct_export *to)
 {
     return ct_export_each_open_call(to, write_open_call) &&
-           ct_export_each(to, ct_sql_exports_memory, write_memory);
+           ct_export_each(to, ct_sql_exports_memory, write_memory) &&
+           ct_export_each_of_newer(to, ct_sql_exports_gpu_counters, write_gpu);
 }
 
 static void finish(struct ct_export *to)
