@@ -162,6 +162,40 @@ struct ct_object_name {
 };
 static_assert(sizeof(struct ct_object_name) == 32, "ct_object_name");
 
+/* Correlations connect the work of a GPU with the call that caused it. A correlation is a CUPTI correlation
+ * ID with the number of the recording in its upper 32 bits. Each process counts its recordings of GPU work
+ * from 1, because CUPTI may use the same IDs in each of them. */
+static inline uint64_t ct_correlation(uint32_t epoch, uint32_t cupti_id)
+{
+    return (uint64_t)epoch << 32 | cupti_id;
+}
+
+enum ct_gpu_work_kind {
+    CT_GPU_KERNEL = 0,
+    CT_GPU_COPY = 1,
+    CT_GPU_SET = 2,
+    CT_GPU_GRAPH = 3, /* a whole graph */
+    CT_GPU_WORK_KINDS,
+    /* Not work, but a report that CUPTI has dropped records. `bytes` is their number since the previous
+     * report, the record's value is 0, and its end is the time of the report. */
+    CT_GPU_DROPPED = 255,
+};
+
+/* Work that a GPU has done. In the record's head, end and span are the work's end and duration on the GPU, in
+ * ticks. The function, status and depth are 0. */
+struct ct_gpu_work {
+    uint64_t bytes;      /* copied or set; 0 for kernels and graphs */
+    uint64_t queued;     /* ticks from the time when the driver queued the work to its start; 0 if unknown */
+    uint64_t graph_node; /* CUPTI's number of the node; 0 for none */
+    uint32_t kernel;     /* string number of the mangled name; 0 if unknown */
+    uint32_t device, context, stream; /* CUPTI's numbers */
+    uint32_t graph;                   /* CUPTI's number of the executable graph; 0 for none */
+    uint8_t kind;                     /* enum ct_gpu_work_kind */
+    uint8_t copy_kind;                /* of copies: enum ct_transfer_kind */
+    uint8_t reserved[2];              /* zero */
+};
+static_assert(sizeof(struct ct_gpu_work) == 48, "ct_gpu_work");
+
 struct ct_thread_name {
     char name[16]; /* from prctl(PR_GET_NAME), NUL-terminated */
     uint8_t reserved[16];

@@ -40,13 +40,16 @@ enum ct_kind {
                            * ct_graph_nodes */
     CT_KIND_NAME = 11,    /* names an object from now on; value: its handle; struct ct_object_name and text */
     CT_KIND_FIELDS = 12,  /* a call; value: 0; struct ct_fields, names and texts */
+    CT_KIND_GPU_WORK = 13,    /* work that the GPU has done; value: its correlation; struct ct_gpu_work */
+    CT_KIND_CORRELATION = 14, /* the lane's previous call has the correlation `value` */
     CT_KIND_COUNT
 };
 
 /* True if a record is for a call or a range. Records of other kinds only describe calls and ranges. */
 static inline int ct_kind_is_call(unsigned kind)
 {
-    return kind != CT_KIND_PAD && kind != CT_KIND_STRING && kind != CT_KIND_THREAD && kind != CT_KIND_NAME;
+    return kind != CT_KIND_PAD && kind != CT_KIND_STRING && kind != CT_KIND_THREAD && kind != CT_KIND_NAME &&
+           kind != CT_KIND_GPU_WORK && kind != CT_KIND_CORRELATION;
 }
 
 /* Bits 60 to 63 of ct_record.span. */
