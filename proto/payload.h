@@ -3,7 +3,10 @@
 #define CT_PROTO_PAYLOAD_H
 
 #include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct ct_launch {
     uint32_t kernel; /* string number of the mangled name; 0 if unknown */
@@ -195,6 +198,15 @@ struct ct_gpu_work {
     uint8_t reserved[2];              /* zero */
 };
 static_assert(sizeof(struct ct_gpu_work) == 48, "ct_gpu_work");
+
+/* Copies the payload of GPU work. Returns false if the payload is too short or its kind is unknown. */
+static inline bool ct_gpu_work_read(const void *payload, size_t bytes, struct ct_gpu_work *work)
+{
+    if (bytes < sizeof(*work))
+        return false;
+    memcpy(work, payload, sizeof(*work));
+    return work->kind < CT_GPU_WORK_KINDS || work->kind == CT_GPU_DROPPED;
+}
 
 struct ct_thread_name {
     char name[16]; /* from prctl(PR_GET_NAME), NUL-terminated */

@@ -117,7 +117,7 @@ chosen AS (
     SELECT 0, iif(first_ns >= ?2 AND last_ns <= ?3, calls, 0), calls, NULL
       FROM losses
       JOIN processes USING (process_id)
-     WHERE (SELECT is_part FROM window) AND last_ns >= ?2 AND first_ns <= ?3 AND (?1 = 0 OR pid = ?1)
+     WHERE (SELECT is_part FROM window) AND last_ns >= ?2 AND first_ns <= ?3 AND (?1 = 0 OR pid = ?1) AND cause <> 'cupti'
 )
 SELECT CAST(total(failed) FILTER (WHERE layer IN ('driver', 'runtime')) AS INTEGER) AS failed,
        CAST(total(lost) AS INTEGER)         AS lost,

@@ -27,6 +27,16 @@ INSERT INTO failure    SELECT * FROM past.failure    WHERE process_id IN (SELECT
 INSERT INTO object_name
 SELECT * FROM past.object_name WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO allocation SELECT * FROM past.allocation WHERE process_id IN (SELECT process_id FROM process) AND freed_ns IS NULL;
+-- Work arrives up to seconds after its call. Copies the newest correlations, for work that arrives in the new file.
+INSERT INTO correlation
+SELECT recent.*
+  FROM process
+ CROSS JOIN past.correlation AS recent ON recent.process_id = process.process_id
+ WHERE recent.correlation IN (SELECT correlation
+                                FROM past.correlation
+                               WHERE process_id = process.process_id
+                               ORDER BY correlation DESC
+                               LIMIT 100000);
 INSERT INTO thread
 SELECT * FROM past.thread
  WHERE thread_id IN (SELECT thread_id FROM lane UNION ALL SELECT thread_id FROM open_call);

@@ -60,6 +60,15 @@ DELETE FROM call_subject WHERE call_id = ?1;
 -- name: newest_call_subject
 SELECT max(call_id) FROM call_subject;
 
+-- name: fill_gpu_run
+INSERT INTO gpu_run (run_id, gpu_task_id, start_ns, duration_ns) VALUES (?1, ?2, 0, 0);
+
+-- name: unfill_gpu_run
+DELETE FROM gpu_run WHERE run_id = ?1;
+
+-- name: newest_gpu_run
+SELECT max(run_id) FROM gpu_run;
+
 -- name: find_call
 SELECT 1 FROM call WHERE end_ns = ?1;
 
@@ -157,14 +166,15 @@ INSERT INTO segment (process_id, begun_ns, absent_ns, name) VALUES (?1, ?2, ?3, 
     RETURNING segment_id;
 
 -- name: find_lane
-SELECT lane.position, lane.thread_id, thread.tid
+SELECT lane.position, lane.thread_id, thread.tid, lane.call_id
   FROM lane
   LEFT JOIN thread ON thread.thread_id = lane.thread_id
  WHERE segment_id = ?1 AND lane = ?2;
 
 -- name: save_lane
-INSERT INTO lane (segment_id, lane, position, thread_id) VALUES (?1, ?2, ?3, ?4)
-    ON CONFLICT (segment_id, lane) DO UPDATE SET position = excluded.position, thread_id = excluded.thread_id;
+INSERT INTO lane (segment_id, lane, position, thread_id, call_id) VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT (segment_id, lane)
+    DO UPDATE SET position = excluded.position, thread_id = excluded.thread_id, call_id = excluded.call_id;
 
 -- name: find_losses
 SELECT cause, CAST(total(calls) AS INTEGER) FROM loss WHERE segment_id = ?1 AND lane = ?2 AND tenancy < ?3 GROUP BY cause;
@@ -174,6 +184,15 @@ INSERT INTO loss (segment_id, lane, tenancy, tid, calls, first_ns, last_ns, caus
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
     ON CONFLICT (segment_id, lane, tenancy, cause)
     DO UPDATE SET calls = excluded.calls, last_ns = excluded.last_ns;
+
+-- A report has the number since the previous report. Like other losses without a lane, it counts for the highest lane
+-- number and thread 0.
+-- name: add_dropped_work
+INSERT INTO loss (segment_id, lane, tenancy, tid, calls, first_ns, last_ns, cause)
+VALUES (?1, 4294967295, 0, 0, ?2, ?3, ?3, 'cupti')
+    ON CONFLICT (segment_id, lane, tenancy, cause)
+    DO UPDATE SET calls = min(CAST(calls + excluded.calls AS INTEGER), 9223372036854775807),
+                  first_ns = min(first_ns, excluded.first_ns), last_ns = max(last_ns, excluded.last_ns);
 
 -- name: save_unsent
 INSERT INTO unsent (segment_id, entry, function_id, lost, lost_ns, lost_bytes, skipped, skipped_ns, skipped_bytes)
@@ -336,6 +355,18 @@ INSERT INTO field (field_set_id, place, function_id, is_text, name) VALUES (?1, 
 INSERT INTO hook_call (call_id, field_set_id, value_1, value_2, value_3, value_4, value_5, value_6, value_7, value_8)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10);
 
+-- The kinds are also passed as numbers (?3 and ?4), which are not stored.
+-- name: insert_gpu_task
+INSERT INTO gpu_task (gpu_task_id, process_id, kernel, device, context, stream, graph, node, kind)
+VALUES (?1, ?2, ?5, ?6, ?7, ?8, ?9, ?10, ?11);
+
+-- name: insert_gpu_runs
+INSERT INTO gpu_run (run_id, gpu_task_id, start_ns, duration_ns, correlation, queued_ns, bytes)
+SELECT c1, c2, c3, c4, c5, c6, c7 FROM new_gpu_runs;
+
+-- name: insert_correlation
+INSERT OR REPLACE INTO correlation (process_id, correlation, call_id) VALUES (?1, ?2, ?3);
+
 -- name: clear_open_calls
 DELETE FROM open_call WHERE process_id = (SELECT process_id FROM segment WHERE segment_id = ?1);
 
@@ -416,6 +447,28 @@ DELETE FROM gpu_sample WHERE time_ns < ?1;
 -- name: expire_gpu_processes
 DELETE FROM gpu_process WHERE time_ns < ?1;
 
+-- Rows are in the order of arrival, so the rows to remove come before the first row to keep. Work that arrived late
+-- stays a little longer.
+-- name: expire_gpu_runs
+DELETE FROM gpu_run
+ WHERE run_id < ifnull((SELECT run_id FROM gpu_run WHERE start_ns + duration_ns >= ?1 ORDER BY run_id LIMIT 1),
+                       9223372036854775807);
+
+-- A process's correlations ascend with its calls, except that its threads run at the same time. Therefore, the rows to
+-- remove come before the first row to keep.
+-- name: expire_correlations
+DELETE FROM correlation
+ WHERE (process_id, correlation) IN
+       (SELECT gone.process_id, gone.correlation
+          FROM process
+         CROSS JOIN correlation AS gone
+            ON gone.process_id = process.process_id
+           AND gone.correlation < ifnull((SELECT correlation
+                                            FROM correlation
+                                           WHERE correlation.process_id = process.process_id AND call_id >= ?1
+                                           ORDER BY correlation
+                                           LIMIT 1), 9223372036854775807));
+
 -- name: expire_sites
 DELETE FROM site WHERE site_id < ?1;
 
@@ -430,6 +483,9 @@ DELETE FROM subject WHERE subject_id < ?1;
 
 -- name: expire_fields
 DELETE FROM field WHERE field_set_id < ?1;
+
+-- name: expire_gpu_tasks
+DELETE FROM gpu_task WHERE gpu_task_id < ?1;
 
 -- name: expire_texts
 DELETE FROM text WHERE text_id < ?1;

@@ -269,6 +269,39 @@ CREATE TABLE hook_call (
     call_id      INTEGER PRIMARY KEY REFERENCES call
 );
 
+CREATE TABLE gpu_task (
+    -- The combinations of process, kind, kernel, device, context, stream and graph in the work of GPUs. CUPTI assigns
+    -- the numbers of devices, contexts, streams, graphs and nodes.
+    gpu_task_id INTEGER PRIMARY KEY,
+    process_id  INTEGER NOT NULL REFERENCES process,
+    kind        TEXT NOT NULL,             -- kernel, set, graph; of copies, HtoD, DtoH, DtoD, HtoH, PtoP, unknown
+    kernel      INTEGER NOT NULL,          -- kernel.number, 0 if the name is unknown
+    device      INTEGER NOT NULL,
+    context     INTEGER NOT NULL,
+    stream      INTEGER NOT NULL,
+    graph       INTEGER NOT NULL,          -- the executable graph, 0 for none
+    node        INTEGER NOT NULL           -- its node, 0 for none
+);
+CREATE TABLE gpu_run (
+    -- When GPUs did their work, in the order of arrival. Each row is one run of a task. The times are the GPU's,
+    -- converted to CLOCK_MONOTONIC. Work arrives up to seconds after its end.
+    gpu_task_id INTEGER NOT NULL REFERENCES gpu_task,
+    start_ns    INTEGER NOT NULL,
+    duration_ns INTEGER NOT NULL,
+    correlation INTEGER,                   -- correlation.correlation of its process; NULL if unknown
+    queued_ns   INTEGER,                   -- from the driver's queue to the start; NULL if unknown
+    bytes       INTEGER,                   -- of copies and sets
+    run_id      INTEGER PRIMARY KEY
+);
+CREATE TABLE correlation (
+    -- The calls that caused work of GPUs. The call may arrive before or after its work. A call that has expired may
+    -- still have a row here.
+    process_id  INTEGER NOT NULL REFERENCES process,
+    correlation INTEGER NOT NULL,          -- the number of the process's recording of GPU work << 32 | CUPTI's number
+    call_id     INTEGER NOT NULL REFERENCES call,
+    PRIMARY KEY (process_id, correlation)
+) WITHOUT ROWID;
+
 CREATE TABLE open_call (
     -- Calls that have been entered but have not returned yet.
     process_id  INTEGER NOT NULL REFERENCES process,
@@ -333,6 +366,7 @@ CREATE TABLE lane (
     lane       INTEGER NOT NULL,
     position   INTEGER NOT NULL,
     thread_id  INTEGER,                    -- the thread of the next call at the position
+    call_id    INTEGER,                    -- the thread's last call before the position; NULL: none
     PRIMARY KEY (segment_id, lane)
 ) WITHOUT ROWID;
 
@@ -353,12 +387,12 @@ CREATE TABLE unsent (
 ) WITHOUT ROWID;
 
 CREATE TABLE loss (
-    -- Lost calls, and calls skipped under pressure, by thread and cause.
+    -- Lost calls, calls skipped under pressure, and dropped records of GPU work (cause cupti), by thread and cause.
     segment_id INTEGER NOT NULL REFERENCES segment,
     lane       INTEGER NOT NULL,
     tenancy    INTEGER NOT NULL,           -- counts the lane's owners
     tid        INTEGER NOT NULL,
-    cause      TEXT NOT NULL,              -- full, signal, memory, pressure, probe
+    cause      TEXT NOT NULL,              -- full, signal, memory, pressure, probe, cupti
     calls      INTEGER NOT NULL,
     first_ns   INTEGER NOT NULL,
     last_ns    INTEGER NOT NULL,

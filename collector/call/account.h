@@ -32,6 +32,7 @@ struct ct_callee {
 struct ct_caller {
     struct ct_account *account;
     int64_t thread_id;         /* 0: no row yet; the first call creates it from `tid` */
+    int64_t last_call_id;      /* the last call taken; a correlation refers to it; 0: none */
     uint64_t calls, driver_ns; /* in this batch */
     struct ct_known_site *known;
     uint32_t tid;

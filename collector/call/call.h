@@ -17,7 +17,7 @@ struct ct_call {
     const void *payload;      /* the kind's data, then texts; valid until the stream is filled again */
     int32_t status;
     uint16_t payload_bytes;
-    uint8_t kind; /* enum ct_kind: a call, or a note (a name, a thread, a string) */
+    uint8_t kind; /* enum ct_kind: a call, or a note (a name, a thread, a string, GPU work) */
     uint8_t depth;
     uint8_t flags; /* CT_FLAG_BYTES etc. */
 };

@@ -1,14 +1,15 @@
 #include "ledger.h"
 
 #include "deferred.h"
-#include "detail.h"
 #include "interner.h"
 #include "numbers.h"
+#include "payload.h"
 #include "recorder.h"
 #include "room.h"
 #include "selection.h"
 #include "statements.h"
 #include "stored_calls.h"
+#include "stored_notes.h"
 #include "test_point.h"
 
 #include <string.h>
@@ -81,6 +82,7 @@ static void make_thread(struct ct_ledger *ledger, struct ct_caller *caller, uint
     caller->tid = tid;
     caller->thread_id = ct_store_thread(ledger->store, caller->account->process_id, tid, name);
     caller->numbering = 0; /* its sites have other numbers */
+    caller->last_call_id = 0;
     ct_recorder_thread(ledger->recorder, caller, name);
 }
 
@@ -177,7 +179,7 @@ static void take_call(struct ct_ledger *ledger, const struct ct_call *call)
     if (ledger->recorder)
         ct_recorder_call(ledger->recorder, call);
     const bool is_first = caller->calls == 0;
-    ct_store_call(ledger->store, call);
+    caller->last_call_id = ct_store_call(ledger->store, call);
     sum(ledger, call);
     count(ledger, caller->account, call);
     if (budget)

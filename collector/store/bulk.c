@@ -22,6 +22,7 @@ static const struct {
     [CT_BULK_TRANSFER] = { "new_transfers", 4, CT_SQL_insert_transfers, &ct_loaded_transfers },
     [CT_BULK_CALL_SUBJECT] = { "new_call_subjects", 2, CT_SQL_insert_call_subjects,
                                &ct_loaded_call_subjects },
+    [CT_BULK_GPU_RUN] = { "new_gpu_runs", 7, CT_SQL_insert_gpu_runs, &ct_loaded_gpu_runs },
     [CT_BULK_LONG_CALL] = { "new_long_calls", 2, CT_SQL_insert_long_calls, NULL },
 };
 

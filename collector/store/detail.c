@@ -277,36 +277,3 @@ void ct_detail_store(struct ct_store *store, const struct ct_call *call, int64_t
         break;
     }
 }
-
-/* Gives an object a name that is valid from the note's time on, or removes the name. */
-static void name_object(struct ct_store *store, int64_t process_id, const struct ct_call *note)
-{
-    struct ct_object_name name;
-    if (note->payload_bytes <= sizeof(name))
-        return;
-    memcpy(&name, note->payload, sizeof(name));
-    const char *text = (const char *)note->payload + sizeof(name);
-    if (name.role == CT_ROLE_none || name.role >= CT_ROLE_COUNT || name.text_bytes == 0 ||
-        name.text_bytes > note->payload_bytes - sizeof(name) || text[name.text_bytes - 1] != '\0')
-        return;
-    char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
-    ct_text_clean(clean, text, strlen(text));
-    const int64_t handle = ct_stored(note->value);
-    ct_store_defer(store, CT_SQL_name_object, CT_VALUES(process_id, name.role, handle, (int64_t)note->end_ns),
-                   clean);
-    if (name.role == CT_ROLE_thread && *clean)
-        ct_store_defer(store, CT_SQL_name_thread, CT_VALUES(process_id, handle), clean);
-}
-
-void ct_store_note(struct ct_store *store, const struct ct_call *note)
-{
-    const int64_t process_id = note->caller->account->process_id;
-    const char *text = note->payload;
-    if (note->kind == CT_KIND_NAME)
-        name_object(store, process_id, note);
-    if (note->kind != CT_KIND_STRING || note->payload_bytes == 0 || !memchr(text, '\0', note->payload_bytes))
-        return;
-    char clean[UINT16_MAX]; /* maximum length of a payload */
-    ct_text_clean(clean, text, strlen(text));
-    ct_store_defer(store, CT_SQL_insert_kernel, CT_VALUES(process_id, ct_stored(note->value)), clean);
-}

@@ -1,4 +1,4 @@
-/* Stores notes and the details of calls. A call's kind determines which rows refer to the call. */
+/* Stores the details of calls. A call's kind determines which rows refer to the call. */
 #ifndef CT_DETAIL_H
 #define CT_DETAIL_H
 
@@ -9,9 +9,6 @@ struct ct_store;
 
 /* The trace's names for enum ct_transfer_kind. */
 extern const char *const ct_transfer_names[CT_TRANSFER_COUNT];
-
-/* Stores a note. A note is the name of an object or of a kernel. */
-void ct_store_note(struct ct_store *store, const struct ct_call *note);
 
 /* For the store only. Stores the details of the call with this id. */
 void ct_detail_store(struct ct_store *store, const struct ct_call *call, int64_t call_id);

@@ -35,7 +35,8 @@ static const enum ct_statement parts[] = {
 static const enum ct_statement expire_numbers[CT_NUMBERS] = {
     [CT_NUMBER_SITE] = CT_SQL_expire_sites,       [CT_NUMBER_SHAPE] = CT_SQL_expire_shapes,
     [CT_NUMBER_ROUTE] = CT_SQL_expire_routes,     [CT_NUMBER_SUBJECT] = CT_SQL_expire_subjects,
-    [CT_NUMBER_FIELD_SET] = CT_SQL_expire_fields, [CT_NUMBER_TEXT] = CT_SQL_expire_texts,
+    [CT_NUMBER_FIELD_SET] = CT_SQL_expire_fields, [CT_NUMBER_GPU_TASK] = CT_SQL_expire_gpu_tasks,
+    [CT_NUMBER_TEXT] = CT_SQL_expire_texts,
 };
 
 /* Removes the calls that returned before `bound_ns`, and all references to them. */
@@ -96,11 +97,14 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
 
     if (ct_store_begin(store) != 0 || (due && remove_calls(store, bound_ns, &expired->rows) != 0))
         return -1;
-    /* Sweep allocations less often, because every sweep visits the rows of all memory that is still held.
-     * GPUs are sampled even if no calls are made, so their rows may be the only ones that are due. */
+    /* Sweep less often, because every sweep visits the rows of all memory that is still held, and of all
+     * processes. GPUs are sampled even if no calls are made, so their rows may be the only ones that are due.
+     */
     if (sweep && (run_with(store, CT_SQL_expire_allocations, bound_ns) != 0 ||
                   run_with(store, CT_SQL_expire_gpu_samples, bound_ns) != 0 ||
-                  run_with(store, CT_SQL_expire_gpu_processes, bound_ns) != 0))
+                  run_with(store, CT_SQL_expire_gpu_processes, bound_ns) != 0 ||
+                  run_with(store, CT_SQL_expire_gpu_runs, bound_ns) != 0 ||
+                  run_with(store, CT_SQL_expire_correlations, bound_ns) != 0))
         return -1;
     /* From here on, every stored call returned at bound_ns or later. */
     if (sweep && read_number(store, store->statement[CT_SQL_oldest_call], &oldest_ns, &any) != 0)

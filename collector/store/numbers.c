@@ -21,7 +21,7 @@ struct ct_known_site {
 
 /* The kinds of numbers. `highest` queries the highest number in the database, and `insert` writes a number's
  * row. `values` is the row's number of values, and `limit` is the maximum number of entries in memory. Full
- * tables take 20 MiB in total, for example after ten thousand short-lived processes. A thousand threads that
+ * tables take 25 MiB in total, for example after ten thousand short-lived processes. A thousand threads that
  * each call eighty functions fit into the tables. */
 static const struct {
     const char *highest;
@@ -35,6 +35,8 @@ static const struct {
                             1 << 15 },
     [CT_NUMBER_FIELD_SET] = { "SELECT max(field_set_id) FROM field", CT_SQL_insert_field, CT_FIELD_SET_VALUES,
                               1 << 12 },
+    [CT_NUMBER_GPU_TASK] = { "SELECT max(gpu_task_id) FROM gpu_task", CT_SQL_insert_gpu_task,
+                             CT_GPU_TASK_VALUES, 1 << 14 },
     [CT_NUMBER_TEXT] = { "SELECT max(text_id) FROM text", CT_SQL_insert_text, 0, CT_INTERNER_TEXTS_MAX },
 };
 
@@ -91,6 +93,7 @@ void ct_store_forget_numbers(struct ct_store *store)
     for (int i = 0; i < CT_NUMBERS; i++)
         restart(store, i, first_free(store, kinds[i].highest));
     store->next_thread_id = first_free(store, "SELECT max(seq) FROM sqlite_sequence WHERE name = 'thread'");
+    store->next_run_id = first_free(store, ct_sql_store_newest_gpu_run);
     const int64_t free_id = first_free(store, ct_sql_store_last_call);
     store->calls.last_id = free_id > 0 ? (uint64_t)free_id - 1 : 0;
     store->calls.ordered_ns = store->calls.last_id;

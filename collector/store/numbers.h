@@ -1,7 +1,7 @@
-/* Assigns numbers to combinations that calls share: sites, shapes, routes, subjects, fields, texts and
- * threads. Numbers are assigned in memory, and the row that defines a number is written later. After a
- * rollback, and in the next file, numbering continues after the highest numbers in the database. Functions
- * return 0 if out of memory. */
+/* Assigns numbers to combinations that calls share: sites, shapes, routes, subjects, fields, tasks of
+ * GPUs, texts and threads. Numbers are assigned in memory, and the row that defines a number is written
+ * later. After a rollback, and in the next file, numbering continues after the highest numbers in the
+ * database. Functions return 0 if out of memory. */
 #ifndef CT_NUMBERS_H
 #define CT_NUMBERS_H
 
@@ -17,7 +17,7 @@ struct ct_store;
 int64_t ct_store_site(struct ct_store *store, const struct ct_call *call);
 int64_t ct_store_thread(struct ct_store *store, int64_t process_id, uint32_t tid, const char *name);
 
-/* Returns the number of a shape, a route or a subject. */
+/* Returns the number of a shape, a route, a subject or a task of a GPU. */
 int64_t ct_store_number(struct ct_store *store, enum ct_number kind, const int64_t *value, const char *text);
 /* Numbers the names and types of the fields of a function's calls. Returns 0 also if there are no fields. */
 int64_t ct_store_field_set(struct ct_store *store, int64_t function_id, const struct ct_field *field,

@@ -33,11 +33,13 @@ const struct ct_loaded_table ct_loaded_transfers = { "transfer", "route_id,sourc
 const struct ct_loaded_table ct_loaded_call_subjects = { "call_subject", "subject_id,call_id",
                                                          CT_SQL_fill_call_subject, CT_SQL_unfill_call_subject,
                                                          CT_SQL_newest_call_subject };
+const struct ct_loaded_table ct_loaded_gpu_runs = {
+    "gpu_run", "gpu_task_id,start_ns,duration_ns,correlation,queued_ns,bytes,run_id", CT_SQL_fill_gpu_run,
+    CT_SQL_unfill_gpu_run, CT_SQL_newest_gpu_run
+};
 static const struct ct_loaded_table *const loaded_tables[] = {
-    &ct_loaded_calls,
-    &ct_loaded_launches,
-    &ct_loaded_transfers,
-    &ct_loaded_call_subjects,
+    &ct_loaded_calls,         &ct_loaded_launches, &ct_loaded_transfers,
+    &ct_loaded_call_subjects, &ct_loaded_gpu_runs,
 };
 
 static int64_t pragma(sqlite3 *connection, const char *sql)

@@ -23,7 +23,7 @@ struct ct_loaded_table {
     enum ct_statement fill, unfill, newest;
 };
 extern const struct ct_loaded_table ct_loaded_calls, ct_loaded_launches, ct_loaded_transfers,
-    ct_loaded_call_subjects;
+    ct_loaded_call_subjects, ct_loaded_gpu_runs;
 
 /* Checks whether pages can be loaded through a newly opened connection. */
 void ct_page_loader_connect(struct ct_store *store);

@@ -1,5 +1,6 @@
 #include "process_rows.h"
 
+#include "account.h"
 #include "names.h"
 #include "statements.h"
 #include "store_state.h"
@@ -68,7 +69,7 @@ static int leave_process(struct ct_store *store, int64_t process_id, uint64_t si
 }
 
 int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, uint64_t *position,
-                       int64_t *thread_id, uint32_t *tid)
+                       struct ct_caller *caller)
 {
     if (ct_store_need_transaction(store) != 0)
         return -1;
@@ -76,8 +77,9 @@ int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane
     const int rc = ct_store_step(statement);
     if (rc == SQLITE_ROW) {
         *position = (uint64_t)sqlite3_column_int64(statement, 0);
-        *thread_id = sqlite3_column_int64(statement, 1);
-        *tid = (uint32_t)sqlite3_column_int64(statement, 2);
+        caller->thread_id = sqlite3_column_int64(statement, 1);
+        caller->tid = (uint32_t)sqlite3_column_int64(statement, 2);
+        caller->last_call_id = sqlite3_column_int64(statement, 3);
     }
     sqlite3_reset(statement);
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : ct_store_failed(store);
@@ -139,7 +141,8 @@ int ct_store_fact(struct ct_store *store, const struct ct_fact *fact)
     case CT_FACT_LANE:
         return ct_store_do(store, CT_SQL_save_lane,
                            CT_VALUES(lane->segment_id, (int64_t)lane->lane, (int64_t)lane->position,
-                                     lane->thread_id ? lane->thread_id : CT_NULL));
+                                     lane->thread_id ? lane->thread_id : CT_NULL,
+                                     fact->caller->last_call_id ? fact->caller->last_call_id : CT_NULL));
     case CT_FACT_LOSS:
         return save_loss(store, &fact->loss);
     case CT_FACT_UNSENT:

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct ct_caller;
 struct ct_store;
 
 /* The layout of this struct is part of the format of recordings. A process starts at started_ns, with its
@@ -42,10 +43,10 @@ struct ct_running {
 int ct_store_each_running(struct ct_store *store, int (*each)(const struct ct_running *running, void *data),
                           void *data);
 
-/* Finds the saved position and the thread of a lane. Leaves *position, *thread_id and *tid unchanged if the
- * lane is new. */
+/* Finds the saved position of a lane, and sets the caller's thread and last call before that position. Leaves
+ * *position and *caller unchanged if the lane is new. */
 int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, uint64_t *position,
-                       int64_t *thread_id, uint32_t *tid);
+                       struct ct_caller *caller);
 /* Adds the losses of the lane's earlier owners to lost[cause], which has CT_LOSS_COUNT entries. */
 int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t lane, uint32_t tenancy,
                          uint64_t *lost);

@@ -19,7 +19,7 @@ static int table_connect(sqlite3 *connection, void *client, int argc, const char
         return SQLITE_NOMEM;
     *connected = (struct connected){ .table = client };
     *table = &connected->base;
-    return sqlite3_declare_vtab(connection, "CREATE TABLE x (c1, c2, c3, c4)");
+    return sqlite3_declare_vtab(connection, "CREATE TABLE x (c1, c2, c3, c4, c5, c6, c7)");
 }
 
 static int table_disconnect(sqlite3_vtab *table)

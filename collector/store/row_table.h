@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { CT_ROW_COLUMNS_MAX = 4 };
+enum { CT_ROW_COLUMNS_MAX = 7 };
 
 /* The columns are c1, c2, etc. Only one statement at a time may read the table, and reads each row once, from
  * start to end. */

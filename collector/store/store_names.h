@@ -19,6 +19,7 @@ enum ct_bulk {
     CT_BULK_TRANSFER,     /* call_id, route_id, source, destination */
     CT_BULK_CALL_SUBJECT, /* call_id, subject_id */
     CT_BULK_LONG_CALL,    /* call_id, start_ns */
+    CT_BULK_GPU_RUN,      /* run_id, gpu_task_id, start_ns, duration_ns, correlation, queued_ns, bytes */
     CT_BULK_COUNT
 };
 
@@ -29,10 +30,19 @@ enum ct_number {
     CT_NUMBER_ROUTE,     /* process_id, enum ct_transfer_kind, async, stream, captured; its kind as a text */
     CT_NUMBER_SUBJECT,   /* process_id, captured, then enum ct_role and handle of three objects */
     CT_NUMBER_FIELD_SET, /* function_id, then the type and name of each field */
+    /* process_id, enum ct_gpu_work_kind, enum ct_transfer_kind, kernel, device, context, stream, graph, node;
+     * its kind as a text */
+    CT_NUMBER_GPU_TASK,
     CT_NUMBER_TEXT,
     CT_NUMBERS
 };
-enum { CT_SHAPE_VALUES = 11, CT_ROUTE_VALUES = 5, CT_SUBJECT_VALUES = 8, CT_FIELD_SET_VALUES = 26 };
+enum {
+    CT_SHAPE_VALUES = 11,
+    CT_ROUTE_VALUES = 5,
+    CT_SUBJECT_VALUES = 8,
+    CT_FIELD_SET_VALUES = 26,
+    CT_GPU_TASK_VALUES = 9
+};
 
 /* The number of values of free_allocation: process_id, address, start_ns, call_id, bytes and
  * CT_FREE_SLACK_NS. The kind follows as a text. */

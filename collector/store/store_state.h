@@ -69,7 +69,7 @@ struct ct_store {
 
     struct ct_intern numbers[CT_NUMBER_TEXT];
     struct ct_interner texts;
-    int64_t next_thread_id;
+    int64_t next_thread_id, next_run_id;
     int64_t numbers_from[CT_NUMBERS]; /* the lowest numbers that calls after `numbered_ns` refer to */
     uint64_t numbered_ns, swept_ns;
     uint32_t numbering;   /* counts how often the numbers became invalid */

@@ -3,7 +3,8 @@
 -- thread was writing a record. memory: shared memory was refused. pressure: short calls of low priority, dropped in a
 -- nearly full ring to keep room for launches, copies, allocations, failures and long calls (in `totals` they are
 -- skipped, not lost). probe: the BPF ring of the process was full, because its probe ran too rarely (select fewer
--- functions with --calls, give the probe more processor time, or use the hook). absent: the process had no daemon,
+-- functions with --calls, give the probe more processor time, or use the hook). cupti: CUPTI dropped records of GPU work,
+-- because its buffers were full (these are not calls, and the sums do not include them). absent: the process had no daemon,
 -- until last_s if another daemon took over. The number of these calls is unknown.
 SELECT pid,
        tid,

@@ -344,7 +344,7 @@ class Session:
             more = self.value("SELECT ifnull(sum(calls), 0) FROM losses WHERE cause = 'memory'") if "memory" in causes() else 0
             check(lost <= seen <= lost + more, "calls lost are", seen, "and should be", lost, "and for want of memory at most", more)
         by_function, by_cause = self.rows("SELECT (SELECT ifnull(sum(lost), 0) FROM totals), "
-                                          "(SELECT ifnull(sum(calls), 0) FROM losses WHERE cause <> 'pressure')")[0]
+                                          "(SELECT ifnull(sum(calls), 0) FROM losses WHERE cause NOT IN ('pressure', 'cupti'))")[0]
         check(killed is None or 0 <= by_function - by_cause <= killed, "lost by function", by_function, "and by thread", by_cause)
         skipped, pressed = self.rows("SELECT (SELECT ifnull(sum(skipped), 0) FROM totals), "
                                      "(SELECT ifnull(sum(calls), 0) FROM losses WHERE cause = 'pressure')")[0]

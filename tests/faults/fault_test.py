@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 import cudatrace_test  # noqa: E402
 from cudatrace_test import *  # noqa: E402, F403: the tests need only one import
-from cudatrace_test import BUILD, check  # noqa: E402
+from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, check, equal  # noqa: E402
 
 FAULT_HOOK = BUILD / "tests/faults/libcudatrace.so"
 FAULT_DAEMON = BUILD / "tests/faults/cudatraced"
@@ -30,6 +30,16 @@ FAULT_DAEMON = BUILD / "tests/faults/cudatraced"
 def Session():
     """Returns a session that uses the hook and the daemon with test points."""
     return cudatrace_test.Session(hook=FAULT_HOOK, daemon_program=FAULT_DAEMON)
+
+
+def of_command(path):
+    """Queries by `cudatrace sql`, which reads a trace of several files as one."""
+    def rows(sql):
+        done = subprocess.run([CUDATRACE, "sql", "--db", path, "--format", "json", sql], capture_output=True, text=True, timeout=DEADLINE_S)
+        equal(done.returncode, 0, f"status of sql: {done.stderr}")
+        return [tuple(row.values()) for row in json.loads(done.stdout)]
+
+    return rows
 
 
 SLOT = 16  # bytes; proto/record.h defines this and the following

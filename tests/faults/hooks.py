@@ -9,10 +9,11 @@ import sqlite3
 import struct
 import subprocess
 
-from fault_test import CUDATRACE, DAEMON, DEADLINE_S, Session, check, equal
+from fault_test import CUDATRACE, DAEMON, DEADLINE_S, Session, check, equal, of_command
 from played import EXITING, FOREVER, LEFT, Watched, now
 
 ALLOC, FREE, FIELDS, ODD = 2, 3, 4, 5
+HOOK, KIND_FIELDS = 5, 12  # enum ct_layer, enum ct_kind
 TICKS, STEP = 10, 100  # a call does not overlap the next one
 
 
@@ -55,7 +56,7 @@ NAMES = {ALLOC: "alloc", FREE: "free", FIELDS: "fields", ODD: "odd\"';--"}  # th
 def watch(s):
     watched = Watched(s)
     for name in NAMES.values():
-        watched.do("hook", name)
+        watched.do("function", HOOK, name)
     return watched
 
 
@@ -93,16 +94,6 @@ def of_file(path):
     return rows
 
 
-def of_command(path):
-    """Queries by `cudatrace sql`, which reads a trace of several files as one."""
-    def rows(sql):
-        done = subprocess.run([CUDATRACE, "sql", "--db", path, "--format", "json", sql], capture_output=True, text=True, timeout=DEADLINE_S)
-        equal(done.returncode, 0, f"status of sql: {done.stderr}")
-        return [tuple(row.values()) for row in json.loads(done.stdout)]
-
-    return rows
-
-
 def test_fields(s):
     """The views have the fields, and so has the trace that a recording makes. All calls are counted, also those with invalid payloads."""
     recording, again = s.dir / "recording", s.dir / "again.db"
@@ -112,9 +103,9 @@ def test_fields(s):
     for n, good in enumerate(GOOD):
         publish(watched, good, first + STEP * n)
     for n, bad in enumerate(BAD.values()):
-        watched.do("payload", ALLOC, first + STEP * (len(GOOD) + n), TICKS, bad)
+        watched.do("record", KIND_FIELDS, ALLOC, first + STEP * (len(GOOD) + n), TICKS, 0, bad)
     last = first + STEP * (len(GOOD) + len(BAD))
-    watched.do("payload", FREE, last, TICKS, payload())
+    watched.do("record", KIND_FIELDS, FREE, last, TICKS, 0, payload())
     end(s, watched)
     wanted = [*expected(GOOD, first), (last, "free", {"n": 5, "t": "ab"})]
     check_views(s.rows, wanted)

@@ -8,15 +8,15 @@
  *   complete END           all calls that returned before END are published
  *   lose CALLS TICKS END   sets the number and the time of lost calls, and when they returned
  *   flags FLAGS            sets enum ct_segment_flags
- *   hook NAME              defines the next function, from number 2 on, in the layer hook
+ *   function LAYER NAME    defines the next function, from number 2 on
  *
  *   fields FUNCTION END TICKS [NAME=TYPE VALUE]…
  *
  * publishes a call with fields. TYPE is u, s, or x for a text in hexadecimal, which may be missing.
  *
- *   payload FUNCTION END TICKS HEX
+ *   record KIND FUNCTION END TICKS VALUE [HEX]
  *
- * publishes a call whose payload has these bytes. */
+ * publishes a record of any kind, whose payload has these bytes. */
 #include "../made_segment.h"
 #include "control.h"
 #include "fields.h"
@@ -28,7 +28,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { FUNCTION = 1, BYTES = (int)CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES };
+enum { NUMBERS_MAX = 5, FUNCTION = 1, BYTES = (int)CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES };
 
 static struct ct_segment *segment;
 static uint64_t position;
@@ -54,7 +54,7 @@ static void publish(struct ct_record record, const void *payload, size_t bytes)
 
 /* ---- commands ---- */
 
-static bool call(const uint64_t numbers[3], char *rest)
+static bool call(const uint64_t numbers[NUMBERS_MAX], char *rest)
 {
     (void)rest;
     publish((struct ct_record){ .function = FUNCTION,
@@ -65,21 +65,21 @@ static bool call(const uint64_t numbers[3], char *rest)
     return true;
 }
 
-static bool open_call(const uint64_t numbers[3], char *rest)
+static bool open_call(const uint64_t numbers[NUMBERS_MAX], char *rest)
 {
     (void)rest;
     ct_lane_enter(lane(), 0, FUNCTION, numbers[0]);
     return true;
 }
 
-static bool complete(const uint64_t numbers[3], char *rest)
+static bool complete(const uint64_t numbers[NUMBERS_MAX], char *rest)
 {
     (void)rest;
     atomic_store_explicit(&segment->complete, numbers[0], memory_order_release);
     return true;
 }
 
-static bool lose(const uint64_t numbers[3], char *rest)
+static bool lose(const uint64_t numbers[NUMBERS_MAX], char *rest)
 {
     (void)rest;
     struct ct_function *function = ct_segment_directory(segment) + FUNCTION;
@@ -92,21 +92,20 @@ static bool lose(const uint64_t numbers[3], char *rest)
     return true;
 }
 
-static bool set_flags(const uint64_t numbers[3], char *rest)
+static bool set_flags(const uint64_t numbers[NUMBERS_MAX], char *rest)
 {
     (void)rest;
     atomic_fetch_or_explicit(&segment->flags, (uint32_t)numbers[0], memory_order_release);
     return true;
 }
 
-static bool hook(const uint64_t numbers[3], char *rest)
+static bool define_function(const uint64_t numbers[NUMBERS_MAX], char *rest)
 {
-    (void)numbers;
     struct ct_function *function = ct_segment_directory(segment) + segment->functions;
     if (strlen(rest) >= sizeof(function->name))
         return false;
     strcpy(function->name, rest);
-    function->layer = CT_LAYER_HOOK;
+    function->layer = (uint8_t)numbers[0];
     function->category = CT_CATEGORY_other;
     atomic_fetch_add_explicit(&segment->functions, 1, memory_order_release);
     return true;
@@ -122,22 +121,18 @@ static size_t decode_hex(char *text)
     return bytes;
 }
 
-static void publish_fields(const uint64_t numbers[3], const void *payload, size_t bytes)
+static bool record(const uint64_t numbers[NUMBERS_MAX], char *rest)
 {
-    publish((struct ct_record){ .function = (uint16_t)numbers[0],
-                                .kind = CT_KIND_FIELDS,
-                                .end = numbers[1],
-                                .span = ct_span(numbers[2], 0, 0) },
-            payload, bytes);
-}
-
-static bool publish_payload(const uint64_t numbers[3], char *rest)
-{
-    publish_fields(numbers, rest, decode_hex(rest));
+    publish((struct ct_record){ .kind = numbers[0] & CT_KIND_MASK,
+                                .function = (uint16_t)numbers[1],
+                                .end = numbers[2],
+                                .span = ct_span(numbers[3], 0, 0),
+                                .value = numbers[4] },
+            rest, decode_hex(rest));
     return true;
 }
 
-static bool fields(const uint64_t numbers[3], char *rest)
+static bool fields(const uint64_t numbers[NUMBERS_MAX], char *rest)
 {
     struct ct_field field[CT_FIELDS_MAX] = { 0 };
     uint8_t payload[CT_FIELDS_BYTES_MAX];
@@ -157,17 +152,21 @@ static bool fields(const uint64_t numbers[3], char *rest)
         }
     }
     const size_t bytes = ct_fields_write(payload, field, count);
-    publish_fields(numbers, payload, bytes);
+    publish((struct ct_record){ .function = (uint16_t)numbers[0],
+                                .kind = CT_KIND_FIELDS,
+                                .end = numbers[1],
+                                .span = ct_span(numbers[2], 0, 0) },
+            payload, bytes);
     return bytes > 0;
 }
 
 static const struct {
     const char *name;
     int numbers;
-    bool (*act)(const uint64_t numbers[3], char *rest);
-} steps[] = { { "call", 2, call },     { "open", 1, open_call },         { "complete", 1, complete },
-              { "lose", 3, lose },     { "flags", 1, set_flags },        { "hook", 0, hook },
-              { "fields", 3, fields }, { "payload", 3, publish_payload } };
+    bool (*act)(const uint64_t numbers[NUMBERS_MAX], char *rest);
+} steps[] = { { "call", 2, call },     { "open", 1, open_call },  { "complete", 1, complete },
+              { "lose", 3, lose },     { "flags", 1, set_flags }, { "function", 1, define_function },
+              { "fields", 3, fields }, { "record", 5, record } };
 
 static bool act(char *line)
 {
@@ -175,7 +174,7 @@ static bool act(char *line)
     const size_t length = strcspn(line, " ");
     char *rest = line + length;
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        uint64_t numbers[3] = { 0 };
+        uint64_t numbers[NUMBERS_MAX] = { 0 };
         if (strlen(steps[i].name) != length || strncmp(line, steps[i].name, length) != 0)
             continue;
         for (int n = 0; n < steps[i].numbers; n++)

@@ -2,6 +2,7 @@
 
 #include "interner.h"
 #include "names.h"
+#include "payload.h"
 #include "room.h"
 
 #include <stdlib.h>
@@ -206,6 +207,9 @@ static bool learn_call(struct ct_known *known, const struct ct_dump_view *view)
         (ct_kind_is_call(body->kind) != 0) != is_call || body->depth > CT_SPAN_DEPTH_MAX ||
         body->end_ns > CT_DUMP_MOMENT_MAX || !ct_known_thread(known, body->segment_id, body->thread_id) ||
         view->tail_bytes > (body->kind == CT_KIND_STRING ? CT_DUMP_STRING_MAX : CT_PAYLOAD_MAX))
+        return false;
+    struct ct_gpu_work work;
+    if (body->kind == CT_KIND_GPU_WORK && !ct_gpu_work_read(view->tail, view->tail_bytes, &work))
         return false;
     return !is_call || (body->thread_id != 0 && learn_callee(known, body->segment_id, body->function_id));
 }

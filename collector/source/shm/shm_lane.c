@@ -1,5 +1,6 @@
 #include "shm_lane.h"
 
+#include "payload.h"
 #include "shm_functions.h"
 #include "test_point.h"
 
@@ -63,7 +64,9 @@ void ct_lane_source_destroy(struct ct_lane_source *source)
 
 static void note_saved(struct ct_lane_source *source)
 {
-    source->saved = (struct ct_lane_place){ source->read, source->caller.thread_id, source->caller.tid };
+    const struct ct_caller *caller = &source->caller;
+    source->saved =
+        (struct ct_lane_place){ source->read, caller->thread_id, caller->last_call_id, caller->tid };
 }
 
 int ct_lane_source_begin(struct ct_lane_source *source, struct ct_ledger *ledger)
@@ -73,10 +76,12 @@ int ct_lane_source_begin(struct ct_lane_source *source, struct ct_ledger *ledger
     if (tail > CT_POSITION_MAX)
         source->process->broken = "the position of a lane is outside its ring";
     else if (ct_store_find_lane(ledger->store, source->process->account.segment_id, source->index,
-                                &source->read, &source->caller.thread_id, &source->caller.tid) != 0)
+                                &source->read, &source->caller) != 0)
         return -1;
-    if (source->read < tail)
+    if (source->read < tail) {
         source->read = tail; /* another database has the earlier records, whose slots have been reused */
+        source->caller.last_call_id = 0;
+    }
     source->head = source->read;
     note_saved(source);
     source->committed = source->saved;
@@ -168,7 +173,7 @@ static bool make_readable(struct ct_lane_source *source, uint64_t slots)
     return true;
 }
 
-static const uint8_t *slot_at(const struct ct_lane_source *source, uint64_t position)
+static uint8_t *slot_at(const struct ct_lane_source *source, uint64_t position)
 {
     return source->work->buffer + (position - source->buffer_at) * CT_SLOT_BYTES;
 }
@@ -218,6 +223,24 @@ static bool tell_times(struct ct_lane_source *source, const struct ct_record *re
     return true;
 }
 
+/* Fills in the times of GPU work, and converts the payload in the buffer to nanoseconds. Work has ended when
+ * its record is read. Its times are the GPU's, which may be ahead of the processor's by some microseconds.
+ * Returns false if the payload is invalid. */
+static bool convert_gpu_work(struct ct_lane_source *source, const struct ct_record *record,
+                             struct ct_call *call)
+{
+    const struct ct_shm_process *process = source->process;
+    uint8_t *payload = slot_at(source, source->read) + sizeof(*record);
+    struct ct_gpu_work work;
+    if (!ct_gpu_work_read(payload, call->payload_bytes, &work))
+        return false;
+    call->end_ns = ct_shm_past_ns(process, record->end, &source->clock_hint);
+    call->duration_ns = ct_shm_span_ns(process, ct_span_ticks(record->span));
+    work.queued = ct_shm_span_ns(process, ct_shm_at_most(work.queued, CT_SPAN_TICKS_MAX));
+    memcpy(payload, &work, sizeof(work));
+    return true;
+}
+
 /* What happened to a record: it was filled in, left for later, or found to break a rule. */
 enum filled { FILLED, LATER, BROKEN };
 
@@ -239,6 +262,10 @@ static enum filled fill_in(struct ct_lane_source *source, const struct ct_record
     if (!ct_kind_is_call(record->kind)) {
         if (record->kind == CT_KIND_NAME)
             call->end_ns = ct_shm_past_ns(process, record->end, &source->clock_hint);
+        if (record->kind == CT_KIND_GPU_WORK && !convert_gpu_work(source, record, call)) {
+            break_rule(source, "a record of GPU work is too short, or of an unknown kind");
+            return BROKEN;
+        }
         return FILLED;
     }
     if (!tell_times(source, record, call)) {
@@ -280,8 +307,10 @@ static void settle(struct ct_lane_source *source)
 {
     struct ct_stream *stream = &source->stream;
     note_taken(source);
-    if (stream->next < stream->end)
+    if (stream->next < stream->end) {
         source->read = source->work->at[stream->next - source->work->call];
+        source->buffer_slots = 0; /* convert_gpu_work() has changed it */
+    }
     stream->next = stream->end = NULL;
 }
 
@@ -450,6 +479,7 @@ void ct_lane_source_revert(struct ct_lane_source *source)
     source->saved = source->committed;
     source->read = source->committed.position;
     source->caller.thread_id = source->committed.thread_id;
+    source->caller.last_call_id = source->committed.last_call_id;
     source->caller.tid = source->committed.tid;
     source->caller.calls = source->caller.driver_ns = 0;
     source->buffer_slots = 0;

@@ -9,7 +9,7 @@ struct ct_lane_work;
 /* A record's position and its thread. */
 struct ct_lane_place {
     uint64_t position;
-    int64_t thread_id;
+    int64_t thread_id, last_call_id; /* as in struct ct_caller */
     uint32_t tid;
 };
 

@@ -141,13 +141,10 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
                             "read; use `cudatrace run --db FILE` for a trace of your own");
 }
 
-/* Reports how many calls since `began_ns` were counted but not recorded, and explains each cause. The calls
+/* Reports what the query finds since `began_ns`, and explains each cause that the result contains. The calls
  * may have been made by this command or by others in the session. */
-static void tell_losses(const char *database, int64_t began_ns)
+static void tell_losses(const char *database, const char *sql, int64_t began_ns)
 {
-    static const char sql[] =
-        "SELECT sum(calls) || ' calls were counted but not recorded (' || "
-        "group_concat(DISTINCT cause) || ')' FROM losses WHERE calls > 0 AND last_ns >= ?1";
     char lost[128], explained[1024] = "";
     size_t length = 0;
     if (!ask_trace(database, sql, began_ns, lost))
@@ -158,6 +155,20 @@ static void tell_losses(const char *database, int64_t began_ns)
                                        ct_losses[cause].name, ct_losses[cause].explanation);
     }
     ct_fail(0, "run: %s%s; the view losses has the times", lost, explained);
+}
+
+/* Reports how many calls were counted but not recorded, and how many records of GPU work were dropped. */
+static void tell_all_losses(const char *database, int64_t began_ns)
+{
+    tell_losses(database,
+                "SELECT sum(calls) || ' calls were counted but not recorded (' || group_concat(DISTINCT "
+                "cause) || ')' "
+                "FROM losses WHERE calls > 0 AND cause <> 'cupti' AND last_ns >= ?1",
+                began_ns);
+    tell_losses(database,
+                "SELECT sum(calls) || ' records of GPU work were dropped (cupti)' "
+                "FROM losses WHERE calls > 0 AND cause = 'cupti' AND last_ns >= ?1",
+                began_ns);
 }
 
 /* ---- processes that outlive the command ---- */
@@ -281,7 +292,7 @@ static int trace_command(struct run_options *options, char **command)
         const bool ran = !WIFEXITED(wait_status) || (WEXITSTATUS(wait_status) | 1) != 127;
         tell(database, ran && !is_kept && before_calls >= 0 && stored_calls(daemon, &leaves) == before_calls,
              traced.began_ns);
-        tell_losses(database, traced.began_ns);
+        tell_all_losses(database, traced.began_ns);
     }
     /* If no other run needs the daemon, `release` is answered only after the daemon has exited, and the trace
      * is a single closed file. */
