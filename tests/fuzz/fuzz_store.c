@@ -118,6 +118,15 @@ static const char *const wrong[] = {
     "SELECT count(*) FROM allocation LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
     "SELECT count(*) FROM range LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
     "SELECT count(*) FROM hook_call LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
+    "SELECT (SELECT count(*) FROM gpu_work) - (SELECT count(*) FROM gpu_run)",
+    "SELECT count(*) FROM gpu_work LEFT JOIN call ON end_ns = call_id WHERE call_id IS NOT NULL AND end_ns "
+    "IS "
+    "NULL",
+    "SELECT count(*) FROM gpu_work WHERE min(gpu_start_ns, duration_ns, ifnull(queued_ns, 0), ifnull(bytes, "
+    "0)) "
+    "< 0 OR gpu_end_ns - gpu_start_ns <> duration_ns",
+    "SELECT count(*) FROM gpu_idle WHERE duration_ns <= 0 OR to_ns - from_ns <> duration_ns",
+    "SELECT count(*) FROM streams WHERE busy_ns NOT BETWEEN 0 AND last_ns - first_ns",
     "SELECT (SELECT count(*) FROM hooks) - (SELECT count(*) FROM hook_call)",
     "SELECT count(*) FROM graph_launch LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
 };

@@ -19,7 +19,8 @@ WORDS = ["state", "tail", "depth", "tid", "tenancy", "loss_calls", "loss_first",
          "functions", "lanes", "flags", "unlaned_calls", "unlaned_first", "selections", "segments",
          "since", "skipped", "drop_key", "drop_calls", "drop_ticks", "drop_bytes",
          "since_longer", "level", "upto", "ring_lock", "complete"]
-KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES", "NAME", "FIELDS"]
+KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES", "NAME", "FIELDS", "GPU_WORK",
+         "CORRELATION"]
 SLOT, HEAD = 16, 2  # bytes of a slot; slots of a record before its payload
 START_AT, ANCHOR_AT, EXE_AT, READY_AT, MAKER_AT, RING_AT = 56, 96, 120, 1400, 1420, 0x42000  # offsets in a segment; RING_AT is in the first lane
 MAX64, MIN64 = 2**64 - 1, 2**63
@@ -74,6 +75,14 @@ def fields(*values, types=b"", count=None, texts=b""):
     return words(*values, *[0] * (8 - len(values))) + struct.pack("<8sB5xH", types, len(values) if count is None else count, len(texts)) + texts
 
 
+def gpu_payload(kind, size=7, queued=5, node=0, copy=1, device=0):
+    return words(size, queued, node) + struct.pack("<5I2B2x", 1, device, 1, 7, 3, kind, copy)
+
+
+def gpu_work(kind, correlation=1 << 32 | 1, ticks=1000, **payload):
+    return record("GPU_WORK", gpu_payload(kind, **payload), function=0, value=correlation, ticks=ticks)
+
+
 def header(offset, data):
     return step("HEADER", number=offset, data=data)
 
@@ -92,6 +101,15 @@ LIES = {  # name: script
         b"", fields(1, texts=b"a b\0"), fields(1, texts=b"a\0b\0"), fields(1, 2, texts=b"a\0A\0"), fields(1, count=9), fields(1, count=255),
         fields(1, types=b"\3", texts=b"a\0"), fields(MAX64, types=b"\2", texts=b"a\0b\0"), fields(300, types=b"\2", texts=b"a\0b\0"),
         fields(2, types=b"\2", texts=b"a\0bc"), fields(1, texts=b"a" * 24 + b"\0"), fields(1, texts=b"\0"))) + PUBLISH + BATCH,
+    "gpu-work": CALL + record("STRING", b"_Z6kernelPfi\0", value=1) + record("CORRELATION", value=1 << 32 | 1) +
+    b"".join(gpu_work(kind) for kind in (0, 1, 2, 3, 255)) + PUBLISH + BATCH + record("CALL") + PUBLISH + BATCH +
+    record("CORRELATION", value=1 << 32 | 2) + gpu_work(0, 1 << 32 | 2) + PUBLISH + BATCH,
+    "gpu-work-at-limits": CALL + record("CORRELATION", value=MIN64) + record("CORRELATION", value=MAX64) +
+    b"".join(gpu_work(1, value, 2**56 - 1, size=MAX64, queued=MAX64, node=MIN64, copy=255, device=2**32 - 1) for value in (0, MIN64, MAX64)) +
+    gpu_work(255, 0, size=MAX64) * 3 + PUBLISH + BATCH,
+    "gpu-work-of-no-kind": CALL + gpu_work(4) + PUBLISH + BATCH,
+    "gpu-work-too-short": CALL + record("GPU_WORK", words(1, 2)) + PUBLISH + BATCH,
+    "correlation-of-no-call": record("CORRELATION", function=0, value=1) + gpu_work(0, 1) + PUBLISH + BATCH,
     "open-calls": HONEST + poke("depth", 3) +
     b"".join(poke("open_start", 1000 + d, kind=d) + poke("open_function", d, kind=d) for d in range(3)) + BATCH,
     "wraps-around": HONEST + (record("CALL") * 40 + record("PAD", slots=255) * 16 + PUBLISH + BATCH) * 3,
@@ -253,8 +271,8 @@ def frame(*events):
 
 def told(kind="CALL", end=2000, duration=100, value=0, thread=1, function=1, segment=1, payload=b""):
     number = KINDS.index(kind) if kind in KINDS else len(KINDS)
-    return event("NOTE" if kind in ("STRING", "NAME") else "CALL", "qqqQQQiBBBB", segment, thread, function, end, duration, value, 0,
-                 number, 0, 0, 0, tail=payload)
+    is_note = kind in ("STRING", "NAME", "GPU_WORK", "CORRELATION")
+    return event("NOTE" if is_note else "CALL", "qqqQQQiBBBB", segment, thread, function, end, duration, value, 0, number, 0, 0, 0, tail=payload)
 
 
 PROCESS = event("PROCESS", "qqQQQQqiI", 1, 1, 5, 6, 7, 0, 7, 100, 0, tail=b"/bin/p\0p -x\0seg\0")
@@ -266,7 +284,7 @@ BEHIND = (event("LANE", "qqQQ", 1, 1, 0, 9) + event("LOSS", "qIIIIQQQ", 1, 0, 0,
 UNKNOWN = -2**63
 GPU = event("GPU", "qqq", 0, 2**36, UNKNOWN, tail=b"GPU-0\0" b"0000:3b:00.0\0Name\0" b"580\0")
 GPU_SAMPLE = event("GPU_SAMPLE", "15q", 1000, 50, UNKNOWN, *range(12), tail=b"GPU-0\0")
-EACH_KIND = b"".join(told(kind, 2000 + i, payload=bytes(32)) for i, kind in enumerate(KINDS) if kind not in ("PAD", "STRING", "THREAD"))
+EACH_KIND = b"".join(told(kind, 2000 + i, payload=bytes(48)) for i, kind in enumerate(KINDS) if kind not in ("PAD", "STRING", "THREAD"))
 RECORDINGS = {name: b"\1" + data for name, data in {
     "session": frame(BEGIN, EACH_KIND) + frame(told(end=2500), BEHIND),
     "late": frame(BEGIN, told(end=5000)) + frame(*20 * [told(end=4000)]),
@@ -274,6 +292,12 @@ RECORDINGS = {name: b"\1" + data for name, data in {
                    told("NAME", value=1, payload=struct.pack("<II24x", 1, 3) + b"ab\0"), EACH_KIND),
     "fields": frame(BEGIN, told("FIELDS", payload=fields(1, 2, types=b"\0\2", texts=b"a\0b\0x\0")),
                     told("FIELDS", payload=fields(1, 9, types=b"\0\2", texts=b"a\0b\0x\0"))),
+    "gpu-work": frame(BEGIN, told("STRING", value=1, payload=b"_Z3foov\0"), told(), told("CORRELATION", value=9),
+                      told("GPU_WORK", value=9, payload=gpu_payload(0)),
+                      told("GPU_WORK", 3000, MAX64, 9, thread=0, payload=gpu_payload(1, MAX64, MAX64, MAX64)),
+                      told("GPU_WORK", payload=gpu_payload(255, MAX64)) * 2),
+    "gpu-work-of-no-kind": frame(BEGIN, told("GPU_WORK", payload=gpu_payload(4))),
+    "gpu-work-too-short": frame(BEGIN, told("GPU_WORK", payload=bytes(40))),
     "moment-largest": frame(BEGIN, told(end=2**62, duration=MAX64, value=MAX64), told(end=2**62), told(end=0)),
     "moment-too-large": frame(BEGIN, told(end=2**62 + 1)),
     "unknown-thread": frame(BEGIN, told(thread=2)),
