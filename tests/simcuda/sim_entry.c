@@ -2,6 +2,7 @@
  * them on demand, and rejects calls before cuInit and in forked children. */
 #include "sim_entry.h"
 
+#include "sim_observe.h"
 #include "sim_settings.h"
 #include "simcuda.h"
 #include "simcuda_verify.h"
@@ -127,19 +128,18 @@ __attribute__((constructor)) static void watch_forks(void)
 static void setup(void)
 {
     pthread_mutex_lock(&setup_lock);
-    unsigned watch = atomic_load(&sim_watch);
-    if (watch & WATCH_NEW) {
+    if (atomic_load(&sim_watch) & WATCH_NEW) {
         settings_read();
-        watch &= ~(unsigned)WATCH_NEW;
-        watch |= read_latencies() ? WATCH_LATENCY : 0;
-        watch |= read_blocked() ? WATCH_BLOCK : 0;
-        watch |= read_verify() ? WATCH_VERIFY : 0;
+        unsigned more = read_latencies() ? WATCH_LATENCY : 0;
+        more |= read_blocked() ? WATCH_BLOCK : 0;
+        more |= read_verify() ? WATCH_VERIFY : 0;
         const char *counts = getenv("SIMCUDA_COUNTS");
         if (counts && *counts) {
             counts_open(counts);
-            watch |= WATCH_COUNTS;
+            more |= WATCH_COUNTS;
         }
-        atomic_store(&sim_watch, watch);
+        atomic_fetch_or(&sim_watch, more);
+        atomic_fetch_and(&sim_watch, ~(unsigned)WATCH_NEW);
     }
     pthread_mutex_unlock(&setup_lock);
 }
@@ -198,6 +198,8 @@ enum entry_path entry_begin(struct entry *entry)
         entry->entered_ns = clock_now_ns();
     if (watch & WATCH_BLOCK && entry->row == blocked_row && !blocks_at_return)
         block();
+    if (watch & WATCH_OBSERVED)
+        observe_enter(entry->row);
     if (watch & WATCH_VERIFY)
         return ENTRY_VERIFY;
     if (watch & (WATCH_UNINITIALISED | WATCH_FORKED) && !needs_no_init(entry->row)) {
@@ -221,6 +223,8 @@ int32_t entry_end(struct entry *entry)
     const unsigned watch = atomic_load(&sim_watch);
     if (watch & WATCH_BLOCK && entry->row == blocked_row && blocks_at_return)
         block();
+    if (watch & WATCH_OBSERVED)
+        observe_leave(entry->row);
     if (watch & WATCH_LATENCY)
         wait_until(entry->entered_ns + latency_ns[entry->row]);
     if (watch & WATCH_COUNTS)

@@ -35,6 +35,7 @@ enum {
     WATCH_VERIFY = 16,
     WATCH_LATENCY = 32,
     WATCH_BLOCK = 64,
+    WATCH_OBSERVED = 128, /* simcuda_observe() */
 };
 extern atomic_uint sim_watch;
 

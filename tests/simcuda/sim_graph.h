@@ -67,7 +67,7 @@ CUresult graph_new(CUgraph *graph);
 void graph_free(CUgraph graph);
 CUresult graph_add(CUgraphNode *node, CUgraph graph, const struct op *op, const CUgraphNode *after,
                    size_t count);
-void exec_run(CUgraphExec exec, CUstream stream);
+void exec_run(CUgraphExec exec, CUstream stream, uint64_t correlation);
 bool exec_needs_thread(CUgraphExec exec);
 void exec_hold(CUgraphExec exec);
 void exec_drop(CUgraphExec exec);

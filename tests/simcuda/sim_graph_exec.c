@@ -41,11 +41,19 @@ bool exec_needs_thread(CUgraphExec exec)
     return false;
 }
 
-void exec_run(CUgraphExec exec, CUstream stream)
+void exec_run(CUgraphExec exec, CUstream stream, uint64_t correlation)
 {
-    for (size_t i = 0; i < exec->op_count; i++)
-        if (!exec->ops[i].disabled)
-            op_run_late(&exec->ops[i].op, stream);
+    for (size_t i = 0; i < exec->op_count; i++) {
+        if (exec->ops[i].disabled)
+            continue;
+        struct op op = exec->ops[i].op;
+        op.origin = (struct op_origin){
+            .correlation = correlation,
+            .node = exec->ops[i].node_generation,
+            .graph = (uint32_t)exec->handle.generation,
+        };
+        op_run_late(&op, stream);
+    }
 }
 
 static CUresult flatten(CUgraphExec exec, CUgraph graph)

@@ -1,6 +1,7 @@
 /* sim_op.c: the operations of a stream. For each kind of operation, a table defines its check, its duration
  * and its effect. Streams, captures, graphs and the driver's thread all use this table. */
 #include "sim_graph.h"
+#include "sim_observe.h"
 
 struct op_type {
     CUgraphNodeType node;
@@ -110,7 +111,7 @@ static void run_free(const struct op *op, CUstream stream)
 
 static void run_replay(const struct op *op, CUstream stream)
 {
-    exec_run(op->exec, stream);
+    exec_run(op->exec, stream, op->origin.correlation);
 }
 
 static const struct op_type types[OP_KIND_COUNT] = {
@@ -162,13 +163,12 @@ void op_drop(const struct op *op)
 static void run(CUstream stream, const struct op *op)
 {
     const struct op_type *type = &types[op->kind];
-    int64_t start_ns = stream_barrier_ns(stream);
-    if (type->duration_ns) {
-        const int64_t duration_ns = type->duration_ns(op);
-        const int64_t now_ns = duration_ns > 0 ? clock_now_ns() : 0;
-        start_ns = (start_ns > now_ns ? start_ns : now_ns) + duration_ns;
-    }
-    stream->busy_until_ns = start_ns;
+    const int64_t duration_ns = type->duration_ns ? type->duration_ns(op) : 0;
+    const int64_t free_ns = stream_barrier_ns(stream);
+    const int64_t now_ns = duration_ns > 0 || observe_is_on() ? clock_now_ns() : 0;
+    const int64_t start_ns = free_ns > now_ns ? free_ns : now_ns;
+    stream->busy_until_ns = start_ns + duration_ns;
+    observe_work(op, stream, start_ns);
     if (type->run)
         type->run(op, stream);
 }
@@ -197,8 +197,10 @@ CUresult op_submit(CUstream stream, const struct op *op)
     result = capture_forbids_legacy(stream);
     if (result != CUDA_SUCCESS)
         return result;
+    struct op own = *op;
+    own.origin.correlation = observe_correlation();
     if (must_keep(stream, op))
-        return worker_keep(stream, op);
-    run(stream, op);
+        return worker_keep(stream, &own);
+    run(stream, &own);
     return CUDA_SUCCESS;
 }

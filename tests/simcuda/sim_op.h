@@ -35,8 +35,16 @@ struct side {
     size_t x, y, z, pitch, height; /* x and pitch in bytes */
 };
 
+/* The call that submitted an op, for the observer (sim_observe.h). All 0 while the driver is not observed. */
+struct op_origin {
+    uint64_t correlation;
+    uint64_t node; /* of an op that ran in a graph */
+    uint32_t graph;
+};
+
 struct op {
     enum op_kind kind;
+    struct op_origin origin;
     union {
         struct launch launch;
         struct copy {

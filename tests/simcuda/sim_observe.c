@@ -1,0 +1,87 @@
+/* sim_observe.c: reports calls and work to an observer (simcuda_observe.h). */
+#include "sim_observe.h"
+
+#include "sim_entry.h"
+
+#include <stddef.h>
+
+static const struct sim_observer *_Atomic current;
+static _Thread_local uint64_t own_correlation; /* of the thread's open call; 0: none, or not observed */
+
+EXPORTED void simcuda_observe(const struct sim_observer *observer)
+{
+    atomic_store(&current, observer);
+    if (observer)
+        atomic_fetch_or(&sim_watch, WATCH_OBSERVED);
+    else
+        atomic_fetch_and(&sim_watch, ~(unsigned)WATCH_OBSERVED);
+}
+
+void observe_enter(uint32_t row)
+{
+    const struct sim_observer *observer = atomic_load(&current);
+    own_correlation = observer ? observer->enter(sim_functions[row].name) : 0;
+}
+
+void observe_leave(uint32_t row)
+{
+    const struct sim_observer *observer = atomic_load(&current);
+    if (observer && own_correlation)
+        observer->leave(sim_functions[row].name, own_correlation);
+    own_correlation = 0;
+}
+
+bool observe_is_on(void)
+{
+    return atomic_load(&current) != NULL;
+}
+
+uint64_t observe_correlation(void)
+{
+    return own_correlation;
+}
+
+static enum sim_place place_of(const struct side *side)
+{
+    if (side->type == CU_MEMORYTYPE_ARRAY)
+        return SIM_PLACE_ARRAY;
+    if (side->type == CU_MEMORYTYPE_HOST)
+        return SIM_PLACE_HOST;
+    const struct region *region = region_at(side->address);
+    return region && region->kind == REGION_DEVICE ? SIM_PLACE_DEVICE : SIM_PLACE_HOST;
+}
+
+void observe_work(const struct op *op, CUstream stream, int64_t start_ns)
+{
+    const struct sim_observer *observer = atomic_load(&current);
+    if (!observer || !op->origin.correlation)
+        return;
+    struct sim_work work = {
+        .correlation = op->origin.correlation,
+        .start_ns = start_ns,
+        .end_ns = stream->busy_until_ns,
+        .context = (uint32_t)stream->context->handle.generation,
+        .stream = (uint32_t)stream->handle.generation,
+        .node = op->origin.node,
+        .graph = op->origin.graph,
+    };
+    switch (op->kind) {
+    case OP_KERNEL:
+        work.kind = SIM_WORK_KERNEL;
+        work.name = op->launch.function->name;
+        break;
+    case OP_COPY:
+        work.kind = SIM_WORK_COPY;
+        work.bytes = op->copy.bytes * op->copy.height * op->copy.depth;
+        work.from = place_of(&op->copy.from);
+        work.to = place_of(&op->copy.to);
+        break;
+    case OP_SET:
+        work.kind = SIM_WORK_SET;
+        work.bytes = op->set.count;
+        break;
+    default:
+        return;
+    }
+    observer->work(&work);
+}

@@ -1,0 +1,19 @@
+/* sim_observe.h: the driver's reports to its observer (simcuda_observe.h). */
+#ifndef SIM_OBSERVE_H
+#define SIM_OBSERVE_H
+
+#include "sim_op.h"
+#include "simcuda_observe.h"
+
+/* Called by the gate under WATCH_OBSERVED, around a call's model. */
+void observe_enter(uint32_t row);
+void observe_leave(uint32_t row);
+
+bool observe_is_on(void);
+/* The correlation of the calling thread's open call, or 0. */
+uint64_t observe_correlation(void);
+/* Reports an op that runs from `start_ns` until the stream's `busy_until_ns`. Ignores ops that are no kernel,
+ * copy or set. */
+void observe_work(const struct op *op, CUstream stream, int64_t start_ns);
+
+#endif
