@@ -5,6 +5,7 @@
 #define CT_HOT_RECORD_H
 
 #include "attach.h"
+#include "correlation.h"
 #include "ring.h"
 #include "test_point.h"
 #include "trampoline.h"
@@ -71,6 +72,8 @@ finish_record(struct ct_producer *self, const struct record_place *place, uint32
     ct_lane_leave(lane, depth);
     CT_TEST_POINT("hot_record.left");
     self->position = position;
+    if (CT_UNLIKELY(self->noted))
+        ct_correlation_write(self, depth);
     atomic_signal_fence(memory_order_seq_cst); /* see ct_record_take_over() */
     self->depth = depth;
     atomic_signal_fence(memory_order_seq_cst);

@@ -1,9 +1,11 @@
 /* The slow path of a call, which handles a thread's first call, missing functions, decoded arguments, clocks
  * that need a function call, full rings and loss. */
 #include "attach.h"
+#include "correlation.h"
 #include "current.h"
 #include "decoded.h"
 #include "error_guard.h"
+#include "gpu.h"
 #include "loss.h"
 #include "process.h"
 #include "reserve.h"
@@ -44,6 +46,8 @@ static void begin(struct ct_frame *frame, const struct ct_row *row)
     if (!id)
         id = ct_row_define(frame->row);
     CT_TEST_POINT("slow.defined");
+    if (CT_UNLIKELY(ct_gpu_is_wanted()) && row->layer == CT_LAYER_DRIVER)
+        ct_gpu_begin();
     /* Read `ct_self` only once, since a signal handler may fork here. The child of the fork has no lane, and
      * its copy of the parent's data is private. */
     struct ct_producer *const self = *(struct ct_producer *volatile *)&ct_self;
@@ -237,6 +241,8 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
     CT_TEST_POINT("slow.leaving");
     ct_lane_leave(lane, frame->depth);
     CT_TEST_POINT("slow.left");
+    if (CT_UNLIKELY(self->noted) && room)
+        ct_correlation_write(self, frame->depth);
     self->trees += ct_outermost(self, frame->depth);
     atomic_signal_fence(memory_order_seq_cst); /* see ct_record_take_over() */
     self->depth = frame->depth;

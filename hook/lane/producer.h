@@ -29,7 +29,9 @@ struct ct_producer {
     uint64_t position; /* next slot to write */
     uint64_t limit;    /* slots before this position may be written without a check; 0 once the thread has
                         * dropped the lane */
-    uint32_t idle;     /* 0 while a record is being written, 1 otherwise; checked by signal handlers */
+    uint8_t idle;      /* 0 while a record is being written, 1 otherwise; checked by signal handlers */
+    uint8_t noted;     /* 1 if the record of an open call must be followed by a note (correlation.h) */
+    uint16_t reserved0;
     uint32_t depth;
     uintptr_t frames[CT_OPEN_MAX]; /* ct_frame_address() of the open calls; ranges have none, see range.c */
 
@@ -68,6 +70,11 @@ struct ct_producer {
     uint8_t pressure;    /* number of times that the share of low-priority calls has been halved */
     bool is_sampled;     /* the first records in the current ring have been examined */
 
+    /* Owned by correlation.c. Valid while `noted` is 1. */
+    uint64_t correlation;
+    uint64_t noted_start; /* ticks when the noted call began; later calls at its depth have other ticks */
+    uint32_t noted_depth;
+
     /* Owned by producer_pool.c and thread.c. */
     _Atomic uint32_t owner;        /* enum ct_producer_owner */
     uint32_t number;               /* number of this producer in the pool */
@@ -94,6 +101,8 @@ extern CT_LOCAL __thread struct ct_producer *ct_self;
 extern CT_LOCAL struct ct_producer ct_dormant;
 /* Used as the producer in a call's frame if the process is being recorded but the thread has no lane. */
 extern CT_LOCAL struct ct_producer ct_unlaned;
+/* The producer of the hook's own thread, whose calls are not the program's and are not recorded. */
+extern CT_LOCAL struct ct_producer ct_untraced;
 
 /* True if the segment has been abandoned or the daemon has a request. In that case, every call in the lane,
  * even if it is not recorded, must run ct_attach_apply(). */

@@ -30,7 +30,7 @@ static_assert(BLOCK_COUNT * sizeof(struct ct_ring_map) <= BLOCK_MAPS, "maps");
 static uint8_t *blocks[BLOCKS];
 static uint32_t in_use; /* producers */
 
-struct ct_producer ct_dormant, ct_unlaned;
+struct ct_producer ct_dormant, ct_unlaned, ct_untraced;
 __thread struct ct_producer *ct_self = &ct_dormant;
 
 static _Atomic uint32_t free_lanes; /* approximate number of CT_PRODUCER_FREE */

@@ -259,6 +259,10 @@ void ct_thread_give_back_for(struct ct_producer *producer)
 {
     producer->depth = 0;
     producer->limit = 0;
+    if (producer->epoch != ct_process_epoch()) {
+        ct_producer_set_owner(producer, CT_PRODUCER_SPARE);
+        return;
+    }
     ct_lane_leave(producer->lane, 0);
     ct_producer_give_back(producer);
 }

@@ -17,10 +17,11 @@ struct ct_thread_identity {
     uint32_t tid;
     struct ct_thread_name name;
 };
-/* Takes a lane for a thread of another process, so that a probe can write the records of that thread's calls.
- * Returns NULL if no lane is currently available. Only one thread of the probe may use lanes. */
+/* Takes a lane that is not the calling thread's own. A probe uses such a lane to write the records of another
+ * process's thread. The hook's thread for GPU work uses one, because its own calls are not recorded. Returns
+ * NULL if no lane is currently available. Only one thread may use such lanes. */
 struct ct_producer *ct_thread_take_for(struct ct_segment *segment, const struct ct_thread_identity *owner);
-/* Gives the lane back after the other process's thread has exited. */
+/* Gives the lane back once there are no more records for it. */
 void ct_thread_give_back_for(struct ct_producer *producer);
 
 /* Functions to call when a thread exits. NAME is called while the thread still has its lane, RANGES after it

@@ -5,6 +5,7 @@
 #include "error_guard.h"
 #include "find_daemon.h"
 #include "fork.h"
+#include "gpu.h"
 #include "long_call.h"
 #include "producer_pool.h"
 #include "row_selection.h"
@@ -58,6 +59,7 @@ static struct ct_segment *make_segment(uint64_t exec_ns)
     CT_TEST_POINT("attach.selected");
     ct_process_set_current(segment);
     CT_TEST_POINT("attach.current");
+    ct_gpu_want(segment);
     if (!requested.system)
         atomic_fetch_add_explicit(&ct_control->segments, 1, memory_order_release);
     CT_TEST_POINT("attach.counted");

@@ -6,6 +6,7 @@
 #include "driver_functions.h"
 #include "find_daemon.h"
 #include "fork.h"
+#include "gpu.h"
 #include "loader.h"
 #include "lock.h"
 #include "object_names.h"
@@ -38,6 +39,7 @@ static void start_anew(void)
     CT_TEST_POINT("process.child_redirected");
     ct_driver_fork_child();
     ct_attach_forget();
+    ct_gpu_forget();
     ct_segment_forget();
     ct_daemon_forget();
     ct_named_forget();
@@ -70,6 +72,7 @@ static void mark_exiting(void)
     /* The child of vfork() shares its parent's memory. */
     if (!segment || ct_fork_memory() != CT_MEMORY_OWN)
         return;
+    ct_gpu_end();
     CT_TEST_POINT("process.exiting");
     atomic_fetch_or(&segment->flags, CT_SEGMENT_EXITING);
     CT_TEST_POINT("process.marked");
@@ -179,6 +182,8 @@ struct ct_segment *ct_process_segment(void)
 
 enum ct_attached ct_process_attach(uintptr_t frame)
 {
+    if (ct_self == &ct_untraced)
+        return CT_ATTACHED_NOT;
     if (ct_producer_is_stale(ct_self))
         ct_detach();
     if (ct_self->lane)

@@ -7,7 +7,7 @@ import tempfile
 
 from cudatrace_test import SOURCE, Session, WORKLOADS, can, check, equal
 
-WANTED = """bin/cudatrace bin/cudatraced lib/libcudatrace.so
+WANTED = """bin/cudatrace bin/cudatraced lib/libcudatrace.so lib/libcudatrace-gpu.so
 share/man/man1/cudatrace.1 share/man/man1/cudatraced.1 share/doc/cudatrace/CHANGELOG.md share/doc/cudatrace/LICENSE share/doc/cudatrace/logrotate
 share/bash-completion/completions/cudatrace share/bash-completion/completions/cudatraced share/zsh/site-functions/_cudatrace
 share/fish/vendor_completions.d/cudatrace.fish share/fish/vendor_completions.d/cudatraced.fish

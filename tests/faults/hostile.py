@@ -30,7 +30,7 @@ FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "fu
           "process_start": (56, "Q"), "exec_ns": (64, "Q"), "clock": (72, "I"), "anchor_ticks": (96, "Q"),
           "anchor_ns": (104, "Q"), "exe": (120, "256s"), "cmdline": (376, "1024s"), "ready": (1400, "I"), "flags": (1404, "I"),
           "lanes": (1408, "I"), "functions": (1412, "I"), "maker": (1420, "I"), "complete": (1464, "Q")}
-HEADER_BYTES = 1472
+HEADER_BYTES = 1536
 STATE, TAIL = 0, 384  # offsets in a lane
 HAS_DROPS, LOST_CALLS = 1448, DIRECTORY + 128 + 80
 LAUNCH, NAME = 2, 11

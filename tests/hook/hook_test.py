@@ -26,11 +26,11 @@ def run(session, name, *arguments, preload=True, env=None):
 
 
 @contextlib.contextmanager
-def recorder(session):
-    """Serves the session with the counter as clock, so that the hook takes its short path. Yields a list, to which the recorded calls are
-    added at the end. The recorder replaces the daemon, which may not be built for the other architecture, and reads a different
-    counter."""
-    child = subprocess.Popen([*EMULATOR, BUILD / "tests/hook/recorder", session.name], stdin=subprocess.PIPE,
+def recorder(session, *options):
+    """Serves the session with the counter as clock, so that the hook takes its short path. With the option "monotonic", ticks are
+    nanoseconds. Yields a list, to which the recorded calls are added at the end. The recorder replaces the daemon, which may not be built
+    for the other architecture, and reads a different counter."""
+    child = subprocess.Popen([*EMULATOR, BUILD / "tests/hook/recorder", session.name, *options], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     session.children.append(child)
     equal(child.stdout.readline(), "ready\n", "the recorder's first line")

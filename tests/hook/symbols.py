@@ -11,6 +11,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("hook", type=pathlib.Path)
 parser.add_argument("driver_table", type=pathlib.Path)
 parser.add_argument("runtime_table", type=pathlib.Path)
+parser.add_argument("gpu_library", type=pathlib.Path)
 parser.add_argument("--objdump", required=True, help="one that knows the hook's architecture")
 arguments = parser.parse_args()
 hook, objdump = arguments.hook, arguments.objdump
@@ -35,16 +36,18 @@ def check(condition, *what):
         sys.exit(" ".join(str(w) for w in what))
 
 
-dynamic = output(objdump, "-T", hook)
-newest = (2, 17)
-for line in dynamic.splitlines():
-    version = re.search(r"\bGLIBC_(\d+)\.(\d+)", line)
-    check(not version or tuple(map(int, version.groups())) <= newest, "newer than glibc 2.17:", line)
-check("GLIBC_2." in dynamic, "objdump shows no versions at all")
-
-needed = set(re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", hook)))
-allowed = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
-check(needed <= allowed and "libc.so.6" in needed, "libraries:", needed)
+for library in (hook, arguments.gpu_library):
+    dynamic = output(objdump, "-T", library)
+    newest = (2, 17)
+    for line in dynamic.splitlines():
+        version = re.search(r"\bGLIBC_(\d+)\.(\d+)", line)
+        check(not version or tuple(map(int, version.groups())) <= newest, "newer than glibc 2.17:", library, line)
+    check("GLIBC_2." in dynamic, "objdump shows no versions at all in", library)
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", library)))
+    allowed = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
+    check(needed <= allowed and "libc.so.6" in needed, "libraries of", library, needed)
+exports = {line.split()[-1] for line in output("nm", "-D", "--defined-only", arguments.gpu_library).splitlines()}
+check(exports == {"cudatrace_gpu_record"}, "exports of the library for GPU work:", exports)
 
 
 # The C library reserves little thread-local storage for libraries that are loaded late, and the hook may use only a part (SECURITY.md,

@@ -5,6 +5,7 @@
 #include "bound.h"
 #include "current.h"
 #include "decoded.h"
+#include "gpu.h"
 #include "lock.h"
 #include "process.h"
 #include "row_selection.h"
@@ -25,6 +26,9 @@ uint64_t ct_now_ns(void)
     return ct_monotonic_ns();
 }
 struct ct_row ct_rows[CT_ROWS_ALL];
+
+_Atomic bool ct_gpu_wanted;
+void ct_gpu_begin(void) {}
 
 enum ct_attached ct_process_attach(uintptr_t frame)
 {

@@ -1,0 +1,167 @@
+/* A recording, from subscribing to CUPTI to leaving it. */
+#include "activity.h"
+#include "buffers.h"
+#include "cupti.h"
+
+#include <stdlib.h>
+
+enum { FLUSH_MS = 100, HOLDER_BYTES = 64, CALLBACK_IDS = 4096 /* CUDA 13.0 has 808 */ };
+
+static const struct ct_gpu_host *host;
+static struct ct_cupti cupti;
+static void *subscriber;
+
+/* ---- called by CUPTI, in any thread ---- */
+
+static void entered(void *data, int32_t domain, uint32_t id, const struct ct_cupti_call *call)
+{
+    (void)data;
+    (void)id;
+    if (domain == CT_CUPTI_DRIVER_API && call->site == CT_CUPTI_ENTER)
+        host->note(call->correlation);
+}
+
+static void request(uint8_t **buffer, size_t *bytes, size_t *records)
+{
+    *buffer = ct_buffers_take(bytes);
+    *records = 0; /* as many as fit */
+}
+
+static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
+{
+    (void)context;
+    (void)stream;
+    (void)bytes;
+    ct_buffers_give(buffer, valid);
+    host->wake();
+}
+
+static uint64_t timestamp(void)
+{
+    return host->now();
+}
+
+/* ---- beginning ---- */
+
+struct attempt {
+    enum ct_gpu_state state; /* CT_GPU_STARTING once the recording has subscribed */
+    int32_t result;          /* of cuptiSubscribe() */
+    char holder[HOLDER_BYTES];
+};
+
+/* CUPTI has only one subscriber, so subscribing is a lock. Without the lock, the recording would take the
+ * activity buffers away from another tool. Returns false if another version of CUPTI may fit the driver. If
+ * no version does, the result of the first one is reported. */
+static bool subscribe(const struct ct_cupti *found, void *data)
+{
+    struct attempt *attempt = data;
+    struct ct_cupti_subscriber parameters = { sizeof(parameters), "cudatrace", attempt->holder,
+                                              sizeof(attempt->holder) };
+    cupti = *found;
+    const int32_t result = cupti.Subscribe_v2 ? cupti.Subscribe_v2(&subscriber, entered, NULL, &parameters)
+                                              : cupti.Subscribe(&subscriber, entered, NULL);
+    attempt->holder[sizeof(attempt->holder) - 1] = '\0';
+    if (result != 0 && result != CT_CUPTI_MULTIPLE_SUBSCRIBERS) {
+        if (attempt->state == CT_GPU_NO_CUPTI)
+            attempt->result = result;
+        attempt->state = CT_GPU_REFUSED;
+        return false;
+    }
+    attempt->state = result == 0 ? CT_GPU_STARTING : CT_GPU_TAKEN;
+    attempt->result = result;
+    return true;
+}
+
+/* Enables callbacks for the functions that launch, copy and set, which are found by their names. */
+static int32_t enable_callbacks(void)
+{
+    for (uint32_t id = 1; id < CALLBACK_IDS; id++) {
+        const char *name = NULL;
+        if (cupti.GetCallbackName(CT_CUPTI_DRIVER_API, id, &name) != 0 || !name || !host->does_work(name))
+            continue;
+        const int32_t result = cupti.EnableCallback(1, subscriber, CT_CUPTI_DRIVER_API, id);
+        if (result != 0)
+            return result;
+    }
+    return 0;
+}
+
+/* The timestamp callback must be registered before any kind of activity is enabled. */
+static int32_t enable(void)
+{
+    int32_t result = cupti.ActivityRegisterTimestampCallback(timestamp);
+    if (result == 0)
+        result = cupti.ActivityRegisterCallbacks(request, complete);
+    for (const int32_t *kind = ct_activity_kinds; result == 0 && *kind; kind++)
+        result = cupti.ActivityEnable(*kind);
+    return result ? result : enable_callbacks();
+}
+
+/* ---- recording ---- */
+
+static void read_buffer(uint8_t *buffer, size_t valid, void *unused)
+{
+    (void)unused;
+    ct_activity_read(host, &cupti, buffer, valid);
+}
+
+static void collect(uint32_t flag)
+{
+    size_t dropped = 0;
+    cupti.ActivityFlushAll(flag);
+    ct_buffers_read(read_buffer, NULL);
+    if (cupti.ActivityGetNumDroppedRecords(NULL, 0, &dropped) != 0)
+        dropped = 0;
+    host->drop(dropped);
+}
+
+/* cuptiFinalize() must not run while other threads call the driver for the last time. At exit, the process's
+ * end makes it unnecessary. It also ends the subscription. If the subscription ended first, the program could
+ * subscribe before cuptiFinalize(), and would lose its own subscription. */
+static void disable(enum ct_gpu_order order)
+{
+    for (const int32_t *kind = ct_activity_kinds; *kind; kind++)
+        cupti.ActivityDisable(*kind);
+    collect(0);
+    collect(CT_CUPTI_FLUSH_FORCED);
+    if (order == CT_GPU_EXIT)
+        cupti.Unsubscribe(subscriber);
+    else
+        cupti.Finalize();
+}
+
+/* Exit handlers run in reverse order of their registration. This one is registered after CUPTI has been
+ * loaded, so that it runs before CUPTI's own. */
+static void leave(void)
+{
+    host->leave();
+}
+
+__attribute__((visibility("default"))) ct_gpu_record_function cudatrace_gpu_record;
+
+void cudatrace_gpu_record(const struct ct_gpu_host *given)
+{
+    static bool is_registered;
+    struct attempt attempt = { .state = CT_GPU_NO_CUPTI };
+    host = given;
+    if (ct_buffers_begin())
+        ct_cupti_each(host, subscribe, &attempt);
+    if (attempt.state != CT_GPU_STARTING) {
+        host->report(attempt.state, (uint32_t)attempt.result, attempt.holder);
+        return;
+    }
+    const int32_t result = enable();
+    if (result != 0) {
+        disable(CT_GPU_STOP);
+        host->report(CT_GPU_REFUSED, (uint32_t)result, NULL);
+        return;
+    }
+    if (!is_registered)
+        is_registered = atexit(leave) == 0;
+    host->report(CT_GPU_ON, 0, NULL);
+    enum ct_gpu_order order;
+    while ((order = host->wait(FLUSH_MS)) == CT_GPU_GO_ON)
+        collect(0);
+    disable(order);
+    host->report(CT_GPU_ENDED, 0, NULL);
+}

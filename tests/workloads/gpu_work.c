@@ -1,0 +1,125 @@
+/* gpu_work.c: launches kernels, copies and sets on two streams, for tests of the recording of GPU work. The
+ * program ends as requested, and can use CUPTI itself. */
+#include "workload.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "simcupti.h"
+
+enum end { END_RETURN, END_AT_ONCE, END_WAIT, END_FORK, END_OWN };
+static const char *const end_words[] = { "return", "at-once", "wait", "fork", "own", NULL };
+static long long rounds = 5, end = END_RETURN;
+
+static const struct option_row options[] = {
+    NUMBER_OPTION("rounds", "rounds of three kernels, three copies and a set", &rounds, 0, 1 << 20),
+    WORD_OPTION(
+        "end", "HOW",
+        "return; at-once (_exit); wait for the end of the input; fork a child that calls exit; own: after "
+        "a line of input, use CUPTI",
+        &end, end_words),
+    { .name = NULL },
+};
+
+static CUfunction kernels[3];
+static CUdeviceptr memory[2];
+static CUstream streams[2];
+
+static void prepare(void)
+{
+    static const char *const names[] = { "alpha", "_Z4betaPfi", "_ZN5gamma5deltaIfEEvv" };
+    CUmodule module;
+    driver_start();
+    OK(cu.ModuleLoadData(&module, "image"));
+    for (int i = 0; i < 3; i++)
+        OK(cu.ModuleGetFunction(&kernels[i], module, names[i]));
+    for (int i = 0; i < 2; i++) {
+        OK(cu.MemAlloc(&memory[i], 4096));
+        OK(cu.StreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    }
+}
+
+static void work(void)
+{
+    static uint8_t host[4096];
+    for (long long i = 0; i < rounds; i++) {
+        for (int j = 0; j < 3; j++)
+            OK(cu.LaunchKernel(kernels[j], 1, 1, 1, 32, 1, 1, 0, streams[j % 2], NULL, NULL));
+        OK(cu.MemcpyHtoDAsync(memory[0], host, 1024, streams[0]));
+        OK(cu.MemcpyDtoD(memory[1], memory[0], 2048));
+        OK(cu.MemcpyDtoH(host, memory[1], 4096));
+        OK(cu.MemsetD8Async(memory[0], 1, 512, streams[1]));
+    }
+    OK(cu.CtxSynchronize());
+}
+
+static void fork_child(void)
+{
+    int status;
+    fflush(stdout);
+    const pid_t child = fork();
+    ENSURE(child >= 0);
+    if (child == 0)
+        exit(3);
+    ENSURE(waitpid(child, &status, 0) == child);
+    ENSURE(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+}
+
+static void ignore(void *data, int32_t domain, uint32_t id, const struct simcupti_call *call)
+{
+    (void)data;
+    (void)domain;
+    (void)id;
+    (void)call;
+}
+
+/* Subscribes as soon as no other tool has subscribed. */
+static void use_cupti(void)
+{
+    void *library = dlopen("libcupti.so.13", RTLD_NOW), *subscriber;
+    ENSURE(library != NULL);
+    __typeof__(&cuptiSubscribe) subscribe = (__typeof__(&cuptiSubscribe))dlsym(library, "cuptiSubscribe");
+    __typeof__(&cuptiUnsubscribe) unsubscribe =
+        (__typeof__(&cuptiUnsubscribe))dlsym(library, "cuptiUnsubscribe");
+    ENSURE(subscribe && unsubscribe);
+    int32_t result;
+    printf("first %d\n", subscribe(&subscriber, ignore, NULL));
+    fflush(stdout);
+    while (getchar() != '\n')
+        ;
+    while ((result = subscribe(&subscriber, ignore, NULL)) == SIMCUPTI_MULTIPLE_SUBSCRIBERS)
+        sched_yield();
+    ENSURE(result == SIMCUPTI_SUCCESS);
+    work();
+    ENSURE(unsubscribe(subscriber) == SIMCUPTI_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+    options_read(argc, argv, "Make work for the GPU, for a recording of the GPU's work.", options);
+    driver_open(VIA_LINKED);
+    prepare();
+    work();
+    printf("gpu_work: rounds=%lld ok\n", rounds);
+    fflush(stdout);
+    switch ((enum end)end) {
+    case END_AT_ONCE:
+        _exit(0);
+    case END_WAIT:
+        while (getchar() != EOF)
+            ;
+        break;
+    case END_FORK:
+        fork_child();
+        break;
+    case END_OWN:
+        use_cupti();
+        break;
+    case END_RETURN:
+        break;
+    }
+    return 0;
+}
