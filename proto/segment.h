@@ -85,6 +85,7 @@ enum ct_intercept {
 /* Requests a recording of the GPU's work: CT_GPU_KERNELS_TEXT for each kernel, copy and set. */
 #define CT_GPU_ENV          "CUDATRACE_GPU"
 #define CT_GPU_KERNELS_TEXT "kernels"
+#define CT_GPU_LIBRARY      "libcudatrace-gpu.so" /* in the folder of the hook */
 
 /* The recording of the GPU's work by libcudatrace-gpu.so. */
 enum ct_gpu_state {
@@ -97,7 +98,6 @@ enum ct_gpu_state {
     CT_GPU_TAKEN,      /* another tool has subscribed to CUPTI, or a debugger uses the GPU */
     CT_GPU_REFUSED,    /* a function of CUPTI failed, or no thread could be created */
     CT_GPU_FORKED,     /* the process inherited its parent's CUPTI, which works only in the parent */
-    CT_GPU_STATES
 };
 
 struct ct_segment {

@@ -53,6 +53,5 @@ struct ct_gpu_host {
 /* The library's only export. Records until `wait` returns an order to end. `host` stays valid for ever. */
 typedef void ct_gpu_record_function(const struct ct_gpu_host *host);
 #define CT_GPU_RECORD_NAME "cudatrace_gpu_record"
-#define CT_GPU_LIBRARY     "libcudatrace-gpu.so"
 
 #endif

@@ -55,10 +55,11 @@ void ct_gpu_library_objects(bool (*visit)(const char *path, const char *soname, 
     ct_symbol_each(visit_object, &visitor);
 }
 
-/* The decoders of functions that launch, copy and set, by the beginning of their names. */
+/* The decoders of functions that launch, copy and set, by the beginning of their names.
+ * cuLaunchCooperativeKernelMultiDevice has the decoder `functions`. */
 static bool is_work(const char *decoder)
 {
-    static const char *const beginnings[] = { "launch", "copy_", "set_", "graph_launch" };
+    static const char *const beginnings[] = { "launch", "copy_", "set_", "graph_launch", "functions" };
     for (size_t i = 0; i < CT_ARRAY_LENGTH(beginnings); i++) {
         if (strncmp(decoder, beginnings[i], strlen(beginnings[i])) == 0)
             return true;

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 
-from cudatrace_test import (CUDATRACE, HOOK, NOBODY, SIMCUDA, Session, WORKLOADS, can, check, equal, fifo, first_thread_has_ended, free_shm,
+from cudatrace_test import (BUILD, CUDATRACE, HOOK, NOBODY, SIMCUDA, Session, WORKLOADS, can, check, equal, fifo, first_thread_has_ended, free_shm,
                             mount_namespace, wait_for)
 
 CALLS = WORKLOADS / "calls"
@@ -277,6 +277,15 @@ with Session() as s, Session() as second:  # processes
                            ("names", "682 functions of the driver by their names")):
             with held(s, env={"CUDATRACE_WAY": way, "LD_LIBRARY_PATH": f"{SIMCUDA}/580"}) as program:
                 says(doctor(s, program.pid, status=0), "ok", "ways", words)
+    # A recording of GPU work can work, and can fail for several reasons.
+    for verdict, words, env in (("ok", "CUPTI reports kernels, copies and sets", {}),
+                                ("miss", "Nsight Systems uses CUPTI", {"SIMCUPTI_TAKEN": "Nsight Systems"}),
+                                ("miss", "CUPTI failed with 35; let users profile", {"SIMCUPTI_REFUSE": "cuptiActivityEnable=35"})):
+        with held(s, env={"CUDATRACE_GPU": "kernels", "LD_LIBRARY_PATH": f"{SIMCUDA}:{BUILD / 'tests/simcupti/13'}", **env}) as program:
+            says(doctor(s, program.pid, status=int(verdict == "miss")), verdict, "gpu work", words)
+    hook = shutil.copy(HOOK, s.dir)
+    with held(s, env={"CUDATRACE_GPU": "kernels", "LD_PRELOAD": hook}) as program:
+        says(doctor(s, program.pid, status=1), "miss", "gpu work", "libcudatrace-gpu.so cannot be loaded")
     # Test processes with two and three drivers, each in a separate file. The hook supports two.
     copies = [shutil.copy(SIMCUDA / "libcuda.so.1", s.dir / f"libcuda.so.{number}") for number in (1, 2, 3)]
     for count, verdict, words in ((2, "note", "without their details"), (3, "miss", "only the first 2 that were loaded are traced")):

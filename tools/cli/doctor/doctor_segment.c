@@ -164,6 +164,50 @@ static void say_ways(struct ct_doctor *doctor, const struct ct_segment *segment)
         FINE("ways", "%u functions of the driver by their names", names);
 }
 
+/* Reports the recording of GPU work, if the process requested one. */
+static void say_gpu(struct ct_doctor *doctor, struct ct_segment *segment)
+{
+    enum { NOT_PERMITTED = 35 }; /* CUPTI_ERROR_INSUFFICIENT_PRIVILEGES */
+    const unsigned result = segment->gpu >> 8;
+    char *holder = segment->gpu_holder;
+    holder[sizeof(segment->gpu_holder) - 1] = '\0';
+    switch (segment->gpu & 255) {
+    case CT_GPU_STARTING:
+        NOTE("gpu work", "CUPTI is starting");
+        break;
+    case CT_GPU_ON:
+        FINE("gpu work", "CUPTI reports kernels, copies and sets");
+        break;
+    case CT_GPU_ENDED:
+        NOTE("gpu work", "the recording has ended, with the process or with the session");
+        break;
+    case CT_GPU_NO_LIBRARY:
+        MISS("gpu work",
+             "not recorded: " CT_GPU_LIBRARY " cannot be loaded from the folder of the hook; install "
+             "it there");
+        break;
+    case CT_GPU_NO_CUPTI:
+        MISS("gpu work",
+             "not recorded: there is no libcupti.so of CUDA 11, 12 or 13; install it with the program's "
+             "libcudart, or add its folder to LD_LIBRARY_PATH");
+        break;
+    case CT_GPU_TAKEN:
+        MISS("gpu work",
+             "not recorded: %s uses CUPTI, which serves one tool in a process; run the program "
+             "without that tool",
+             *holder ? holder : "another tool");
+        break;
+    case CT_GPU_REFUSED:
+        MISS("gpu work", "not recorded: CUPTI failed with %u%s", result,
+             result == NOT_PERMITTED ? "; let users profile (NVreg_RestrictProfilingToAdminUsers=0)"
+                                     : ", a value of CUptiResult in CUDA's documentation");
+        break;
+    case CT_GPU_FORKED:
+        NOTE("gpu work", "not recorded: the process was forked after its parent had begun to use CUPTI");
+        break;
+    }
+}
+
 /* Reports calls dropped under pressure. Such calls are counted as skipped, like calls that the selection
  * leaves out. */
 static void say_pressure(struct ct_doctor *doctor, const struct sums *sums)
@@ -240,6 +284,7 @@ void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
         add_lanes(fd, &segment, &sums);
         say_recording(doctor, &segment, &sums);
         say_ways(doctor, &segment);
+        say_gpu(doctor, &segment);
         recorded->drivers = segment.drivers;
         say_losses(doctor, fd, &sums);
         say_pressure(doctor, &sums);
