@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Runs benchmarks, which are modules in this folder, and prints their figures as JSON lines. table.py makes a table from the lines.
 Benchmarks whose names begin with gpu_ need a machine with a GPU. These, and `soak`, which takes an hour, run only if they are named. The
-gpu_ benchmarks, `hook` and `hook_parts` can use a build folder from another machine, and build here any further programs that they
-need."""
+gpu_ benchmarks, `hook` and `hook_parts` can use a build folder from another machine, and build the missing programs on this one."""
 import argparse
 import ast
 import contextlib
@@ -33,7 +32,7 @@ BENCHMARKS = (
 )
 GPU_BENCHMARKS = ("gpu_calls", "gpu_training", "gpu_at_once", "gpu_turns")
 LONG_BENCHMARKS = ("soak",)
-BUILT_HERE = ("hook", "hook_parts")  # benchmarks that run also if the build has no tests/bench
+BUILT_HERE = ("hook", "hook_parts")  # benchmarks that also run if the build has no tests/bench
 SKIP = 77
 
 
@@ -116,7 +115,7 @@ def run_all(arguments, undo):
     build = arguments.build
     if not (build / "tests/bench").is_dir() and set(BUILT_HERE) & set(arguments.benchmark):
         build = build_here(build, undo)
-    # The benchmarks use sessions of the end-to-end tests, which need the build folder when they are imported.
+    # The benchmarks import modules of the end-to-end tests, which take the build folder from this variable.
     os.environ["CUDATRACE_BUILD"] = str(build)
     sys.path += [str(HERE.parent / "gpu"), str(HERE.parent / "e2e")]
     for number in ENDS:

@@ -9,7 +9,7 @@ WAYS = ("bare", "two_counter_reads", "clock_ring", "json_lines", "cudatrace")
 SLOT_BYTES = 16
 KERNELS = 1000
 
-# Name, arguments of hook_cost. The records of a round fit into a ring, so that the benchmark measures recording instead of a full ring.
+# Name, arguments of hook_cost. The records of a round fit into a ring, so that the benchmark measures recording, and not a full ring.
 CASES = (
     ("launch_of_one_kernel", ("-s", "launch", "-b", 50)),
     (f"launch_of_{KERNELS}_kernels", ("-s", f"launch:{KERNELS}", "-b", 50)),
@@ -55,9 +55,9 @@ def with_daemon():
 
 
 def without_drain():
-    """Measures rounds in which the daemon is stopped after the flush. The ring is filled up to its last quarter, or to just before that.
-    Once the last quarter is reached, each low-priority call is counted as skipped. The first round also uses shorter rings, which have
-    room for all calls."""
+    """Measures rounds in which the daemon is stopped after the flush. In one case, the ring is filled until just before its last quarter,
+    so that the measured calls are recorded. In the other case, it is filled up to the last quarter, so that each measured call, which has
+    low priority, is counted as skipped. The first round also uses shorter rings, which have room for all calls."""
     ring, rounds, batches, calls = 256 * 1024, 25, 10, 100
     slots, measured = ring // SLOT_BYTES * 3 // 4, batches * calls
     for case, fill in {"ring_nearly_full": slots - measured - 64, "ring_full": slots}.items():

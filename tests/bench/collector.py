@@ -1,4 +1,4 @@
-"""Measures how long the collector takes from full rings to committed rows, compared with a bare INSERT … SELECT of the same rows."""
+"""Measures how long the collector takes to turn full rings into committed rows, compared with a bare INSERT … SELECT of the same rows."""
 import pathlib
 import subprocess
 import tempfile

@@ -216,8 +216,8 @@ static void load_plains(const char *folder)
         die("the rows to compare with are not all there");
 }
 
-/* Stores the same rows as the collector, but without its code. Inserts the first `tables` arrays, in batches
- * of the same size as the collector's. */
+/* Stores the same rows as the collector does, but without the collector's code. Inserts the first `tables`
+ * arrays, in batches of the same size as the collector's. */
 static void run_bare(const char *folder, int round, int tables, const char *variant)
 {
     enum { BATCH = 250000 };

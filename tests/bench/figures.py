@@ -22,8 +22,8 @@ def spread(values, rounded=rounded):
 
 
 def emit(benchmark, figure, values, unit, target=None, **more):
-    """Prints a figure. `target` is the median's target in docs/performance.md, such as ("<=", 1.05). `more` has additional fields for the
-    line."""
+    """Prints a figure. `target` is the median's target in docs/performance.md, such as ("<=", 1.05). `more` contains additional fields for
+    the line."""
     if not values:
         emit_missing(benchmark, figure, "in no round was there anything to compare with")
         return
@@ -48,7 +48,7 @@ def rounds_of(text):
 
 
 def less(values, floor):
-    """Returns, for each round, the difference between its value and the floor."""
+    """Returns each round's value minus the same round's value in `floor`."""
     return [value - base for value, base in zip(values, floor)]
 
 

@@ -1,6 +1,6 @@
-/* The program that gpu_calls.py runs, unchanged in every variant. The program measures the cost of a driver
- * call that returns at once, and of launching an empty kernel. The program is linked with libcuda.so.1 and is
- * unaware of tracers.
+/* The program that gpu_calls.py runs, unchanged in every variant. It measures the cost of a driver call that
+ * returns at once, and of launching an empty kernel. It is linked with libcuda.so.1 and is unaware of
+ * tracers.
  *
  *     gpu_calls cpu=N [image=FILE] [past=OFFSET] [pause=ask] [batches=N] [launch_batches=N]
  *
@@ -12,9 +12,9 @@
  *
  * The thread binds itself to the processor after the set-up, so that threads which the driver or a tracer
  * started earlier are not bound. With pause=ask, the program prints "pause" and waits for a line, so that a
- * ring can be emptied. Without pause=ask, the program sleeps for as long as emptying a ring takes. Prints
- * `device NAME`, then `calls FUNCTION p10 p50 p90 p99`, `launch p10 p50 p90 p99` and `launch_turns THROUGH
- * PAST` (medians). */
+ * ring can be emptied. Without pause=ask, it sleeps for as long as emptying a ring takes. Prints `device
+ * NAME`, then `calls FUNCTION p10 p50 p90 p99`, `launch p10 p50 p90 p99` and `launch_turns THROUGH PAST`
+ * (medians). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,4 +1,4 @@
-/* A tracer that uses CUPTI, as a peer in gpu_calls.py. The driver loads this library through
+/* A tracer that uses CUPTI, which gpu_calls.py measures as a peer. The driver loads this library through
  * CUDA_INJECTION64_PATH and calls InitializeInjection() during cuInit. BENCH_CUPTI selects how this library
  * records:
  *
@@ -8,8 +8,8 @@
  *                     64-byte record into a ring, the minimum for a tracer
  *
  * At exit, the library writes a line `records DRIVER KERNELS DROPPED` to the file BENCH_CUPTI_OUT, so that a
- * tracer that recorded nothing is not mistaken for a fast one. If a CUPTI function failed, it also writes
- * `error NAME CODE`. Activity buffers are kept and reused. */
+ * tracer that recorded nothing is not mistaken for a fast one. If a CUPTI function failed, the library also
+ * writes `error NAME CODE`. Activity buffers are kept and reused. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,7 +1,7 @@
-/* Peers that gpu_calls.py compares with cudatrace, as libraries that are preloaded like the hook. Each
- * library exports the three functions that gpu_calls.c calls. Around the driver's own function, the library
- * performs the actions of PEER, which write the data that a tracer typically records. The peers are as cheap
- * as possible, with no tables, no nesting, and only these three names.
+/* Peers that gpu_calls.py compares with cudatrace. Each peer is a library that is preloaded like the hook,
+ * and exports the three functions that gpu_calls.c calls. Around each call to the driver's own function, the
+ * library does what the macro PEER selects, and writes the data that a tracer typically records. The peers
+ * are as cheap as possible, with no tables, no nesting, and only these three names.
  *
  *   PEER_WRAPPER     nothing, which shows the cost of a wrapper
  *   PEER_COUNTERS    two reads of the time-stamp counter
@@ -73,7 +73,7 @@ static void end_line(void)
 #endif
 
 /* Returns the time at entry. Each JSON line contains this time and the calling thread. The line for a launch,
- * which is written separately, also contains the launch's shape. */
+ * which is written separately, also contains the launch's dimensions. */
 static inline uint64_t before(int function)
 {
     (void)function;

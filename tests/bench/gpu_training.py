@@ -1,5 +1,5 @@
 """Measures the cost of tracing a PyTorch training loop on this machine's GPU. Runs pairs of processes, untraced and traced, in
-alternating order. Where `cudatrace probe` is possible, it traces further processes. --peers adds bpftrace and strace. For the
+alternating order. If `cudatrace probe` is permitted, further processes are run under it. --peers adds bpftrace and strace. For the
 launch-bound loop, every second pair is also run with only the driver layer."""
 import contextlib
 import json
@@ -25,9 +25,8 @@ LIMIT_S, CPUS = 120, 4
 
 
 def median_interval(values):
-    """Returns (low, high, confidence) of a confidence interval for the median. The interval depends only on the order of the values, as
-    in the sign test. The interval ranges from the k-th smallest to the k-th largest value. With too few values for CONFIDENCE, the
-    interval spans all values."""
+    """Returns (low, high, confidence) of a confidence interval for the median. As in the sign test, the interval depends only on the order
+    of the values: it ranges from the k-th smallest to the k-th largest value. With too few values for CONFIDENCE, it spans all values."""
     values, count = sorted(values), len(values)
 
     def outside(k):

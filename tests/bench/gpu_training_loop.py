@@ -77,7 +77,7 @@ def transformer(torch, device):
 def main():
     arguments = parse_arguments()
     if arguments.cpus:
-        # Before PyTorch starts any thread.
+        # Set this before PyTorch starts any thread.
         os.sched_setaffinity(0, {int(cpu) for cpu in arguments.cpus.split(",")})
     import torch
 

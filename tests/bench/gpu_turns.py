@@ -30,7 +30,8 @@ LIMIT_S = 240  # limit for one set
 
 
 def share(allowed, count, number):
-    """Returns the processors for training run `number`: two if half of all processors suffice for two each, or one, or none."""
+    """Returns the processors for training run `number`. All runs together take at most half of the processors. Within that limit, each run
+    gets two processors, or else one, or else none."""
     each = 2 if 4 * count <= len(allowed) else 1
     return set(sorted(allowed, reverse=True)[each * number:each * (number + 1)]) if 2 * each * count <= len(allowed) else set()
 
@@ -106,7 +107,7 @@ class Set:
                 program.wait()
 
     def kill(self):
-        """Kills the set's programs if they do not respond. Reads from them then return end of file."""
+        """Kills the set's programs if they do not respond. Reading their output then gives end of file."""
         for program in sum(self.programs.values(), []):
             program.kill()
 

@@ -214,7 +214,7 @@ class Variant:
         return None, None
 
     def close(self):
-        """Releases the resources of the machine that the variant holds."""
+        """Releases everything that the variant still holds on the machine."""
 
 
 class Cudatrace(Variant):
@@ -334,8 +334,8 @@ BPFTRACE = """
 
 @contextlib.contextmanager
 def bpftracing(place, env, said):
-    """Runs bpftrace on FUNCTIONS. bpftrace sums calls and times by function, which is the cheapest way to use it. Yields, once bpftrace
-    is ready, how long that took. The output of bpftrace is appended to `said`."""
+    """Runs bpftrace on FUNCTIONS. bpftrace sums calls and times by function, which is the cheapest way to use it. Once bpftrace is ready,
+    yields how long that took. The output of bpftrace is appended to `said`."""
     if not shutil.which("bpftrace"):
         raise Failed("no bpftrace command (Debian: bpftrace)")
     if os.geteuid() != 0:
@@ -426,7 +426,7 @@ class Cupti(Variant):
 
 
 class Uprobes(Variant):
-    """The probes stay in the kernel from the first round on, but are in a program only while that program runs."""
+    """The probes stay defined in the kernel from the first round on, but are enabled only while this variant's program runs."""
 
     def __init__(self, place, name):
         super().__init__(place, name)
@@ -492,7 +492,7 @@ def cupti(mode):
     return lambda place, name: Cupti(place, name, mode)
 
 
-# They run in this order. All other variants are compared with the first one.
+# The variants run in this order, and are all compared with the first one.
 TABLE = {
     "untraced": Variant,
     "cudatrace": Cudatrace,  # `cudatrace run`, default layers

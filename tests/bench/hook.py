@@ -1,5 +1,5 @@
-"""Measures the time added to a call that returns at once, by the hook and by its alternatives: wrappers, JSON lines, LTTng-UST, uprobes.
-All of them are measured in the same rounds of one program. Ratios compare the added times."""
+"""Measures how much time the hook and its alternatives (wrappers, JSON lines, LTTng-UST, uprobes) add to a call that returns at once. All
+of them are measured in the same rounds of one program. Ratios compare the added times."""
 import pathlib
 
 import peers

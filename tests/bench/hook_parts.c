@@ -1,13 +1,13 @@
 /* Measures the cost of each part of the hook's fast path, and how much of this cost is hidden by the reads of
- * the counter. Use it on a processor where a traced call costs more than two counter reads. The program needs
- * no GPU, no driver and no daemon.
+ * the counter. Use this program on a processor where a traced call costs more than two counter reads. It
+ * needs no GPU, no driver and no daemon.
  *
- * The program measures three things in interleaved rounds on one processor, in nanoseconds per call. The
- * figure of a round is its median batch. First, the paths of hook_parts.h with a ring that stays in the
- * first-level cache. Second, the whole path with a ring of 1 MiB, both without a reader and with a reader on
- * another processor, like a collector. Third, single instructions, and a read of the counter together with
- * independent work. Prints `variant round ns`. If the kernel allows counting, also prints `perf variant
- * cycles instructions branch_misses`, per call. */
+ * The program measures three things in interleaved rounds on one processor, in nanoseconds per call. A
+ * round's figure is its median batch. First, the program measures the paths of hook_parts.h with a ring that
+ * stays in the first-level cache. Second, it measures the whole path with a ring of 1 MiB, both without a
+ * reader and with a reader on another processor, like a collector. Third, it measures single instructions,
+ * and a read of the counter together with independent work. Prints `variant round ns`. If the kernel allows
+ * counting, also prints `perf variant cycles instructions branch_misses`, per call. */
 #include "hook_parts.h"
 #include "clock.h"
 

@@ -12,8 +12,8 @@ from cudatrace_test import equal
 from figures import Missing, emit, emit_missing, less, over
 from program import PROGRAMS, Measured
 
-# Even the first program launches each kernel, and the second program's launches fit into the first piece of a ring. As a result, none of
-# the additional calls has to learn a name or allocate the next piece.
+# Both programs launch every kernel, and even the second program's launches fit into the first piece of a ring. Therefore, none of the
+# additional calls has to learn a name or allocate the next piece.
 KERNELS, FEW, MANY = 64, 128, 512
 ROUNDS = 3
 LOOP = "make_calls"  # a function of hook_cost; the code before this loop differs between runs

@@ -11,7 +11,7 @@ from figures import emit
 from scene import calls
 
 PROCESSES, SECONDS, ROUNDS, POLL_S = 4, 10, 3, 0.002
-RATES = {"busy": 100000, "quiet": 40}  # calls a second of all processes together
+RATES = {"busy": 100000, "quiet": 40}  # calls per second, of all processes together
 
 
 def watch(path, programs):

@@ -1,7 +1,7 @@
-"""Measures live tracing with the hook and the daemon, with all settings at their defaults. The call rate is raised until calls are lost.
-One or more programs make the calls of a PyTorch training run (tests/workloads/mix.c) on the simulated driver, all at the same rate.
-Reports the total rate where losses begin, the daemon's CPU time per call and its breakdown, and how many bytes the daemon writes. Also
-reports the cost of traced calls compared with untraced ones."""
+"""Measures live tracing by the hook and the daemon, both with default settings. The call rate is raised until calls are lost. One or more
+programs make the calls of a PyTorch training run (tests/workloads/mix.c) on the simulated driver, all at the same rate. Reports the total
+rate where losses begin, the daemon's CPU time per call and its breakdown, and how many bytes the daemon writes. Also reports the cost of
+traced calls compared with untraced ones."""
 import collections
 import os
 import shutil

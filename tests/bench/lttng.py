@@ -1,6 +1,5 @@
-"""The peer LTTng-UST, in the form of a tracing session with the benchmark's events. If root's daemon is already running, the session uses
-that daemon, because there can be only one. If root's daemon is not running, the session starts its own daemon, and stops it at the
-end."""
+"""The peer LTTng-UST: a tracing session with the benchmark's events. If root's daemon is already running, the session uses that daemon,
+because there can be only one. Otherwise, the session starts a daemon, and stops it at the end."""
 import contextlib
 import os
 import pathlib
@@ -41,7 +40,7 @@ class Tracer:
         self.home = session.dir / "lttng"
         self.session = f"cudatrace-bench-{os.getpid()}"
         self.options = ("-l", self.tracepoints)
-        # Programs wait for the daemon at startup, so that none runs before the daemon has enabled its events.
+        # Programs wait for the daemon at startup, so that no program runs before the daemon has enabled the program's events.
         self.env = {"LTTNG_HOME": self.home, "LTTNG_UST_REGISTER_TIMEOUT": DEADLINE_S * 1000}
         self.undo = contextlib.ExitStack()
 

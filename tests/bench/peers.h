@@ -1,5 +1,5 @@
-/* The compared ways to make a call: through the hook, bare, or in a wrapper that works like another tracer.
- * All ways are timed by the same code. */
+/* The ways of making a call that hook_cost compares: through the hook, bare, or in a wrapper that works like
+ * another tracer. All ways are timed by the same code. */
 #ifndef BENCH_PEERS_H
 #define BENCH_PEERS_H
 

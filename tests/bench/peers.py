@@ -1,4 +1,5 @@
-"""Measures the peers that need resources of the machine, in the same rounds as the hook. Unavailable peers are reported and omitted."""
+"""Measures the peers that depend on the machine's own tools or kernel, in the same rounds as the hook. Unavailable peers are reported and
+omitted."""
 import contextlib
 
 import lttng

@@ -178,7 +178,7 @@ static uint64_t name_kernels(uint8_t *ring)
 
 uint64_t training_write(const char *path, const struct training_segment *wanted)
 {
-    /* Provide room for three slots per call. No lane needs that much. */
+    /* Provide room for three slots per call, which is more than any lane needs. */
     uint64_t ring_bytes = CT_RING_BYTES_MIN;
     while (ring_bytes < (uint64_t)wanted->calls_per_lane * 3 * CT_SLOT_BYTES + 65536)
         ring_bytes *= 2;

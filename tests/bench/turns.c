@@ -1,9 +1,9 @@
 /* A hook that takes turns between three ways to handle calls, in blocks within one process. In one turn,
  * calls are recorded as usual. In another turn, two reads of the processor's counter replace the record,
  * which is the cheapest way to measure a duration. In the third turn, calls are only passed on. This file
- * replaces hook/call/entry.c and wrap.c. Those two files are compiled with other names as the recording way,
- * so that calls reach each way by the same path. Calls on the slow path, which are a thread's first call and
- * the first call to a function, are always recorded. */
+ * replaces hook/call/entry.c and wrap.c. Those two files are compiled under other names and serve as the
+ * recording way, so that calls reach each way by the same path. Calls on the slow path, which are a thread's
+ * first call and the first call to a function, are always recorded. */
 #include "turns.h"
 
 #include "clock.h"
@@ -60,7 +60,8 @@ void ct_leave(struct ct_frame *frame)
         traced_leave(frame);
 }
 
-/* Defines a wrapper for functions with these words on the stack, which in C are ordinary parameters. */
+/* Defines a wrapper for functions with these parameters. `arguments` lists six registers, and then words on
+ * the stack. */
 #define WRAPPER(name, parameters, arguments)                                                                 \
     word name(word a, word b, word c, word d, word e, word f)                                                \
     {                                                                                                        \
