@@ -85,7 +85,7 @@ def to_the_end(s):
 
 
 def printed(s):
-    """Checks that --print prints the calls of the attached process, including after a second attach. The session's other processes are
+    """Checks that --print prints the calls of the attached process, even after a second attach. Calls of the session's other processes are
     not printed."""
     p = Program(s, "steps")
     listed = s.dir / "calls.txt"
@@ -158,8 +158,8 @@ def from_top(s):
 
 
 def kept_by_the_dead(s):
-    """If `cudatrace attach` is killed, recording continues until the process is detached. If the command was still waiting for a call,
-    its thunks remain. The next attach or detach removes these thunks."""
+    """If `cudatrace attach` is killed, recording continues until the process is detached. If the command was still waiting for a call, its
+    thunks remain until the next attach or detach removes them."""
     p = Program(s, "steps")
     a = Attach(s, p.pid)
     a.await_line("waiting for its next CUDA call")
@@ -300,7 +300,7 @@ def cut_short(s):
 
 
 def left_at_once(s):
-    """Several commands detach one process at the same time. One command succeeds, and the other commands print a message."""
+    """Several commands detach one process at the same time. One command succeeds, and the others print a message."""
     p = Program(s, by_tier("paced", "calls"), 8)
     for _ in range(by_tier(1, 3)):
         Attach(s, p.pid, "--stay").end(number=None)

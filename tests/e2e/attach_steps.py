@@ -62,8 +62,8 @@ class Program:
         wait_for("the program to be stopped", lambda: state_of(self.pid) == "T")
 
     def count(self):
-        """Single-steps the program until it calls the driver. Returns (numbers of the steps in the C library, number of the first step in
-        the driver)."""
+        """Single-steps the program until it calls the driver. Returns (the steps in the C library, the first step in the driver), counted
+        from 1."""
         driver, libc = ranges(self.pid, "libcuda.so"), ranges(self.pid, "libc.so")
         within = []
         for number, at in enumerate(self.steps(), 1):
@@ -82,8 +82,8 @@ class Program:
 
 
 def within_entry(s, p, first):
-    """Stops the program within the bytes that a jump replaces. In the shape of driver 580, these are instructions 2 and 3; instruction 0
-    is the endbr64 instruction. Attach must move the thread out of these bytes. Returns the number of calls that must be recorded. A call
+    """Stops the program within the bytes that a jump replaces. In functions of driver 580, these are instructions 2 and 3, where
+    instruction 0 is the endbr64. Attach must move the thread out of these bytes. Returns the number of calls that must be recorded. A call
     that began before the jump was written is not recorded."""
     calls = 0
     for number in range(6):

@@ -68,12 +68,12 @@ with Session() as s:
         "queue": trace_of(s, "--launches", 3072, env=QUEUE),
         # Consecutive kernels of 28 us each, as on an H200. Nearly every launch waits for one kernel.
         "brief": trace_of(s, "--launches", 12000, env={**QUEUE, "SIMCUDA_LAUNCH_NS": 28000}),
-        # A queue that two threads fill in turns, as in a forward and a backward pass. At any time, one of the threads is in the driver.
+        # A queue that two threads fill alternately, as in a forward and a backward pass. At any time, one of the threads is in the driver.
         "turns": trace_of(s, "--launches", 4096, "--turns", 256, env=QUEUE),
         "sync": trace_of(s, "--launches", 150, "--sync-every", 1, env=SLOW),
         # The program waits only after its last launch, and keeps running for a while.
         "late": trace_of(s, "--launches", 150, "--end-ms", 300, env=SLOW),
-        # The program spends as much time outside the driver as in waits, which cover the run time of its kernels.
+        # The program spends as much time outside the driver as waiting for its kernels to finish.
         "mixed": trace_of(s, "--launches", 100, "--pause-us", 2000, "--sync-every", 1, "--start-ms", 100, env=SLOW),
         # The program makes far more calls after its launches than between them.
         "behind": trace_of(s, "--launches", 2000, "--copies", 20000, env={"SIMCUDA_LATENCY": "cuLaunchKernel=5000"}),
@@ -166,7 +166,7 @@ with Session() as s:
     calls, longest_ns = s.rows("SELECT count(*), max(duration_ns) FROM calls JOIN (SELECT process_id, max(call_id) AS to_ns FROM launches "
                                "GROUP BY process_id) USING (process_id) WHERE pid = ? AND layer = 'driver' AND call_id > to_ns", pids["behind"])[0]
     near = 5 + whole.off + 100 * longest_ns * calls / 5000 / (whole.part_s * 1e9)
-    # One sample may give the same result as all rows, to the millisecond.
+    # A single sample may happen to give the same result as all rows, to the millisecond, so take several.
     check(any(sample(many).text != whole.text for many in (5000, 500, 100, 50, 10)), "no sample is taken", whole.text)
     for share in "driver", "copy", "outside":
         check(abs(getattr(sampled, share) - getattr(whole, share)) < near, near, share, sampled.text, whole.text)

@@ -37,8 +37,8 @@ DAEMON = (TOOLS or BUILD) / "collector/cudatraced"
 CUDATRACE = (TOOLS or BUILD) / "tools/cudatrace"
 # Sanitizers use more memory, and need an unlimited address space.
 SANITIZED = DAEMON.exists() and b"__asan_init" in DAEMON.read_bytes()
-# The shape of the simulated driver's exports: that of version 535 or 580, or plain functions. The simulated NVRTC is only in the folder
-# of the driver with plain functions.
+# Whether the simulated driver's exported functions look like those in version 535 or 580, or are plain functions (the default). The
+# simulated NVRTC is only in the folder of the plain driver.
 SHAPE = os.environ.get("CUDATRACE_SHAPE", "")
 SIMCUDA = BUILD / "tests/simcuda" / SHAPE
 DRIVER_PATH = f"{SIMCUDA}:{BUILD / 'tests/simcuda'}" if SHAPE else str(SIMCUDA)
@@ -107,7 +107,7 @@ def wait_for(what, condition):
 
 
 def in_turns(*cases):
-    """Runs generators in turns, each up to its next yield. A case yields before it waits for one of its daemon's timers, so that the
+    """Runs the generators in turn, each up to its next yield. A case yields before it waits for one of its daemon's timers, so that the
     timers of all cases run at the same time. If one case fails, the other cases are abandoned where they are."""
     with contextlib.ExitStack() as stack:
         for case in cases:
@@ -408,7 +408,7 @@ class HungCall:
 
 
 def refuse_system_call(name, error):
-    """Makes a system call fail with the given error, as under a container's filter. Call it in a new process (preexec_fn)."""
+    """Makes a system call fail with the given error, as under a container's filter. Call this function in a new process (preexec_fn)."""
     number = {"linkat": {"x86_64": 265, "aarch64": 37}, "pidfd_open": {"x86_64": 434, "aarch64": 434},
               "unshare": {"x86_64": 272, "aarch64": 97}}[name][platform.machine()]
     set_no_new_privs, set_seccomp, mode_filter = 38, 22, 2

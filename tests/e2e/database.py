@@ -98,7 +98,7 @@ with Session() as s:
         check(is_plain(s.db), "a finished trace is not plain:", *s.dir.iterdir())
         equal(s.value("SELECT count(*) FROM processes"), n, "processes")
     # If another program is reading the file, the file stays unchanged, and the trace continues in the next file. The test itself is the
-    # reader, and closing the file would drop its lock.
+    # reader. It compares the file only afterwards, because opening and closing the file again would drop the reader's lock.
     before = s.db.read_bytes()
     with contextlib.closing(sqlite3.connect(s.db)) as reader:
         reading = reader.execute("SELECT * FROM call")
@@ -111,7 +111,7 @@ with Session() as s:
     check(is_plain(second), "the next file is not plain")
     equal(calls(s), s.value("SELECT count(*) FROM calls") + s.value("SELECT count(*) FROM calls", db=second), "calls of both files")
 
-# A reader keeps the log of the file that it is reading. When the trace continues in another file, the previous file becomes plain.
+# While a reader is reading a file, the file's log remains. When the trace continues in another file, the previous file becomes plain.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "calls", "--calls", 100)

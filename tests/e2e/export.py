@@ -83,7 +83,7 @@ with Session() as s:
           s.rows("SELECT call_id, pid, tid, layer, name, category, depth, duration_ns, status, ifnull(status_name, ''), "
                  "CAST(ifnull(bytes, '') AS TEXT) FROM calls ORDER BY call_id"), "csv")
 
-    # The chrome format contains a slice for each call, arrows from runtime calls to the driver calls inside them, and counters of
+    # The chrome format contains a slice for each call, flow arrows from runtime calls to the driver calls inside them, and counters of
     # allocated memory.
     s.run(CUDATRACE, "export", "--db", s.db, "--output", s.dir / "trace.json", preload=False)
     trace = json.loads((s.dir / "trace.json").read_text())["traceEvents"]

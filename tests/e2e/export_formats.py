@@ -212,7 +212,7 @@ def check_nsys(s):
             check(re.search(rf"^[\d.]+,{sum(spans)},{len(spans)},.*{name}", done.stdout, re.M), name, "is not in", done.stdout, done.stderr)
 
 
-# A real training run with all layers, pushed ranges, memory, and a thousand arrows.
+# A real training run with all layers, pushed ranges, memory, and a thousand flow arrows.
 with Session() as s:
     s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     tracks, events, whole, still_open = check_perfetto(s)
@@ -229,7 +229,7 @@ with Session() as s:
     equal(max(held), s.value("SELECT max(bytes) FROM (SELECT sum(bytes) OVER (ORDER BY at) AS bytes FROM (SELECT allocated_ns AS at, "
                              "bytes FROM allocations WHERE kind = 'device' UNION ALL SELECT freed_ns, -bytes FROM allocations WHERE "
                              "kind = 'device' AND freed_ns IS NOT NULL))"), "the peak of memory")
-    # Arrows must lead from each runtime call to the driver calls inside it.
+    # Flow arrows must lead from each runtime call to the driver calls inside it.
     by_id = {b["said"]["call_id"]: (b, e) for b, e in whole}
     joined = 0
     for begin, end in whole:

@@ -22,7 +22,7 @@ with Session() as s:
         s.stop_daemon()
         return plain.stdout
 
-    # The program loads no driver.
+    # This program does not load a driver.
     mock = s.dir / "mock"
     mock.mkdir()
     (mock / "mock.c").write_text("int cuInit(unsigned f) { return f == 7 ? 77 : 1; }\n")

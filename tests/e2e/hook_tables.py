@@ -90,7 +90,7 @@ def written(s, text):
 
 
 def good(s):
-    """A table is checked, and its targets are found. Its script for bpftrace has a probe for each."""
+    """Checks that a good table's targets are found, and that its script for bpftrace has a probe for each of them."""
     if not can("tracefs", "tracepoints of a table"):
         return
     table = written(s, GOOD)
@@ -117,7 +117,7 @@ def good(s):
 
 
 def bad(s):
-    """Each bad line is reported with its number and its reason. Without a good table, nothing is recorded."""
+    """Checks that each bad line, and each line whose target does not exist, is reported with its number and the reason."""
     for line, message in BAD:
         table = written(s, f"# The next line is bad.\n{line}\nkprobe:good good\n")
         done = probe(table, "--dry-run")
@@ -135,7 +135,7 @@ def bad(s):
 
 
 def not_tables(s):
-    """A long table and files that are no tables are refused soon, with the line."""
+    """Checks that overlong tables, and files that are not tables, are rejected quickly and with a message."""
     table = written(s, "".join(f"kprobe:f f{i}\n" for i in range(1000000)))
     equal(probe(table, "--dry-run").stderr, f"{table}:257: the table has more than 256 hooks\n", "a million lines")
     table = written(s, "nonsense\n" * 1000000)
@@ -156,7 +156,7 @@ def not_tables(s):
 
 
 def installed(s):
-    """The tables that are installed have no errors. Targets may be missing on this machine."""
+    """Checks that the installed tables have no errors. Their targets may be missing on this machine."""
     tables = sorted((SOURCE / "dist/hooks").glob("*.hooks"))
     check(len(tables) >= 4, "tables are missing")
     for table in tables:

@@ -142,7 +142,7 @@ def check_bad_lines(s):
     many = Imported(s, [event("B", n, 0) for n in range(16400)], sentence="line 16385: thread 1 of process 1 begins more than 16384 calls")
     equal(many.rows("SELECT count(*) > 0 FROM open_calls"), [(1,)], "open calls")
 
-    # Details that are out of range are omitted. Texts are truncated to the length of a record.
+    # Details that are out of range are omitted. Strings are truncated so that they fit into a record.
     odd = Imported(s, [own("B", 9000, 0, "cuLaunchKernel", grid_x=-1, grid_y=1 << 40, depth=99, bytes="many", kernel=7, stream=-(1 << 63)),
                        own("E", 9000, 0, "cuLaunchKernel", duration_ns=1, status="no"),
                        {**own("B", 9500, 0, "nvtxMark", message="m" * 20000, domain="d", depth=-5), "layer": "nvtx"},

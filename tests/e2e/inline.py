@@ -1,6 +1,6 @@
-"""Tests `cudatrace attach --inline` on a driver with an unknown table, for each shape of function entries. Even while other threads make
-calls, each function is recorded as often as it is called, with unchanged arguments and results. After the detach, the driver's code is
-the same as before."""
+"""Tests `cudatrace attach --inline` on a driver with an unknown table, for each kind of function entry. Even while other threads make
+calls, each function is recorded as often as it is called, with unchanged arguments and results. After the detach, the driver's code is the
+same as before."""
 import pathlib
 import re
 import signal

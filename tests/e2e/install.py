@@ -1,4 +1,4 @@
-"""Tests `meson install`. Tests that an installed tree works in any folder, and needs no files of the build or the source."""
+"""Tests `meson install`. An installed tree must work in any folder, and need no files of the build or the source."""
 import os
 import pathlib
 import re

@@ -13,7 +13,7 @@ from series_test import check_series, check_truth, disk_bytes, file, files, sql,
 
 needs(shm_mib=256)  # rings for all calls that are made while there is no daemon
 
-# Many files. None of the files has to be removed, so the trace stays complete. The daemon is killed repeatedly.
+# Test many files. None has to be removed, so the trace stays complete. The daemon is killed repeatedly.
 BOUND, CALLS, KILLS = by_tier(("16M", 65000, 1), ("40M", 100000, 2))
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon("--max-db", BOUND, "--ring", "32M")

@@ -215,7 +215,7 @@ def ebpf():
 
 
 def tracefs():
-    """Tracepoints: the folder of events is there, or can be mounted."""
+    """Checks that the folder of tracepoints exists, or that tracefs can be mounted."""
     if not os.path.isdir("/sys/kernel/tracing/events"):
         by_command("unshare", "-m", "mount", "-t", "tracefs", "none", "/sys/kernel/tracing")
 

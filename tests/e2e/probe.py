@@ -414,8 +414,8 @@ def unfit_kernel(s):
 
 
 def other_user(s):
-    """Checks that another user's process is recorded by the daemon of the probe's user, if that process's user has no daemon. A probe
-    with no functions to attach to reports this."""
+    """Checks that if another user has no daemon, that user's process is recorded by the daemon of the probe's user. A probe that finds no
+    functions to attach to reports this."""
     if not can("several users", "a process of another user"):
         return
     p = Program(s, "steps", within=["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"], env={"SIMCUDA_COUNTS": ""})

@@ -13,7 +13,7 @@ CALL = "cuOccupancyMaxPotentialBlockSize"
 
 
 class Hooks(AnyHooks):
-    """A probe with a table of hooks, and of the calls that the program makes to the driver."""
+    """A probe with a table of hooks, which also records the program's calls to the driver function CALL."""
 
     def __init__(self, s, *lines, options=()):
         super().__init__(s, *lines, options=("--calls", CALL, *options))
@@ -23,7 +23,7 @@ class Hooks(AnyHooks):
 
 
 def values(s):
-    """Fields have the values of arguments, of memory, of texts and of the result, in each width, with and without a sign."""
+    """Checks the values of fields that are read from arguments, memory, strings and results, in each width, signed and unsigned."""
     hooks = Hooks(s, f"{PUT} put tag=arg0+0:u32 level=arg0+4:s16 low=arg0+4:u8 bytes=arg0+8 name=arg1:str number=arg2:s32 sixth=arg6:s64 status=ret:s32",
                   f"uprobe:{LIBRARY}:hookable_name name text=ret:str out=arg0+0:u64 number=arg1:u8 seventh=arg7")
     pid = hooks.run("--times", 3)
@@ -44,7 +44,8 @@ def values(s):
 
 
 def depths(s):
-    """A hook inside a driver call, and a driver call inside a hook, have their place by depth and time. A call left by longjmp has none."""
+    """Checks the depth and order of a hook inside a driver call, and of a driver call inside a hook. A call left by longjmp() is not
+    recorded."""
     hooks = Hooks(s, f"{PUT} put", f"uprobe:{LIBRARY}:hookable_around around")
     pid = hooks.run("--times", 1)
     hooks.probe.end()
@@ -56,7 +57,8 @@ def depths(s):
 
 
 def entries(s):
-    """A hook at the entry is a call without a duration, which precedes the calls that the function makes. Its function may be left in any way."""
+    """Checks that a hook at the entry records a call without a duration, before the calls that the function makes. The function may be left
+    in any way."""
     hooks = Hooks(s, f"{PUT} put number=arg2:s32 name=arg1:str seventh=arg7 at entry if arg2:s32 < -1", f"uprobe:{LIBRARY}:hookable_around around at entry")
     pid = hooks.run("--times", 3)
     hooks.probe.end()
@@ -69,7 +71,7 @@ def entries(s):
 
 
 def conditions(s):
-    """Only calls that meet all conditions are recorded. A limit counts further calls as skipped."""
+    """Checks that a call is recorded only if it meets all conditions, and that calls beyond a limit are counted as skipped."""
     hooks = Hooks(s, f"{PUT} put number=arg2:s32 if arg2:s32 <= -2 and arg0+4:s16 > -5 and arg6:s64 != -18",
                   f"uprobe:{LIBRARY}:hookable_name name if arg1 & 2",
                   f"uprobe:{LIBRARY}:hookable_around around in calls")
@@ -91,7 +93,7 @@ def conditions(s):
 
 
 def tracepoints(s):
-    """A tracepoint is a call without a duration, inside the call of its thread."""
+    """Checks that a tracepoint is recorded as a call without a duration, inside the call that its thread is making."""
     if not can("tracefs", "hooks on tracepoints"):
         return
     hooks = Hooks(s, "tracepoint:sched:sched_switch switch from=prev_comm next=next_comm pid=prev_pid to=next_pid state=prev_state in calls")
@@ -166,7 +168,8 @@ def machine_losses(s):
 
 
 def reload(s):
-    """SIGHUP reads the table again. Hooks that are the same record on, others end or begin. A table with errors changes nothing."""
+    """Checks that SIGHUP makes the probe read the table again. Unchanged hooks keep recording, and other hooks end or begin. A table with
+    errors changes nothing."""
     hooks = Hooks(s, f"{PUT} put number=arg2:s32", f"uprobe:{LIBRARY}:hookable_name name")
 
     def read_again(*lines, message):
@@ -190,7 +193,7 @@ def reload(s):
 
 
 def refused(s):
-    """A hook without a target is reported, and the others record. A table with errors ends the probe before it begins."""
+    """Checks that the probe reports the hooks that it cannot attach, and that the other hooks record."""
     hooks = Hooks(s, f"{PUT} put", "kprobe:no_such_function none", f"uprobe:{s.library}:{CALL} twice", f"{PUT} again")
     for line in (f"{hooks.file}:2: none: the kernel has no function no_such_function: its module is not loaded, or the compiler has inlined it",
                  f"{hooks.file}:3: twice: the probe records {CALL} itself: exclude it there with --calls '*,!{CALL}' to hook it",

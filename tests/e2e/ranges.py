@@ -1,5 +1,5 @@
-"""Tests ranges and marks that programs create through NVTX. Checks the texts of ranges, and how ranges nest with driver calls. Also tests
-ranges that are never closed, ranges that another thread or process closes, and more ranges than the hook can keep."""
+"""Tests ranges and marks that programs create through NVTX. Checks the messages of ranges, and how ranges nest with driver calls. Also
+tests ranges that are never closed, ranges that another thread or process closes, and more ranges than the hook can keep."""
 import os
 import pathlib
 import signal
@@ -43,7 +43,7 @@ def check_nesting():
         equal(s.value("SELECT count(*) FROM ranges JOIN calls USING (call_id) WHERE layer <> 'nvtx' "
                       "OR calls.category <> 'range' OR ranges.message IS NOT calls.message"), 0, "rows that disagree")
         equal(s.value("SELECT sum(duration_ns) FROM ranges WHERE kind = 'mark'"), 0, "the duration of marks")
-        # Calls inside a range lie within the range's times.
+        # Calls inside a range begin and end within it.
         equal(s.rows("""
             SELECT outer.message, count(*), sum(inner.layer = 'driver')
               FROM ranges AS outer
@@ -124,7 +124,7 @@ def check_deep():
         s.start_daemon()
         act(s, "deep", "--count", 3000)
         s.flush()
-        # 1024 of them are kept. The other ranges are counted as lost, but still have levels, which the workload checks.
+        # 1024 of the ranges are kept. The others are counted as lost, but still have levels, which the workload checks.
         equal(s.rows("SELECT calls, stored, lost FROM totals WHERE layer = 'nvtx'"), [(3000, 1024, 1976)], "3000 ranges")
         equal(s.rows("SELECT cause, calls FROM losses"), [("memory", 1976)], "the losses")
         equal(calls(s)[-1], ("cuCtxGetCurrent", 0, None), "the call behind them")
@@ -181,7 +181,8 @@ def check_distinct():
             check(grown < 24 << 20, "the daemon grew by", grown)
     with Session() as s:
         s.start_daemon()
-        # The same without waiting. Ranges that do not fit into the ring are counted as lost, and the process's memory does not grow.
+        # Repeat this with a program that does not wait for the daemon. Ranges that do not fit into the ring are counted as lost, and the
+        # process's memory does not grow.
         done = s.run(RANGES, "--do", "distinct", "--count", count, env=TOOL, stdin=open("/dev/zero"))
         grown = int(done.stdout.split("grown=")[1].split()[0])
         check(grown < 1 << 20, "the process grew by", grown)
@@ -311,7 +312,7 @@ def check_other_tools():
         equal(s.value("SELECT count(*) FROM functions WHERE layer = 'nvtx'"), 0, "functions of another tool")
         check(s.value("SELECT count(*) FROM calls") > 0, "driver calls are traced beside it")
     with Session() as s:
-        # The hook also works only as NVTX's tool, without being preloaded.
+        # The hook also works if it is not preloaded, but only loaded as NVTX's tool.
         s.start_daemon()
         s.run(RANGES, "--do", "nest", preload=False, env=TOOL)
         s.flush()

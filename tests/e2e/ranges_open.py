@@ -65,8 +65,8 @@ with Session() as s:
             tiles = b.run("return Object.fromEntries([...document.querySelectorAll('.tile')].map((t) => [t.children[1].textContent, t.children[0].textContent]))")
             equal(tiles["calls not returned"], str(len(rows)), "what the page counts: the killed one's alone")
 
-    # The program's own ranges give the phases, whether or not they have a domain, or are inside a library's range. Without such ranges,
-    # phases are derived from the pattern of calls.
+    # The program's own ranges determine the phases, whether or not they have a domain, and even if they are inside a library's range.
+    # Without such ranges, phases are derived from the pattern of calls.
     equal([(row["phase"], row["times"], row["by"]) for row in s.report("--pid", exited, "phases")["phases"]],
           [("setup", 1, "nvtx"), ("step N", STEPS, "nvtx")], "phases")
     equal({row["by"] for row in s.report("--pid", killed, "phases")["phases"]}, {"pattern"}, "phases of a program without ranges")

@@ -163,7 +163,7 @@ with Session() as s:
         rows = report(s, "--from", option, "functions")["functions"]
         equal(sum(row["calls"] for row in rows), s.value("SELECT count(*) FROM calls"), f"--from {option}")
 
-    # Formats. Numbers stay numbers, and each query in schema/reports works without the other queries.
+    # Test the formats. Numbers stay numbers, and each query in schema/reports works without the other queries.
     equal(list(csv.DictReader(io.StringIO(report(s, "copies", format="csv"))))[0].keys(), found["copies"][0].keys(), "columns as csv")
     check(isinstance(found["functions"][0]["total_ms"], float), "a number", found["functions"][0])
     markdown = report(s, "errors", format="markdown").splitlines()

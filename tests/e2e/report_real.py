@@ -38,7 +38,7 @@ with Session() as s:
     equal(sum(row["copies"] for row in found["copies"]), s.value("SELECT count(*) FROM copies"), "copies")
     equal(sum(row["calls"] for row in found["errors"]),
           s.value("SELECT count(*) FROM calls WHERE status NOT IN (0, 600)"), "errors of all layers")
-    # Sections about events of the kernel and hooks read no calls if the trace has none of these.
+    # The sections about kernel events and hooks do not read all calls if the trace has neither.
     for section in ("blocked", "faults", "kernel", "hooks"):
         for from_ns in (None, 1):
             check(steps_of(s.db, section, from_ns) < s.value("SELECT count(*) FROM calls"), section, "reads all calls")

@@ -31,7 +31,7 @@ def disk_bytes(s):
 
 def check_series(s, db=None):
     """Checks that the sums agree with the rows, over all files and in each file. No row may exist twice, and each part of a call must
-    have its call."""
+    belong to an existing call."""
     wrong = """SELECT totals.process_id, layer, name, stored - expired AS counted, found FROM totals LEFT JOIN
         (SELECT process_id, layer, name, count(*) AS found FROM calls GROUP BY 1, 2, 3) USING (process_id, layer, name)
         WHERE calls <> stored + lost + skipped OR stored - expired <> ifnull(found, 0)"""

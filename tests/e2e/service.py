@@ -117,8 +117,8 @@ with Session() as s:
           env={"NOTIFY_SOCKET": s.dir / "notify"})
     equal(manager.rest(), [], "what the daemon of a run has told")
 
-# Levels. Each program causes only one line in the log, whatever its name is. After logrotate has moved a log file, nothing more is
-# written to that file.
+# Test the log's levels. Each program causes only one line in the log, whatever the program's name is. After logrotate has moved a log file,
+# nothing more is written to that file.
 with promise("log-forged"), Session() as s:
     evil = s.dir / "a\n2026-01-01 00:00:00 cudatraced[1]: error: forged\x1b[2J\"\\é\u202e\udcff"
     shutil.copy(WORKLOADS / "calls", evil)

@@ -41,7 +41,7 @@ def queries(text):
 
 
 def check_causes():
-    """Checks that each file that explains causes of losses has a phrase for each cause."""
+    """Checks that every file explaining causes of losses has a phrase for each cause."""
     causes = re.findall(r"^LOSS\(\w+, (\w+),", (SOURCE / "proto/loss_cause.def").read_text(), re.M)
     check(len(causes) >= 5, "causes", causes)
     for file, phrase in {"docs/sql.md": r"\| `%s` \|", "docs/operations.md": r"\| (`losses` has rows|…) of cause `%s` \|",
@@ -112,7 +112,7 @@ COPIES = (
 
 
 def check_slow_copy(s, command):
-    """Checks the query that shows everything inside the slowest copy, on an imported trace of exact times."""
+    """Checks the query that shows everything inside the slowest copy, on an imported trace with exact times."""
     lines, trace = s.dir / "copies.jsonl", s.dir / "copies.db"
     with open(lines, "w") as file:
         for number, (name, layer, begin_us, end_us, depth, fields, _) in enumerate(COPIES):

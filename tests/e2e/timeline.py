@@ -110,7 +110,7 @@ with Session() as s:
     only = rows_of(timeline(s, "--layers", "nvtx").stdout)
     check(all(set(letters.upper()) <= set("R.") for letters in only.values()), only)
 
-# Events of the scheduler have a letter of their own.
+# Scheduler events have their own letter.
 with Session() as s:
     lines = s.dir / "lines.jsonl"
     with open(lines, "w") as file:
