@@ -8,7 +8,7 @@ from series_test import check_series, check_truth, files, value, workload
 needs(shm_mib=256)  # room for all calls that are made while no daemon runs
 
 # The test points that a daemon passes when it is ordered to switch to another file. The daemon dies when it has passed a point the given
-# number of times. The daemon also passes some of these points at startup, when it opens the existing file.
+# number of times. It also passes some of these points at startup, when it opens the existing file.
 GOING_ON = {"database.locked": 2, "database.opened": 2, "database.filled": 1, "database.made": 1, "store.going_on": 1,
             "store.went_on": 1, "database.plain": 1}
 REMOVING = "database.removing"

@@ -17,7 +17,7 @@ if LONG:
 
 def check_losses_by_function(s, programs):
     """Checks that there were more calls than the rings can hold, and that each function's losses give the number and the total time of
-    its lost calls. Copies also have their bytes."""
+    its lost calls. For copies, the losses also give the number of bytes."""
     for pid in programs:
         lost, lost_ns = s.rows("SELECT sum(unsent.lost), sum(lost_ns) FROM unsent JOIN segment USING (segment_id) JOIN process "
                                "USING (process_id) WHERE pid = ?", pid)[0]

@@ -11,9 +11,9 @@ POINTS = [name for name in points(FAULT_DAEMON) if name.split(".")[0] in ("batch
 
 
 def lives(s, count, calls, *options):
-    """Starts `count` daemons that live for random lengths of time. The number of passings before a death is drawn so that each order of
-    magnitude is equally likely. Most passings are of points that are passed once per row. Therefore, every second daemon dies at a
-    randomly chosen point instead, with all points equally likely."""
+    """Starts `count` daemons that live for random lengths of time. Each daemon dies after passing a random number of points, with every
+    order of magnitude equally likely. Most of these points are passed once per row. Therefore, every second daemon dies at a randomly
+    chosen point instead, with all points equally likely."""
     s.start_daemon(*options)
     child = s.start_program(0, 10 * calls * count)
     s.exact.add(child.pid)

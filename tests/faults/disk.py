@@ -61,7 +61,7 @@ def run_long_program(s):
 
 
 def check_whole(s, lost=0):
-    """Checks the database's integrity and the identity, and that each call that returned was stored or counted."""
+    """Checks the integrity of the database and its sums, and that each call that returned was stored or counted."""
     s.check_identity(lost=lost)
     s.check_truth()
     equal(s.value("PRAGMA integrity_check"), "ok", "integrity_check")

@@ -1,4 +1,5 @@
-"""Like disk.py, but on a file system that is really full and later grows, so that errors come from the kernel. Needs to mount one."""
+"""Like disk.py, but on a file system that really fills up and later grows, so that the errors come from the kernel. The test needs the
+right to mount file systems."""
 import os
 import subprocess
 import sys

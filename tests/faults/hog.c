@@ -96,7 +96,7 @@ static void text(struct ct_record *record)
     snprintf(payload.message, sizeof(payload.message), "%019llu", (unsigned long long)count);
     carry(record, CT_KIND_RANGE, &payload, sizeof(payload.range) + sizeof(payload.message));
 }
-/* Every name is new, so each record is another combination. */
+/* Every name is new, so each record has a new combination of names. */
 static void fields(struct ct_record *record)
 {
     char name[CT_FIELDS_MAX][CT_FIELD_NAME_MAX + 1];

@@ -1,5 +1,5 @@
-"""Tests calls with fields, as a probe writes them. The views have the fields as they were written, also of a trace of several files, of a
-replayed recording, and after calls have expired. A call with an invalid payload has no fields, but is stored and counted."""
+"""Tests calls with fields, which a probe writes. The views contain the fields as written, even if the trace consists of several files or
+was replayed from a recording. A call with an invalid payload is stored and counted, but has no fields."""
 import collections
 import contextlib
 import json
@@ -18,7 +18,7 @@ TICKS, STEP = 10, 100  # a call does not overlap the next one
 
 
 def field(name, value, type=None):
-    """Returns a field in the form of the player's command."""
+    """Returns a field as an argument of the player's command `fields`."""
     if type:
         return f"{name}={type}{value}"
     return f"{name}=x{value.hex()}" if value else f"{name}=x"
@@ -70,7 +70,7 @@ def expected(good, first_end):
 
 
 def check_views(rows, wanted):
-    """`rows` makes a query. `wanted` has (call_id, name, fields)."""
+    """Checks the views. `rows` runs a query, and `wanted` lists (call_id, name, fields)."""
     seen = rows("SELECT call_id, name, fields FROM hooks ORDER BY call_id")
     equal([(call_id, name, list(json.loads(fields).items())) for call_id, name, fields in seen],
           [(call_id, name, list(fields.items())) for call_id, name, fields in wanted], "the view hooks")
@@ -95,7 +95,8 @@ def of_file(path):
 
 
 def test_fields(s):
-    """The views have the fields, and so has the trace that a recording makes. All calls are counted, also those with invalid payloads."""
+    """Checks that the views contain the fields, and that replaying the recording gives the same rows. All calls are counted, even if their
+    payloads are invalid."""
     recording, again = s.dir / "recording", s.dir / "again.db"
     s.start_daemon("--record", recording)
     watched = watch(s)
@@ -158,7 +159,7 @@ def check_series(s, wanted):
 
 
 def check_exports(s, wanted):
-    """Formats with details have the fields as an object. An import of the lines makes the same fields."""
+    """Checks that formats with details contain the fields as an object, and that importing the exported lines gives the same fields."""
     events = json.loads(said("export", "--db", s.db, "--format", "chrome"))["traceEvents"]
     shown = [(event["args"]["call_id"], event["name"], event["args"].get("fields", {})) for event in events if event["ph"] == "X"]
     equal(sorted(shown, key=lambda call: call[0]), wanted, "the export to chrome")
@@ -184,7 +185,7 @@ def check_tail(s):
 
 
 def test_tools(s):
-    """The tools show the fields, also if the calls are in several files."""
+    """Checks that the tools show the fields, even if the calls are in several files."""
     s.start_daemon()
     watched = watch(s)
     first = now()

@@ -44,7 +44,7 @@ def check_jumps(s, rounds_made, missed):
     check(first > 10 and len(rounds) - first > 3 and all(rounds[first:]), "rounds that were recorded", rounds)
 
 
-with cudatrace_test.Session() as s:  # the hook without test points, as their instructions would be interrupted, too
+with cudatrace_test.Session() as s:  # the hook without test points, because their instructions would be interrupted, too
     program = s.dir / "signals"
     subprocess.run(["cc", "-O1", "-g", "-D_GNU_SOURCE", "-I", SOURCE / "tests/simcuda",
                     "-I", SOURCE / "tests/workloads", "-o", program,

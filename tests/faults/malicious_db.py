@@ -89,7 +89,7 @@ def schemas_that_would(s, trace):
         equal(sql(s, path, "SELECT * FROM processes").returncode, 1, "a view that writes")
         equal(tool(s, "report", "--db", path).returncode, 1, "its report")
         check(not target.exists(), "a view made a file")
-    # The daemon and `doctor` stop reading a file whose tables are replaced by endless views, because no user has requested that much
+    # The daemon and `doctor` stop reading a file whose tables have been replaced by endless views, because no user has requested that much
     # work.
     with promise("foreign_schema"), edited(s, "meta.db", trace, "DROP TABLE meta",
                                            "CREATE VIEW meta AS " + bomb.format("'boot_id' AS key, i AS value") +
@@ -156,7 +156,7 @@ def what_a_terminal_obeys(s, trace):
                     check(not bad, arguments, "sent", bad, "in", repr(said[:500]))
         check("a\\x1b]0;owned\\x07b\\xc2\\x9bc\\x0dd\\ne\\tf\\xe2\\x80\\xaeg" in
               sql(s, path, "SELECT exe FROM processes").stdout, "how it is written")
-        # Programs get the exact bytes.
+        # Formats for programs contain the exact bytes.
         with promise("formats_exact"):
             query = "SELECT DISTINCT exe AS x FROM processes"
             equal([row["x"] for row in json.loads(sql(s, path, query, "--format", "json").stdout)], [NASTY], "as JSON")

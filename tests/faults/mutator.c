@@ -1,5 +1,5 @@
 /* Overwrites a live process's segment, or a made-up segment, while the daemon reads it. The mutator changes
- * cursors, lengths, numbers, texts and headers at random, and sometimes truncates the file. The mutator
+ * cursors, lengths, numbers, strings and headers at random, and sometimes truncates the file. The mutator
  * writes to FIFO when it starts, and exits after ROUNDS.
  *
  *   mutator SEGMENT SEED ROUNDS [FIFO] */

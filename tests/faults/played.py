@@ -37,8 +37,8 @@ class Probe:
 
 
 class Watched:
-    """A process that makes no call and runs until its input ends, and its probe. The daemon knows both after the constructor
-    returns."""
+    """A process that makes no calls and runs until its input ends, together with its probe. When the constructor returns, the daemon knows
+    both of them."""
 
     def __init__(self, s):
         self.s, self.exec_ns = s, now()

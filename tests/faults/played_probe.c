@@ -12,7 +12,8 @@
  *
  *   fields FUNCTION END TICKS [NAME=TYPE VALUE]…
  *
- * publishes a call with fields. TYPE is u, s, or x for a text in hexadecimal, which may be missing.
+ * publishes a call with fields. TYPE is u or s for a number, or x for a text in hexadecimal. x without a
+ * VALUE means NULL.
  *
  *   record KIND FUNCTION END TICKS VALUE [HEX]
  *

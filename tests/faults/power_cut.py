@@ -1,5 +1,5 @@
 """Cuts the power at each operation on the database's files. Synced data survives. Of the unsynced data, only some pages survive, and some
-of them only in part. The result is a consistent database as of some moment, with the positions that its rows had reached. The next boot
+of them only in part. The result must be a consistent database as of some moment, whose stored positions match its rows. The next boot
 begins a new file.
 
 If only the daemon dies, the page cache and the calls in shared memory survive. Other tests cover that case (killed.py, restart.py).

@@ -95,8 +95,8 @@ def everybody_is_recorded(u):
 
 
 def a_long_name_of_the_folder(u):
-    """Uses a link to the folder whose name is so long that there is no room for the name of the daemon's bell. No hook can ring the bell,
-    so `flush` sends a request instead."""
+    """Uses a link to the folder. The link's name is so long that there is no room for the name of the daemon's bell. No hook can ring the
+    bell, so `flush` sends a request instead."""
     s = u.s
     link = s.dir / ("d" * (139 - len(str(s.dir))))
     link.symlink_to("/dev/shm")

@@ -145,5 +145,5 @@ class Users:
         return child
 
     def held(self, uid, *options, umask=0o022):
-        """Runs a traced process of user `uid`, which makes its calls and then keeps running. It ends with the block."""
+        """Runs a traced process of user `uid`, which makes its calls and then keeps running. The process ends with the block."""
         return HungCall(self.s, *options, program=self.hang, start=functools.partial(self.start, uid, umask=umask))

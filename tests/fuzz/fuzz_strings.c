@@ -1,4 +1,4 @@
-/* Fuzzes how the collector handles texts from a process: cleaning, demangling on a stack as large as the
+/* Fuzzes how the collector handles strings from a process: cleaning, demangling on a stack as large as the
  * worker's, numbering, and lookup as an ioctl. */
 #include "demangle.h"
 #include "interner.h"

@@ -71,7 +71,7 @@ def text_range(message, domain=b"", lengths=None):
 
 
 def fields(*values, types=b"", count=None, texts=b""):
-    """Returns the payload of a call with fields. `texts` has the names and the texts."""
+    """Returns the payload of a call with fields. `texts` contains the fields' names and strings."""
     return words(*values, *[0] * (8 - len(values))) + struct.pack("<8sB5xH", types, len(values) if count is None else count, len(texts)) + texts
 
 
