@@ -3,8 +3,8 @@
 
 The test attaches to `torch`, `triton`, `jax` and `nccl` (two processes, on two GPUs), and then waits for two quiet moments. The number of
 calls recorded between the two moments must equal the number of CUPTI's callbacks, for each function of the driver. After the detach,
-nothing more is recorded. `load` is a training. While the training works, the test attaches and detaches again and again at arbitrary
-points, without CUPTI. All results must be bit-identical, and nothing may be left in the process. README.md has the details.
+nothing more is recorded. `load` is a training run. While it is working, the test repeatedly attaches and detaches at arbitrary points,
+without CUPTI. All results must be bit-identical, and nothing may be left in the process. README.md has the details.
 
     attach.py --build build                      0 for success, 1 for a failure, 2 for wrong usage, 77 where there is no GPU or CUPTI
     attach.py --simulated build --times 5        the same on the simulated driver, with its own counts in place of CUPTI's
@@ -45,7 +45,7 @@ def between(first, second):
 
 
 def compare_calls(report, what, ours, theirs, slotless):
-    """Compares the numbers of calls of each function. Lists the functions that CUPTI or the trace cannot count, grouped by reason."""
+    """Compares how often each function was called. Lists the functions that CUPTI or the trace cannot count, grouped by reason."""
     rows = compare.differences(ours, theirs)
     reasons = (
         ("that have no slot, which cannot be seen by who comes later", lambda name, us, cupti: name in slotless and us < cupti),
@@ -82,7 +82,7 @@ class Before:
         return [name for name, export in program.ask("slots").items() if export != self.exports[name]]
 
     def check_attached(self, report, program):
-        """Checks that everything whose absence is checked later is present now."""
+        """Checks that slots or code have changed and shared memory exists, so that check_nothing_left() proves something later."""
         changed, memory = self.changed(program), program.shared_memory()
         missing = [name for name in self.exports if name not in changed and name not in self.slotless]
         report.check(changed and not missing and memory, f"while it is attached to, {len(changed)} of {len(self.exports)} functions come by "
@@ -232,7 +232,7 @@ def first_visit(report, work):
 
 
 def load(report, work):
-    """Attaches and detaches many times. Attaches and detaches many times, without any cooperation by the program."""
+    """Attaches and detaches many times, without any cooperation by the program."""
     times = work.bench.times
     report.begin(f"load: {times} attaches and detaches")
     work.start(cupti=False)

@@ -123,7 +123,7 @@ class Program:
         return [name for name in os.listdir("/dev/shm") if name.startswith(f"cudatrace.{os.geteuid()}.{self.work.session}.{self.pid}")]
 
     def mappings(self):
-        """Returns the numbers of mappings of the hook and of its shared memory."""
+        """Returns how many mappings the process has of the hook, and how many of the hook's shared memory."""
         maps = pathlib.Path(f"/proc/{self.pid}/maps").read_text().splitlines()
         return sum("memfd:" in line and "cudatrace" in line for line in maps), sum("/dev/shm/cudatrace" in line for line in maps)
 
@@ -163,14 +163,14 @@ class Command:
         self.child.send_signal(signal.SIGINT)
 
     def end(self):
-        """Interrupts it. Returns the times of the interrupt and of the exit."""
+        """Interrupts the command. Returns the times of the interrupt and of the exit."""
         begun_ns = time.monotonic_ns()
         self.interrupt()
         return begun_ns, self.wait()
 
 
 class Work:
-    """A workload's daemon and processes. When the block ends, the daemon and all processes are ended."""
+    """A workload's daemon and processes. When the block ends, the daemon and all processes are stopped."""
 
     def __init__(self, bench, name):
         self.bench, self.name, self.workload = bench, name, WORKLOADS[name]

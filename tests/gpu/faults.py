@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Causes faults while a real training is running on the real driver. The daemon is killed repeatedly, or is stopped until the training
-ends. In another case, the training is killed. A training does the same work as an untraced one, and the trace has each call once or
-counts it.
+"""Causes faults during a real training run on the real driver. The daemon is killed repeatedly, or is stopped until the training ends. In
+another case, the training is killed. A traced training does the same work as an untraced one, and each of its calls is in the trace once or
+is counted as lost.
 
     faults.py --build build        exit status 0: success, 1: failure, 77: no GPU or no PyTorch
 """
@@ -47,7 +47,7 @@ def wait_for(what, condition):
 
 
 class Session:
-    """A daemon and trainings. When the block ends, all of these processes are ended."""
+    """A daemon and training runs. When the block ends, all of these processes are stopped."""
 
     def __init__(self, folder):
         self.processes = []

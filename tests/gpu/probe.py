@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Probes working programs on a real GPU, and compares the recorded calls with CUPTI's counts. It needs root.
+"""Probes working programs on a real GPU, and compares the recorded calls with CUPTI's counts. Must run as root.
 
 The workloads are the same as in attach.py. The number of calls recorded between two quiet moments must equal the number of CUPTI's
 callbacks, for each function of the driver. After the probe has exited, nothing more is recorded. All results must be bit-identical. In

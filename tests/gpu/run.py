@@ -31,7 +31,7 @@ KEPT_DATABASE_BYTES = 15 << 20
 Program = collections.namedtuple("Program", "name command limit_s kernels")
 Outcome = collections.namedtuple("Outcome", "status stdout stderr seconds")
 
-# vectors runs 1 + 1000 + 1 cooperative + 1 with attributes + 50 replays of 20.
+# vectors launches 1 + 1000 kernels, 1 cooperative kernel, 1 kernel with attributes, and 20 in each of 50 replays.
 VECTORS_KERNELS = 2003
 
 
@@ -52,7 +52,7 @@ def programs(python, training, built):
     return {program.name: program for program in table}
 
 
-# torch.compile takes minutes and needs a C compiler, so the program that uses it is run only if it is named.
+# torch.compile takes minutes and needs a C compiler, so the program that uses it runs only if it is named.
 DEFAULT_PROGRAMS = ["vectors-static", "vectors-shared", "training", "training-graph", "training-ranges"]
 
 

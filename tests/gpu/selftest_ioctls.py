@@ -1,5 +1,5 @@
-"""Tests that a program's trace agrees with what ioctl_truth counted in the same run. Uses simulated devices. The simulated devices' files
-are real files that reject every request."""
+"""Tests that a program's trace agrees with what ioctl_truth counted in the same run. The devices are simulated: their files are ordinary
+files, which reject every request."""
 import os
 import sys
 
