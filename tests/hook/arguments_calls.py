@@ -15,8 +15,8 @@ STRUCTS = {"L": (8, "uint64_t"), "D": (12, "uint32_t"), "F": (20, "uint32_t"), "
 TYPES |= {letter: f"struct bytes{size}" for letter, (size, _) in STRUCTS.items()}
 
 
-# Decoders that follow a pointer argument even if the call failed, with the argument's number. Decoders may do so because the driver read
-# the pointer's object before failing (inspected() in hook/decode/decode.h).
+# Decoders that may follow a pointer argument even if the call failed, with the argument's number. With most errors, the driver has read the
+# object before it fails (inspected() in hook/decode/decode.h).
 INSPECTED = {"copy_2d": 0, "copy_3d": 0, "launch_ex": 0, "array_create": 1}
 
 

@@ -174,7 +174,7 @@ static void on_signal(int number)
     handled = 1;
 }
 
-/* ioctl() is not a cancellation point, and neither may the hook's code around it be one. */
+/* ioctl() is not a cancellation point, so the hook's code around it must not be one either. */
 static volatile bool passed;
 
 static void *be_cancelled(void *unused)
@@ -220,7 +220,7 @@ static void ask_others(bool devices_too)
         pass(files[i], TIOCGWINSZ, unreadable);
     }
     ENSURE(ioctl(pipes[0], FIONREAD, &value) == 0 && value == 5);
-    /* Devices also pass on request numbers of other drivers. */
+    /* Requests with other drivers' numbers are passed on even if the file is a device. */
     if (devices_too) {
         ENSURE(ioctl(control_fd, 27, bytes) == 0);
         ENSURE(ioctl(gpu_fd, 0x30000001, bytes) == 0);

@@ -117,7 +117,7 @@ others = set(undefined) - DATA - STRINGS - OF_THE_LIBRARY - BY_SYMBOL_IN_MUSL
 check(not others, "not in hook/base/libc.h, and another library may interpose it:", sorted(others))
 
 # musl's loader refuses to load a library with an undefined symbol, so that the program would not start. Symbols that musl lacks must
-# therefore be weak. (As of musl 1.2, which accepts libc.so.6, libdl.so.2 and the other libraries above as its own names.)
+# therefore be weak. The list is for musl 1.2, which accepts libc.so.6, libdl.so.2 and the other libraries above as its own names.
 LACKED_BY_MUSL = {"__cxa_at_quick_exit", "__register_atfork", "gnu_get_libc_version", "_r_debug"}
 strong = {name for name, kind in undefined.items() if kind not in "wv"}
 check(not strong & LACKED_BY_MUSL and LACKED_BY_MUSL <= set(undefined), "not weak:", strong & LACKED_BY_MUSL,
