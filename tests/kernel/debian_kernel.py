@@ -1,5 +1,5 @@
-"""Gets the kernels of Debian releases, and builds modules for them. apt downloads and verifies their packages. It uses only a folder of
-the build, installs nothing, and leaves the machine's own sources unchanged."""
+"""Gets the kernels of Debian releases, and builds modules for them. apt downloads the packages to a folder of the build, and verifies them.
+Nothing is installed, and the machine's own package sources do not change."""
 import pathlib
 import shutil
 import subprocess
@@ -10,14 +10,14 @@ from cudatrace_test import BUILD, equal, mount_namespace
 CACHE = BUILD / "kernels"
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 META_PACKAGE = "linux-image-cloud-amd64"  # this flavour has few drivers, and boots faster
-# The headers depend on the compiler that has built the kernel. Its programs need the release's own C library.
+# The headers' package depends on the compiler that built the kernel. That compiler needs the release's own C library.
 BUILD_PACKAGES = "linux-headers-cloud-amd64", "make", "dash", "coreutils", "sed", "grep", "mawk"
 BUILD_LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64", "usr/bin/sh": "dash", "usr/bin/awk": "mawk"}
 UNUSED = "/usr/share/doc", "/usr/share/man", "/usr/share/locale", "/boot", "/usr/lib/modules", "/lib/modules"
 
 
 class Unavailable(Exception):
-    """The kernel, or a machine for it, is not available. The text is the reason."""
+    """Raised if the kernel, or a package for building modules, is not available. The text gives the reason."""
 
 
 def output_of(*command, **options):
@@ -36,7 +36,7 @@ def mirror():
 
 
 class Apt:
-    """Runs apt with that release as its only source, in a separate folder."""
+    """Runs apt in a separate folder, with the given release as its only source."""
 
     def __init__(self, release, folder):
         self.folder = folder
@@ -53,7 +53,7 @@ class Apt:
         return output_of(program, *self.options, "-q", *arguments, cwd=self.folder)
 
     def depends(self, package, prefix):
-        """Returns the package's first dependency with that prefix."""
+        """Returns the package's first dependency whose name begins with the prefix."""
         lines = self.run("apt-cache", "depends", package).splitlines()
         return next((line.split()[-1] for line in lines if line.strip().startswith(f"Depends: {prefix}")), None)
 
@@ -69,7 +69,7 @@ class Apt:
 
 
 def extract_kernel(archive, folder):
-    """Extracts only the kernel, without its modules and its configuration."""
+    """Extracts only the kernel image, without modules and configuration."""
     packed = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE)
     with packed, tarfile.open(fileobj=packed.stdout, mode="r|") as files:
         for file in files:
@@ -83,14 +83,14 @@ def extract_kernel(archive, folder):
 def download_kernel(apt, folder):
     apt.run("apt-get", "update")
     image = apt.depends(META_PACKAGE, "linux-image-")
-    # Since Linux 7.2, Debian has the kernel itself in a package of its own.
+    # Since Linux 7.2, Debian has a separate package for the kernel image.
     archive = apt.download(apt.depends(image, "linux-binary-") or image)
     extract_kernel(archive, folder)
     archive.unlink()
 
 
 def kernel_of(release):
-    """Returns the file of the release's kernel, which it downloads the first time."""
+    """Returns the path of the release's kernel. Downloads the kernel the first time."""
     folder = CACHE / release
     kernel = folder / "vmlinuz"
     if not kernel.exists():
@@ -108,8 +108,8 @@ def extract_package(archive, root):
 
 
 def build_root(release):
-    """Returns a folder with the headers of the release's kernel, and the programs that build modules. The first time, it downloads these,
-    and the kernel again, because modules need the very same version."""
+    """Returns a folder with the headers of the release's kernel, and the programs that build modules. The first time, downloads them, and
+    also downloads the kernel again, because modules need exactly the same version."""
     folder = CACHE / release
     root = folder / "root"
     if not root.exists():
@@ -130,7 +130,7 @@ def build_root(release):
 
 
 def build_modules(release, source, name, *options):
-    """Builds the modules in a copy of the source folder, with these options for make. Returns the copy, which gets that name."""
+    """Builds the modules in a copy of the source folder, and passes the options to make. Returns the copy, which is called `name`."""
     root = build_root(release)
     shutil.rmtree(root / name, ignore_errors=True)
     shutil.copytree(source, root / name)

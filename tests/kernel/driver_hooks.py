@@ -1,5 +1,5 @@
-"""Tests tables of hooks on functions in the kernel (`cudatrace probe --hooks`). It runs in a virtual machine that has loaded the stubs of
-the NVIDIA driver (stub/). The counts of the stubs are the truth. Give the names of tests to run only those."""
+"""Tests tables of hooks on kernel functions (`cudatrace probe --hooks`). The script runs in a virtual machine that has loaded stubs of the
+NVIDIA driver (stub/), and compares traces with the stubs' own counts. Arguments select tests by name; the default is all tests."""
 import pathlib
 import re
 import signal
@@ -12,7 +12,7 @@ from cudatrace_test import CUDATRACE, SOURCE, WORKLOADS, check, equal, wait_for 
 from probing import Hooks as AnyHooks, OwnDriver  # noqa: E402
 
 CALL = "cuOccupancyMaxPotentialBlockSize"
-CALLS = 3  # the workload does its acts once, and then once in each of these calls
+CALLS = 3  # the workload performs its acts once, and then once in each of these calls
 ACTS = {"control": 2, "xid": 3, "unknown": 4, "fence": 5, "map": 6, "migrate": 7, "gpu-fault": 8, "touch": 9}
 IOCTL = "nvidia_unlocked_ioctl|nvidia_frontend_unlocked_ioctl"
 NOT_A_CALL = "rm_ioctl"  # the kernel refuses a hook on it
@@ -21,7 +21,8 @@ KPROBES = pathlib.Path("/sys/kernel/debug/kprobes/list")
 
 
 class Hooks(AnyHooks):
-    """A probe with a table of hooks, and of few calls of the driver, because perf events take long to attach and to detach."""
+    """A probe with a table of hooks. It also records calls to a few driver functions, and to no more, because perf events take long to
+    attach and to detach."""
 
     def __init__(self, s, *lines):
         super().__init__(s, *lines, options=("--calls", f"cuCtxSetCurrent,{CALL}"))
@@ -39,7 +40,7 @@ def counts():
 
 
 def functions_of_kernel():
-    """Returns the names of functions without the suffixes that the compiler adds."""
+    """Returns the names of the kernel's functions, without the suffixes that the compiler adds."""
     lines = pathlib.Path("/proc/kallsyms").read_text().splitlines()
     return {re.sub(r"\.(isra|constprop)\..*", "", line.split()[2]) for line in lines if line.split()[1] in "tTwW"}
 
@@ -56,7 +57,8 @@ def recorded(s, pid):
 
 
 def functions(s):
-    """Each function of the stubs has as many rows as calls. Functions without a kprobe are reported, and the others record."""
+    """Checks that each function of the stubs has as many rows as calls. Hooks that cannot be attached are reported, and the others
+    record."""
     names = sorted(counts())
     others = [name for name in names if name != NOT_A_CALL and not name.endswith("unlocked_ioctl")]
     hooks = Hooks(s, f"kprobe:{IOCTL} ioctl", "kprobe:nvidia_ioctl inlined", "kprobe:no_such_function absent", f"kprobe:{NOT_A_CALL} refused",
@@ -78,7 +80,8 @@ def functions(s):
 
 
 def fields(s):
-    """Fields have the values of arguments, of memory of the kernel and of the program, and of results. Conditions compare them."""
+    """Checks the values of fields that are read from arguments, from the memory of the kernel and of the program, and from results. Also
+    checks conditions on such values."""
     hooks = Hooks(s, f"kprobe:{IOCTL} ioctl command=arg1:u32 at=arg2 word=arg2+0:u32 status=ret:s32",
                   "kprobe:nvidia_open open mode=arg0+0:u16",
                   "kprobe:uvm_ioctl migrate request=arg1:u32 if arg1:u32 == 51 and ret:s32 == 0 in calls",
@@ -104,7 +107,8 @@ def fields(s):
 
 
 def inside(s):
-    """A driver call, the ioctl inside it, and the functions that the ioctl calls are nested by depth and by time. docs/sql.md shows them."""
+    """Checks that a driver call, the ioctl inside it, and the functions that the ioctl calls are nested by depth and by time. A query of
+    docs/sql.md must show them."""
     hooks = Hooks(s, f"kprobe:{IOCTL} ioctl", "kprobe:nv_post_event event", "kprobe:nvidia_mmap mmap", "kprobe:uvm_unlocked_ioctl_entry uvm",
                   "kprobe:uvm_ioctl uvm_inner", "kprobe:uvm_api_migrate api_migrate", "kprobe:uvm_migrate migrate",
                   "kprobe:uvm_vm_fault_entry fault", "tracepoint:nvidia:nvidia_dev_xid xid")
@@ -132,7 +136,7 @@ def inside(s):
 
 
 def installed(s):
-    """The lines of the tables for the driver attach if the stubs have the function, and are reported otherwise."""
+    """Checks the installed tables for the driver. Each line is attached if the stubs have its function, and is reported otherwise."""
     known = functions_of_kernel()
     for table in "driver", "uvm":
         lines = (SOURCE / f"dist/hooks/{table}.hooks").read_text().splitlines()
@@ -179,7 +183,7 @@ def lists(s):
 
 
 def killed(s):
-    """When the probe is killed, no kprobe stays in the kernel."""
+    """Checks that no kprobe stays in the kernel when the probe is killed."""
     equal(KPROBES.read_text(), "", "kprobes before the probe")
     hooks = Hooks(s, f"kprobe:{IOCTL} ioctl", "kprobe:uvm_ioctl uvm")
     equal(len(re.findall(r" (?:nvidia_\w*unlocked_ioctl|uvm_ioctl)\+", KPROBES.read_text())), 4, "kprobes of two hooks")
@@ -217,8 +221,8 @@ for thread in threads:
 
 
 def blocked(s):
-    """The kernel misses returns of a function that too many threads are in. Such calls are counted as lost, and later calls have the correct
-    depth."""
+    """If too many threads are inside a function, the kernel misses some of its returns. Checks that such calls are counted as lost, and
+    that later calls have the correct depth."""
     hooks = Hooks(s, "kprobe:pipe_read|anon_pipe_read read bytes=ret:s64 if ret:s64 == 1")
     pid = hooks.run(sys.executable, "-c", BLOCKED)
     hooks.probe.end()

@@ -1,6 +1,6 @@
-"""Tests `cudatrace probe` on the kernel of a Debian release, in a virtual machine. The probe uses the best method of that kernel, and
-records every call. If the kernel cannot run it, the probe and the doctor report the reason. Some machines have the stubs of the NVIDIA
-driver (stub/).
+"""Tests `cudatrace probe` on the kernel of a Debian release, in a virtual machine. The probe uses the best method that the kernel permits,
+and records every call. If the kernel cannot run the probe, the probe and the doctor report the reason. On some releases, the machine also
+loads stubs of the NVIDIA driver (stub/).
 
     kernels.py RELEASE
 """
@@ -23,14 +23,14 @@ IN_MACHINE = {"CUDATRACE_BUILD": BUILD, "CUDATRACE_REQUIRE": "all", "CUDATRACE_T
 
 
 def passes(machine, script, *tests):
-    """Checks that these tests of the script pass in the machine; all of its tests if none is given."""
+    """Checks that the given tests of the script pass in the machine, or all of its tests if none is given."""
     for test in tests or [""]:
         print(script, test, flush=True)
         machine.run(PYTHON, SOURCE / "tests" / script, *filter(None, [test]), env=IN_MACHINE)
 
 
 def records(machine, method, *tests):
-    """Checks that the probe attaches by that method, and that these tests of tests/e2e/probe.py pass."""
+    """Checks that the probe attaches by the given method, and that the given tests of tests/e2e/probe.py pass."""
     said = machine.run(*PROBE).errors
     check(said.startswith(f"probe: by {method}; "), said)
     check("can record driver calls of all processes by eBPF" in machine.run(*DOCTOR, status=None).output, "the doctor's line on the probe")
@@ -45,11 +45,12 @@ def refuses(machine, why):
 
 # ---- the stubs of the driver ----
 
-# The variants of the stubs: the options for make, and the function of the driver that ioctls enter.
+# The variants of the stubs, with options for make and the driver function that receives ioctls.
 STUBS = {"stub": ([], "nvidia_unlocked_ioctl"), "stub-frontend": (["FRONTEND=y"], "nvidia_frontend_unlocked_ioctl")}
-# What the workload `devices` does. Each number occurs once, so that no function can have the count of another.
+# How often the workload `devices` performs each act. All numbers differ, so that a function cannot have the count of another one by
+# accident.
 ACTS = {"control": 7, "alloc": 11, "free": 3, "unknown": 19, "map": 2, "xid": 5, "fence": 4, "migrate": 13, "gpu-fault": 6, "touch": 17}
-# The events that each act makes: the event, and a part of its text.
+# The events that an act causes, each with a part of the event's text.
 EVENTS = {"xid": ("nvidia:nvidia_dev_xid", ": 31, stub"), "fence": ("dma_fence:dma_fence_emit", "driver=nvidia"),
           "fence signaled": ("dma_fence:dma_fence_signaled", "driver=nvidia")}
 # Functions to whose symbols the compiler adds a suffix.
@@ -58,7 +59,7 @@ FAULT = "replayable_faults_isr_bottom_half_entry", "uvm_parent_gpu_service_repla
 
 
 def stub_calls(entry):
-    """Returns {module: {function: calls}} after one run of the workload, which opens each file once."""
+    """Returns the counts to expect after one run of the workload, as {module: {function: calls}}. The workload opens each file once."""
     requests = sum(ACTS[name] for name in ("control", "alloc", "free", "unknown", "xid", "fence"))
     uvm_requests = ACTS["migrate"] + ACTS["gpu-fault"]
     return {"nvidia": {"nvidia_open": 2, "nvidia_close": 2, "nvidia_mmap": ACTS["map"], entry: requests, "rm_ioctl": requests,
@@ -95,7 +96,7 @@ def driver(machine, stub):
 
 @contextlib.contextmanager
 def events(machine):
-    """Turns the EVENTS on. At the end, checks how many there were."""
+    """Enables EVENTS. At the end, checks how often each of them occurred."""
     write = 'echo "$2" >"/sys/kernel/tracing/$1"'
     for name, _ in EVENTS.values():
         machine.run("sh", "-c", write, "sh", f"events/{name.replace(':', '/')}/enable", 1)
@@ -108,7 +109,7 @@ def events(machine):
 
 
 def devices(machine):
-    """The workload's calls are in the stubs' counts, and the events of the driver are fired."""
+    """Checks that the stubs count the workload's calls, and that the driver's events occur. Then runs the tests of hooks on the stubs."""
     machine.run("mount", "-t", "tracefs", "none", "/sys/kernel/tracing")
     machine.run("mount", "-t", "debugfs", "none", "/sys/kernel/debug")
     hook_tests = []
@@ -162,7 +163,7 @@ def trixie(boot):
         devices(machine)
 
 
-# short_lives is left out, because it sometimes misses a first call there, or does not end.
+# The test short_lives is left out, because on this kernel it sometimes misses a first call, or does not end.
 def forky(boot):
     with boot() as machine:
         records(machine, "sessions", "exact session", *BY_LINKS)

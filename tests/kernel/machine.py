@@ -1,5 +1,5 @@
-"""A virtual machine (qemu) that runs commands. It has the programs and libraries that the tests of the probe need, at the same paths as
-on this machine. They are in its memory (initramfs), so it needs no disk."""
+"""A virtual machine (qemu) that runs commands. It contains the programs and libraries that the probe's tests need, at the same paths as on
+this machine. They are in an initramfs, so the machine needs no disk."""
 import collections
 import os
 import pathlib
@@ -23,8 +23,8 @@ Done = collections.namedtuple("Done", "status output errors")
 
 
 def why_no_kvm():
-    """Returns the reason why KVM cannot run the machine, or None if it can. On a processor without these extensions, /dev/kvm may exist,
-    but runs only special kernels (kvm-pvm)."""
+    """Returns the reason why KVM cannot run the machine, or None if it can. /dev/kvm may exist even if the processor lacks vmx and svm, but
+    it then runs only special kernels (kvm-pvm)."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "no access to /dev/kvm"
     flags = pathlib.Path("/proc/cpuinfo").read_text().split()
@@ -51,7 +51,7 @@ def libraries_of(files):
 
 
 def add_path(paths, path):
-    """Adds a path with its folders. Follows symbolic links, and adds them and their targets."""
+    """Adds a path and the folders above it. Also adds any symbolic links in the path, and their targets."""
     place = pathlib.Path("/")
     for i, part in enumerate(parts := pathlib.Path(path).parts[1:]):
         place /= part
@@ -77,7 +77,8 @@ def list_paths(more):
 
 
 def write_archive(path, more=()):
-    """Writes an archive of this machine's files, and then an archive of the first process. The kernel reads both."""
+    """Writes an archive of this machine's files, followed by an archive of the program of the first process (init). The kernel reads
+    both."""
     pack = ["busybox", "cpio", "-o", "-H", "newc", "-R", "0:0"]
     with open(path, "wb") as archive:
         for folder, paths in ("/", list_paths(more)), (HERE, {HERE / "init": None}):
@@ -90,7 +91,7 @@ def write_archive(path, more=()):
 
 
 class Machine:
-    """A machine that has booted the kernel with these parameters. It ends with the block."""
+    """A machine that has booted the kernel with the given parameters. It is stopped when the block ends."""
 
     def __init__(self, kernel, archive, *parameters):
         self.kernel, self.archive = kernel, archive
@@ -100,8 +101,8 @@ class Machine:
     def __enter__(self):
         end_in_time()
         self.console = tempfile.NamedTemporaryFile(prefix="cudatrace-console-")
-        # If qemu emulates the processors in separate threads, a processor may execute an old copy of code that the kernel changes. The
-        # kernel changes its code when an event such as sched_switch is turned on, and would then panic.
+        # If qemu emulates the processors in separate threads, a processor may execute an old copy of code that the kernel has changed. The
+        # kernel would then panic when an event such as sched_switch is enabled, because this changes code.
         accelerator = "tcg,thread=single" if why_no_kvm() else "kvm"
         self.qemu = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-nodefaults", "-no-reboot", "-display", "none",

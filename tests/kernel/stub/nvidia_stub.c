@@ -70,7 +70,8 @@ static void signal_fence(struct work_struct *work)
     dma_fence_signal(&container_of(work, struct stub_fence, signal)->fence);
 }
 
-/* All callers pass the same argument, so the compiler removes it, and adds a suffix to the symbol. */
+/* All callers pass the same argument, so the compiler removes the parameter and adds a suffix to the
+ * symbol. */
 static noinline void nv_post_event(void *event)
 {
     if (!event)
@@ -93,8 +94,8 @@ static int make_fence(void)
     return 0;
 }
 
-/* In the driver, another compiler has made this function, without a call for ftrace at its start. Most
- * kernels refuse events of kprobes on such a function (CONFIG_KPROBE_EVENTS_ON_NOTRACE). */
+/* In the real driver, this function was compiled separately, without a call for ftrace at its start. Most
+ * kernels refuse kprobe events on such functions (CONFIG_KPROBE_EVENTS_ON_NOTRACE). */
 STUB notrace int rm_ioctl(void *stack, void *device, struct file *file, u32 number, void *argument, u32 bytes)
 {
     COUNT(rm_ioctl);
@@ -112,7 +113,7 @@ STUB notrace int rm_ioctl(void *stack, void *device, struct file *file, u32 numb
     }
 }
 
-/* Inlined, so it has no symbol, as in drivers since 550. */
+/* This function is inlined, so it has no symbol, as in drivers since 550. */
 static __always_inline int nvidia_ioctl(struct file *file, unsigned int request, unsigned long argument)
 {
     u8 copy[ARGUMENT_BYTES_MAX] __aligned(8);

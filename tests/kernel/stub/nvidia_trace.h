@@ -1,4 +1,4 @@
-/* The tracepoint of the driver for errors of a GPU. */
+/* The driver's tracepoint for GPU errors. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nvidia
 

@@ -1,9 +1,9 @@
-/* Stubs of the NVIDIA kernel driver, for tests of probes on its functions without a GPU. A stub has functions
- * with the driver's names, which call each other as in the driver and do nothing else. It counts their calls.
- * The count of a function is the module's parameter with that name, in /sys/module/MODULE/parameters/.
+/* Stubs of the NVIDIA kernel driver, for testing probes on the driver's functions without a GPU. A stub's
+ * functions have the driver's names, call each other as in the driver, and otherwise only count their calls.
+ * Each count is a parameter of the module, named like the function, in /sys/module/MODULE/parameters/.
  *
- * As in the driver, users make the device files. nvidia0 is 195:0, and nvidiactl is 195:255. /proc/devices
- * has the major number of nvidia-uvm. */
+ * As with the real driver, the device files are created in user space. nvidia0 is 195:0, and nvidiactl is
+ * 195:255. The major number of nvidia-uvm is in /proc/devices. */
 #ifndef CT_STUB_H
 #define CT_STUB_H
 
@@ -11,7 +11,7 @@
 #include <linux/moduleparam.h>
 #include <linux/sysfs.h>
 
-/* The compiler neither inlines nor clones the function, so its symbol has exactly its name. */
+/* Prevents the compiler from inlining or cloning a function, so that its symbol is exactly its name. */
 #define STUB static __attribute__((noipa))
 
 static int counter_get(char *text, const struct kernel_param *counter)
