@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ask a CUDA driver what it answers, and print it as one of the tables of this folder.
+"""Query a CUDA driver, and print its answers as one of the tables of this folder.
 
     ask_driver.py procaddress|errors|attributes [--libcuda FILE] [--check]
 

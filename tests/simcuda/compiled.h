@@ -12,7 +12,7 @@
 
 enum { COMPILED_MAX_PARAMS = 48 };
 
-/* A shared object follows. The bytes have no alignment. */
+/* A shared object follows. Its bytes are not aligned. */
 struct compiled_image {
     char magic[sizeof COMPILED_MAGIC];
     uint64_t object_bytes;

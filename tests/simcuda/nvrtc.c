@@ -218,8 +218,8 @@ static bool compile(struct program *p, const char *folder)
         done = write_file(folder, p->header_names[i], p->headers[i]);
     char *preprocess[] = { compiler, "-E", "-P", "-x", "c++", "-D__CUDACC__", "-D__CUDA_ARCH__=900",
                            include,  in,   "-o", out,  NULL };
-    /* Functions that no kernel calls are dropped, and so are their references to features that the device
-     * lacks. */
+    /* Functions that are not called by any kernel are dropped, and so are their references to features that
+     * the device lacks. */
     char *make[] = { compiler,
                      "-std=c++14",
                      "-O1",

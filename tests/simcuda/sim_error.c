@@ -1,4 +1,4 @@
-/* sim_error.c: the names and texts of results, from errors.def. */
+/* sim_error.c: the names and descriptions of results, from errors.def. */
 #include "simcuda.h"
 
 static const struct error {

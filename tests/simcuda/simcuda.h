@@ -2,7 +2,7 @@
  * and memory. sim_op.h has the operations of streams, sim_code.h has code, and sim_graph.h has graphs.
  *
  * A model is a function sim_<export>. sim_entries.py generates the exported function around it. A model takes
- * the driver's one lock with driver_lock(), or with context_lock() and the checks that it makes, does its
+ * the driver's one lock with driver_lock(), or with context_lock(), which also makes checks. It then does its
  * work, and returns through driver_unlock(). The functions below do not take the lock unless a comment
  * mentions it. No lock is held while a program's callback runs, or while a thread waits for the simulated
  * GPU. */
@@ -24,8 +24,8 @@ enum { SIM_DRIVER_VERSION = 13000 };
 
 struct handle {
     struct handle *next_free;
-    _Atomic uint64_t generation; /* number of this handle among all handles ever created; 0 while free. Read
-                                  * without the lock */
+    _Atomic uint64_t generation; /* sequence number of this handle among all handles ever created; 0 while
+                                  * free. Read without the lock */
 };
 
 struct slab {

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Computes the dependencies ("arrows") within the tree, from the headers that files include and the symbols that objects use.
 
-    arrows.py BUILD              fails on an arrow that goes up, on a circle of files, on two files with the same name,
+    arrows.py BUILD              fails on an arrow that leads up, on a cycle of files, on two files with the same name,
                                  and on a picture that shows other arrows (the test `arrows`)
     arrows.py BUILD --list       prints the arrows between folders
     arrows.py BUILD --draw       draws docs/pictures/structure.svg again (needs Debian's graphviz)
 
-A module is a .c file with its header. The folders are ordered floors. An arrow must lead to a lower floor, or stay in its folder.
+A module is a .c file with its header. The folders are ordered like the floors of a building (FLOORS). An arrow must lead to a lower floor,
+or stay within its folder.
 """
 import collections
 import html
@@ -35,7 +36,7 @@ FLOORS = {
     "tools": (["proto", "schema"], ["tools/base", "tools/inline", "tools/trace", "tools/session", "tools/cli/report", "tools/cli/export", "tools/cli/html",
                                     "tools/cli/tail", "tools/cli/attach", "tools/cli/top", "tools/cli/run", "tools/cli/doctor", "tools/cli"]),
 }
-# Functions of the C library that the hook also defines. Using any of these names is not an arrow to the hook's file.
+# Functions of the C library that the hook also defines. Using any of these names does not count as an arrow to the hook's file.
 INTERPOSED = {"_Exit", "_Fork", "_exit", "dlsym", "ioctl", "prctl", "syscall", "vfork"}
 # Pairs of modules that implement one object in two files. Each of the two files states this in its first comment.
 ONE_OBJECT = []
