@@ -1,7 +1,7 @@
 """Creates and destroys threads, modules and child processes. The memory of the process, the daemon and /dev/shm stays bounded, and every
 launch has its kernel's name, although handles are reused under other names.
 
-    churn.py          a twentieth, about as the default of `meson test`
+    churn.py          a twentieth of the long form; `meson test` runs this one
     churn.py --long   100,000 threads, 10,000 modules and as many libraries, 1,000 forks
 """
 import glob
@@ -13,10 +13,10 @@ from trap_test import Session, WORKLOADS, check, equal
 
 SCALE = 1 if "--long" in sys.argv[1:] else 20
 THREADS, MODULES, FORKS = 100_000 // SCALE, 10_000 // SCALE, 1_000 // SCALE
-# Limits on how much memory may grow between a tenth of a phase and its end. The process keeps up to 256 KiB of texts that are no longer
-# referenced. The C library's heap accounts for the rest of PROCESS_KB. /dev/shm may grow by a lane or two if the daemon is late. The
-# daemon fills a limited number of combinations of thread, function and status, and SQLite's 8 MiB of pages. The daemon must not grow
-# beyond DAEMON_MOST_KB.
+# Limits on how much memory may grow between a tenth of a phase and its end. The process keeps up to 256 KiB of strings that are no longer
+# referenced. The C library's heap accounts for the rest of PROCESS_KB. /dev/shm may grow by a lane or two if the daemon is late. The daemon
+# grows until it knows all combinations of thread, function and status, whose number is limited, and until SQLite's cache of 8 MiB is full.
+# The daemon must never exceed DAEMON_MOST_KB.
 PROCESS_KB, SHM_KB, DAEMON_KB, DAEMON_MOST_KB = 640, 2200, 32 * 1024, 64 * 1024
 
 

@@ -1,4 +1,4 @@
-/* lifecycle.h: the list of the ways that the program lifecycle tests, and functions that its files share. */
+/* lifecycle.h: the list of the ways that lifecycle.c tests, and functions that the program's files share. */
 #ifndef LIFECYCLE_H
 #define LIFECYCLE_H
 

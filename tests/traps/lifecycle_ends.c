@@ -220,7 +220,7 @@ int way_ends(void)
 
 /* ---- effects of other processes ---- */
 
-/* Its parent's end kills it. */
+/* A process is killed because its parent has ended (PR_SET_PDEATHSIG). */
 int way_parent_death(void)
 {
     int ends_of_pipe[2], status = -1;

@@ -1,5 +1,5 @@
-/* Prints the library and the name for functions of the driver and of the runtime, which it looks up in the
- * way that package loaders do. argv[1] is the path of a runtime library. */
+/* Looks up functions of the driver and of the runtime in the way that package loaders do, and prints each
+ * function's library and name. argv[1] is the path of a runtime library. */
 #include "cuda_min.h"
 
 #include <dlfcn.h>

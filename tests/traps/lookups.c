@@ -1,6 +1,6 @@
 /* Uses dlsym() as programs do. The result depends on the caller and on the symbol's version. Prints the
  * results, and what dlerror() returns after failures. liblookup_first.so and liblookup_second.so (compiled
- * with -DLOOKUP) both export lookup_which(), and the first one also looks up the next one. */
+ * with -DLOOKUP) both export lookup_which(). The one in the first library also looks up the next one. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

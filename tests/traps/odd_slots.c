@@ -1,5 +1,5 @@
-/* A driver whose exported functions nearly have the shape of calls through a slot, and a program that calls
- * each of these functions.
+/* A driver whose exported functions only resemble calls through a slot, and a program that calls each of
+ * these functions.
  *
  *   -DDRIVER    the driver
  *   -DLIBRARY   a library linked against it, whose pointer to a function of the driver is protected

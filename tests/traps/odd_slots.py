@@ -1,6 +1,6 @@
-"""Tests a driver whose exported functions nearly have the shape of calls through a slot. Two names share one slot. Slots are read-only or
-misaligned, or lead elsewhere. Some functions test a different word first. The hook finds these functions by name, and counts each call
-once. The driver or another library makes pages read-only, and neither the hook nor visits write to slots or pointers in these pages."""
+"""Tests a driver whose exported functions only resemble calls through a slot. Two names share one slot. Slots are read-only or misaligned,
+or lead elsewhere. Some functions test a different word first. The hook finds these functions by name, and counts each call once. The driver
+or another library makes pages read-only, and neither the hook nor visits write to slots or pointers in these pages."""
 import ctypes
 import signal
 import subprocess

@@ -31,7 +31,8 @@ with Session() as s:
                 for via in ("linked", "dlsym", "procaddress")] + [[WORKLOADS / "threads", "--count", 50],
                                                                   [WORKLOADS / "forks"]]
     if name == "asan":
-        # A program that is built with the sanitizer, which then follows its own rules about being loaded before or after the hook.
+        # A program that is built with the sanitizer. In such a program, the sanitizer has its own rules about being loaded before or after
+        # the hook.
         programs.append([compiled(s, "around_calls.c", *LINKED, "-lpthread", "-fsanitize=address"), "exits"])
     for program in programs:
         plain = s.run(*program, preload=False, env=dict(preloads(other), **ASAN))

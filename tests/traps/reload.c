@@ -15,8 +15,8 @@ int plugin_calls(void)
     return cuInit(0) || cuCtxGetCurrent(&current);
 }
 #else
-/* Maps memory at addresses that are free now, so that a library that is loaded again is at another
- * address. */
+/* Maps memory at addresses that are free now, so that a library gets another address when it is loaded
+ * again. */
 static void take_places(void)
 {
     for (int i = 0; i < 8; i++)
