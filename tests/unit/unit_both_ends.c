@@ -6,8 +6,8 @@
  *   paced  threads wait for the collector when a ring might be full: nothing is lost
  *   full   the collector waits until a ring is full: calls are lost
  *
- * Both ends must use the same mapping, because TSan identifies memory by its address. mmap() is wrapped,
- * which is mmap64() with 64-bit offsets. */
+ * Both ends must use the same mapping, because TSan identifies memory by its address. Therefore, the linker
+ * redirects mmap(), which with 64-bit offsets is mmap64(), to this file (--wrap). */
 #include "../made_segment.h"
 #include "batch.h"
 #include "both_ends.h"

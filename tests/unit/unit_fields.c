@@ -59,7 +59,7 @@ static void check_good(void)
     }
     check_written(longest, CT_FIELDS_MAX);
     EXPECT(CT_FIELDS_BYTES_MAX, ct_fields_write(payload, longest, CT_FIELDS_MAX));
-    /* A longer text is cut. */
+    /* A longer text is truncated. */
     text[CT_FIELD_TEXT_MAX] = 'y';
     EXPECT(CT_FIELDS_BYTES_MAX, ct_fields_write(payload, longest, CT_FIELDS_MAX));
 }

@@ -1,5 +1,5 @@
-/* Tests that a reader that follows a trace receives each call exactly once. Between two reads, the store adds
- * calls, some of them late, begins the next file, or removes old calls. */
+/* Tests that a reader that follows a trace receives each call exactly once. Between two reads, the store may
+ * add calls (some of them late), begin the next file, or remove old calls. */
 #include "account.h"
 #include "clock.h"
 #include "expire.h"

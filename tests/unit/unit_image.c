@@ -1,5 +1,5 @@
-/* Tests the hook's decode_image.c, which finds the only kernel of an image, and returns the kernel only if it
- * is certain. The test builds several kinds of images: cubins, fat binaries with parts for several devices,
+/* Tests the hook's decode_image.c, which returns the only kernel of an image, or nothing if there is any
+ * doubt. The test builds several kinds of images: cubins, fat binaries with parts for several devices,
  * compressed parts, PTX, and truncated images. */
 #include "decode_image.h"
 

@@ -1,5 +1,6 @@
 /* Tests that the hook correctly reads an ioctl's struct in every layout that the driver has used, and that
- * invalid pointers do no harm. Tests that the collector finds the name for every number that has a name. */
+ * invalid pointers do no harm. Also tests that the collector finds the name for every number that has a
+ * name. */
 #include "../ensure.h"
 #include "ioctl_layout.h"
 #include "ioctl_names.h"

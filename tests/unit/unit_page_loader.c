@@ -152,7 +152,7 @@ static void store_batch(size_t rows, bool with_late)
     EXPECT(0, ct_store_commit(store));
 }
 
-/* Stores batches of all sizes, so that they leave different last pages. */
+/* Stores batches of all sizes, so that their last pages differ. */
 static void store_sizes(void)
 {
     for (size_t rows = 0; rows < 40; rows++) {

@@ -241,7 +241,8 @@ static long long count_fields(const char *name, const char *text)
     return ask(sql);
 }
 
-/* The fields of a call are removed with the call, and their names and texts once no call has them. */
+/* The fields of a call are removed together with the call. Their names and texts are removed once no call
+ * uses them. */
 static void check_fields(void)
 {
     struct ct_expired expired;

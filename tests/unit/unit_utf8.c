@@ -29,7 +29,7 @@ static void check(const char *text, size_t bytes, size_t wanted, uint32_t wanted
 #define IS(text, length, point) check(text, sizeof(text) - 1, length, point)
 #define IS_NONE(text)           check(text, sizeof(text) - 1, NONE, 0)
 
-/* Encodes as in the standard. Every other sequence is invalid. */
+/* Encodes a code point as the standard prescribes. Every other sequence is invalid. */
 static size_t encode(uint32_t point, char text[4])
 {
     if (point < 0x80) {

@@ -1,5 +1,5 @@
-/* Tests how long a lane may hold back the rows of all lanes, which is as long as the lane may have a record
- * to publish. Announcing records again and again must not prolong the delay. */
+/* Tests how long a lane may hold back the rows of all lanes: for as long as the lane may still publish a
+ * record. Repeatedly announcing records must not prolong the delay. */
 #include "shm_lane.h"
 
 #include <stdio.h>
