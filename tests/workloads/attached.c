@@ -1,10 +1,10 @@
-/* attached.c: a program to which `attach` attaches while the program is running, in every state that a stop,
- * a thunk, or a library loaded later could disturb. The program checks its results and errno, signals that
- * are ignored, blocked and handled, and system calls that sleep and must not return early.
+/* attached.c: a program that `attach` attaches to while it is running. The program can be in every state that
+ * a stop, a thunk, or a library loaded later could disturb. It checks its results and errno, signals that are
+ * ignored, blocked and handled, and system calls that sleep and must not return early.
  *
- * The program prints "ready". After that, the program works until SIGTERM, or makes as many calls as each
- * line of its input requests, or sleeps in one system call. The sleep ends when a line or SIGUSR2 arrives, or
- * after a second. When the program exits, it prints a sum. */
+ * The program prints "ready". After that, depending on its options, it works until SIGTERM, makes as many
+ * calls as each line of its input requests, or sleeps in one system call. The sleep ends when a line or
+ * SIGUSR2 arrives, or after a second. When the program exits, it prints a sum. */
 #include "workload.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,8 @@
-/* Opens the device files of the NVIDIA driver, and does each act the given number of times. It runs on the
- * stubs of the driver (tests/kernel/stub). With --calls, it initializes the simulated driver first, and then
- * also does all acts inside each of that many driver calls. The driver makes the callback from
- * cuOccupancyMaxPotentialBlockSize, which fails here because it is given no function. */
+/* Opens the device files of the NVIDIA driver, and performs each act the given number of times. The program
+ * runs on stubs of the driver (tests/kernel/stub). With --calls N, it first initializes the simulated driver.
+ * It then performs the acts once outside of driver calls, and once inside each of N driver calls. The driver
+ * makes the callback from cuOccupancyMaxPotentialBlockSize, which fails here because it is given no
+ * function. */
 #include "../kernel/stub/requests.h"
 #include "workload.h"
 

@@ -1,4 +1,4 @@
-/* hookable.c: a library whose functions hooks are put on. */
+/* hookable.c: a library for tests that put hooks on its functions. */
 #include "hookable.h"
 
 int64_t hookable_put(const struct box *box, const char *name, int32_t number, int32_t third, int32_t fourth,

@@ -1,4 +1,4 @@
-/* hookable.c: a library whose functions hooks are put on. */
+/* hookable.h: the functions of hookable.c, a library for tests that put hooks on them. */
 #ifndef HOOKABLE_H
 #define HOOKABLE_H
 
@@ -11,7 +11,7 @@ struct box {
     uint64_t bytes;
 };
 
-/* Arguments 6 and 7 are on the stack. Returns -level, or 0 for no box. */
+/* Arguments 6 and 7 are on the stack. Returns -level, or 0 if `box` is NULL. */
 int64_t hookable_put(const struct box *box, const char *name, int32_t number, int32_t third, int32_t fourth,
                      int32_t fifth, int64_t sixth, int64_t seventh);
 /* Sets *text to its result when it returns. */

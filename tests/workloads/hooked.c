@@ -1,5 +1,5 @@
-/* hooked.c: calls the functions of hookable.c in and around driver calls. The driver calls back from
- * cuOccupancyMaxPotentialBlockSize, which fails here, because it gets no function. */
+/* hooked.c: calls the functions of hookable.c in and around driver calls. The driver makes the callback from
+ * cuOccupancyMaxPotentialBlockSize, which fails here because it is given no function. */
 #include "hookable.h"
 #include "workload.h"
 

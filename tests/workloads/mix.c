@@ -305,9 +305,9 @@ struct share {
 
 static const struct share getctx[] = { { get_current, 1 }, { NULL, 0 } };
 
-/* The numbers of calls in 205 training steps of a small convolutional network, with PyTorch 2.11 on an H200.
- * Functions that are called fewer than 20 times are omitted, except for reads, which check the other calls.
- * The failing calls are added. */
+/* How often each function is called in 205 training steps of a small convolutional network, with PyTorch 2.11
+ * on an H200. Functions that are called fewer than 20 times are omitted, except for reads, which check the
+ * other calls. The failing calls are added. */
 static const struct share training[] = {
     { get_device, 65936 },
     { get_primary_state, 20049 },

@@ -152,7 +152,7 @@ static void name_objects(void)
     OK(cu.EventDestroy(event));
 }
 
-/* More names than are kept. Each named object ends. */
+/* Gives more names than the hook keeps, and then destroys all named objects. */
 static long long many;
 static void name_many(void)
 {

@@ -1,5 +1,5 @@
 /* nodes.c: creates graphs in every possible way. For each executable graph, the program prints the nodes that
- * the driver reports. Tests compare the numbers of nodes in a trace with this output.
+ * the driver reports. Tests compare the node counts of a trace with this output.
  *
  * The program prints "exec HANDLE KIND=COUNT …" for each executable graph, with CUgraphNodeType values as
  * kinds and with child graphs included, and "captured NUMBER" for the calls that were made on streams during

@@ -9,7 +9,7 @@
 
 #define OK(call) EXPECT(CUDA_SUCCESS, call)
 
-/* An option takes a number, a text, or a word from a list. For a word, the word's index is stored. */
+/* An option takes a number, a string, or a word from a list. For a word, the word's index is stored. */
 struct option_row {
     const char *name, *argument, *help;
     long long *number; /* from low to high */
