@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The training of docs/guide.md: slower than it should be, for a reason that its own code hides. --fixed is without it."""
+"""The training script of docs/guide.md. It is slower than it should be, for a reason hidden in its code; --fixed avoids the mistake."""
 import argparse
 import time
 
