@@ -20,6 +20,7 @@ import tempfile
 import time
 
 import compare
+import compare_gpu_work
 import compare_ioctls
 
 SKIP = 77
@@ -285,6 +286,8 @@ class Bench:
             modes = ["activity"]
         elif program.name == "training-ranges":
             modes = ["alone"]
+        if not self.options.quick:
+            modes.append("gpu")
         if self.ioctl_truth and not self.options.quick and program.name not in ("training-compile", "training-ranges"):
             modes.append("ioctls")
         for mode in modes:
@@ -304,8 +307,9 @@ class Bench:
 
     def run_traced(self, program, mode, untraced, comparable, env):
         """Runs and checks a traced program. `alone` uses only cudatrace, `activity` adds CUPTI's records, and `calls` also adds CUPTI's
-        callbacks. In the mode `ioctls`, the kernel counts ioctls instead."""
-        beside = {"alone": "", "ioctls": ", the kernel counting its ioctls"}.get(mode, f", CUPTI's {mode}")
+        callbacks. In the mode `gpu`, cudatrace records the GPU's work, which CUPTI has counted in an earlier run. In the mode `ioctls`, the
+        kernel counts ioctls instead."""
+        beside = {"alone": "", "gpu": " with the GPU's work", "ioctls": ", the kernel counting its ioctls"}.get(mode, f", CUPTI's {mode}")
         self.report.begin(f"{program.name}, traced{beside}")
         database = f"{self.scratch}/{program.name}.{mode}.db"
         truth = f"{self.scratch}/{program.name}.{mode}.truth"
@@ -314,6 +318,11 @@ class Bench:
         command = program.command
         if mode == "ioctls":
             command = [self.ioctl_truth, "--out", f"{truth}.0", *command]
+        elif mode == "gpu":
+            counted = run_process(program.command, {**env, "CUDA_INJECTION64_PATH": self.truth_library, "CUPTI_TRUTH_OUT": truth},
+                                  program.limit_s)
+            self.report.check(counted.status == 0, "runs with CUPTI alone", describe(counted))
+            env.update(CUDATRACE_GPU="kernels")
         elif mode != "alone":
             env.update(CUDA_INJECTION64_PATH=self.truth_library, CUPTI_TRUTH_OUT=truth)
         if mode == "calls":
@@ -350,6 +359,8 @@ class Bench:
             checks.append(lambda: compare.check_layers(self.report, database))
         if mode == "ioctls":
             checks.append(lambda: compare_ioctls.check_ioctls(self.report, database, truths[0]))
+        elif mode == "gpu":
+            checks.append(lambda: compare_gpu_work.check_gpu_work(self.report, database, truths))
         elif mode != "alone":
             checks.append(lambda: compare.check_activity(self.report, database, truths, program.kernels))
         if mode == "calls":

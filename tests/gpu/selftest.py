@@ -13,13 +13,14 @@ import unittest
 sys.dont_write_bytecode = True
 import attach
 import compare
+import compare_gpu_work
 import compare_ioctls
 import run
 
 sys.path.append(os.path.join(run.HERE, "../../schema"))
 import embed  # noqa: E402: makes the views of views.sql
 
-# The views of a trace.db as tables, which have only the columns that compare.py reads.
+# The views of a trace.db as tables, which have only the columns that the comparisons read.
 SCHEMA = """
 CREATE TABLE processes (process_id, pid, state);
 CREATE TABLE calls (call_id INTEGER PRIMARY KEY, process_id, layer, name, start_ns, end_ns, status, bytes);
@@ -27,6 +28,7 @@ CREATE TABLE launches (call_id, process_id, kernel, mangled, captured);
 CREATE TABLE graph_launches (call_id, process_id, graph_exec, kernel_nodes, captured);
 CREATE TABLE copies (call_id, process_id, kind, bytes, async, captured);
 CREATE TABLE memsets (call_id, process_id, bytes, captured);
+CREATE TABLE gpu_work (call_id, kind, mangled, gpu_start_ns, duration_ns, bytes, copy_kind);
 CREATE TABLE totals (process_id, layer, name, calls, stored, lost, skipped);
 CREATE TABLE losses (process_id, cause, calls);
 CREATE TABLE open_calls (process_id, tid, name);
@@ -64,10 +66,14 @@ class Trace:
         for _ in range(50):
             call = self.call("cuGraphLaunch")
             self.database.execute("INSERT INTO graph_launches VALUES (?, 1, 7, 2, 0)", (call,))
+            for _ in range(2):
+                self.work(call, "kernel", "_Z3addPf")
         self.copy("HtoD", 4096, 1)
         self.copy("HtoD", 40, 0)
         self.copy("HtoD", 60, 0)
-        self.database.execute("INSERT INTO memsets VALUES (?, 1, 64, 0)", (self.call("cuMemsetD8Async", size=64),))
+        call = self.call("cuMemsetD8Async", size=64)
+        self.database.execute("INSERT INTO memsets VALUES (?, 1, 64, 0)", (call,))
+        self.work(call, "set", size=64)
         self.database.executescript(
             "INSERT INTO totals SELECT process_id, layer, name, count(*), count(*), 0, 0 FROM calls GROUP BY 1, 2, 3")
 
@@ -80,13 +86,19 @@ class Trace:
     def launch(self, mangled, kernel, captured=0, status=0):
         call = self.call("cuLaunchKernel", status)
         self.database.execute("INSERT INTO launches VALUES (?, 1, ?, ?, ?)", (call, kernel, mangled, captured))
+        if not captured and not status:
+            self.work(call, "kernel", mangled)
 
     def copy(self, kind, size, is_async, captured=0):
         call = self.call("cuMemcpy", size=size)
         self.database.execute("INSERT INTO copies VALUES (?, 1, ?, ?, ?, ?)", (call, kind, size, is_async, captured))
+        self.work(call, "copy", size=size, copy_kind=kind)
+
+    def work(self, call, kind, mangled=None, size=0, copy_kind=None):
+        self.database.execute("INSERT INTO gpu_work VALUES (?, ?, ?, ?, 100, ?, ?)", (call, kind, mangled, call, size, copy_kind))
 
 
-class ComparisonTest(unittest.TestCase):
+class ComparisonBase(unittest.TestCase):
     def setUp(self):
         self.trace = Trace()
         self.output = io.StringIO()
@@ -96,12 +108,6 @@ class ComparisonTest(unittest.TestCase):
         self.addCleanup(lambda: self.trace.database.close())
         self.truth_path = os.path.join(scratch.name, "truth.42")
 
-    def activity(self, truth=TRUTH, kernels=None):
-        with open(self.truth_path, "w", encoding="utf-8") as file:
-            file.write(truth)
-        compare.check_activity(self.report, self.trace.database, [self.truth_path], kernels)
-        return self.report.failures
-
     def execute(self, *statements):
         for statement in statements:
             self.trace.database.execute(statement)
@@ -109,6 +115,14 @@ class ComparisonTest(unittest.TestCase):
     def assert_one_failure(self, beginning):
         self.assertEqual(len(self.report.failures), 1, self.output.getvalue())
         self.assertIn(beginning, self.report.failures[0])
+
+
+class ComparisonTest(ComparisonBase):
+    def activity(self, truth=TRUTH, kernels=None):
+        with open(self.truth_path, "w", encoding="utf-8") as file:
+            file.write(truth)
+        compare.check_activity(self.report, self.trace.database, [self.truth_path], kernels)
+        return self.report.failures
 
     def test_equal_counts_pass(self):
         self.assertEqual(self.activity(kernels=108), [], self.output.getvalue())
@@ -396,6 +410,50 @@ class IoctlTest(unittest.TestCase):
 
 
 # A fake `cudatrace run --db DB --session NAME -- COMMAND`, which copies a given database and truth, and runs COMMAND.
+class GpuWorkTest(ComparisonBase):
+    """Tests compare_gpu_work.py."""
+
+    def failures(self, *statements, truth=TRUTH):
+        self.execute(*statements)
+        with open(self.truth_path, "w", encoding="utf-8") as file:
+            file.write(truth)
+        compare_gpu_work.check_gpu_work(self.report, self.trace.database, [self.truth_path])
+        return self.report.failures
+
+    def test_equal_work_passes(self):
+        self.assertEqual(self.failures(), [], self.output.getvalue())
+        self.assertIn("kernels: 108 of 2 names; CUPTI 108 of 2", self.output.getvalue())
+        self.assertIn("HtoD: 3 of 4196 bytes; CUPTI 3 of 4196", self.output.getvalue())
+
+    def test_a_missing_kernel_fails(self):
+        self.failures("DELETE FROM gpu_work WHERE rowid = (SELECT min(rowid) FROM gpu_work)")
+        self.assert_one_failure("kernels: 107 of 2 names")
+
+    def test_a_copy_of_another_size_fails(self):
+        self.failures("UPDATE gpu_work SET bytes = 1 WHERE bytes = 4096")
+        self.assert_one_failure("HtoD: 3 of 101 bytes")
+
+    def test_a_set_that_cupti_did_not_see_fails(self):
+        self.failures(truth=TRUTH.replace("memset\tasync\t64\t1\n", ""))
+        self.assert_one_failure("set: 1 of 64 bytes; CUPTI 0 of 0")
+
+    def test_work_without_a_call_fails(self):
+        self.failures("UPDATE gpu_work SET call_id = NULL WHERE kind = 'set'")
+        self.assert_one_failure("each of 112 rows of gpu_work has its call")
+
+    def test_work_before_its_call_fails(self):
+        self.failures("UPDATE gpu_work SET gpu_start_ns = gpu_start_ns - 6 WHERE kind = 'set'")
+        self.assert_one_failure("work begins after its call begins")
+
+    def test_dropped_records_fail(self):
+        self.failures("INSERT INTO losses VALUES (1, 'cupti', 3)")
+        self.assert_one_failure("CUPTI dropped no record")
+
+    def test_copies_of_graphs_are_not_compared(self):
+        self.assertEqual(self.failures("DELETE FROM gpu_work WHERE kind = 'copy'", truth="graph_copy\tHtoD\tasync\t4\t1\n" + TRUTH), [],
+                         self.output.getvalue())
+
+
 FAKE_CUDATRACE = f"""#!{sys.executable}
 import os, shutil, subprocess, sys
 at = sys.argv.index("--")
@@ -438,9 +496,10 @@ class BenchTest(unittest.TestCase):
         return self.report.failures
 
     def test_an_unchanged_program_passes(self):
-        self.assertEqual(self.bench(["echo", "checksum"]), [], self.output.getvalue())
+        counted = 'echo checksum; [ -z "$CUPTI_TRUTH_OUT" ] || cp "$FAKE_TRUTH" "$CUPTI_TRUTH_OUT.42"'
+        self.assertEqual(self.bench(["sh", "-c", counted]), [], self.output.getvalue())
         kept = os.listdir(f"{self.scratch}/out")
-        for name in ("fake.activity.db", "fake.calls.db", "fake.activity.truth.42", "fake.untraced.log"):
+        for name in ("fake.activity.db", "fake.calls.db", "fake.activity.truth.42", "fake.gpu.truth.42", "fake.untraced.log"):
             self.assertIn(name, kept)
 
     def test_a_changed_output_fails(self):
