@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import signal
+import sqlite3
 import subprocess
 
 from cudatrace_test import BUILD, DAEMON, HungCall, Session, WORKLOADS, check, equal, fifo, wait_for
@@ -227,6 +228,31 @@ def check_files():
         equal(sql(s, "SELECT count(*) FROM gpu_samples JOIN gpus USING (gpu_id)"), [[sum(parts)]], "samples with their GPUs")
 
 
+def check_undone():
+    """If a batch with samples is undone, or the database is locked, the samples wait. Each of them is then stored once."""
+    with sampling("--gpu-samples", "100ms") as (s, gpus), contextlib.closing(sqlite3.connect(s.db, timeout=60, isolation_level=None)) as other:
+        def await_failures(number):
+            wait_for("the daemon to fail", lambda: s.log().count("retrying every second") == number)
+
+        with HungCall(s) as hung:
+            gpus.write(f"process 0 {hung.pid} {GIB} 50 5")
+            await_samples(s, 1, "gpu_processes")
+            # With this setting, the view keeps the table's name.
+            other.execute("PRAGMA legacy_alter_table = ON")
+            other.execute("ALTER TABLE gpu_process RENAME TO moved")
+            await_failures(1)
+            other.execute("ALTER TABLE moved RENAME TO gpu_process")
+            await_samples(s, s.value("SELECT count(*) FROM gpu_samples") + 4)
+            other.execute("BEGIN IMMEDIATE")
+            await_failures(2)
+            other.execute("ROLLBACK")
+            await_samples(s, s.value("SELECT count(*) FROM gpu_samples") + 4)
+            hung.release()
+        s.flush()
+        busy = [percent for percent, in s.rows("SELECT busy_percent FROM gpu_samples WHERE gpu_id = 1 ORDER BY time_ns")]
+        equal(busy, [20 * (n % 5) + 20 for n in range(len(busy))], "the samples in their order")
+
+
 def check_keep():
     """Samples expire, although the program makes no calls."""
     with sampling("--gpu-samples", "100ms", "--keep", "1s") as (s, gpus):
@@ -256,4 +282,5 @@ if __name__ == "__main__":
     check_blocked(is_released=True)
     check_blocked(is_released=False)
     check_files()
+    check_undone()
     check_keep()
