@@ -77,9 +77,11 @@ static struct ct_gpu *know(struct ct_gpu_sampler *sampler, const struct ct_gpu *
         struct ct_gpu *gpu = sampler->known[i];
         if (memcmp(gpu->text, described->text, sizeof(gpu->text)) == 0 &&
             memcmp(&gpu->facts, &described->facts, sizeof(gpu->facts)) == 0) {
-            const uint32_t logged = gpu->logged;
-            *gpu = *described;
-            gpu->logged = logged;
+            /* The source may be reading the description. */
+            gpu->device = described->device;
+            gpu->missing = described->missing;
+            gpu->processes_until_us = described->processes_until_us;
+            gpu->nvlink_ns = described->nvlink_ns;
             return gpu;
         }
     }
