@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 
-from cudatrace_test import BUILD, DAEMON, HungCall, Session, WORKLOADS, check, equal, fifo, wait_for
+from cudatrace_test import BUILD, CUDATRACE, DAEMON, DRIVER_PATH, HungCall, Session, WORKLOADS, check, equal, fifo, wait_for
 from replay_test import check_same, replay, tables
 from screen_test import Screen
 from series_test import file, files, sql
@@ -265,6 +265,20 @@ def check_keep():
             hung.release()
 
 
+def check_run():
+    """`cudatrace run` passes the interval to the daemon that it starts."""
+    with Session() as s:
+        gpus = Gpus(s)
+        command = (CUDATRACE, "run", "--session", s.name, "--db", s.db, "--gpu-samples", "100ms", "--")
+        env = {"SIMNVML": gpus.path, "LD_LIBRARY_PATH": f"{gpus.env['LD_LIBRARY_PATH']}:{DRIVER_PATH}"}
+        with HungCall(s, within=command, env=env, start=lambda *words, **options: s.start(*words, preload=False, **options)) as hung:
+            await_samples(s, 2)
+            equal(s.value("SELECT count(pcie_sent_kb_per_s) FROM gpu_samples"), 0, "PCIe traffic in frequent samples")
+            hung.release()
+        done = s.run(CUDATRACE, "run", "--db", s.dir / "other.db", "--gpu-samples", "99ms", "--", "true", preload=False, status=2)
+        check("run: cannot start a daemon: invalid value '99ms' for --gpu-samples" in done.stderr, done.stderr)
+
+
 def check_option():
     for value in ("", "0s", "99ms", "61s", "1", "1m", "-1s", "1sx", "on"):
         done = subprocess.run([DAEMON, "--gpu-samples", value], capture_output=True, text=True)
@@ -274,6 +288,7 @@ def check_option():
 
 if __name__ == "__main__":
     check_option()
+    check_run()
     check_values()
     check_report()
     check_top()
