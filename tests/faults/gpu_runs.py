@@ -8,7 +8,7 @@ import struct
 import subprocess
 
 from fault_test import CUDATRACE, DAEMON, DEADLINE_S, Session, check, equal, of_command
-from played import FOREVER, Watched, now
+from played import EXITING, FOREVER, LEFT, Watched, now
 
 DRIVER = 0  # enum ct_layer
 CALL, STRING, GPU_WORK, CORRELATION = 1, 6, 13, 14  # enum ct_kind
@@ -268,6 +268,54 @@ def test_two(s):
         (0, at + 500, at + 700, one.process_id(), "kernel", "set", None)], "gaps")
 
 
+def report(s, *options):
+    sections = s.report(*options, "gpu", "work", "idle")
+    return [[tuple(row.values()) for row in sections[name]] for name in ("gpu", "work", "idle")]
+
+
+def test_report(s):
+    """The sections gpu, work and idle have the sums, for the whole trace, a window and a process. Without work, they are empty."""
+    s.start_daemon()
+    program, other = Program(s), Program(s)
+    equal(report(s), [[], [], []], "a report without work")
+    at, ms = now() - S, 10**6
+    program.name(1)
+    program.name(2)
+
+    def work(kind, start_ms, end_ms, **more):
+        program.work(Work(kind, at + start_ms * ms, at + end_ms * ms, **more))
+
+    work(KERNEL, 0, 30, kernel=1)
+    work(COPY, 20, 50, bytes=30 * ms, copy=HTOD, stream=8)
+    work(KERNEL, 40, 60, kernel=1, device=1)
+    work(KERNEL, 60, 70, kernel=2, queued=2 * ms)
+    work(SET, 90, 100, bytes=20 * ms)
+    work(KERNEL, 110, 120, kernel=2)
+    work(KERNEL, 125, 126, kernel=1)
+    program.call(SYNC, at + 51 * ms, at + 59 * ms)
+    program.call(LAUNCH, at + 71 * ms, at + 72 * ms)
+    program.exit()
+    program.do("flags", EXITING | LEFT)
+    program.await_state("exited")  # from now on, the trace has an end, which windows need
+    started_ns = s.value("SELECT min(started_ns) FROM processes")
+    add, scale = DEMANGLED[1], DEMANGLED[2]
+
+    def at_s(start_ms):
+        return round((at + start_ms * ms - started_ns) / 1e9, 6)
+
+    gpu = [(0, 64.3, 81, 51, 30, 10, 4, 1, 1, 0), (1, 15.9, 20, 20, 0, 0, 1, 0, 0, 0)]
+    kernels = [(add, 3, 51, 45.9, 17000, 30000, None, None), ("HtoD", 1, 30, 27.0, 30000, 30000, None, 1.0),
+               (scale, 2, 20, 18.0, 10000, 10000, 2000, None), ("set", 1, 10, 9.0, 10000, 10000, None, 2.0)]
+    idle = [(0, NAMES[LAUNCH], 1, 20, 44.4, 20, at_s(70), scale, "set"), (0, "(outside of CUDA)", 2, 15, 33.3, 10, at_s(100), "set", scale),
+            (0, NAMES[SYNC], 1, 10, 22.2, 10, at_s(50), "HtoD", scale)]
+    equal(report(s), [gpu, kernels, idle], "the report")
+    equal(report(s, "--pid", program.pid), [gpu, kernels, idle], "the report on the process")
+    equal(report(s, "--pid", other.pid), [[], [], []], "the report on the other process")
+    gpu, _, idle = report(s, "--from", f"@{at + 40 * ms}", "--to", f"@{at + 61 * ms}")
+    equal(gpu, [(0, 52.4, 11, 1, 10, 0, 1, 1, 0, 0), (1, 95.2, 20, 20, 0, 0, 1, 0, 0, 0)], "the devices in a window")
+    equal(idle, [(0, NAMES[SYNC], 1, 10, 100, 10, at_s(50), "HtoD", scale)], "the gaps in a window")
+
+
 def test_expired(s):
     """Work stays after its call has expired, without the call's id. Expired work is removed with everything that belongs to it."""
     s.start_daemon("--keep", "60s")
@@ -306,7 +354,7 @@ def test_files(s):
 
 
 bad_payloads = (bytes(44) + b"\4" + bytes(3), bytes(32), b"")
-for test in (test_views, test_times, *map(bad, bad_payloads), test_epochs, test_drops, test_killed, test_many, test_two, test_expired, test_files):
+for test in (test_views, test_times, *map(bad, bad_payloads), test_epochs, test_drops, test_killed, test_many, test_two, test_report, test_expired, test_files):
     with Session() as session:
         print(test.__name__, flush=True)
         test(session)

@@ -1,0 +1,63 @@
+-- Devices
+-- Shows how long each device was busy, from the first work to the last, or in the window. Each time counts once, even if
+-- several kernels or copies ran at that time. During overlap_ms, both kernels and copies ran. Needs records of the GPU's
+-- work.
+WITH work AS (
+    SELECT device, kind,
+           max(gpu_start_ns, ifnull(:from_ns, 0))                 AS start_ns,
+           min(gpu_end_ns, ifnull(:to_ns, 9223372036854775807))   AS end_ns
+      FROM gpu_work
+     WHERE gpu_end_ns >= ifnull(:from_ns, 0) AND gpu_start_ns <= ifnull(:to_ns, 9223372036854775807)
+       AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
+),
+part AS ( -- the work that each column is about
+    SELECT device, 'any' AS part, start_ns, end_ns FROM work
+     UNION ALL
+    SELECT device, 'both', start_ns, end_ns FROM work WHERE kind IN ('kernel', 'copy')
+     UNION ALL
+    SELECT device, kind, start_ns, end_ns FROM work WHERE kind IN ('kernel', 'copy')
+),
+covered AS (
+    SELECT device, part, start_ns, end_ns,
+           max(end_ns) OVER (PARTITION BY device, part ORDER BY start_ns, end_ns
+                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until_ns
+      FROM part
+),
+busy AS (
+    SELECT device, part, sum(max(end_ns - max(start_ns, ifnull(until_ns, start_ns)), 0)) AS ns FROM covered GROUP BY device, part
+),
+by_device AS (
+    SELECT device,
+           total(ns) FILTER (WHERE part = 'any')    AS busy_ns,
+           total(ns) FILTER (WHERE part = 'kernel') AS kernel_ns,
+           total(ns) FILTER (WHERE part = 'copy')   AS copy_ns,
+           total(ns) FILTER (WHERE part = 'both')   AS both_ns
+      FROM busy
+     GROUP BY device
+),
+counted AS (
+    SELECT device,
+           count(*) FILTER (WHERE kind = 'kernel')  AS kernels,
+           count(*) FILTER (WHERE kind = 'copy')    AS copies,
+           count(*) FILTER (WHERE kind = 'set')     AS sets,
+           count(*) FILTER (WHERE kind = 'graph')   AS graphs
+      FROM work
+     GROUP BY device
+),
+window AS (
+    SELECT ifnull(:to_ns, max(end_ns)) - ifnull(:from_ns, min(start_ns)) AS ns FROM work
+)
+SELECT device,
+       round(100.0 * busy_ns / (SELECT ns FROM window), 1)  AS "busy_%",
+       round(busy_ns / 1e6, 3)                              AS busy_ms,
+       round(kernel_ns / 1e6, 3)                            AS kernel_ms,
+       round(copy_ns / 1e6, 3)                              AS copy_ms,
+       round((kernel_ns + copy_ns - both_ns) / 1e6, 3)      AS overlap_ms,
+       kernels,
+       copies,
+       sets,
+       graphs
+  FROM by_device
+  JOIN counted USING (device)
+ ORDER BY device
+ LIMIT 30;
