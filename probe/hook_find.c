@@ -352,14 +352,16 @@ static bool find(struct ct_hook_entry *hook, int tracefs, char why[WHY_BYTES])
     return false;
 }
 
-/* Returns whether both hooks have one target. The kernel attaches a program to a tracepoint only once. */
+/* Returns whether both hooks have the same target. The kernel attaches a program to a tracepoint only once,
+ * and there is another program for the scope `in machine`. */
 static bool has_same_target(const struct ct_hook_entry *a, const struct ct_hook_entry *b)
 {
     if (a->kind != b->kind)
         return false;
     return a->kind == CT_HOOK_KPROBE   ? strcmp(a->function, b->function) == 0
            : a->kind == CT_HOOK_UPROBE ? strcmp(a->place, b->place) == 0 && a->offset == b->offset
-                                       : a->event == b->event;
+                                       : a->event == b->event && (a->rule.scope == CT_SCOPE_MACHINE) ==
+                                                                     (b->rule.scope == CT_SCOPE_MACHINE);
 }
 
 /* Returns an earlier hook on the same target, or NULL. */
@@ -383,13 +385,15 @@ bool ct_hook_find_all(struct ct_hook_table *table, int tracefs, const char *path
         const struct ct_hook_entry *earlier = hook->is_found ? find_earlier(table, hook) : NULL;
         if (earlier) {
             hook->is_found = false;
-            snprintf(why, sizeof(why), "line %u hooks %s%s%s already", earlier->line,
+            char whose[32];
+            snprintf(whose, sizeof(whose), earlier->line > 0 ? "line %u" : "the probe", earlier->line);
+            snprintf(why, sizeof(why), "%s hooks %s%s%s already", whose,
                      hook->function ? hook->function : hook->place, hook->symbol ? ":" : "",
                      hook->symbol ? hook->symbol : "");
         }
-        if (!hook->is_found)
+        if (!hook->is_found && hook->line > 0)
             fprintf(stderr, "%s:%u: %s: %s\n", path, hook->line, hook->name, why);
-        all &= hook->is_found;
+        all &= hook->is_found || hook->line == 0;
     }
     return all;
 }

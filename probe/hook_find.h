@@ -42,8 +42,8 @@ bool ct_hook_is_driver_function(const char *library, const char *symbol);
 uint64_t ct_hook_find_trampoline(void);
 
 /* Finds the hooks' targets. In each hook, sets `is_found`, one of `function`, `offset` and `event`, and for
- * tracepoints, the sources. For each hook without a target, prints a line that begins with `path`. Returns
- * whether all hooks have a target. */
+ * tracepoints, the sources. For each hook of the file without a target, prints a line that begins with
+ * `path`. Returns whether all hooks of the file have a target. */
 bool ct_hook_find_all(struct ct_hook_table *table, int tracefs, const char *path);
 
 #endif

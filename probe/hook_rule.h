@@ -93,7 +93,7 @@ struct ct_probe_hooked {
 };
 enum { CT_HOOKED_BYTES = sizeof(struct ct_probe_record) + CT_HOOK_FIELDS * sizeof(uint64_t) + CT_PROBE_COMM };
 
-enum { CT_HOOK_RULES = 512 }; /* for the present table and its successor */
+enum { CT_HOOK_RULES = 513 }; /* for the present table, its successor, and the probe's own hook */
 
 /* The number of calls that were recorded in one second. */
 struct ct_hook_second {

@@ -23,7 +23,8 @@ struct reader {
     const char *path;
     struct ct_hook_table *table;
     unsigned line, errors;
-    char *rest; /* of the line, for strtok_r() */
+    size_t hooks; /* read from this file */
+    char *rest;   /* of the line, for strtok_r() */
 };
 
 #define BLANKS " \t\r\n"
@@ -203,8 +204,11 @@ static bool read_name(struct reader *reader, struct ct_hook_entry *hook, const c
         return reject(reader, "invalid name '%s': use at most %d letters, digits or '_'", text,
                       CT_FUNCTION_NAME_MAX);
     for (size_t i = 0; i < reader->table->count; i++) {
-        if (strcmp(reader->table->hook[i].name, text) == 0)
-            return reject(reader, "line %u has the name '%s' already", reader->table->hook[i].line, text);
+        const struct ct_hook_entry *other = &reader->table->hook[i];
+        if (strcmp(other->name, text) == 0)
+            return other->line > 0
+                       ? reject(reader, "line %u has the name '%s' already", other->line, text)
+                       : reject(reader, "the probe's own hook has the name '%s': use another name", text);
     }
     strcpy(hook->name, text);
     return true;
@@ -410,7 +414,7 @@ static void read_line(struct reader *reader, char *line)
     struct ct_hook_entry hook = { .line = reader->line };
     if (!target)
         return;
-    if (table->count == CT_HOOKS_MAX) {
+    if (reader->hooks == CT_HOOKS_MAX) {
         reject(reader, "the table has more than %d hooks", CT_HOOKS_MAX);
         return;
     }
@@ -420,6 +424,7 @@ static void read_line(struct reader *reader, char *line)
     hook.rule.stack_words = stack_words(&hook.rule);
     if (good && !ct_make_room(&table->hook, table->count, &table->room, sizeof(hook)))
         good = reject(reader, "out of memory");
+    reader->hooks += good;
     if (good)
         table->hook[table->count++] = hook;
     else
@@ -443,7 +448,7 @@ static void cut_comment(char *line)
 static void read_lines(struct reader *reader, FILE *file)
 {
     static char line[LINE_BYTES_MAX];
-    while (reader->table->count <= CT_HOOKS_MAX && reader->errors < ERRORS_SHOWN &&
+    while (reader->hooks <= CT_HOOKS_MAX && reader->errors < ERRORS_SHOWN &&
            fgets(line, sizeof(line), file)) {
         reader->line++;
         if (!strchr(line, '\n') && !feof(file)) {
@@ -454,7 +459,7 @@ static void read_lines(struct reader *reader, FILE *file)
         cut_comment(line);
         const unsigned errors = reader->errors;
         read_line(reader, line);
-        if (reader->table->count == CT_HOOKS_MAX && reader->errors > errors)
+        if (reader->hooks == CT_HOOKS_MAX && reader->errors > errors)
             return;
     }
     if (reader->errors == ERRORS_SHOWN)
@@ -475,10 +480,23 @@ static FILE *open_regular(const char *path)
     return NULL;
 }
 
+bool ct_hook_table_add(struct ct_hook_table *table, const char *text)
+{
+    struct reader reader = { .path = "cudatrace-probe", .table = table };
+    size_t i = table->count;
+    FILE *file = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+    if (!file)
+        return false;
+    read_lines(&reader, file);
+    fclose(file);
+    for (; i < table->count; i++)
+        table->hook[i].line = 0;
+    return reader.errors == 0;
+}
+
 bool ct_hook_table_read(struct ct_hook_table *table, const char *path)
 {
     struct reader reader = { .path = path, .table = table };
-    *table = (struct ct_hook_table){ 0 };
     FILE *file = open_regular(path);
     if (file)
         read_lines(&reader, file);

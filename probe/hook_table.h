@@ -25,7 +25,7 @@ enum ct_hook_kind { CT_HOOK_KPROBE, CT_HOOK_UPROBE, CT_HOOK_TRACEPOINT };
 enum { CT_HOOKS_MAX = 256 }; /* in a table */
 
 struct ct_hook_entry {
-    unsigned line; /* its number in the file */
+    unsigned line; /* its number in the file; 0 for a hook of ct_hook_table_add() */
     enum ct_hook_kind kind;
     char *place;  /* of kprobes: the functions, separated by '|'; a library; a tracepoint's group */
     char *symbol; /* of uprobes: the function; of tracepoints: the event; otherwise NULL */
@@ -48,8 +48,10 @@ struct ct_hook_table {
     size_t count, room;
 };
 
-/* Reads the file. Prints each error with its line. Returns true if there was no error. The table may be freed
- * in any case. */
+/* Adds the hooks in the text, which has no errors. Returns false if out of memory. */
+bool ct_hook_table_add(struct ct_hook_table *table, const char *text);
+/* Adds the hooks in the file. Prints each error with its line. Returns true if there was none. The table may
+ * be freed either way. */
 bool ct_hook_table_read(struct ct_hook_table *table, const char *path);
 void ct_hook_entry_free(struct ct_hook_entry *hook);
 void ct_hook_table_free(struct ct_hook_table *table);

@@ -422,35 +422,48 @@ int hook_at_entry(struct pt_regs *registers)
 
 /* ---- tracepoints ---- */
 
-/* Sets the channel and the thread of an event. Returns false if the event is not in the rule's scope. The
- * state of a thread is not created here, since the scheduler may hold its locks. */
-static bool place_event(struct call *call)
+/* Records the event, whose record begins at `at`. */
+static void write_event(const struct ct_hook_rule *rule, __u64 at, __u64 cookie, __u32 channel, __u32 depth)
 {
-    const __u64 id = bpf_get_current_pid_tgid();
-    const __u32 tgid = id >> 32;
-    call->tid = (__u32)id;
-    if (call->rule->scope == CT_SCOPE_MACHINE) {
-        call->channel = machine_channel;
-        return true;
-    }
-    const struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-    const __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
-    if (!channel || *channel >= CT_PROBE_PROCESSES || (task && task->channel != *channel) ||
-        (call->rule->scope == CT_SCOPE_CALLS && (!task || task->depth == 0)) || (task && task->has_ended))
-        return false;
-    call->channel = *channel;
-    call->depth = task ? task->depth : 0;
-    return true;
+    const __u64 now = bpf_ktime_get_ns();
+    const struct call call = {
+        .rule = rule,
+        .at = at,
+        .start = now,
+        .end = now,
+        .is_instant = true,
+        .tid = (__u32)bpf_get_current_pid_tgid(),
+        .depth = depth,
+        .channel = channel,
+    };
+    write(&call, cookie);
 }
 
+/* The state of a thread is not created here, since the scheduler may hold its locks. */
 SEC("tracepoint")
 int hook_point(void *record)
 {
     const __u64 cookie = bpf_get_attach_cookie(record);
-    struct call call = { .rule = rule_of(cookie), .at = (__u64)record, .is_instant = true };
-    if (!call.rule || !place_event(&call))
+    const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+    const struct ct_hook_rule *rule = rule_of(cookie);
+    const struct task *task = rule ? bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0) : 0;
+    const __u32 *channel = rule ? bpf_map_lookup_elem(&channels, &tgid) : 0;
+    if (!rule || !channel || *channel >= CT_PROBE_PROCESSES || (task && task->channel != *channel) ||
+        (rule->scope == CT_SCOPE_CALLS && (!task || task->depth == 0)))
         return 0;
-    call.start = call.end = bpf_ktime_get_ns();
-    write(&call, cookie);
+    if (!task || !task->has_ended)
+        write_event(rule, (__u64)record, cookie, *channel, task ? task->depth : 0);
+    return 0;
+}
+
+/* Records events in any thread and in interrupts. It is a program of its own, since the kernel attaches a
+ * program only once to a tracepoint, and the probe's own hook must not exclude another one. */
+SEC("tracepoint")
+int hook_in_machine(void *record)
+{
+    const __u64 cookie = bpf_get_attach_cookie(record);
+    const struct ct_hook_rule *rule = rule_of(cookie);
+    if (rule)
+        write_event(rule, (__u64)record, cookie, machine_channel, 0);
     return 0;
 }

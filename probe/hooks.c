@@ -21,6 +21,12 @@ struct ct_attached_hook {
     size_t links; /* 0: the rule is free */
 };
 
+/* The probe's own hook. NVIDIA's driver reports errors of GPUs (Xids) to this tracepoint, in any thread or
+ * interrupt (kernel-open/nvidia/nv-tracepoint.h in NVIDIA/open-gpu-kernel-modules). Readers of traces depend
+ * on the names. */
+static const char own_hook[] = "tracepoint:nvidia:nvidia_dev_xid xid device=dev code=error_code message=msg "
+                               "in machine limit 1000/s\n";
+
 /* ---- one hook ---- */
 
 static void detach(struct ct_attached_hook *attached)
@@ -53,8 +59,10 @@ static int attach_tracepoint(struct ct_attached_hook *attached, const struct ct_
     const int fd = (int)syscall(SYS_perf_event_open, &event, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0)
         return -errno;
-    const int error = add_link(attached, bpf_program__attach_perf_event_opts(
-                                             ct_programs_hook(programs, CT_HOOK_POINT), fd, &options));
+    const enum ct_hook_end end =
+        attached->hook.rule.scope == CT_SCOPE_MACHINE ? CT_HOOK_IN_MACHINE : CT_HOOK_POINT;
+    const int error = add_link(
+        attached, bpf_program__attach_perf_event_opts(ct_programs_hook(programs, end), fd, &options));
     if (error)
         close(fd);
     return error;
@@ -132,14 +140,13 @@ static const char *reason(const struct ct_hook_entry *hook, int error)
     return strerror(-error);
 }
 
-/* Prints an error if the hook needs the writer of the machine, and there is none. */
-static bool has_writer(const struct ct_hooks *hooks, const struct ct_hook_entry *hook)
+/* Prints why the hook does not record. Always returns false. */
+static bool reject(const struct ct_hooks *hooks, const struct ct_hook_entry *hook, const char *why)
 {
-    if (hook->rule.scope != CT_SCOPE_MACHINE || hooks->has_machine)
-        return true;
-    fprintf(stderr,
-            "%s:%u: %s: the probe could not start a writer for events of the machine: start it again\n",
-            hooks->path, hook->line, hook->name);
+    if (hook->line > 0)
+        fprintf(stderr, "%s:%u: %s: %s\n", hooks->path, hook->line, hook->name, why);
+    else
+        fprintf(stderr, "cudatrace-probe: %s: %s\n", hook->name, why);
     return false;
 }
 
@@ -148,14 +155,11 @@ static bool has_writer(const struct ct_hooks *hooks, const struct ct_hook_entry 
 static bool attach(struct ct_hooks *hooks, uint32_t number, struct ct_hook_entry *hook)
 {
     struct ct_attached_hook *attached = &hooks->attached[number];
-    if (!has_writer(hooks, hook))
-        return false;
+    if (hook->rule.scope == CT_SCOPE_MACHINE && !hooks->has_machine)
+        return reject(hooks, hook, "there is no writer for events of the machine: start the probe again");
     const uint32_t function = add_function(hooks, hook);
-    if (function == CT_PROBE_FUNCTIONS) {
-        fprintf(stderr, "%s:%u: %s: no room is left for functions: start the probe again\n", hooks->path,
-                hook->line, hook->name);
-        return false;
-    }
+    if (function == CT_PROBE_FUNCTIONS)
+        return reject(hooks, hook, "no room is left for functions: start the probe again");
     struct ct_hook_rule *rule = ct_programs_rule(hooks->programs, number);
     *rule = hook->rule;
     rule->function = function;
@@ -163,8 +167,9 @@ static bool attach(struct ct_hooks *hooks, uint32_t number, struct ct_hook_entry
     *hook = (struct ct_hook_entry){ 0 };
     const int error = attach_links(hooks, attached, (uint64_t)number << 32 | function);
     if (error) {
-        fprintf(stderr, "%s:%u: %s: cannot attach: %s\n", hooks->path, attached->hook.line,
-                attached->hook.name, reason(&attached->hook, error));
+        char why[256];
+        snprintf(why, sizeof(why), "cannot attach: %s", reason(&attached->hook, error));
+        reject(hooks, &attached->hook, why);
         detach(attached);
     }
     return !error;
@@ -207,11 +212,10 @@ static uint32_t find_rule(const struct ct_hooks *hooks, const struct ct_hook_ent
     return number;
 }
 
-static void find_and_attach(struct ct_hooks *hooks, struct ct_hook_table *table)
+/* Detaches hooks that the table lacks. */
+static void detach_others(struct ct_hooks *hooks, const struct ct_hook_table *table)
 {
-    size_t count = 0;
     bool kept[CT_HOOK_RULES] = { false };
-    ct_hook_find_all(table, hooks->tracefs, hooks->path);
     for (size_t i = 0; i < table->count; i++) {
         const uint32_t number = table->hook[i].is_found ? find_rule(hooks, &table->hook[i]) : CT_HOOK_RULES;
         if (number < CT_HOOK_RULES)
@@ -221,39 +225,64 @@ static void find_and_attach(struct ct_hooks *hooks, struct ct_hook_table *table)
         if (hooks->attached[number].links > 0 && !kept[number])
             detach(&hooks->attached[number]);
     }
-    for (size_t i = 0; i < table->count; i++) {
-        struct ct_hook_entry *hook = &table->hook[i];
-        if (hook->is_found && is_recorded(hooks, hook))
-            fprintf(
-                stderr,
+}
+
+/* Attaches the hook if it is not attached. Returns whether it is. */
+static bool keep_or_attach(struct ct_hooks *hooks, struct ct_hook_entry *hook)
+{
+    if (find_rule(hooks, hook) < CT_HOOK_RULES)
+        return true;
+    if (is_recorded(hooks, hook)) {
+        fprintf(stderr,
                 "%s:%u: %s: the probe records %s itself: exclude it there with --calls '*,!%s' to hook it\n",
                 hooks->path, hook->line, hook->name, hook->symbol, hook->symbol);
-        else if (hook->is_found)
-            count += find_rule(hooks, hook) < CT_HOOK_RULES || attach(hooks, find_rule(hooks, NULL), hook);
+        return false;
     }
-    fprintf(stderr, "probe: %zu of %zu hooks are attached\n", count, table->count);
+    const bool is_own = hook->line == 0;
+    const bool attached = attach(hooks, find_rule(hooks, NULL), hook);
+    if (attached && is_own)
+        fputs("probe: errors of GPUs (Xids) are recorded\n", stderr);
+    return attached;
+}
+
+static void find_and_attach(struct ct_hooks *hooks, struct ct_hook_table *table)
+{
+    size_t count = 0, lines = 0;
+    ct_hook_find_all(table, hooks->tracefs, hooks->path);
+    detach_others(hooks, table);
+    for (size_t i = 0; i < table->count; i++) {
+        struct ct_hook_entry *hook = &table->hook[i];
+        const bool has_line = hook->line > 0;
+        lines += has_line;
+        if (hook->is_found)
+            count += keep_or_attach(hooks, hook) && has_line;
+    }
+    if (hooks->path)
+        fprintf(stderr, "probe: %zu of %zu hooks are attached\n", count, lines);
 }
 
 int ct_hooks_begin(struct ct_hooks *hooks)
 {
+    hooks->tracefs = ct_hook_open_tracefs();
+    hooks->attached = calloc(CT_HOOK_RULES, sizeof(*hooks->attached));
+    if (!hooks->attached || !ct_hook_table_add(&hooks->table, own_hook))
+        return ct_fail(EXIT_FAILURE, "probe: out of memory");
+    ct_hook_find_all(&hooks->table, hooks->tracefs, NULL);
+    hooks->has_own = hooks->table.hook[0].is_found;
     if (!hooks->path)
         return CT_GO_ON;
-    hooks->tracefs = ct_hook_open_tracefs();
     hooks->trampoline = ct_hook_find_trampoline();
-    hooks->attached = calloc(CT_HOOK_RULES, sizeof(*hooks->attached));
-    if (!hooks->attached)
-        return ct_fail(EXIT_FAILURE, "probe: out of memory");
     return ct_hook_table_read(&hooks->table, hooks->path) ? CT_GO_ON : EXIT_USAGE;
 }
 
 bool ct_hooks_are_wanted(const struct ct_hooks *hooks)
 {
-    return hooks->path != NULL;
+    return hooks->path || hooks->has_own;
 }
 
 void ct_hooks_attach(struct ct_hooks *hooks)
 {
-    if (!hooks->path)
+    if (!ct_hooks_are_wanted(hooks))
         return;
     ct_programs_set_trampoline(hooks->programs, hooks->trampoline);
     find_and_attach(hooks, &hooks->table);
@@ -262,7 +291,7 @@ void ct_hooks_attach(struct ct_hooks *hooks)
 
 void ct_hooks_reload(struct ct_hooks *hooks)
 {
-    if (ct_hook_table_read(&hooks->table, hooks->path))
+    if (ct_hook_table_add(&hooks->table, own_hook) && ct_hook_table_read(&hooks->table, hooks->path))
         find_and_attach(hooks, &hooks->table);
     else
         fprintf(stderr, "probe: the hooks remain as they were\n");
@@ -278,13 +307,14 @@ void ct_hooks_detach(struct ct_hooks *hooks)
 int ct_hooks_print(const char *path, bool as_script)
 {
     static const char *const kinds[] = { "kprobe", "uprobe", "tracepoint" };
-    struct ct_hook_table table;
+    struct ct_hook_table table = { 0 };
     int status = EXIT_USAGE;
-    if (ct_hook_table_read(&table, path)) {
+    if (ct_hook_table_add(&table, own_hook) && ct_hook_table_read(&table, path)) {
         const int tracefs = ct_hook_open_tracefs();
         status = ct_hook_find_all(&table, tracefs, path) ? EXIT_SUCCESS : EXIT_FAILURE;
         if (tracefs >= 0)
             close(tracefs);
+        table.hook[0].is_found = false; /* the probe's own hook is not in the file */
     }
     for (size_t i = 0; i < table.count && !as_script && status != EXIT_USAGE; i++) {
         const struct ct_hook_entry *hook = &table.hook[i];

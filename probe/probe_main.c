@@ -382,15 +382,22 @@ static int refuse(int error, const char *why)
     return ct_fail(EXIT_FAILURE, "probe: the kernel does not load the BPF programs: %s", why);
 }
 
+/* Returns whether the probe makes perf events after its start. */
+static bool makes_events_later(const struct probe *probe)
+{
+    return ct_programs_method(probe->programs) == CT_METHOD_EVENTS || probe->hooks.path;
+}
+
 static int begin(struct probe *probe)
 {
     char why[CT_WHY_BYTES];
     const struct ct_program_set optional = { .kernel_events = probe->options.kernel_events,
-                                             .hooks = probe->hooks.path };
+                                             .hooks = probe->hooks.path,
+                                             .machine = ct_hooks_are_wanted(&probe->hooks) };
     int error = ct_programs_load((enum ct_method)probe->options.method, optional, &probe->programs, why);
     if (error)
         return refuse(error, why);
-    error = ct_rights_keep(ct_programs_method(probe->programs) == CT_METHOD_EVENTS || probe->hooks.path);
+    error = ct_rights_keep(makes_events_later(probe) || ct_hooks_are_wanted(&probe->hooks));
     if (error)
         return ct_fail(EXIT_FAILURE, "probe: cannot drop capabilities: %s", strerror(-error));
     probe->functions = ct_functions_create();
@@ -421,6 +428,15 @@ static void begin_machine(struct probe *probe)
         return;
     probe->hooks.has_machine = false;
     fputs("cudatrace-probe: the first calls of a process may be stored late\n", stderr);
+}
+
+/* Attaches the hooks. The probe's own hook alone needs the right to make perf events only for that. */
+static void attach_hooks(struct probe *probe)
+{
+    ct_hooks_attach(&probe->hooks);
+    const int error = ct_rights_keep(makes_events_later(probe));
+    if (error)
+        fprintf(stderr, "cudatrace-probe: cannot drop CAP_SYS_ADMIN: %s\n", strerror(-error));
 }
 
 /* Returns the table of --hooks, the machine's table if there is one, or NULL. */
@@ -468,7 +484,7 @@ static int run(struct probe *probe)
             attach_ahead(probe, probe->options.pid[i]);
         if (probe->options.all)
             attach_ahead(probe, 0);
-        ct_hooks_attach(&probe->hooks);
+        attach_hooks(probe);
         fprintf(stderr, "probe: %zu functions are probed\n", probe->functions_probed);
         record(probe, from);
         ct_hooks_detach(&probe->hooks);

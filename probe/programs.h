@@ -27,6 +27,7 @@ struct ct_programs;
 struct ct_program_set {
     bool kernel_events; /* record events of the kernel inside calls, on the whole machine at once */
     bool hooks;
+    bool machine; /* hooks in the whole machine */
 };
 /* Loads the programs for the first method, beginning with `best`, that works in this kernel. Tries each
  * method on a function of this process. Returns 0, or the last attempt's -errno, with libbpf's reason in
@@ -63,9 +64,16 @@ void ct_links_close(struct ct_links *links);
 /* ---- hooks ---- */
 
 struct bpf_program;
-enum ct_hook_end { CT_HOOK_ENTRY, CT_HOOK_RETURN, CT_HOOK_AT_ENTRY, CT_HOOK_POINT, CT_HOOK_ENDS };
-/* Returns the program for `end`: entries or returns of functions, functions recorded only at their entry, or
- * tracepoints. */
+enum ct_hook_end {
+    CT_HOOK_ENTRY,
+    CT_HOOK_RETURN,
+    CT_HOOK_AT_ENTRY,
+    CT_HOOK_POINT,
+    CT_HOOK_IN_MACHINE,
+    CT_HOOK_ENDS
+};
+/* Returns the program for the entries or the returns of functions, for entries alone, or for tracepoints, in
+ * recorded processes or in the machine. */
 const struct bpf_program *ct_programs_hook(const struct ct_programs *programs, enum ct_hook_end end);
 /* Returns the rule with the given number (below CT_HOOK_RULES) in the memory of the BPF programs. The rule
  * must not change while a program that refers to it is attached. */

@@ -9,7 +9,6 @@
 #include "setting.h"
 #include "symbol.h"
 #include "system.h"
-#include "test_point.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -153,7 +152,6 @@ static void record(void)
     recordings++;
     report(place, CT_GPU_STARTING, 0, NULL);
     ct_gpu_record_function *function = ct_gpu_library_load();
-    CT_TEST_POINT("gpu.loaded");
     ct_gpu_lane_begin(recordings);
     if (function)
         function(&host);
@@ -176,7 +174,6 @@ static void *run(void *unused)
     prctl(PR_SET_NAME, "cudatrace-gpu", 0, 0, 0);
     do {
         record();
-        CT_TEST_POINT("gpu.recorded");
         if (atomic_load(&order) == ORDER_EXIT) {
             set_phase(PHASE_OVER);
             break;
@@ -235,7 +232,6 @@ void ct_gpu_begin(void)
         }
         atomic_store(&again, false);
     }
-    CT_TEST_POINT("gpu.beginning");
     const int error = create_thread();
     struct ct_segment *segment = ct_process_current();
     if (error) {

@@ -2,7 +2,6 @@
 
 #include "current.h"
 #include "ring.h"
-#include "test_point.h"
 
 static uint64_t start_of(const struct ct_producer *self, uint32_t depth)
 {
@@ -23,7 +22,6 @@ void ct_correlation_note(uint64_t correlation)
     self->noted_start = start_of(self, depth);
     atomic_signal_fence(memory_order_seq_cst);
     self->noted = 1;
-    CT_TEST_POINT("correlation.noted");
 }
 
 void ct_correlation_write(struct ct_producer *self, uint32_t depth)
@@ -39,5 +37,4 @@ void ct_correlation_write(struct ct_producer *self, uint32_t depth)
         return;
     ct_lane_announce(self->lane, self->position);
     ct_record_write(self, &record, NULL, 0);
-    CT_TEST_POINT("correlation.written");
 }

@@ -56,6 +56,7 @@ BAD = [
     ("kprobe:f f x=ret at entry", "'at entry' excludes the result (ret) and the duration"),
     ("kprobe:f f at entry if duration > 1s", "'at entry' excludes the result (ret) and the duration"),
     ("tracepoint:a:b f at entry", "a tracepoint has no entry"),
+    ("tracepoint:a:b xid", "the probe's own hook has the name 'xid': use another name"),
     ("tracepoint:a:b f x=arg0:u32", "invalid field 'arg0:u32': expected the name of a field of the tracepoint"),
 ]
 
@@ -125,8 +126,10 @@ def bad(s):
     table = written(s, "kprobe:f same\nkprobe:g same\n")
     equal(probe(table, "--dry-run").stderr, f"{table}:2: line 1 has the name 'same' already\n", "two hooks of one name")
     if can("tracefs", "two hooks on one tracepoint"):
-        table = written(s, "tracepoint:sched:sched_switch first\ntracepoint:sched:sched_switch second\n")
-        equal(probe(table, "--dry-run").stderr, f"{table}:2: second: line 1 hooks sched:sched_switch already\n", "two hooks on one tracepoint")
+        switch = "tracepoint:sched:sched_switch"
+        table = written(s, f"{switch} a\n{switch} b in machine\n{switch} c\n{switch} d in machine\n")
+        equal(probe(table, "--dry-run").stderr, "".join(f"{table}:{line}: {name}: line {line - 2} hooks sched:sched_switch already\n"
+                                                        for line, name in ((3, "c"), (4, "d"))), "hooks on one tracepoint")
     absent = ABSENT + (ABSENT_TRACEPOINTS if can("tracefs", "tracepoints that are absent") else [])
     for line, message in absent:
         table = written(s, line)

@@ -119,6 +119,7 @@ def machine(s):
         return
     low, high, limited = (signal.SIGRTMIN + number for number in (20, 21, 22))
     hooks = Hooks(s, f"tracepoint:signal:signal_generate sent number=sig to=pid name=comm if sig >= {low} and sig <= {high} in machine",
+                  f"tracepoint:signal:signal_generate inside if sig == {low}",  # another hook on the same tracepoint
                   f"tracepoint:signal:signal_deliver limited if sig == {limited} in machine limit 1/s",
                   "tracepoint:workqueue:workqueue_execute_start work in machine limit 1000/s")
     pid = hooks.probe.child.pid
@@ -137,6 +138,7 @@ def machine(s):
                          FROM hooks WHERE name = 'sent' GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 ORDER BY 1""")
     equal(events, [(number, senders[number].pid, senders[number].pid, 1, senders[number].pid, pid, "machine", 0, 0, counts[number])
                    for number in (low, high)], "the events of each sender")
+    equal(s.value("SELECT count(*) FROM hooks WHERE name = 'inside'"), 0, "events in processes that are recorded")
     calls, skipped = s.rows("SELECT calls, skipped FROM totals WHERE name = 'limited'")[0]
     equal(calls, counts[limited], "all events of the hook with a limit")
     check(skipped >= 1500, "events beyond a limit of 1/s were stored, and", skipped, "were skipped")

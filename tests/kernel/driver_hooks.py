@@ -1,5 +1,6 @@
 """Tests tables of hooks on kernel functions (`cudatrace probe --hooks`). The script runs in a virtual machine that has loaded stubs of the
 NVIDIA driver (stub/), and compares traces with the stubs' own counts. Arguments select tests by name; the default is all tests."""
+import json
 import pathlib
 import re
 import signal
@@ -8,12 +9,13 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
-from cudatrace_test import CUDATRACE, SOURCE, WORKLOADS, check, equal, wait_for  # noqa: E402: it is in tests/e2e
-from probing import Hooks as AnyHooks, OwnDriver  # noqa: E402
+from cudatrace_test import CUDATRACE, DEADLINE_S, SOURCE, WORKLOADS, check, equal, wait_for  # noqa: E402: it is in tests/e2e
+from probing import Hooks as AnyHooks, OwnDriver, Probe  # noqa: E402
 
 CALL = "cuOccupancyMaxPotentialBlockSize"
 CALLS = 3  # the workload performs its acts once, and then once in each of these calls
 ACTS = {"control": 2, "xid": 3, "unknown": 4, "fence": 5, "map": 6, "migrate": 7, "gpu-fault": 8, "touch": 9}
+CAP_SYS_ADMIN = 21
 IOCTL = "nvidia_unlocked_ioctl|nvidia_frontend_unlocked_ioctl"
 NOT_A_CALL = "rm_ioctl"  # the kernel refuses a hook on it
 IN_THREADS_OF_THE_KERNEL = "replayable_faults_isr_bottom_half_entry", "uvm_parent_gpu_service_replayable_faults", "service_fault_batch"
@@ -86,7 +88,7 @@ def fields(s):
                   "kprobe:nvidia_open open mode=arg0+0:u16",
                   "kprobe:uvm_ioctl migrate request=arg1:u32 if arg1:u32 == 51 and ret:s32 == 0 in calls",
                   "kprobe:nvidia_mmap mapped if ret:s32 < 0",
-                  "tracepoint:nvidia:nvidia_dev_xid xid device=dev error=error_code text=msg if error_code >= 31")
+                  "tracepoint:nvidia:nvidia_dev_xid error device=dev error=error_code text=msg if error_code >= 31")
     pid, _ = run(hooks)
     hooks.probe.end()
     times = 1 + CALLS
@@ -100,7 +102,7 @@ def fields(s):
     equal(hooks.fields(pid, "open"), 2 * [{"mode": 0o20666}], "a field in the kernel's memory")
     equal(recorded(s, pid).get("mapped"), None, "calls that do not meet the condition")
     equal(hooks.fields(pid, "migrate"), CALLS * ACTS["migrate"] * [{"request": 51}], "calls inside driver calls")
-    errors = hooks.fields(pid, "xid")
+    errors = hooks.fields(pid, "error")
     equal([(f["error"], f["text"]) for f in errors], times * ACTS["xid"] * [(31, "stub")], "the fields of the tracepoint")
     check(all(re.fullmatch(r"[0-9a-f:.]+", f["device"]) for f in errors), "the texts of the tracepoint", errors)
     s.check_identity(lost=0)
@@ -111,12 +113,12 @@ def inside(s):
     docs/sql.md must show them."""
     hooks = Hooks(s, f"kprobe:{IOCTL} ioctl", "kprobe:nv_post_event event", "kprobe:nvidia_mmap mmap", "kprobe:uvm_unlocked_ioctl_entry uvm",
                   "kprobe:uvm_ioctl uvm_inner", "kprobe:uvm_api_migrate api_migrate", "kprobe:uvm_migrate migrate",
-                  "kprobe:uvm_vm_fault_entry fault", "tracepoint:nvidia:nvidia_dev_xid xid")
+                  "kprobe:uvm_vm_fault_entry fault", "tracepoint:nvidia:nvidia_dev_xid error")
     pid, _ = run(hooks)
     hooks.probe.end()
     ioctls = sum(ACTS[name] for name in ("control", "xid", "unknown", "fence"))
     uvm = ACTS["migrate"] + ACTS["gpu-fault"]
-    of_call = {("ioctl", 1): ioctls, ("event", 2): ACTS["fence"], ("xid", 2): ACTS["xid"], ("mmap", 1): ACTS["map"], ("uvm", 1): uvm,
+    of_call = {("ioctl", 1): ioctls, ("event", 2): ACTS["fence"], ("error", 2): ACTS["xid"], ("mmap", 1): ACTS["map"], ("uvm", 1): uvm,
                ("uvm_inner", 2): uvm, ("api_migrate", 3): ACTS["migrate"], ("migrate", 4): ACTS["migrate"], ("fault", 1): ACTS["touch"]}
     equal({(name, depth): calls for name, depth, calls in
            s.rows("SELECT name, depth, count(*) FROM hooks WHERE pid = ? GROUP BY name, depth", pid)},
@@ -193,6 +195,24 @@ def killed(s):
     wait_for("the kprobes to leave the kernel", lambda: KPROBES.read_text() == "")
 
 
+def xids(s):
+    """Without a table, a probe records errors of GPUs in any process, also if it records no call of the process."""
+    probe = Probe(s, "--all", "--only", "/none", "--verbose")
+    check("probe: errors of GPUs (Xids) are recorded\n" in probe.said, probe.said)
+    if "by perf events" not in probe.said:
+        rights, = re.findall(r"^CapEff:\t(\w+)$", pathlib.Path(f"/proc/{probe.child.pid}/status").read_text(), re.M)
+        check(not int(rights, 16) & 1 << CAP_SYS_ADMIN, "the probe still has CAP_SYS_ADMIN:", rights)
+    device = s.start(WORKLOADS / "devices", "--xid", 5, preload=False)
+    equal(device.wait(DEADLINE_S), 0, "the program's status")
+    pid = probe.child.pid
+    probe.end()
+    s.flush()
+    seen = [(of, json.loads(fields)) for of, fields in s.rows("SELECT pid, fields FROM hooks WHERE name = 'xid' ORDER BY call_id")]
+    check(all(re.fullmatch(r"[0-9a-f:.]+", fields.pop("device")) for _, fields in seen), "devices", seen)
+    equal(seen, 5 * [(pid, {"code": 31, "message": "stub", "task_pid": device.pid, "task_tid": device.pid, "task_name": "devices"})], "the errors")
+    s.check_identity(lost=0)
+
+
 THREADS, ROUNDS = 60, 3
 BLOCKED = f"""
 import ctypes, glob, os, threading, time
@@ -235,7 +255,7 @@ def blocked(s):
     s.check_identity(lost=lost)
 
 
-CASES = functions, fields, inside, installed, lists, killed, blocked
+CASES = functions, fields, inside, xids, installed, lists, killed, blocked
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:
