@@ -111,6 +111,15 @@ SELECT gpu,
   JOIN gpus USING (gpu_id)
  ORDER BY gpu
 
+-- The number of errors of GPUs, and the last error. No row if there is no error.
+-- name: xids
+SELECT errors, last.*
+  FROM (SELECT count(*) AS errors FROM xids)
+  JOIN (SELECT code, meaning, device, time AS last_time, pid, name AS process, message
+          FROM xids
+         ORDER BY call_id DESC
+         LIMIT 1) AS last
+
 -- name: functions_side
 SELECT name, layer, category, CAST(total(calls) AS INTEGER) AS calls, CAST(total(total_ns) AS INTEGER) AS total_ns, max(max_ns) AS max_ns, CAST(total(failed) AS INTEGER) AS failed,
        CAST(total(lost) AS INTEGER) AS lost, min(:now_ns, ifnull(ended_ns, :now_ns)) AS at_ns, started_ns

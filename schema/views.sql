@@ -648,6 +648,52 @@ SELECT process_id, device, context, stream,
          CROSS JOIN gpu_task ON gpu_task.gpu_task_id = gpu_run.gpu_task_id)
  GROUP BY process_id, device, context, stream;
 
+CREATE VIEW xids AS
+-- Errors of GPUs (Xids) that NVIDIA's driver reported to the kernel while a probe was running (`cudatrace probe`). The
+-- driver reports the errors of all processes. The column pid is NULL if the message has no pid. The meanings are short
+-- forms of those in NVIDIA's document "XID Errors" (https://docs.nvidia.com/deploy/xid-errors).
+WITH meaning(code, text) AS (
+    VALUES (8, 'the GPU stopped processing'), (11, 'invalid or corrupted push buffer'),
+           (13, 'exception in the graphics engine'), (31, 'page fault in GPU memory'), (32, 'invalid or corrupted push buffer'),
+           (38, 'error in the firmware of the driver'), (43, 'the GPU stopped processing'),
+           (45, 'cleanup after an error or an exit'), (46, 'the GPU stopped processing'),
+           (48, 'double-bit ECC error'), (61, 'breakpoint or warning of a microcontroller'), (62, 'a microcontroller halted'),
+           (63, 'a memory page or row was retired'), (64, 'a memory page or row could not be retired'),
+           (68, 'exception in the video decoder'), (69, 'class error in the graphics engine'), (74, 'NVLink error'),
+           (79, 'the GPU has fallen off the bus'), (92, 'high rate of single-bit ECC errors'), (94, 'contained memory error'),
+           (95, 'uncontained memory error'), (109, 'timeout of a context switch'), (110, 'security fault'),
+           (119, 'timeout of a call to the GSP'), (120, 'error in the GSP'), (121, 'C2C link error'),
+           (137, 'NVLink access without the right to it'), (140, 'unrecovered ECC error'),
+           (143, 'initialisation of the GPU failed'), (154, 'the recovery action of the GPU has changed')
+),
+event AS (
+    SELECT call_id,
+           (SELECT value FROM hook_fields AS device WHERE device.call_id = hook_call.call_id AND field = 'device') AS device,
+           (SELECT value FROM hook_fields AS code WHERE code.call_id = hook_call.call_id AND field = 'code')       AS code,
+           (SELECT value FROM hook_fields AS text WHERE text.call_id = hook_call.call_id AND field = 'message')    AS message
+      FROM function
+     CROSS JOIN field ON field.function_id = function.function_id AND field.name = 'code'
+     CROSS JOIN hook_call ON hook_call.field_set_id = field.field_set_id
+     WHERE function.layer = 'hook' AND function.name = 'xid'
+),
+placed AS ( -- the message may begin with "pid=1234, name=python, " or "pid='<unknown>', name=<unknown>, "
+    SELECT call_id, device, code, message,
+           iif(instr(message, 'pid='), ltrim(substr(message, instr(message, 'pid=') + 4), ''''), '') AS from_pid,
+           iif(instr(message, 'name='), substr(message, instr(message, 'name=') + 5), '')            AS from_name
+      FROM event
+)
+SELECT call_id,                                        -- the time
+       strftime('%Y-%m-%dT%H:%M:%fZ', (call_id + (SELECT value FROM meta WHERE key = 'realtime_offset_ns')) / 1e9, 'unixepoch')
+                                      AS time,         -- in UTC
+       device,                                         -- PCI address, such as 0000:65:00.0
+       placed.code,
+       meaning.text                   AS meaning,      -- NULL for a code that is not well known
+       message,
+       nullif(CAST(from_pid AS INTEGER), 0) AS pid,    -- of the process that the message names
+       nullif(nullif(substr(from_name, 1, instr(from_name || ',', ',') - 1), '<unknown>'), '') AS name
+  FROM placed
+  LEFT JOIN meaning ON meaning.code = placed.code;
+
 -- files: newest process_id of process
 CREATE VIEW open_calls AS
 -- Calls that have been entered but have not returned yet, as of the last second or the last `cudatrace flush`. If a

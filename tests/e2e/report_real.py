@@ -10,7 +10,7 @@ import sqlite3
 from cudatrace_test import CUDATRACE, SOURCE, Session, WORKLOADS, by_tier, can, check, equal, on_terminal
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
-SECTIONS = ("bottleneck phases processes gpus threads categories functions kernels graphs launches gaps gpu work idle waits blocked "
+SECTIONS = ("xids bottleneck phases processes gpus threads categories functions kernels graphs launches gaps gpu work idle waits blocked "
             "faults kernel hooks copies memory leaks contexts modules errors losses").split()
 NEWER = ["gpus", "gpu", "work", "idle"]  # sections that need views which the fixture lacks
 
@@ -28,7 +28,7 @@ with Session() as s:
     s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     found = s.report()
     equal(list(found), [section for section in SECTIONS if section not in NEWER], "sections")
-    equal({name for name, rows in found.items() if not rows}, {"graphs", "blocked", "faults", "kernel", "hooks", "losses"}, "sections without a row")
+    equal({name for name, rows in found.items() if not rows}, {"xids", "graphs", "blocked", "faults", "kernel", "hooks", "losses"}, "sections without a row")
     equal([(row["phase"], row["times"], row["by"]) for row in found["phases"]], [("step N", 20, "nvtx")], "phases")
     process, = found["processes"]
     equal((process["calls"], process["failed"], process["lost"], process["state"]),
@@ -56,7 +56,7 @@ with Session() as s:
         equal(wide, [], f"lines of more than {columns} columns")
         check("…" in text, "nothing was cut")
         check(columns > 100 or "(no room for" in text, "no column was left out")
-        check(text.endswith("No data: graphs, blocked, faults, kernel, hooks, losses\n"), text[-100:])
+        check(text.endswith("No data: xids, graphs, blocked, faults, kernel, hooks, losses\n"), text[-100:])
     whole = s.run(CUDATRACE, "report", "--db", s.db, preload=False).stdout
     check("…" not in whole and "no room" not in whole, "a pipe got less")
     longest = s.value("SELECT kernel FROM launches ORDER BY length(kernel) DESC LIMIT 1")

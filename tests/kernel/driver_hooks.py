@@ -208,6 +208,10 @@ def xids(s):
     probe.end()
     s.flush()
     seen = [(of, json.loads(fields)) for of, fields in s.rows("SELECT pid, fields FROM hooks WHERE name = 'xid' ORDER BY call_id")]
+    equal(s.rows("SELECT device, code, meaning, message, pid FROM xids"),
+          [(fields["device"], 31, "page fault in GPU memory", "stub", None) for _, fields in seen], "the view")
+    since = "SELECT count(*) FROM xids WHERE abs(julianday(time) - julianday('now')) * 24 < 1"  # the machine may wait for its processor
+    equal(s.value(since), 5, "errors in the last hour")
     check(all(re.fullmatch(r"[0-9a-f:.]+", fields.pop("device")) for _, fields in seen), "devices", seen)
     equal(seen, 5 * [(pid, {"code": 31, "message": "stub", "task_pid": device.pid, "task_tid": device.pid, "task_name": "devices"})], "the errors")
     s.check_identity(lost=0)

@@ -109,12 +109,25 @@ static sqlite3_stmt *prepare(sqlite3 *connection, const char *sql, const struct 
     return statement;
 }
 
+/* Returns whether the last query failed because an older version wrote the trace, and had no view of that
+ * name. Then the trace has no data for the section that shows the view. */
+static bool lacks_view(sqlite3 *connection, const char *name)
+{
+    char missing[80], why[256];
+    const int rc = connection ? sqlite3_errcode(connection) : SQLITE_OK;
+    snprintf(missing, sizeof(missing), "no such table: %s", name);
+    return rc == SQLITE_ERROR && strcmp(sqlite3_errmsg(connection), missing) == 0 &&
+           ct_trace_why(connection, rc, why, sizeof(why));
+}
+
 /* Runs a section's queries. If the connection could not be opened, the query fails and reports the reason. */
 static void run_section(size_t s, sqlite3 *connection, const struct report *report)
 {
     struct ct_section *section = &sections[s];
     const enum ct_format format = (enum ct_format)report->format;
     sqlite3_stmt *statement = prepare(connection, section->sql[0], &report->scope);
+    if (!statement && lacks_view(connection, section->name))
+        statement = prepare(connection, "SELECT 0 WHERE 0", &report->scope);
     ct_section_run(section, connection, statement, format, report->width);
     sqlite3_finalize(statement);
     const bool for_people = format == CT_FORMAT_TEXT || format == CT_FORMAT_MARKDOWN;

@@ -38,37 +38,19 @@ static bool take_interval(const struct ct_option *option, const char *value)
 
 /* ---- without a screen ---- */
 
-/* Prints the untraced processes after the traced ones, as a member of the JSON object, or as a table if there
- * are any. Untraced processes are omitted in CSV, which allows only one table. */
-static void print_untraced(struct ct_top *top, enum ct_format format)
+/* Prints a table below the processes, as a member of the JSON object, or with a title if it has rows. The
+ * table is omitted in CSV, which allows only one. Finalizes the statement, which may be NULL. */
+static void print_more(sqlite3_stmt *rows, const char *member, const char *title, enum ct_format format)
 {
-    sqlite3_stmt *rows = top->view == CT_TOP_PROCESSES ? ct_top_untraced(top) : NULL;
     const bool has_row = rows && sqlite3_step(rows) == SQLITE_ROW;
     sqlite3_reset(rows);
     if (rows && format == CT_FORMAT_JSON) {
-        fputs(",\"untraced\":", stdout);
+        printf(",\"%s\":", member);
         ct_print_rows(rows, format, 0, stdout, NULL);
     } else if (has_row && format != CT_FORMAT_CSV) {
-        puts("\nnot traced:");
+        printf("\n%s:\n", title);
         ct_print_rows(rows, format, ct_terminal_width(), stdout, NULL);
     }
-    sqlite3_finalize(rows);
-}
-
-/* Prints the GPUs in the same way, after the processes. */
-static void print_gpus(struct ct_top *top, enum ct_format format)
-{
-    if (top->view != CT_TOP_PROCESSES || format == CT_FORMAT_CSV)
-        return;
-    sqlite3_stmt *rows = ct_top_gpus(top);
-    const bool has_row = rows && sqlite3_step(rows) == SQLITE_ROW;
-    sqlite3_reset(rows);
-    if (format == CT_FORMAT_JSON)
-        fputs(has_row ? ",\"gpus\":" : ",\"gpus\":[]\n", stdout);
-    else if (has_row)
-        puts("\nGPUs:");
-    if (has_row)
-        ct_print_rows(rows, format, ct_terminal_width(), stdout, NULL);
     sqlite3_finalize(rows);
 }
 
@@ -83,8 +65,11 @@ static int print_moment(struct ct_top *top, enum ct_format format)
         printf("{\"at_ns\":%lld,\"since_ns\":%lld,\"live\":%s,\"probed\":%lld,\"%s\":", (long long)top->at_ns,
                (long long)top->last_ns, top->is_live ? "true" : "false", top->probed, names[top->view]);
     const int rc = ct_print_rows(rows, format, ct_terminal_width(), stdout, &count);
-    print_untraced(top, format);
-    print_gpus(top, format);
+    if (top->view == CT_TOP_PROCESSES) {
+        print_more(ct_top_untraced(top), "untraced", "not traced", format);
+        print_more(ct_top_gpus(top), "gpus", "GPUs", format);
+        print_more(ct_top_xids(top), "xids", "errors of GPUs (Xids)", format);
+    }
     if (format == CT_FORMAT_JSON)
         puts("}");
     sqlite3_finalize(rows);

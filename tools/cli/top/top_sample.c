@@ -269,6 +269,13 @@ sqlite3_stmt *ct_top_gpus(struct ct_top *top)
     return rows;
 }
 
+sqlite3_stmt *ct_top_xids(struct ct_top *top)
+{
+    sqlite3_stmt *rows = NULL;
+    sqlite3_prepare_v2(top->trace, ct_sql_top_xids, -1, &rows, NULL);
+    return rows;
+}
+
 sqlite3_stmt *ct_top_rows(struct ct_top *top)
 {
     const char *sql = views[top->view].compare, *sort = top->sort ? top->sort : views[top->view].sort;

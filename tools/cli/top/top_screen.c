@@ -44,6 +44,7 @@ struct screen {
     bool is_paused, is_finding;
     bool is_wrong;   /* show top->problem */
     char gpus[1024]; /* a line about the GPUs; empty: none */
+    char xids[192];  /* the number of errors of GPUs, and the last one; empty if there is none */
     struct ct_top_attach attach;
 };
 
@@ -168,6 +169,22 @@ static void read_gpus(struct screen *screen)
     sqlite3_finalize(rows);
 }
 
+static void read_xids(struct screen *screen)
+{
+    enum { ERRORS, CODE, MEANING, DEVICE };
+    sqlite3_stmt *rows = ct_top_xids(screen->top);
+    screen->xids[0] = '\0';
+    if (rows && sqlite3_step(rows) == SQLITE_ROW) {
+        const char *meaning = (const char *)sqlite3_column_text(rows, MEANING);
+        const char *device = (const char *)sqlite3_column_text(rows, DEVICE);
+        const int errors = sqlite3_column_int(rows, ERRORS);
+        snprintf(screen->xids, sizeof(screen->xids), "  %d Xid%s, last %d%s%s%s%s%s", errors,
+                 errors == 1 ? "" : "s", sqlite3_column_int(rows, CODE), meaning ? " (" : "",
+                 meaning ? meaning : "", meaning ? ")" : "", device ? " on " : "", device ? device : "");
+    }
+    sqlite3_finalize(rows);
+}
+
 /* ---- drawing ---- */
 
 /* Returns the number of lines above the rows. */
@@ -184,6 +201,8 @@ static void take_sample(struct screen *screen)
     if (!screen->is_wrong)
         read_grid(screen);
     read_gpus(screen);
+    if (!screen->is_wrong)
+        read_xids(screen);
 }
 
 static void draw_head(const struct screen *screen)
@@ -208,13 +227,15 @@ static void draw_head(const struct screen *screen)
     if (top->probed)
         snprintf(probed, sizeof(probed), " (%lld probed)", top->probed);
     if (top->view == CT_TOP_PROCESSES)
-        snprintf(line, sizeof(line), "cudatrace top  %s  %zu process%s%s%s  %.0f calls/s  %.0f lost  %s  %s",
-                 day, traced, traced == 1 ? "" : "es", probed, others, sum_of(grid, "calls/s"),
+        snprintf(line, sizeof(line),
+                 "cudatrace top  %s%s  %zu process%s%s%s  %.0f calls/s  %.0f lost  %s  %s", day, screen->xids,
+                 traced, traced == 1 ? "" : "es", probed, others, sum_of(grid, "calls/s"),
                  sum_of(grid, "lost"), state, top->series.path[0]);
     else
-        snprintf(line, sizeof(line), "cudatrace top  %s  process %lld  %zu %s%s  %.0f calls/s  %s", day,
-                 (long long)top->pid, grid->rows, top->view == CT_TOP_FUNCTIONS ? "function" : "thread",
-                 grid->rows == 1 ? "" : "s", sum_of(grid, "calls/s"), state);
+        snprintf(line, sizeof(line), "cudatrace top  %s%s  process %lld  %zu %s%s  %.0f calls/s  %s", day,
+                 screen->xids, (long long)top->pid, grid->rows,
+                 top->view == CT_TOP_FUNCTIONS ? "function" : "thread", grid->rows == 1 ? "" : "s",
+                 sum_of(grid, "calls/s"), state);
     attron(A_BOLD);
     mvaddnstr(0, 0, line, ct_text_bytes(line, COLS));
     attroff(A_BOLD);
