@@ -68,7 +68,7 @@ struct ct_hook_condition {
 enum ct_hook_scope {
     CT_SCOPE_PROCESSES = 0, /* threads of recorded processes */
     CT_SCOPE_CALLS = 1,     /* those that are in a recorded call */
-    CT_SCOPE_MACHINE = 2,   /* all threads, and interrupts; for tracepoints */
+    CT_SCOPE_MACHINE = 2,   /* all threads, and interrupts; for instants in the kernel */
 };
 
 struct ct_hook_rule {

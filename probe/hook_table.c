@@ -319,8 +319,10 @@ static bool add_task_fields(struct reader *reader, struct ct_hook_entry *hook)
                    { "task_name",
                      { .origin = CT_ORIGIN_TID, .form = CT_FORM_TASK, .text = CT_HOOK_TEXTS } } };
     enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
-    if (hook->kind != CT_HOOK_TRACEPOINT)
-        return reject(reader, "'in machine' is only for tracepoints");
+    if (hook->kind == CT_HOOK_UPROBE)
+        return reject(reader, "'in machine' is only for tracepoints and functions of the kernel");
+    if (hook->kind == CT_HOOK_KPROBE && !hook->rule.is_entry)
+        return reject(reader, "'in machine' records a function of the kernel only 'at entry': add that");
     if (hook->rule.fields > CT_HOOK_FIELDS - FIELDS)
         return reject(reader, "more than %d fields: 'in machine' adds task_pid, task_tid and task_name",
                       CT_HOOK_FIELDS - FIELDS);

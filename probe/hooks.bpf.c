@@ -422,12 +422,14 @@ int hook_at_entry(struct pt_regs *registers)
 
 /* ---- tracepoints ---- */
 
-/* Records the event, whose record begins at `at`. */
-static void write_event(const struct ct_hook_rule *rule, __u64 at, __u64 cookie, __u32 channel, __u32 depth)
+/* Records an event: a tracepoint, whose record begins at `at`, or a function with these arguments. */
+static void write_event(const struct ct_hook_rule *rule, __u64 at, const __u64 *argument, __u64 cookie,
+                        __u32 channel, __u32 depth)
 {
     const __u64 now = bpf_ktime_get_ns();
     const struct call call = {
         .rule = rule,
+        .argument = argument,
         .at = at,
         .start = now,
         .end = now,
@@ -452,7 +454,7 @@ int hook_point(void *record)
         (rule->scope == CT_SCOPE_CALLS && (!task || task->depth == 0)))
         return 0;
     if (!task || !task->has_ended)
-        write_event(rule, (__u64)record, cookie, *channel, task ? task->depth : 0);
+        write_event(rule, (__u64)record, 0, cookie, *channel, task ? task->depth : 0);
     return 0;
 }
 
@@ -464,6 +466,20 @@ int hook_in_machine(void *record)
     const __u64 cookie = bpf_get_attach_cookie(record);
     const struct ct_hook_rule *rule = rule_of(cookie);
     if (rule)
-        write_event(rule, (__u64)record, cookie, machine_channel, 0);
+        write_event(rule, (__u64)record, 0, cookie, machine_channel, 0);
+    return 0;
+}
+
+/* The same for the entries of functions in the kernel. */
+SEC("kprobe")
+int hook_entry_in_machine(struct pt_regs *registers)
+{
+    const __u64 cookie = bpf_get_attach_cookie(registers);
+    const struct ct_hook_rule *rule = rule_of(cookie);
+    if (!rule)
+        return 0;
+    struct frame frame = { .sp = PT_REGS_SP(registers) };
+    keep_arguments(&frame, rule->stack_words, registers);
+    write_event(rule, 0, frame.argument, cookie, machine_channel, 0);
     return 0;
 }

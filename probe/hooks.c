@@ -60,7 +60,7 @@ static int attach_tracepoint(struct ct_attached_hook *attached, const struct ct_
     if (fd < 0)
         return -errno;
     const enum ct_hook_end end =
-        attached->hook.rule.scope == CT_SCOPE_MACHINE ? CT_HOOK_IN_MACHINE : CT_HOOK_POINT;
+        attached->hook.rule.scope == CT_SCOPE_MACHINE ? CT_HOOK_POINT_IN_MACHINE : CT_HOOK_POINT;
     const int error = add_link(
         attached, bpf_program__attach_perf_event_opts(ct_programs_hook(programs, end), fd, &options));
     if (error)
@@ -85,8 +85,10 @@ static int attach_end(struct ct_attached_hook *attached, const struct ct_program
 static int attach_function(struct ct_attached_hook *attached, const struct ct_programs *programs,
                            uint64_t cookie, pid_t pid)
 {
+    const bool is_machine = attached->hook.rule.scope == CT_SCOPE_MACHINE;
     if (attached->hook.rule.is_entry)
-        return attach_end(attached, programs, CT_HOOK_AT_ENTRY, cookie, pid);
+        return attach_end(attached, programs, is_machine ? CT_HOOK_ENTRY_IN_MACHINE : CT_HOOK_AT_ENTRY,
+                          cookie, pid);
     const int error = attach_end(attached, programs, CT_HOOK_RETURN, cookie, pid);
     return error ? error : attach_end(attached, programs, CT_HOOK_ENTRY, cookie, pid);
 }

@@ -156,9 +156,12 @@ const struct bpf_program *ct_programs_hook(const struct ct_programs *programs, e
 {
     const struct ct_calls *calls = programs->calls;
     const struct bpf_program *const program[CT_HOOK_ENDS] = {
-        [CT_HOOK_ENTRY] = calls->progs.hook_enter,           [CT_HOOK_RETURN] = calls->progs.hook_leave,
-        [CT_HOOK_AT_ENTRY] = calls->progs.hook_at_entry,     [CT_HOOK_POINT] = calls->progs.hook_point,
-        [CT_HOOK_IN_MACHINE] = calls->progs.hook_in_machine,
+        [CT_HOOK_ENTRY] = calls->progs.hook_enter,
+        [CT_HOOK_RETURN] = calls->progs.hook_leave,
+        [CT_HOOK_AT_ENTRY] = calls->progs.hook_at_entry,
+        [CT_HOOK_POINT] = calls->progs.hook_point,
+        [CT_HOOK_POINT_IN_MACHINE] = calls->progs.hook_in_machine,
+        [CT_HOOK_ENTRY_IN_MACHINE] = calls->progs.hook_entry_in_machine,
     };
     return program[end];
 }
@@ -505,6 +508,7 @@ static int load(struct ct_programs *programs, enum ct_method method, struct ct_p
     bpf_program__set_autoload(programs->calls->progs.hook_at_entry, optional.hooks);
     bpf_program__set_autoload(programs->calls->progs.hook_point, optional.hooks);
     bpf_program__set_autoload(programs->calls->progs.hook_in_machine, optional.machine);
+    bpf_program__set_autoload(programs->calls->progs.hook_entry_in_machine, optional.hooks);
     int error = ct_calls__load(programs->calls);
     if (error)
         return error;

@@ -69,11 +69,12 @@ enum ct_hook_end {
     CT_HOOK_RETURN,
     CT_HOOK_AT_ENTRY,
     CT_HOOK_POINT,
-    CT_HOOK_IN_MACHINE,
+    CT_HOOK_POINT_IN_MACHINE,
+    CT_HOOK_ENTRY_IN_MACHINE,
     CT_HOOK_ENDS
 };
-/* Returns the program for the entries or the returns of functions, for entries alone, or for tracepoints, in
- * recorded processes or in the machine. */
+/* Returns the program for the entries or the returns of functions, for entries alone, or for tracepoints. The
+ * last two also have programs for the whole machine. */
 const struct bpf_program *ct_programs_hook(const struct ct_programs *programs, enum ct_hook_end end);
 /* Returns the rule with the given number (below CT_HOOK_RULES) in the memory of the BPF programs. The rule
  * must not change while a program that refers to it is attached. */

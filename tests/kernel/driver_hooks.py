@@ -195,6 +195,24 @@ def killed(s):
     wait_for("the kprobes to leave the kernel", lambda: KPROBES.read_text() == "")
 
 
+def machine(s):
+    """Entries of functions are recorded in threads of the kernel, too, and in processes that are not recorded."""
+    names = sorted(name for name in counts() if name != NOT_A_CALL)
+    hooks = Hooks(s, *(f"kprobe:{name} {name} first=arg0 at entry in machine" for name in names))
+    probe = hooks.probe.child.pid
+    pid, calls = run(hooks)
+    hooks.probe.end()
+    check(calls.pop(NOT_A_CALL) > 0, "the workload did not call", NOT_A_CALL)
+    calls["xid"] = (1 + CALLS) * ACTS["xid"]  # the probe's own hook
+    equal(recorded(s, probe), calls, "the entries of each function")
+    tasks = s.rows("SELECT name, value GLOB 'kworker/*' AS is_worker, count(*) FROM hook_fields WHERE field = 'task_name' GROUP BY 1, 2")
+    equal({(name, bool(is_worker)): count for name, is_worker, count in tasks},
+          {(name, name in IN_THREADS_OF_THE_KERNEL): count for name, count in calls.items()}, "the entries in threads of the kernel")
+    equal(s.rows("SELECT name, min(value) FROM hook_fields WHERE field = 'task_pid' AND name = 'uvm_ioctl'"), [("uvm_ioctl", pid)], "the process")
+    equal(s.rows("SELECT DISTINCT depth, duration_ns FROM hooks"), [(0, 0)], "depths and durations")
+    s.check_identity(lost=0)
+
+
 def xids(s):
     """Without a table, a probe records errors of GPUs in any process, also if it records no call of the process."""
     probe = Probe(s, "--all", "--only", "/none", "--verbose")
@@ -259,7 +277,7 @@ def blocked(s):
     s.check_identity(lost=lost)
 
 
-CASES = functions, fields, inside, xids, installed, lists, killed, blocked
+CASES = functions, fields, inside, machine, xids, installed, lists, killed, blocked
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:
