@@ -54,6 +54,7 @@ struct thread_struct {
 } CT_KERNEL_TYPE;
 
 struct task_struct {
+    void *stack; /* in the kernel */
     struct mm_struct *mm;
     struct task_struct *group_leader;
     struct signal_struct *signal;

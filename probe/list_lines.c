@@ -84,8 +84,7 @@ static int compare(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* Makes a name for the line that no earlier line has. Returns NULL if out of memory. */
-static const char *take_name(struct ct_list *list, const char *wanted)
+const char *ct_list_take_name(void **names, const char *wanted)
 {
     char *name = malloc(CT_FUNCTION_NAME_MAX + 1);
     size_t length = 0;
@@ -96,13 +95,13 @@ static const char *take_name(struct ct_list *list, const char *wanted)
     for (; *wanted && length < CT_FUNCTION_NAME_MAX; wanted++)
         name[length++] = (char)(isalnum((unsigned char)*wanted) ? *wanted : '_');
     name[length] = '\0';
-    for (unsigned number = 2; tfind(name, &list->names, compare); number++) {
+    for (unsigned number = 2; tfind(name, names, compare); number++) {
         char suffix[16];
         const size_t added = (size_t)snprintf(suffix, sizeof(suffix), "_%u", number);
         strcpy(name + (length + added > CT_FUNCTION_NAME_MAX ? CT_FUNCTION_NAME_MAX - added : length),
                suffix);
     }
-    if (tsearch(name, &list->names, compare))
+    if (tsearch(name, names, compare))
         return name;
     free(name);
     return NULL;
@@ -116,7 +115,7 @@ void ct_list_print(struct ct_list *list, const char *target, const char *name,
     const char *separator = "  # ";
     printf("%s%s", barred ? "# " : "", target);
     if (list->options->verbose && !barred) {
-        const char *own = take_name(list, name);
+        const char *own = ct_list_take_name(&list->names, name);
         printf(" %s%s", own ? own : name, fields ? fields->text : "");
     }
     for (size_t i = 0; i < sizeof(comments) / sizeof(comments[0]); i++) {

@@ -33,6 +33,10 @@ void ct_list_add_field(struct ct_list_fields *fields, const char *name, const ch
 __attribute__((format(printf, 2, 3))) void ct_list_declare(struct ct_list_fields *fields, const char *format,
                                                            ...);
 
+/* Makes a name for a line that no earlier line has, from a name such as the function's. *names are the names
+ * so far, for tsearch(). Returns NULL if out of memory. */
+const char *ct_list_take_name(void **names, const char *wanted);
+
 /* Prints a line. `target` begins with its kind. `name` suggests a name for the line. `fields` and `remark`
  * may be NULL. `barred` is the reason why a hook on the target would be refused, or NULL. */
 void ct_list_print(struct ct_list *list, const char *target, const char *name,

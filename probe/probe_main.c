@@ -2,6 +2,7 @@
  * and starts a writer for each process. */
 #include "clock.h"
 #include "code_check.h"
+#include "discover.h"
 #include "hooks.h"
 #include "kernel_needs.h"
 #include "kernel_ring.h"
@@ -504,7 +505,7 @@ static void fill_standard_files(void)
 {
     int fd;
     do
-        fd = open("/dev/null", O_RDWR);
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC); /* a command of --discover has them closed */
     while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd >= 0)
         close(fd);
@@ -517,6 +518,8 @@ int main(int argc, char **argv)
     const int status = ct_probe_options_parse(argc, argv, &probe.options);
     if (status != CT_GO_ON)
         return status;
+    if (probe.options.discover)
+        return ct_discover(&probe.options);
     if (probe.options.patterns > 0)
         return ct_list(&probe.options);
     if (probe.options.dry_run || probe.options.bpftrace)

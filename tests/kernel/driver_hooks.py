@@ -17,8 +17,10 @@ CALLS = 3  # the workload performs its acts once, and then once in each of these
 ACTS = {"control": 2, "xid": 3, "unknown": 4, "fence": 5, "map": 6, "migrate": 7, "gpu-fault": 8, "touch": 9}
 CAP_SYS_ADMIN = 21
 IOCTL = "nvidia_unlocked_ioctl|nvidia_frontend_unlocked_ioctl"
+IOCTL_ENTRY = next((name for name in IOCTL.split("|") if f" {name}\t" in pathlib.Path("/proc/kallsyms").read_text()), None)
 NOT_A_CALL = "rm_ioctl"  # the kernel refuses a hook on it
 IN_THREADS_OF_THE_KERNEL = "replayable_faults_isr_bottom_half_entry", "uvm_parent_gpu_service_replayable_faults", "service_fault_batch"
+ENABLED = pathlib.Path("/sys/kernel/tracing/enabled_functions")
 KPROBES = pathlib.Path("/sys/kernel/debug/kprobes/list")
 
 
@@ -184,6 +186,67 @@ def lists(s):
     hooks.probe.end()
 
 
+def acts(*more):
+    """Returns a command that runs the workload without driver calls."""
+    return [WORKLOADS / "devices", *map(str, more), *(str(word) for name, times in ACTS.items() for word in (f"--{name}", times))]
+
+
+class Discovery:
+    """A discovery whose command waits for a line, runs the workload as its child, and ends with 7. It counts already."""
+
+    def __init__(self, *options):
+        self.child = subprocess.Popen([CUDATRACE, "probe", "--discover", *options, "--", "sh", "-c", 'echo "started" && read -r line && "$@"; exit 7',
+                                       "sh", *acts()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        equal(self.child.stdout.readline(), "started\n", "the command's first line")
+
+    def end(self):
+        return self.child.communicate("go\n")
+
+
+def table_of(text):
+    """Returns {function: (calls, indentation)} of the lines, in their order."""
+    lines = re.findall(r"^( *)kprobe:(\S+) \S+  # calls: (\d+), module: nvidia(?:_uvm)?$", text, re.M)
+    return {function: (int(calls), len(blanks)) for blanks, function, calls in lines}
+
+
+def discovers(s):
+    """The discovery counts the functions that the command and its children reach, and no others. It leaves the command as it is."""
+    file = s.dir / "found.hooks"
+    modules = "--modules", "nvidia,nvidia_uvm"
+    discovery = Discovery(*modules, "--save", file)
+    subprocess.run(acts(), check=True)  # a program that is not followed
+    before = counts()
+    output, errors = discovery.end()
+    equal((output, errors, discovery.child.returncode), ("", "", 7), "the command's output and status")
+    truth = {function: calls - before[function] for function, calls in counts().items()}
+    for name in NOT_A_CALL, *IN_THREADS_OF_THE_KERNEL:
+        check(truth.pop(name) > 0, "the workload did not call", name)
+    found = table_of(file.read_text())
+    equal({name: calls for name, (calls, _) in found.items() if name in truth}, {name: calls for name, calls in truth.items() if calls},
+          "the counts of each function")
+    nested = "uvm_unlocked_ioctl_entry", "uvm_ioctl", "uvm_api_migrate", "uvm_migrate"  # some of these calls are jumps
+    indents = [found[name][1] for name in nested]
+    check(indents[0] == 0 < indents[2] and indents == sorted(indents), "the indentation of functions that call each other", indents)
+    outermost = "nvidia_open", "nvidia_close", "nvidia_mmap", IOCTL_ENTRY, "uvm_open_entry", "uvm_release_entry", "uvm_mmap_entry", "uvm_vm_fault_entry"
+    equal({name: found[name][1] for name in outermost}, dict.fromkeys(outermost, 0), "the indentation of functions that the kernel calls")
+    check(found["nv_post_event"][1] > 0, "a function inside an ioctl is not indented")
+    equal([name for name in found if name in nested], list(nested), "the order of their first calls")
+    dry = subprocess.run([CUDATRACE, "probe", "--hooks", file, "--dry-run"], stdout=subprocess.PIPE, text=True)
+    equal((dry.returncode, len(dry.stdout.splitlines())), (0, len(found)), "the check of the table")
+    _, errors = Discovery(*modules, "--order", "calls", "--verbose").end()
+    method = "links to many functions" if "register_fprobe_ips" in functions_of_kernel() else "perf events"
+    check(re.match(fr"probe: counts \d+ functions by {method}\n", errors), "the probe does not count by", method, ":", errors)
+    by_calls = table_of(errors)
+    equal({name: calls for name, (calls, _) in by_calls.items()}, {name: calls for name, (calls, _) in found.items()}, "the same, by calls")
+    equal([calls for calls, _ in by_calls.values()], sorted((calls for calls, _ in found.values()), reverse=True), "the order by calls")
+    equal(subprocess.run([CUDATRACE, "probe", "--discover", "--", "sh", "-c", "kill -USR1 $$"], stderr=subprocess.DEVNULL).returncode,
+          -signal.SIGUSR1, "the status after a signal")
+    discovery = Discovery(*modules)
+    discovery.child.kill()
+    output, _ = discovery.end()
+    wait_for("the probes to leave the kernel", lambda: KPROBES.read_text() == "" and not re.search("nvidia|uvm", ENABLED.read_text()))
+
+
 def killed(s):
     """Checks that no kprobe stays in the kernel when the probe is killed."""
     equal(KPROBES.read_text(), "", "kprobes before the probe")
@@ -277,7 +340,7 @@ def blocked(s):
     s.check_identity(lost=lost)
 
 
-CASES = functions, fields, inside, machine, xids, installed, lists, killed, blocked
+CASES = functions, fields, inside, machine, xids, installed, lists, discovers, killed, blocked
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:

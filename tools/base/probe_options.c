@@ -97,6 +97,27 @@ static int check_process(pid_t pid)
     return CT_GO_ON;
 }
 
+/* --discover records nothing, so options for a recording would have no effect. */
+static int check_discovering(struct ct_probe_options *options)
+{
+    static const char driver[] = "nvidia,nvidia_uvm,nvidia_drm,nvidia_modeset";
+    if (!options->discover && options->save)
+        return ct_fail(EXIT_USAGE, "probe: --save %s needs --discover", options->save);
+    if (!options->discover && options->modules)
+        return ct_fail(EXIT_USAGE, "probe: --modules %s needs --discover", options->modules);
+    if (!options->discover)
+        return CT_GO_ON;
+    if (options->all || options->pids > 0 || options->hooks || options->patterns > 0)
+        return ct_fail(EXIT_USAGE,
+                       "probe: --discover follows only COMMAND: omit --all, --pid, --hooks and --list");
+    if (!options->command)
+        return ct_fail(EXIT_USAGE,
+                       "probe: --discover needs a command: cudatrace probe --discover -- COMMAND");
+    if (!options->modules)
+        options->modules = driver;
+    return CT_GO_ON;
+}
+
 /* Checks that the options are consistent, and that the given processes, libraries and directory exist. */
 static int check(struct ct_probe_options *options)
 {
@@ -115,6 +136,9 @@ static int check(struct ct_probe_options *options)
         if (!is_library(options->named_file[i]))
             return EXIT_USAGE;
     }
+    const int discovering = check_discovering(options);
+    if (discovering != CT_GO_ON || options->discover)
+        return discovering;
     const int table = check_table(options);
     if (table != CT_GO_ON || options->dry_run || options->bpftrace)
         return table;
@@ -166,6 +190,18 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
           "'nv*', 'kprobe:nvidia_*', 'tracepoint:sched:*', 'uprobe:/opt/*.so:run*', or with\n"
           "--pid, 'uprobe:libcudart*:cuda*'; with --verbose, prints lines for a table",
           options, .take = take_pattern, .wrong = "expected a pattern; at most 64 are possible" },
+        { "discover", NULL,
+          "run COMMAND, and print the functions of the driver's kernel modules that it\n"
+          "calls, with counts, as such a table; record nothing",
+          &options->discover },
+        { "modules", "LIST",
+          "the modules for --discover\n"
+          "(default: nvidia,nvidia_uvm,nvidia_drm,nvidia_modeset)",
+          &options->modules, ct_take_name, "expected names of modules, separated by commas" },
+        { "order", "ORDER", "sort that table by first call or by number of calls (default: first)",
+          &options->order, ct_take_choice, "expected first or calls", .choices = "first|calls" },
+        { "save", "FILE", "write that table to FILE (default: standard error)", &options->save, ct_take_name,
+          "expected a file" },
         { "for", "DURATION", "stop after this time: 30s, 10m or 24h (default: at Ctrl-C)", &options->for_ns,
           ct_take_duration, CT_DURATION_WRONG },
         { "session", "NAME", "record into this session (default: $CUDATRACE_SESSION, or default)",
@@ -183,6 +219,7 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
     };
     const struct ct_usage usage = {
         .options = table,
+        .arguments = "[[--] COMMAND [ARGUMENT…]]",
         .about = "Records driver calls of running processes by eBPF. It loads nothing into a process, and\n"
                  "changes nothing in it. It needs root, or CAP_BPF and CAP_PERFMON. A daemon must serve the\n"
                  "session; the probe waits for one.\n",
@@ -191,11 +228,15 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
             "for the cost of the probe itself.\n"
             "Processes that the hook records are skipped. The probe ends with Ctrl-C, or with the last\n"
             "process of --pid.\n"
-            "Exit status: 0, 1 for a failure, 2 for wrong usage.\n",
+            "Exit status: 0, 1 for a failure, 2 for wrong usage; with --discover, the status of COMMAND.\n",
     };
     int first;
     int status = ct_options_parse(argc, argv, &usage, &first);
-    if (status == CT_GO_ON)
-        status = ct_options_check_arguments(argc, argv, &usage, first);
+    if (status == CT_GO_ON && first < argc) {
+        if (!options->discover)
+            return ct_fail(EXIT_USAGE, "probe: unknown argument '%s': only --discover runs a command",
+                           argv[first]);
+        options->command = argv + first;
+    }
     return status == CT_GO_ON ? check(options) : status;
 }

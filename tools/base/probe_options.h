@@ -25,6 +25,11 @@ struct ct_probe_options {
     const char *hooks; /* the file with the table of hooks; NULL: none */
     bool all, kernel_events, verbose;
     bool dry_run, bpftrace; /* checks or prints the hooks, and records nothing */
+    bool discover;          /* counts functions of modules that a command reaches, and records nothing */
+    const char *modules;    /* their names, separated by commas */
+    const char *save;       /* the file for the table of --discover; NULL: standard error */
+    int order;              /* of that table: 0 by first call, 1 by number of calls */
+    char **command;         /* with its arguments; NULL: none */
 };
 
 /* Returns CT_GO_ON, or the exit status after --help or a reported error. */

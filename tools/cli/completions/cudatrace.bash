@@ -146,7 +146,7 @@ _cudatrace()
     fi
     help=$("${COMP_WORDS[0]}" "$command" --help 2>/dev/null)
     _cudatrace_first_argument
-    if [[ $command == @(run|doctor) ]] && ((first > 0)); then
+    if [[ $command == @(run|doctor|probe) ]] && ((first > 0)); then
         _cudatrace_command "$first"
     elif _cudatrace_value "$prev"; then
         :
