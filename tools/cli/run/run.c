@@ -30,6 +30,7 @@ struct run_options {
     const char *of_daemon[CT_DAEMON_OPTIONS]; /* option values; NULL if not given */
     struct ct_selecting selecting;
     bool waits, leaves; /* --wait, --no-follow */
+    bool gpu;           /* --gpu */
     struct ct_printing printing;
 };
 
@@ -60,7 +61,8 @@ static bool prepare(const void *data)
     if (!ct_traced_environment_set(traced->hook, &options->choice) ||
         setenv(CT_RUN_ENV, strchr(traced->mark.text, '=') + 1, 1) != 0 ||
         !pass_on(CT_LAYERS_ENV, selecting->layers) || !pass_on(CT_CALLS_ENV, selecting->calls) ||
-        !pass_on(CT_SAMPLE_ENV, selecting->sample))
+        !pass_on(CT_SAMPLE_ENV, selecting->sample) ||
+        !pass_on(CT_GPU_ENV, options->gpu ? CT_GPU_KERNELS_TEXT : NULL))
         return ct_fail(false, "run: out of memory");
     return true;
 }
@@ -169,6 +171,17 @@ static void tell_all_losses(const char *database, int64_t began_ns)
                 "SELECT sum(calls) || ' records of GPU work were dropped (cupti)' "
                 "FROM losses WHERE calls > 0 AND cause = 'cupti' AND last_ns >= ?1",
                 began_ns);
+}
+
+/* Reports that --gpu had no effect. */
+static void tell_gpu(const char *database, int64_t began_ns)
+{
+    static const char sql[] =
+        "SELECT 'none' WHERE NOT EXISTS (SELECT 1 FROM gpu_work WHERE gpu_start_ns >= ?1)";
+    char none[128];
+    if (ask_trace(database, sql, began_ns, none))
+        ct_fail(0,
+                "run: no GPU work was recorded; while the command runs, `cudatrace doctor PID` reports why");
 }
 
 /* ---- processes that outlive the command ---- */
@@ -293,6 +306,8 @@ static int trace_command(struct run_options *options, char **command)
         tell(database, ran && !is_kept && before_calls >= 0 && stored_calls(daemon, &leaves) == before_calls,
              traced.began_ns);
         tell_all_losses(database, traced.began_ns);
+        if (ran && options->gpu)
+            tell_gpu(database, traced.began_ns);
     }
     /* If no other run needs the daemon, `release` is answered only after the daemon has exited, and the trace
      * is a single closed file. */
@@ -343,6 +358,10 @@ static int run(int argc, char **argv)
           "(default: 1s)",
           &options.of_daemon[CT_DAEMON_GPU_SAMPLES] },
         CT_OPTIONS_OF_RECORDING(&options.selecting),
+        { "gpu", NULL,
+          "record when kernels, copies and sets ran on the GPU, with the command's own CUPTI:\n"
+          "see the view gpu_work",
+          &options.gpu },
         { "wait", NULL, "return only when the processes that outlive COMMAND have ended, too",
           &options.waits },
         { "no-follow", NULL, "stop tracing when COMMAND has ended", &options.leaves },
