@@ -42,7 +42,8 @@ static struct ct_lane *lane_of(struct hog *hog, uint32_t lane)
 static void carry(struct ct_record *record, enum ct_kind kind, const void *payload, size_t bytes)
 {
     record->kind = kind & CT_KIND_MASK;
-    memcpy(record + 1, payload, bytes);
+    if (bytes > 0)
+        memcpy(record + 1, payload, bytes);
     ct_record_measure(record, bytes);
 }
 static void function_called(struct ct_record *record)
@@ -108,6 +109,21 @@ static void fields(struct ct_record *record)
     }
     carry(record, CT_KIND_FIELDS, payload, ct_fields_write(payload, field, CT_FIELDS_MAX));
 }
+/* Makes a call, its correlation and its work in turn. The work is always on another stream. */
+static void gpu_work(struct ct_record *record)
+{
+    const struct ct_gpu_work payload = { .kind = CT_GPU_KERNEL, .stream = (uint32_t)count };
+    record->value = count % 3 == 0 ? 0 : count / 3;
+    if (count % 3 == 1)
+        carry(record, CT_KIND_CORRELATION, NULL, 0);
+    else if (count % 3 == 2)
+        carry(record, CT_KIND_GPU_WORK, &payload, sizeof(payload));
+}
+static void dropped_work(struct ct_record *record)
+{
+    const struct ct_gpu_work payload = { .kind = CT_GPU_DROPPED, .bytes = 1 };
+    carry(record, CT_KIND_GPU_WORK, &payload, sizeof(payload));
+}
 static void late(struct ct_record *record)
 {
     record->end = 1 + count;
@@ -170,6 +186,8 @@ static const struct kind {
     { "threads", 1, NULL, thread, NULL },
     { "texts", 1, NULL, text, NULL },
     { "fields", 1, NULL, fields, NULL },
+    { "gpu_work", 1, NULL, gpu_work, NULL },
+    { "dropped_work", 1, NULL, dropped_work, NULL },
     { "late", 1, NULL, late, NULL },
     { "losses", 64, names, NULL, losses },
     { "open", 64, NULL, NULL, open_calls },

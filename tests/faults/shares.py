@@ -9,7 +9,7 @@ from users import ALICE, BOB, Users
 
 # The kinds of rows that the hogs make up, with the number of processes for each kind. "names" are functions that are never called.
 HOGS = {"names": 400, "lanes": 5, "functions": 20, "statuses": 2, "objects": 2, "shapes": 2, "routes": 2, "allocations": 2,
-        "kernels": 2, "threads": 2, "texts": 2, "fields": 2, "late": 1, "losses": 20, "open": 20}
+        "kernels": 2, "threads": 2, "texts": 2, "fields": 2, "gpu_work": 2, "dropped_work": 1, "late": 1, "losses": 20, "open": 20}
 MEMORY_KIB = 128 * 1024
 CALLS = 60000
 
