@@ -270,7 +270,7 @@ with sampling("--gpu-samples", "100ms") as (s, gpus):
         await_samples(s, 2 * 3)
         await_samples(s, 1, "gpu_processes")
         hung.release()
-    s.flush()
+    s.stop_daemon()  # a sample that is being taken during a flush is stored later
     columns = {"busy (%)": "busy_percent", "memory used (bytes)": "memory_used_bytes", "power (W)": "power_mw / 1000"}
     wanted = sorted(row for counter, column in columns.items() for row in s.rows(
         f"SELECT 'GPU ' || gpu || ': ' || name, '{counter}', time_ns, {column} FROM gpu_samples JOIN gpus USING (gpu_id) WHERE {column} IS NOT NULL"))

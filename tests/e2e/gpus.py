@@ -98,19 +98,24 @@ def check_report():
             await_samples(s, 1, "gpu_processes")
             hung.release()
             other.release()
-        s.flush()
+        s.stop_daemon()  # a sample that is being taken during a flush is stored later
 
         def rows(*options):
-            return json.loads(s.cudatrace("report", "--format", "json", *options, "gpus").stdout)["gpus"]
+            return json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", *options, "gpus", preload=False).stdout)["gpus"]
 
-        wanted = [{"gpu": gpu, "name": name, "samples": samples, "busy_%": busy, "peak_gb": peak, "of_gb": 85.9, "mean_w": power, "max_c": None,
-                   "limited_%": limited, "limited_by": by}
-                  for gpu, name, samples, busy, peak, power, limited, by in s.rows(
-                      "SELECT gpu, name, count(*), round(avg(busy_percent), 1), round(max(memory_used_bytes) / 1e9, 2), round(avg(power_mw) / 1e3, 1), "
-                      "iif(gpu = 0, 100.0, 0.0), max(clock_limits) FROM gpu_samples JOIN gpus USING (gpu_id) GROUP BY gpu_id ORDER BY gpu")]
-        equal([row["mean_w"] for row in wanted], [350.0, 70.0], "power")
-        equal(rows(), wanted, "the report")
-        equal(rows("--pid", str(hung.pid)), wanted[:1], "the report of a process")
+        def wanted(condition="1", *values):
+            return [{"gpu": gpu, "name": name, "samples": samples, "busy_%": busy, "peak_gb": peak, "of_gb": 85.9, "mean_w": power,
+                     "max_c": None, "limited_%": limited, "limited_by": by}
+                    for gpu, name, samples, busy, peak, power, limited, by in s.rows(
+                        "SELECT gpu, name, count(*), round(avg(busy_percent), 1), round(max(memory_used_bytes) / 1e9, 2), "
+                        "round(avg(power_mw) / 1e3, 1), iif(gpu = 0, 100.0, 0.0), max(clock_limits) FROM gpu_samples "
+                        f"JOIN gpus USING (gpu_id) WHERE {condition} GROUP BY gpu_id ORDER BY gpu", *values)]
+
+        equal([row["mean_w"] for row in wanted()], [350.0, 70.0], "power")
+        equal(rows(), wanted(), "the report")
+        # A sample may be taken between the ends of the two processes.
+        lifetime = s.rows("SELECT started_ns, ended_ns FROM processes WHERE pid = ?", hung.pid)[0]
+        equal(rows("--pid", str(hung.pid)), wanted("gpu = 0 AND time_ns BETWEEN ? AND ?", *lifetime), "the report of a process")
         equal(rows("--pid", str(other.pid)), [], "the report of a process that used no GPU")
         zero_ns, third_ns = s.rows("SELECT (SELECT min(started_ns) FROM processes), time_ns FROM gpu_samples WHERE gpu_id = 1 ORDER BY time_ns "
                                    "LIMIT 1 OFFSET 2")[0]
