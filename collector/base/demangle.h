@@ -19,8 +19,8 @@ struct ct_demangled {
     char text[CT_DEMANGLED_MAX + 1];
 };
 
-/* Demangles an Itanium C++ name into `out`. Returns any other name unchanged, and also a name that would be
- * too long when demangled. */
+/* Demangles an Itanium C++ name into `out`. Returns other names unchanged, as well as names whose demangled
+ * form would be too long. */
 const char *ct_demangle(const char *mangled, struct ct_demangled *out);
 
 #endif

@@ -1,6 +1,6 @@
-/* Counts the occurrences of keys since the last clear. Keeps the times of each key's first and last
- * occurrence. Uses open addressing. A process has about a hundred keys in a batch, so most of the table stays
- * in the cache. Used by a single thread. */
+/* Counts how often each key has occurred since the counts were last cleared, and keeps the times of its first
+ * and last occurrence. Uses open addressing. A process has about a hundred keys in a batch, so most of the
+ * table stays in the cache. Used by a single thread. */
 #ifndef CT_HISTOGRAM_H
 #define CT_HISTOGRAM_H
 

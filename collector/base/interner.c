@@ -22,7 +22,7 @@ static uint32_t hash_text(uint64_t seed, const char *text, size_t bytes)
     return (uint32_t)(h ^ h >> 32);
 }
 
-/* Allocates both buffers at full size when the first text is added. Their pages are touched only as the
+/* Allocates both buffers at full size when the first string is added. Their pages are touched only as the
  * buffers fill. */
 static bool allocate(struct ct_interner *interner)
 {

@@ -1,5 +1,6 @@
-/* Assigns numbers to texts that applications choose. Equal texts receive equal numbers. The table has a fixed
- * size. When the table is full, it starts over, which costs only duplicate rows in the database. */
+/* Assigns numbers to strings chosen by applications, so that equal strings have the same number. The table
+ * has a fixed size. A full table is emptied, after which known strings receive new numbers, at the cost of
+ * duplicate rows in the database. */
 #ifndef CT_INTERNER_H
 #define CT_INTERNER_H
 
@@ -20,10 +21,10 @@ struct ct_interner {
     uint64_t seed;
 };
 
-/* Returns the number of a NUL-terminated text, or 0 if out of memory or if the text is too long for the
+/* Returns the number of a NUL-terminated string, or 0 if out of memory or if the string is too long for the
  * table. Sets *is_new if this call assigned the number. */
 int64_t ct_interner_get(struct ct_interner *interner, const char *text, bool *is_new);
-/* Forgets all texts. Further numbers start at `first`. */
+/* Forgets all strings. Numbering continues at `first`. */
 void ct_interner_reset(struct ct_interner *interner, int64_t first);
 void ct_interner_finish(struct ct_interner *interner);
 

@@ -110,8 +110,8 @@ void ct_log_printable(const char *text, char *out, size_t bytes)
     out[n] = '\0';
 }
 
-/* systemd sets JOURNAL_STREAM to the device and inode of its stream, so a redirected standard error does not
- * match. */
+/* systemd sets JOURNAL_STREAM to the device and inode of its stream, so standard error does not match if it
+ * was redirected. */
 static bool is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -193,7 +193,7 @@ void ct_log_last_words(const char *text)
             ? open(state.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
                    0600)
             : STDERR_FILENO;
-    /* Make the same checks as ct_own_file_check(), which formats a message and therefore may not be called
+    /* Make the same checks as ct_own_file_check(), which formats a message and therefore must not be called
      * here. */
     const bool is_own = !state.path || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
                                         status.st_uid == geteuid() && status.st_nlink == 1);

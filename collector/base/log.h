@@ -38,8 +38,8 @@ bool ct_log_parse_level(const char *name, enum ct_log_level *level);
  * UINT64_MAX: all kinds). */
 void ct_log_catch_up(uint64_t now_ns);
 
-/* Puts a name or path in double quotes, and escapes each quote and backslash in it with a backslash. Cuts it
- * to fit. */
+/* Encloses a name or path in double quotes, and escapes quotes and backslashes in it with a backslash.
+ * Truncates the result to fit. */
 enum { CT_LOG_NAME_BYTES = 600 };
 const char *ct_log_quote(char quoted[CT_LOG_NAME_BYTES], const char *name);
 

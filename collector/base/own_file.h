@@ -5,10 +5,10 @@
 
 #include <stddef.h>
 
-/* Returns 0, or -1 with a sentence in `message`. Refuses a file that is a link, is not a regular file,
+/* Returns 0, or -1 with a sentence in `message`. Refuses links, and any file that is not a regular file,
  * belongs to another user or has more than one hard link. `path` is used only in the message. */
 int ct_own_file_check(int fd, const char *path, char *message, size_t bytes);
-/* Writes to `message` that the file cannot be used, with the reason. Always returns -1. */
+/* Writes a sentence to `message` that explains why the file cannot be used. Always returns -1. */
 int ct_own_file_refuse(const char *path, const char *reason, char *message, size_t bytes);
 
 #endif

@@ -17,9 +17,9 @@ struct ct_private_readers {
 #define CT_PRIVATE ((struct ct_private_readers){ .mode = 0600, .group = (gid_t)CT_NO_GROUP })
 
 /* Restricts an existing file to its owner and `readers`. Returns 0, even if the file does not exist. Refuses
- * a file that is not a regular file, is a link, belongs to another user or has more than one hard link. If it
- * refuses the file, returns -1 with a sentence in `message`, and changes nothing. Keeps the locks that this
- * process holds on the file. If `readers` is NULL, only checks the file. */
+ * any file that is not a regular file, belongs to another user or has more than one hard link, and also
+ * refuses links. On refusal, returns -1 with a sentence in `message` and changes nothing. Keeps the locks
+ * that this process holds on the file. If `readers` is NULL, only checks the file. */
 int ct_private_own(const char *path, const struct ct_private_readers *readers, char *message, size_t bytes);
 /* Does the same as ct_private_own() for an open file. `path` is used only in the message. */
 int ct_private_own_fd(int fd, const char *path, const struct ct_private_readers *readers, char *message,

@@ -40,7 +40,7 @@ struct ct_caller {
     uint32_t recorded;  /* the recorder's epoch when the thread was recorded */
 };
 
-/* The trace's names for a function. */
+/* The names that identify a function in the trace. */
 struct ct_function_name {
     const char *layer, *name, *category;
 };

@@ -23,8 +23,8 @@ struct ct_call {
 };
 static_assert(sizeof(struct ct_call) <= 64, "ct_call");
 
-/* Returns the time by which calls are merged. Returns 0 for a note, which takes effect at its place in the
- * stream. */
+/* Returns the time that determines when the merge takes this call. Returns 0 for a note, which takes effect
+ * at its place in the stream. */
 static inline uint64_t ct_call_due_ns(const struct ct_call *call)
 {
     return ct_kind_is_call(call->kind) ? call->end_ns : 0;

@@ -82,8 +82,8 @@ enum ct_fact_type {
 #undef FACT
 };
 
-/* The state of a process that keeps running but is not collected from `ended_ns` on. The other states are
- * exited, killed and detached. */
+/* The state of a process that keeps running, but whose calls are not collected from `ended_ns` on. The other
+ * states are exited, killed and detached. */
 #define CT_STATE_LEFT "left"
 
 enum {

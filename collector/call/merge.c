@@ -38,8 +38,8 @@ int ct_merge_add(struct ct_merge *merge, struct ct_stream *stream)
     return 0;
 }
 
-/* Puts `entry` at the free root and restores the heap. Adds the result of comparing the children to the index
- * instead of branching, because the processor cannot predict the order of the threads' calls. */
+/* Puts `entry` at the free root and restores the heap. Selects a child by adding the result of a comparison
+ * to the index, not by a branch, because the processor cannot predict the order of the threads' calls. */
 static void sift_down(struct ct_merge *merge, struct ct_merge_entry entry)
 {
     struct ct_merge_entry *heap = merge->heap;

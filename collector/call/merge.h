@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Limits one user's share of a batch, in rows of plain calls. Other work counts as the number of rows that
- * take as long. */
+/* Limits one user's share of a batch, in rows of plain calls. Other work is counted as the number of such
+ * rows that would take the same time. */
 struct ct_budget {
     uint64_t spent, allowance;
     bool is_held; /* some of the user's calls must wait for the next batch */
@@ -39,7 +39,7 @@ struct ct_merge {
 void ct_merge_begin(struct ct_merge *merge, uint64_t until_ns);
 /* Adds a stream if it has a call. Returns 0 or -ENOMEM. */
 int ct_merge_add(struct ct_merge *merge, struct ct_stream *stream);
-/* Returns the time of the next call. There must be one. */
+/* Returns the time of the next call, which must exist. */
 static inline uint64_t ct_merge_due_ns(const struct ct_merge *merge)
 {
     return merge->heap[0].due_ns;

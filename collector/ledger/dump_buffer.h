@@ -17,8 +17,8 @@ struct ct_dump_buffer {
  * has at most 65,535 bytes. If out of memory, returns NULL and leaves the buffer unchanged. */
 uint8_t *ct_dump_add(struct ct_dump_buffer *buffer, enum ct_dump_type type, const void *body,
                      size_t tail_bytes);
-/* Adds an event whose tail consists of texts. Its type determines their number. Returns false if out of
- * memory. */
+/* Adds an event whose tail consists of strings. The event's type determines the number of strings. Returns
+ * false if out of memory. */
 bool ct_dump_add_texts(struct ct_dump_buffer *buffer, enum ct_dump_type type, const void *body,
                        const char *const *text);
 /* Fills in the head of a frame that has events. The events follow the head in memory until the buffer

@@ -123,7 +123,7 @@ static struct total_facts *total_of(struct ct_ledger *ledger, struct ct_account 
     return &account->totals[account->total_count - 1].facts;
 }
 
-/* The key contains the function, a bit that distinguishes a status from a duration, and the status or the
+/* The key consists of the function, a bit that distinguishes statuses from durations, and the status or the
  * duration's bucket. */
 static uint64_t histogram_key(const struct ct_callee *callee, bool is_status, uint32_t value)
 {

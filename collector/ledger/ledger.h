@@ -1,6 +1,6 @@
-/* The only path into a trace. The ledger takes merged calls and the sources' facts about processes. The
- * ledger keeps sums by function, status and duration, and passes everything to the store. A recording
- * contains everything that the ledger was passed (recorder.h). Sources read directly from the store.
+/* The only path into a trace. The ledger takes merged calls and the sources' facts about processes. It keeps
+ * sums by function, status and duration, and passes everything to the store. A recording contains everything
+ * that was passed to the ledger (recorder.h). Sources read directly from the store.
  *
  * Used by one thread. In a batch, call ct_store_begin(), then any other functions, then commit; after an
  * error, roll back. Functions return 0, or -1 with the error set in the store. */
@@ -27,7 +27,7 @@ void ct_ledger_rollback(struct ct_ledger *ledger);
 /* Also ends the recording, after writing the events since the last commit. */
 void ct_ledger_finish(struct ct_ledger *ledger);
 
-/* Takes at most `rows_max` calls from the merge. Sets *rows to their number. */
+/* Takes at most `rows_max` calls from the merge. Sets *rows to the number of calls taken. */
 int ct_ledger_calls(struct ct_ledger *ledger, uint64_t rows_max, uint64_t *rows);
 
 /* Creates the rows of a process if it has none, or if the store's numbers have changed. */
@@ -60,9 +60,10 @@ int ct_ledger_save(struct ct_ledger *ledger, const struct ct_fact *fact);
 int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account);
 /* The state of a process that the trace lists as running. */
 enum ct_going { CT_GOING_ENDED, CT_GOING_ON, CT_GOING_UNCOLLECTED };
-/* Records as ended all processes that the trace lists as running but that have exited. How they ended is
- * unknown. Marks processes that keep running but are not collected as left since `left_ns`. On success, sets
- * *running to the number of processes still running. `running` may be NULL. Can be called outside a batch. */
+/* Finds processes that the trace lists as running, but that have exited, and records that they ended in an
+ * unknown way. If a process is still running, but its calls are not collected, marks it as left since
+ * `left_ns`. On success, sets *running to the number of processes still running. `running` may be NULL. Can
+ * be called outside a batch. */
 int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns, uint64_t left_ns,
                           enum ct_going (*going)(const struct ct_running *running, const void *data),
                           const void *data, uint64_t *running);

@@ -28,13 +28,13 @@ void ct_recorder_destroy(struct ct_recorder *recorder);
 void ct_recorder_commit(struct ct_recorder *recorder, uint64_t until_ns);
 void ct_recorder_forget(struct ct_recorder *recorder);
 
-/* Records an event with its body and its texts. The event's type determines the number of texts. */
+/* Records an event with its body and its strings. The event's type determines the number of strings. */
 void ct_recorder_event(struct ct_recorder *recorder, enum ct_dump_type type, const void *body,
                        const char *const *text);
 /* Records a thread before its first event. If `name` is NULL, records the thread only if it has a number and
  * has not been recorded since the last rollback. */
 void ct_recorder_thread(struct ct_recorder *recorder, struct ct_caller *caller, const char *name);
-/* Each takes the same arguments, in the same order, as ct_store_call(), ct_store_note() or
+/* Each of these functions takes the same arguments, in the same order, as ct_store_call(), ct_store_note() or
  * ct_store_fact(). */
 void ct_recorder_call(struct ct_recorder *recorder, const struct ct_call *call);
 void ct_recorder_fact(struct ct_recorder *recorder, const struct ct_fact *fact);

@@ -20,15 +20,15 @@ enum {
     ROW_BYTES = 21,      /* approximate size of a call with its details */
     PIECE_ROWS = 4096,   /* taken between two checks of whether the previous commit is done */
 };
-/* The next batch is made during a commit only if at least CT_BESIDE_ROWS_MIN rows are committed. In addition,
- * rows must be left over, or a ring must have been at least CT_BESIDE_FILL_MIN thousandths full. The daemons
- * of tests/faults use lower values. */
+/* The next batch is made during a commit only if at least CT_BESIDE_ROWS_MIN rows are being committed. In
+ * addition, rows must be left over, or a ring must have been at least CT_BESIDE_FILL_MIN thousandths full.
+ * The daemons of tests/faults use lower values. */
 #ifndef CT_BESIDE_ROWS_MIN
 #define CT_BESIDE_ROWS_MIN 10000
 #define CT_BESIDE_FILL_MIN CT_FILL_WANTED
 #endif
-/* With --keep, at least once per interval, a batch is committed before the next one begins, so that old rows
- * can then be removed. */
+/* With --keep, at least one batch per interval is committed before the next one begins, so that old rows can
+ * be removed in between. */
 #define ALONE_INTERVAL_NS UINT64_C(100000000)
 #define LOG_BYTES_MAX     (UINT64_C(256) << 20) /* a log of this size held by a reader starts a new file */
 #define PRUNE_INTERVAL_NS UINT64_C(60000000000)
@@ -41,7 +41,7 @@ uint64_t ct_bounds_share(const struct ct_bounds *bounds)
     return bounds->max_bytes / CT_SERIES_FILES_MAX;
 }
 
-/* Returns the maximum number of rows in a batch, which fill at most a third of a file. */
+/* Returns the maximum number of rows in a batch, chosen so that a batch fills at most a third of a file. */
 static uint64_t rows_max(const struct ct_bounds *bounds)
 {
     const uint64_t rows = ct_bounds_share(bounds) / 3 / ROW_BYTES;
@@ -66,7 +66,7 @@ void ct_batch_describe(struct ct_collection *collection, struct ct_report *repor
     snprintf(report->checkpoint_error, sizeof(report->checkpoint_error), "%s", problem ? problem : "");
 }
 
-/* Makes the sources free the space of everything that a committed batch took. */
+/* Makes the sources free the space of all records that a committed batch has taken. */
 static void publish(struct ct_collection *collection, struct ct_batch *batch)
 {
     CT_TEST_POINT("batch.committed");
@@ -155,9 +155,9 @@ static void prune(struct ct_collection *collection, uint64_t now_ns)
                    bounds->keep_ns && now_ns > bounds->keep_ns ? now_ns - bounds->keep_ns : 0, note_removed);
 }
 
-/* Returns the reason for continuing the trace in its next file, or NULL. A log held by a reader grows until
- * that reader ends, while the next file starts with an empty log. After a failure, a request takes effect
- * even before the next retry. */
+/* Returns the reason to continue the trace in its next file, or NULL if there is none. One reason is a log
+ * held by a reader, which grows until that reader ends, while the next file starts with an empty log. After a
+ * failure, a request takes effect even before the next retry. */
 static const char *why_go_on(struct ct_collection *collection, uint64_t now_ns)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
@@ -240,7 +240,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
         return -1;
     CT_TEST_POINT("batch.inserted");
     own->more = ledger->merge.count > 0;
-    /* Every call that returned before the earliest remaining call has been taken. */
+    /* All calls that returned earlier than the first remaining call have been taken. */
     own->flushed_ns = batch->until_ns;
     if (own->more)
         own->flushed_ns = ct_merge_due_ns(&ledger->merge) > 0 ? ct_merge_due_ns(&ledger->merge) - 1 : 0;
@@ -255,8 +255,8 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
     return 0;
 }
 
-/* Returns whether the file has room for this batch and the next. Only after both batches can the trace
- * continue in its next file. */
+/* Returns whether the file has room for this batch and the next. The trace can continue in its next file only
+ * after both batches. */
 static bool has_room(const struct ct_collection *collection, const struct ct_batch *batch)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);

@@ -39,7 +39,7 @@ bool ct_batch_make(struct ct_collection *collection, const struct ct_request *re
                    struct ct_report *report);
 /* Reports the state of the store. No commit may be in progress. */
 void ct_batch_describe(struct ct_collection *collection, struct ct_report *report);
-/* Call after a batch whose report has `go_on`. Continues the trace in its next file, or in the current file
+/* Call after a batch whose report sets `go_on`. Continues the trace in its next file, or in the current file
  * if there is an error. Nothing else in this process may have the current file open. */
 void ct_batch_go_on(struct ct_collection *collection, const struct ct_report *report);
 

@@ -432,8 +432,8 @@ void ct_commands_destroy(struct ct_commands *commands, const char *left, const c
         if (client->stops)
             answer(client, text);
         client->holds = false;
-        /* Small answers were written synchronously. The client recognizes the daemon's exit by the closed
-         * connection. */
+        /* Answers this small have already been written synchronously. The client recognizes the daemon's exit
+         * by the closed connection. */
         drop(client);
     }
     if (!commands->listener) {

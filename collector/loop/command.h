@@ -1,7 +1,7 @@
 /* The daemon's command socket: one line in, one answer out. Used only on the loop thread. The system's daemon
- * answers all users. For users other than root, `flush`, `hold` and `release` work as for root, `status`
- * shows less, and all other commands are answered with `refused …`. Only users who may read the trace receive
- * its path.
+ * answers all users. For users other than root, `flush`, `hold` and `release` work as usual, `status` shows
+ * less, and all other commands are answered with `refused …`. Only users who may read the trace receive its
+ * path.
  *
  *   flush     ok | error …      everything recorded before the command is in the database. `ok SENTENCE`
  *                               informs root of other users' calls that are missing

@@ -8,8 +8,8 @@
 /* All kinds, ended by NULL. */
 extern const struct ct_file_source *const ct_file_sources[];
 
-/* Stores the files in a new database and returns the exit status. On failure, sets `message` to a sentence,
- * after storing all valid data before the error. */
+/* Stores the files in a new database and returns the exit status. On failure, stores all valid data that
+ * precedes the error, and sets `message` to a sentence. */
 int ct_file_sources_store(const struct ct_file_source *kind, char *const *paths, size_t count,
                           const char *database, const struct ct_bounds *bounds,
                           char message[CT_MESSAGE_BYTES]);

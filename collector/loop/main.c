@@ -144,8 +144,8 @@ static unsigned parse_workers(const char *text)
     return number >= 1 && number <= CT_WORKERS_MAX && !text[1] ? number : 0;
 }
 
-/* Returns a quarter of the available processors, from 1 to CT_WORKERS_MAX. tests/faults use 2 workers,
- * because two have more points of failure. */
+/* Returns a quarter of the available processors, from 1 to CT_WORKERS_MAX. The tests in tests/faults use two
+ * workers, which have more points of failure than one. */
 static unsigned usual_workers(void)
 {
 #ifdef CT_WORKERS_USUAL

@@ -14,9 +14,9 @@ static const char *on_process(struct ct_shm_process *process, void *data)
     struct ct_tracking *tracking = data;
     if (process->who.seen_pid == getpid())
         return "it names the daemon as its process";
-    /* Skip this check for a segment that the hook has left. No process has such a segment mapped, and its
-     * process may already have created the next one. Check a probe's segment, although no process has it
-     * mapped, because it must not claim an image that the hook records. */
+    /* Do not check a segment that the hook has left: no process has it mapped any more, and the process that
+     * created it may already have created the next one. Always check a probe's segment, although no process
+     * has it mapped, because it must not claim an image that the hook records. */
     if ((ct_shm_is_probed(process) || !ct_shm_is_left(process)) &&
         ct_followed_disproves(&tracking->followed, &process->who))
         return "the process that it names already has another segment";

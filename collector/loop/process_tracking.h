@@ -1,5 +1,5 @@
-/* Tracks the session's processes for the loop. Finds processes, passes them to the worker, watches for their
- * exit, and closes them when the worker returns them. Used only on the loop thread. */
+/* Tracks the session's processes for the loop. Finds processes, hands them over to the worker, watches for
+ * their exit, and closes them when the worker returns them. Used only on the loop thread. */
 #ifndef CT_PROCESS_TRACKING_H
 #define CT_PROCESS_TRACKING_H
 

@@ -75,7 +75,8 @@ static void tell_status(struct daemon *daemon)
 static void on_pace(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
-    /* After a failure, include the open calls, which may be the cause and are not in every batch. */
+    /* After a failure, include the open calls, because they may have caused it, and not every batch saves
+     * them. */
     ct_worker_request(daemon->worker, (struct ct_request){ .snapshot_open = daemon->failing });
 }
 
@@ -88,8 +89,8 @@ static void batch_in(struct daemon *daemon, unsigned int ms)
         uv_timer_start(&daemon->pace, on_pace, ms, 0);
 }
 
-/* Returns the time after which the fullest ring will reach CT_FILL_WANTED, given its rate since the last
- * batch. Subtracts the time since the batch was read, during which the ring has kept filling. The ring's
+/* Returns how soon the fullest ring will reach CT_FILL_WANTED if it keeps filling at its rate since the last
+ * batch. Subtracts the time since that batch was read, during which the ring has kept filling. The ring's
  * remaining room absorbs a checkpoint or a slow disk. */
 static unsigned int pace_ms(const struct ct_report *report, uint64_t since_last_ms)
 {
@@ -156,7 +157,7 @@ static bool misses(uint32_t uid, bool all, char *text, size_t bytes, const void 
     return ct_quota_report_say(&quota, text, bytes);
 }
 
-/* Continues a stop until no calls are waiting, or no more can be stored. */
+/* Continues a stop until no calls are waiting, or no more calls can be stored. */
 static void go_on_stopping(struct daemon *daemon, const struct ct_report *report)
 {
     if (report->rows > 0)
@@ -318,8 +319,8 @@ static void on_flush_due(uv_timer_t *timer)
                       (struct ct_request){ .flush_ns = ct_commands_waiting(daemon->commands) });
 }
 
-/* Users may flush as often as they like. In the system's session, one scan serves all flushes that are
- * requested within ten milliseconds. */
+/* Users may flush as often as they like, so in the system's session, a single scan serves all flushes that
+ * are requested within ten milliseconds. */
 static void on_flush(uint64_t flush_ns, void *data)
 {
     struct daemon *daemon = data;
@@ -421,7 +422,7 @@ static void on_signal(uv_signal_t *signal, int number)
     begin_stop(signal->data);
 }
 
-/* The log is opened for each line, so it needs no action. on_batch() reports the reload as complete. */
+/* The log is opened for each line, so it is not reopened. on_batch() reports the reload as complete. */
 static void rotate(struct daemon *daemon)
 {
     daemon->rotating = true;

@@ -1,4 +1,4 @@
-/* The daemon. Connects all parts of the daemon in one event loop, and decides when a batch is due. */
+/* Runs the daemon: connects its parts in one event loop, and decides when a batch is due. */
 #ifndef CT_DAEMON_H
 #define CT_DAEMON_H
 

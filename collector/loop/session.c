@@ -47,8 +47,8 @@ static bool still_named(const struct ct_session *session)
     return stat(session->path, &named) == 0 && fstat(session->fd, &held) == 0 && named.st_ino == held.st_ino;
 }
 
-/* Repairs a selection that a daemon was writing when it was killed. The daemon left an odd count, which would
- * make hooks re-read the selection at each record. */
+/* Repairs a selection that a daemon was writing when it was killed. That daemon left an odd count, which
+ * would make hooks re-read the selection for each record. */
 static void mend_selection(struct ct_control *control)
 {
     const uint32_t selections = atomic_load_explicit(&control->selections, memory_order_relaxed);
@@ -60,7 +60,8 @@ static void mend_selection(struct ct_control *control)
                                  "calls are recorded until the next `cudatrace set`");
 }
 
-/* Returns the selection that an earlier daemon last published, or selects everything if it is invalid. */
+/* Returns the selection that an earlier daemon last published. If that selection is invalid, returns one with
+ * all calls. */
 static struct ct_selection take_over_selection(struct ct_control *control)
 {
     const struct ct_selection everything = ct_selection_everything();

@@ -47,8 +47,8 @@ int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doo
 /* Returns the last published selection of calls to record. Initially, all calls are selected. */
 struct ct_selection ct_session_selection(const struct ct_session *session);
 /* Changes and publishes the selection. `settings` is "layers=L calls=P sample=N" or a part of it. Settings
- * that are not given stay unchanged. If any part is invalid, returns false with a sentence in `problem` and
- * changes nothing. */
+ * that are not mentioned stay unchanged. If any part is invalid, returns false with a sentence in `problem`
+ * and changes nothing. */
 bool ct_session_select(struct ct_session *session, const char *settings, char *problem, size_t bytes);
 /* Returns whether the session's files still exist under their names. systemd-logind, for example, removes all
  * of a user's files at the last logout (RemoveIPC=yes). */

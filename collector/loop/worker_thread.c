@@ -97,7 +97,8 @@ static void on_done(uv_async_t *async)
     const bool reported = worker->reported;
     worker->reported = false;
     uv_mutex_unlock(&worker->mutex);
-    /* If one call has handled two reports, the loop is woken once more, with nothing to report. */
+    /* If one call has handled two reports, the loop is woken once more, although there is nothing left to
+     * report. */
     if (reported)
         worker->on_batch(&report, worker->data);
 }

@@ -3,8 +3,8 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* Limits on the images of one process. The images are programs that the process executed earlier, or were
- * left by an earlier daemon. All images are about to end. */
+/* Limits on the images of one process. Apart from the current one, they are programs that the process
+ * executed earlier, or images left by an earlier daemon, and are about to end. */
 enum { IMAGES_LOOKED_AT = 4, IMAGES_MAX = 64 };
 
 /* A followed process. The close callback of the poll handle frees this struct. */

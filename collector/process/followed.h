@@ -17,14 +17,14 @@ struct ct_followed {
 
 /* Calls `on_end` when the loop detects that a process has exited, after setting the process's `dead`. */
 void ct_followed_init(struct ct_followed *followed, uv_loop_t *loop, void (*on_end)(void *data), void *data);
-/* Starts waiting for a process to exit. If the loop cannot wait for the process, the worker looks it up in
- * /proc. */
+/* Starts waiting for a process to exit. If the loop cannot wait for a process, the worker checks in /proc
+ * whether it has exited. */
 void ct_followed_add(struct ct_followed *followed, struct ct_process *process);
 /* Call before the process is closed. */
 void ct_followed_remove(struct ct_followed *followed, struct ct_process *process);
-/* Marks processes that have exited at once, without waiting for the loop's events. */
+/* Immediately marks processes that have exited, without waiting for the loop's events. */
 void ct_followed_look(struct ct_followed *followed);
-/* Returns whether this image is forged. An image is forged if a followed image claims to be the same one, and
+/* Returns whether this image is forged, which is the case if a followed image claims to be the same one, and
  * the process has mapped only the followed image's file. */
 bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_process *process);
 /* Returns whether a process has reached its limit of segments. Only the system's session has this limit. */

@@ -113,8 +113,8 @@ static bool ask_pidfd(int pidfd, int *status)
     return true;
 }
 
-/* Without permission to inspect the process, a zombie's exit code reads as 0. Without that permission, its
- * namespace cannot be read either, so check that the namespace can be read. */
+/* Without permission to inspect the process, a zombie's exit code reads as 0. Its namespace is then
+ * unreadable as well, so check that the namespace can be read. */
 static bool ask_zombie(int32_t pid, uint64_t start_ticks, int *status)
 {
     struct ct_proc_stat stat;

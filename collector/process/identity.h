@@ -49,8 +49,8 @@ void ct_process_let_go(struct ct_process *process);
 enum ct_ending { CT_ENDING_UNKNOWN, CT_ENDING_EXITED, CT_ENDING_KILLED };
 
 /* Reports how a process ended. First reads the exit status of the zombie `pid` (0: none), if it started at
- * `start_ticks` (0: unknown). If that fails, queries the pidfd (-1: none), which has the exit status since
- * Linux 6.15 once the parent has waited. */
+ * `start_ticks` (0: unknown). If that fails, queries the pidfd (-1: none), which provides the exit status on
+ * Linux 6.15 and later, once the parent has waited for the process. */
 enum ct_ending ct_exit_status(int pidfd, int32_t pid, uint64_t start_ticks);
 
 #endif

@@ -52,9 +52,9 @@ int ct_namespace_find(uint64_t pid_namespace, int32_t pid, int32_t *found)
     return ct_proc_is_short(error) ? error : 0;
 }
 
-/* Reads the clock offsets of the process's children, because /proc has no others. The process itself has the
- * same offsets, unless its children are created in a different namespace, in which case an error is
- * returned. */
+/* Reads the clock offsets of the process's children, the only ones that /proc shows. The process itself has
+ * the same offsets unless its children are created in a different namespace, which is reported as an
+ * error. */
 static int offsets_of(int32_t pid, struct ct_time_ahead *offsets)
 {
     uint64_t own, children;

@@ -12,8 +12,8 @@
  *
  * Limits the use of common resources: `of_user` for one user, and `of_all` for all users together. In
  * addition, a user may take another unit of a resource only while holding fewer units than are still free. A
- * single user can thus hold at most half of a resource, and two users a third each, which leaves some for a
- * later user. A shortage is reported in the log, in `status` and by `flush`.
+ * single user can thus hold at most half of a resource, and two users a third each, which leaves part of it
+ * for a later user. A shortage is reported in the log, in `status` and by `flush`.
  *
  * In a session of a single user, only `of_all` applies. */
 
@@ -41,9 +41,9 @@ struct ct_holding {
     uint32_t has[CT_SHARED_COUNT];
 };
 
-/* Takes one more unit for `user`, which is NULL in a session of a single user. If nonzero, `of_all` replaces
- * the limit for all users in ct_share_bounds, and is lower. If a limit is reached, returns false and takes
- * nothing. */
+/* Takes one more unit for `user`, which is NULL in a session of a single user. A nonzero `of_all` is a lower
+ * limit for all users together, and replaces the one in ct_share_bounds. If a limit is reached, returns false
+ * and takes nothing. */
 bool ct_share_take(struct ct_holding *all, struct ct_holding *user, enum ct_shared what, uint32_t of_all);
 /* Returns whether ct_share_take() would succeed. */
 bool ct_share_has_room(const struct ct_holding *all, const struct ct_holding *user, enum ct_shared what,
@@ -62,8 +62,8 @@ enum {
     CT_USER_SCANS_MAX = 65536, /* directory entries whose counters are read */
 };
 
-/* Counts a user's processes, threads and functions that exceed a share. The calls of these processes and
- * threads wait in shared memory. Calls to these functions are stored without the functions' names. */
+/* Counts a user's processes, threads and functions that exceed a share. The calls of such processes and
+ * threads wait in shared memory, while calls to such functions are stored without the functions' names. */
 struct ct_quota_report {
     uint32_t segments;  /* waiting processes */
     uint32_t lanes;     /* waiting threads */

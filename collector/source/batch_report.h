@@ -1,4 +1,4 @@
-/* The report on a batch's results. The worker writes the report, and the loop reads it. */
+/* The report on a batch's results, which the worker writes and the loop reads. */
 #ifndef CT_BATCH_REPORT_H
 #define CT_BATCH_REPORT_H
 

@@ -47,8 +47,8 @@ struct ct_source_class {
     int (*streams)(struct ct_source *source, struct ct_batch *batch);
     /* Called when the calls have been taken. Saves positions and all other facts. */
     int (*save)(struct ct_source *source, struct ct_batch *batch);
-    /* Called when the batch is committed, so that the taken calls need not be kept. If the batch was not
-     * alone, the next batch may already be taking calls. */
+    /* Called when the batch is committed, so that the taken calls need not be kept. Unless `is_alone` is set,
+     * the next batch may already be taking calls. */
     void (*publish)(struct ct_source *source, struct ct_batch *batch);
     /* Called instead of `publish` if the batch was rolled back, or if the store's numbers are no longer
      * valid. A previous batch that was not published is also rolled back. The source must provide all calls

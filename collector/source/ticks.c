@@ -16,8 +16,8 @@ enum {
     ERROR_NS = 1000,
     ERROR_PATIENCE_NS = 2000000000,
     SLEW_PARTS = 2000,
-    /* A deviation is a step if no NTP slew or slope error explains it. The limit is STEP_NS plus a thousandth
-     * of the time since the last anchor. */
+    /* A deviation is a step if it exceeds STEP_NS plus a thousandth of the time since the last anchor. NTP
+     * slews and slope errors are always smaller. */
     STEP_NS = 100000,
     STEP_PARTS = 1000,
     /* A small step may be a change of rate, so it is given a separate line, with an error of a quarter of the
@@ -46,7 +46,8 @@ static uint64_t slope(const struct ct_anchor *from, const struct ct_anchor *to)
 static void append(struct ct_timeline *timeline, struct ct_anchor anchor)
 {
     if (timeline->count == CT_ANCHORS) {
-        /* Drop every second anchor of the older half, so that the past becomes coarser but stays covered. */
+        /* Drop every second anchor of the older half, so that the past is covered by fewer anchors, but
+         * remains covered. */
         const size_t half = CT_ANCHORS / 2, kept = half / 2;
         for (size_t i = 0; i < kept; i++)
             timeline->anchor[i] = timeline->anchor[2 * i];

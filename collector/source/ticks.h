@@ -51,9 +51,10 @@ void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
 /* Takes an anchor, unless the last anchor is less than 5 ms old or the reading was disturbed. Takes 10 ms if
  * the counter has stepped. */
 void ct_timeline_anchor(struct ct_timeline *timeline);
-/* Converts a number of ticks to nanoseconds. Returns at most INT64_MAX if the clock is a counter. */
+/* Converts a duration in ticks to nanoseconds. Returns at most INT64_MAX if the clock is a counter. */
 uint64_t ct_timeline_span_ns(const struct ct_timeline *timeline, uint64_t ticks);
-/* Converts a time in ticks. `hint` caches the line between a caller's calls; start with 0. */
+/* Converts a time in ticks to nanoseconds. `hint` keeps the line from one conversion to the next, and is 0
+ * for the first one. */
 uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size_t *hint);
 
 #endif

@@ -1,5 +1,5 @@
-/* Collects rows for the tables that have a row for many of the calls. The rows are kept while a batch is
- * made, and are written together when the batch ends. */
+/* Collects rows for the tables in which many of the calls have a row. Keeps the rows while a batch is made,
+ * and writes them together when the batch ends. */
 #ifndef CT_BULK_H
 #define CT_BULK_H
 

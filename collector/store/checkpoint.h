@@ -8,8 +8,8 @@
 
 struct ct_checkpointer;
 
-/* The log is copied when it has CT_CHECKPOINT_PAGES pages (16 MiB). Within a second of the last copy, the log
- * may grow to CT_CHECKPOINT_PAGES_MAX pages (128 MiB), because a copy may be slow on a disk. In builds with
+/* The log is copied when it has CT_CHECKPOINT_PAGES pages (16 MiB). In the first second after a copy, the log
+ * may grow to CT_CHECKPOINT_PAGES_MAX pages (128 MiB), because copying to a disk may be slow. In builds with
  * test points, both sizes are small enough for tests to reach. */
 #ifdef CT_TEST_POINTS
 enum { CT_CHECKPOINT_PAGES = 64, CT_CHECKPOINT_PAGES_MAX = 64 };

@@ -95,8 +95,8 @@ int ct_database_own(const char *path, char message[CT_MESSAGE_BYTES])
     return own(path, &readers, message);
 }
 
-/* Follows a link to the database if the link belongs to this user or to root. Another user's link could point
- * anywhere. */
+/* Follows a link to the database if the link belongs to this user or to root. A link that belongs to another
+ * user could point anywhere. */
 static int follow_link(char path[4096], char *message)
 {
     struct stat status;
@@ -395,9 +395,9 @@ static enum verdict name_file(struct ct_database *database, uint32_t number, cha
     return follow_link(database->path, message) == 0 ? EMPTY : REFUSED;
 }
 
-/* Selects the file to write. The file to write is the newest one with contents, or the one with the next
- * number if that file cannot be continued. Empty files with higher numbers were left by daemons that were
- * killed while creating them. */
+/* Selects the file to write, which is the newest file with contents or, if that file cannot be continued, the
+ * one with the next number. Empty files with higher numbers were left by daemons that were killed while
+ * creating them. */
 static enum verdict find(struct ct_database *database, char *message)
 {
     const uint32_t newest = ct_trace_file_before(database->trace, UINT32_MAX);
@@ -484,7 +484,7 @@ static void make_plain(sqlite3 *connection)
 
 void ct_database_close(struct ct_database *database)
 {
-    /* If the file was moved, touch nothing at its path. */
+    /* If the file was moved, do not touch any file at its former path. */
     if (database->connection && ct_database_in_place(database))
         make_plain(database->connection);
     sqlite3_close(database->connection);

@@ -120,9 +120,9 @@ static void store_objects(const struct context *c, const struct ct_objects *obje
     ct_bulk_add(c->store, CT_BULK_CALL_SUBJECT, c->call_id)[1] = subject;
 }
 
-/* Returns the number of the text at *texts, and advances *texts past it. The text has `bytes` bytes including
- * its NUL, and *left bytes of the record remain. Returns CT_NULL if there is no text. If a length in the
- * record is invalid, all further texts are skipped. */
+/* Returns the number of the string at *texts, and advances *texts past it. The string has `bytes` bytes
+ * including its NUL, and *left bytes of the record remain. Returns CT_NULL if there is no string. If a length
+ * in the record is invalid, all further strings are skipped. */
 static int64_t take_text(struct ct_store *store, const char **texts, size_t *left, uint32_t bytes)
 {
     char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
@@ -204,7 +204,7 @@ static void store_fields(const struct context *c)
     ct_store_defer(c->store, CT_SQL_insert_hook_call, 2 + CT_FIELDS_MAX, value, NULL);
 }
 
-/* Stores an allocation or a free. As objects of the call, also stores the stream of a call that uses a pool,
+/* Stores an allocation or a free. The objects of the call also include the stream if the call uses a pool,
  * and the address that a failed call could not free. */
 static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
 {

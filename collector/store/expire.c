@@ -9,7 +9,7 @@
 
 #define SWEEP_INTERVAL_NS 1000000000
 
-/* Reads a number. Sets *found if there is a row and it is not NULL. Returns 0 or -1. */
+/* Reads a number. Sets *found if there is a row with a number that is not NULL. Returns 0 or -1. */
 static int read_number(struct ct_store *store, sqlite3_stmt *statement, int64_t *number, bool *found)
 {
     const int rc = ct_store_step(statement);

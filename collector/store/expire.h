@@ -15,8 +15,8 @@ struct ct_expired {
 };
 /* Removes the oldest calls that returned before `before_ns`, at most `rows_max`, and everything that belongs
  * to them. Runs its own transaction, so it must not be called between begin and commit. Removes freed
- * allocations and unused numbers only if `now_ns` has advanced by a second since this was last done. Returns
- * 0 or -1. After an error, the caller must roll back. */
+ * allocations and unused numbers at most once per second of `now_ns`. Returns 0 or -1. After an error, the
+ * caller must roll back. */
 int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns, uint64_t rows_max,
                     struct ct_expired *expired);
 

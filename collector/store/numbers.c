@@ -172,7 +172,7 @@ int64_t ct_store_number(struct ct_store *store, enum ct_number kind, const int64
     return number;
 }
 
-/* The fields of a function's calls, in the same bytes for the same fields. */
+/* The fields of a function's calls, encoded so that equal sets of fields consist of equal bytes. */
 struct field_set {
     int64_t function_id;
     uint8_t is_text[CT_FIELDS_MAX];

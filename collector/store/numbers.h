@@ -19,10 +19,11 @@ int64_t ct_store_thread(struct ct_store *store, int64_t process_id, uint32_t tid
 
 /* Returns the number of a shape, a route, a subject or a task of a GPU. */
 int64_t ct_store_number(struct ct_store *store, enum ct_number kind, const int64_t *value, const char *text);
-/* Numbers the names and types of the fields of a function's calls. Returns 0 also if there are no fields. */
+/* Returns the number of a set of fields, which consists of the names and types that the fields of a
+ * function's calls have. Also returns 0 if there are no fields. */
 int64_t ct_store_field_set(struct ct_store *store, int64_t function_id, const struct ct_field *field,
                            size_t count);
-/* Returns the number of a text that an application has chosen. The text must be NUL-terminated UTF-8. */
+/* Returns the number of a string chosen by an application, which must be NUL-terminated UTF-8. */
 int64_t ct_store_text(struct ct_store *store, const char *text);
 
 /* ---- only for the store ---- */

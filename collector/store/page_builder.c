@@ -105,7 +105,7 @@ static size_t get_16(const uint8_t *from)
 }
 
 /* Lays out rows from `from` on until the page is full. The rows are placed in order at the end of the page.
- * Where they begin depends on their number, so they are first written to a buffer. */
+ * Their start depends on how many rows fit, so they are first written to a buffer. */
 static void lay_out_leaf(struct ct_leaf *leaf, const int64_t *value, unsigned columns, size_t from,
                          size_t rows)
 {

@@ -21,8 +21,7 @@ struct ct_page_list {
     bool is_incomplete; /* out of memory */
 };
 
-/* From now on, adds the pages that SQLite requests in this thread to the list. If `list` is NULL, stops doing
- * so. */
+/* From now on, adds the pages that SQLite requests in this thread to `list`, or to no list if it is NULL. */
 void ct_page_cache_watch(struct ct_page_list *list);
 /* Makes the cache drop these pages as soon as SQLite stops using them in this thread, so that SQLite re-reads
  * them when it needs them. Sorts the list, which must remain valid until the function is called with NULL. */

@@ -1,5 +1,5 @@
 /* Loads rows into a table as whole pages. Inserting the rows one by one would take SQLite ten times as long,
- * because it would have to look up the place of each row.
+ * because it would have to find the place of each row.
  *
  * The loader lays out a page of rows (page_builder.h). For each page, it inserts a placeholder row with the
  * key of the page's last row. The placeholder is long enough to need a separate page. SQLite thus allocates,

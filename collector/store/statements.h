@@ -36,11 +36,11 @@ int ct_store_step(struct sqlite3_stmt *statement);
 /* Runs a statement. Stores the first column of the first row, if there is one, in *result. `result` may be
  * NULL. Returns 0 or -1. */
 int ct_store_run(struct ct_store *store, struct sqlite3_stmt *statement, int64_t *result);
-/* Runs a named statement with integers, followed by texts, as its parameters. Returns the same as
+/* Runs a named statement with integers, followed by strings, as its parameters. Returns the same as
  * ct_store_run(). */
 int ct_store_ask(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value,
                  size_t texts, const char *const *text, int64_t *result);
-/* Expands a list of texts to two arguments, the number of texts and an array. */
+/* Expands a list of strings to two arguments, the number of strings and an array. */
 /* clang-format off */
 #define CT_TEXTS(...) sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *), (const char *const[]){ __VA_ARGS__ }
 /* clang-format on */

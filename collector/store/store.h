@@ -66,8 +66,8 @@ int ct_store_commit(struct ct_store *store);
 /* Starts committing the batch in a thread while the next batch is made. The next batch waits for this commit
  * before it accesses the database or ends. */
 int ct_store_commit_start(struct ct_store *store);
-/* Returns whether ct_store_commit_start() can commit this batch. This requires that the thread exists, and
- * that the next batch needs no data from this one. */
+/* Returns whether ct_store_commit_start() can commit this batch. It can if the thread exists and the next
+ * batch needs no data from this one. */
 bool ct_store_may_commit_start(const struct ct_store *store);
 /* Starts the thread for ct_store_commit_start(), if possible. */
 void ct_store_commit_by_thread(struct ct_store *store);

@@ -11,7 +11,7 @@
  * rows (docs/sql.md). */
 #define LONG_CALL_NS 100000000
 
-/* After this many attempts to find ids for late rows, a batch ends. Each attempt costs as much as a row. */
+/* A batch ends after this many attempts to find ids for late rows. Each attempt costs as much as a row. */
 enum { LATE_TRIES_MAX = 50000 };
 /* The costs of a late row and of each attempt, in rows of plain calls. With these costs, no single user can
  * end a batch. */

@@ -262,7 +262,7 @@ static int by_correlation(const void *a, const void *b)
     return (one->correlation > other->correlation) - (one->correlation < other->correlation);
 }
 
-/* Counts the events that enclose each event. For a call, counts only the enclosing calls. */
+/* Counts the events that enclose each event, or for a call, only the enclosing calls. */
 static bool find_depths(struct chrome *chrome)
 {
     const struct event **around = malloc((chrome->events + 1) * sizeof(struct event *));
@@ -313,7 +313,7 @@ static void set_dimensions(json_t *details, const char *what, const json_t *size
     }
 }
 
-/* PyTorch writes a launch's kernel and a copy's bytes into an event of the GPU. */
+/* PyTorch stores the kernel of a launch and the size of a copy in a separate GPU event. */
 static void add_from_gpu(const struct chrome *chrome, int fd, json_t *details)
 {
     const struct kernel key = { .correlation = ct_json_integer(details, "correlation", 0) };

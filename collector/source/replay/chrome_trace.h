@@ -3,7 +3,7 @@
  *
  * Events in the categories that cudatrace and PyTorch use for calls become calls. Other events of a thread
  * become ranges and marks. Launches are stored with the names and shapes of their kernels. GPU activity,
- * counters, arrows and names are skipped, because there are no tables for them. */
+ * counters, flow arrows and names are skipped, because there are no tables for them. */
 #ifndef CT_CHROME_TRACE_H
 #define CT_CHROME_TRACE_H
 

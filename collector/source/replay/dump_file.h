@@ -32,7 +32,7 @@ bool ct_dump_next(struct ct_dump_file *file);
 void ct_dump_doubt(struct ct_dump_file *file);
 void ct_dump_close(struct ct_dump_file *file);
 
-/* An event in its frame. The body has the size that the event's type requires, and the texts end within the
+/* An event in its frame. The body has the size that the event's type requires, and the strings end within the
  * event. */
 struct ct_dump_view {
     enum ct_dump_type type;

@@ -45,8 +45,8 @@ static bool is_one(const json_t *object, const char *name)
     return json_is_true(value) || (json_is_integer(value) && json_integer_value(value) != 0);
 }
 
-/* Returns the number of a text that has two parts, or 0 if out of memory. The first part must not contain the
- * byte that separates the parts. */
+/* Returns the number of a string that has two parts, or 0 if out of memory. The first part must not contain
+ * the byte that separates the parts. */
 static int64_t number_of(struct ct_interner *texts, const char *first, const char *second, bool *is_new)
 {
     char *whole;
@@ -197,7 +197,7 @@ static bool fill_range(struct ct_json_frame *frame, const struct ct_json_line *l
     return true;
 }
 
-/* Keeps the fields of a call if all names are valid. Later fields than CT_FIELDS_MAX are left out. */
+/* Keeps the fields of a call if all names are valid. Fields after the first CT_FIELDS_MAX are omitted. */
 static bool fill_fields(struct ct_json_frame *frame, const struct ct_json_line *line,
                         struct ct_json_call *call)
 {
@@ -235,7 +235,7 @@ static bool fill_plain(struct ct_json_frame *frame, const struct ct_json_line *l
     return true;
 }
 
-/* The kind of a call follows from its layer, or from a member of its details. */
+/* A call's layer, or a member of its details, determines its kind. */
 static const struct {
     const char *member, *layer;
     bool (*fill)(struct ct_json_frame *frame, const struct ct_json_line *line, struct ct_json_call *call);

@@ -1,5 +1,5 @@
-/* Converts a call in JSON lines to an event of a recording. The details in the line that begins a call
- * describe the call and everything that the call refers to. */
+/* Converts a call in JSON lines to an event of a recording. The line for a call's beginning contains details
+ * of the call and of everything that the call refers to. */
 #ifndef CT_JSON_CALL_H
 #define CT_JSON_CALL_H
 

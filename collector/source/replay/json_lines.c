@@ -149,7 +149,7 @@ static bool begin(struct ct_json_lines *lines, const struct ct_json_line *line)
     return fail_memory(lines);
 }
 
-/* Removes a call from the calls that have begun. Searches for it from the innermost call outwards. */
+/* Removes a call from the calls that have begun, searching from the innermost call outwards. */
 static bool take(struct thread *thread, int64_t op_id, struct ct_json_call *call)
 {
     for (size_t i = thread->count; i-- > 0;) {
@@ -232,7 +232,7 @@ static const char *layer_of(const char *name)
     return strncmp(name, "nvtx", 4) == 0 ? "nvtx" : "driver";
 }
 
-/* Reports an unexpected value of a member, and which value is expected. Always returns false. */
+/* Reports that a member has an unexpected value, and which value is expected. Always returns false. */
 static bool fail_member(struct ct_json_lines *lines, const json_t *object, const char *key,
                         const char *expected)
 {
@@ -277,8 +277,8 @@ static bool read_line(struct ct_json_lines *lines, const json_t *object)
 
 /* ---- the end ---- */
 
-/* Adds the calls that have not returned. Records each process without such calls as ended at its last
- * return. */
+/* Adds the calls that have not returned. If a process has no such calls, records that it ended when its last
+ * call returned. */
 static bool tell_end(struct ct_json_lines *lines)
 {
     for (size_t t = 0; t < lines->thread_count; t++) {

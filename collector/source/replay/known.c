@@ -101,7 +101,7 @@ void ct_known_finish(struct ct_known *known)
 
 /* ---- learning ---- */
 
-/* Copies the texts in a form that the database accepts. Returns false if out of memory. */
+/* Copies the strings in a form that the database accepts. Returns false if out of memory. */
 static bool copy_texts(char *to[3], const struct ct_dump_view *view)
 {
     for (int i = 0; i < 3; i++) {

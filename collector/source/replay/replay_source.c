@@ -32,7 +32,7 @@ static struct ct_replay *replay_of(struct ct_source *source)
 
 /* ---- a frame ---- */
 
-/* Checks every event of a frame, and learns its definitions. If any event is invalid, nothing of the frame is
+/* Checks every event of a frame, and learns its definitions. If any event is invalid, no part of the frame is
  * stored. */
 static bool check_frame(struct ct_replay *replay)
 {

@@ -1,5 +1,5 @@
-/* Translates the numbers that the hook sends to the names in ioctl_names.def. The hook contains no names, so
- * that it stays small. Called by shm_functions.c when it looks up a function. */
+/* Translates numbers sent by the hook into the names in ioctl_names.def. To stay small, the hook contains no
+ * names. Called by shm_functions.c when it looks up a function. */
 #include "ioctl_names.h"
 
 #include "names.h"
@@ -11,8 +11,8 @@
 
 enum space { ESCAPE, CONTROL, CLASS, UVM };
 
-/* Prefixes of names, as sent by the hook and as shown in the trace. The trace shows a prefix only if the name
- * does not identify its space. */
+/* Prefixes of names, as sent by the hook and as shown in the trace. The trace omits a prefix if the name
+ * alone identifies the space of its number. */
 static const char *const sent[] = {
     [ESCAPE] = "ESC ", [CONTROL] = "RM_CONTROL ", [CLASS] = "RM_ALLOC ", [UVM] = "UVM "
 };

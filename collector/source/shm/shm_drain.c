@@ -66,10 +66,10 @@ static int sync_lanes(struct ct_shm_process *process, struct ct_ledger *ledger)
     return 0;
 }
 
-/* Determines how far a process's clock is ahead, if the process exited before /proc could be read or if its
- * /proc is not accessible. The counter is the same in all namespaces, and the segment's header has both
- * clocks' values at the time when it was created. If no step or slew can explain the difference, the
- * process's clock has a different origin. */
+/* Determines how far a process's clock is ahead without /proc, for a process that exited early or whose /proc
+ * is not accessible. The counter is the same in all namespaces, and the segment's header has the values of
+ * both clocks from when the segment was created. If no step or slew can explain the difference, the process's
+ * clock has a different origin. */
 static void learn_ahead(struct ct_shm_process *process)
 {
     const int64_t differs_ns = 1000000000;
@@ -182,8 +182,8 @@ int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
     return error;
 }
 
-/* Ends the batch before calls that a probe has not published yet. Does not wait for a probe that lags too
- * much, whose rows will be late. */
+/* Ends the batch before calls that a probe has not published yet. Does not wait for a probe that lags too far
+ * behind. The rows of such a probe will be late. */
 static void wait_for_probe(const struct ct_shm_process *process, struct ct_batch *batch)
 {
     const struct ct_user *user = process->who.user;
@@ -221,8 +221,8 @@ void ct_shm_hold_back(struct ct_shm_process *process, uint64_t share, uint64_t o
 int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
     /* Read the directory after the positions, so that it has every function that a published record names.
-     * Read the directory even if there is no lane, because calls are counted by function if there is no
-     * memory for a lane. */
+     * Read it even if there is no lane, because calls that found no memory for a lane are counted by
+     * function. */
     ct_shm_read_directory(process);
     for (uint32_t i = 0; i < process->lane_count && !process->broken; i++) {
         if (ct_merge_add(&ledger->merge, &process->lanes[i]->stream) != 0) {
@@ -292,7 +292,7 @@ static int store_open_calls(struct ct_shm_process *process, struct ct_ledger *le
     for (size_t d = 0; d < depth; d++) {
         if (open[d].start == 0)
             continue; /* left by a range that was popped before the ranges that it encloses */
-        /* A function that was first called after the directory was read is in the directory by now. */
+        /* Functions that were first called after the last read of the directory are in it by now. */
         if (open[d].function >= process->published)
             ct_shm_read_directory(process);
         const uint32_t entry = open[d].function < process->published ? open[d].function : 0;
@@ -421,8 +421,8 @@ bool ct_shm_has_backlog(const struct ct_shm_process *process)
            (process->unfinished || (has_unread_lanes(process) && !process->lanes_refused));
 }
 
-/* Counts the calls of a lane that no batch has begun to read, because the database could not return the
- * lane's position. */
+/* Counts the calls of a lane that no batch has begun to read, because its position could not be read from the
+ * database. */
 static uint64_t waiting_unread(struct ct_shm_process *process, uint32_t index)
 {
     struct ct_lane_source *lane;

@@ -11,8 +11,8 @@
 void ct_shm_read_complete(struct ct_shm_process *process);
 /* Uses the watermark read by ct_shm_read_complete() if the number of segments shows that all segments are
  * known. Before a probe publishes a watermark, it counts the segments of all processes that it has found. If
- * a segment is unknown, its calls may be older than its file, so the earlier watermark is kept as long as the
- * daemon has patience. */
+ * a segment is unknown, its calls may be older than its file, so the earlier watermark is kept for a limited
+ * time. */
 void ct_shm_use_complete(struct ct_shm_process *process, uint64_t now_ns, bool all_are_known);
 /* Creates the process's rows, and finds new lanes. */
 int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch);
@@ -27,7 +27,7 @@ void ct_shm_hold_back(struct ct_shm_process *process, uint64_t share, uint64_t o
 int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger);
 /* Saves positions, sums, losses and open calls. Reports the fill of the fullest ring. */
 int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch);
-/* Saves the state in which the process ended, and the time. */
+/* Saves how and when the process ended. */
 int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger);
 /* Call after a commit. Returns the space of stored records to the producers. `selections` is the number of
  * the session's current selection, which the hook must follow. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum { SAVED = 0, LEFT = 1 };
-/* Reading a lane uses up as much of the user's limit as reading this number of directory entries. */
+/* Reading a lane counts towards the user's limit like reading this number of directory entries. */
 enum { LANE_SCANS = CT_LANE_DROPS / 8 };
 
 struct sum {
@@ -41,7 +41,7 @@ static uint64_t read_drops(struct ct_lane *lane)
     return calls;
 }
 
-/* Returns whether any lane has counted calls since the last time it was checked. */
+/* Returns whether any lane has counted further calls since the last check. */
 static bool note_moves(struct ct_shm_process *process)
 {
     bool moved = false;
@@ -110,8 +110,8 @@ static int save(struct ct_shm_process *process, struct ct_ledger *ledger, uint32
     struct ct_shm_function *function = ct_shm_find_function(process, ledger, i);
     if (!function)
         return -1;
-    /* Entries that are counted as one share `function`, which has no values for a single entry. Save such
-     * entries every time. */
+    /* Entries whose calls are counted together share `function`, which has no saved values for a single
+     * entry. Such entries are saved every time. */
     const bool is_own = function->entry == i && function->callee.function_id != 0;
     if (is_own && lost == function->lost && skipped == function->skipped)
         return SAVED;

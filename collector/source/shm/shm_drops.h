@@ -1,5 +1,5 @@
-/* Saves the counters of calls that the hook saw but did not send. A function's count is the sum of its
- * counters in the segment's directory and in each lane. */
+/* Saves the counts of calls that the hook saw but did not send. A function's count is the sum of its counters
+ * in the segment's directory and in all lanes. */
 #ifndef CT_SHM_DROPS_H
 #define CT_SHM_DROPS_H
 

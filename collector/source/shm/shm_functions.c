@@ -60,7 +60,7 @@ static void look_up(struct ct_shm_process *process, struct ct_ledger *ledger,
 /* Functions that exceed the share are counted under this name. */
 static const struct ct_function_name others = { "driver", "(other functions)", "other" };
 
-/* Adds a function. The table of places is allocated when the first function is added. */
+/* Adds a function. Allocates the table `places` when the first function is added. */
 static bool add_function(struct ct_shm_process *process, uint16_t entry)
 {
     if (!process->places)
@@ -76,8 +76,8 @@ static bool add_function(struct ct_shm_process *process, uint16_t entry)
     return true;
 }
 
-/* Assigns the function a place. Once the user's share is used up, all further functions are assigned the
- * first place.
+/* Assigns the function a place in `functions`. Once the user's share is used up, all further functions are
+ * assigned the first place.
  */
 static bool take_place(struct ct_shm_process *process, uint32_t entry)
 {

@@ -19,8 +19,8 @@ enum {
 enum { BUFFER_SLOTS = 512, FILLED_MAX = 64 };
 static_assert((int)BUFFER_SLOTS >= (int)CT_SLOTS_MAX, "a buffer holds the longest record");
 
-/* The data that a lane needs only while it is active. If a process has thousands of threads, most of them are
- * silent most of the time. */
+/* The data that a lane needs only while it is active. In a process with thousands of threads, most threads
+ * are silent most of the time. */
 struct ct_lane_work {
     uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES]; /* private copies of the slots that begin at buffer_at */
     struct ct_call call[FILLED_MAX];              /* of the stream */
@@ -123,8 +123,8 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         return;
     }
     /* The thread may have read an end time that it has not published yet. Its records are in order, and it
-     * was silent at silent_ns, so no record older than silent_ns can follow. If its position has moved since
-     * it was last found announcing, it was silent at some time after that. */
+     * was silent at silent_ns, so no record older than silent_ns can follow. If the position has moved since
+     * the thread was last found announcing a record, it has been silent in between. */
     if (source->announced_since_ns == 0 || source->announced_at != state.position) {
         if (source->announced_since_ns != 0)
             source->silent_ns = source->announced_silent_ns;
@@ -278,8 +278,7 @@ static enum filled fill_in(struct ct_lane_source *source, const struct ct_record
     return call->callee ? FILLED : LATER;
 }
 
-/* Returns whether the user's budget for this batch is spent. If the budget is spent, records that calls are
- * left. */
+/* Returns whether the user's budget for this batch is spent. If it is, records that calls are left. */
 static bool has_spent(struct ct_lane_source *source)
 {
     struct ct_budget *budget = source->stream.budget;
@@ -486,7 +485,8 @@ void ct_lane_source_revert(struct ct_lane_source *source)
     memset(source->loss_saved, 0, sizeof(source->loss_saved));
 }
 
-/* Counts the waiting calls. Trusts the contents of the rings only within the rings' limits. */
+/* Counts the waiting calls. The contents of the rings are not trusted, so the count is limited by the rings'
+ * sizes. */
 uint64_t ct_lane_source_waiting(struct ct_lane_source *source)
 {
     uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES];

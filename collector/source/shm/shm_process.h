@@ -135,7 +135,7 @@ static inline uint64_t ct_shm_ns(const struct ct_shm_process *process, uint64_t 
         return ticks - process->ahead_ticks;
     return ct_timeline_ns(&process->shm->timeline, ticks, hint);
 }
-/* Converts a number of ticks of the segment's clock to nanoseconds. */
+/* Converts a duration in ticks of the segment's clock to nanoseconds. */
 static inline uint64_t ct_shm_span_ns(const struct ct_shm_process *process, uint64_t ticks)
 {
     if (process->facts.clock == CT_CLOCK_MONOTONIC)

@@ -10,8 +10,8 @@
 enum {
     PAGE_SLOTS = 4096 / CT_SLOT_BYTES,
     PIECE_SLOTS = (128 << 10) / CT_SLOT_BYTES, /* freed at a time, because a producer may be waiting */
-    /* A lane that can still grow counts as having at least this many slots. A batch for each kilobyte would
-     * cost more than the memory is worth. */
+    /* A lane that can still grow counts as having at least this many slots. Running a batch for each kilobyte
+     * would cost more than the memory is worth. */
     ENOUGH_SLOTS = (2 << 20) / CT_SLOT_BYTES,
     LEAST_PARTS = 2, /* a ring is sufficient if it holds this many times the waiting slots */
 };
@@ -142,7 +142,7 @@ static bool has_data(const struct ct_lane_rings *rings, uint32_t level, uint64_t
     return data < 0 ? errno != ENXIO : data < at + (off_t)((to - from) * CT_SLOT_BYTES);
 }
 
-/* Notifies the producer which ring is sufficient. Also keeps the producer from touching the ring's memory
+/* Informs the producer which ring is large enough. Also keeps the producer from touching the ring's memory
  * before it checks the ring again. */
 static void send_request(struct ct_lane *lane, uint32_t suffices)
 {

@@ -16,9 +16,9 @@ struct ct_lane_rings {
     uint64_t since[CT_RINGS];   /* read after the position */
     struct ct_lane_window seen; /* read after the position */
     uint64_t peak, peak_since_ns;
-    /* The part of each ring that was last returned. If the producer began the ring at `since` and has left
-     * it, the part is the whole ring. If the producer still uses the ring, the part begins after `upto`, and
-     * the producer may not write there before it checks the lane again. */
+    /* The part of each ring whose memory was last freed. If the producer began the ring at `since` and has
+     * left it, the part is the whole ring. If the producer still uses the ring, the part begins after `upto`,
+     * and the producer may not write there before it checks the lane again. */
     struct {
         uint64_t since, upto;
     } given[CT_RINGS];

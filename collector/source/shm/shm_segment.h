@@ -18,7 +18,7 @@ void ct_shm_close(struct ct_shm_process *process, bool remove);
  * probe's segment, returns whether the probe has exited. */
 bool ct_shm_is_over(const struct ct_shm_process *process);
 /* Returns whether the hook has left a running process, or the probe has written everything. In either case,
- * nothing more will be written to the segment. */
+ * the segment will not be written to any more. */
 bool ct_shm_is_left(const struct ct_shm_process *process);
 /* Returns whether an ended process exited by itself, or false if it was killed. */
 bool ct_shm_has_exited(const struct ct_shm_process *process);

@@ -247,7 +247,7 @@ static void wake(struct ct_source *source, const struct ct_request *request, str
     report->looked_ns = shm->looked_ns;
     if (!shm->quiet)
         atomic_store_explicit(&shm->control->sleeping, 0, memory_order_relaxed);
-    /* Also detach processes that were found after the request. */
+    /* Also detach processes that were found after detaching was requested. */
     shm->detaching |= request->detach;
     EACH_PROCESS(p)
     {
@@ -375,7 +375,7 @@ static void publish(struct ct_source *source, struct ct_batch *batch)
     shm->give_back_bytes = GIVE_BACK_BYTES;
     EACH_PROCESS(p) ct_shm_publish(p, batch, selections);
     CT_TEST_POINT("batch.published");
-    /* If the batch was not alone, the next batch may contain calls of these processes. */
+    /* Unless `is_alone` is set, the next batch may already have taken calls of these processes. */
     if (batch->is_alone)
         sort_out(shm);
 }

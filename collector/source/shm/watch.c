@@ -60,8 +60,8 @@ static uint32_t mappings_allowed(void)
 
 /* Returns the number of processes that can be read at once. Each process needs two descriptors, and four
  * mappings once its segment is truncated. Some descriptors and mappings are reserved for the database, the
- * loop, its connections and blocks of lanes. Without that reserve, the daemon could not even check for ended
- * processes. */
+ * loop, its connections and blocks of lanes. Without this reserve, the daemon could not even check which
+ * processes have ended. */
 static uint32_t processes_allowed(void)
 {
     enum { DESCRIPTORS = 2, OWN = 48, MAPPINGS = 4, OWN_MAPPINGS = 4096 };
@@ -71,7 +71,7 @@ static uint32_t processes_allowed(void)
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= OWN + (rlim_t)DESCRIPTORS * most)
         return most;
-    /* Reserve all descriptors that connections may use, unless these are most of the limit. */
+    /* Reserve all descriptors that connections may use, unless these would take up most of the limit. */
     const uint32_t limit = (uint32_t)files.rlim_cur;
     const uint32_t own = OWN + (limit > 16384 ? ct_share_bounds[CT_SHARED_CLIENTS].of_all : 0);
     return limit > own + DESCRIPTORS ? (limit - own) / DESCRIPTORS : 1;
