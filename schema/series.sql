@@ -1,5 +1,5 @@
 -- Reads the files of a trace as one. tools/trace/series.c combines these parts into temporary views over all files,
--- with one arm per file, newest first. %s is a name.
+-- with one SELECT per file, newest first. %s is a name.
 
 -- Rows that exist in only one file.
 -- name: rows

@@ -22,8 +22,8 @@ SELECT (SELECT group_concat(name) FROM pragma_table_info(?1)) = ?2
 INSERT INTO call (end_ns, duration_ns, site_id, bytes)
 SELECT c1, c2, c3, c4 FROM new_calls;
 
--- Inserts a placeholder row. The blob ?2 fills a page, in place of the rows that the page will have
--- (collector/store/page_loader.h). The row's key is the key of the page's last row.
+-- Inserts a placeholder row. The blob ?2 fills a page, in place of the rows that will later be written into the
+-- page (collector/store/page_loader.h). The row's key is the key of the page's last row.
 -- name: fill_call
 INSERT INTO call (end_ns, duration_ns, site_id) VALUES (?1, ?2, 0);
 

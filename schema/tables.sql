@@ -1,6 +1,6 @@
--- The tables of a trace. Users read the views (views.sql). The tables are designed for writing. A call is identified
--- by its return time. Therefore, the rows of all processes arrive in order, time windows are ranges of the primary
--- key, and no index is needed. Times are CLOCK_MONOTONIC nanoseconds of one boot.
+-- The tables of a trace. Users read the views (views.sql), while the tables are designed for writing. A call is
+-- identified by its return time. Therefore, the rows of all processes arrive in order, time windows are ranges of
+-- the primary key, and no index is needed. Times are CLOCK_MONOTONIC nanoseconds of one boot.
 --
 -- Each explanation is inside its statement, because SQLite keeps the text from CREATE on, and `.schema` shows only
 -- that text.
@@ -81,8 +81,8 @@ CREATE TABLE call (
 );
 
 CREATE TABLE late_call (
-    -- Calls that reached the collector after later calls had been stored. Late calls are in `call` in the correct
-    -- order, and are also listed here.
+    -- Late calls, which reached the collector after calls that returned later had been stored. They are in `call`
+    -- in the correct order, and are also listed here.
     call_id   INTEGER PRIMARY KEY REFERENCES call,
     behind_ns INTEGER NOT NULL             -- how far storing had advanced past it
 );
@@ -163,7 +163,7 @@ CREATE TABLE graph_launch (
 );
 
 CREATE TABLE route (
-    -- The combinations of process, kind and stream in copies and sets of memory.
+    -- The combinations of process, kind and stream that memory copies and memsets have.
     route_id   INTEGER PRIMARY KEY,
     process_id INTEGER NOT NULL REFERENCES process,
     kind       TEXT NOT NULL,              -- HtoD, DtoH, DtoD, HtoH, PtoP, unknown; set for memory sets
@@ -172,7 +172,7 @@ CREATE TABLE route (
     captured   INTEGER NOT NULL            -- 1: recorded into a graph, nothing was moved
 );
 CREATE TABLE transfer (
-    -- Copies and sets of memory, each with its call and its route.
+    -- Memory copies and memsets, each with its call and its route.
     route_id    INTEGER NOT NULL REFERENCES route,
     source      INTEGER,                   -- addresses, NULL for arrays
     destination INTEGER,
@@ -228,9 +228,9 @@ CREATE TABLE call_subject (
 );
 
 CREATE TABLE text (
-    -- Texts that applications have chosen, such as messages of ranges, names of domains and categories, and fields
-    -- of hooks. If the daemon no longer has a text in memory, the text is given another row, so compare texts, not
-    -- numbers.
+    -- Strings chosen by applications, such as messages of ranges, names of domains and categories, and fields of
+    -- hooks. A string that the daemon no longer has in memory is given another row, so compare the strings, not
+    -- their numbers.
     text_id INTEGER PRIMARY KEY,
     text    TEXT NOT NULL
 );

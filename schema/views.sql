@@ -284,8 +284,8 @@ SELECT call.end_ns                    AS call_id,
 CREATE VIEW off_cpu AS
 -- The calls during which the thread was off the processor, or had page faults. `cudatrace probe --kernel` records
 -- these events as calls of the layer kernel. Each event counts for the innermost recorded call that encloses it. The
--- search ends at an outermost call, since no later call can enclose the event. If the call around an event was lost,
--- that outermost call does not enclose the event, either.
+-- search ends at the first outermost call, because no later call can enclose the event. If the call around an event
+-- was lost, that outermost call does not enclose the event either.
 WITH event AS MATERIALIZED (
     SELECT call.end_ns, call.end_ns - call.duration_ns AS start_ns, call.duration_ns, site.thread_id, site.depth, function.name
       FROM call
@@ -471,13 +471,13 @@ SELECT range.call_id,
   LEFT JOIN text AS domain   ON domain.text_id = range.domain_id
   LEFT JOIN text AS category ON category.text_id = range.category_id;
 
--- Gets the number that the call's row has for a field. For a text, it is the number of the text.
+-- Gets the number that the call's row has for a field. If the field is a text, this is the number of the text.
 -- macro: field_number(place)
 CASE :place WHEN 1 THEN value_1 WHEN 2 THEN value_2 WHEN 3 THEN value_3 WHEN 4 THEN value_4
             WHEN 5 THEN value_5 WHEN 6 THEN value_6 WHEN 7 THEN value_7 WHEN 8 THEN value_8 END
 
--- Gets a text in JSON. Quotes, backslashes and control characters are escaped. SQLite before 3.41 refuses its own JSON
--- functions in a view, unless the reader trusts the file.
+-- Formats a text as a JSON string. Quotes, backslashes and control characters are escaped. SQLite before 3.41 refuses
+-- its own JSON functions in a view, unless the reader trusts the file.
 -- macro: json_text(text)
 '"' || CASE WHEN :text GLOB '*["\' || char(1) || '-' || char(31) || ']*'
             THEN (WITH RECURSIVE
@@ -493,8 +493,8 @@ CASE :place WHEN 1 THEN value_1 WHEN 2 THEN value_2 WHEN 3 THEN value_3 WHEN 4 T
 
 CREATE VIEW hook_fields AS
 -- The fields of calls in the layer hook (`cudatrace probe --hooks`), with a row for each field of each call. The column
--- place is the order of a call's fields, from 1. An unsigned value of 2^63 or more appears as a negative number; use
--- printf('%u', value).
+-- place numbers a call's fields in their order, from 1. An unsigned value of 2^63 or more appears as a negative number;
+-- use printf('%u', value).
 SELECT hook_call.call_id,
        function.name                  AS name,         -- of the hook
        field.place,

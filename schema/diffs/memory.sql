@@ -1,7 +1,7 @@
 -- Memory
 -- The most memory that all processes together held at once, and the memory that was not freed, by kind. The column
--- unknown counts allocations of unknown size, such as memory that other processes share. The sums do not include these
--- allocations.
+-- unknown counts allocations of unknown size, such as memory that other processes share. These allocations are not
+-- included in the sums.
 
 -- name: side
 WITH piece AS (

@@ -3,10 +3,10 @@
 -- names the largest share of this time: waiting for the GPU, launching, copying, managing memory, loading, or time
 -- outside of the driver. Below the verdict are the parts of the whole run. Parts that round to 0.0 % are omitted.
 -- Before the first launch, a program imports, loads and prepares. A launch counts as waiting for room in the queue if
--- it takes more than 15 us, and six times as long as the fastest hundred. Exceptions are the first launch of a kernel,
--- which may load code, and a few slow launches among many. If a process has several threads in the driver, it is
--- unknown how much their times overlap. For such a process, the report uses the mean of the busiest thread's time and
--- the sum of all threads. The run time of kernels is not recorded.
+-- it takes more than 15 us, and more than six times as long as the fastest hundred. Exceptions are the first launch of
+-- a kernel, which may load code, and a few slow launches among many. If a process has several threads in the driver,
+-- it is unknown how much their times overlap. For such a process, the report uses the mean of two figures: the busiest
+-- thread's time, and the sum over all threads. The run time of kernels is not recorded.
 WITH RECURSIVE asked AS MATERIALIZED (
     SELECT ifnull(:from_ns, 0) AS from_ns, ifnull(:to_ns, 9223372036854775807) AS to_ns,
            :from_ns IS NOT NULL OR :to_ns IS NOT NULL AS is_window,
@@ -68,9 +68,10 @@ part AS MATERIALIZED ( -- the part of each run from the first launch to the last
       LEFT JOIN launching USING (process_id)
      WHERE (worked.from_ns <= run.to_ns OR earlier > 0) AND worked.to_ns >= run.from_ns
 ),
--- The time in a part is the total time minus the time of the calls before and after the part. Only these calls are
--- read. There are no totals for a window, so all calls in the window are read. The periods of all processes are
--- merged, so that each period is read only once for each side.
+-- The time in a part is the total time minus the time of the calls before and after the part, so only calls outside
+-- the part are read. There are no totals for a window, so all calls in the window are read. The periods before the
+-- parts of all processes are merged, and so are the periods after them, so that no call is read twice for the same
+-- side.
 begun AS (
     SELECT side, from_ns, to_ns,
            from_ns > ifnull(max(to_ns) OVER (PARTITION BY side ORDER BY from_ns
