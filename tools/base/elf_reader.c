@@ -19,7 +19,7 @@ enum { OWN_MACHINE = EM_AARCH64 };
 #endif
 
 /* Limits on the bytes of a table and of a single name. No known library has a larger table, and libcuda's
- * names take some 30 KB. Names that share a prefix of megabytes would take hours to sort. */
+ * names take about 30 KB. Names that share a prefix of megabytes would take hours to sort. */
 enum { TABLE_BYTES_MAX = 64 << 20, NAME_BYTES_MAX = 1024 };
 
 static bool read_at(const struct ct_elf *elf, void *to, size_t bytes, uint64_t offset)
@@ -70,8 +70,8 @@ static uint64_t offset_of(const struct ct_elf *elf, uint64_t address)
     return UINT64_MAX;
 }
 
-/* Reads the dynamic entries in two passes. The first pass finds the string table, and the second one the
- * names in it. */
+/* Reads the dynamic entries in two passes. The first pass finds the string table, and the second one reads
+ * the names in it. */
 static int read_dynamic(struct ct_elf *elf, const Elf64_Phdr *segment)
 {
     const size_t count = segment->p_filesz / sizeof(Elf64_Dyn);

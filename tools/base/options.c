@@ -134,7 +134,7 @@ static int fail_unknown(char **argv)
     return ct_fail(EXIT_USAGE, "%s: unknown option %s (see cudatrace %s --help)", argv[0], word, argv[0]);
 }
 
-/* Returns the row for getopt's result, which is a row's number plus FIRST, or a letter. */
+/* Returns the row for getopt's result, which is either a row's number plus FIRST or a letter. */
 static const struct ct_option *find_row(const struct ct_option *options, int named)
 {
     if (named >= FIRST)

@@ -10,7 +10,8 @@
 bool ct_proc_is_stopped(pid_t pid);
 
 /* Returns a thread through which a process's memory can be read, preferably the pid itself. If the first
- * thread has exited while others still run, its files maps, environ, exe and root are empty. */
+ * thread has exited while others still run, the files maps, environ, exe and root of the first thread are
+ * empty. */
 pid_t ct_proc_thread(pid_t pid);
 
 /* Returns the NUL-terminated contents of a file in /proc/PID, which the caller frees. Returns NULL with errno

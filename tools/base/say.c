@@ -22,8 +22,8 @@ int ct_fail(int status, const char *format, ...)
 
 static int output_error; /* the errno of the first failed write to standard output */
 
-/* Returns whether standard output is a pipe whose reader has exited. Callers print no error if the reader has
- * exited, because it may have read all that it needed. */
+/* Returns whether standard output is a pipe whose reader has exited. In this case, callers print no error,
+ * because the reader may have read all that it needed. */
 static bool reader_is_gone(void)
 {
     struct pollfd output = { .fd = STDOUT_FILENO, .events = POLLOUT };

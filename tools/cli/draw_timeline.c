@@ -290,8 +290,8 @@ static void print_columns(struct timeline *timeline, const struct row *row, bool
     puts(colours ? "\033[0m" : "");
 }
 
-/* Prints at most `most` characters of a label, ending in an ellipsis if it is truncated, and pads them with
- * spaces to `padded` characters. */
+/* Prints a label, truncated with an ellipsis to `most` characters, and padded with spaces to `padded`
+ * characters. */
 static void print_label(const char *text, int most, int padded)
 {
     char *label = ct_printable(text, strlen(text));

@@ -1,7 +1,7 @@
 /* Implements `cudatrace gc`, which removes files that killed daemons and their traced programs have left in
  * /dev/shm. Only this user's files whose names match ours exactly are removed, and only under the session's
  * lock. A daemon that starts in the meantime waits for the lock, and hooks do not mistake the lock for a
- * daemon's. Only root can remove the segments, belonging to all users, that the system daemon has left. */
+ * daemon's. Segments that the system daemon has left belong to all users, and only root can remove them. */
 #include "printable.h"
 #include "proc.h"
 #include "room.h"

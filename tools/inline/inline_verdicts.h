@@ -1,5 +1,5 @@
-/* The verdicts on functions in a plan (inline_plan.h). Builds without an instruction decoder also include
- * these texts. */
+/* The verdicts on functions in a plan (inline_plan.h). Builds without an instruction decoder also contain
+ * these messages. */
 #ifndef CT_INLINE_VERDICTS_H
 #define CT_INLINE_VERDICTS_H
 

@@ -11,7 +11,8 @@
  * starts may end anywhere, even in another thread. A mark has no length. */
 enum ct_site_kind { CT_SITE_CALL, CT_SITE_PUSH, CT_SITE_START, CT_SITE_MARK };
 
-/* What calls share. A site's texts are valid as long as the stream, and equal texts have the same address. */
+/* The properties that calls share. A site's strings are valid as long as the stream, and equal strings have
+ * the same address. */
 struct ct_site {
     int64_t process_id, pid, tid;
     const char *layer, *name, *category, *status_name; /* status_name: NULL if the code is unknown */
@@ -73,15 +74,16 @@ sqlite3_stmt *ct_stream_detail_of(struct ct_stream *stream, const struct ct_stre
 
 /* ---- a growing trace ---- */
 
-/* Ends a look and its transaction, so that the daemon can reset the write-ahead log. */
+/* Ends the current look (see ct_stream_look()) and its transaction, so that the daemon can reset the
+ * write-ahead log. */
 void ct_stream_rest(struct ct_stream *stream);
-/* Begins a look, a snapshot of one file, whose calls are read by ct_stream_next(). Only calls that returned
- * from `from_ns` to `to_ns` are read, in order of return, or in reverse order with CT_LOOK_BACK. A look reads
- * at most `rows_max` rows. */
+/* Begins a look, which is a snapshot of one file. ct_stream_next() then reads the calls in that snapshot.
+ * Only calls that returned from `from_ns` to `to_ns` are read, in order of return, or in reverse order with
+ * CT_LOOK_BACK. A look reads at most `rows_max` rows. */
 enum ct_look { CT_LOOK_ON, CT_LOOK_BACK };
 void ct_stream_look(struct ct_stream *stream, uint32_t file, enum ct_look look, int64_t from_ns,
                     int64_t to_ns, int64_t rows_max);
-/* Returns whether the file had no more rows, once the last call of a look has been read. */
+/* Once the last call of a look has been read, returns whether the file has no further rows. */
 bool ct_stream_is_through(const struct ct_stream *stream);
 /* Returns the call_id of the last row, wanted or not, that a look has read, or `from_ns` - 1 if it has read
  * none. */

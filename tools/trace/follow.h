@@ -29,9 +29,9 @@ struct ct_follow *ct_follow_begin(sqlite3 *connection, const struct ct_series *s
 void ct_follow_end(struct ct_follow *follow);
 
 /* Returns whether the trace may have changed since the last look. Call it only after a look that has read all
- * rows. It is cheaper than a look. */
+ * rows. This check is cheaper than a look. */
 bool ct_follow_has_news(struct ct_follow *follow);
-/* Begins a look, which takes a snapshot of the trace and reads at most some ten thousand rows. Must be ended
+/* Begins a look, which takes a snapshot of the trace and reads at most about ten thousand rows. Must be ended
  * with ct_follow_rest(). Returns false if the trace cannot be read. */
 bool ct_follow_look(struct ct_follow *follow);
 /* Reads the next wanted call. Returns false if the look has no more calls. */

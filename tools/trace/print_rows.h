@@ -17,7 +17,7 @@ enum ct_format { CT_FORMAT_TEXT, CT_FORMAT_CSV, CT_FORMAT_JSON, CT_FORMAT_MARKDO
     }
 
 /* Runs a prepared statement and prints its rows. Returns 0 or an SQLite error code. In text format, no line
- * is longer than `width` characters, unless `width` is 0. Long texts are truncated first. If that is not
+ * is longer than `width` characters, unless `width` is 0. Long values are truncated first. If that is not
  * enough, columns are dropped and their names are listed. JSON output is an array followed by a newline. Sets
  * *rows to the number of rows, unless `rows` is NULL. */
 int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, int width, FILE *to, int64_t *rows);

@@ -31,7 +31,7 @@ struct attach {
 
 /* ---- while the processes are recorded ---- */
 
-/* Follows the attached processes until none is left to wait for, or the user ends the command. */
+/* Follows the attached processes until there is none left to wait for, or until the user ends the command. */
 static void follow(struct attach *attach)
 {
     uint64_t since_ns = 0, scanned_ns = ct_monotonic_ns();
@@ -128,8 +128,7 @@ static int record(struct attach *attach)
     return attach->set.has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Finds the processes to attach to. The daemon is started later, and only if there are processes to attach
- * to. */
+/* Finds the processes to attach to. The daemon is started later, and only if such processes exist. */
 static bool find(struct attach *attach, char **pids)
 {
     if (!ct_library_read(&attach->set.hook, "attach"))

@@ -100,8 +100,8 @@ static int shares_memory(const struct ct_attach_set *set, pid_t pid)
     return differs < 0 ? -1 : differs == 0;
 }
 
-/* Marks the process as doubtful, so that the next scan examines it again. Returns whether the process was not
- * marked before. */
+/* Marks the process as doubtful, so that the next scan examines it again. Returns false if the process was
+ * already marked. */
 static bool is_in_doubt(struct ct_process *seen)
 {
     const bool is_first = !(seen->note & DOUBTED);

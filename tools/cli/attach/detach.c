@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* Detaches from a process whose `attach` command was killed while waiting for the next call. Such a process
- * contains only the thunks, and possibly jumps to them. */
+ * contains only the thunks, and possibly the jumps that lead to them. */
 static bool take_out(struct ct_attachment *attachment)
 {
     attachment->state = CT_ATTACHMENT_ARMED;

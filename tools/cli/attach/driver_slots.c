@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds an exported function's slot. Returns false unless the function's code has a known shape and the slot
- * is in the image's own data. */
+/* Finds an exported function's slot. Returns false unless the function begins with known code and the slot is
+ * in the image's own data. */
 static bool read_export(const struct ct_image *driver, struct ct_memory_window *window, uint64_t export,
                         uint64_t *slot)
 {

@@ -18,11 +18,11 @@ struct ct_driver_slots {
     size_t breakpoints; /* number of functions with a breakpoint at their entry */
 };
 
-/* Returns whether a name begins with "cu" and an upper-case letter, which makes it a driver function to the
- * hook. */
+/* Returns whether a name begins with "cu" and an upper-case letter. The hook treats functions with such names
+ * as driver functions. */
 bool ct_driver_is_name(const char *name);
 
-/* Returns 0 or -errno. Finds no slots if the driver's code has no known shape, or if the driver is not
+/* Returns 0 or -errno. Finds no slots if the driver's code is of an unknown form, or if the driver is not
  * relocated yet. */
 int ct_driver_slots_find(struct ct_driver_slots *slots, const struct ct_image *driver);
 void ct_driver_slots_free(struct ct_driver_slots *slots);

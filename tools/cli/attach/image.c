@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* No known library has more. */
+/* Limits on an image, which no known library exceeds. */
 enum { SEGMENTS_MOST = 64, DYNAMIC_MOST = 512, SYMBOLS_MOST = 1 << 20, STRINGS_MOST = 16 << 20 };
 enum { SONAME_BYTES = 64 };
 

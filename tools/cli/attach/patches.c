@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The maximum time for which threads stay stopped while one thread has not stopped yet. */
+/* The maximum time that stopped threads wait for the remaining threads to stop. */
 #define PATIENCE_NS UINT64_C(50000000)
 enum { TRIES = 40, TRIES_IF_NONE_STOPS = 10, PAUSE_NS = 2000000, PAUSES_PER_STOP = 4 };
 

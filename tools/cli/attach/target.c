@@ -221,7 +221,7 @@ static bool check_filters(struct ct_target *target)
                                mode);
 }
 
-/* Refuses a process that was started with the hook, giving the session for which it records. */
+/* Refuses a process that was started with the hook, and names the process's session. */
 static bool check_preloaded(struct ct_target *target)
 {
     bool is_preloaded = false;

@@ -131,8 +131,8 @@ static void fill(struct ct_visitor *visitor, const struct ct_visitor_plan *plan,
 }
 
 /* Chooses a path for the library that no earlier visit has used, because the loader identifies a library by
- * its path. An earlier visit may have loaded a different build through the same descriptor. Returns false if
- * there have been too many visits. */
+ * its path. An earlier visit may have loaded a different build through the same descriptor. Returns false
+ * after too many visits. */
 static bool name_library(struct ct_visitor *visitor)
 {
     static const char own[] = "/memfd:" CT_LIBRARY_NAME;

@@ -99,8 +99,8 @@ static bool parse_mapping(const struct ct_patient *patient, char *line, struct m
     return true;
 }
 
-/* Lists all mapped files that contain code, once each time that a file is loaded. The mappings from one load
- * are adjacent and ordered by file offset. */
+/* Lists all mapped files that contain code, with one entry for each time that a file was loaded. The mappings
+ * from one load are adjacent and ordered by file offset. */
 static bool read_mappings(struct ct_patient *patient)
 {
     char *text = ct_proc_file(patient->thread, "maps", NULL);

@@ -230,8 +230,8 @@ static const char *network_file_system(const char *folder)
     return NULL;
 }
 
-/* Looks up which process holds a flock(2) lock on the inode in the kernel's list of locks. Returns the
- * process's pid, or 0 if the inode is not locked. */
+/* Searches the kernel's list of locks for a process that holds a flock(2) lock on the inode. Returns the pid,
+ * or 0 if the inode is not locked. */
 static int listed_holder(ino_t wanted)
 {
     FILE *locks = fopen("/proc/locks", "re");

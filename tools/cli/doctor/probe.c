@@ -132,8 +132,8 @@ static bool has_joined(const struct ct_session_choice *choice)
     return found;
 }
 
-/* Returns the signals to wait for: SIGCHLD, and signals that would end this process. Signals that would end
- * this process are blocked until the probe's files have been removed. */
+/* Returns the signals to wait for: SIGCHLD, and signals that would end this process, which are blocked until
+ * the probe's files have been removed. */
 static sigset_t awaited(void)
 {
     static const int numbers[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP };

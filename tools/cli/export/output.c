@@ -139,7 +139,7 @@ static int open_target(struct ct_output *output, const char **why)
     return output->fd < 0 ? output->fd : 0;
 }
 
-/* Creates a staging file in $TMPDIR, which is copied later. The staging file's name is removed at once unless
+/* Creates a staging file in $TMPDIR, whose content is copied later. Removes the file's name at once, unless
  * the caller opens the file by name. */
 static int make_stage(struct ct_output *output, bool by_name)
 {
@@ -277,7 +277,7 @@ static int copy_over(int from, int to)
     return ftruncate(to, 0) == 0 ? copy(from, to) : -errno;
 }
 
-/* If the file cannot be replaced after all, such as a mount point, write it in place. */
+/* If the file cannot be replaced after all, for example because it is a mount point, write it in place. */
 static int put_in_place(struct ct_output *output)
 {
     const struct ct_target *target = &output->target;

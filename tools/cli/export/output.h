@@ -6,7 +6,7 @@
  * After a failure or a signal, the new file is removed and the old one is unchanged. If no file can be
  * created next to the target, it is created in $TMPDIR and then copied. Links are followed, except those that
  * another user has put into a shared folder. Other users' files and FIFOs in a shared folder are not written
- * either.
+ * to either.
  *
  * Only one output can be open at a time, because a signal handler removes its file. */
 #ifndef CT_OUTPUT_H

@@ -148,8 +148,8 @@ static void print_sites(struct ct_export *to)
     fputc(']', to->to);
 }
 
-/* Sets a thread's name. If several threads have the same tid, the query returns the newest thread first,
- * whose name is kept. */
+/* Sets a thread's name. If several threads have the same tid, the query returns the newest thread first, and
+ * the name of that thread is kept. */
 static bool name_thread(struct ct_export *to, sqlite3_stmt *row)
 {
     struct ct_html_records *records = &((struct state *)to->state)->records;

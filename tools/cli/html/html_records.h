@@ -17,7 +17,7 @@ struct ct_html_record {
     uint32_t site, calls;
 };
 
-/* The stream owns the texts. */
+/* The strings belong to the stream. */
 struct ct_html_site {
     struct {
         const char *name, *layer;
@@ -55,7 +55,7 @@ void ct_html_records_finish(struct ct_html_records *records);
 /* Returns the number of a text among the names, or 0 if the text is empty or there are too many names. */
 uint32_t ct_html_label(struct ct_html_records *records, const char *text);
 /* Returns the number of a text among the names. The number of names is not limited, so use this only for a
- * small set of texts. */
+ * small set of strings. */
 uint32_t ct_html_name(struct ct_html_records *records, const char *text);
 /* Adds a call to be drawn in the lane `level`. Sets `failed` if out of memory. */
 void ct_html_records_add(struct ct_html_records *records, const struct ct_stream_call *call, double start,

@@ -1,5 +1,6 @@
-/* cudatrace diff: compares two traces. Each file in schema/diffs queries both traces for a few rows, which
- * become the tables a and b of an in-memory database. A second query compares these. */
+/* Implements `cudatrace diff`, which compares two traces. Each file in schema/diffs queries both traces for a
+ * few rows, which become the tables a and b of an in-memory database. A second query compares the two
+ * tables. */
 #include "copy_table.h"
 #include "printable.h"
 #include "sections.h"

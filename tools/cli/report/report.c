@@ -84,7 +84,7 @@ struct reader {
     sqlite3 *connection;
 };
 
-/* Makes all readers see the same state of the trace. The daemon commits some twenty times a second. If a
+/* Makes all readers see the same state of the trace. The daemon commits about twenty times a second. If a
  * commit falls between two readers' BEGIN statements, all readers begin again. */
 static void agree(const struct reader *reader, int count)
 {

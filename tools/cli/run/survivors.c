@@ -59,8 +59,8 @@ static bool has_mark(pid_t pid, const struct ct_mark *mark)
     return found;
 }
 
-/* Returns whether the process has loaded the hook and is not a cudatrace program. If the command started
- * cudatrace or a daemon, these have also loaded the hook, but make no calls. */
+/* Returns whether the process has loaded the hook and is not a cudatrace program. Any cudatrace program or
+ * daemon that the command started has also loaded the hook, but makes no calls. */
 static bool has_hook(pid_t pid)
 {
     char name[32] = "";

@@ -156,7 +156,7 @@ static void put_range(struct arguments *arguments, sqlite3_stmt *row)
     put_text(arguments, "category", text_of(row, "range_category"), "");
 }
 
-/* The names are letters, digits and '_' in every trace that a daemon wrote. */
+/* In every trace written by a daemon, the names consist of letters, digits and '_'. */
 static void put_fields(struct arguments *arguments, sqlite3_stmt *row)
 {
     for (int c = 0; c + 1 < sqlite3_column_count(row); c += 2) {
