@@ -81,9 +81,9 @@ static void say_last_words(uintptr_t address)
 /* ---- guards ---- */
 
 /* Maps zeros over the missing page and all pages after it, which are missing as well. A single mapping covers
- * all of these pages, because the number of mappings per process is limited, and a few truncated files could
- * exhaust it if each page had its own mapping. If no further mapping is possible, the zeros replace the whole
- * range. */
+ * all of these pages, because a process may have only a limited number of mappings. With one mapping per
+ * page, a few truncated files could exhaust the limit. If no further mapping is possible, the zeros replace
+ * the whole range. */
 static void handle(int number, siginfo_t *info, void *context)
 {
     (void)context;

@@ -1,5 +1,5 @@
 /* Guards mapped memory that another process may truncate. A read past the new end raises SIGBUS. The signal
- * handler maps zeros over the rest of the range, so that the read continues, and marks the range as
+ * handler then maps zeros over the rest of the range, so that the read can continue, and marks the range as
  * poisoned. */
 #ifndef CT_GUARD_H
 #define CT_GUARD_H

@@ -24,8 +24,8 @@ enum ct_log_kind {
 
 void ct_log(enum ct_log_kind kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Sends all further lines to the file at `path`. The caller keeps ownership of the string, which must remain
- * valid. */
+/* Makes the log write all further lines to the file at `path`. The caller keeps ownership of the string,
+ * which must remain valid. */
 void ct_log_to(const char *path);
 /* Writes a line of level error, with the time that ct_log_catch_up() last recorded. Async-signal-safe. */
 void ct_log_last_words(const char *text);

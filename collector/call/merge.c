@@ -10,8 +10,8 @@ void ct_merge_begin(struct ct_merge *merge, uint64_t until_ns)
     merge->until_ns = until_ns;
 }
 
-/* Returns whether the stream has a call for this merge. If the stream has more calls but its budget is spent,
- * sets is_held in the budget. */
+/* Returns whether the stream has a call for this merge. If the stream has more calls, but its user's budget
+ * is spent, sets is_held in that budget. */
 static bool has_next(struct ct_stream *stream, uint64_t until_ns)
 {
     if (stream->budget && stream->budget->spent >= stream->budget->allowance) {

@@ -2,8 +2,8 @@
  * sums by function, status and duration, and passes everything to the store. A recording contains everything
  * that was passed to the ledger (recorder.h). Sources read directly from the store.
  *
- * Used by one thread. In a batch, call ct_store_begin(), then any other functions, then commit; after an
- * error, roll back. Functions return 0, or -1 with the error set in the store. */
+ * Used by one thread. For each batch, call ct_store_begin(), then any other functions, and then commit, or
+ * roll back after an error. Functions return 0, or -1 with the error set in the store. */
 #ifndef CT_LEDGER_H
 #define CT_LEDGER_H
 

@@ -1,4 +1,5 @@
-/* Sources that read files. Their calls are stored in a separate trace, as if they had just been recorded.
+/* Sources that read files. The calls in these files are stored in a separate trace, as if they had just been
+ * recorded.
  */
 #ifndef CT_FILE_SOURCES_H
 #define CT_FILE_SOURCES_H

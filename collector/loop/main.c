@@ -170,7 +170,7 @@ static bool parse_group(const char *text, struct ct_private_readers *readers)
 
 /* ---- the command line ---- */
 
-/* Everything that the command line and the environment determine. `options` points to the paths. */
+/* The settings from the command line and the environment. `options` points to the paths. */
 struct command_line {
     const char *database, *record, *shm_dir; /* as given; `record` and `shm_dir` may be NULL */
     struct ct_private_readers readers;

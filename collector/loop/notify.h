@@ -13,7 +13,7 @@ struct ct_notify {
 };
 
 /* Connects if the environment names a socket. `supervised` is false for a daemon in the background, which
- * sends nothing, because its caller's NOTIFY_SOCKET is not meant for the daemon. */
+ * sends nothing, because it has inherited a NOTIFY_SOCKET that is meant for its caller. */
 void ct_notify_init(struct ct_notify *notify, uv_loop_t *loop, bool supervised);
 /* Sends one or more lines such as "READY=1". Waits up to five seconds if the manager is not reading. */
 void ct_notify_say(const struct ct_notify *notify, const char *lines);

@@ -1,5 +1,6 @@
-/* Reports to users that there is no room for more of their processes, threads or functions: in the log when a
- * shortage begins or ends, in `status`, and in the answer to `flush`. Used only on the loop thread. */
+/* Reports to users that there is no room for more of their processes, threads or functions. Such a shortage
+ * is reported in `status`, in the answer to `flush`, and in the log when it begins or ends. Used only on the
+ * loop thread. */
 #ifndef CT_QUOTA_REPORT_H
 #define CT_QUOTA_REPORT_H
 

@@ -21,7 +21,7 @@
 #include <sys/resource.h>
 
 /* A full batch is followed immediately by the next one. While calls arrive, a batch is made every PACE_MS, or
- * sooner if a ring would exceed CT_FILL_WANTED by then. After two empty batches in a row, the next batch
+ * sooner if a ring would otherwise exceed CT_FILL_WANTED. After two empty batches in a row, the next batch
  * waits for a doorbell. Every HOUSEKEEPING_MS, the daemon checks open calls and everything that a doorbell
  * may have missed. */
 enum {
@@ -333,7 +333,7 @@ static void on_flush(uint64_t flush_ns, void *data)
     ct_worker_request(daemon->worker, (struct ct_request){ .flush_ns = flush_ns });
 }
 
-/* Appends the numbers of waiting processes and threads, and of merged functions. */
+/* Appends how many processes and threads are waiting, and how many functions are merged. */
 static void add_quota(char *text, size_t bytes, const struct ct_quota_report *quota)
 {
     const size_t length = strlen(text);

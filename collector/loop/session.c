@@ -314,8 +314,8 @@ enum { BELL_PAUSE_MS = 10, BELL_DRAIN_MAX = 1024 };
 
 static void on_bell_pause(uv_timer_t *timer);
 
-/* Runs at most a hundred times a second, even if a process rings without pause. Between two runs, nothing is
- * read.
+/* Runs at most a hundred times a second, even if a process rings without pause, because the doorbell is not
+ * read between two runs.
  */
 static void on_bell(uv_poll_t *poll, int status, int events)
 {

@@ -65,7 +65,7 @@ static void append(struct ct_timeline *timeline, struct ct_anchor anchor)
     timeline->count = n + 1;
 }
 
-/* Converts any number of ticks. Returns at most 63 bits. */
+/* Converts any number of ticks to nanoseconds. The result has at most 63 bits. */
 static uint64_t ticks_to_ns(uint64_t ticks, uint64_t line)
 {
     const unsigned __int128 ns = ((unsigned __int128)ticks * line) >> 32;

@@ -1,4 +1,4 @@
-/* Collects rows for the tables in which many of the calls have a row. Keeps the rows while a batch is made,
+/* Collects rows for the tables to which many of the calls add a row. Keeps the rows while a batch is made,
  * and writes them together when the batch ends. */
 #ifndef CT_BULK_H
 #define CT_BULK_H

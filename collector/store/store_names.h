@@ -12,7 +12,7 @@ enum ct_statement {
         CT_SQL_COUNT
 };
 
-/* The tables in which many of the calls have a row, and the values of a row. */
+/* The tables to which many of the calls add a row, and the values of a row. */
 enum ct_bulk {
     CT_BULK_CALL,         /* end_ns, duration_ns, site_id, bytes */
     CT_BULK_LAUNCH,       /* call_id, shape_id, process_id */

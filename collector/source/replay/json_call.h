@@ -25,8 +25,8 @@ struct ct_json_call {
     size_t payload_bytes;
 };
 
-/* A frame under construction, and the numbers of functions, kernels and streams, which are valid for the
- * whole file. An event defines each number before a call uses it. */
+/* A frame under construction, and the numbers assigned to functions, kernels and streams, which are valid for
+ * the whole file. An event defines each number before a call uses it. */
 struct ct_json_frame {
     struct ct_dump_buffer events;
     struct ct_intern streams;

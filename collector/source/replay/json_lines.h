@@ -2,8 +2,8 @@
  * recording (dump.h). A line reports that a call began ("phase":"B") or returned ("E"). Both lines have the
  * call's op_id.
  *
- * Also reads other programs' lines, which must have ts (seconds), op_id, phase and name. The defaults are
- * process 1, the process's first thread, the layer that matches the name, and status 0. */
+ * Lines that other programs wrote can also be read, and must have ts (seconds), op_id, phase and name. The
+ * defaults are process 1, the process's first thread, the layer that matches the name, and status 0. */
 #ifndef CT_JSON_LINES_H
 #define CT_JSON_LINES_H
 

@@ -182,8 +182,8 @@ int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
     return error;
 }
 
-/* Ends the batch before calls that a probe has not published yet. Does not wait for a probe that lags too far
- * behind. The rows of such a probe will be late. */
+/* Ends the batch before calls that a probe has not published yet. Does not wait for a probe that lags too
+ * much, so the rows of such a probe will be late. */
 static void wait_for_probe(const struct ct_shm_process *process, struct ct_batch *batch)
 {
     const struct ct_user *user = process->who.user;

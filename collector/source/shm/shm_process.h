@@ -98,8 +98,8 @@ struct ct_shm {
     uint64_t earlier_until_ns;
     bool has_begun;
     uint32_t sleeps; /* counts the values of control->sleeping; only for the system's session */
-    /* The last batch was empty. After an empty batch, `sleeping` stays set, so that a producer rings the
-     * doorbell after publishing, unless the next batch is certain to see the record. */
+    /* Whether the last batch was empty. After an empty batch, `sleeping` stays set, so that a producer that
+     * publishes a record rings the doorbell, unless the next batch is certain to see the record. */
     bool quiet;
     uint64_t give_back_bytes; /* how much memory of the rings may be returned in this batch */
     bool detaching;           /* processes must no longer write to their segments */
