@@ -1,6 +1,6 @@
--- Creates the database that `cudatrace export --format nsys` writes. Of the tables and columns of Nsight Systems'
--- SQLite exports (https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference"), it has
--- those that a tracer of calls can fill.
+-- Creates the database that `cudatrace export --format nsys` writes. It has those tables and columns of Nsight
+-- Systems' SQLite exports (https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference")
+-- that a call tracer can fill.
 
 -- name: tables
 CREATE TABLE StringIds (

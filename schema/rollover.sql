@@ -1,6 +1,6 @@
 -- Copies everything that identifies running processes from the previous file of a trace (`past`) to the next one. The
 -- new file's rows can thus be understood without the earlier files. Sums continue, and calls in earlier files count as
--- expired. The numbers of processes, threads and segments continue, and are never reused.
+-- expired. The numbering of processes, threads and segments continues, so that no number is reused.
 
 INSERT OR REPLACE INTO meta
 SELECT key, value FROM past.meta WHERE key IN ('series', 'realtime_offset_ns', 'expired_before_ns');

@@ -1,5 +1,5 @@
--- Queries one file of a trace for tools/trace/call_stream.c. %s is the file's schema. If a file has no names of
--- streams, ", stream_name" is removed from the queries.
+-- Queries one file of a trace for tools/trace/call_stream.c. %s is the file's schema. If a file has no stream
+-- names, ", stream_name" is removed from the queries.
 
 -- name: site
 SELECT thread.process_id, process.pid, thread.tid, function.layer, function.name, function.category, site.depth, site.status,
