@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Returns whether the running kernel lacks a feature that the probe needs. If so, writes a text that names
+/* Returns whether the running kernel lacks a feature that the probe needs. If so, writes a message that names
  * the feature and the remedy. */
 enum { CT_LACK_BYTES = 256 };
 bool ct_kernel_lacks(char lack[CT_LACK_BYTES]);

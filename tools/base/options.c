@@ -68,8 +68,8 @@ static int take(const char *command, const struct ct_option *option, const char 
 
 /* ---- help ---- */
 
-/* "[--format text|csv]", "[--all]". In a required choice, the first option becomes "(--pid PID |" and the
- * last one "--all)". */
+/* Formats an option as "[--format text|csv]" or "[--all]". In a required choice, the first option becomes
+ * "(--pid PID |" and the last one "--all)". */
 static int name_option(char text[128], const struct ct_option *option, bool is_alternative)
 {
     const char *value = option->choices ? option->choices : option->value;

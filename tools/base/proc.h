@@ -1,6 +1,6 @@
-/* Reads facts about processes from /proc, except the state and user that proc_file.h reads. Some facts are
- * controlled by the process itself, above all its name and command line. Called by attach, doctor, gc, probe,
- * run, top and the session client. */
+/* Reads facts about processes from /proc, except the state and user that proc_file.h reads. The process
+ * itself controls some of these facts, above all its name and command line. Called by attach, doctor, gc,
+ * probe, run, top and the session client. */
 #ifndef CT_PROC_H
 #define CT_PROC_H
 

@@ -1,5 +1,5 @@
-/* Finds or starts the daemon with which `cudatrace run` and `attach` trace. A daemon started for a command
- * exits when no command uses it any more. */
+/* Finds or starts the daemon that `cudatrace run` and `attach` use. A daemon started for a command exits when
+ * no command uses it any more. */
 #ifndef CT_HELD_DAEMON_H
 #define CT_HELD_DAEMON_H
 

@@ -12,7 +12,7 @@
 
 enum { ANSWER_S = 2 };
 
-/* A session of this user or of the system that a daemon serves. */
+/* A session that a daemon serves, either this user's or the system's. */
 struct served {
     char name[CT_SESSION_MAX + 1];
     uint32_t uid;

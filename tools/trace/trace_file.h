@@ -27,8 +27,8 @@ struct ct_trace_facts {
                                    * files */
     char series[CT_SERIES_BYTES]; /* the trace's series; empty: none */
 };
-/* Gathers facts about a file. Returns false, with the reason in `problem` unless that is NULL, if the file is
- * not a readable database. */
+/* Gathers facts about a file. If the file is not a readable database, returns false and, unless `problem` is
+ * NULL, stores the reason in it. */
 bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *problem, size_t bytes);
 
 /* Returns the number in a query's first row, or `otherwise` if there is none or the query fails. `bound` is

@@ -18,7 +18,7 @@ static bool has(const struct ct_freeze *freeze, pid_t thread)
     return i > 0;
 }
 
-/* A first thread that has exited stays listed until all other threads have exited. */
+/* If the first thread exits, it stays listed until all other threads have exited. */
 static bool has_ended(pid_t pid, pid_t thread)
 {
     char file[32], text[256];

@@ -37,7 +37,8 @@ const char *ct_image_function(const struct ct_image *image, size_t index, uint64
 uint64_t ct_image_symbol(const struct ct_image *image, const char *name);
 
 enum ct_image_use { CT_IMAGE_NONE, CT_IMAGE_TEXT, CT_IMAGE_DATA };
-/* Returns how the image's headers declare these bytes: as code, as data that stays writable, or neither. */
+/* Returns how the image's headers declare these bytes: as code, as data that stays writable, or as
+ * neither. */
 enum ct_image_use ct_image_use(const struct ct_image *image, uint64_t address, size_t bytes);
 
 #endif

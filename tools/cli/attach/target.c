@@ -104,7 +104,7 @@ static bool check_process(struct ct_target *target)
     return true;
 }
 
-/* Refuses a child of vfork(), which briefly uses its parent's memory, so that a visit would change the
+/* Refuses a child of vfork(), because it briefly uses its parent's memory, and a visit would change the
  * parent. The check must precede opening the memory, because the descriptor would keep referring to the
  * parent's memory. */
 static bool check_own_memory(struct ct_target *target)

@@ -78,7 +78,7 @@ static void print_arrow_end(struct ct_export *to, const struct ct_stream_call *c
     fputc('}', to->to);
 }
 
-/* If the thread was in a runtime call, draws an arrow to the driver call from the time just before it. */
+/* If a runtime call made this driver call, draws an arrow to it, which begins just before the driver call. */
 static void print_arrow(struct ct_export *to, const struct ct_event *event)
 {
     const struct ct_enclosing *around = &event->around;

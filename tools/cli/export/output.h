@@ -28,7 +28,7 @@ FILE *ct_output_stream(const struct ct_output *output);
 const char *ct_output_file(const struct ct_output *output);
 /* Returns the folder of the staging file, or NULL if no staging file is used. */
 const char *ct_output_stage(const struct ct_output *output);
-/* Called once the caller has opened the file by name, because the name is then no longer needed. */
+/* Must be called once the file has been opened by name, because the name is then no longer needed. */
 void ct_output_is_open(void);
 /* Completes the output and gives the file its final name. Returns 0 or -errno, and always frees `output`. */
 int ct_output_finish(struct ct_output *output);

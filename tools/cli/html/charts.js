@@ -1,6 +1,6 @@
 "use strict";
 // The charts of the page, drawn by dygraphs: device memory as a staircase, and how long calls took. A selection in the
-// memory chart zooms the timeline, and the other way round. In a page made without dygraphs, their sections show a
+// memory chart zooms the timeline, and vice versa. In a page made without dygraphs, the sections of the charts show a
 // message instead.
 
 const TICK = 5;
@@ -16,8 +16,8 @@ function noChart(target) {
   return true;
 }
 
-// Makes the legend of a chart: a button for each series, which shows or hides it and has its value at the pointer. Returns the function
-// that sets these values.
+// Makes the legend of a chart: a button for each series, which shows or hides the series and displays its value at the pointer. Returns
+// the function that sets these values.
 function makeLegend(target, series) {
   const at = element("output"), box = element("div", null, { className: "series" });
   const entries = series.map(({ name, colour, toggle }) => {

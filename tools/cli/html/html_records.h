@@ -27,8 +27,8 @@ struct ct_html_site {
     const char *category, *status_name;
 };
 
-/* A thread of the page. The number of threads is limited, and all further threads of a process share one
- * entry. */
+/* A thread shown on the page. The number of threads is limited, and all further threads of a process share
+ * one entry. */
 struct ct_html_thread {
     int64_t process_id, tid; /* tid is -1 for the entry of all further threads */
     char *name;

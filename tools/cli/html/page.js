@@ -1,6 +1,7 @@
 "use strict";
-// The page of `cudatrace html`. Its data is in two elements before it: #trace, JSON, and #calls, deflated columns in
-// base64 (listed in html.c). It makes no network request. The charts are in charts.js.
+// The page of `cudatrace html`. Its data is in the two elements before this script: #trace contains JSON, and #calls
+// contains deflated columns in base64 (listed in html.c). The page makes no network request. The charts are in
+// charts.js.
 
 const byId = (id) => document.getElementById(id);
 
@@ -43,7 +44,7 @@ function element(tag, text, attributes = {}) {
   return made;
 }
 
-// ---- categories: a colour for each, distinguishable with colour blindness, too ----
+// ---- categories, each with a colour that is also distinguishable with colour blindness ----
 
 const COLOURS = {
   launch: "#2a9d4e", graph: "#8ccf4d", copy: "#3273dc", set: "#2bb3c0", memory: "#a14ccf", sync: "#d6392b", event: "#e0a100",

@@ -201,8 +201,8 @@ static pid_t follow(const struct traced *traced)
     return follower;
 }
 
-/* Waits for the follower, which keeps the daemon alive even if this process exits first. Also reaps other
- * children, which this process inherits if it is PID 1 in a container. */
+/* Waits for the process that follow() has started, which keeps the daemon alive even if this process exits
+ * first. Also reaps other children, which this process inherits if it is PID 1 in a container. */
 static void wait_for(pid_t follower)
 {
     pid_t ended;

@@ -73,7 +73,7 @@ static void *print(void *data)
     return NULL;
 }
 
-/* Begins to print the trace. All calls are printed to a regular file, however late. */
+/* Begins to print the trace. If the output is a regular file, no call is skipped, however late. */
 static struct ct_tail *begin(const struct ct_printing *printing, const char *database, int64_t since_ns)
 {
     struct ct_series series;

@@ -83,9 +83,9 @@ static bool is_stopped(const struct ct_tail *tail)
     return (tail->plan.stop && *tail->plan.stop) || tail->output.is_gone;
 }
 
-/* Starts skipping calls if the call that was the last one stored lag_max_ns ago has not been printed yet.
- * Calls in different files are not compared. When the trace switches to a new file, the new file's last call
- * is marked, and mark_ns is kept. */
+/* Starts skipping calls if the newest call from lag_max_ns ago has not been printed yet. Calls in different
+ * files are not compared. When the trace switches to a new file, the new file's last call is marked, and
+ * mark_ns is kept. */
 static void watch_lag(struct ct_tail *tail)
 {
     const uint64_t now_ns = ct_monotonic_ns();

@@ -1,4 +1,4 @@
-/* Implements `cudatrace top`, which shows continuously what traced processes are doing. On a terminal, it is
+/* Implements `cudatrace top`, which continuously shows what traced processes are doing. On a terminal, it is
  * an interactive screen. Elsewhere, it prints tables or JSON. */
 #include "number.h"
 #include "print_rows.h"
