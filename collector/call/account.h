@@ -10,7 +10,7 @@
 
 struct ct_budget;
 
-/* A process that makes calls. The process is new to the trace if everything except `budget` is zero. */
+/* A process that makes calls. If everything except `budget` is zero, the process is new to the trace. */
 struct ct_account {
     int64_t process_id, segment_id; /* segment_id is 0 for a refused segment */
     struct ct_budget *budget;       /* charged when the process's calls are taken; NULL: not charged */
@@ -28,7 +28,7 @@ struct ct_callee {
     bool is_driver;      /* the function belongs to the driver layer */
 };
 
-/* A thread. The thread has made no calls yet if everything except `account` and `tid` is zero. */
+/* A thread. If everything except `account` and `tid` is zero, the thread has made no calls yet. */
 struct ct_caller {
     struct ct_account *account;
     int64_t thread_id;         /* 0: no row yet; the first call creates it from `tid` */

@@ -86,7 +86,7 @@ static void make_thread(struct ct_ledger *ledger, struct ct_caller *caller, uint
     ct_recorder_thread(ledger->recorder, caller, name);
 }
 
-/* Takes a note. A note applies to the calls that follow it in the stream. */
+/* Takes a note, which applies to the calls that follow it in the stream. */
 static void take_note(struct ct_ledger *ledger, const struct ct_call *note)
 {
     struct ct_thread_name name;

@@ -31,8 +31,8 @@ static uint64_t read_word(_Atomic uint64_t *word)
 
 /* ---- reading ---- */
 
-/* Returns the number of a lane's calls that were not sent, for all functions together. The hook counts a call
- * in these counters after it has counted the call for its function. */
+/* Returns how many of a lane's calls were not sent, for all functions together. The hook counts a call in
+ * these counters after it has counted the call for its function. */
 static uint64_t read_drops(struct ct_lane *lane)
 {
     uint64_t calls = read_word(&lane->skipped);

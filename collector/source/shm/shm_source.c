@@ -262,8 +262,9 @@ static void wake(struct ct_source *source, const struct ct_request *request, str
 }
 
 /* Returns the time up to which all segments are known. Calls in a segment that has not been read yet cannot
- * be older than this. A hook first creates its segment, then counts it, and then makes its first call. A hook
- * that never stops counting delays no other process, because the last scan found every segment that existed.
+ * be older than this time. A hook first creates its segment, then counts it, and then makes its first call. A
+ * hook that never stops counting delays no other process, because the last scan found every segment that
+ * existed.
  *
  * In the system's session, hooks cannot count segments, because a user who can write the counter could delay
  * all users' rows. The event for a new file adds its segment within a batch or two. If a segment was unknown

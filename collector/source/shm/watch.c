@@ -236,7 +236,7 @@ static void consider_name(struct ct_watch *watch, const char *name)
         consider(watch, path, file.pid, user);
 }
 
-/* Handles the removal of a running process's segment, which the next daemon would not find. */
+/* Marks a running process whose segment was removed, because the next daemon would not find that segment. */
 static void note_gone(struct seen *seen)
 {
     struct ct_shm_process *process = seen->process;

@@ -11,8 +11,8 @@
 struct ct_watch;
 
 /* The caller keeps ownership of `dir`. If `system`, finds all users' segments that were created for the
- * system's session, and otherwise only those of user `uid`. `on_process` receives each new process and owns
- * it, unless it returns a reason to refuse it. Returns 0 or a libuv error. */
+ * system's session, and otherwise only those of user `uid`. `on_process` receives each new process, and owns
+ * it unless it returns a reason for refusing the process. Returns 0 or a libuv error. */
 int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *session, bool system,
                     const char *(*on_process)(struct ct_shm_process *process, void *data), void *data,
                     struct ct_watch **watch);
