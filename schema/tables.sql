@@ -62,7 +62,7 @@ CREATE TABLE status (
 ) WITHOUT ROWID;
 
 CREATE TABLE site (
-    -- The sites of calls. A site is a combination of thread, function, depth and status. Many calls share a site.
+    -- The sites of calls. A site is a combination of thread, function, depth and status that many calls share.
     site_id     INTEGER PRIMARY KEY,
     thread_id   INTEGER NOT NULL REFERENCES thread,
     function_id INTEGER NOT NULL REFERENCES function,
@@ -329,7 +329,7 @@ CREATE TABLE total (
 
 CREATE TABLE duration (
     -- The number of calls by duration, updated while writing. Each duration below 16 ns has its own bucket. From 16 ns
-    -- on, each power of two has sixteen buckets. The view `durations` has the buckets' bounds.
+    -- on, each power of two has sixteen buckets. The view `durations` contains the bounds of the buckets.
     process_id  INTEGER NOT NULL REFERENCES process,
     function_id INTEGER NOT NULL REFERENCES function,
     bucket      INTEGER NOT NULL,
