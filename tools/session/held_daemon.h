@@ -15,8 +15,8 @@ enum ct_daemon_option {
 };
 
 /* Returns a connection that keeps the daemon alive. Stores the daemon's session in `choice`, and the path of
- * its trace in `database`. `values` has the options' values, with NULL for each option that was not given.
- * Sets *status and returns -1 after reporting an error on behalf of `command`. */
+ * its trace in `database`. `values` contains the options' values, with NULL for each option that was not
+ * given. Sets *status and returns -1 after reporting an error on behalf of `command`. */
 int ct_daemon_hold(const char *command, struct ct_session_choice *choice,
                    const char *const values[CT_DAEMON_OPTIONS], char database[CT_ANSWER_BYTES], int *status);
 

@@ -13,9 +13,9 @@
 enum ct_serving { CT_SERVED_NOT, CT_SERVED_LEFT /* left over from a killed daemon */, CT_SERVED };
 /* Returns whether a daemon holds the lock of the control segment at `path`, and stores the segment's header
  * in `control`. If the file does not belong to `uid` or is writable by other users, the session counts as not
- * served, and hooks also ignore it. If the kernel reports a process for the lock, it belongs to a tool that
- * holds it briefly. A daemon's lock belongs to an open file description, so the kernel reports no process for
- * it. */
+ * served, and hooks also ignore it. If the kernel reports a process for the lock, the lock belongs to a tool
+ * that holds it briefly. A daemon's lock belongs to an open file description, so the kernel reports no
+ * process for it. */
 enum ct_serving ct_control_read(const char *path, uint32_t uid, struct ct_control *control);
 
 /* Finds the next file in the folder that is named like a session file. After the last file, closes the folder

@@ -63,7 +63,7 @@ static void put_distance(uint8_t *to, uint64_t target, uint64_t behind)
     memcpy(to, &distance, sizeof(distance));
 }
 
-/* Writes the code and all thunks at their offsets from the start of the area. All of it is
+/* Writes the code and all thunks at their offsets from the start of the area. All of this code is
  * position-independent. */
 static void write_code(uint8_t code[CT_AREA_DATA])
 {

@@ -1,5 +1,5 @@
-/* The code of a visit, which area.c copies into the process. The code addresses its data relative to %rip,
- * and needs no relocations.
+/* The code of a visit, which area.c copies into the process. It addresses its data relative to %rip, and
+ * needs no relocations.
  *
  * Thunks replace functions in the driver's table of entry points. While the area is ARMED, the process's
  * first call removes all thunks, loads the hook and calls cudatrace_visit() on the area's own stack. The call

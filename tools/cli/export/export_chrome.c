@@ -92,8 +92,8 @@ static void print_arrow(struct ct_export *to, const struct ct_event *event)
 
 /* ---- calls ---- */
 
-/* Prints an event's name. A range is named after its message. A launch has the function's name, and the
- * kernel's name is among its arguments. */
+/* Prints an event's name. A range is named after its message. A launch is named after its function, and the
+ * kernel's name is one of its arguments. */
 static void print_name(struct ct_export *to, const struct ct_stream_call *call)
 {
     enum ct_detail detail;
