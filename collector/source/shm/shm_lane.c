@@ -345,7 +345,7 @@ static bool fill(struct ct_stream *stream, uint64_t until_ns)
         if (++stream->end == source->work->call + FILLED_MAX)
             break;
     }
-    /* Use the thread in the lane's header until a record names one. */
+    /* Use the thread in the lane's header until a record names a thread. */
     if (source->caller.thread_id == 0)
         source->caller.tid = atomic_load_explicit(&source->shared->tid, memory_order_relaxed);
     return stream->next < stream->end;
