@@ -81,8 +81,8 @@ CREATE TABLE call (
 );
 
 CREATE TABLE late_call (
-    -- Late calls, which reached the collector after calls that returned later had been stored. They are in `call`
-    -- in the correct order, and are also listed here.
+    -- Late calls. When they reached the collector, it had already stored calls that returned later. They are in
+    -- `call` in the correct order, and are also listed here.
     call_id   INTEGER PRIMARY KEY REFERENCES call,
     behind_ns INTEGER NOT NULL             -- how far storing had advanced past it
 );
