@@ -82,24 +82,6 @@ enum ct_intercept {
 #define CT_INTERCEPT_NAMES_TEXT "names"
 #define CT_INTERCEPT_SLOTS_TEXT "slots"
 
-/* Requests a recording of the GPU's work: CT_GPU_KERNELS_TEXT for each kernel, copy and set. */
-#define CT_GPU_ENV          "CUDATRACE_GPU"
-#define CT_GPU_KERNELS_TEXT "kernels"
-#define CT_GPU_LIBRARY      "libcudatrace-gpu.so" /* in the folder of the hook */
-
-/* The recording of the GPU's work by libcudatrace-gpu.so. */
-enum ct_gpu_state {
-    CT_GPU_OFF = 0, /* not requested, or the process has not yet called the driver */
-    CT_GPU_STARTING,
-    CT_GPU_ON,
-    CT_GPU_ENDED,
-    CT_GPU_NO_LIBRARY, /* libcudatrace-gpu.so cannot be loaded */
-    CT_GPU_NO_CUPTI,   /* there is no libcupti with the necessary functions */
-    CT_GPU_TAKEN,      /* another tool has subscribed to CUPTI, or a debugger uses the GPU */
-    CT_GPU_REFUSED,    /* a function of CUPTI failed, or no thread could be created */
-    CT_GPU_FORKED,     /* the process inherited its parent's CUPTI, which works only in the parent */
-};
-
 struct ct_segment {
     uint64_t magic;
     uint32_t version;      /* CT_PROTO_VERSION */
@@ -151,8 +133,8 @@ struct ct_segment {
     _Atomic uint16_t intercepts[CT_INTERCEPT_COUNT];
     _Atomic uint16_t drivers; /* hook: number of driver images whose functions are recorded */
     uint16_t reserved0;
-    /* Hook: enum ct_gpu_state in the lowest byte, and the result of the CUPTI function that failed above it.
-     */
+    /* Hook: the state of the recording of GPU work. The lowest byte contains enum ct_gpu_state
+     * (gpu_recording.h), and the bytes above it the result of the CUPTI function that failed. */
     _Atomic uint32_t gpu;
     /* Probe: all calls that returned before this tick have been published. Stored with release after the
      * calls have been published, and also while there are no calls. Pairs with the acquire in

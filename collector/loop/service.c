@@ -75,8 +75,7 @@ static void tell_status(struct daemon *daemon)
 static void on_pace(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
-    /* After a failure, include the open calls, because they may have caused it, and not every batch saves
-     * them. */
+    /* After a failure, include the open calls, which may be the cause and are not in every batch. */
     ct_worker_request(daemon->worker, (struct ct_request){ .snapshot_open = daemon->failing });
 }
 

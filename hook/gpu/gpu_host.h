@@ -3,8 +3,8 @@
 #ifndef CT_GPU_HOST_H
 #define CT_GPU_HOST_H
 
+#include "gpu_recording.h"
 #include "payload.h"
-#include "segment.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,6 +2,7 @@
  * and never mapped, and every number is bounds-checked before use. */
 #include "doctor_segment.h"
 
+#include "gpu_recording.h"
 #include "losses.h"
 #include "printable.h"
 #include "real_user.h"

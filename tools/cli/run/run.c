@@ -3,6 +3,7 @@
 #include "client.h"
 #include "clock.h"
 #include "control.h"
+#include "gpu_recording.h"
 #include "held_daemon.h"
 #include "installed.h"
 #include "losses.h"

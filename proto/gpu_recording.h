@@ -1,0 +1,23 @@
+/* The request for a recording of the GPU's work, and its state in a segment. */
+#ifndef CT_PROTO_GPU_RECORDING_H
+#define CT_PROTO_GPU_RECORDING_H
+
+/* Requests a recording of the GPU's work: CT_GPU_KERNELS_TEXT for each kernel, copy and set. */
+#define CT_GPU_ENV          "CUDATRACE_GPU"
+#define CT_GPU_KERNELS_TEXT "kernels"
+#define CT_GPU_LIBRARY      "libcudatrace-gpu.so" /* in the folder of the hook */
+
+/* The state of the recording by libcudatrace-gpu.so. */
+enum ct_gpu_state {
+    CT_GPU_OFF = 0, /* not requested, or the process has not yet called the driver */
+    CT_GPU_STARTING,
+    CT_GPU_ON,
+    CT_GPU_ENDED,
+    CT_GPU_NO_LIBRARY, /* libcudatrace-gpu.so cannot be loaded */
+    CT_GPU_NO_CUPTI,   /* there is no libcupti with the necessary functions */
+    CT_GPU_TAKEN,      /* another tool has subscribed to CUPTI, or a debugger uses the GPU */
+    CT_GPU_REFUSED,    /* a function of CUPTI failed, or no thread could be created */
+    CT_GPU_FORKED,     /* the process inherited its parent's CUPTI, which works only in the parent */
+};
+
+#endif
