@@ -6,7 +6,7 @@
 -- it takes more than 15 us, and more than six times as long as the fastest hundred. Exceptions are the first launch of
 -- a kernel, which may load code, and a few slow launches among many. If a process has several threads in the driver,
 -- it is unknown how much their times overlap. For such a process, the report uses the mean of two figures: the busiest
--- thread's time, and the sum over all threads. The run time of kernels is not recorded.
+-- thread's time, and the sum over all threads. The times of the GPU are not used.
 WITH RECURSIVE asked AS MATERIALIZED (
     SELECT ifnull(:from_ns, 0) AS from_ns, ifnull(:to_ns, 9223372036854775807) AS to_ns,
            :from_ns IS NOT NULL OR :to_ns IS NOT NULL AS is_window,
@@ -327,7 +327,7 @@ advice(most, bound_by, claim, hint) AS (
            ('load', 'load', 'Loading is the bottleneck: it takes',
             'A process that lives longer pays for this only once: see modules.'),
            ('outside', 'host', 'The host is the bottleneck: it is outside of the driver',
-            'The GPU may be busy meanwhile, since the run time of kernels is not recorded: see gaps.'),
+            'The GPU may be busy meanwhile: see gpu (recorded by run --gpu) or gaps.'),
            ('short', 'start', '', ''),
            ('nothing', 'start', '', '')
 ),

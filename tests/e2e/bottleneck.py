@@ -95,7 +95,7 @@ with Session() as s:
     start = of("start").wants("launch", before_s=(0.6, 60), launch=(30, 100))
     check(0.02 <= start.before_driver_s < start.before_s - 0.55, "time in the driver before the first launch", start.text)
     host = of("host").wants("host", outside=(60, 100), wait=(0, 5), room=(0, 10))
-    check(host.verdict.startswith("The host is the bottleneck: ") and "run time of kernels is not recorded" in host.verdict, host.text)
+    check(host.verdict.startswith("The host is the bottleneck: ") and "see gpu (recorded by run --gpu) or gaps" in host.verdict, host.text)
     queue = of("queue").wants("gpu", room=(25, 100), launch=(0, 40))
     of("brief").wants("gpu", room=(60, 100), launch=(0, 40))
     # For two threads, the report takes the mean of two values. The first value is the busiest thread's time, as if the threads were in
@@ -204,7 +204,7 @@ CATEGORIES = {"cuInit": "init", "cuLaunchKernel": "launch", "cuStreamSynchronize
 EXACT = (
     ("the host", repeated(("cuLaunchKernel", 0, 4000, LAUNCH), ("cuMemFree_v2", 1 * MS, 2 * MS, {}), times=100, every_ns=10 * MS), "host",
      "The host is the bottleneck: it is outside of the driver 80.0 % of the 0.990 s from the first launch to the last. "
-     "The GPU may be busy meanwhile, since the run time of kernels is not recorded: see gaps.",
+     "The GPU may be busy meanwhile: see gpu (recorded by run --gpu) or gaps.",
      {"start_driver": 0.020, "start_other": 0.080, "outside": 0.792, "memory": 0.198, "end": 0.003}),
     ("synchronisation", repeated(("cuLaunchKernel", 0, 5000, LAUNCH), ("cuStreamSynchronize", 1 * MS, 8 * MS, {}), times=100,
                                  every_ns=10 * MS), "gpu",
