@@ -28,8 +28,8 @@ struct ct_hooks {
     struct ct_attached_hook *attached; /* CT_HOOK_RULES of them, by the number of the rule */
 };
 
-/* Reads the table, finds the trampoline and opens tracefs, before the rights for that are dropped. Returns
- * CT_GO_ON. On failure, prints an error and returns the exit status. */
+/* Reads the table, finds the trampoline and opens tracefs, before the probe drops the rights that this
+ * requires. Returns CT_GO_ON. On failure, prints an error and returns the exit status. */
 int ct_hooks_begin(struct ct_hooks *hooks);
 /* Returns whether there are hooks, or may be some after ct_hooks_reload(). If not, ct_hooks_attach() does
  * nothing. */

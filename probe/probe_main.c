@@ -499,8 +499,8 @@ static int run(struct probe *probe)
     return status;
 }
 
-/* Fills standard descriptors that the caller closed. Otherwise, a map or the lock could be opened under such
- * a number. Messages would then be written to it, and every writer would keep it open. */
+/* Fills standard descriptors that the caller closed. Otherwise, a map or the lock could be given one of these
+ * descriptors. Messages would then be written to it, and every writer would keep it open. */
 static void fill_standard_files(void)
 {
     int fd;

@@ -39,8 +39,8 @@ enum {
 
 /* A directory entry. The hook writes an entry before the first record that contains its index. Afterwards,
  * only `lost_*` and `skipped_*` change, by atomic addition. They count calls that cannot be counted in a lane
- * (`drops` of struct ct_lane). The reason is that the thread has no lane or does not hold it, or that the
- * lane has no place for the function. Entry 0 stands for all functions that do not fit in the directory. */
+ * (`drops` of struct ct_lane). This happens if the thread has no lane or does not hold it, or if the lane
+ * has no room for the function. Entry 0 stands for all functions that do not fit in the directory. */
 struct ct_function {
     char name[CT_FUNCTION_NAME_MAX + 1];
     uint8_t layer; /* enum ct_layer */

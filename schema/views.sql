@@ -754,8 +754,8 @@ SELECT seen.process_id,
 
 -- files: newest process_id of process
 CREATE VIEW durations AS
--- The number of stored calls by process, function and duration. A row covers durations from from_ns to just below
--- below_ns. The midpoint of these bounds is off by at most a thirty-second. The counts are updated while writing, so
+-- The number of stored calls by process, function and duration. A row covers durations of at least from_ns and
+-- less than below_ns. The midpoint of these bounds is off by at most a thirty-second. The counts are updated while writing, so
 -- reading them costs nothing. They stay when calls expire. Exact durations are in `calls`.
 SELECT duration.process_id,
        function.layer,

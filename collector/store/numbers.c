@@ -21,8 +21,8 @@ struct ct_known_site {
 
 /* The kinds of numbers. `highest` queries the highest number in the database, and `insert` writes a number's
  * row. `values` is the row's number of values, and `limit` is the maximum number of entries in memory. Full
- * tables take 25 MiB in total, for example after ten thousand short-lived processes. A thousand threads that
- * each call eighty functions fit into the tables. */
+ * tables take 25 MiB in total. Ten thousand short-lived processes, for example, fill the tables. A thousand
+ * threads that each call eighty functions fit into the tables. */
 static const struct {
     const char *highest;
     enum ct_statement insert;

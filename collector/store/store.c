@@ -34,7 +34,7 @@ static void begin_anew(struct ct_store *store)
 
 int ct_store_begin(struct ct_store *store)
 {
-    /* If the file was moved, SQLite would keep writing a file that no longer has a path. */
+    /* If the file has been moved, SQLite would continue to write to the moved file. */
     if (!ct_database_in_place(&store->database)) {
         ct_store_commit_wait(store);
         return ct_message(store->error,

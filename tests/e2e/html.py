@@ -207,7 +207,7 @@ with Session() as s:
         b.show(path)
         equal((b.errors(), b.run("return document.querySelectorAll('script').length")), ([], 6), "problems, and scripts")
 
-# Test a trace without calls, and invalid options.
+# Test a trace that has no calls. Also test invalid options.
 with Session() as s:
     s.start_daemon()
     done = s.cudatrace("html", "--output", s.dir / "empty.html")

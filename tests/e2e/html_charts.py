@@ -27,8 +27,8 @@ def page(s, *options, name="page.html"):
 
 
 def add_rows(s):
-    """Adds far more memory changes than the chart has steps. Also adds calls that were lost before the window, across its border and
-    inside the window."""
+    """Adds far more memory changes than the chart has steps. Also adds losses before the window, across its
+    border and inside it."""
     random.seed(13)
     process_id, begin_ns, end_ns = s.rows("SELECT process_id, started_ns, (SELECT max(call_id) FROM calls) FROM processes")[0]
     with contextlib.closing(sqlite3.connect(s.db)) as db, db:

@@ -88,7 +88,7 @@ with place() as here:
             one.execute("DETACH trace")
         equal(seen, here.s.truth(), "calls in all databases")
 
-# All runs write to one database, under different names, so there is only one session.
+# All runs write to the same database, and name it by different paths. There is only one session.
 with place() as here:
     (here.folder / "link.db").symlink_to("one.db")
     (here.folder / "sub").mkdir()

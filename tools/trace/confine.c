@@ -1,4 +1,4 @@
-/* Confines connections with SQLite's authorizer. Only listed actions are allowed, so that new actions in
+/* Uses SQLite's authorizer to restrict queries. Only listed actions are allowed, so that new actions in
  * later versions of SQLite are denied until they have been reviewed. */
 #include "confine.h"
 
