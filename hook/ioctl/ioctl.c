@@ -30,38 +30,26 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* The maximum number of rows for this layer, out of CT_EXTRA_COUNT. If a process makes more kinds of
- * requests, the remaining ones are recorded under one name per protocol. */
-enum { ROWS_MAX = 512 };
-
-/* /dev/nvidia-modeset has nvidiactl's major number, but a different protocol. */
-enum { MINOR_MODESET = 254 };
-
 typedef int ioctl_function(int fd, unsigned long request, void *argument);
 
 /* The next definition of ioctl() after the hook's. NULL until the constructors run. */
 static ioctl_function *_Atomic next_ioctl;
 
-/* The protocols that the device files use. /dev/nvidia-uvm-tools uses the same protocol as
- * /dev/nvidia-uvm. */
-enum language { ESCAPES, UVM, MODESET, LANGUAGES };
-static const char *const other_names[LANGUAGES] = { "RM other", "UVM other", "NVKMS other" };
-
 static struct ct_table rows_by_code;
 static _Atomic uint32_t rows_used;
-static _Atomic uint32_t
-    other_rows[LANGUAGES]; /* by language, for requests without a separate row; 0 until the row is created */
+/* By language, for requests without a separate row; 0 until the row is created. */
+static _Atomic uint32_t other_rows[CT_IOCTL_LANGUAGES];
 static _Atomic uint32_t driver_release; /* as returned by ct_ioctl_release() */
 
 /* Device numbers, 0 if unknown. */
 static struct file {
     const char *name;
-    enum language language;
+    enum ct_ioctl_language language;
     _Atomic uint64_t device;
-} files[] = { { .name = "nvidiactl", .language = ESCAPES },
-              { .name = "nvidia-uvm", .language = UVM },
-              { .name = "nvidia-uvm-tools", .language = UVM },
-              { .name = "nvidia-modeset", .language = MODESET } };
+} files[] = { { .name = "nvidiactl", .language = CT_IOCTL_ESCAPES },
+              { .name = "nvidia-uvm", .language = CT_IOCTL_OF_UVM },
+              { .name = "nvidia-uvm-tools", .language = CT_IOCTL_OF_UVM },
+              { .name = "nvidia-modeset", .language = CT_IOCTL_OF_MODESET } };
 
 /* ---- identifying the file ---- */
 
@@ -83,14 +71,14 @@ static uint64_t device_number(const char *name)
 static bool is_file(uint64_t device, const struct file *file)
 {
     const uint64_t known = atomic_load_explicit(&file->device, memory_order_relaxed);
-    if (file->language != ESCAPES)
+    if (file->language != CT_IOCTL_ESCAPES)
         return known && device == known;
-    return known && major(device) == major(known) && minor(device) != MINOR_MODESET;
+    return known && major(device) == major(known) && minor(device) != CT_IOCTL_MINOR_MODESET;
 }
 
 /* If a device does not match, reads the files' device numbers again. They change if a module is reloaded, or
  * if nvidia-modprobe creates the files after the first check. */
-static bool is_driver_file(int fd, enum language language)
+static bool is_driver_file(int fd, enum ct_ioctl_language language)
 {
     struct stat status;
     if (ct_real_fstat(fd, &status) != 0 || !S_ISCHR(status.st_mode))
@@ -109,11 +97,11 @@ static bool is_driver_file(int fd, enum language language)
 }
 
 /* The last result for each low-numbered descriptor, for use when system calls are not allowed. There is one
- * bit for each protocol (enum language). */
+ * bit for each protocol (enum ct_ioctl_language). */
 enum { KNOWN_FILES = 4096 };
 static _Atomic uint8_t known[KNOWN_FILES];
 
-static bool is_driver(int fd, enum language language)
+static bool is_driver(int fd, enum ct_ioctl_language language)
 {
     const uint8_t bit = (uint8_t)(1U << language);
     _Atomic uint8_t *bits = fd >= 0 && fd < KNOWN_FILES ? &known[fd] : NULL;
@@ -143,12 +131,12 @@ static void decode_ioctl(const struct ct_frame *frame, struct ct_decoded *decode
     decoded->status = (int32_t)frame->result < 0 ? -traced->error : ct_ioctl_status(&traced->ioctl);
 }
 
-static uint32_t row_for_others(enum language language)
+static uint32_t row_for_others(enum ct_ioctl_language language)
 {
     _Atomic uint32_t *other = &other_rows[language];
     uint32_t row = atomic_load_explicit(other, memory_order_relaxed);
     if (!row) {
-        row = ct_row_extra(CT_LAYER_IOCTL, CT_CATEGORY_control, other_names[language]);
+        row = ct_row_extra(CT_LAYER_IOCTL, CT_CATEGORY_control, ct_ioctl_other_names[language]);
         if (row != CT_ROWS_ALL)
             atomic_store_explicit(other, row, memory_order_relaxed);
     }
@@ -156,13 +144,13 @@ static uint32_t row_for_others(enum language language)
 }
 
 /* Returns a request's row, or CT_ROWS_ALL if not even the row for other requests can be created. */
-static uint32_t row_of(const struct ct_ioctl *ioctl, enum language language)
+static uint32_t row_of(const struct ct_ioctl *ioctl, enum ct_ioctl_language language)
 {
     const uint64_t key = (uint64_t)ioctl->space << 32 | ioctl->code;
     uint32_t row = ct_table_get(&rows_by_code, key);
     if (CT_LIKELY(row))
         return row;
-    if (atomic_load_explicit(&rows_used, memory_order_relaxed) >= ROWS_MAX)
+    if (atomic_load_explicit(&rows_used, memory_order_relaxed) >= CT_IOCTL_NAMES_MAX)
         return row_for_others(language);
     char name[CT_IOCTL_NAME_BYTES];
     ct_ioctl_name(ioctl, name);
@@ -192,8 +180,8 @@ __attribute__((constructor)) static void find_next(void)
 {
     atomic_store_explicit(&next_ioctl, (ioctl_function *)(uintptr_t)ct_symbol_of_library("ioctl"),
                           memory_order_relaxed);
-    for (int language = 0; language < LANGUAGES; language++)
-        row_for_others((enum language)language);
+    for (int language = 0; language < CT_IOCTL_LANGUAGES; language++)
+        row_for_others((enum ct_ioctl_language)language);
 }
 
 /* Reads the driver's version from libcuda's first request, which checks that the kernel module has the same
@@ -212,9 +200,9 @@ static void learn_release(uint64_t argument)
 
 /* Not inlined, so that ioctls for other drivers do not use this much stack. */
 __attribute__((noinline)) static int call_candidate(int fd, unsigned long request, void *argument,
-                                                    enum language language)
+                                                    enum ct_ioctl_language language)
 {
-    static struct ct_ioctl (*const parse[LANGUAGES])(
+    static struct ct_ioctl (*const parse[CT_IOCTL_LANGUAGES])(
         uint32_t, uint64_t, uint32_t) = { ct_ioctl_parse_escape, ct_ioctl_parse_uvm, ct_ioctl_parse_modeset };
     const struct error_guard guard = error_guard_begin();
     const bool driver = is_driver(fd, language);
@@ -235,7 +223,7 @@ __attribute__((noinline)) static int call_candidate(int fd, unsigned long reques
         traced.error = errno;
         ct_call_end(&traced.frame, decode_ioctl);
     }
-    if (driver && language == ESCAPES && result >= 0 && (request & 0xff) == CT_ESCAPE_CHECK_VERSION)
+    if (driver && language == CT_IOCTL_ESCAPES && result >= 0 && (request & 0xff) == CT_ESCAPE_CHECK_VERSION)
         learn_release((uintptr_t)argument);
     return result;
 }
@@ -249,10 +237,10 @@ __attribute__((visibility("default"))) int ct_ioctl_entry(int fd, unsigned long 
 int ct_ioctl_entry(int fd, unsigned long request, void *argument)
 {
     if (CT_UNLIKELY(ct_ioctl_is_uvm((uint32_t)request)))
-        return call_candidate(fd, request, argument, UVM);
+        return call_candidate(fd, request, argument, CT_IOCTL_OF_UVM);
     if (CT_UNLIKELY(ct_ioctl_is_escape((uint32_t)request)))
-        return call_candidate(fd, request, argument, ESCAPES);
+        return call_candidate(fd, request, argument, CT_IOCTL_ESCAPES);
     if (CT_UNLIKELY(ct_ioctl_is_modeset((uint32_t)request)))
-        return call_candidate(fd, request, argument, MODESET);
+        return call_candidate(fd, request, argument, CT_IOCTL_OF_MODESET);
     return call_next(fd, request, argument);
 }

@@ -1,9 +1,5 @@
 /* Decodes an NVIDIA kernel driver ioctl from the application's structs. The code in this file does not depend
- * on files, rows or lanes, so that it can be tested separately.
- *
- * The structs are from open-gpu-kernel-modules (MIT): nvos.h, nv-ioctl.h, uvm_ioctl.h, nvkms-ioctl.h. The
- * application's pointers are not trusted. An ioctl with an invalid pointer returns EFAULT without the hook,
- * and must still do so with it. */
+ * on files, rows or lanes, so that it can be tested separately. */
 #include "ioctl_layout.h"
 
 #include "system.h"
@@ -12,34 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Offsets and sizes in NVOS54_PARAMETERS, NVOS21_PARAMETERS (NVOS64 begins in the same way) and
- * nv_ioctl_xfer_t. */
-enum {
-    CONTROL_COMMAND = 8,
-    CONTROL_PARAMS_SIZE = 24,
-    CONTROL_BYTES = 32,
-    ALLOC_CLASS = 12,
-    ALLOC_BYTES_MIN = 16,
-    XFER_COMMAND = 0,
-    XFER_SIZE = 4,
-    XFER_POINTER = 8,
-    XFER_BYTES = 16,
-    MODESET_COMMAND = 0, /* struct NvKmsIoctlParams */
-    MODESET_SIZE = 4,
-    MODESET_BYTES = 16,
-};
-
-enum space { ESCAPE = CT_IOCTL_ESCAPE, UVM = CT_IOCTL_UVM };
-
-static const struct layout {
-    uint32_t space, number, release;
-    uint32_t size_bytes, status_offset;
-} layouts[] = {
-#define LAYOUT(space, number, release, size_bytes, status_offset)                                            \
-    { space, number, release, size_bytes, status_offset },
-#include "ioctl_layout.def"
-#undef LAYOUT
-};
+const char *const ct_ioctl_other_names[CT_IOCTL_LANGUAGES] = { "RM other", "UVM other", "NVKMS other" };
 
 static bool word_readable(uint64_t address)
 {
@@ -55,90 +24,26 @@ bool ct_ioctl_peek(uint64_t address, void *value, uint32_t bytes)
     return true;
 }
 
-/* `size_bytes` is 0 for requests that do not contain their size. */
-static const struct layout *find_layout(uint32_t space, uint32_t number, uint32_t size_bytes,
-                                        uint32_t release)
+static bool peek(uint64_t address, void *value, uint32_t bytes)
 {
-    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        const struct layout *layout = &layouts[i];
-        if (layout->space == space && layout->number == number &&
-            (size_bytes == 0 || layout->size_bytes == size_bytes) &&
-            (release == 0 || layout->release <= release))
-            return layout;
-    }
-    return NULL;
+    return ct_ioctl_peek(address, value, bytes);
 }
+
+#include "ioctl_parse.h" /* needs peek() */
 
 struct ct_ioctl ct_ioctl_parse_escape(uint32_t request, uint64_t argument, uint32_t release)
 {
-    struct ct_ioctl ioctl = {
-        .space = CT_IOCTL_ESCAPE,
-        .escape = request & 0xff,
-        .address = argument,
-        .size_bytes = request >> 16 & 0x3fff,
-        .status_offset = -1,
-    };
-    uint32_t command = 0, size_bytes = 0;
-    uint64_t pointer = 0;
-    if (ioctl.escape == CT_ESCAPE_XFER && ioctl.size_bytes == XFER_BYTES &&
-        ct_ioctl_peek(argument + XFER_COMMAND, &command, sizeof(command)) &&
-        ct_ioctl_peek(argument + XFER_SIZE, &size_bytes, sizeof(size_bytes)) &&
-        ct_ioctl_peek(argument + XFER_POINTER, &pointer, sizeof(pointer))) {
-        ioctl.escape = command;
-        ioctl.address = pointer;
-        ioctl.size_bytes = size_bytes;
-    }
-    ioctl.code = ioctl.escape;
-    ioctl.params_bytes = ioctl.size_bytes;
-
-    uint32_t inner = 0;
-    if (ioctl.escape == CT_ESCAPE_RM_CONTROL && ioctl.size_bytes >= CONTROL_BYTES &&
-        ct_ioctl_peek(ioctl.address + CONTROL_COMMAND, &inner, sizeof(inner)) &&
-        ct_ioctl_peek(ioctl.address + CONTROL_PARAMS_SIZE, &ioctl.params_bytes, sizeof(ioctl.params_bytes))) {
-        ioctl.space = CT_IOCTL_CONTROL;
-        ioctl.code = inner;
-    } else if (ioctl.escape == CT_ESCAPE_RM_ALLOC && ioctl.size_bytes >= ALLOC_BYTES_MIN &&
-               ct_ioctl_peek(ioctl.address + ALLOC_CLASS, &inner, sizeof(inner))) {
-        ioctl.space = CT_IOCTL_CLASS;
-        ioctl.code = inner;
-    }
-    const struct layout *layout =
-        ioctl.size_bytes ? find_layout(ESCAPE, ioctl.escape, ioctl.size_bytes, release) : NULL;
-    if (layout)
-        ioctl.status_offset = (int32_t)layout->status_offset;
-    return ioctl;
+    return parse_escape(request, argument, release);
 }
 
 struct ct_ioctl ct_ioctl_parse_uvm(uint32_t request, uint64_t argument, uint32_t release)
 {
-    const struct layout *layout = find_layout(UVM, request, 0, release);
-    return (struct ct_ioctl){
-        .space = CT_IOCTL_UVM,
-        .code = request,
-        .address = argument,
-        .size_bytes = layout ? layout->size_bytes : 0,
-        .params_bytes = layout ? layout->size_bytes : 0,
-        .status_offset = layout ? (int32_t)layout->status_offset : -1,
-    };
+    return parse_uvm(request, argument, release);
 }
 
-/* Modeset commands return their results in structs that contain no RM status. */
 struct ct_ioctl ct_ioctl_parse_modeset(uint32_t request, uint64_t argument, uint32_t release)
 {
-    struct ct_ioctl ioctl = { .space = CT_IOCTL_MODESET,
-                              .code = UINT32_MAX,
-                              .address = argument,
-                              .size_bytes = request >> 16 & 0x3fff,
-                              .status_offset = -1 };
-    uint32_t command, params_bytes;
-    (void)release;
-    if (ioctl.size_bytes == MODESET_BYTES &&
-        ct_ioctl_peek(argument + MODESET_COMMAND, &command, sizeof(command)) &&
-        ct_ioctl_peek(argument + MODESET_SIZE, &params_bytes, sizeof(params_bytes))) {
-        ioctl.code = command;
-        ioctl.params_bytes = params_bytes;
-    }
-    return ioctl;
+    return parse_modeset(request, argument, release);
 }
 
 int32_t ct_ioctl_status(const struct ct_ioctl *ioctl)
@@ -152,20 +57,7 @@ int32_t ct_ioctl_status(const struct ct_ioctl *ioctl)
 
 uint32_t ct_ioctl_release(const char *version, uint32_t bytes)
 {
-    uint32_t number[2] = { 0, 0 }, digits = 0, which = 0;
-    for (uint32_t i = 0; i < bytes; i++) {
-        const char c = version[i];
-        if (c >= '0' && c <= '9' && digits < 4) {
-            number[which] = number[which] * 10 + (uint32_t)(c - '0');
-            digits++;
-        } else if (c == '.' && digits > 0 && which == 0) {
-            which = 1;
-            digits = 0;
-        } else {
-            break;
-        }
-    }
-    return which == 1 && digits > 0 && number[1] < 1000 ? number[0] * 1000 + number[1] : 0;
+    return parse_release(version, bytes);
 }
 
 void ct_ioctl_name(const struct ct_ioctl *ioctl, char *name)

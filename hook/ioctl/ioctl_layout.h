@@ -3,7 +3,9 @@
 #define CT_IOCTL_LAYOUT_H
 
 #include <stdbool.h>
+#ifndef __bpf__ /* BPF programs define the types (probe/calls.h) */
 #include <stdint.h>
+#endif
 
 /* The number spaces that request numbers belong to. */
 enum ct_ioctl_space {
@@ -13,6 +15,10 @@ enum ct_ioctl_space {
     CT_IOCTL_UVM,        /* a request on /dev/nvidia-uvm or /dev/nvidia-uvm-tools */
     CT_IOCTL_MODESET,    /* the command of a request on /dev/nvidia-modeset */
 };
+
+/* The protocols that the device files use. /dev/nvidia-uvm-tools uses the same protocol as /dev/nvidia-uvm.
+ */
+enum ct_ioctl_language { CT_IOCTL_ESCAPES, CT_IOCTL_OF_UVM, CT_IOCTL_OF_MODESET, CT_IOCTL_LANGUAGES };
 
 enum {
     CT_IOCTL_TYPE = 'F', /* _IOC_TYPE on nvidiactl and nvidiaN; nvidia-uvm uses plain numbers as requests */
@@ -30,6 +36,14 @@ enum {
     CT_ESCAPE_XFER = 0xd3, /* wraps a request whose struct is too large for the size field of a request
                             * number */
 };
+
+enum {
+    CT_IOCTL_MINOR_MODESET = 254, /* nvidia-modeset has nvidiactl's major number, but a different protocol */
+    /* The maximum number of requests of a process that are recorded under their own names. If a process makes
+     * more kinds of requests, the remaining ones are recorded under one name per protocol. */
+    CT_IOCTL_NAMES_MAX = 512,
+};
+extern const char *const ct_ioctl_other_names[CT_IOCTL_LANGUAGES];
 
 /* A request, decoded before it is passed to the kernel. */
 struct ct_ioctl {
@@ -62,6 +76,16 @@ static inline bool ct_ioctl_is_uvm(uint32_t request)
 static inline bool ct_ioctl_is_modeset(uint32_t request)
 {
     return (request & 0xffff) == CT_IOCTL_MODESET_REQUEST;
+}
+
+/* Returns the language that a request number belongs to, or CT_IOCTL_LANGUAGES if it is not for the driver.
+ */
+static inline enum ct_ioctl_language ct_ioctl_language(uint32_t request)
+{
+    return ct_ioctl_is_uvm(request)       ? CT_IOCTL_OF_UVM
+           : ct_ioctl_is_escape(request)  ? CT_IOCTL_ESCAPES
+           : ct_ioctl_is_modeset(request) ? CT_IOCTL_OF_MODESET
+                                          : CT_IOCTL_LANGUAGES;
 }
 
 /* Decode a request on one of the driver's device files. `argument` may be any value. Fields that cannot be

@@ -6,7 +6,7 @@
 writes, from headers that are licensed as MIT,
 
     collector/source/shm/ioctl_names.def   numbers of escapes, RM control commands, RM classes and UVM commands to names
-    hook/ioctl/ioctl_layout.def            the offset of the RM status in their structs, over all releases
+    hook/ioctl/ioctl_status.def            the offset of the RM status in their structs, over all releases
     schema/status_ioctl.sql     names of RM's status codes, and of errno values
 
 A name is taken from the newest release that has the number, so that removed commands keep their names. The commands of
@@ -323,7 +323,7 @@ def main():
         branches = list(newest_of.values())
         for path, rows in (
                 ("collector/source/shm/ioctl_names.def", names_rows(branches, modeset_rows(releases))),
-                ("hook/ioctl/ioctl_layout.def", layout_rows(releases)),
+                ("hook/ioctl/ioctl_status.def", layout_rows(releases)),
                 ("schema/status_ioctl.sql", status_rows(branches))):
             head = head_of(os.path.join(ROOT, path), releases)
             write_text(os.path.join(ROOT, path), head + "\n".join(rows) + "\n")
