@@ -31,13 +31,21 @@ enum ct_probe_kind {
      * position is now greater than `position`. */
     CT_PROBE_DOUBT = 4,
     CT_PROBE_HOOKED = 5, /* a call of a hook (hook_rule.h) */
+    CT_PROBE_IOCTL = 6,  /* a request to the kernel driver has returned */
 };
 
-/* Kernel events inside calls. They have function numbers that no driver function uses. */
+/* Kernel events inside calls, and requests to the kernel driver. They have function numbers that no driver
+ * function uses. */
 enum ct_probe_event {
     CT_EVENT_BLOCKED = 0,   /* the thread slept */
     CT_EVENT_PREEMPTED = 1, /* it was runnable, but another thread had its processor */
     CT_EVENT_PAGE_FAULT = 2,
+    /* Requests, in the order of enum ct_ioctl_space. A request also has a code. */
+    CT_EVENT_ESCAPE = 3,
+    CT_EVENT_CONTROL = 4,
+    CT_EVENT_CLASS = 5,
+    CT_EVENT_UVM = 6,
+    CT_EVENT_MODESET = 7,
     CT_EVENT_COUNT
 };
 
@@ -116,6 +124,22 @@ enum {
     CT_PROBE_RECORD_BYTES_MAX = CT_PROBE_VALUES_BYTES + CT_PROBE_LARGE_BYTES,
 };
 
+/* ---- requests to the kernel driver ---- */
+
+/* A record of a request. The function is CT_EVENT_ESCAPE to CT_EVENT_MODESET. */
+struct ct_probe_ioctl {
+    struct ct_probe_record record;
+    uint32_t code;         /* the request's number in its space (ioctl_layout.h) */
+    uint32_t params_bytes; /* the size of its parameters; 0 if unknown */
+};
+
+/* The numbers of the driver's devices, as the kernel stores them: the minor has 20 bits. 0 if unknown. */
+enum { CT_DEVICE_MINOR_BITS = 20 };
+struct ct_probe_devices {
+    uint32_t control; /* nvidiactl; nvidiaN has the same major number */
+    uint32_t uvm, uvm_tools, modeset;
+};
+
 /* ---- state ---- */
 
 /* An entry in the channel's map of threads, which contains a thread's open calls. The thread itself writes
@@ -123,7 +147,7 @@ enum {
 struct ct_probe_open {
     uint64_t start;
     uint32_t function;
-    uint32_t reserved;
+    uint32_t code; /* of a request to the kernel driver; undefined for other calls */
 };
 struct ct_probe_thread {
     uint32_t tid; /* 0: the entry is free */

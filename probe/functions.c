@@ -1,5 +1,6 @@
 #include "functions.h"
 
+#include "ioctl_layout.h"
 #include "shapes.h"
 
 #include <string.h>
@@ -19,16 +20,27 @@ struct ct_function_table *ct_functions_create(void)
     struct ct_function_table *table = memory;
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++)
         ct_rows[row].flags |= ct_row_form(ct_row_name(row));
-    static const struct ct_function_entry events[CT_EVENT_COUNT] = {
-        [CT_EVENT_BLOCKED] = { "blocked", .category = CT_CATEGORY_scheduling },
-        [CT_EVENT_PREEMPTED] = { "preempted", .category = CT_CATEGORY_scheduling },
-        [CT_EVENT_PAGE_FAULT] = { "page_fault", .category = CT_CATEGORY_memory },
+    const struct {
+        const char *name;
+        enum ct_layer layer;
+        enum ct_category category;
+    } events[CT_EVENT_COUNT] = {
+        [CT_EVENT_BLOCKED] = { "blocked", CT_LAYER_KERNEL, CT_CATEGORY_scheduling },
+        [CT_EVENT_PREEMPTED] = { "preempted", CT_LAYER_KERNEL, CT_CATEGORY_scheduling },
+        [CT_EVENT_PAGE_FAULT] = { "page_fault", CT_LAYER_KERNEL, CT_CATEGORY_memory },
+        [CT_EVENT_ESCAPE] = { ct_ioctl_other_names[CT_IOCTL_ESCAPES], CT_LAYER_IOCTL, CT_CATEGORY_control },
+        [CT_EVENT_CONTROL] = { ct_ioctl_other_names[CT_IOCTL_ESCAPES], CT_LAYER_IOCTL, CT_CATEGORY_control },
+        [CT_EVENT_CLASS] = { ct_ioctl_other_names[CT_IOCTL_ESCAPES], CT_LAYER_IOCTL, CT_CATEGORY_control },
+        [CT_EVENT_UVM] = { ct_ioctl_other_names[CT_IOCTL_OF_UVM], CT_LAYER_IOCTL, CT_CATEGORY_control },
+        [CT_EVENT_MODESET] = { ct_ioctl_other_names[CT_IOCTL_OF_MODESET], CT_LAYER_IOCTL,
+                               CT_CATEGORY_control },
     };
     for (; table->count < CT_EVENT_COUNT; table->count++) {
         struct ct_function_entry *entry = &table->entry[table->count];
-        *entry = events[table->count];
+        strncpy(entry->name, events[table->count].name, CT_FUNCTION_NAME_MAX);
         entry->row = CT_ROWS_ALL;
-        entry->layer = CT_LAYER_KERNEL;
+        entry->category = events[table->count].category;
+        entry->layer = events[table->count].layer;
         entry->is_minor = true;
     }
     table->shapes = ct_shapes_find();

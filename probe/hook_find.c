@@ -1,6 +1,7 @@
 #include "hook_find.h"
 
 #include "targets.h"
+#include "tracepoint.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 enum { WHY_BYTES = 512 };
@@ -181,53 +181,6 @@ static bool find_in_library(struct ct_hook_entry *hook, char why[WHY_BYTES])
 
 /* ---- tracepoints ---- */
 
-/* Opens the folder where the file system is mounted, or a mount of its own, which nothing else sees. `inside`
- * is a file that the file system has. */
-static int open_file_system(const char *type, const char *const places[2], const char *inside)
-{
-    for (size_t i = 0; i < 2 && places[i]; i++) {
-        const int folder = open(places[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (folder >= 0 && faccessat(folder, inside, F_OK, 0) == 0)
-            return folder;
-        if (folder >= 0)
-            close(folder);
-    }
-    const int context = fsopen(type, FSOPEN_CLOEXEC);
-    int folder = -1;
-    if (context >= 0 && fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
-        folder = fsmount(context, FSMOUNT_CLOEXEC, 0);
-    const int error = folder < 0 ? -errno : 0;
-    if (context >= 0)
-        close(context);
-    return error ? error : folder;
-}
-
-int ct_hook_open_tracefs(void)
-{
-    return open_file_system(
-        "tracefs", (const char *const[2]){ "/sys/kernel/tracing", "/sys/kernel/debug/tracing" }, "events");
-}
-
-int ct_hook_open_debugfs(void)
-{
-    return open_file_system("debugfs", (const char *const[2]){ "/sys/kernel/debug" }, "kprobes");
-}
-
-FILE *ct_hook_open_event(int tracefs, const char *group, const char *event, const char *file)
-{
-    char path[512];
-    const int length = snprintf(path, sizeof(path), "events/%s/%s/%s", group, event, file);
-    const bool is_path = strchr(group, '/') || strchr(event, '/');
-    if (is_path || length < 0 || (size_t)length >= sizeof(path))
-        errno = ENOENT;
-    const int fd =
-        is_path || (size_t)length >= sizeof(path) ? -1 : openat(tracefs, path, O_RDONLY | O_CLOEXEC);
-    FILE *opened = fd < 0 ? NULL : fdopen(fd, "r");
-    if (!opened && fd >= 0)
-        close(fd);
-    return opened;
-}
-
 /* A line is "	field:__data_loc char[] dev;	offset:8;	size:4;	signed:0;" or
  * "	field:char comm[16];	offset:8;	size:16;	signed:0;". */
 bool ct_hook_read_record_field(char *line, struct ct_hook_record_field *field)
@@ -322,16 +275,12 @@ static bool find_tracepoint(struct ct_hook_entry *hook, int tracefs, char why[WH
                  strerror(-tracefs));
         return false;
     }
-    FILE *id = ct_hook_open_event(tracefs, hook->place, hook->symbol, "id");
-    const int error = errno;
-    const bool has_id = id && fscanf(id, "%d", &hook->event) == 1;
-    if (id)
-        fclose(id);
-    FILE *format = has_id ? ct_hook_open_event(tracefs, hook->place, hook->symbol, "format") : NULL;
+    hook->event = ct_tracepoint_number(tracefs, hook->place, hook->symbol);
+    FILE *format = hook->event >= 0 ? ct_tracepoint_open(tracefs, hook->place, hook->symbol, "format") : NULL;
     if (!format)
         snprintf(why, WHY_BYTES,
-                 error == ENOENT ? "the kernel has no tracepoint %s:%s, or its module is not loaded"
-                                 : "tracepoint %s:%s: permission denied: run as root",
+                 hook->event == -ENOENT ? "the kernel has no tracepoint %s:%s, or its module is not loaded"
+                                        : "tracepoint %s:%s: permission denied: run as root",
                  hook->place, hook->symbol);
     const bool found = format && find_fields(hook, format, why);
     if (format)

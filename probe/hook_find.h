@@ -5,15 +5,6 @@
 #include "elf_reader.h"
 #include "hook_table.h"
 
-#include <stdio.h>
-
-/* Views of tracefs and of debugfs, even where they are not mounted. They return a descriptor of the folder or
- * -errno. They need CAP_SYS_ADMIN if it is not mounted. */
-int ct_hook_open_tracefs(void);
-int ct_hook_open_debugfs(void);
-/* Opens a file of the tracepoint: `id`, `format`. Returns NULL with a reason in errno. */
-FILE *ct_hook_open_event(int tracefs, const char *group, const char *event, const char *file);
-
 /* A field of a tracepoint's record. The texts are parts of the line that was read. */
 struct ct_hook_record_field {
     const char *name, *type;

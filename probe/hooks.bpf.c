@@ -19,7 +19,6 @@ __u32 machine_channel;
 __u64 trampoline;
 
 enum { RECORD_MASK = 0xffff }; /* records are shorter */
-enum { EXITING = 4 };          /* PF_EXITING of include/linux/sched.h */
 
 /* The call whose values are read. */
 struct call {
@@ -237,35 +236,20 @@ static void write(const struct call *call, __u64 cookie)
 /* Returns the state of this thread, or NULL if its calls are not recorded. */
 static struct task *task_of(const struct ct_hook_rule *rule)
 {
-    struct task_struct *current = bpf_get_current_task_btf();
-    struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
-    const __u64 id = bpf_get_current_pid_tgid();
-    const __u32 tgid = id >> 32;
+    const struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
     if (rule->scope == CT_SCOPE_CALLS && (!task || task->depth == 0))
         return 0;
-    if (task && task->channel < CT_PROBE_PROCESSES)
-        return task;
-    const __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
-    if (!channel || *channel >= CT_PROBE_PROCESSES || bpf_map_lookup_elem(&visits, &tgid) ||
-        BPF_CORE_READ(current, flags) & EXITING)
-        return 0;
-    task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    if (!task) {
-        lose(*channel, rule->function, 0);
-        return 0;
-    }
-    task->tid = (__u32)id;
-    join(task, *channel);
-    return task;
+    return recorded_task(rule->function);
 }
 
 /* Returns whether the kernel has missed the return of the frame's function. A function whose return is
  * awaited returns to the trampoline. The order of stack addresses does not show which functions have
- * returned, because each system call begins at a random stack offset. */
+ * returned, because each system call begins at a random stack offset. A request has no return address: it is
+ * open until its thread leaves the kernel. */
 static bool is_missed(const struct frame *frame, __u32 function, __u64 sp)
 {
     __u64 address;
-    if (!is_kernels(frame->sp))
+    if (!is_kernels(frame->sp) || is_request(frame))
         return false;
     if (frame->sp == sp && frame->function == function)
         return true;

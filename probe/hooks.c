@@ -4,13 +4,12 @@
 #include "hook_script.h"
 #include "options.h"
 #include "targets.h"
+#include "tracepoint.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { CT_LINKS_MAX = 2 * 256 }; /* entry and return, in each process of --pid */
@@ -48,23 +47,11 @@ static int add_link(struct ct_attached_hook *attached, struct bpf_link *link)
 static int attach_tracepoint(struct ct_attached_hook *attached, const struct ct_programs *programs,
                              uint64_t cookie)
 {
-    struct perf_event_attr event = {
-        .type = PERF_TYPE_TRACEPOINT,
-        .size = sizeof(event),
-        .config = (uint64_t)attached->hook.event,
-        .sample_period = 1,
-    };
-    LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = cookie);
-    /* The event must be opened for some processor, but the program runs on all of them. */
-    const int fd = (int)syscall(SYS_perf_event_open, &event, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
-    if (fd < 0)
-        return -errno;
     const enum ct_hook_end end =
         attached->hook.rule.scope == CT_SCOPE_MACHINE ? CT_HOOK_POINT_IN_MACHINE : CT_HOOK_POINT;
-    const int error = add_link(
-        attached, bpf_program__attach_perf_event_opts(ct_programs_hook(programs, end), fd, &options));
-    if (error)
-        close(fd);
+    const int error = ct_tracepoint_attach(ct_programs_hook(programs, end), attached->hook.event, cookie,
+                                           &attached->link[attached->links]);
+    attached->links += !error;
     return error;
 }
 
@@ -265,7 +252,7 @@ static void find_and_attach(struct ct_hooks *hooks, struct ct_hook_table *table)
 
 int ct_hooks_begin(struct ct_hooks *hooks)
 {
-    hooks->tracefs = ct_hook_open_tracefs();
+    hooks->tracefs = ct_tracefs_open();
     hooks->attached = calloc(CT_HOOK_RULES, sizeof(*hooks->attached));
     if (!hooks->attached || !ct_hook_table_add(&hooks->table, own_hook))
         return ct_fail(EXIT_FAILURE, "probe: out of memory");
@@ -312,7 +299,7 @@ int ct_hooks_print(const char *path, bool as_script)
     struct ct_hook_table table = { 0 };
     int status = EXIT_USAGE;
     if (ct_hook_table_add(&table, own_hook) && ct_hook_table_read(&table, path)) {
-        const int tracefs = ct_hook_open_tracefs();
+        const int tracefs = ct_tracefs_open();
         status = ct_hook_find_all(&table, tracefs, path) ? EXIT_SUCCESS : EXIT_FAILURE;
         if (tracefs >= 0)
             close(tracefs);

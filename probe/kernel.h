@@ -41,8 +41,23 @@ struct path {
     struct dentry *dentry;
 } CT_KERNEL_TYPE;
 
+struct inode {
+    unsigned short i_mode;
+    unsigned int i_rdev; /* of a device's file: its number, with 20 bits for the minor */
+} CT_KERNEL_TYPE;
+
 struct file {
     struct path f_path;
+    struct inode *f_inode;
+} CT_KERNEL_TYPE;
+
+struct fdtable {
+    unsigned int max_fds;
+    struct file **fd; /* by descriptor */
+} CT_KERNEL_TYPE;
+
+struct files_struct {
+    struct fdtable *fdt;
 } CT_KERNEL_TYPE;
 
 struct vm_area_struct {
@@ -58,6 +73,7 @@ struct task_struct {
     struct mm_struct *mm;
     struct task_struct *group_leader;
     struct signal_struct *signal;
+    struct files_struct *files;
     struct thread_struct thread;
     __u64 start_boottime; /* nanoseconds of CLOCK_BOOTTIME */
     unsigned int flags;   /* PF_… */

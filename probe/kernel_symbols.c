@@ -2,6 +2,7 @@
 
 #include "hook_find.h"
 #include "room.h"
+#include "tracepoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +52,7 @@ static void free_names(struct ct_kernel_names *names)
 
 void ct_kernel_bars_read(struct ct_kernel_bars *bars)
 {
-    const int debugfs = ct_hook_open_debugfs(), tracefs = ct_hook_open_tracefs();
+    const int debugfs = ct_debugfs_open(), tracefs = ct_tracefs_open();
     read_names(&bars->forbidden, debugfs, "kprobes/blacklist", "%*s %511s");
     read_names(&bars->traceable, tracefs, "available_filter_functions", "%511s");
     if (debugfs >= 0)

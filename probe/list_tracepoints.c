@@ -1,6 +1,7 @@
 /* Lists tracepoints of the kernel and of its modules. */
 #include "hook_find.h"
 #include "list_lines.h"
+#include "tracepoint.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -31,14 +32,14 @@ static void list_event(struct ct_list *list, int tracefs, const char *group, con
     struct ct_list_fields fields;
     snprintf(target, sizeof(target), "tracepoint:%s:%s", group, event);
     /* Some folders are no tracepoints, but forms of records that ftrace writes itself. */
-    FILE *id = ct_hook_open_event(tracefs, group, event, "id");
+    FILE *id = ct_tracepoint_open(tracefs, group, event, "id");
     if (!id || !ct_list_takes(list, CT_HOOK_TRACEPOINT, target + strlen("tracepoint:"), event)) {
         if (id)
             fclose(id);
         return;
     }
     fclose(id);
-    FILE *format = list->options->verbose ? ct_hook_open_event(tracefs, group, event, "format") : NULL;
+    FILE *format = list->options->verbose ? ct_tracepoint_open(tracefs, group, event, "format") : NULL;
     if (format) {
         describe(&fields, format);
         fclose(format);
@@ -76,7 +77,7 @@ void ct_list_tracepoints(struct ct_list *list)
     struct dirent **groups;
     if (!ct_list_wants(list, CT_HOOK_TRACEPOINT))
         return;
-    const int tracefs = ct_hook_open_tracefs();
+    const int tracefs = ct_tracefs_open();
     const int count = tracefs < 0 ? -1 : read_folder(tracefs, "events", &groups);
     if (count < 0)
         fprintf(stderr, "cudatrace-probe: tracepoints cannot be listed: tracefs: %s%s\n",

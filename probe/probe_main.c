@@ -4,6 +4,7 @@
 #include "code_check.h"
 #include "discover.h"
 #include "hooks.h"
+#include "ioctls.h"
 #include "kernel_needs.h"
 #include "kernel_ring.h"
 #include "list.h"
@@ -57,6 +58,7 @@ struct probe {
     struct ct_channel spare[CT_PROBE_PROCESSES]; /* by number: those that the kernel may take */
     struct ct_kernel_ring notices;
     struct ct_hooks hooks;
+    struct ct_ioctls ioctls;
     size_t functions_probed;
     int spares; /* number of channels that the kernel may take */
 };
@@ -231,6 +233,7 @@ static void look_at(struct probe *probe, pid_t pid)
 
 static void scan(struct probe *probe)
 {
+    ct_ioctls_look(&probe->ioctls);
     bool is_blocked = false;
     for (struct attached *attached = probe->attached; attached; attached = attached->next) {
         attached->is_due |= attached->is_blocked;
@@ -394,10 +397,14 @@ static int begin(struct probe *probe)
     char why[CT_WHY_BYTES];
     const struct ct_program_set optional = { .kernel_events = probe->options.kernel_events,
                                              .hooks = probe->hooks.path,
-                                             .machine = ct_hooks_are_wanted(&probe->hooks) };
+                                             .machine = ct_hooks_are_wanted(&probe->hooks),
+                                             .ioctls = probe->options.ioctls };
     int error = ct_programs_load((enum ct_method)probe->options.method, optional, &probe->programs, why);
     if (error)
         return refuse(error, why);
+    const int status = probe->options.ioctls ? ct_ioctls_attach(&probe->ioctls, probe->programs) : CT_GO_ON;
+    if (status != CT_GO_ON)
+        return status;
     error = ct_rights_keep(makes_events_later(probe) || ct_hooks_are_wanted(&probe->hooks));
     if (error)
         return ct_fail(EXIT_FAILURE, "probe: cannot drop capabilities: %s", strerror(-error));
@@ -489,6 +496,7 @@ static int run(struct probe *probe)
         fprintf(stderr, "probe: %zu functions are probed\n", probe->functions_probed);
         record(probe, from);
         ct_hooks_detach(&probe->hooks);
+        ct_ioctls_detach(&probe->ioctls);
         detach_all(probe);
         /* Adds the processes that the kernel has found since notices were last read. */
         read_notices(probe);

@@ -15,9 +15,10 @@ void ct_probed_call_correct(uint64_t entry_ns, uint64_t return_ns, const struct 
     *start = took > added ? *start + entry_ns : *end;
 }
 
-struct ct_decoded ct_probed_call_decode(const struct ct_function_table *functions,
-                                        const struct ct_probe_values *values, const struct ct_thread *thread,
-                                        struct ct_producer *producer, uint64_t start, uint64_t end)
+static struct ct_decoded decode_arguments(const struct ct_function_table *functions,
+                                          const struct ct_probe_values *values,
+                                          const struct ct_thread *thread, struct ct_producer *producer,
+                                          uint64_t start, uint64_t end)
 {
     const struct ct_probe_record *call = &values->record;
     const uint32_t row = functions->entry[call->function].row;
@@ -40,4 +41,19 @@ struct ct_decoded ct_probed_call_decode(const struct ct_function_table *function
     ct_target_set_call(NULL, NULL);
     ct_replayed = (struct ct_replayed){ 0 };
     return decoded;
+}
+
+/* A request needs no decoder. The BPF program has read its status, because the process may reuse that memory
+ * after the return. */
+struct ct_decoded ct_probed_call_decode(const struct ct_function_table *functions,
+                                        const struct ct_probe_record *call, const struct ct_thread *thread,
+                                        struct ct_producer *producer, uint64_t start, uint64_t end)
+{
+    if (call->kind != CT_PROBE_IOCTL)
+        return decode_arguments(functions, (const struct ct_probe_values *)call, thread, producer, start,
+                                end);
+    return (struct ct_decoded){ .kind = CT_KIND_CALL,
+                                .status = call->status,
+                                .flags = CT_FLAG_BYTES,
+                                .value = ((const struct ct_probe_ioctl *)call)->params_bytes };
 }

@@ -176,6 +176,22 @@ void ct_programs_set_trampoline(struct ct_programs *programs, uint64_t address)
     programs->calls->bss->trampoline = address;
 }
 
+/* ---- requests to the kernel driver ---- */
+
+const struct bpf_program *ct_programs_request(const struct ct_programs *programs, enum ct_request_end end)
+{
+    return end == CT_REQUEST_ENTRY ? programs->calls->progs.ioctl_enter : programs->calls->progs.ioctl_leave;
+}
+
+void ct_programs_set_driver(struct ct_programs *programs, const struct ct_probe_devices *devices,
+                            uint32_t release)
+{
+    programs->calls->bss->devices = *devices;
+    programs->calls->bss->is_release_known = release != 0;
+    if (release)
+        programs->calls->bss->release = release;
+}
+
 /* ---- channels ---- */
 
 static int make_map(enum bpf_map_type type, const char *name, uint32_t key, uint32_t value, uint32_t entries,
@@ -509,6 +525,8 @@ static int load(struct ct_programs *programs, enum ct_method method, struct ct_p
     bpf_program__set_autoload(programs->calls->progs.hook_point, optional.hooks);
     bpf_program__set_autoload(programs->calls->progs.hook_in_machine, optional.machine);
     bpf_program__set_autoload(programs->calls->progs.hook_entry_in_machine, optional.hooks);
+    bpf_program__set_autoload(programs->calls->progs.ioctl_enter, optional.ioctls);
+    bpf_program__set_autoload(programs->calls->progs.ioctl_leave, optional.ioctls);
     int error = ct_calls__load(programs->calls);
     if (error)
         return error;

@@ -1,5 +1,5 @@
-/* The BPF programs (calls.bpf.c, kernel_events.bpf.c, hooks.bpf.c): loads them, attaches them to functions,
- * and manages their maps. */
+/* The BPF programs (calls.bpf.c, kernel_events.bpf.c, hooks.bpf.c, ioctls.bpf.c): loads them, attaches them
+ * to functions, and manages their maps. */
 #ifndef CT_PROBE_PROGRAMS_H
 #define CT_PROBE_PROGRAMS_H
 
@@ -28,6 +28,7 @@ struct ct_program_set {
     bool kernel_events; /* record events of the kernel inside calls, on the whole machine at once */
     bool hooks;
     bool machine; /* hooks in the whole machine */
+    bool ioctls;  /* record requests to the kernel driver */
 };
 /* Loads the programs for the first method, beginning with `best`, that works in this kernel. Tries each
  * method on a function of this process. Returns 0, or the last attempt's -errno, with libbpf's reason in
@@ -82,6 +83,16 @@ struct ct_hook_rule *ct_programs_rule(const struct ct_programs *programs, uint32
 
 /* Sets the address that kernel functions return to while a program awaits their return. */
 void ct_programs_set_trampoline(struct ct_programs *programs, uint64_t address);
+
+/* ---- requests to the kernel driver ---- */
+
+enum ct_request_end { CT_REQUEST_ENTRY, CT_REQUEST_RETURN, CT_REQUEST_ENDS };
+/* Returns the program for the tracepoint of the system call's entry or return. */
+const struct bpf_program *ct_programs_request(const struct ct_programs *programs, enum ct_request_end end);
+/* Sets the numbers of the driver's devices, and its release (ct_ioctl_release()). If `release` is 0, the
+ * programs use the version that was last passed to the kernel. */
+void ct_programs_set_driver(struct ct_programs *programs, const struct ct_probe_devices *devices,
+                            uint32_t release);
 
 /* ---- channels ---- */
 

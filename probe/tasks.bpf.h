@@ -22,6 +22,7 @@ struct frame {
     __u64 sp, start;
     __u32 function;
     __u32 links;                        /* the links whose probe added the frame */
+    __u32 code;                         /* of a request to the kernel driver */
     struct ct_probe_lane lane;          /* of a visited process: read_lane() at the entry */
     bool is_visited;                    /* the hook may record the call */
     __u64 argument[CT_PROBE_ARGUMENTS]; /* not set if the shape is plain */
@@ -235,11 +236,50 @@ static inline void join(struct task *task, __u32 channel)
         announce_thread(ring, task->tid, task->thread);
 }
 
+/* Returns the channel of this thread's process, or CT_PROBE_PROCESSES if the process is not recorded. */
+static inline __u32 recorded_channel(void)
+{
+    enum { EXITING = 4 }; /* PF_EXITING of include/linux/sched.h */
+    const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+    const __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
+    if (!channel || *channel >= CT_PROBE_PROCESSES || bpf_map_lookup_elem(&visits, &tgid) ||
+        BPF_CORE_READ(bpf_get_current_task_btf(), flags) & EXITING)
+        return CT_PROBE_PROCESSES;
+    return *channel;
+}
+
+/* Returns the state of this thread if its process is recorded. If there is no memory for the state, the call
+ * of the function is lost. Must not be called where the kernel holds locks of the scheduler. */
+static inline struct task *recorded_task(__u32 function)
+{
+    struct task_struct *current = bpf_get_current_task_btf();
+    struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
+    if (task && task->channel < CT_PROBE_PROCESSES)
+        return task;
+    const __u32 channel = recorded_channel();
+    if (channel >= CT_PROBE_PROCESSES)
+        return 0;
+    task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (!task) {
+        lose(channel, function, 0);
+        return 0;
+    }
+    task->tid = (__u32)bpf_get_current_pid_tgid();
+    join(task, channel);
+    return task;
+}
+
 /* ---- open calls ---- */
 
 static inline bool is_kernels(__u64 sp)
 {
     return (__s64)sp < 0;
+}
+
+/* Returns whether the frame is of a request to the kernel driver. */
+static inline bool is_request(const struct frame *frame)
+{
+    return frame->function >= CT_EVENT_ESCAPE && frame->function <= CT_EVENT_MODESET;
 }
 
 /* Returns whether the frame's call encloses a call that begins at the stack pointer `sp`. If not, longjmp or
@@ -309,6 +349,7 @@ static inline void show_open(struct ct_probe_thread *thread, const struct frame 
     if (!thread)
         return;
     thread->open[depth % CT_PROBE_OPEN].function = frame->function;
+    thread->open[depth % CT_PROBE_OPEN].code = frame->code;
     thread->open[depth % CT_PROBE_OPEN].start = frame->start;
     barrier();
     thread->depth = depth + 1;

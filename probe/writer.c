@@ -1,7 +1,6 @@
 #include "writer.h"
 
 #include "current.h"
-#include "decoded.h"
 #include "find_daemon.h"
 #include "fork.h"
 #include "hooked.h"
@@ -11,6 +10,7 @@
 #include "open_calls.h"
 #include "probed_call.h"
 #include "producer_pool.h"
+#include "request_rows.h"
 #include "reserve.h"
 #include "rights.h"
 #include "ring.h"
@@ -44,6 +44,7 @@ struct writer {
     struct ct_probe_lost *lost;                   /* CT_PROBE_FUNCTIONS */
     struct ct_segment *segment;                   /* NULL while there is no daemon */
     uint16_t ids[CT_PROBE_FUNCTIONS];             /* numbers of functions in the segment, 0 for none */
+    struct ct_request_rows requests;
     struct ct_thread_table threads;
     uint64_t absent_ns, next_look_ns;
     uint64_t long_ticks, busy_until_ns;
@@ -123,6 +124,7 @@ static void make_segment(struct writer *writer)
     }
     writer->long_ticks = ct_long_ticks();
     memset(writer->ids, 0, sizeof(writer->ids));
+    ct_request_rows_forget(&writer->requests);
     ct_process_set_current(segment);
     if (!requested.system)
         atomic_fetch_add_explicit(&ct_control->segments, 1, memory_order_release);
@@ -203,6 +205,7 @@ static void look_after_segment(struct writer *writer, uint64_t now_ns)
 /* Returns the function's number in the segment, or 0 if the segment's directory is full. */
 static uint16_t id_of(struct writer *writer, uint32_t function)
 {
+    function = ct_request_other(function);
     const struct ct_function_entry *entry = &writer->plan->functions->entry[function];
     if (writer->ids[function] == 0 && ct_process_lock()) {
         writer->ids[function] =
@@ -210,6 +213,14 @@ static uint16_t id_of(struct writer *writer, uint32_t function)
         ct_process_unlock();
     }
     return writer->ids[function];
+}
+
+/* Requests to the kernel driver also differ by their code. */
+static uint16_t id_of_call(struct writer *writer, uint32_t function, uint32_t code)
+{
+    const uint16_t id =
+        ct_request_is(function) ? ct_request_rows_id(&writer->requests, writer->segment, function, code) : 0;
+    return id ? id : id_of(writer, function);
 }
 
 /* ---- records ---- */
@@ -259,6 +270,7 @@ union body {
     struct ct_probe_record record;
     struct ct_probe_values values;
     struct ct_probe_hooked hooked;
+    struct ct_probe_ioctl ioctl;
     uint8_t bytes[CT_PROBE_RECORD_BYTES_MAX];
 };
 
@@ -280,6 +292,7 @@ static void take_call(struct writer *writer, const union body *body)
         return;
     const struct ct_function_entry *function = &writer->plan->functions->entry[call->function];
     const bool is_hooked = call->kind == CT_PROBE_HOOKED;
+    const uint32_t code = call->kind == CT_PROBE_IOCTL ? body->ioctl.code : 0;
     uint64_t start = call->start, end = call->end;
     struct ct_thread *thread =
         is_arrivals(writer) ? thread_of_machine(writer) : ct_thread_table_get(&writer->threads, call->tid);
@@ -289,14 +302,15 @@ static void take_call(struct writer *writer, const union body *body)
         ct_probed_call_correct(writer->plan->entry_ns, writer->plan->return_ns, thread, &start, &end);
     if (thread)
         thread->last_end = end;
-    if (!is_hooked && thread && thread->is_hooks && thread->hooks_start == (uint32_t)call->start)
+    if (call->kind == CT_PROBE_CALL && thread && thread->is_hooks &&
+        thread->hooks_start == (uint32_t)call->start)
         return;
-    const uint16_t id = writer->segment ? id_of(writer, call->function) : 0;
+    const uint16_t id = writer->segment ? id_of_call(writer, call->function, code) : 0;
     struct ct_producer *producer = thread && id ? lane_of(writer, thread) : NULL;
     if (!producer) {
         /* Even without a record, the decoder learns facts about the program's objects. */
         if (!is_hooked)
-            ct_probed_call_decode(writer->plan->functions, &body->values, thread, NULL, start, end);
+            ct_probed_call_decode(writer->plan->functions, call, thread, NULL, start, end);
         if (writer->segment)
             ct_record_lose_unlaned(writer->segment, id, start, end);
         return;
@@ -310,7 +324,7 @@ static void take_call(struct writer *writer, const union body *body)
         write_record(writer, producer, call, &decoded, fields, bytes, id, start, end);
     } else {
         const struct ct_decoded decoded =
-            ct_probed_call_decode(writer->plan->functions, &body->values, thread, producer, start, end);
+            ct_probed_call_decode(writer->plan->functions, call, thread, producer, start, end);
         write_record(writer, producer, call, &decoded, &decoded.payload, decoded.payload_bytes, id, start,
                      end);
     }
@@ -334,7 +348,7 @@ static void show_open(struct ct_thread *thread, void *data)
     if (!producer || ct_open_calls_are_shown(producer->lane, open, depth, writer->plan->entry_ns))
         return;
     for (uint32_t i = 0; i < depth && open[i].function < writer->plan->functions->count; i++)
-        ct_lane_enter(producer->lane, i, id_of(writer, open[i].function),
+        ct_lane_enter(producer->lane, i, id_of_call(writer, open[i].function, open[i].code),
                       open[i].start + writer->plan->entry_ns);
     if (atomic_load_explicit(&producer->lane->depth, memory_order_relaxed) > depth)
         ct_lane_leave(producer->lane, depth);
@@ -386,6 +400,7 @@ static void take_record(struct writer *writer, const union body *body)
     switch ((enum ct_probe_kind)record->kind) {
     case CT_PROBE_CALL:
     case CT_PROBE_HOOKED:
+    case CT_PROBE_IOCTL:
         take_call(writer, body);
         break;
     case CT_PROBE_THREAD:
@@ -418,7 +433,8 @@ static bool drain(struct writer *writer)
          any = true) {
         union body copy;
         memcpy(&copy, record, bytes < sizeof(copy) ? bytes : sizeof(copy));
-        const bool is_call = copy.record.kind == CT_PROBE_CALL || copy.record.kind == CT_PROBE_HOOKED;
+        const bool is_call = copy.record.kind == CT_PROBE_CALL || copy.record.kind == CT_PROBE_HOOKED ||
+                             copy.record.kind == CT_PROBE_IOCTL;
         if (is_call)
             __atomic_store_n(writer->plan->in_flight, copy.record.function + 1U, __ATOMIC_RELEASE);
         ct_kernel_ring_pass(&writer->ring);

@@ -43,6 +43,7 @@ enum {
      * more kinds of requests, the remaining ones are recorded under one name per protocol. */
     CT_IOCTL_NAMES_MAX = 512,
 };
+/* The names of those requests, by language. */
 extern const char *const ct_ioctl_other_names[CT_IOCTL_LANGUAGES];
 
 /* A request, decoded before it is passed to the kernel. */

@@ -5,12 +5,21 @@
  *   ioctl_requests all THREADS ROUNDS   every kind of request
  *   ioctl_requests foreign              no request on a device
  *   ioctl_requests many COUNT           COUNT different commands
- *   ioctl_requests hang NOTIFY HOLD     a request that writes to NOTIFY and blocks until HOLD is readable */
+ *   ioctl_requests hang NOTIFY HOLD     a request that writes to NOTIFY and blocks until HOLD is readable
+ *
+ * Three modes are for probes, which see system calls. They call the driver first, and then read a line.
+ *
+ *   ioctl_requests kernel THREADS ROUNDS  as `all`, but the kernel answers
+ *   ioctl_requests kernel-many COUNT      as `many`
+ *   ioctl_requests fault                  a request that waits for a page. Prints `waiting`, and provides the
+ *                                         page after another line */
 #include "../ensure.h"
 #include "simdevice.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -28,6 +37,7 @@ enum { UNTOUCHED_ERRNO = 1234 };
 static int control_fd, gpu_fd, uvm_fd, uvm_tools_fd, modeset_fd;
 static uint8_t *unreadable; /* an unreadable page, which follows a readable one */
 static long rounds = 1;
+static bool in_kernel; /* requests are system calls, which simdevice does not see */
 
 static int open_device(const char *name)
 {
@@ -47,16 +57,26 @@ static unsigned long request_of(unsigned number, size_t bytes)
 
 /* ---- on the devices ---- */
 
+static void print(const char *name, int32_t status, uint32_t bytes)
+{
+    printf("%s\t%d\t%u\n", name, status, bytes);
+}
+
 /* Makes one request, which either succeeds and writes an RM status to `where`, or fails with `error`. */
 static void ask(int fd, unsigned long request, void *argument, void *where, int32_t status, int error,
                 const char *name, uint32_t bytes)
 {
+    if (in_kernel) {
+        const bool is_answered = syscall(SYS_ioctl, fd, request, argument) == 0;
+        print(name, !is_answered ? -errno : where ? *(int32_t *)where : 0, bytes);
+        return;
+    }
     simdevice_answer((struct simdevice_answer){ .error = error, .where = where, .status = status });
     errno = UNTOUCHED_ERRNO;
     const int result = ioctl(fd, request, argument);
     ENSURE(result == (error ? -1 : 0));
     ENSURE(errno == (error ? error : UNTOUCHED_ERRNO));
-    printf("%s\t%d\t%u\n", name, error ? -error : where ? status : 0, bytes);
+    print(name, error ? -error : where ? status : 0, bytes);
 }
 
 static void put(void *bytes, size_t offset, uint32_t value)
@@ -128,6 +148,10 @@ static void ask_uvm(void)
 {
     uint8_t bytes[9264] = { 0 };
     ask(uvm_fd, 0x30000001, bytes, bytes + 8, 0, 0, "UVM_INITIALIZE", 16);
+    /* The kernel answers this request for any file, because FIGETBSZ has the same number. It writes only
+     * the first word. */
+    put(bytes, 16, 0x1f);
+    ask(uvm_fd, 2, bytes, bytes + 16, 0x1f, 0, "UVM_RELEASE_VA", 24);
     ask(uvm_fd, 33, bytes, bytes + 9260, 0x22, 0, "UVM_MAP_EXTERNAL_ALLOCATION", 9264);
     ask(uvm_fd, 27, bytes, bytes + 48, 0x3d, 0, "UVM_REGISTER_CHANNEL", 56);
     ask(uvm_fd, 75, bytes, bytes + 4, 0x10006, 0, "UVM_MM_INITIALIZE", 8);
@@ -221,7 +245,13 @@ static void ask_others(bool devices_too)
     }
     ENSURE(ioctl(pipes[0], FIONREAD, &value) == 0 && value == 5);
     /* Requests with other drivers' numbers are passed on even if the file is a device. */
-    if (devices_too) {
+    if (devices_too && in_kernel) {
+        syscall(SYS_ioctl, control_fd, 27, bytes);
+        syscall(SYS_ioctl, gpu_fd, 0x30000001, bytes);
+        syscall(SYS_ioctl, uvm_fd, request_of(0x2a, 32), bytes);
+        syscall(SYS_ioctl, modeset_fd, 27, bytes);
+        syscall(SYS_ioctl, control_fd, FIONREAD, &value);
+    } else if (devices_too) {
         ENSURE(ioctl(control_fd, 27, bytes) == 0);
         ENSURE(ioctl(gpu_fd, 0x30000001, bytes) == 0);
         ENSURE(ioctl(uvm_fd, request_of(0x2a, 32), bytes) == 0);
@@ -267,8 +297,55 @@ static void run_all(long threads)
     ENSURE(pthread_create(&thread[0], NULL, be_cancelled, NULL) == 0 &&
            pthread_join(thread[0], &result) == 0);
     ENSURE(passed && result == PTHREAD_CANCELED);
+    if (in_kernel) /* it knows no versions */
+        return;
     ask_as_driver("535.104.05", 1200, 1196);
     ask_as_driver("580.159.04", 9264, 9260);
+}
+
+/* ---- for probes ---- */
+
+/* A probe of all processes records a process from its first driver call on. */
+static void call_driver(void)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    ENSURE(driver != NULL);
+    int (*get_version)(int *) = (int (*)(int *))(uintptr_t)dlsym(driver, "cuDriverGetVersion");
+    int version;
+    ENSURE(get_version && get_version(&version) == 0);
+    ENSURE(getchar() == '\n');
+    in_kernel = true;
+}
+
+static void *ask_for_block_size(void *page)
+{
+    ENSURE(syscall(SYS_ioctl, uvm_fd, 2, page) == 0);
+    return NULL;
+}
+
+/* The kernel writes its answer to a page that only userfaultfd provides. */
+static void fault(void)
+{
+    const long page_bytes = sysconf(_SC_PAGESIZE);
+    const int pages = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+    ENSURE(pages >= 0);
+    struct uffdio_api api = { .api = UFFD_API };
+    ENSURE(ioctl(pages, UFFDIO_API, &api) == 0);
+    void *page = mmap(NULL, (size_t)page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ENSURE(page != MAP_FAILED);
+    const struct uffdio_range range = { (uintptr_t)page, (uint64_t)page_bytes };
+    struct uffdio_register missing = { .range = range, .mode = UFFDIO_REGISTER_MODE_MISSING };
+    ENSURE(ioctl(pages, UFFDIO_REGISTER, &missing) == 0);
+    pthread_t thread;
+    struct uffd_msg message;
+    ENSURE(pthread_create(&thread, NULL, ask_for_block_size, page) == 0);
+    ENSURE(read(pages, &message, sizeof(message)) == sizeof(message));
+    puts("waiting");
+    fflush(stdout);
+    ENSURE(getchar() == '\n');
+    struct uffdio_zeropage zeros = { .range = range };
+    ENSURE(ioctl(pages, UFFDIO_ZEROPAGE, &zeros) == 0);
+    ENSURE(pthread_join(thread, NULL) == 0);
 }
 
 int main(int argc, char **argv)
@@ -284,12 +361,20 @@ int main(int argc, char **argv)
     uvm_tools_fd = open_device("nvidia-uvm-tools");
     modeset_fd = open_device("nvidia-modeset");
 
-    if (strcmp(mode, "all") == 0 && argc == 4) {
+    const bool is_probed = strcmp(mode, "kernel") == 0;
+    if ((strcmp(mode, "all") == 0 || is_probed) && argc == 4) {
+        if (is_probed)
+            call_driver();
         rounds = atol(argv[3]);
         run_all(atol(argv[2]));
     } else if (strcmp(mode, "foreign") == 0 && argc == 2) {
         ask_others(false);
-    } else if (strcmp(mode, "many") == 0 && argc == 3) {
+    } else if (strcmp(mode, "fault") == 0 && argc == 2) {
+        call_driver();
+        fault();
+    } else if ((strcmp(mode, "many") == 0 || strcmp(mode, "kernel-many") == 0) && argc == 3) {
+        if (strcmp(mode, "many") != 0)
+            call_driver();
         for (uint32_t i = 0; i < (uint32_t)atol(argv[2]); i++)
             ask_control(control_fd, 0xf0000000 + i, 4, 0, 0, "many");
     } else if (strcmp(mode, "hang") == 0 && argc == 4) {
@@ -299,7 +384,9 @@ int main(int argc, char **argv)
                                                     .hold_fd = open(argv[3], O_RDONLY | O_CLOEXEC) });
         ENSURE(ioctl(control_fd, request_of(0x2a, sizeof(control)), control) == 0);
     } else {
-        fprintf(stderr, "usage: ioctls all THREADS ROUNDS | foreign | many COUNT | hang NOTIFY HOLD\n");
+        fprintf(stderr,
+                "usage: ioctl_requests all THREADS ROUNDS | foreign | many COUNT | hang NOTIFY HOLD | "
+                "kernel THREADS ROUNDS | kernel-many COUNT | fault\n");
         return 2;
     }
     return 0;

@@ -1,38 +1,11 @@
 """Tests that the trace contains exactly the requests that the program made to the kernel driver, with name, status, size and depth. The
 program must receive the kernel's results."""
-import collections
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
-from cudatrace_test import BUILD, SIMCUDA, WORKLOADS, Session, check, equal, fifo, needs
-
-IOCTLS = BUILD / "tests/hook/ioctl_requests"
-# nvidiactl and nvidia0 have the same major number; the other devices have different major numbers. Two further devices are terminals.
-DEVICES = {"nvidiactl": "/dev/null", "nvidia0": "/dev/zero", "nvidia-uvm": "/dev/ptmx"}
-
-
-def devices(session):
-    folder = session.dir / "devices"
-    folder.mkdir()
-    for name, target in DEVICES.items():
-        (folder / name).symlink_to(target)
-    for name in ("nvidia-uvm-tools", "nvidia-modeset"):
-        (folder / name).symlink_to(os.ttyname(os.openpty()[1]))  # the descriptors stay open
-    return folder
-
-
-def rows(session, pid):
-    return collections.Counter(dict(((name, status, size), count) for name, status, size, count in session.rows(
-        "SELECT name, status, ifnull(bytes, 0), count(*) FROM calls WHERE layer = 'ioctl' AND pid = ? GROUP BY 1, 2, 3", pid)))
-
-
-def wanted(output):
-    seen = collections.Counter()
-    for line in output.splitlines():
-        name, status, size = line.split("\t")
-        seen[name, int(status), int(size)] += 1
-    return seen
+from cudatrace_test import BUILD, SIMCUDA, WORKLOADS, Session, check, equal, fifo, needs  # noqa: E402: it is in tests/e2e
+from simulated_devices import IOCTLS, devices, printed, recorded  # noqa: E402
 
 
 def test_everything(s, env):
@@ -40,7 +13,7 @@ def test_everything(s, env):
     output = process.communicate()[0]
     equal(process.returncode, 0, "status of ioctl_requests all")
     s.flush()
-    want, seen = wanted(output), rows(s, process.pid)
+    want, seen = printed(output), recorded(s, process.pid)
     check(sum(want.values()) > 2000, "requests made", sum(want.values()))
     equal(sorted((want - seen).items()), [], "requests that the trace lacks")
     equal(sorted((seen - want).items()), [], "requests that nobody made")

@@ -175,6 +175,7 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
           "also record when a thread was blocked or preempted in a call, and its page faults\n"
           "(layer kernel)",
           &options->kernel_events },
+        { "ioctls", NULL, "also record requests to the kernel driver (layer ioctl)", &options->ioctls },
         { "hooks", "FILE",
           "also record functions of libraries and of the kernel, and tracepoints, as the\n"
           "lines of this table choose them (layer hook); SIGHUP reads the table again\n"

@@ -23,7 +23,7 @@ struct ct_probe_options {
     int64_t for_ns;    /* 0: no limit */
     int method;        /* the first method to try: 0 session, 1 multi, 2 event */
     const char *hooks; /* the file with the table of hooks; NULL: none */
-    bool all, kernel_events, verbose;
+    bool all, kernel_events, ioctls, verbose;
     bool dry_run, bpftrace; /* checks or prints the hooks, and records nothing */
     bool discover;          /* counts functions of modules that a command reaches, and records nothing */
     const char *modules;    /* their names, separated by commas */

@@ -1,0 +1,22 @@
+/* Requests to NVIDIA's kernel driver (--ioctls): attaches the BPF programs (ioctls.bpf.c) to the tracepoints
+ * of ioctl(), and finds the driver's devices. */
+#ifndef CT_PROBE_IOCTLS_H
+#define CT_PROBE_IOCTLS_H
+
+#include "programs.h"
+
+struct bpf_link;
+struct ct_ioctls {
+    struct ct_programs *programs;
+    struct bpf_link *link[CT_REQUEST_ENDS]; /* NULL: not attached */
+};
+
+/* Attaches the programs, before the rights for that are dropped. Returns CT_GO_ON, or EXIT_FAILURE after a
+ * message. */
+int ct_ioctls_attach(struct ct_ioctls *ioctls, struct ct_programs *programs);
+/* Finds the devices again, since the kernel driver may have been loaded. Does nothing if the programs are not
+ * attached. */
+void ct_ioctls_look(struct ct_ioctls *ioctls);
+void ct_ioctls_detach(struct ct_ioctls *ioctls);
+
+#endif

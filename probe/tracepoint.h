@@ -1,0 +1,24 @@
+/* Finds the tracepoints of the kernel in tracefs, and attaches BPF programs to them. */
+#ifndef CT_PROBE_TRACEPOINT_H
+#define CT_PROBE_TRACEPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct bpf_link;
+struct bpf_program;
+
+/* Views of tracefs and of debugfs, even where they are not mounted. They return a descriptor of the folder or
+ * -errno. They need CAP_SYS_ADMIN if it is not mounted. */
+int ct_tracefs_open(void);
+int ct_debugfs_open(void);
+/* Opens a file of the tracepoint: `id`, `format`. Returns NULL with a reason in errno. */
+FILE *ct_tracepoint_open(int tracefs, const char *group, const char *name, const char *file);
+/* Returns the tracepoint's number, or -errno: -ENOENT if the kernel has no such tracepoint. */
+int ct_tracepoint_number(int tracefs, const char *group, const char *name);
+/* Attaches the program, on all processors. Returns 0 or -errno. Requires CAP_PERFMON. */
+int ct_tracepoint_attach(const struct bpf_program *program, int number, uint64_t cookie,
+                         struct bpf_link **link);
+
+#endif

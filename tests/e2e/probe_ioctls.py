@@ -1,0 +1,167 @@
+"""Tests that `cudatrace probe --ioctls` records the requests that a probed process makes to NVIDIA's kernel driver, as the hook does. Give the
+names of tests to run only those."""
+import collections
+import errno
+import os
+import signal
+import subprocess
+import sys
+
+from cudatrace_test import DEADLINE_S, WORKLOADS, check, equal, needs
+from probing import OwnDriver, Probe, await_stored, truth_of, writer_of
+from simulated_devices import IOCTLS, devices, printed, recorded
+
+needs("tracefs", "terminals")  # the test itself opens /dev/ptmx
+REQUEST, ITS_CLASS = "UVM_RELEASE_VA", "RM_ALLOC NV01_ROOT_CLIENT"
+
+
+def start(s, *mode, preload=False):
+    """Starts ioctl_requests, which calls the driver and waits for a line."""
+    return s.start(IOCTLS, *mode, preload=preload, env=s.simulated, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def wait_for_page(s):
+    """Starts ioctl_requests. Returns when its request waits for a page."""
+    process = start(s, "fault")
+    process.stdin.write("\n")
+    process.stdin.flush()
+    equal(process.stdout.readline(), "waiting\n", "what ioctl_requests prints in its request")
+    return process
+
+
+def await_end(s, pid, *states):
+    s.flush_until("its end", lambda: s.value("SELECT state FROM processes WHERE pid = ?", pid) in (states or ["exited"]))
+
+
+def requests(s):
+    """Every kind of request, and every kind of failure, has a row with its name, status and size. Ioctls on other files have none."""
+    probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
+    process = start(s, "kernel", 4, 20)
+    output = process.communicate("\n", DEADLINE_S)[0]
+    equal(process.returncode, 0, "status of ioctl_requests")
+    await_end(s, process.pid)
+    probe.end()
+    want, seen = printed(output), recorded(s, process.pid)
+    check(sum(want.values()) > 2000, "requests made", sum(want.values()))
+    check(want[REQUEST, 0x1f, 24] > 0, "no request has succeeded", want)
+    equal(sorted((want - seen).items()), [], "requests that the trace lacks")
+    equal(sorted((seen - want).items()), [], "requests that nobody made")
+    equal(s.rows("SELECT DISTINCT depth, status_name FROM calls WHERE layer = 'ioctl' AND name = ?", REQUEST),
+          [(0, "NV_ERR_INVALID_ARGUMENT")], "the depth and the name of the status")
+    equal(s.rows("SELECT category FROM functions WHERE name = 'UVM_MAP_EXTERNAL_ALLOCATION'"), [("memory",)], "a category")
+    s.check_identity()
+
+
+def like_hook(s):
+    """The same program has the same rows with the hook and with the probe: inside the same calls, with the same values."""
+    inside = """
+        SELECT outer.name, inner.name, inner.depth, inner.status, inner.bytes, count(*)
+          FROM calls AS inner
+          LEFT JOIN calls AS outer ON outer.pid = inner.pid AND outer.tid = inner.tid AND outer.depth = inner.depth - 1
+                                  AND outer.start_ns <= inner.start_ns AND outer.end_ns >= inner.end_ns
+         WHERE inner.layer = 'ioctl' AND inner.pid = ? GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5"""
+    probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
+    pids = []
+    for preload in True, False:
+        done = s.start(WORKLOADS / "calls", "--calls", 500, "--mix", "alloc", "--threads", 2, "--seed", 3, preload=preload,
+                       env={**s.simulated, "SIMCUDA_IOCTLS": 1}, stdout=subprocess.DEVNULL)
+        equal(done.wait(DEADLINE_S), 0, "the program's status")
+        await_end(s, done.pid)
+        pids.append(done.pid)
+    probe.end()
+    equal(s.rows("SELECT DISTINCT layer FROM calls WHERE pid = ? ORDER BY 1", pids[1]), [("driver",), ("ioctl",)], "the layers of the probe")
+    by_hook, by_probe = (s.rows(inside, pid) for pid in pids)
+    equal(by_probe, by_hook, "requests of the probe and of the hook")
+    made = {(outer, name): count for outer, name, _, _, _, count in by_probe}
+    truth = truth_of(s, pids[1])
+    check(truth["cuMemAlloc_v2"] > 10, "allocations", truth)
+    equal((made["cuMemAlloc_v2", "NV_ESC_RM_VID_HEAP_CONTROL"], made["cuInit", ITS_CLASS]), (truth["cuMemAlloc_v2"], truth["cuInit"]),
+          "requests and the driver's own count of the calls that make them")
+    s.check_identity()
+
+
+def by_option(s):
+    """Without --ioctls, there are no requests. The driver's calls are the same."""
+    probe = Probe(s, *s.every, env=s.simulated)
+    done = s.start(WORKLOADS / "calls", "--calls", 50, "--mix", "alloc", preload=False, env={**s.simulated, "SIMCUDA_IOCTLS": 1},
+                   stdout=subprocess.DEVNULL)
+    equal(done.wait(DEADLINE_S), 0, "the program's status")
+    await_stored(s, done.pid, dict(truth_of(s, done.pid)))
+    probe.end()
+    equal(recorded(s, done.pid), collections.Counter(), "requests")
+
+
+def hanging(s):
+    """A request that hangs is an open call with its name, and has a row when it has returned. Page faults count for it."""
+    probe = Probe(s, *s.every, "--ioctls", "--kernel", env=s.simulated)
+    process = wait_for_page(s)
+    open_calls = "SELECT name, depth FROM open_calls JOIN processes USING (process_id) WHERE pid = ?", process.pid
+    s.flush_until("the open call", lambda: s.rows(*open_calls))
+    equal(s.rows(*open_calls), [(REQUEST, 0)], "the call that hangs")
+    process.communicate("\n", DEADLINE_S)
+    equal(process.returncode, 0, "status of ioctl_requests")
+    await_end(s, process.pid)
+    probe.end()
+    equal(s.rows(*open_calls), [], "open calls in the end")
+    equal(recorded(s, process.pid), {(REQUEST, 0, 24): 1}, "the request")
+    blocked, = s.rows("SELECT name, blocked > 0 AND blocked_ns <= duration_ns FROM off_cpu WHERE layer = 'ioctl'")
+    equal(blocked, (REQUEST, 1), "the time that the request was blocked")
+
+
+def killed(s):
+    """A process is killed in a request. The kernel ends the request before the process, so the request has a row."""
+    probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
+    process = wait_for_page(s)
+    process.kill()
+    process.wait(DEADLINE_S)
+    await_end(s, process.pid, "killed")
+    probe.end()
+    equal(recorded(s, process.pid), {(REQUEST, -errno.EFAULT, 24): 1}, "the request")
+    equal(s.rows("SELECT name FROM open_calls JOIN processes USING (process_id) WHERE pid = ?", process.pid), [], "open calls")
+    s.check_identity()
+
+
+def full_ring(s):
+    """While the writer is stopped, the ring becomes full. Requests that are in no record are counted as lost, by device."""
+    probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
+    process = start(s, "kernel", 4, 400)
+    s.flush_until("the process's segment", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", process.pid))
+    writer = writer_of(probe, process.pid)
+    os.kill(writer, signal.SIGSTOP)
+    output = process.communicate("\n", DEADLINE_S)[0]
+    equal(process.returncode, 0, "status of ioctl_requests")
+    os.kill(writer, signal.SIGCONT)
+    await_end(s, process.pid, "exited", "killed")  # the full ring may have no room for the exit status
+    probe.end()
+    calls, lost = s.rows("SELECT sum(calls), sum(lost) FROM totals JOIN processes USING (process_id) WHERE pid = ? AND layer = 'ioctl'", process.pid)[0]
+    print(f"{calls} requests, {lost} lost", flush=True)
+    equal(calls, sum(printed(output).values()), "requests that were stored or lost")
+    check(0 < lost < calls, "nothing was lost, or everything")
+    equal(s.rows("SELECT DISTINCT totals.name FROM totals WHERE layer = 'ioctl' AND lost > 0 ORDER BY 1"),
+          [("NVKMS other",), ("RM other",), ("UVM other",)], "the names of lost requests")
+    s.check_identity(lost=lost)
+
+
+def many(s):
+    """Kinds of requests beyond 512 are recorded under one name."""
+    probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
+    process = start(s, "kernel-many", 700)
+    process.communicate("\n", DEADLINE_S)
+    equal(process.returncode, 0, "status of ioctl_requests")
+    await_end(s, process.pid)
+    probe.end()
+    named = dict(s.rows("SELECT name, count(*) FROM calls WHERE pid = ? AND layer = 'ioctl' GROUP BY name", process.pid))
+    equal(named.pop("RM other"), 700 - 512, "requests without a row of their own")
+    equal(set(named), {f"RM_CONTROL 0x{0xf0000000 + i:08x}" for i in range(512)}, "requests with one")
+
+
+TESTS = requests, like_hook, by_option, hanging, killed, full_ring, many
+for unknown in set(sys.argv[1:]) - {test.__name__ for test in TESTS}:
+    sys.exit(f"no test is called '{unknown}'")
+for test in TESTS:
+    if not sys.argv[1:] or test.__name__ in sys.argv[1:]:
+        print(test.__name__, flush=True)
+        with OwnDriver() as s:
+            s.simulated = {"CUDATRACE_DEVICES": devices(s)}
+            s.start_daemon()
+            test(s)

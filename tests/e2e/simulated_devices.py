@@ -1,0 +1,34 @@
+"""Devices of NVIDIA's kernel driver that are simulated by other devices, and the requests to them that ioctl_requests prints."""
+import collections
+import os
+
+from cudatrace_test import BUILD
+
+IOCTLS = BUILD / "tests/hook/ioctl_requests"
+# nvidiactl and nvidia0 have the same major number; the other devices have different major numbers. Two further devices are terminals.
+DEVICES = {"nvidiactl": "/dev/null", "nvidia0": "/dev/zero", "nvidia-uvm": "/dev/ptmx"}
+
+
+def devices(session):
+    folder = session.dir / "devices"
+    folder.mkdir()
+    for name, target in DEVICES.items():
+        (folder / name).symlink_to(target)
+    for name in ("nvidia-uvm-tools", "nvidia-modeset"):
+        (folder / name).symlink_to(os.ttyname(os.openpty()[1]))  # the descriptors stay open
+    return folder
+
+
+def recorded(session, pid):
+    """Returns {(name, status, bytes): requests} of a process in the trace."""
+    return collections.Counter(dict(((name, status, size), count) for name, status, size, count in session.rows(
+        "SELECT name, status, ifnull(bytes, 0), count(*) FROM calls WHERE layer = 'ioctl' AND pid = ? GROUP BY 1, 2, 3", pid)))
+
+
+def printed(output):
+    """Returns the same for the output of ioctl_requests."""
+    seen = collections.Counter()
+    for line in output.splitlines():
+        name, status, size = line.split("\t")
+        seen[name, int(status), int(size)] += 1
+    return seen
