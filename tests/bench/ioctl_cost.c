@@ -1,14 +1,17 @@
 /* Measures the cost of an ioctl on the driver's device, with rounds of ioctls on nvidiactl in the folder
  * $CUDATRACE_DEVICES. Prints `ready`. For each line read from standard input, the program runs a round and
- * prints its median batch in nanoseconds per call. Three processes, which run bare, under strace and under
- * the hook, take turns with their rounds. */
+ * prints its median batch in nanoseconds per call. The line `other` starts a round of another system call,
+ * getppid(). Several processes, which run bare, under strace, under the hook or under a probe, take turns
+ * with their rounds. */
 #include "clock.h"
 
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 enum { BATCHES = 40, CALLS = 25 };
 
@@ -51,12 +54,16 @@ int main(void)
     stay_on_processor();
     puts("ready");
     fflush(stdout);
-    while (getchar() != EOF) {
+    char line[16];
+    while (fgets(line, sizeof(line), stdin)) {
+        const int is_other = strcmp(line, "other\n") == 0;
         uint64_t batch_ns[BATCHES];
         uint32_t control[8] = { [COMMAND_WORD] = COMMAND };
         for (int b = 0; b < BATCHES; b++) {
             const uint64_t start_ns = ct_monotonic_ns();
-            for (int i = 0; i < CALLS; i++)
+            for (int i = 0; i < CALLS && is_other; i++)
+                getppid();
+            for (int i = 0; i < CALLS && !is_other; i++)
                 ioctl(fd, RM_CONTROL, control);
             batch_ns[b] = ct_monotonic_ns() - start_ns;
         }

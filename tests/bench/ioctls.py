@@ -1,13 +1,17 @@
 """Measures the cost of an ioctl on the driver's device, bare, under `strace -e trace=ioctl` and under the hook's layer ioctl. The three
-programs run concurrently and take turns, one round each. The device rejects every request immediately."""
+programs run concurrently and take turns, one round each. The device rejects every request immediately.
+
+Then `cudatrace probe --ioctls` is started and stopped repeatedly. Each time, a probed and an unprobed program run a round of ioctls and a
+round of another system call without the probe, and with it."""
+import collections
 import shutil
 import subprocess
 
-from cudatrace_test import equal
+from cudatrace_test import BUILD, CUDATRACE, equal
 from figures import emit, emit_missing, less, over
 from program import PROGRAMS, Measured
 
-ROUNDS = 15
+ROUNDS, PROBES = 15, 9
 CALLS_A_ROUND = 40 * 25  # ioctl_cost.c
 ROW = "RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2"
 
@@ -27,8 +31,8 @@ class Program:
             raise RuntimeError(f"it ended with {self.process.returncode}: {' '.join(said.split())}")
         return line
 
-    def round(self):
-        self.process.stdin.write("\n")
+    def round(self, system_call=""):
+        self.process.stdin.write(f"{system_call}\n")
         self.process.stdin.flush()
         return float(self.line())
 
@@ -52,6 +56,53 @@ def start(session, listing):
     return programs
 
 
+class Probe:
+    """A probe of one process. It records that process's ioctls, and none of its driver calls."""
+
+    def __init__(self, session, pid, env):
+        self.process = session.start(CUDATRACE, "probe", "--session", session.name, "--pid", pid, "--ioctls", "--calls", "cuInit", preload=False,
+                                     env=env, stderr=subprocess.PIPE, text=True)
+        said = ""
+        while "are probed" not in said:
+            line = self.process.stderr.readline()
+            if not line:
+                raise RuntimeError(" ".join(said.split()))
+            said += line
+
+    def end(self):
+        self.process.terminate()
+        self.process.communicate()
+
+
+CALLS = {"ioctl": "", "other_call": "other"}
+
+
+def rounds_of(programs):
+    return {(name, call): program.round(line) for name, program in programs.items() for call, line in CALLS.items()}
+
+
+def run_probe(session):
+    """Emits the time that the probe adds to an ioctl and to another system call, in the probed process and in another one."""
+    env = {"CUDATRACE_DEVICES": session.dir / "dev"}
+    # The probe finds processes by their libcuda.
+    programs = {"probed": Program(session, preload=False, env={**env, "LD_PRELOAD": PROGRAMS / "libcuda.so.1"}),
+                "unprobed": Program(session, preload=False, env=env)}
+    added = collections.defaultdict(list)
+    for _ in range(PROBES):
+        without = rounds_of(programs)
+        probe = Probe(session, programs["probed"].process.pid, env)
+        for figure, value in rounds_of(programs).items():
+            added[figure].append(value - without[figure])
+        probe.end()
+    for program in programs.values():
+        program.process.communicate()
+    session.flush()
+    equal(session.value("SELECT sum(calls) FROM totals JOIN processes USING (process_id) WHERE pid = ? AND layer = 'ioctl'",
+                        programs["probed"].process.pid), PROBES * CALLS_A_ROUND, "ioctls in the trace of the probe")
+    for (name, call), values in added.items():
+        emit("ioctls", f"probe_{name}_{call}_added_ns", values, "ns")
+
+
 def run(build, _options):
     with Measured() as session:
         session.start_daemon()
@@ -73,6 +124,13 @@ def run(build, _options):
             if seen < made:
                 emit_missing("ioctls", "strace", f"{seen} of {made} ioctls were seen")
                 del rounds["strace"]
+        if (BUILD / "probe/cudatrace-probe").exists():
+            try:
+                run_probe(session)
+            except RuntimeError as error:
+                emit_missing("ioctls", "probe", error)
+        else:
+            emit_missing("ioctls", "probe", "this build has no probe")
     for way, values in rounds.items():
         emit("ioctls", f"{way}_ioctl_ns", values, "ns")
     added = {way: less(values, rounds["bare"]) for way, values in rounds.items() if way != "bare"}
