@@ -28,8 +28,8 @@ class Hooks(AnyHooks):
     """A probe with a table of hooks. It also records calls to a few driver functions, and to no more, because perf events take long to
     attach and to detach."""
 
-    def __init__(self, s, *lines):
-        super().__init__(s, *lines, options=("--calls", f"cuCtxSetCurrent,{CALL}"))
+    def __init__(self, s, *lines, options=()):
+        super().__init__(s, *lines, options=("--calls", f"cuCtxSetCurrent,{CALL}", *options))
 
 
 def counts_by_module():
@@ -136,6 +136,41 @@ def inside(s):
     equal((slow[0][0], slow[0][1], slow[0][2]), (0, CALL, 1), "the slow call")
     equal({(name, level): calls for level, name, calls, *_ in slow[1:]}, of_call, "the functions inside the slow call")
     check(all(0 <= row[-1] <= 100 for row in slow), "parts of the call", slow)
+    s.check_identity(lost=0)
+
+
+# The workload's requests by name, and their status. The hook does not know the number of the request for a fault of the GPU.
+REQUESTS = {"control": ("RM_CONTROL NV0000_CTRL_CMD_NULL", 0), "xid": ("ESC 0xf0", 0), "fence": ("ESC 0xf1", 0), "unknown": ("ESC 0xf2", -22),
+            "migrate": ("UVM_MIGRATE", 0)}
+MAPPED = """
+import ctypes, fcntl
+driver = ctypes.CDLL("libcuda.so.1")
+assert driver.cuInit(0) == 0 and driver.cuCtxSetCurrent(None) == 0
+with open("/dev/nvidia-uvm", "r+b", buffering=0) as device:
+    try:
+        fcntl.ioctl(device, 33, bytearray(9264))
+    except OSError:
+        pass
+"""
+
+
+def requests(s):
+    """With --ioctls, each request has a row inside the driver call that makes it, and the kernel's functions are inside the request."""
+    hooks = Hooks(s, f"kprobe:{IOCTL} entered", "kprobe:uvm_unlocked_ioctl_entry entered_uvm", options=["--ioctls"])
+    pid, calls = run(hooks)
+    mapped = hooks.run(sys.executable, "-c", MAPPED)
+    hooks.probe.end()
+    rows = {(name, depth, status): count for name, depth, status, count in
+            s.rows("SELECT name, depth, status, count(*) FROM calls WHERE layer = 'ioctl' AND pid = ? GROUP BY 1, 2, 3", pid)}
+    equal(rows, {(*REQUESTS[act][:1], depth, REQUESTS[act][1]): ACTS[act] * (CALLS if depth else 1) for act in REQUESTS for depth in (0, 1)},
+          "requests")
+    equal((sum(count for (name, *_), count in rows.items() if name != "UVM_MIGRATE"), rows["UVM_MIGRATE", 0, 0] + rows["UVM_MIGRATE", 1, 0]),
+          (calls["rm_ioctl"], calls["uvm_api_migrate"]), "requests and the driver's own counts")
+    equal(s.rows("SELECT DISTINCT request.depth, hook.depth FROM calls AS hook JOIN calls AS request ON request.tid = hook.tid AND request.layer = 'ioctl' "
+                 "AND request.start_ns <= hook.start_ns AND request.end_ns >= hook.end_ns WHERE hook.layer = 'hook' AND hook.pid = ? ORDER BY 1", pid),
+          [(0, 1), (1, 2)], "the depths of requests and of the kernel's functions inside them")
+    equal(s.rows("SELECT name, bytes, status FROM calls WHERE layer = 'ioctl' AND pid = ?", mapped), [("UVM_MAP_EXTERNAL_ALLOCATION", 1200, -22)],
+          "a request whose size depends on the version of the kernel driver")
     s.check_identity(lost=0)
 
 
@@ -340,7 +375,7 @@ def blocked(s):
     s.check_identity(lost=lost)
 
 
-CASES = functions, fields, inside, machine, xids, installed, lists, discovers, killed, blocked
+CASES = functions, fields, inside, requests, machine, xids, installed, lists, discovers, killed, blocked
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:

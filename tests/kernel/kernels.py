@@ -135,6 +135,7 @@ def devices(machine):
 
 # Perf events take long to attach and to detach, so these tests attach to few functions.
 BY_EVENTS = "exact event", "nested event", "whole_life cuMem*", "kernel_events"
+REQUESTS = "requests", "like_hook", "hanging"
 BY_LINKS = "whole_life", "nested", "kernel_events", "hidden deleted", "open_calls", "probe_killed", "executes"
 
 
@@ -149,6 +150,7 @@ def bookworm(boot):
     with boot() as machine:
         records(machine, "perf events", *BY_EVENTS)
         passes(machine, "e2e/probe_hooks.py")
+        passes(machine, "e2e/probe_ioctls.py", *REQUESTS)
         devices(machine)
     with boot("lockdown=integrity") as machine:
         records(machine, "perf events", "whole_life cuMem*")
@@ -160,6 +162,7 @@ def trixie(boot):
     with boot() as machine:
         records(machine, "links to many functions", "exact multi", "short_lives", *BY_LINKS)
         passes(machine, "e2e/probe_hooks.py")
+        passes(machine, "e2e/probe_ioctls.py", *REQUESTS)
         devices(machine)
 
 

@@ -13,7 +13,7 @@ from cudatrace_test import BUILD, CUDATRACE, DAEMON, HOOK, SOURCE, check, end_in
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = os.path.realpath(sys.executable)
-PROGRAMS = [CUDATRACE, DAEMON, HOOK, BUILD / "probe/cudatrace-probe", PYTHON, "/bin/sh", "/usr/bin/busybox", "/usr/bin/unshare",
+PROGRAMS = [CUDATRACE, DAEMON, HOOK, BUILD / "probe/cudatrace-probe", BUILD / "tests/hook/ioctl_requests", PYTHON, "/bin/sh", "/usr/bin/busybox", "/usr/bin/unshare",
             "/usr/bin/mount", "/usr/sbin/bpftool"]
 # Parts of Python's library that no test imports.
 UNUSED = {"test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "pydoc_data", "site-packages", "dist-packages", "__pycache__"}

@@ -47,7 +47,7 @@ static void request_unknown(void)
     ENSURE(ioctl(files[CONTROL], STUB_UNKNOWN, NULL) == -1 && errno == EINVAL);
 }
 
-static uint8_t zeros[64];
+static uint8_t zeros[128]; /* the driver's structs are smaller */
 static uint32_t error = XID_ERROR;
 
 /* An act is a function, or a request with its argument. */

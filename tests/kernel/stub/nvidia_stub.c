@@ -171,4 +171,5 @@ static void __exit nvidia_exit_module(void)
 module_init(nvidia_init_module);
 module_exit(nvidia_exit_module);
 MODULE_DESCRIPTION("Functions with the names of the NVIDIA driver's, for tests of cudatrace");
+MODULE_VERSION("535.104.05"); /* of the structs of requests */
 MODULE_LICENSE("Dual MIT/GPL");
