@@ -266,7 +266,8 @@ static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patien
     }
     if (!hook && is_probed) {
         FINE("probe", "cudatrace-probe records its driver calls");
-        NOTE("hook", "not loaded: calls of the runtime, ranges of NVTX and ioctls are not recorded");
+        NOTE("hook", "not loaded: calls of the runtime and ranges of NVTX are not recorded, and ioctls only "
+                     "with `cudatrace probe --ioctls`");
         return false;
     }
     if (!hook) {
