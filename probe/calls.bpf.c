@@ -477,6 +477,10 @@ int call_leave(struct pt_regs *registers)
 
 /* ---- the ends of threads and programs ---- */
 
+/* For each channel, how its process has ended (CT_PROBE_ENDED). A record could be lost, because the ring may
+ * be full. */
+__u32 ends[CT_PROBE_PROCESSES];
+
 static void end_thread(struct task *task)
 {
     struct ct_probe_thread *thread = thread_of(task);
@@ -502,17 +506,6 @@ static void end_thread(struct task *task)
     task->has_ended = true;
 }
 
-static void end_process(__u32 channel, __u32 tgid, struct task_struct *current)
-{
-    void *ring = bpf_map_lookup_elem(&rings, &channel);
-    struct ct_probe_record *record = ring ? reserve(ring, tgid, CT_PROBE_END) : 0;
-    if (!record)
-        return;
-    record->status = current->exit_code;
-    record->start = record->end = bpf_ktime_get_ns();
-    submit(ring, record, false);
-}
-
 SEC("raw_tp/sched_process_exit")
 int thread_exit(void *context)
 {
@@ -524,8 +517,8 @@ int thread_exit(void *context)
     if (BPF_CORE_READ(current, signal, live.counter) == 0) {
         const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
         __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
-        if (channel)
-            end_process(*channel, tgid, current);
+        if (channel && *channel < CT_PROBE_PROCESSES)
+            ends[*channel] = CT_PROBE_ENDED | current->exit_code;
         bpf_map_delete_elem(&channels, &tgid);
         bpf_map_delete_elem(&visits, &tgid);
         bpf_map_delete_elem(&executed, &tgid);

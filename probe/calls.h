@@ -26,12 +26,11 @@ enum ct_probe_kind {
     CT_PROBE_CALL = 0,   /* a call has returned */
     CT_PROBE_THREAD = 1, /* a thread is about to make its first call; `name` */
     CT_PROBE_EXIT = 2,   /* a thread has ended, and no call of it follows unless it is announced again */
-    CT_PROBE_END = 3,    /* the process's last thread has ended; `status` is a wait status */
     /* The hook may have recorded the thread's next call in the lane of `lane_tid`. If it has, the lane's
      * position is now greater than `position`. */
-    CT_PROBE_DOUBT = 4,
-    CT_PROBE_HOOKED = 5, /* a call of a hook (hook_rule.h) */
-    CT_PROBE_IOCTL = 6,  /* a request to the kernel driver has returned */
+    CT_PROBE_DOUBT = 3,
+    CT_PROBE_HOOKED = 4, /* a call of a hook (hook_rule.h) */
+    CT_PROBE_IOCTL = 5,  /* a request to the kernel driver has returned */
 };
 
 /* Kernel events inside calls, and requests to the kernel driver. They have function numbers that no driver
@@ -162,6 +161,9 @@ struct ct_probe_lost {
     uint64_t ns; /* the sum of their durations */
     uint64_t skipped, skipped_ns;
 };
+
+/* How a channel's process has ended: its wait status with this bit, or 0 if the process has not ended. */
+enum { CT_PROBE_ENDED = 1 << 30 };
 
 enum { CT_NOTICES_BYTES = 1 << 16 };
 

@@ -205,6 +205,7 @@ static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uin
         .flags = probed->has_executed ? CT_SEGMENT_EXITING : 0,
         .arriving = probed->channel.ring >= 0 ? &set->functions->arriving[probed->channel.number] : NULL,
         .in_flight = probed->channel.ring >= 0 ? &set->functions->in_flight[probed->channel.number] : NULL,
+        .end = probed->channel.ring >= 0 ? ct_channel_end(set->programs, &probed->channel) : NULL,
         .hook = &probed->hook,
         .pidfd = open_process(probed),
         .ring = probed->channel.ring,

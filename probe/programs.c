@@ -260,6 +260,7 @@ int ct_channels_make(struct ct_programs *programs, struct ct_channel *channels, 
         }
         channels[made] = (struct ct_channel){ .number = number, .ring = -1, .threads = -1, .lost = -1 };
         programs->taken[number] = true;
+        programs->calls->bss->ends[number] = 0;
         error = make_maps(&channels[made]);
     }
     if (!error)
@@ -286,6 +287,11 @@ void ct_channel_free(struct ct_programs *programs, struct ct_channel *channel)
     }
     programs->taken[channel->number] = false;
     *channel = (struct ct_channel){ .ring = -1, .threads = -1, .lost = -1 };
+}
+
+const uint32_t *ct_channel_end(const struct ct_programs *programs, const struct ct_channel *channel)
+{
+    return &programs->calls->bss->ends[channel->number];
 }
 
 int ct_channel_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel)

@@ -107,6 +107,8 @@ struct ct_channel {
 enum { CT_CHANNELS_AT_ONCE = 64 };
 int ct_channels_make(struct ct_programs *programs, struct ct_channel *channels, uint32_t count);
 void ct_channel_free(struct ct_programs *programs, struct ct_channel *channel);
+/* Returns where the BPF programs write how the channel's process has ended (CT_PROBE_ENDED). */
+const uint32_t *ct_channel_end(const struct ct_programs *programs, const struct ct_channel *channel);
 /* Assigns the channel to the process. Returns 0, -EEXIST if the process already has a channel, or another
  * -errno. If `channel` is NULL, calls of the process are not recorded, whether it has a channel or not. */
 int ct_channel_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);

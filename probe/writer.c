@@ -412,9 +412,6 @@ static void take_record(struct writer *writer, const union body *body)
     case CT_PROBE_DOUBT:
         note_doubt(writer, record);
         break;
-    case CT_PROBE_END:
-        writer->flags |= WIFSIGNALED(record->status) ? 0 : CT_SEGMENT_EXITING;
-        break;
     }
 }
 
@@ -536,6 +533,13 @@ static int open_maps(struct writer *writer)
     return 0;
 }
 
+/* Returns whether the process has ended, but not by a signal. */
+static bool has_exited(const struct ct_writer_plan *plan)
+{
+    const uint32_t end = plan->end ? __atomic_load_n(plan->end, __ATOMIC_ACQUIRE) : 0;
+    return end & CT_PROBE_ENDED && !WIFSIGNALED((int)(end & ~(uint32_t)CT_PROBE_ENDED));
+}
+
 /* Waits for the next look. Sets *ended when no more records can follow. */
 static void wait_for_more(struct writer *writer, int poll, bool *ended)
 {
@@ -585,6 +589,8 @@ int ct_writer_run(const struct ct_writer_plan *plan)
     while (has_channel(&writer) && !ct_kernel_ring_is_read(&writer.ring, ct_kernel_ring_end(&writer.ring)) &&
            ct_monotonic_ns() < patience_ns);
     look(&writer);
+    if (has_exited(plan))
+        writer.flags |= CT_SEGMENT_EXITING;
     leave_segment(&writer, writer.flags | CT_SEGMENT_LEFT);
     return 0;
 }

@@ -31,6 +31,7 @@ struct ct_writer_plan {
     int link;            /* to the probe (writer_link.h) */
     uint8_t *arriving;   /* cleared when the process has a segment, or there is no daemon; may be NULL */
     uint32_t *in_flight; /* of the channel (functions.h); NULL if there is none */
+    const uint32_t *end; /* how the channel's process has ended (CT_PROBE_ENDED); NULL if there is none */
     struct ct_hook_segment *hook; /* of the hook that has visited the process */
     struct ct_function_table *functions;
     uint64_t entry_ns, return_ns; /* parts of a call's duration that the probe itself takes, at both ends */

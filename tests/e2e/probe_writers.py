@@ -127,6 +127,28 @@ def writer_killed_before_ctrl_c(s):
     await_all_calls(s, p)
 
 
+def ring_full_at_the_end(s):
+    """Checks that a process's end is known even if it has filled its ring. The daemon starts after the end, so it cannot query the kernel."""
+    for state in "exited", "killed":
+        p = Program(s, "steps")
+        probe = Probe(s, "--pid", p.pid, "--calls", VERSION)
+        writer = writer_of(probe, p.pid)
+        stop(writer)
+        p.step(40000)
+        s.daemon.kill()
+        s.daemon.wait()
+        if state == "killed":
+            p.child.kill()
+            p.child.communicate(timeout=DEADLINE_S)
+        else:
+            p.end()
+        os.kill(writer, signal.SIGCONT)
+        probe.end(number=None)
+        s.start_daemon()
+        s.flush_until("the end and all calls", lambda: s.rows(
+            "SELECT state, sum(calls), sum(lost) > 0 FROM totals JOIN processes USING (process_id) WHERE pid = ?", p.pid) == [(state, 40000, 1)])
+
+
 EXECUTES = """
 import ctypes, os, sys
 driver = ctypes.CDLL(sys.argv[1])
@@ -182,7 +204,7 @@ def open_calls_adopted(s):
 
 
 CASES = (writer_killed, writer_killed_midway, writer_killed_before_the_end, writer_killed_before_ctrl_c,
-         writer_killed_before_exec, writer_stopped, open_calls_adopted)
+         writer_killed_before_exec, ring_full_at_the_end, writer_stopped, open_calls_adopted)
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:
