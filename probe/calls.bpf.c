@@ -9,6 +9,8 @@ struct visits_of_processes visits SEC(".maps");
 struct threads_of_channels threads SEC(".maps");
 struct rings_of_channels rings SEC(".maps");
 struct lost_of_channels lost SEC(".maps");
+struct companions_of_processes companions SEC(".maps");
+bool has_companions;
 
 /* By function. */
 struct ct_probe_shape shapes[CT_PROBE_FUNCTIONS];
@@ -146,7 +148,8 @@ static __u32 *find_channel(struct task_struct *current, struct pt_regs *register
 {
     __u32 channel = CT_PROBE_PROCESSES;
     if (is_hooks(current, registers)) {
-        bpf_map_update_elem(&channels, &tgid, &channel, BPF_NOEXIST);
+        if (bpf_map_update_elem(&channels, &tgid, &channel, BPF_NOEXIST) == 0)
+            notify(CT_PROBE_HOOK, tgid, channel, 0);
         return 0;
     }
     channel = take_spare(tgid);
@@ -233,19 +236,6 @@ static bool read_visit(struct ct_probe_visit_state *state)
                                (const void *)(*area + CT_AREA_DATA + CT_DATA_PRODUCER)) == 0;
 }
 
-/* Reads the beginning of the lane that the hook uses for this thread. Sets `tid` to 0 if there is none, or if
- * the hook has left it. */
-static void read_lane(const struct ct_probe_visit_state *state, struct ct_probe_lane *lane)
-{
-    const __u64 thread = BPF_CORE_READ(bpf_get_current_task_btf(), thread.fsbase);
-    __u64 producer, address;
-    if (!state->producer ||
-        bpf_probe_read_user(&producer, sizeof(producer), (const void *)(thread + state->producer)) != 0 ||
-        bpf_probe_read_user(&address, sizeof(address), (const void *)producer) != 0 || !address ||
-        bpf_probe_read_user(lane, sizeof(*lane), (const void *)address) != 0)
-        lane->tid = 0;
-}
-
 enum whose { CT_HOOKS, CT_OURS, CT_IN_DOUBT };
 
 /* Returns whether the hook or the probe records the call that is now returning. The hook writes a call's
@@ -257,7 +247,7 @@ static enum whose whose_call(const struct frame *frame)
     struct ct_probe_lane lane;
     if (!read_visit(&state) || ct_visit_covers(&state))
         return CT_HOOKS;
-    read_lane(&state, &lane);
+    read_lane(state.producer, &lane);
     if (!frame->lane.tid)
         return lane.tid ? CT_HOOKS : CT_OURS;
     if (lane.tid != frame->lane.tid)
@@ -332,7 +322,7 @@ static bool enter(struct pt_regs *registers)
     frame->links = links_of(cookie);
     frame->is_visited = task->is_visited;
     if (task->is_visited)
-        read_lane(&visit, &frame->lane);
+        read_lane(visit.producer, &frame->lane);
     const struct ct_probe_shape *shape = shape_of(frame->function);
     if (shape->kind != CT_SHAPE_PLAIN)
         keep_arguments(frame, shape->stack_words, registers);
@@ -506,6 +496,20 @@ static void end_thread(struct task *task)
     task->has_ended = true;
 }
 
+/* The writer of a companion has a lane for each thread with events. */
+static void end_in_companion(__u32 channel)
+{
+    void *ring = bpf_map_lookup_elem(&rings, &channel);
+    if (ring)
+        announce_end(ring, (__u32)bpf_get_current_pid_tgid());
+}
+
+static void end_process(__u32 channel, const struct task_struct *current)
+{
+    if (channel < CT_PROBE_PROCESSES)
+        ends[channel] = CT_PROBE_ENDED | current->exit_code;
+}
+
 SEC("raw_tp/sched_process_exit")
 int thread_exit(void *context)
 {
@@ -513,12 +517,18 @@ int thread_exit(void *context)
     struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
     if (task)
         end_thread(task);
+    const struct ct_probe_companion *companion = companion_of_current();
+    if (companion)
+        end_in_companion(companion->channel);
     /* This was the process's last thread, so the kernel may reuse the process id. */
     if (BPF_CORE_READ(current, signal, live.counter) == 0) {
         const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
         __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
-        if (channel && *channel < CT_PROBE_PROCESSES)
-            ends[*channel] = CT_PROBE_ENDED | current->exit_code;
+        if (companion)
+            end_process(companion->channel, current);
+        else if (channel)
+            end_process(*channel, current);
+        bpf_map_delete_elem(&companions, &tgid);
         bpf_map_delete_elem(&channels, &tgid);
         bpf_map_delete_elem(&visits, &tgid);
         bpf_map_delete_elem(&executed, &tgid);
@@ -544,6 +554,7 @@ int program_exec(void *context)
         notify(CT_PROBE_EXEC, tgid, *channel, 0);
         bpf_map_delete_elem(&channels, &tgid);
     }
+    bpf_map_delete_elem(&companions, &tgid);
     bpf_map_delete_elem(&visits, &tgid);
     return 0;
 }

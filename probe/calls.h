@@ -165,12 +165,20 @@ struct ct_probe_lost {
 /* How a channel's process has ended: its wait status with this bit, or 0 if the process has not ended. */
 enum { CT_PROBE_ENDED = 1 << 30 };
 
+/* A process whose hook the probe accompanies. */
+struct ct_probe_companion {
+    uint64_t producer; /* of struct ct_segment, sign-extended */
+    uint32_t channel;
+    uint32_t reserved;
+};
+
 enum { CT_NOTICES_BYTES = 1 << 16 };
 
 enum ct_probe_notice_kind {
     CT_PROBE_FOUND = 0, /* an unknown process makes its first call, and has taken a channel */
     CT_PROBE_FULL = 1,  /* the same, but no channel was available */
     CT_PROBE_EXEC = 2,  /* a process with a channel has executed another program, which has no channel */
+    CT_PROBE_HOOK = 3,  /* an unknown process makes its first call, which its hook records */
 };
 /* A message from the BPF programs to the probe. */
 struct ct_probe_notice {

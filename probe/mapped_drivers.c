@@ -120,6 +120,15 @@ static void note_segment(struct ct_mapped_drivers *images, pid_t pid, const stru
         segment.version != CT_PROTO_VERSION || atomic_load(&segment.flags) & ~(uint32_t)CT_SEGMENT_KNOWN)
         return;
     path_of(images->segment, sizeof(images->segment), pid, range);
+    images->hooks = (struct ct_mapped_segment){
+        .device = range->device,
+        .inode = range->inode,
+        .pid = segment.pid,
+        .producer = segment.producer,
+        .process_start = segment.process_start,
+        .exec_ns = segment.exec_ns,
+        .pid_namespace = segment.pid_namespace,
+    };
 }
 
 static void note(const struct ct_mapped_range *range, void *data)

@@ -25,6 +25,15 @@ enum ct_hook {
     CT_HOOK_STAYS,     /* the process was started with the hook, or its visit is unknown */
 };
 
+/* The segment that a hook writes now, as its header describes it. */
+struct ct_mapped_segment {
+    dev_t device;
+    ino_t inode;
+    int32_t pid; /* 0: there is none */
+    int32_t producer;
+    uint64_t process_start, exec_ns, pid_namespace;
+};
+
 struct ct_mapped_drivers {
     struct ct_mapped_driver image[CT_MAPPED_DRIVERS_MAX];
     size_t count;
@@ -32,6 +41,7 @@ struct ct_mapped_drivers {
     uint64_t visit;   /* address of CT_AREA_CODE, 0 if there was no visit */
     uint64_t exec_ns; /* of the visiting hook's segments (struct ct_segment), 0 for none */
     char segment[64]; /* path of that segment, "" for none */
+    struct ct_mapped_segment hooks;
 };
 
 static inline bool ct_mapped_hook_records(const struct ct_mapped_drivers *images)

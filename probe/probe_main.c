@@ -32,6 +32,7 @@
 
 enum {
     SPARE_CHANNELS = CT_CHANNELS_AT_ONCE, /* for processes that start at the same time */
+    STOCK_CHANNELS = 8,                   /* for companions. The kernel takes long to make a channel */
     SCAN_MS = 250,                        /* between two scans of the mappings of the processes of --pid, */
     SCAN_ALL_MS = 1000,                   /* or of all processes */
 };
@@ -61,6 +62,8 @@ struct probe {
     struct ct_ioctls ioctls;
     size_t functions_probed;
     int spares; /* number of channels that the kernel may take */
+    struct ct_channel stock[STOCK_CHANNELS];
+    uint32_t stocked;
 };
 
 /* ---- functions ---- */
@@ -186,6 +189,37 @@ static void add_process(struct probe *probe, pid_t pid, uint64_t exec_ns)
         fprintf(stderr, "cudatrace-probe: process %d is not recorded: %s\n", pid, strerror(-error));
 }
 
+static bool accompanies(const struct probe *probe)
+{
+    return probe->options.kernel_events || probe->hooks.path;
+}
+
+static bool may_accompany(const struct probe *probe, pid_t pid, const struct ct_mapped_drivers *images,
+                          struct ct_companion *companion)
+{
+    const char *dir = getenv(CT_SHM_DIR_ENV);
+    return accompanies(probe) &&
+           ct_companion_find(companion, images, pid, dir && *dir ? dir : CT_SHM_DIR, probe->options.session);
+}
+
+static void accompany_process(struct probe *probe, const struct ct_companion *companion)
+{
+    struct ct_channel channel;
+    int error = 0;
+    if (probe->stocked > 0)
+        channel = probe->stock[--probe->stocked];
+    else
+        error = ct_channels_make(probe->programs, &channel, 1);
+    if (!error)
+        error = ct_probed_accompany(&probe->probed, companion, &channel);
+    if (error && error != -ESRCH)
+        fprintf(stderr, "cudatrace-probe: process %d: no events are recorded: %s\n", companion->pid,
+                strerror(-error));
+    else if (!error && !probe->options.all)
+        fprintf(stderr, "cudatrace-probe: process %d: the hook records its calls, and the probe its events\n",
+                companion->pid);
+}
+
 static void skip_process(struct probe *probe, pid_t pid, const struct ct_mapped_drivers *images)
 {
     if (ct_probed_skip(&probe->probed, pid, NULL) != 0)
@@ -210,12 +244,15 @@ static void look_at(struct probe *probe, pid_t pid)
     images.count = wanted;
     if (wanted == 0)
         return;
+    struct ct_companion companion;
     struct ct_probed *known = ct_probed_find(&probe->probed, pid);
     if (images.visit && !known)
         ct_programs_set_visit(probe->programs, pid, images.visit);
     if (known && known->is_skipped)
         ct_probed_set_hook(known, &images);
-    if (!known) {
+    if ((!known || known->is_skipped) && may_accompany(probe, pid, &images, &companion)) {
+        accompany_process(probe, &companion);
+    } else if (!known) {
         bool is_new = !probe->options.all;
         for (size_t i = 0; i < images.count; i++)
             is_new |= !find_attached(probe, &images.image[i], 0);
@@ -272,6 +309,14 @@ static void offer_channels(struct probe *probe)
     }
 }
 
+static void stock_channels(struct probe *probe)
+{
+    const uint32_t count = STOCK_CHANNELS - probe->stocked;
+    if (accompanies(probe) && count > STOCK_CHANNELS / 2 &&
+        ct_channels_make(probe->programs, &probe->stock[probe->stocked], count) == 0)
+        probe->stocked = STOCK_CHANNELS;
+}
+
 static void take_notice(struct probe *probe, const struct ct_probe_notice *notice)
 {
     struct ct_mapped_drivers images;
@@ -279,6 +324,8 @@ static void take_notice(struct probe *probe, const struct ct_probe_notice *notic
     struct ct_probed *known = ct_probed_find(&probe->probed, pid);
     if (notice->kind == CT_PROBE_EXEC && known) {
         ct_probed_exec(known);
+    } else if (notice->kind == CT_PROBE_HOOK) {
+        look_at(probe, pid);
     } else if (notice->kind == CT_PROBE_FULL) {
         fprintf(stderr,
                 "cudatrace-probe: process %d: its first calls are not recorded: no channel is free (too many "
@@ -294,6 +341,8 @@ static void take_notice(struct probe *probe, const struct ct_probe_notice *notic
             fprintf(stderr, "cudatrace-probe: process %d is not recorded: %s\n", pid, strerror(-error));
         if (error || has_hook)
             __atomic_store_n(&probe->functions->arriving[notice->channel], 0, __ATOMIC_RELEASE);
+        if (has_hook && !error)
+            look_at(probe, pid);
     }
 }
 
@@ -345,6 +394,7 @@ static void record(struct probe *probe, int signals)
         read_notices(probe);
         ct_probed_reap(&probe->probed);
         offer_channels(probe);
+        stock_channels(probe);
         if (ct_monotonic_ns() - scanned_ns >= scan_ns) {
             scan(probe);
             scanned_ns = ct_monotonic_ns();
@@ -486,6 +536,7 @@ static int run(struct probe *probe)
         status = begin(probe);
     if (status == CT_GO_ON) {
         offer_channels(probe);
+        stock_channels(probe);
         begin_machine(probe);
         scan(probe);
         for (size_t i = 0; i < probe->options.pids; i++)

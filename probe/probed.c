@@ -196,6 +196,7 @@ static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uin
     const struct ct_probe_cost cost = ct_programs_cost(set->programs);
     struct ct_writer_plan plan = {
         .pid = probed->pid,
+        .maker = probed->is_companion ? CT_MAKER_COMPANION : CT_MAKER_PROBE,
         .uid = probed->uid,
         .gid = probed->gid,
         .program = &probed->program,
@@ -287,6 +288,8 @@ static void forget(struct ct_probed_set *set, struct ct_probed *probed)
     close_lock(&probed->known_lock);
     close_lock(&probed->new_lock);
     ct_hook_segment_close(&probed->hook);
+    if (probed->is_companion)
+        ct_companion_take_back(set->programs, probed->pid, &probed->channel);
     if (!probed->has_executed)
         ct_channel_take_back(set->programs, probed->pid, &probed->channel);
     if (probed->channel.ring >= 0)
@@ -354,6 +357,33 @@ int ct_probed_skip(struct ct_probed_set *set, pid_t pid, const struct ct_channel
     if (channel)
         probed->channel = *channel;
     return ct_channel_give(set->programs, pid, NULL);
+}
+
+int ct_probed_accompany(struct ct_probed_set *set, const struct ct_companion *companion,
+                        struct ct_channel *channel)
+{
+    struct ct_hook_segment left = take_skipped(set, companion->pid);
+    ct_hook_segment_close(&left);
+    struct ct_probed *probed = insert(set, companion->pid, NULL);
+    if (!probed) {
+        ct_channel_free(set->programs, channel);
+        return -ESRCH;
+    }
+    probed->is_companion = true;
+    probed->exec_ns = companion->exec_ns;
+    probed->channel = *channel;
+    ct_channel_give(set->programs, companion->pid, NULL);
+    int error = describe(probed, NULL);
+    probed->uid = companion->uid;
+    if (!error)
+        error = start_writer(set, probed, ct_monotonic_ns(), 0);
+    if (!error)
+        error = ct_companion_give(set->programs, companion->pid, channel, companion->producer);
+    if (error)
+        forget(set, probed);
+    else
+        wait_until_ready(probed);
+    return error;
 }
 
 void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers *images)

@@ -2,6 +2,7 @@
 #ifndef CT_PROBE_PROBED_H
 #define CT_PROBE_PROBED_H
 
+#include "companion.h"
 #include "functions.h"
 #include "hook_segment.h"
 #include "mapped_drivers.h"
@@ -21,6 +22,7 @@ struct ct_probed {
     uint64_t exec_ns;
     struct ct_channel channel;
     bool is_skipped;             /* the hook records it, so it has no writer */
+    bool is_companion;           /* the hook records its calls (companion.h) */
     bool is_arrivals;            /* the probe itself; its channel carries the events of the machine */
     bool has_executed;           /* another program, which has the process's id now */
     bool needs_writer;           /* the last one was killed */
@@ -56,6 +58,10 @@ int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *chann
  * assigned, or NULL. If the process has a visit (ct_programs_set_visit()), a notice follows when the visit is
  * over. */
 int ct_probed_skip(struct ct_probed_set *set, pid_t pid, const struct ct_channel *channel);
+/* Accompanies the hook of a process that is skipped or unknown. Returns 0 or -errno. After an error, the
+ * channel is freed, either immediately or when the process has ended. */
+int ct_probed_accompany(struct ct_probed_set *set, const struct ct_companion *companion,
+                        struct ct_channel *channel);
 /* Opens the segment of the hook that visits a skipped process, if the segment is new. */
 void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers *images);
 /* Ends the recording of a program after its process has executed another program. */

@@ -316,6 +316,27 @@ void ct_programs_set_machine(struct ct_programs *programs, const struct ct_chann
     programs->calls->bss->machine_channel = channel->number;
 }
 
+int ct_companion_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel,
+                      int32_t producer)
+{
+    const uint32_t tgid = (uint32_t)pid;
+    const struct ct_probe_companion companion = { .producer = (uint64_t)(int64_t)producer,
+                                                  .channel = channel->number };
+    programs->calls->bss->has_companions = true;
+    return bpf_map__update_elem(programs->calls->maps.companions, &tgid, sizeof(tgid), &companion,
+                                sizeof(companion), BPF_ANY);
+}
+
+void ct_companion_take_back(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel)
+{
+    const struct bpf_map *companions = programs->calls->maps.companions;
+    const uint32_t tgid = (uint32_t)pid;
+    struct ct_probe_companion companion;
+    if (bpf_map__lookup_elem(companions, &tgid, sizeof(tgid), &companion, sizeof(companion), 0) == 0 &&
+        companion.channel == channel->number)
+        bpf_map__delete_elem(companions, &tgid, sizeof(tgid), 0);
+}
+
 int ct_programs_set_visit(struct ct_programs *programs, pid_t pid, uint64_t area)
 {
     const uint32_t tgid = (uint32_t)pid;
@@ -525,6 +546,7 @@ static int load(struct ct_programs *programs, enum ct_method method, struct ct_p
     choose(programs->calls, method);
     bpf_program__set_autoload(programs->calls->progs.thread_switch, optional.kernel_events);
     bpf_program__set_autoload(programs->calls->progs.page_fault, optional.kernel_events);
+    bpf_map__set_autocreate(programs->calls->maps.pauses, optional.kernel_events);
     bpf_program__set_autoload(programs->calls->progs.hook_enter, optional.hooks);
     bpf_program__set_autoload(programs->calls->progs.hook_leave, optional.hooks);
     bpf_program__set_autoload(programs->calls->progs.hook_at_entry, optional.hooks);

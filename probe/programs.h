@@ -116,6 +116,12 @@ int ct_channel_give(struct ct_programs *programs, pid_t pid, const struct ct_cha
 void ct_channel_take_back(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
 /* Sets the channel for events of the whole machine. It belongs to no process. */
 void ct_programs_set_machine(struct ct_programs *programs, const struct ct_channel *channel);
+/* Assigns the channel to the companion of a process's hook. The process itself must be skipped. `producer`
+ * comes from the segment of the hook (struct ct_segment). Returns 0 or -errno. */
+int ct_companion_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel,
+                      int32_t producer);
+/* Ends that assignment. Does nothing if the process has no companion with that channel. */
+void ct_companion_take_back(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
 /* Sets the visit of a process: the address of CT_AREA_CODE. If the process is not recorded, it takes a spare
  * channel when the visit is over, and is recorded from then on. Returns 0 or -errno. */
 int ct_programs_set_visit(struct ct_programs *programs, pid_t pid, uint64_t area);

@@ -67,6 +67,49 @@ struct visits_of_processes {
 };
 extern struct visits_of_processes visits SEC(".maps");
 
+/* The processes whose hook the probe accompanies, by process id. They have no channel in `channels`. */
+struct companions_of_processes {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, CT_PROBE_PROCESSES);
+    __type(key, __u32);
+    __type(value, struct ct_probe_companion);
+};
+extern struct companions_of_processes companions SEC(".maps");
+/* Set once there is a companion. */
+extern bool has_companions;
+
+/* Returns the companion of the current process, or NULL. */
+static inline const struct ct_probe_companion *companion_of_current(void)
+{
+    const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+    return has_companions ? bpf_map_lookup_elem(&companions, &tgid) : 0;
+}
+
+/* ---- the hook's lanes ---- */
+
+/* Reads what the hook has recorded of this thread. `producer` comes from struct ct_segment. The lane's thread
+ * id is 0 if the thread has no lane, or if the hook has left it. */
+static inline void read_lane(__u64 producer, struct ct_probe_lane *lane)
+{
+    const __u64 thread = BPF_CORE_READ(bpf_get_current_task_btf(), thread.fsbase);
+    __u64 its_producer, address;
+    if (!producer ||
+        bpf_probe_read_user(&its_producer, sizeof(its_producer), (const void *)(thread + producer)) != 0 ||
+        bpf_probe_read_user(&address, sizeof(address), (const void *)its_producer) != 0 || !address ||
+        bpf_probe_read_user(lane, sizeof(*lane), (const void *)address) != 0)
+        lane->tid = 0;
+}
+
+/* Returns the number of calls that the current thread has open in the hook's lane. The call whose record the
+ * thread is writing does not count, because its end time has been read, or is about to be. */
+static inline __u32 depth_in_hook(const struct ct_probe_companion *companion)
+{
+    struct ct_probe_lane lane;
+    read_lane(companion->producer, &lane);
+    const __u32 ending = lane.position & 1;
+    return lane.tid && lane.depth > ending ? lane.depth - ending : 0;
+}
+
 /* ---- channels ---- */
 
 /* Each channel has three maps: a ring, its threads, and its lost calls. */
@@ -122,6 +165,12 @@ static inline void begin_record(struct ct_probe_record *record, __u32 tid, __u32
     record->kind = kind;
     record->status = 0;
     record->read = 0;
+}
+
+/* Depths in records have a limit. */
+static inline __u8 recorded_depth(__u32 depth)
+{
+    return depth < CT_PROBE_OPEN ? depth : CT_PROBE_OPEN - 1;
 }
 
 static inline struct ct_probe_record *reserve(void *ring, __u32 tid, __u32 kind)

@@ -20,7 +20,7 @@ enum { CT_VISIT_STATE_BYTES = CT_DATA_LEFT + 4 - CT_DATA_STATE };
 
 /* The beginning of struct ct_lane. */
 struct ct_probe_lane {
-    uint64_t position; /* doubled */
+    uint64_t position; /* doubled; odd while the thread records a call that is ending */
     uint32_t depth, tid;
 };
 

@@ -109,7 +109,7 @@ static void make_segment(struct writer *writer)
         .requested = &requested,
         .pid = plan->pid,
         .uid = plan->uid,
-        .maker = CT_MAKER_PROBE,
+        .maker = plan->maker,
         .program = plan->program,
         .exec_ns = plan->exec_ns,
         .absent_ns = writer->absent_ns,

@@ -15,7 +15,8 @@
 #include <sys/types.h>
 
 struct ct_writer_plan {
-    pid_t pid;                        /* the probed process, */
+    pid_t pid; /* the probed process, */
+    enum ct_maker maker;
     uid_t uid;                        /* its user */
     gid_t gid;                        /* and its group */
     const struct ct_program *program; /* its program, */

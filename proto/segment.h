@@ -57,6 +57,9 @@ enum ct_maker {
     /* Another process, which watches the process that the segment describes. A probe writes records after the
      * calls have returned, even after the watched process has exited. */
     CT_MAKER_PROBE = 1,
+    /* A probe that accompanies the hook. Its segment contains only calls of the layers `kernel` and `hook`.
+     * The process's other segments, which the hook makes, contain all other calls. */
+    CT_MAKER_COMPANION = 2,
     CT_MAKER_COUNT
 };
 
@@ -136,6 +139,10 @@ struct ct_segment {
     /* Hook: the state of the recording of GPU work. The lowest byte contains enum ct_gpu_state
      * (gpu_recording.h), and the bytes above it the result of the CUPTI function that failed. */
     _Atomic uint32_t gpu;
+    /* Hook: the distance in bytes from a thread's thread pointer to the word that points to its struct
+     * ct_producer, which begins with the address of the thread's lane. 0: unknown. Constant. */
+    int32_t producer;
+    uint32_t reserved1;
     /* Probe: all calls that returned before this tick have been published. Stored with release after the
      * calls have been published, and also while there are no calls. Pairs with the acquire in
      * ct_shm_read_complete() of collector/source/shm/shm_drain.c. */
@@ -144,7 +151,7 @@ struct ct_segment {
      * before `gpu` becomes CT_GPU_TAKEN. */
     char gpu_holder[64];
 };
-static_assert(sizeof(struct ct_segment) == 1536, "ct_segment");
+static_assert(sizeof(struct ct_segment) == 1544, "ct_segment");
 static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
 
 /* Notes that a function's counter has changed, since the collector would otherwise not read the directory.

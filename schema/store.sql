@@ -104,6 +104,10 @@ SELECT ?1, ?2, ?3, ?4, nullif(?5, '')
 -- name: name_thread
 UPDATE thread SET name = ?3 WHERE thread_id = (SELECT max(thread_id) FROM thread WHERE process_id = ?1 AND tid = ?2);
 
+-- Finds the row of a thread that another source of the process has stored.
+-- name: find_thread
+SELECT ifnull(max(thread_id), 0) FROM thread WHERE process_id = ?1 AND tid = ?2;
+
 -- name: add_to_thread
 UPDATE thread
    SET calls = calls + ?2, driver_ns = min(CAST(driver_ns + ?3 AS INTEGER), 9223372036854775807)

@@ -38,6 +38,8 @@ struct ct_caller {
     uint32_t tid;
     uint32_t numbering; /* the store's numbering for which `known` is valid */
     uint32_t recorded;  /* the recorder's epoch when the thread was recorded */
+    /* Returns the row that another caller has for the same thread, or 0. NULL: there is no other caller. */
+    int64_t (*find_thread)(const struct ct_caller *caller);
 };
 
 /* The names that identify a function in the trace. */

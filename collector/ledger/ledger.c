@@ -76,14 +76,35 @@ static void charge(const struct ct_account *account, uint64_t effort)
         account->budget->spent += effort;
 }
 
+/* Returns the row that another caller has for the same thread, or 0. That caller's segment may have ended, so
+ * that only the trace has the row. */
+static int64_t find_thread(struct ct_ledger *ledger, const struct ct_caller *caller)
+{
+    int64_t thread_id = caller->find_thread ? caller->find_thread(caller) : 0;
+    if (caller->find_thread && thread_id == 0 &&
+        ct_store_ask(ledger->store, CT_SQL_find_thread, CT_VALUES(caller->account->process_id, caller->tid),
+                     0, NULL, &thread_id) != 0)
+        ct_store_break_off(ledger->store);
+    return thread_id;
+}
+
 static void make_thread(struct ct_ledger *ledger, struct ct_caller *caller, uint32_t tid, const char *name)
 {
     ct_ledger_sum_up(ledger, caller);
     caller->tid = tid;
-    caller->thread_id = ct_store_thread(ledger->store, caller->account->process_id, tid, name);
+    caller->thread_id = find_thread(ledger, caller);
+    if (caller->thread_id == 0)
+        caller->thread_id = ct_store_thread(ledger->store, caller->account->process_id, tid, name);
     caller->numbering = 0; /* its sites have other numbers */
     caller->last_call_id = 0;
     ct_recorder_thread(ledger->recorder, caller, name);
+}
+
+static void leave_thread(struct ct_ledger *ledger, struct ct_caller *caller, uint32_t tid)
+{
+    ct_ledger_sum_up(ledger, caller);
+    caller->tid = tid;
+    caller->thread_id = 0;
 }
 
 /* Takes a note, which applies to the calls that follow it in the stream. */
@@ -99,7 +120,11 @@ static void take_note(struct ct_ledger *ledger, const struct ct_call *note)
         memcpy(&name, note->payload, sizeof(name));
         name.name[sizeof(name.name) - 1] = '\0';
         ct_text_clean(clean, name.name, strlen(name.name));
-        make_thread(ledger, note->caller, (uint32_t)note->value, clean);
+        /* The other caller's note may follow, so wait for a call. */
+        if (note->caller->find_thread)
+            leave_thread(ledger, note->caller, (uint32_t)note->value);
+        else
+            make_thread(ledger, note->caller, (uint32_t)note->value, clean);
     }
     charge(note->caller->account, 1 + ct_store_effort(ledger->store) - before);
 }

@@ -7,6 +7,7 @@
 #include "fork.h"
 #include "gpu.h"
 #include "long_call.h"
+#include "machine.h"
 #include "producer_pool.h"
 #include "row_selection.h"
 #include "segment_file.h"
@@ -28,6 +29,14 @@ bool ct_attach_is_due(void)
            ct_coarse_ns() >= atomic_load_explicit(&next_look_ns, memory_order_relaxed);
 }
 
+/* The same in all threads, because the hook's thread-local words are in static TLS. Returns 0 if the distance
+ * is unlikely to be that. */
+static int32_t producer_distance(void)
+{
+    const intptr_t distance = (intptr_t)&ct_self - (intptr_t)ct_thread_pointer();
+    return distance == (int32_t)distance ? (int32_t)distance : 0;
+}
+
 /* Creates a segment for the running daemon, if there is one. Requires the process lock. */
 static struct ct_segment *make_segment(uint64_t exec_ns)
 {
@@ -45,6 +54,7 @@ static struct ct_segment *make_segment(uint64_t exec_ns)
         .pid = ct_fork_pid(),
         .exec_ns = exec_ns,
         .absent_ns = absent_ns,
+        .producer = producer_distance(),
     });
     ct_process_count_epoch();
     if (!segment || !ct_daemon_take(control, &requested)) {

@@ -94,6 +94,7 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
     segment->ring_bytes = plan->requested->ring_bytes;
     segment->pid = plan->pid;
     segment->uid = plan->maker == CT_MAKER_PROBE ? plan->uid : ct_real_euid();
+    segment->producer = plan->producer;
     segment->exec_ns = plan->exec_ns;
     segment->clock = ct_clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
     segment->maker = plan->maker;

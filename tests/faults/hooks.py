@@ -10,10 +10,10 @@ import struct
 import subprocess
 
 from fault_test import CUDATRACE, DAEMON, DEADLINE_S, Session, check, equal, of_command
-from played import EXITING, FOREVER, LEFT, Watched, now
+from played import EXITING, FOREVER, HOOK, LEFT, Watched, now
 
 ALLOC, FREE, FIELDS, ODD = 2, 3, 4, 5
-HOOK, KIND_FIELDS = 5, 12  # enum ct_layer, enum ct_kind
+KIND_FIELDS = 12  # enum ct_kind
 TICKS, STEP = 10, 100  # a call does not overlap the next one
 
 

@@ -29,8 +29,8 @@ FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "fu
           "lane_offset": (24, "Q"), "lane_stride": (32, "Q"), "ring_bytes": (40, "Q"), "pid": (48, "i"), "uid": (52, "I"),
           "process_start": (56, "Q"), "exec_ns": (64, "Q"), "clock": (72, "I"), "anchor_ticks": (96, "Q"),
           "anchor_ns": (104, "Q"), "exe": (120, "256s"), "cmdline": (376, "1024s"), "ready": (1400, "I"), "flags": (1404, "I"),
-          "lanes": (1408, "I"), "functions": (1412, "I"), "maker": (1420, "I"), "complete": (1464, "Q")}
-HEADER_BYTES = 1536
+          "lanes": (1408, "I"), "functions": (1412, "I"), "maker": (1420, "I"), "complete": (1472, "Q")}
+HEADER_BYTES = 1544
 STATE, TAIL = 0, 384  # offsets in a lane
 HAS_DROPS, LOST_CALLS = 1448, DIRECTORY + 128 + 80
 LAUNCH, NAME = 2, 11

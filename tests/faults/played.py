@@ -8,6 +8,8 @@ from fault_test import BUILD, equal, wait_for
 
 PLAYER = BUILD / "tests/faults/played_probe"
 EXITING, LEFT = 1, 4  # enum ct_segment_flags
+COMPANION = 2  # enum ct_maker
+HOOK = 5  # enum ct_layer
 FOREVER = 2**62  # greater than any time
 
 
@@ -18,9 +20,9 @@ def now():
 class Probe:
     """A player that writes the segment of a process."""
 
-    def __init__(self, s, pid, exec_ns):
+    def __init__(self, s, pid, exec_ns, *maker):
         start = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-        self.player = s.start(PLAYER, "/dev/shm", s.name, pid, start, exec_ns, preload=False, stdin=subprocess.PIPE,
+        self.player = s.start(PLAYER, "/dev/shm", s.name, pid, start, exec_ns, *maker, preload=False, stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True)
         self.done()
 

@@ -1,7 +1,7 @@
 /* Simulates the probe: creates a segment for another process, and writes to it as ordered by lines on
  * standard input. The program answers each line, and keeps the segment until it exits.
  *
- *   played_probe DIR SESSION PID START_TICKS IMAGE_NS
+ *   played_probe DIR SESSION PID START_TICKS IMAGE_NS [MAKER]
  *
  *   call END TICKS         publishes a record
  *   open START             shows an open call
@@ -192,7 +192,7 @@ static bool act(char *line)
 static void describe(char **arguments)
 {
     *segment = made_segment(CT_RING_BYTES_MIN);
-    segment->maker = CT_MAKER_PROBE;
+    segment->maker = arguments[6] ? (uint32_t)atoi(arguments[6]) : CT_MAKER_PROBE;
     segment->held = 1;
     segment->pid = atoi(arguments[3]);
     segment->uid = geteuid();
@@ -247,8 +247,8 @@ static bool count(char **arguments)
 int main(int argc, char **argv)
 {
     static char line[16384];
-    if (argc != 6 || !make(argv) || !count(argv)) {
-        fputs("Usage: played_probe DIR SESSION PID START_TICKS IMAGE_NS\n", stderr);
+    if (argc < 6 || argc > 7 || !make(argv) || !count(argv)) {
+        fputs("Usage: played_probe DIR SESSION PID START_TICKS IMAGE_NS [MAKER]\n", stderr);
         return EXIT_FAILURE;
     }
     do {

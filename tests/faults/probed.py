@@ -2,12 +2,13 @@
 returned, and even after the watched process has exited. The watermark waits for these records, and the segment ends when the probe
 exits."""
 import contextlib
+import glob
 import os
 import signal
 import subprocess
 
 from fault_test import CUDATRACE, Session, WORKLOADS, at_point, check, cudatrace_test, equal, promise, wait_for
-from played import EXITING, FOREVER, LEFT, Probe, Watched, now
+from played import COMPANION, EXITING, FOREVER, HOOK, LEFT, Probe, Watched, now
 
 CALLS = 100
 
@@ -192,6 +193,41 @@ def test_standing_still():
         watched.await_state("killed")
 
 
+def test_companion(s):
+    """A companion of the hook adds rows of hooks to the hook's thread. If it has a call of the driver, the daemon drops the companion, and
+    keeps the hook."""
+    hooked = s.start(WORKLOADS / "attached", "--do", "steps", 1, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    equal(hooked.stdout.readline(), "ready\n", "the program's output")
+
+    def step():
+        hooked.stdin.write("5\n")
+        hooked.stdin.flush()
+        equal(hooked.stdout.readline(), "made 5\n", "a step")
+
+    step()
+    s.flush_until("its row", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", hooked.pid))
+    probe = Probe(s, hooked.pid, s.value("SELECT image_ns FROM process WHERE pid = ?", hooked.pid), COMPANION)
+    end = now()
+    probe.do("function", HOOK, "inside")
+    probe.do("fields", 2, end, 10)
+    probe.do("complete", FOREVER)
+    s.flush_until("the companion's row", lambda: s.rows("SELECT name, end_ns FROM calls WHERE pid = ? AND layer = 'hook'", hooked.pid) ==
+                  [("inside", end)])
+    equal(s.rows("SELECT comm, count(*) FROM threads JOIN processes USING (process_id) WHERE tid = ? AND pid = ?", hooked.pid, hooked.pid),
+          [("attached", 1)], "rows of the thread")
+    equal((s.status()["processes"], s.status()["probed"]), ("1", "0"), "processes, and probed ones")
+    with promise("companion-of-hook"):
+        probe.do("call", now(), 10)
+        s.flush_until("the end of the companion", lambda: len(glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{hooked.pid}.*")) == 1)
+        step()
+        hooked.stdin.close()
+        equal(hooked.wait(), 0, "the program's status")
+        s.flush_until("its end", lambda: s.value("SELECT state FROM processes WHERE pid = ?", hooked.pid) == "exited")
+        equal({key: n for key, n in s.totals().items() if key[0] == hooked.pid},
+              {key: n for key, n in s.truth().items() if key[0] == hooked.pid}, "the driver's calls")
+    probe.kill()
+
+
 with Session() as s:
     # A probe's times are not on the session's clock.
     s.start_daemon("--clock", "counter")
@@ -200,4 +236,7 @@ with Session() as s:
     test_process_ends_first(s)
     test_probe_ends_first(s)
     test_losses(s)
+with Session() as s:
+    s.start_daemon()
+    test_companion(s)
 test_standing_still()

@@ -13,7 +13,9 @@ typedef size_t shared_of(int block_size);
 CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, shared_of *shared_of,
                                           size_t shared_bytes, int limit);
 
-static long long pages = 100, sleep_ms = 30;
+static long long pages = 100, sleep_ms = 30, nest, awaits;
+static shared_of *innermost;
+static long long left;
 
 static void call(shared_of *back)
 {
@@ -52,6 +54,13 @@ static size_t wait_a_while(int block_size)
     return 0;
 }
 
+static size_t go_deeper(int block_size)
+{
+    (void)block_size;
+    call(--left > 0 ? go_deeper : innermost);
+    return 0;
+}
+
 static size_t nothing(int block_size)
 {
     (void)block_size;
@@ -61,8 +70,17 @@ static size_t nothing(int block_size)
 static const struct option_row options[] = {
     NUMBER_OPTION("pages", "pages to touch", &pages, 1, 1 << 20),
     NUMBER_OPTION("sleep", "milliseconds to sleep", &sleep_ms, 1, 999),
+    NUMBER_OPTION("nest", "calls around each of these calls", &nest, 0, 14),
+    NUMBER_OPTION("await", "lines of input to read before the second round", &awaits, 0, 1),
     { .name = NULL },
 };
+
+static void await_line(void)
+{
+    puts("ready");
+    fflush(stdout);
+    ENSURE(getchar() == '\n');
+}
 
 int main(int argc, char **argv)
 {
@@ -71,8 +89,13 @@ int main(int argc, char **argv)
     driver_start();
     shared_of *const acts[] = { touch, wait_a_while, nothing };
     for (int round = 0; round < 2; round++) { /* the first round also maps the code itself */
-        for (int i = 0; i < 3; i++)
-            call(acts[i]);
+        if (round == 1 && awaits)
+            await_line();
+        for (int i = 0; i < 3; i++) {
+            innermost = acts[i];
+            left = nest;
+            call(nest ? go_deeper : innermost);
+        }
     }
     return 0;
 }

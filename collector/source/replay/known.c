@@ -21,6 +21,16 @@ struct segment {
     char *text[3]; /* copies of the texts in `facts` */
 };
 
+struct thread {
+    struct ct_caller caller; /* must be first */
+    struct row *row;
+};
+
+/* A thread of a process. The segments of a hook and of its companion have the same threads. */
+struct row {
+    const struct thread *first; /* creates the row in the new trace */
+};
+
 struct function {
     struct ct_callee callee; /* holds the function's number for all processes */
     char *text[3];
@@ -72,6 +82,7 @@ void ct_known_init(struct ct_known *known)
     ct_intern_init(&known->segments.numbers, sizeof(int64_t), SIZE_MAX, 1);
     ct_intern_init(&known->functions.numbers, sizeof(int64_t), SIZE_MAX, 1);
     ct_intern_init(&known->threads.numbers, 2 * sizeof(int64_t), SIZE_MAX, 1);
+    ct_intern_init(&known->rows.numbers, 2 * sizeof(int64_t), SIZE_MAX, 1);
     ct_intern_init(&known->callees.numbers, 2 * sizeof(int64_t), SIZE_MAX, 1);
 }
 
@@ -96,6 +107,7 @@ void ct_known_finish(struct ct_known *known)
     finish(&known->segments);
     finish(&known->functions);
     finish(&known->threads);
+    finish(&known->rows);
     finish(&known->callees);
 }
 
@@ -149,16 +161,29 @@ static bool learn_function(struct ct_known *known, const struct ct_dump_view *vi
     return function && copy_texts(function->text, view);
 }
 
+static int64_t find_thread(const struct ct_caller *caller)
+{
+    return ((const struct thread *)caller)->row->first->caller.thread_id;
+}
+
 static bool learn_thread(struct ct_known *known, const struct ct_dump_thread *body)
 {
     struct segment *segment = find(&known->segments, &body->segment_id);
-    struct ct_caller *caller =
-        segment && body->thread_id != 0 && body->tid <= UINT32_MAX
-            ? add(&known->threads, (const int64_t[]){ body->segment_id, body->thread_id }, sizeof(*caller))
+    if (!segment || body->thread_id == 0 || body->tid > UINT32_MAX)
+        return false;
+    const int64_t key[] = { (int64_t)(intptr_t)segment->process, body->thread_id };
+    struct row *row = add(&known->rows, key, sizeof(*row));
+    struct thread *thread =
+        row ? add(&known->threads, (const int64_t[]){ body->segment_id, body->thread_id }, sizeof(*thread))
             : NULL;
-    if (caller)
-        caller->account = &segment->account;
-    return caller != NULL;
+    if (!thread)
+        return false;
+    if (!row->first)
+        row->first = thread;
+    thread->row = row;
+    thread->caller.account = &segment->account;
+    thread->caller.find_thread = row->first == thread ? NULL : find_thread;
+    return true;
 }
 
 static bool learn_callee(struct ct_known *known, int64_t segment_id, int64_t function_id)

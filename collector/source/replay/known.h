@@ -15,7 +15,7 @@ struct ct_known_table {
 };
 
 struct ct_known {
-    struct ct_known_table processes, segments, functions, threads, callees;
+    struct ct_known_table processes, segments, functions, threads, rows, callees;
 };
 
 void ct_known_init(struct ct_known *known);

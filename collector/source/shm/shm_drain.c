@@ -313,7 +313,7 @@ static int store_open_calls(struct ct_shm_process *process, struct ct_ledger *le
 static bool is_replaced(const struct ct_shm_process *process)
 {
     for (const struct ct_shm_process *other = process->shm->processes; other; other = other->next) {
-        if (other->account.process_id == process->account.process_id &&
+        if (other->account.process_id == process->account.process_id && !ct_shm_is_companion(other) &&
             other->account.segment_id > process->account.segment_id)
             return true;
     }
@@ -378,7 +378,9 @@ int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
     }
     if (save_unlaned(process, ledger) != 0)
         return -1;
-    return batch->snapshot_open || process->final ? save_open_calls(process, ledger) : 0;
+    const bool has_open =
+        !ct_shm_is_companion(process); /* otherwise, the hook's segment has the open calls */
+    return has_open && (batch->snapshot_open || process->final) ? save_open_calls(process, ledger) : 0;
 }
 
 void ct_shm_publish(struct ct_shm_process *process, const struct ct_batch *batch, uint32_t selections)
@@ -448,8 +450,11 @@ uint64_t ct_shm_waiting(struct ct_shm_process *process)
 
 int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
-    /* A probe may end before its process. */
-    const bool goes_on = ct_shm_is_probed(process) ? ct_process_runs(&process->who) : ct_shm_is_left(process);
+    /* A probe may end before its process. The process may run another program. */
+    const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);
+    const bool goes_on = ct_shm_is_probed(process)
+                             ? ct_process_runs(&process->who) && !(flags & CT_SEGMENT_EXITING)
+                             : ct_shm_is_left(process);
     const char *state = goes_on ? "detached" : ct_shm_has_exited(process) ? "exited" : "killed";
     CT_TEST_POINT("process.ending");
     /* Do not wait for unread lanes, because each of the user's ended processes would then keep a part of the

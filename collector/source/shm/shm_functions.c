@@ -34,6 +34,14 @@ void ct_shm_read_directory(struct ct_shm_process *process)
 
 /* ---- looking up ---- */
 
+/* Returns the layer of an entry. A process may overwrite the layer at any time. */
+static enum ct_layer layer_of(const struct ct_shm_process *process, uint8_t layer)
+{
+    if (!ct_shm_may_have(process, layer))
+        return CT_LAYER_HOOK;
+    return layer < CT_LAYER_COUNT ? (enum ct_layer)layer : CT_LAYER_DRIVER;
+}
+
 /* Finds the trace's number for an entry's function. A function that is new to the trace counts towards the
  * user's share of names. If the share is used up, the number stays 0, and no error is reported. */
 static void look_up(struct ct_shm_process *process, struct ct_ledger *ledger,
@@ -47,7 +55,7 @@ static void look_up(struct ct_shm_process *process, struct ct_ledger *ledger,
         entry.layer == CT_LAYER_IOCTL &&
         ct_ioctl_names_find(name, ct_ioctl_driver_release(), translated, &entry.category);
     const struct ct_function_name known_as = {
-        .layer = ct_layer_names[entry.layer < CT_LAYER_COUNT ? entry.layer : CT_LAYER_DRIVER],
+        .layer = ct_layer_names[layer_of(process, entry.layer)],
         .name = is_translated ? translated : name,
         .category = category_names[entry.category < CT_CATEGORY_COUNT ? entry.category : CT_CATEGORY_other],
     };
@@ -58,7 +66,11 @@ static void look_up(struct ct_shm_process *process, struct ct_ledger *ledger,
 }
 
 /* Functions that exceed the share are counted under this name. */
-static const struct ct_function_name others = { "driver", "(other functions)", "other" };
+static struct ct_function_name others_of(const struct ct_shm_process *process)
+{
+    return (struct ct_function_name){ ct_layer_names[layer_of(process, CT_LAYER_DRIVER)], "(other functions)",
+                                      category_names[CT_CATEGORY_other] };
+}
 
 /* Adds a function. Allocates the table `places` when the first function is added. */
 static bool add_function(struct ct_shm_process *process, uint16_t entry)
@@ -108,6 +120,7 @@ struct ct_shm_function *ct_shm_find_function(struct ct_shm_process *process, str
     if (function->callee.function_id == 0 && place > 0)
         look_up(process, ledger, function);
     if (function->callee.function_id == 0) {
+        const struct ct_function_name others = others_of(process);
         ct_ledger_make_function(ledger, &function->callee, &others);
         process->merged += place > 0;
     }

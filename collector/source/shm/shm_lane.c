@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,26 @@ struct ct_lane_work {
 
 static bool fill(struct ct_stream *stream, uint64_t until_ns);
 
+/* Returns the row that the hook's lane has for a thread of a companion. The hook takes a thread's lane before
+ * the first call, so its lane is known before any event in a call. Of several lanes with the same thread id,
+ * the newest belongs to the living thread. */
+static int64_t find_thread(const struct ct_caller *caller)
+{
+    const struct ct_lane_source *source =
+        (const struct ct_lane_source *)((const char *)caller - offsetof(struct ct_lane_source, caller));
+    int64_t thread_id = 0;
+    for (const struct ct_shm_process *p = source->process->shm->processes; p; p = p->next) {
+        if (ct_shm_is_companion(p) || p->account.process_id != caller->account->process_id)
+            continue;
+        for (uint32_t i = 0; i < p->lane_count; i++) {
+            const struct ct_caller *other = &p->lanes[i]->caller;
+            if (other->tid == caller->tid && other->thread_id > thread_id)
+                thread_id = other->thread_id;
+        }
+    }
+    return thread_id;
+}
+
 int ct_lane_source_create(struct ct_shm_process *process, uint32_t index, struct ct_lane_source **result)
 {
     struct ct_lane *shared;
@@ -45,6 +66,7 @@ int ct_lane_source_create(struct ct_shm_process *process, uint32_t index, struct
         .stream = { .fill = fill, .budget = process->account.budget },
         .process = process,
         .caller.account = &process->account,
+        .caller.find_thread = ct_shm_is_companion(process) ? find_thread : NULL,
         .shared = shared,
         .index = index,
     };
@@ -192,6 +214,10 @@ static const char *check(const struct ct_lane_source *source, const struct ct_re
         return "a record is longer than the published data";
     if (record->function >= source->process->published)
         return "a record refers to a function that is not in the directory";
+    if (ct_kind_is_call(record->kind) &&
+        !ct_shm_may_have(source->process,
+                         ct_segment_directory(source->process->shared)[record->function].layer))
+        return "a companion of the hook has a call of another layer than `kernel` or `hook`";
     return NULL;
 }
 
@@ -346,7 +372,7 @@ static bool fill(struct ct_stream *stream, uint64_t until_ns)
             break;
     }
     /* Use the thread in the lane's header until a record names a thread. */
-    if (source->caller.thread_id == 0)
+    if (source->caller.thread_id == 0 && source->caller.tid == 0)
         source->caller.tid = atomic_load_explicit(&source->shared->tid, memory_order_relaxed);
     return stream->next < stream->end;
 }

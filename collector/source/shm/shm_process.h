@@ -122,9 +122,21 @@ static inline uint64_t ct_shm_at_most(uint64_t value, uint64_t most)
     return value < most ? value : most;
 }
 
+/* Returns whether a probe writes the segment. */
 static inline bool ct_shm_is_probed(const struct ct_shm_process *process)
 {
-    return process->facts.maker == CT_MAKER_PROBE;
+    return process->facts.maker != CT_MAKER_HOOK;
+}
+
+static inline bool ct_shm_is_companion(const struct ct_shm_process *process)
+{
+    return process->facts.maker == CT_MAKER_COMPANION;
+}
+
+/* Returns whether calls of that layer may be in the segment. Each call is in one segment. */
+static inline bool ct_shm_may_have(const struct ct_shm_process *process, uint8_t layer)
+{
+    return !ct_shm_is_companion(process) || layer == CT_LAYER_KERNEL || layer == CT_LAYER_HOOK;
 }
 
 /* Converts a time in ticks of the segment's clock to the daemon's clock. The session's clock may differ from

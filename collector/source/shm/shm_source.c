@@ -332,18 +332,41 @@ static int write_meta(struct ct_shm *shm, const struct ct_batch *batch)
                                                             .meta = offset_ns });
 }
 
-/* Returns whether the process has another live segment, and therefore has not ended. Either its hook has left
- * this segment and created another, or this segment is a probe's. */
+/* Returns whether another live segment will report the process's end. Either its hook has left this segment
+ * and created another, or a probe writes this segment, or a companion writes the other segment. */
 static bool goes_on(const struct ct_shm *shm, const struct ct_shm_process *ended)
 {
-    if (!(ct_shm_is_left(ended) || ct_shm_is_probed(ended)) || ended->account.process_id == 0)
+    const bool may_go_on = ct_shm_is_left(ended) || ct_shm_is_probed(ended);
+    if (ended->account.process_id == 0)
         return false;
     EACH_PROCESS(p)
     {
-        if (!p->final && p->account.process_id == ended->account.process_id)
+        if (!p->final && p->account.process_id == ended->account.process_id &&
+            (may_go_on || ct_shm_is_companion(p)))
             return true;
     }
     return false;
+}
+
+/* Passes the report that the process has exited to its other segments. One of them will report the end. */
+static void pass_exit(const struct ct_shm *shm, const struct ct_shm_process *ended)
+{
+    if (!(atomic_load_explicit(&ended->shared->flags, memory_order_acquire) & CT_SEGMENT_EXITING))
+        return;
+    EACH_PROCESS(p)
+    {
+        if (!p->final && p->account.process_id == ended->account.process_id)
+            atomic_fetch_or_explicit(&p->shared->flags, CT_SEGMENT_EXITING, memory_order_release);
+    }
+}
+
+static int end(const struct ct_shm *shm, struct ct_shm_process *ended, struct ct_ledger *ledger)
+{
+    if (!goes_on(shm, ended))
+        return ct_shm_end(ended, ledger);
+    if (!ct_process_runs(&ended->who))
+        pass_exit(shm, ended);
+    return 0;
 }
 
 static int save(struct ct_source *source, struct ct_batch *batch)
@@ -357,7 +380,7 @@ static int save(struct ct_source *source, struct ct_batch *batch)
     {
         if (ct_shm_save(p, batch) != 0)
             return -1;
-        if (p->final && !ct_shm_has_backlog(p) && !goes_on(shm, p) && ct_shm_end(p, batch->ledger) != 0)
+        if (p->final && !ct_shm_has_backlog(p) && end(shm, p, batch->ledger) != 0)
             return -1;
     }
     close_accounts(shm, batch->report);
@@ -404,8 +427,9 @@ static void rest(struct ct_source *source, struct ct_report *report)
     {
         report->backlog |= ct_shm_has_backlog(p);
         report->waiting += report->error[0] ? ct_shm_waiting(p) : 0;
-        report->processes++;
-        report->probed += ct_shm_is_probed(p) && p->lane_count > 0; /* the probe's own segment has no lane */
+        report->processes += !ct_shm_is_companion(p);
+        /* The probe's own segment has no lane. */
+        report->probed += ct_shm_is_probed(p) && !ct_shm_is_companion(p) && p->lane_count > 0;
         report->lanes += p->lane_count;
     }
 }

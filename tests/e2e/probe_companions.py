@@ -1,0 +1,159 @@
+"""Tests a probe that accompanies the hook: the hook records the calls of a process, and the probe the events inside these calls."""
+import os
+import signal
+import subprocess
+import sys
+
+from cudatrace_test import DAEMON, DEADLINE_S, WORKLOADS, Session, check, equal, wait_for
+from probing import OwnDriver, Probe, truth_of, writer_of
+
+CALL = "cuOccupancyMaxPotentialBlockSize"
+PAGES, SLEEP_MS = 100, 30
+
+
+class Traced:
+    """A program with the hook, between two rounds of calls."""
+
+    def __init__(self, s, *arguments):
+        self.s = s
+        self.child = s.start(WORKLOADS / "off_cpu", "--pages", PAGES, "--sleep", SLEEP_MS, "--await", 1, *arguments,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.pid = self.child.pid
+        while self.child.stdout.readline() != "ready\n":
+            pass
+
+    def finish(self):
+        """Makes the second round, whose output the kernel's own counts are."""
+        equal(self.child.communicate("\n", timeout=DEADLINE_S)[0], f"{PAGES} page faults\n1 sleeps\n", "the kernel's counts")
+        equal(self.child.returncode, 0, "the program's status")
+
+    def await_end(self):
+        self.s.flush_until("its end", lambda: self.s.rows("SELECT DISTINCT state FROM processes WHERE pid = ?", self.pid) == [("exited",)])
+
+
+def check_events(s, pid, depth, may_be_late=False):
+    """Checks the events of the second round against the calls, which have this depth."""
+    calls = s.rows("""SELECT depth, duration_ns, ifnull(blocked, 0), ifnull(blocked_ns, 0), ifnull(preempted_ns, 0), ifnull(page_faults, 0)
+                        FROM calls LEFT JOIN (SELECT call_id, blocked, blocked_ns, preempted_ns, page_faults FROM off_cpu) USING (call_id)
+                       WHERE name = ? AND pid = ? AND depth = ? ORDER BY call_id""", CALL, pid, depth)
+    touching, sleeping, idle = calls[3:]
+    equal((touching[2], touching[5]), (0, PAGES), "sleeps and page faults of the call that touches pages")
+    equal((sleeping[2], sleeping[5]), (1, 0), "those of the call that sleeps")
+    equal((idle[2], idle[5]), (0, 0), "those of the call that does nothing")
+    check(SLEEP_MS * 10**6 / 2 < sleeping[3] + sleeping[4] <= sleeping[1], "time off the processor, of a sleep of", SLEEP_MS, "ms:", sleeping)
+    equal(s.rows("SELECT DISTINCT depth FROM calls WHERE layer = 'kernel' AND name = 'blocked' AND pid = ?", pid), [(depth + 1,)],
+          "depths of the events")
+    equal(s.value("SELECT count(*) FROM threads JOIN processes USING (process_id) WHERE pid = ?", pid), 1, "threads")
+    equal({name: calls for (of, name), calls in s.totals().items() if of == pid}, dict(truth_of(s, pid)), "the calls of the driver")
+    s.check_identity(lost=0)
+    check(may_be_late or s.value("SELECT count(*) FROM late_call") == 0, "late rows")
+
+
+def events(s, nest=0):
+    """The trace has the page faults and pauses in calls that the hook records, below these calls, with --pid and with --all."""
+    for target in "pid", "all":
+        p = Traced(s, "--nest", nest)
+        probe = Probe(s, *(s.every if target == "all" else ["--pid", p.pid]), "--kernel")
+        if target == "all":
+            wait_for("the probe to accompany the hook", lambda: writer_of(probe, p.pid))
+        p.finish()
+        p.await_end()
+        check_events(s, p.pid, nest)
+        probe.end(number=signal.SIGINT if target == "all" else None)
+
+
+def replayed(s):
+    """A replay of a recording has the events of a companion below the calls of the same threads."""
+    events(s)
+    s.stop_daemon()
+    again = s.dir / "again.db"
+    s.run(DAEMON, "--replay", s.dir / "recording", "--db", again, preload=False)
+    for table in "calls", "threads", "off_cpu", "totals":
+        rows = s.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3")
+        check(rows, "no rows of", table)
+        equal(s.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3", db=again), rows, table)
+
+
+def nested_events(s):
+    """An event is one level deeper than the innermost call that the hook has open."""
+    events(s, nest=3)
+
+
+def plain_probe(s):
+    """Without --kernel, a probe does not accompany the hook."""
+    p = Traced(s)
+    probe = Probe(s, "--pid", p.pid)
+    check("is not recorded: the hook records it" in probe.said, probe.said)
+    p.finish()
+    p.await_end()
+    probe.end(number=None)
+    equal(s.rows("SELECT DISTINCT layer FROM calls"), [("driver",)], "layers")
+
+
+def other_session(s):
+    """A probe does not accompany the hook of another session."""
+    with Session() as other:
+        other.start_daemon()
+        p = Traced(other)
+        probe = Probe(s, "--pid", p.pid, "--kernel")
+        check("is not recorded: the hook records it" in probe.said, probe.said)
+        p.finish()
+        p.await_end()
+        probe.end(number=None)
+        s.flush()
+        equal(s.rows("SELECT pid FROM processes WHERE pid = ?", p.pid), [], "processes of the other session")
+
+
+def writer_killed(s):
+    """If a writer is killed and the process ends before the next writer starts, the process ends in the trace after its last event."""
+    p = Traced(s)
+    probe = Probe(s, "--pid", p.pid, "--kernel")
+    killed = writer_of(probe, p.pid)
+    for pid in probe.child.pid, killed:
+        os.kill(pid, signal.SIGSTOP)
+        wait_for("a stopped process", lambda: open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "T")
+    p.finish()
+    os.kill(killed, signal.SIGKILL)
+    s.flush()
+    equal(s.value("SELECT state FROM processes WHERE pid = ?", p.pid), "running", "the state while events wait in the kernel")
+    os.kill(probe.child.pid, signal.SIGCONT)
+    p.await_end()
+    check_events(s, p.pid, 0, may_be_late=True)
+    probe.end(number=None)
+
+
+def outlived(s):
+    """If the probe ends first, the hook continues, and the process does not end in the trace."""
+    p = Traced(s)
+    probe = Probe(s, "--pid", p.pid, "--kernel")
+    probe.end()
+    s.flush()
+    equal(s.value("SELECT state FROM processes WHERE pid = ?", p.pid), "running", "the state after the probe has ended")
+    p.finish()
+    p.await_end()
+    equal({name: calls for (of, name), calls in s.totals().items() if of == p.pid}, dict(truth_of(s, p.pid)), "the calls of the driver")
+
+
+def daemon_restarted(s):
+    """After the daemon has been replaced, the events are under the calls again."""
+    p = Traced(s)
+    probe = Probe(s, *s.every, "--kernel")
+    wait_for("the probe to accompany the hook", lambda: writer_of(probe, p.pid))
+    s.daemon.kill()
+    s.daemon.wait()
+    s.start_daemon()
+    p.finish()
+    p.await_end()
+    check_events(s, p.pid, 0)
+    probe.end()
+
+
+CASES = events, replayed, nested_events, plain_probe, other_session, writer_killed, outlived, daemon_restarted
+for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
+    sys.exit(f"no test is called '{unknown}'")
+for case in CASES:
+    if not sys.argv[1:] or case.__name__ in sys.argv[1:]:
+        print(case.__name__, flush=True)
+        with OwnDriver() as s:
+            s.start_daemon("--record", s.dir / "recording")
+            case(s)
