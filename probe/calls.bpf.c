@@ -292,7 +292,7 @@ static bool enter(struct pt_regs *registers)
 {
     struct task_struct *current = bpf_get_current_task_btf();
     struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
-    if (!task && !(task = begin_task(current, registers)))
+    if ((task && task->is_companion) || (!task && !(task = begin_task(current, registers))))
         return false;
     struct ct_probe_visit_state visit;
     if (task->is_visited)
@@ -401,7 +401,7 @@ static bool write_call(void *ring, const struct task *task, const struct frame *
 static void leave(struct pt_regs *registers, bool is_entered)
 {
     struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-    if (!task)
+    if (!task || task->is_companion)
         return;
     const __u64 sp = PT_REGS_SP(registers) - RETURN_BYTES;
     __u32 depth = task->depth;

@@ -181,7 +181,7 @@ static __noinline void fill(const struct call *call, struct ct_probe_hooked *hoo
     const struct ct_hook_rule *rule = call->rule;
     begin_record(&hooked->record, call->tid, CT_PROBE_HOOKED);
     hooked->record.function = (__u16)rule->function;
-    hooked->record.depth = (__u8)call->depth;
+    hooked->record.depth = recorded_depth(call->depth);
     /* As for driver calls, `end` is read after the record has been reserved (calls.h). */
     hooked->record.end = bpf_ktime_get_ns();
     hooked->record.start = call->is_instant ? hooked->record.end : call->start;
@@ -233,10 +233,36 @@ static void write(const struct call *call, __u64 cookie)
 
 /* ---- functions ---- */
 
-/* Returns the state of this thread, or NULL if its calls are not recorded. */
-static struct task *task_of(const struct ct_hook_rule *rule)
+/* Returns the state of a thread whose calls the hook records, or NULL if this call is not recorded. `task` is
+ * NULL if the thread has no state yet. */
+static struct task *companion_task(const struct ct_hook_rule *rule,
+                                   const struct ct_probe_companion *companion, struct task *task, __u32 base)
 {
-    const struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+    struct task_struct *current = bpf_get_current_task_btf();
+    if (rule->scope == CT_SCOPE_CALLS && base == 0 && (!task || task->depth == 0))
+        return 0;
+    if (task || BPF_CORE_READ(current, flags) & EXITING)
+        return task;
+    task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (!task) {
+        lose(companion->channel, rule->function, 0);
+        return 0;
+    }
+    task->is_companion = true;
+    task->tid = (__u32)bpf_get_current_pid_tgid();
+    join(task, companion->channel);
+    return task;
+}
+
+/* Returns the state of this thread, or NULL if its calls are not recorded. Sets *base to the number of open
+ * calls that have no frame, because the hook records them. */
+static struct task *task_of(const struct ct_hook_rule *rule, __u32 *base)
+{
+    struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+    const struct ct_probe_companion *companion = !task || task->is_companion ? companion_of_current() : 0;
+    *base = companion ? depth_in_hook(companion) : 0;
+    if (companion)
+        return companion_task(rule, companion, task, *base);
     if (rule->scope == CT_SCOPE_CALLS && (!task || task->depth == 0))
         return 0;
     return recorded_task(rule->function);
@@ -286,7 +312,8 @@ static __u32 depth_of_entry(struct task *task, const struct ct_hook_rule *rule, 
 static int enter(struct pt_regs *registers)
 {
     const struct ct_hook_rule *rule = rule_of(bpf_get_attach_cookie(registers));
-    struct task *task = rule ? task_of(rule) : 0;
+    __u32 base = 0;
+    struct task *task = rule ? task_of(rule, &base) : 0;
     if (!task)
         return 0;
     const __u64 sp = PT_REGS_SP(registers);
@@ -298,6 +325,7 @@ static int enter(struct pt_regs *registers)
     frame->sp = sp;
     frame->function = rule->function;
     frame->links = links_of(bpf_get_attach_cookie(registers));
+    frame->base = base;
     frame->is_visited = false;
     keep_arguments(frame, rule->stack_words, registers);
     frame->start = bpf_ktime_get_ns();
@@ -348,7 +376,7 @@ static int leave(struct pt_regs *registers)
         .start = frame->start,
         .end = bpf_ktime_get_ns(),
         .tid = task->tid,
-        .depth = depth,
+        .depth = task->is_companion ? frame->base + depth : depth,
         .channel = task->channel,
         .has_ended = task->has_ended,
     };
@@ -377,7 +405,8 @@ int hook_at_entry(struct pt_regs *registers)
 {
     const __u64 cookie = bpf_get_attach_cookie(registers);
     const struct ct_hook_rule *rule = rule_of(cookie);
-    struct task *task = rule ? task_of(rule) : 0;
+    __u32 base = 0;
+    struct task *task = rule ? task_of(rule, &base) : 0;
     if (!task)
         return 0;
     const __u64 sp = PT_REGS_SP(registers);
@@ -397,7 +426,7 @@ int hook_at_entry(struct pt_regs *registers)
         .end = now,
         .is_instant = true,
         .tid = task->tid,
-        .depth = depth,
+        .depth = base + depth,
         .channel = task->channel,
     };
     write(&call, cookie);
@@ -433,12 +462,15 @@ int hook_point(void *record)
     const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
     const struct ct_hook_rule *rule = rule_of(cookie);
     const struct task *task = rule ? bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0) : 0;
-    const __u32 *channel = rule ? bpf_map_lookup_elem(&channels, &tgid) : 0;
-    if (!rule || !channel || *channel >= CT_PROBE_PROCESSES || (task && task->channel != *channel) ||
-        (rule->scope == CT_SCOPE_CALLS && (!task || task->depth == 0)))
+    const struct ct_probe_companion *companion = rule ? companion_of_current() : 0;
+    const __u32 *channel = companion ? &companion->channel : rule ? bpf_map_lookup_elem(&channels, &tgid) : 0;
+    if (!rule || !channel || *channel >= CT_PROBE_PROCESSES || (task && task->channel != *channel))
+        return 0;
+    const __u32 depth = (task ? task->depth : 0) + (companion ? depth_in_hook(companion) : 0);
+    if (rule->scope == CT_SCOPE_CALLS && depth == 0)
         return 0;
     if (!task || !task->has_ended)
-        write_event(rule, (__u64)record, 0, cookie, *channel, task ? task->depth : 0);
+        write_event(rule, (__u64)record, 0, cookie, *channel, depth);
     return 0;
 }
 

@@ -70,9 +70,12 @@ static bool is_driver(__u32 device, enum ct_ioctl_language language)
 
 /* ---- the entry ---- */
 
+/* Requests of a process whose calls the hook records are recorded by the hook. */
 static bool is_in_recorded_process(void)
 {
     const struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+    if (task && task->is_companion)
+        return false;
     return (task && task->channel < CT_PROBE_PROCESSES) || recorded_channel() < CT_PROBE_PROCESSES;
 }
 

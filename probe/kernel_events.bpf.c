@@ -28,7 +28,8 @@ struct place {
 static struct task *in_call(struct task_struct *thread)
 {
     struct task *task = bpf_task_storage_get(&tasks, thread, 0, 0);
-    if (!task || task->depth == 0 || task->depth > CT_PROBE_OPEN || task->channel >= CT_PROBE_PROCESSES)
+    if (!task || task->is_companion || task->depth == 0 || task->depth > CT_PROBE_OPEN ||
+        task->channel >= CT_PROBE_PROCESSES)
         return 0;
     return task->frame[(task->depth - 1) % CT_PROBE_OPEN].is_visited ? 0 : task;
 }
@@ -38,7 +39,7 @@ static struct place place_of(const struct task *task)
     return (struct place){ task->channel, task->tid, task->depth };
 }
 
-/* Finds the current thread's call in the hook's lane. Returns whether there is one. */
+/* Finds the current thread's call in the hook's lane, or of a hook. Returns whether there is one. */
 static bool find_in_hook(struct place *place)
 {
     const struct ct_probe_companion *companion = companion_of_current();
@@ -47,6 +48,9 @@ static bool find_in_hook(struct place *place)
     place->channel = companion->channel;
     place->tid = (__u32)bpf_get_current_pid_tgid();
     place->depth = depth_in_hook(companion);
+    const struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+    if (task && task->is_companion)
+        place->depth += task->depth;
     return place->depth > 0;
 }
 

@@ -375,10 +375,12 @@ int ct_probed_accompany(struct ct_probed_set *set, const struct ct_companion *co
     ct_channel_give(set->programs, companion->pid, NULL);
     int error = describe(probed, NULL);
     probed->uid = companion->uid;
-    if (!error)
-        error = start_writer(set, probed, ct_monotonic_ns(), 0);
+    const uint64_t now_ns = ct_monotonic_ns();
+    __atomic_store_n(&set->functions->arriving[channel->number], 1, __ATOMIC_RELEASE);
     if (!error)
         error = ct_companion_give(set->programs, companion->pid, channel, companion->producer);
+    if (!error)
+        error = start_writer(set, probed, now_ns, 0);
     if (error)
         forget(set, probed);
     else

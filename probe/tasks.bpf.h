@@ -24,6 +24,7 @@ struct frame {
     __u32 links;                        /* the links whose probe added the frame */
     __u32 code;                         /* of a request to the kernel driver */
     struct ct_probe_lane lane;          /* of a visited process: read_lane() at the entry */
+    __u32 base;                         /* of a companion: depth_in_hook() at the entry */
     bool is_visited;                    /* the hook may record the call */
     __u64 argument[CT_PROBE_ARGUMENTS]; /* not set if the shape is plain */
 };
@@ -33,10 +34,11 @@ struct task {
     __u32 thread;  /* index in the channel's map of threads, CT_PROBE_THREADS for none */
     __u32 depth;
     __u32 tid;
-    __u32 off_event; /* enum ct_probe_event: why the thread left the processor in a call */
-    __u64 off_ns;    /* and when; 0 while it runs */
-    bool has_ended;  /* the kernel still runs it, for example to close its files */
-    bool is_visited; /* its process had a visit that was not over when the last call began */
+    __u32 off_event;   /* enum ct_probe_event: why the thread left the processor in a call */
+    __u64 off_ns;      /* and when; 0 while it runs */
+    bool has_ended;    /* the kernel still runs it, for example to close its files */
+    bool is_visited;   /* its process had a visit that was not over when the last call began */
+    bool is_companion; /* the hook records its calls: only hooks have frames here */
     struct frame frame[CT_PROBE_OPEN];
 };
 
@@ -285,10 +287,11 @@ static inline void join(struct task *task, __u32 channel)
         announce_thread(ring, task->tid, task->thread);
 }
 
+enum { EXITING = 4 }; /* PF_EXITING of include/linux/sched.h */
+
 /* Returns the channel of this thread's process, or CT_PROBE_PROCESSES if the process is not recorded. */
 static inline __u32 recorded_channel(void)
 {
-    enum { EXITING = 4 }; /* PF_EXITING of include/linux/sched.h */
     const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
     const __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
     if (!channel || *channel >= CT_PROBE_PROCESSES || bpf_map_lookup_elem(&visits, &tgid) ||

@@ -1,10 +1,12 @@
 """Tests a probe that accompanies the hook: the hook records the calls of a process, and the probe the events inside these calls."""
 import os
+import pathlib
+import shutil
 import signal
 import subprocess
 import sys
 
-from cudatrace_test import DAEMON, DEADLINE_S, WORKLOADS, Session, check, equal, wait_for
+from cudatrace_test import DAEMON, DEADLINE_S, WORKLOADS, Session, can, check, equal, wait_for
 from probing import OwnDriver, Probe, truth_of, writer_of
 
 CALL = "cuOccupancyMaxPotentialBlockSize"
@@ -79,8 +81,54 @@ def nested_events(s):
     events(s, nest=3)
 
 
+def libc_of(pid):
+    return next(line.split()[-1] for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines() if "/libc.so" in line)
+
+
+def hooks(s):
+    """Hooks and tracepoints are below the calls that the hook records, and events are below hooks."""
+    p = Traced(s, "--nest", 2)
+    library = libc_of(p.pid)
+    table = s.dir / "hooks"
+    points = can("tracefs", "hooks on tracepoints")
+    table.write_text(f"uprobe:{library}:nanosleep sleep status=ret:s32 in calls\n"
+                     + points * "tracepoint:sched:sched_switch switch state=prev_state in calls if prev_state == 1\n")
+    probe = Probe(s, "--pid", p.pid, "--kernel", "--hooks", table)
+    p.finish()
+    p.await_end()
+    probe.end(number=None)
+    equal(s.rows("SELECT name, depth, status FROM calls WHERE pid = ? AND layer = 'hook' ORDER BY call_id", p.pid),
+          points * [("switch", 4, 0)] + [("sleep", 3, 0)], "hooks, in the order of their ends")
+    equal(s.rows("""SELECT blocked.depth FROM calls AS blocked JOIN calls AS sleep USING (process_id, tid)
+                     WHERE sleep.name = 'sleep' AND blocked.name = 'blocked' AND blocked.start_ns >= sleep.start_ns AND blocked.end_ns <= sleep.end_ns
+                 """), [(4,)], "the pause in the hooked function")
+    equal(s.value("""SELECT count(*) FROM calls AS sleep JOIN calls AS around USING (process_id, tid)
+                      WHERE sleep.name = 'sleep' AND around.name = ? AND around.start_ns <= sleep.start_ns AND around.end_ns >= sleep.end_ns
+                  """, CALL), 3, "calls around the hooked function")
+    equal(s.value("SELECT count(*) FROM threads JOIN processes USING (process_id) WHERE pid = ?", p.pid), 1, "threads")
+    equal({name: calls for (of, name), calls in s.totals().items() if of == p.pid}, dict(truth_of(s, p.pid)), "the calls of the driver")
+    s.check_identity(lost=0)
+
+
+def hooks_on_all(s):
+    """A probe of all processes accompanies the hook for hooks alone, and records no call of the driver a second time."""
+    own = shutil.copy(libc_of("self"), s.library.parent)  # no other process has the breakpoint
+    p = Traced(s)
+    table = s.dir / "hooks"
+    table.write_text(f"uprobe:{own}:nanosleep inside in calls\n")
+    probe = Probe(s, *s.every, "--calls", CALL, "--hooks", table)
+    wait_for("the probe to accompany the hook", lambda: writer_of(probe, p.pid))
+    p.finish()
+    p.await_end()
+    probe.end()
+    equal(s.rows("SELECT name, depth FROM calls WHERE pid = ? AND layer <> 'driver'", p.pid), [("inside", 1)], "hooks")
+    check("stopped tracing" not in s.log(), "the companion had a call of the driver:", s.log())
+    equal({name: calls for (of, name), calls in s.totals().items() if of == p.pid}, dict(truth_of(s, p.pid)), "the calls of the driver")
+    s.check_identity(lost=0)
+
+
 def plain_probe(s):
-    """Without --kernel, a probe does not accompany the hook."""
+    """Without --kernel and --hooks, a probe does not accompany the hook."""
     p = Traced(s)
     probe = Probe(s, "--pid", p.pid)
     check("is not recorded: the hook records it" in probe.said, probe.said)
@@ -148,7 +196,7 @@ def daemon_restarted(s):
     probe.end()
 
 
-CASES = events, replayed, nested_events, plain_probe, other_session, writer_killed, outlived, daemon_restarted
+CASES = events, replayed, nested_events, hooks, hooks_on_all, plain_probe, other_session, writer_killed, outlived, daemon_restarted
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:
