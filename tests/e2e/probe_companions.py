@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 
-from cudatrace_test import DAEMON, DEADLINE_S, WORKLOADS, Session, can, check, equal, wait_for
+from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, WORKLOADS, Session, can, check, equal, wait_for
 from probing import OwnDriver, Probe, truth_of, writer_of
 
 CALL = "cuOccupancyMaxPotentialBlockSize"
@@ -138,6 +138,17 @@ def plain_probe(s):
     equal(s.rows("SELECT DISTINCT layer FROM calls"), [("driver",)], "layers")
 
 
+def in_doctor(s):
+    """`cudatrace doctor` describes the hook's segment, not the companion's."""
+    p = Traced(s)
+    functions = len(truth_of(s, p.pid))
+    probe = Probe(s, "--pid", p.pid, "--kernel")
+    said = s.run(CUDATRACE, "doctor", "--session", s.name, p.pid, preload=False).stdout
+    check(f"functions so far: {functions};" in said, "the functions of the hook are", functions, "in", said)
+    p.finish()
+    probe.end(number=None)
+
+
 def other_session(s):
     """A probe does not accompany the hook of another session."""
     with Session() as other:
@@ -196,7 +207,7 @@ def daemon_restarted(s):
     probe.end()
 
 
-CASES = events, replayed, nested_events, hooks, hooks_on_all, plain_probe, other_session, writer_killed, outlived, daemon_restarted
+CASES = events, replayed, nested_events, hooks, hooks_on_all, plain_probe, in_doctor, other_session, writer_killed, outlived, daemon_restarted
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:

@@ -24,34 +24,55 @@ struct sums {
     const char *way_in;
 };
 
-/* Opens the newest segment of the process, and stores the segment's name in `path`. Returns -1 if the process
- * has no segment. */
+static bool read_header(int fd, struct ct_segment *segment)
+{
+    return pread(fd, segment, sizeof(*segment), 0) == (ssize_t)sizeof(*segment) &&
+           segment->magic == CT_SEGMENT_MAGIC;
+}
+
+static int open_file(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+/* A companion's segment contains nothing that the hook has recorded. */
+static bool is_companions(const char *path)
+{
+    static struct ct_segment segment;
+    const int fd = open_file(path);
+    const bool is_its = fd >= 0 && read_header(fd, &segment) && segment.version == CT_PROTO_VERSION &&
+                        segment.maker == CT_MAKER_COMPANION;
+    if (fd >= 0)
+        close(fd);
+    return is_its;
+}
+
+/* Opens the newest segment of the process, except those of companions, and stores the segment's name in
+ * `path`. Returns -1 if the process has no segment. */
 static int open_segment(const struct ct_doctor *doctor, const struct ct_traced *traced, char path[PATH_MAX])
 {
     uint64_t newest = 0;
     struct ct_session_file file;
+    char found[PATH_MAX];
     for (DIR *files = opendir(doctor->shm_folder); ct_session_files_next(files, &file);) {
         if (file.kind != CT_FILE_SEGMENT || file.uid != traced->uid ||
             strcmp(file.session, traced->session) != 0 || file.system != doctor->daemon_system ||
             file.pid != traced->pid || file.created_ns < newest)
             continue;
+        snprintf(found, sizeof(found), "%s/%s", doctor->shm_folder, file.name);
+        if (is_companions(found))
+            continue;
         newest = file.created_ns;
-        snprintf(path, PATH_MAX, "%s/%s", doctor->shm_folder, file.name);
+        strcpy(path, found);
     }
     struct stat status;
-    const int fd = newest ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    const int fd = newest ? open_file(path) : -1;
     if (fd >= 0 && ct_real_fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
         ct_session_uid_of(status.st_uid) == traced->uid)
         return fd;
     if (fd >= 0)
         close(fd);
     return -1;
-}
-
-static bool read_header(int fd, struct ct_segment *segment)
-{
-    return pread(fd, segment, sizeof(*segment), 0) == (ssize_t)sizeof(*segment) &&
-           segment->magic == CT_SEGMENT_MAGIC;
 }
 
 static void add_functions(int fd, const struct ct_segment *segment, struct sums *sums)
