@@ -1,7 +1,6 @@
 /* cudatrace-probe: finds the processes and the copies of libcuda on the machine, attaches the BPF programs,
  * and starts a writer for each process. */
 #include "clock.h"
-#include "code_check.h"
 #include "discover.h"
 #include "hooks.h"
 #include "ioctls.h"
@@ -11,6 +10,7 @@
 #include "mapped_drivers.h"
 #include "probe_options.h"
 #include "probed.h"
+#include "probed_files.h"
 #include "proc_file.h"
 #include "processes.h"
 #include "rights.h"
@@ -37,106 +37,23 @@ enum {
     SCAN_ALL_MS = 1000,                   /* or of all processes */
 };
 
-/* A file of libcuda with probes, in one process or, if `pid` is 0, in all processes. */
-struct attached {
-    struct attached *next;
-    dev_t device;
-    ino_t inode;
-    pid_t pid;
-    struct ct_links *links; /* NULL: attaching has failed */
-    bool is_due;            /* to be attached to when a process that maps it is looked at */
-    bool is_blocked; /* a process's code is being changed, or differs from the file: each scan tries again */
-    pid_t culprit;   /* the process whose code differs, if that was printed */
-};
-
 struct probe {
     struct ct_probe_options options;
     struct ct_programs *programs;
     struct ct_function_table *functions;
     struct ct_probed_set probed;
     struct ct_processes processes;
-    struct attached *attached;
+    struct ct_probed_files files;
     struct ct_channel spare[CT_PROBE_PROCESSES]; /* by number: those that the kernel may take */
     struct ct_kernel_ring notices;
     struct ct_hooks hooks;
     struct ct_ioctls ioctls;
-    size_t functions_probed;
     int spares; /* number of channels that the kernel may take */
     struct ct_channel stock[STOCK_CHANNELS];
     uint32_t stocked;
 };
 
-/* ---- functions ---- */
-
-static struct attached *find_attached(const struct probe *probe, const struct ct_mapped_driver *image,
-                                      pid_t pid)
-{
-    struct attached *attached = probe->attached;
-    while (attached &&
-           (attached->inode != image->inode || attached->device != image->device || attached->pid != pid))
-        attached = attached->next;
-    return attached;
-}
-
-/* Returns NULL if out of memory. */
-static struct attached *get_attached(struct probe *probe, const struct ct_mapped_driver *image, pid_t pid)
-{
-    struct attached *attached = find_attached(probe, image, pid);
-    if (attached || !(attached = calloc(1, sizeof(*attached))))
-        return attached;
-    *attached = (struct attached){
-        .next = probe->attached, .device = image->device, .inode = image->inode, .pid = pid, .is_due = true
-    };
-    probe->attached = attached;
-    return attached;
-}
-
-static int attach_file(struct probe *probe, const struct ct_mapped_driver *image, struct attached *attached,
-                       pid_t *culprit)
-{
-    struct ct_targets targets;
-    struct ct_code_check check;
-    const uint64_t begun_ns = ct_monotonic_ns();
-    int error = ct_targets_find(&targets, image->path, &probe->options.selecting.selection, probe->functions);
-    if (error)
-        return error;
-    for (uint32_t i = 0; i < targets.count; i++) {
-        const uint32_t number = (uint32_t)targets.number[i];
-        ct_programs_set_shape(probe->programs, number, ct_functions_shape(probe->functions, number));
-    }
-    error = ct_code_check_begin(&check, image, &targets, attached->pid, culprit);
-    if (!error)
-        error = ct_programs_attach(probe->programs, image->path, &targets, attached->pid, &attached->links);
-    ct_code_check_end(&check);
-    if (!error && probe->options.verbose)
-        fprintf(stderr, "probe: %u functions of %s in %.1f ms\n", targets.count, image->name,
-                (double)(ct_monotonic_ns() - begun_ns) / 1e6);
-    probe->functions_probed += error ? 0 : targets.count;
-    ct_targets_free(&targets);
-    return error;
-}
-
-static void attach_image(struct probe *probe, const struct ct_mapped_driver *image, pid_t pid)
-{
-    struct attached *attached = get_attached(probe, image, probe->options.all ? 0 : pid);
-    if (!attached || !attached->is_due)
-        return;
-    pid_t culprit = 0;
-    const int error = attach_file(probe, image, attached, &culprit);
-    attached->is_due = false;
-    attached->is_blocked = error == -EBUSY || error == -ETXTBSY;
-    if (error == -ETXTBSY && culprit != attached->culprit)
-        fprintf(
-            stderr,
-            "cudatrace-probe: cannot attach to %s yet: process %d has other code in memory than the file, "
-            "from a debugger or `cudatrace attach --inline`, and probes there would crash it\n",
-            image->name, (int)culprit);
-    if (error == -ETXTBSY)
-        attached->culprit = culprit;
-    else if (error && error != -EBUSY)
-        fprintf(stderr, "cudatrace-probe: process %d: cannot attach to %s: %s\n", pid, image->name,
-                error == -ENODATA ? "it exports no driver function that --calls includes" : strerror(-error));
-}
+/* ---- files ---- */
 
 static bool is_wanted(const struct probe *probe, const struct ct_mapped_driver *image)
 {
@@ -163,18 +80,8 @@ static void attach_ahead(struct probe *probe, pid_t pid)
         strcpy(image.path, path);
         snprintf(image.name, sizeof(image.name), "%s", path);
         if (is_wanted(probe, &image))
-            attach_image(probe, &image, pid);
+            ct_probed_files_attach(&probe->files, &image, pid);
     }
-}
-
-static void detach_all(struct probe *probe)
-{
-    for (struct attached *attached = probe->attached, *next; attached; attached = next) {
-        next = attached->next;
-        ct_links_close(attached->links);
-        free(attached);
-    }
-    probe->attached = NULL;
 }
 
 /* ---- processes ---- */
@@ -255,7 +162,7 @@ static void look_at(struct probe *probe, pid_t pid)
     } else if (!known) {
         bool is_new = !probe->options.all;
         for (size_t i = 0; i < images.count; i++)
-            is_new |= !find_attached(probe, &images.image[i], 0);
+            is_new |= !ct_probed_files_know(&probe->files, &images.image[i]);
         if (ct_mapped_hook_records(&images))
             skip_process(probe, pid, &images);
         else if (is_new)
@@ -265,17 +172,13 @@ static void look_at(struct probe *probe, pid_t pid)
     if (images.hook == CT_HOOK_STAYS && !probe->options.all)
         return;
     for (size_t i = 0; i < images.count; i++)
-        attach_image(probe, &images.image[i], pid);
+        ct_probed_files_attach(&probe->files, &images.image[i], pid);
 }
 
 static void scan(struct probe *probe)
 {
     ct_ioctls_look(&probe->ioctls);
-    bool is_blocked = false;
-    for (struct attached *attached = probe->attached; attached; attached = attached->next) {
-        attached->is_due |= attached->is_blocked;
-        is_blocked |= attached->is_blocked;
-    }
+    const bool is_blocked = ct_probed_files_retry(&probe->files);
     for (size_t i = 0; i < probe->options.pids; i++)
         look_at(probe, probe->options.pid[i]);
     if (!probe->options.all)
@@ -462,6 +365,13 @@ static int begin(struct probe *probe)
     probe->hooks.programs = probe->programs;
     probe->hooks.functions = probe->functions;
     probe->probed = (struct ct_probed_set){ .programs = probe->programs, .functions = probe->functions };
+    probe->files = (struct ct_probed_files){
+        .programs = probe->programs,
+        .functions = probe->functions,
+        .selection = &probe->options.selecting.selection,
+        .is_for_all = probe->options.all,
+        .is_verbose = probe->options.verbose,
+    };
     if (!probe->functions ||
         ct_kernel_ring_map(&probe->notices, ct_programs_notices(probe->programs), CT_NOTICES_BYTES) != 0)
         return ct_fail(EXIT_FAILURE, "probe: out of memory");
@@ -544,11 +454,11 @@ static int run(struct probe *probe)
         if (probe->options.all)
             attach_ahead(probe, 0);
         attach_hooks(probe);
-        fprintf(stderr, "probe: %zu functions are probed\n", probe->functions_probed);
+        fprintf(stderr, "probe: %zu functions are probed\n", probe->files.functions_probed);
         record(probe, from);
         ct_hooks_detach(&probe->hooks);
         ct_ioctls_detach(&probe->ioctls);
-        detach_all(probe);
+        ct_probed_files_detach(&probe->files);
         /* Adds the processes that the kernel has found since notices were last read. */
         read_notices(probe);
         ct_probed_finish(&probe->probed);

@@ -1,0 +1,116 @@
+#include "probed_files.h"
+
+#include "clock.h"
+#include "code_check.h"
+#include "targets.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ct_probed_file {
+    struct ct_probed_file *next;
+    dev_t device;
+    ino_t inode;
+    pid_t pid;              /* the process that is probed; 0: all processes */
+    struct ct_links *links; /* NULL: attaching has failed */
+    bool is_due;            /* to be attached to when a process that maps it is looked at */
+    bool is_blocked; /* a process's code is being changed, or differs from the file: each scan tries again */
+    pid_t culprit;   /* the process whose code differs, if that was printed */
+};
+
+static struct ct_probed_file *find(const struct ct_probed_files *files, const struct ct_mapped_driver *image,
+                                   pid_t pid)
+{
+    struct ct_probed_file *file = files->first;
+    while (file && (file->inode != image->inode || file->device != image->device || file->pid != pid))
+        file = file->next;
+    return file;
+}
+
+/* Returns NULL if out of memory. */
+static struct ct_probed_file *get(struct ct_probed_files *files, const struct ct_mapped_driver *image,
+                                  pid_t pid)
+{
+    struct ct_probed_file *file = find(files, image, pid);
+    if (file || !(file = calloc(1, sizeof(*file))))
+        return file;
+    *file = (struct ct_probed_file){
+        .next = files->first, .device = image->device, .inode = image->inode, .pid = pid, .is_due = true
+    };
+    files->first = file;
+    return file;
+}
+
+static int attach(struct ct_probed_files *files, const struct ct_mapped_driver *image,
+                  struct ct_probed_file *file, pid_t *culprit)
+{
+    struct ct_targets targets;
+    struct ct_code_check check;
+    const uint64_t begun_ns = ct_monotonic_ns();
+    int error = ct_targets_find(&targets, image->path, files->selection, files->functions);
+    if (error)
+        return error;
+    for (uint32_t i = 0; i < targets.count; i++) {
+        const uint32_t number = (uint32_t)targets.number[i];
+        ct_programs_set_shape(files->programs, number, ct_functions_shape(files->functions, number));
+    }
+    error = ct_code_check_begin(&check, image, &targets, file->pid, culprit);
+    if (!error)
+        error = ct_programs_attach(files->programs, image->path, &targets, file->pid, &file->links);
+    ct_code_check_end(&check);
+    if (!error && files->is_verbose)
+        fprintf(stderr, "probe: %u functions of %s in %.1f ms\n", targets.count, image->name,
+                (double)(ct_monotonic_ns() - begun_ns) / 1e6);
+    files->functions_probed += error ? 0 : targets.count;
+    ct_targets_free(&targets);
+    return error;
+}
+
+void ct_probed_files_attach(struct ct_probed_files *files, const struct ct_mapped_driver *image, pid_t pid)
+{
+    struct ct_probed_file *file = get(files, image, files->is_for_all ? 0 : pid);
+    if (!file || !file->is_due)
+        return;
+    pid_t culprit = 0;
+    const int error = attach(files, image, file, &culprit);
+    file->is_due = false;
+    file->is_blocked = error == -EBUSY || error == -ETXTBSY;
+    if (error == -ETXTBSY && culprit != file->culprit)
+        fprintf(
+            stderr,
+            "cudatrace-probe: cannot attach to %s yet: process %d has other code in memory than the file, "
+            "from a debugger or `cudatrace attach --inline`, and probes there would crash it\n",
+            image->name, (int)culprit);
+    if (error == -ETXTBSY)
+        file->culprit = culprit;
+    else if (error && error != -EBUSY)
+        fprintf(stderr, "cudatrace-probe: process %d: cannot attach to %s: %s\n", pid, image->name,
+                error == -ENODATA ? "it exports no driver function that --calls includes" : strerror(-error));
+}
+
+bool ct_probed_files_know(const struct ct_probed_files *files, const struct ct_mapped_driver *image)
+{
+    return find(files, image, 0) != NULL;
+}
+
+bool ct_probed_files_retry(struct ct_probed_files *files)
+{
+    bool is_blocked = false;
+    for (struct ct_probed_file *file = files->first; file; file = file->next) {
+        file->is_due |= file->is_blocked;
+        is_blocked |= file->is_blocked;
+    }
+    return is_blocked;
+}
+
+void ct_probed_files_detach(struct ct_probed_files *files)
+{
+    for (struct ct_probed_file *file = files->first, *next; file; file = next) {
+        next = file->next;
+        ct_links_close(file->links);
+        free(file);
+    }
+    files->first = NULL;
+}
