@@ -137,6 +137,28 @@ static void skip_process(struct probe *probe, pid_t pid, const struct ct_mapped_
                 images->hook == CT_HOOK_MAY_LEAVE ? " before `cudatrace detach`" : "");
 }
 
+/* Begins to record a process that maps a driver, or to accompany its hook. */
+static void take_process(struct probe *probe, pid_t pid, const struct ct_mapped_drivers *images)
+{
+    struct ct_companion companion;
+    struct ct_probed *known = ct_probed_find(&probe->probed, pid);
+    if (images->visit && !known)
+        ct_programs_set_visit(probe->programs, pid, images->visit);
+    if (known && known->is_skipped)
+        ct_probed_set_hook(known, images);
+    if ((!known || known->is_skipped) && may_accompany(probe, pid, images, &companion)) {
+        accompany_process(probe, &companion);
+    } else if (!known) {
+        bool is_new = !probe->options.all;
+        for (size_t i = 0; i < images->count; i++)
+            is_new |= !ct_probed_files_know(&probe->files, &images->image[i]);
+        if (ct_mapped_hook_records(images))
+            skip_process(probe, pid, images);
+        else if (is_new)
+            add_process(probe, pid, images->exec_ns);
+    }
+}
+
 /* Adds the process before it attaches to the process's libraries, so that every call has a channel. */
 static void look_at(struct probe *probe, pid_t pid)
 {
@@ -149,30 +171,15 @@ static void look_at(struct probe *probe, pid_t pid)
             images.image[wanted++] = images.image[i];
     }
     images.count = wanted;
-    if (wanted == 0)
-        return;
-    struct ct_companion companion;
-    struct ct_probed *known = ct_probed_find(&probe->probed, pid);
-    if (images.visit && !known)
-        ct_programs_set_visit(probe->programs, pid, images.visit);
-    if (known && known->is_skipped)
-        ct_probed_set_hook(known, &images);
-    if ((!known || known->is_skipped) && may_accompany(probe, pid, &images, &companion)) {
-        accompany_process(probe, &companion);
-    } else if (!known) {
-        bool is_new = !probe->options.all;
-        for (size_t i = 0; i < images.count; i++)
-            is_new |= !ct_probed_files_know(&probe->files, &images.image[i]);
-        if (ct_mapped_hook_records(&images))
-            skip_process(probe, pid, &images);
-        else if (is_new)
-            add_process(probe, pid, images.exec_ns);
-    }
+    if (wanted > 0)
+        take_process(probe, pid, &images);
     /* The hook records all calls of this process, so probes would only slow them down. */
     if (images.hook == CT_HOOK_STAYS && !probe->options.all)
         return;
-    for (size_t i = 0; i < images.count; i++)
+    for (size_t i = 0; i < wanted; i++)
         ct_probed_files_attach(&probe->files, &images.image[i], pid);
+    if (!probe->options.all)
+        attach_ahead(probe, pid);
 }
 
 static void scan(struct probe *probe)
@@ -192,6 +199,7 @@ static void scan(struct probe *probe)
             (known && known->is_skipped))
             look_at(probe, pid);
     }
+    attach_ahead(probe, 0);
 }
 
 /* Makes spare channels. If there is no room for all that are missing, a few are enough until processes
@@ -282,7 +290,6 @@ static void record(struct probe *probe, int signals)
 {
     struct pollfd files[] = { { .fd = signals, .events = POLLIN },
                               { .fd = ct_programs_notices(probe->programs), .events = POLLIN } };
-    const uint64_t scan_ns = (probe->options.all ? SCAN_ALL_MS : SCAN_MS) * UINT64_C(1000000);
     uint64_t scanned_ns = ct_monotonic_ns();
     const uint64_t end_ns = probe->options.for_ns ? scanned_ns + probe->options.for_ns : UINT64_MAX;
     while (ct_monotonic_ns() < end_ns) {
@@ -298,8 +305,11 @@ static void record(struct probe *probe, int signals)
         ct_probed_reap(&probe->probed);
         offer_channels(probe);
         stock_channels(probe);
-        if (ct_monotonic_ns() - scanned_ns >= scan_ns) {
+        /* If a file could not be attached to, calls are being missed, so look again soon. */
+        const uint64_t scan_ms = probe->options.all && probe->files.is_announced ? SCAN_ALL_MS : SCAN_MS;
+        if (ct_monotonic_ns() - scanned_ns >= scan_ms * 1000000) {
             scan(probe);
+            ct_probed_files_announce(&probe->files);
             scanned_ns = ct_monotonic_ns();
         }
         if (is_over(probe))
@@ -449,12 +459,8 @@ static int run(struct probe *probe)
         stock_channels(probe);
         begin_machine(probe);
         scan(probe);
-        for (size_t i = 0; i < probe->options.pids; i++)
-            attach_ahead(probe, probe->options.pid[i]);
-        if (probe->options.all)
-            attach_ahead(probe, 0);
         attach_hooks(probe);
-        fprintf(stderr, "probe: %zu functions are probed\n", probe->files.functions_probed);
+        ct_probed_files_announce(&probe->files);
         record(probe, from);
         ct_hooks_detach(&probe->hooks);
         ct_ioctls_detach(&probe->ioctls);

@@ -16,8 +16,8 @@ struct ct_probed_file {
     pid_t pid;              /* the process that is probed; 0: all processes */
     struct ct_links *links; /* NULL: attaching has failed */
     bool is_due;            /* to be attached to when a process that maps it is looked at */
-    bool is_blocked; /* a process's code is being changed, or differs from the file: each scan tries again */
-    pid_t culprit;   /* the process whose code differs, if that was printed */
+    int error;              /* of the last attempt. A process may have prevented it: see obstacle() */
+    pid_t culprit;          /* the process that was printed with such an error */
 };
 
 static struct ct_probed_file *find(const struct ct_probed_files *files, const struct ct_mapped_driver *image,
@@ -68,26 +68,47 @@ static int attach(struct ct_probed_files *files, const struct ct_mapped_driver *
     return error;
 }
 
+/* Returns how a process prevents the file from being attached to for now. Returns NULL for any other error.
+ */
+static const char *obstacle(int error)
+{
+    if (error == -EBUSY)
+        return "is being attached to or detached by another command";
+    return error == -ETXTBSY ? "has other code in memory than the file, from a debugger or `cudatrace attach "
+                               "--inline`, and probes there would crash it"
+                             : NULL;
+}
+
 void ct_probed_files_attach(struct ct_probed_files *files, const struct ct_mapped_driver *image, pid_t pid)
 {
     struct ct_probed_file *file = get(files, image, files->is_for_all ? 0 : pid);
     if (!file || !file->is_due)
         return;
     pid_t culprit = 0;
-    const int error = attach(files, image, file, &culprit);
+    file->error = attach(files, image, file, &culprit);
     file->is_due = false;
-    file->is_blocked = error == -EBUSY || error == -ETXTBSY;
-    if (error == -ETXTBSY && culprit != file->culprit)
-        fprintf(
-            stderr,
-            "cudatrace-probe: cannot attach to %s yet: process %d has other code in memory than the file, "
-            "from a debugger or `cudatrace attach --inline`, and probes there would crash it\n",
-            image->name, (int)culprit);
-    if (error == -ETXTBSY)
-        file->culprit = culprit;
-    else if (error && error != -EBUSY)
-        fprintf(stderr, "cudatrace-probe: process %d: cannot attach to %s: %s\n", pid, image->name,
-                error == -ENODATA ? "it exports no driver function that --calls includes" : strerror(-error));
+    files->is_announced &= file->error != -EBUSY;
+    if (!obstacle(file->error)) {
+        if (file->error)
+            fprintf(stderr, "cudatrace-probe: process %d: cannot attach to %s: %s\n", pid, image->name,
+                    file->error == -ENODATA ? "it exports no driver function that --calls includes"
+                                            : strerror(-file->error));
+        return;
+    }
+    if (culprit != file->culprit)
+        fprintf(stderr, "cudatrace-probe: cannot attach to %s yet: process %d %s\n", image->name,
+                (int)culprit, obstacle(file->error));
+    file->culprit = culprit;
+}
+
+void ct_probed_files_announce(struct ct_probed_files *files)
+{
+    bool is_busy = false;
+    for (const struct ct_probed_file *file = files->first; file; file = file->next)
+        is_busy |= file->error == -EBUSY;
+    if (!files->is_announced && !is_busy)
+        fprintf(stderr, "probe: %zu functions are probed\n", files->functions_probed);
+    files->is_announced |= !is_busy;
 }
 
 bool ct_probed_files_know(const struct ct_probed_files *files, const struct ct_mapped_driver *image)
@@ -99,8 +120,10 @@ bool ct_probed_files_retry(struct ct_probed_files *files)
 {
     bool is_blocked = false;
     for (struct ct_probed_file *file = files->first; file; file = file->next) {
-        file->is_due |= file->is_blocked;
-        is_blocked |= file->is_blocked;
+        if (!obstacle(file->error))
+            continue;
+        is_blocked = file->is_due = true;
+        file->error = 0;
     }
     return is_blocked;
 }

@@ -23,6 +23,7 @@ struct ct_probed_files {
 
     struct ct_probed_file *first;
     size_t functions_probed; /* number of probed functions of all files */
+    bool is_announced;       /* ct_probed_files_announce() has printed that number */
 };
 
 /* Attaches probes to a file that the process `pid` maps or may map later, unless that has been tried before.
@@ -33,6 +34,9 @@ bool ct_probed_files_know(const struct ct_probed_files *files, const struct ct_m
 /* Lets the next ct_probed_files_attach() try again if a process prevented the last attempt. Returns whether
  * there is such a file. */
 bool ct_probed_files_retry(struct ct_probed_files *files);
+/* Prints that the functions are probed, once for each time that another command has kept a file from being
+ * probed. Prints nothing while there is such a file, because calls that begin then would be missed. */
+void ct_probed_files_announce(struct ct_probed_files *files);
 /* Detaches from all files. */
 void ct_probed_files_detach(struct ct_probed_files *files);
 

@@ -2,6 +2,7 @@
 the daemon or the process is killed, every lost call is counted."""
 import collections
 import contextlib
+import fcntl
 import fnmatch
 import itertools
 import json
@@ -15,7 +16,7 @@ import sys
 from cudatrace_test import (CUDATRACE, SHAPE, WORKLOADS, DEADLINE_S, HungCall, by_tier, can, check, counts, equal, first_thread_has_ended,
     wait_for)
 from probing import PROBE, OwnDriver, Probe, await_stored, stored_of, truth_of, writer_of
-from untraced import VERSION, Program
+from untraced import VERSION, Background, Program
 
 METHODS = "session", "multi", "event"
 
@@ -497,6 +498,28 @@ def attached(s, *options):
     p.end()
 
 
+def in_use(s, target):
+    """While another command holds a process, the probe cannot attach to the process's library. The probe prints that, and reports functions as
+    probed once it has attached. It records all calls from then on, even if the held process has ended."""
+    p = Program(s, "steps")
+    folder = os.open(f"/proc/{p.pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    probe = Background(s, CUDATRACE, "probe", "--session", s.name, *(s.every if target == "every" else ["--pid", p.pid]))
+    line = probe.await_line("probe: ")
+    check(f"process {p.pid} is being attached to or detached by another command" in line, probe.said)
+    if target == "every":
+        p.end()
+    os.close(folder)
+    probe.await_line("functions are probed")
+    if target == "every":
+        p = Program(s, "steps")
+    before = truth_of(s, p.pid) if target == "one" else collections.Counter()
+    p.step(10)
+    await_stored(s, p.pid, dict(truth_of(s, p.pid) - before))
+    probe.end()
+    p.end()
+
+
 def flood(s):
     """Runs eight processes of four threads at full speed. For each function, stored and lost calls must add up to the driver's count."""
     probe = Probe(s, *s.every)
@@ -519,6 +542,7 @@ TESTS = [*((exact, method) for method in METHODS), (whole_life,), (whole_life, "
          *((killed_in_order, *order) for order in by_tier([("process", "probe", "daemon"), ("daemon", "probe", "process")],
                                                           itertools.permutations(("probe", "daemon", "process")))),
          (daemon_killed,), (executes,), (executes_named,), (executes_late,), (closed_files,), (wrong,),
+         (in_use, "one"), (in_use, "every"),
          (unfit_kernel,), (other_user,), (flood,)]
 if SHAPE:
     inline = ["--inline"] if SHAPE.endswith("-unknown") else []

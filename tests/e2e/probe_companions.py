@@ -55,7 +55,8 @@ def events(s, nest=0):
     """The trace has the page faults and pauses in calls that the hook records, below these calls, with --pid and with --all."""
     for target in "pid", "all":
         p = Traced(s, "--nest", nest)
-        probe = Probe(s, *(s.every if target == "all" else ["--pid", p.pid]), "--kernel")
+        probe = Probe(s, *(s.every if target == "all" else ["--pid", p.pid, "--library", s.library]), "--kernel")
+        equal("\nprobe: 0 functions are probed" in probe.said, target == "pid", "whether the driver has no probes")
         if target == "all":
             wait_for("the probe to accompany the hook", lambda: writer_of(probe, p.pid))
         p.finish()
