@@ -269,10 +269,11 @@ SELECT call.end_ns                    AS call_id,
                    CROSS JOIN site AS inner_site ON inner_site.site_id = inner_call.site_id
                    CROSS JOIN function AS event ON event.function_id = inner_site.function_id
                    WHERE inner_call.end_ns BETWEEN call.end_ns - call.duration_ns AND call.end_ns
+                     AND inner_call.end_ns - inner_call.duration_ns >= call.end_ns - call.duration_ns
                      AND inner_site.thread_id = site.thread_id
                      AND event.layer = 'kernel' AND event.name = 'blocked')
-             END                      AS blocked_ns    -- the thread slept; the rest is polling, or it was preempted.
-                                                       -- Only with `cudatrace probe --kernel`, otherwise NULL
+             END                      AS blocked_ns    -- the thread slept, also in nested calls; the rest is polling, or
+                                                       -- it was preempted. NULL without `cudatrace probe --kernel`
   FROM call
  CROSS JOIN site ON site.site_id = call.site_id
  CROSS JOIN thread ON thread.thread_id = site.thread_id

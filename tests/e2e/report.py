@@ -188,6 +188,7 @@ INSIDE = (
     (7, "kernel", "page_fault", 2400, 2400, 1, {}),
     (7, "kernel", "page_fault", 2500, 2500, 1, {}),
     (7, "driver", "cuCtxSynchronize", 4000, 9000, 0, {}),
+    (7, "kernel", "blocked", 4200, 4500, 1, {}),
     (7, "driver", "cuStreamSynchronize", 4500, 8500, 1, {}),
     (7, "kernel", "blocked", 5000, 8000, 2, {}),
     (7, "kernel", "blocked", 8600, 8700, 1, {}),
@@ -216,7 +217,7 @@ ALLOCATED = (8, "cuMemAlloc_v2", 0.001, 5.5, 0, 0.0, 1, 0.1, 5.4, 0, "ioctl: 2 i
 
 def lines_of(calls):
     for number, (tid, layer, name, begin_us, end_us, depth, details) in enumerate(calls):
-        category = {"kernel": "scheduling", "hook": "other"}.get(layer, "copy")
+        category = {"kernel": "scheduling", "hook": "other"}.get(layer, "sync" if name.endswith("Synchronize") else "copy")
         for phase, at_us, has in ("B", begin_us, {"category": category, "depth": depth}), ("E", end_us, {"status": 0, **details}):
             yield json.dumps({"ts": at_us / 1e6, "op_id": number, "phase": phase, "name": name, "layer": layer, "pid": PIDS[tid], "tid": tid,
                               "details": has}) + "\n"
@@ -232,12 +233,12 @@ with Session() as s:
     s.run(CUDATRACE, "import", "--db", s.db, lines, preload=False)
     found = report(s, "blocked", "faults", "kernel", "hooks")
     equal(rows_like(found["blocked"], BLOCKED),
-          [("cuCtxSynchronize", 1, 5.0, 3.1, 0.0, 1.9, 3.0), ("cuStreamSynchronize", 1, 4.0, 3.0, 0.0, 1.0, 3.0),
+          [("cuCtxSynchronize", 1, 5.0, 3.4, 0.0, 1.6, 3.0), ("cuStreamSynchronize", 1, 4.0, 3.0, 0.0, 1.0, 3.0),
            ("cuMemcpyHtoD_v2", 1, 2.0, 0.5, 0.3, 1.2, 0.5), ("cuLaunchKernel", 1, 1.0, 0.0, 0.4, 0.6, None),
            ("cuMemAlloc_v2", 1, 5.5, 0.0, 0.1, 5.4, None)], "blocked")
     equal(rows_like(found["faults"], FAULTS), [("cuMemcpyHtoD_v2", 3, 1, 2.0, 3), ("cuLaunchKernel", 1, 1, 1.0, 1)], "faults")
     equal(rows_like(found["kernel"], KERNEL),
-          [ALLOCATED, (7, "cuCtxSynchronize", 0.004, 5.0, 2, 3.1, 0, 0.0, 1.9, 0, ""), (7, "cuStreamSynchronize", 0.0045, 4.0, 1, 3.0, 0, 0.0, 1.0, 0, ""),
+          [ALLOCATED, (7, "cuCtxSynchronize", 0.004, 5.0, 3, 3.4, 0, 0.0, 1.6, 0, ""), (7, "cuStreamSynchronize", 0.0045, 4.0, 1, 3.0, 0, 0.0, 1.0, 0, ""),
            COPIED, (7, "cuLaunchKernel", 0.015, 1.0, 0, 0.0, 1, 0.4, 0.6, 1, ""), (7, "cuMemcpyHtoD_v2", 0.01, 0.5, 0, 0.0, 0, 0.0, 0.5, 0, ""),
            (7, "cuMemcpyHtoD_v2", 0.012, 0.2, 0, 0.0, 0, 0.0, 0.2, 0, ""), (7, "cuInit", 0.0, 0.1, 0, 0.0, 0, 0.0, 0.1, 0, "")], "kernel")
     equal(rows_like(found["hooks"], HOOKS), [("batch", 1, 0, 7.0, 7000.0, 7000.0, 0, 0), ("ioctl", 3, 1, 1.9, 633.333, 1000.0, 0, 0),
@@ -249,7 +250,11 @@ with Session() as s:
 
     equal(s.rows("SELECT name, blocked, blocked_ns / 1000, preempted, preempted_ns / 1000, page_faults FROM off_cpu ORDER BY call_id"),
           [("ioctl", 1, 500, 0, 0, 1), ("cuMemcpyHtoD_v2", 0, 0, 1, 300, 2), ("cuMemAlloc_v2", 0, 0, 1, 100, 0), ("cuStreamSynchronize", 1, 3000, 0, 0, 0),
-           ("cuCtxSynchronize", 1, 100, 0, 0, 0), ("cuLaunchKernel", 0, 0, 1, 400, 1), ("batch", 1, 500, 0, 0, 0)], "off_cpu")
+           ("cuCtxSynchronize", 2, 400, 0, 0, 0), ("cuLaunchKernel", 0, 0, 1, 400, 1), ("batch", 1, 500, 0, 0, 0)], "off_cpu")
+
+    # A sleep counts in each call around it, as the call's duration does, but not in a call that begins when the sleep ends.
+    equal(s.rows("SELECT name, duration_ns / 1000, blocked_ns / 1000 FROM waits ORDER BY call_id"),
+          [("cuStreamSynchronize", 4000, 3000), ("cuCtxSynchronize", 5000, 3400), ("cuCtxSynchronize", 50000, 0)], "waits")
 
     # A call that returns in the window has all its events. Events of other calls do not count.
     window = report(s, "--from", "2450us", "--to", "3050us", "blocked", "faults", "kernel", "hooks")
