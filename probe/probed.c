@@ -379,10 +379,14 @@ int ct_probed_accompany(struct ct_probed_set *set, const struct ct_companion *co
     __atomic_store_n(&set->functions->arriving[channel->number], 1, __ATOMIC_RELEASE);
     if (!error)
         error = ct_companion_give(set->programs, companion->pid, channel, companion->producer);
-    if (!error)
-        error = start_writer(set, probed, now_ns, 0);
-    if (error)
+    if (error) {
         forget(set, probed);
+        return error;
+    }
+    error = start_writer(set, probed, now_ns, 0);
+    /* Its threads may use the channel, so no other process gets the channel before this one has ended. */
+    if (error)
+        ct_companion_take_back(set->programs, companion->pid, channel);
     else
         wait_until_ready(probed);
     return error;
