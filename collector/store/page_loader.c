@@ -12,9 +12,9 @@
 #include <string.h>
 
 enum {
-    /* The longest row that fits in a page is 35 bytes shorter than the page. The head of a record of up to
-     * four columns takes six bytes. */
-    FILLER_BYTES = CT_LEAF_BYTES - 35 - 6,
+    /* SQLite stores a record with more bytes partly on other pages. */
+    RECORD_BYTES_MAX = CT_LEAF_BYTES - 35,
+    FILLER_BYTES_MAX = RECORD_BYTES_MAX - 4,
 };
 /* The minimum number of rows for which the loader is used. The last page is usually half empty, so there must
  * be enough other pages. The daemons of tests/faults use a lower value. */
@@ -127,14 +127,21 @@ static enum found find_place(const struct ct_page_list *watched, int64_t key, ui
     return NOWHERE;
 }
 
-/* Makes SQLite allocate a separate page for a leaf. Returns 0 or -1. */
-static int make_place(struct ct_store *store, const struct ct_loaded_table *table, const struct ct_leaf *leaf,
-                      enum found *found, uint8_t **place)
+/* Returns the size of the filler with which a row of NULLs and zeros has RECORD_BYTES_MAX. The head of the
+ * record has one byte for its own length, two for the filler's type, and one for each other column. */
+static int filler_bytes(unsigned columns)
 {
-    static const uint8_t filler[FILLER_BYTES] = "A page of calls is being written here.";
+    return RECORD_BYTES_MAX - 3 - (int)(columns - 1);
+}
+
+/* Makes SQLite allocate a separate page for a leaf. Returns 0 or -1. */
+static int make_place(struct ct_store *store, const struct ct_loaded_table *table, unsigned columns,
+                      const struct ct_leaf *leaf, enum found *found, uint8_t **place)
+{
+    static const uint8_t filler[FILLER_BYTES_MAX] = "A page of calls is being written here.";
     struct ct_page_list *watched = &store->loader.watched;
     sqlite3_stmt *fill = ct_store_bind(store, table->fill, CT_VALUES(leaf->last_key));
-    sqlite3_bind_blob(fill, 2, filler, sizeof(filler), SQLITE_STATIC);
+    sqlite3_bind_blob(fill, 2, filler, filler_bytes(columns), SQLITE_STATIC);
     watched->count = 0;
     ct_page_cache_watch(watched);
     const int error = ct_store_run(store, fill, NULL);
@@ -152,7 +159,8 @@ static void give_up(struct ct_store *store)
     say_why(store, "this build of SQLite does not keep its pages at the expected places");
 }
 
-static int load_pages(struct ct_store *store, const struct ct_loaded_table *table, size_t *loaded)
+static int load_pages(struct ct_store *store, const struct ct_loaded_table *table, unsigned columns,
+                      size_t *loaded)
 {
     struct ct_page_loader *loader = &store->loader;
     struct ct_page_list *places = &loader->places;
@@ -162,7 +170,7 @@ static int load_pages(struct ct_store *store, const struct ct_loaded_table *tabl
         uint8_t *place = NULL;
         if (!ct_make_room(&places->page, places->count, &places->room, sizeof(*places->page)))
             return ct_store_no_memory(store);
-        if (make_place(store, table, leaf, &found, &place) != 0)
+        if (make_place(store, table, columns, leaf, &found, &place) != 0)
             return -1;
         if (found != ALONE)
             break;
@@ -205,7 +213,7 @@ int ct_page_loader_add(struct ct_store *store, const struct ct_loaded_table *tab
     }
     if (!ct_page_builder_add(&loader->builder, value, columns, rows))
         return ct_store_no_memory(store);
-    if (load_pages(store, table, loaded) != 0)
+    if (load_pages(store, table, columns, loaded) != 0)
         return -1;
     *by_row = loader->is_possible ? up_to_a_page(rows - *loaded) : rows - *loaded;
     return 0;

@@ -113,6 +113,14 @@ static void put_call(uint64_t end_ns)
     }
     if (detail > 3)
         ct_bulk_add(store, CT_BULK_CALL_SUBJECT, call_id)[1] = (int64_t)next_value();
+    if (detail > 1) {
+        static int64_t run_id;
+        int64_t *work = ct_bulk_add(store, CT_BULK_GPU_RUN, ++run_id);
+        for (int i = 1; i <= 3; i++)
+            work[i] = (int64_t)next_value();
+        for (int i = 4; i <= 6; i++)
+            work[i] = next_random(3) ? (int64_t)next_value() : CT_NULL;
+    }
 }
 
 /* Stores calls in order. Some calls have the same time. Occasionally a call is late, either by a lot or by so
@@ -269,8 +277,8 @@ int main(void)
     EXPECT(SQLITE_OK, sqlite3_open(path[1], &other));
     snprintf(sql, sizeof(sql), "ATTACH '%s' AS by_row", path[0]);
     run(other, sql);
-    static const char *const tables[] = { "call",         "launch",    "transfer",
-                                          "call_subject", "long_call", "late_call" };
+    static const char *const tables[] = { "call",      "launch",    "transfer", "call_subject",
+                                          "long_call", "late_call", "gpu_run" };
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         snprintf(sql, sizeof(sql), "SELECT count(*) FROM main.%s", tables[i]);
         ENSURE(ask(other, sql) > 0);
