@@ -2,9 +2,9 @@
 """Converts .sql files to one C header. FILE.sql becomes the string ct_sql_FILE. If a file has `-- name: X` lines, each part becomes a
 string ct_sql_FILE_X instead, and CT_FILE_PARTS(ROW) has a ROW(X) for each part, in order.
 
-For each view in views.sql, CT_VIEWS(ROW) has a row ROW(name, key, table), and CT_VIEWS_LISTED has all names. In a trace of several files,
-a view has the rows of all files, unless a line before the view states otherwise. With `-- files: newest KEY of TABLE`, only the newest
-file that has the key counts. With `-- files: its own`, the view is created elsewhere, and has no ROW.
+For each view in views.sql and views_gpu.sql, CT_VIEWS(ROW) has a row ROW(name, key, table), and CT_VIEWS_LISTED has all names. In a trace
+of several files, a view has the rows of all files, unless a line before the view states otherwise. With `-- files: newest KEY of TABLE`,
+only the newest file that has the key counts. With `-- files: its own`, the view is created elsewhere, and has no ROW.
 
 `-- macro: NAME(PARAMETER, …)` begins a macro, which ends at an empty line. The macro's text replaces each NAME(…) in the file.
 
@@ -66,7 +66,7 @@ def row(source, parts):
 
 def main():
     output, *words = sys.argv[1:]
-    lines, rows, prefix = ["/* Made by schema/embed.py. */", "#pragma once"], {}, "ct_sql_"
+    lines, rows, prefix, views = ["/* Made by schema/embed.py. */", "#pragma once"], {}, "ct_sql_", ""
     while words:
         word = words.pop(0)
         if word == "--list":
@@ -76,14 +76,14 @@ def main():
         source = pathlib.Path(word)
         parts = parts_of(source, prefix)
         lines += [define(name, (quoted(line)[:-1] + '\\n"' for line in sql.strip().splitlines())) for name, sql in parts]
-        if source.name == "views.sql":
-            lines += views_of(source.read_text())
+        if source.name in ("views.sql", "views_gpu.sql"):
+            views += source.read_text()
         if not rows and len(parts) > 1:
             names = (sql_name.removeprefix(f"{prefix}{source.stem}_") for sql_name, _ in parts)
             lines.append(define(f"CT_{source.stem.upper()}_PARTS(ROW)", (f"ROW({part})" for part in names)))
         if rows:
             rows[name].append(row(source, parts))
-    lines += [define(f"CT_{name.upper()}(ROW)", rows[name]) for name in rows]
+    lines += [define(f"CT_{name.upper()}(ROW)", rows[name]) for name in rows] + views_of(views)
     pathlib.Path(output).write_text("\n".join(lines) + "\n")
 
 

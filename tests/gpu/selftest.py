@@ -18,7 +18,7 @@ import compare_ioctls
 import run
 
 sys.path.append(os.path.join(run.HERE, "../../schema"))
-import embed  # noqa: E402: makes the views of views.sql
+import embed  # noqa: E402: makes the views
 
 # The views of a trace.db as tables, which have only the columns that the comparisons read.
 SCHEMA = """
@@ -274,7 +274,7 @@ class ComparisonTest(ComparisonBase):
 
     def test_the_views_have_the_columns(self):
         with contextlib.closing(sqlite3.connect(":memory:")) as database:
-            for name in ("tables.sql", "views.sql"):
+            for name in ("tables.sql", "views.sql", "views_gpu.sql"):
                 with open(os.path.join(run.HERE, "../../schema", name), encoding="utf-8") as sql:
                     database.executescript(embed.expanded(sql.read()))
             compare.check_database(self.report, database)
