@@ -1,13 +1,12 @@
 #include "programs.h"
 
 #include "calls.skel.h" /* needs calls.h */
-#include "clock.h"
 #include "kernel_ring.h"
+#include "measured_call.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -376,65 +375,8 @@ struct ct_probe_cost ct_programs_cost(const struct ct_programs *programs)
 
 /* ---- measuring ---- */
 
-enum { MEASURED_CALLS = 2000 };
-
-/* A function that does nothing. Like the functions of libcuda 580, it begins with an instruction that the
- * kernel emulates. */
-int measured_call(int value);
-__asm__(".pushsection .text\n"
-        ".type measured_call, @function\n"
-        "measured_call:\n"
-        "    push %rbp\n"
-        "    mov %rsp, %rbp\n"
-        "    mov %edi, %eax\n"
-        "    pop %rbp\n"
-        "    ret\n"
-        ".size measured_call, . - measured_call\n"
-        ".popsection");
-
-struct place_in_file {
-    uint64_t address, offset;
-};
-
-static int find_in_file(struct dl_phdr_info *image, size_t size, void *data)
-{
-    (void)size;
-    struct place_in_file *place = data;
-    for (int i = 0; i < image->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &image->dlpi_phdr[i];
-        const uint64_t at = image->dlpi_addr + part->p_vaddr;
-        if (part->p_type == PT_LOAD && place->address >= at && place->address < at + part->p_filesz) {
-            place->offset = place->address - at + part->p_offset;
-            return 1;
-        }
-    }
-    return 0;
-}
-
-static int compare_ns(const void *a, const void *b)
-{
-    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-    return (left > right) - (left < right);
-}
-
-static uint64_t median(uint64_t *values, size_t count)
-{
-    qsort(values, count, sizeof(*values), compare_ns);
-    return count ? values[count / 2] : 0;
-}
-
-static uint64_t time_calls(uint64_t whole[MEASURED_CALLS])
-{
-    for (int i = 0; i < MEASURED_CALLS; i++) {
-        const uint64_t before_ns = ct_monotonic_ns();
-        measured_call(i);
-        whole[i] = ct_monotonic_ns() - before_ns;
-    }
-    return median(whole, MEASURED_CALLS);
-}
-
 /* Reads the records of the measured calls. Returns 0, or -ENODATA if some are missing. */
-static int read_measured(const struct ct_channel *channel, uint64_t seen[MEASURED_CALLS])
+static int read_measured(const struct ct_channel *channel, uint64_t seen[CT_MEASURED_CALLS])
 {
     struct ct_kernel_ring ring;
     const struct ct_probe_record *record;
@@ -444,28 +386,28 @@ static int read_measured(const struct ct_channel *channel, uint64_t seen[MEASURE
         return error;
     for (; (record = ct_kernel_ring_next(&ring, ct_kernel_ring_end(&ring), sizeof(*record), &bytes));
          ct_kernel_ring_pass(&ring)) {
-        if (record->kind == CT_PROBE_CALL && record->status == (int32_t)count && count < MEASURED_CALLS)
+        if (record->kind == CT_PROBE_CALL && record->status == (int32_t)count && count < CT_MEASURED_CALLS)
             seen[count++] = record->end - record->start;
     }
     ct_kernel_ring_unmap(&ring);
-    return count == MEASURED_CALLS ? 0 : -ENODATA;
+    return count == CT_MEASURED_CALLS ? 0 : -ENODATA;
 }
 
 static int measure_at(struct ct_programs *programs, const struct ct_channel *channel,
                       const struct ct_targets *targets)
 {
-    static uint64_t alone[MEASURED_CALLS], whole[MEASURED_CALLS], seen[MEASURED_CALLS];
+    static uint64_t seen[CT_MEASURED_CALLS];
     struct ct_links *links;
-    const uint64_t alone_ns = time_calls(alone);
+    const uint64_t alone_ns = ct_measured_calls_ns();
     int error = ct_channel_give(programs, getpid(), channel);
     if (!error)
         error = ct_programs_attach(programs, "/proc/self/exe", targets, getpid(), &links);
     if (error)
         return error;
-    const uint64_t whole_ns = time_calls(whole);
+    const uint64_t whole_ns = ct_measured_calls_ns();
     ct_links_close(links);
     error = read_measured(channel, seen);
-    programs->cost = (struct ct_probe_cost){ .seen_ns = median(seen, MEASURED_CALLS),
+    programs->cost = (struct ct_probe_cost){ .seen_ns = ct_measured_median(seen),
                                              .whole_ns = whole_ns > alone_ns ? whole_ns - alone_ns : 0 };
     return error;
 }
@@ -474,10 +416,10 @@ static int measure_at(struct ct_programs *programs, const struct ct_channel *cha
 static int measure(struct ct_programs *programs)
 {
     uint64_t number = CT_PROBE_FUNCTIONS - 1;
-    struct place_in_file at = { .address = (uintptr_t)measured_call };
-    struct ct_targets targets = { .offset = &at.offset, .number = &number, .count = 1 };
+    uint64_t offset;
+    struct ct_targets targets = { .offset = &offset, .number = &number, .count = 1 };
     struct ct_channel channel;
-    if (!dl_iterate_phdr(find_in_file, &at))
+    if (!ct_measured_call_find(&offset))
         return -ENOENT;
     int error = ct_channels_make(programs, &channel, 1);
     if (error)

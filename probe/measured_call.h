@@ -1,0 +1,18 @@
+/* A function of this program that does nothing. The probe attaches to it to measure its own overhead. */
+#ifndef CT_MEASURED_CALL_H
+#define CT_MEASURED_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CT_MEASURED_CALLS = 2000 };
+
+/* Finds the function's offset in the program's file. Returns whether it was found. */
+bool ct_measured_call_find(uint64_t *offset);
+/* Makes CT_MEASURED_CALLS calls, which return 0, 1, 2 and so on. Returns the median of their durations in
+ * nanoseconds. */
+uint64_t ct_measured_calls_ns(void);
+/* Returns the median, and sorts the values. */
+uint64_t ct_measured_median(uint64_t values[CT_MEASURED_CALLS]);
+
+#endif
