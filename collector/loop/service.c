@@ -1,6 +1,5 @@
 #include "service.h"
 
-#include "clock_source.h"
 #include "command.h"
 #include "cut_guard.h"
 #include "gpu_source.h"
@@ -50,8 +49,7 @@ struct daemon {
     uint64_t batch_ms; /* time of the last report, by the loop's clock */
     bool awake;        /* the pace timer is running or a batch is being made */
     bool failing;
-    bool clock_doubted; /* the kernel no longer trusts the session's clock */
-    bool rotating;      /* new files have been requested but do not exist yet */
+    bool rotating; /* new files have been requested but do not exist yet */
     bool stopping;
     bool cut_short;                 /* stops although calls wait */
     bool is_taken;                  /* another daemon has the session */
@@ -242,24 +240,6 @@ static void on_doorbell(void *data)
     batch_in(daemon, daemon->awake ? 0 : GATHER_MS);
 }
 
-/* The kernel may stop trusting the processor's counter at any time. Recording continues with the counter.
- * Because anchors are still taken, times remain as accurate as the anchors. */
-static void check_clock(struct daemon *daemon)
-{
-    char source[CT_CLOCK_SOURCES_BYTES];
-    if (daemon->session.control->clock != CT_CLOCK_COUNTER || daemon->options->clock != CT_CLOCK_CHOSEN)
-        return;
-    const bool doubted = ct_clock_choose(source) != CT_CLOCK_COUNTER;
-    if (!*source)
-        return; /* it cannot be read now */
-    if (doubted && !daemon->clock_doubted)
-        ct_log(CT_LOG_clock_doubted,
-               "the kernel no longer trusts the processor's counter (the clock source is now %s): times may "
-               "differ between processors; a new session uses the kernel's clock",
-               source);
-    daemon->clock_doubted = doubted;
-}
-
 static void begin_stop(struct daemon *daemon);
 
 /* Recreates the session's files if they were removed, and makes the hooks look for the session again. For
@@ -301,7 +281,8 @@ static void on_housekeeping(uv_timer_t *timer)
     struct daemon *daemon = timer->data;
     check_files(daemon);
     ct_tracking_look_around(&daemon->tracking);
-    check_clock(daemon);
+    if (daemon->options->clock == CT_CLOCK_CHOSEN)
+        ct_session_check_clock(&daemon->session);
     tell_status(daemon);
     ct_log_catch_up(ct_monotonic_ns());
     if (!daemon->failing && !daemon->stopping)
@@ -373,7 +354,7 @@ static void on_status(char *text, size_t bytes, void *data)
              (unsigned long long)ct_watch_refused(daemon->tracking.watch),
              (unsigned long long)daemon->tracking.detached, (unsigned long long)last->batches_total,
              daemon->session.control->clock != CT_CLOCK_COUNTER ? "clock_gettime"
-             : daemon->clock_doubted                            ? "counter, which the kernel no longer trusts"
+             : daemon->session.is_clock_doubted                 ? "counter, which the kernel no longer trusts"
                                                                 : "counter",
              layers, *selection.calls ? selection.calls : "*", selection.sample,
              *last->by_row ? "one by one: " : "a page at a time", last->by_row,

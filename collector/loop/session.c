@@ -536,6 +536,22 @@ bool ct_session_select(struct ct_session *session, const char *settings, char *p
     return true;
 }
 
+void ct_session_check_clock(struct ct_session *session)
+{
+    char source[CT_CLOCK_SOURCES_BYTES];
+    if (session->control->clock != CT_CLOCK_COUNTER)
+        return;
+    const bool is_doubted = ct_clock_choose(source) != CT_CLOCK_COUNTER;
+    if (!*source)
+        return; /* it cannot be read now */
+    if (is_doubted && !session->is_clock_doubted)
+        ct_log(CT_LOG_clock_doubted,
+               "the kernel no longer trusts the processor's counter (the clock source is now %s): times may "
+               "differ between processors; a new session uses the kernel's clock",
+               source);
+    session->is_clock_doubted = is_doubted;
+}
+
 void ct_session_hide(struct ct_session *session)
 {
     atomic_store(&session->control->closing, 1);

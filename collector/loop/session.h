@@ -18,6 +18,7 @@ struct ct_session {
     struct ct_control *control;
     struct ct_guard *guard;        /* guards `control`, which any process with write access can truncate */
     struct ct_selection selection; /* as last published; `control` is never re-read */
+    bool is_clock_doubted;         /* the kernel no longer trusts the session's clock */
     bool system;
     int bell; /* only in the system's session */
     char bell_path[CT_NAME_BYTES];
@@ -57,6 +58,10 @@ bool ct_session_is_named(const struct ct_session *session);
  * must stop using it. */
 enum ct_session_renewal { CT_RENEWED, CT_NOT_RENEWED, CT_TAKEN }; /* CT_TAKEN: by another daemon */
 enum ct_session_renewal ct_session_renew(struct ct_session *session);
+/* Checks whether the kernel still trusts the processor's counter, which it may stop trusting at any time.
+ * Recording continues with the counter. Because anchors are still taken, times remain as accurate as the
+ * anchors. Call only if the options do not choose the clock. */
+void ct_session_check_clock(struct ct_session *session);
 /* Keeps further hooks from joining the session. This daemon keeps the session until ct_session_close(). */
 void ct_session_hide(struct ct_session *session);
 void ct_session_close(struct ct_session *session);
