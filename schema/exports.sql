@@ -64,6 +64,47 @@ SELECT gpu_id,
    AND (?1 = 0 OR gpu_id IN (SELECT gpu_id FROM gpu_processes WHERE pid = ?1))
  ORDER BY gpu, gpu_id, time_ns;
 
+-- The work of GPUs that ended in the window, by stream and in the order of its beginning.
+-- name: gpu_work
+SELECT process_id, device, context, stream, gpu_start_ns, gpu_end_ns, gpu_work.kind, ifnull(kernel, '(unknown)') AS kernel,
+       mangled, copy_kind, bytes, graph, node, call_id, queued_ns
+  FROM gpu_work
+ WHERE gpu_end_ns BETWEEN ?2 AND ?3
+   AND (?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1))
+ ORDER BY process_id, device, context, stream, gpu_start_ns, gpu_end_ns;
+
+-- The calls that caused that work. A call may appear several times.
+-- name: gpu_causes
+SELECT call_id
+  FROM gpu_work
+ WHERE call_id IS NOT NULL
+   AND gpu_end_ns BETWEEN ?2 AND ?3
+   AND (?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1));
+
+-- name: gpus
+SELECT gpu, name, pci_address, memory_bytes, uuid FROM gpus ORDER BY gpu;
+
+-- The GPU of each device of a process. CUPTI counts the devices of each process from 0, and NVML counts the GPUs of the
+-- machine. If a process used as many GPUs as it has devices with work, both are in the order of the PCI addresses.
+-- name: gpu_devices
+WITH device AS (
+    SELECT process_id, device,
+           row_number() OVER (PARTITION BY process_id ORDER BY device) AS place,
+           count(*)     OVER (PARTITION BY process_id)                 AS count
+      FROM (SELECT DISTINCT process_id, device FROM gpu_work)
+),
+used AS (
+    SELECT process_id, gpu, uuid,
+           row_number() OVER (PARTITION BY process_id ORDER BY gpu) AS place,
+           count(*)     OVER (PARTITION BY process_id)              AS count
+      FROM (SELECT DISTINCT process_id, gpu, uuid FROM gpu_processes JOIN gpus USING (gpu_id))
+)
+SELECT process_id, device, gpu, uuid
+  FROM device
+  JOIN used USING (process_id, place, count)
+ WHERE ?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1)
+ ORDER BY process_id, device;
+
 -- Calls that have not returned.
 -- name: open_calls
 SELECT process_id, tid, name, start_ns, depth, pid,

@@ -1,6 +1,6 @@
--- Creates the database that `cudatrace export --format nsys` writes. It has those tables and columns of Nsight
--- Systems' SQLite exports (https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference")
--- that a call tracer can fill.
+-- Creates the database that `cudatrace export --format nsys` writes. It has those tables of Nsight Systems' SQLite
+-- exports (https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference") that cudatrace can
+-- fill. A table has all of Nsight Systems' columns that its reports select. Values that are not in the trace are NULL.
 
 -- name: tables
 CREATE TABLE StringIds (
@@ -32,10 +32,126 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (
     end           INTEGER NOT NULL,
     eventClass    INTEGER NOT NULL, -- 0: runtime, 1: driver
     globalTid     INTEGER,
-    correlationId INTEGER,
+    correlationId INTEGER,          -- the call's call_id in the trace
     nameId        INTEGER NOT NULL REFERENCES StringIds (id),
     returnValue   INTEGER NOT NULL,
     callchainId   INTEGER
+);
+-- Work of GPUs. It has the correlationId of the call that caused it, or NULL if the file does not have the call.
+CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (
+    start                   INTEGER NOT NULL,
+    end                     INTEGER NOT NULL,
+    deviceId                INTEGER NOT NULL, -- as CUDA counts the devices of the process
+    contextId               INTEGER NOT NULL,
+    greenContextId          INTEGER,
+    streamId                INTEGER NOT NULL,
+    correlationId           INTEGER,
+    globalPid               INTEGER,
+    demangledName           INTEGER NOT NULL REFERENCES StringIds (id),
+    shortName               INTEGER NOT NULL REFERENCES StringIds (id),
+    mangledName             INTEGER REFERENCES StringIds (id),
+    launchType              INTEGER,
+    cacheConfig             INTEGER,
+    registersPerThread      INTEGER,
+    gridX                   INTEGER,          -- sizes of the launch; NULL for kernels of graphs
+    gridY                   INTEGER,
+    gridZ                   INTEGER,
+    blockX                  INTEGER,
+    blockY                  INTEGER,
+    blockZ                  INTEGER,
+    staticSharedMemory      INTEGER,
+    dynamicSharedMemory     INTEGER,
+    localMemoryPerThread    INTEGER,
+    localMemoryTotal        INTEGER,
+    gridId                  INTEGER,
+    sharedMemoryExecuted    INTEGER,
+    graphNodeId             INTEGER,
+    sharedMemoryLimitConfig INTEGER
+);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (
+    start           INTEGER NOT NULL,
+    end             INTEGER NOT NULL,
+    deviceId        INTEGER NOT NULL,
+    contextId       INTEGER NOT NULL,
+    greenContextId  INTEGER,
+    streamId        INTEGER NOT NULL,
+    correlationId   INTEGER,
+    globalPid       INTEGER,
+    bytes           INTEGER,
+    copyKind        INTEGER NOT NULL REFERENCES ENUM_CUDA_MEMCPY_OPER (id),
+    deprecatedSrcId INTEGER,
+    srcKind         INTEGER REFERENCES ENUM_CUDA_MEM_KIND (id),
+    dstKind         INTEGER REFERENCES ENUM_CUDA_MEM_KIND (id),
+    srcDeviceId     INTEGER,
+    srcContextId    INTEGER,
+    dstDeviceId     INTEGER,
+    dstContextId    INTEGER,
+    migrationCause  INTEGER,
+    graphNodeId     INTEGER,
+    virtualAddress  INTEGER
+);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (
+    start          INTEGER NOT NULL,
+    end            INTEGER NOT NULL,
+    deviceId       INTEGER NOT NULL,
+    contextId      INTEGER NOT NULL,
+    greenContextId INTEGER,
+    streamId       INTEGER NOT NULL,
+    correlationId  INTEGER,
+    globalPid      INTEGER,
+    value          INTEGER,
+    bytes          INTEGER,
+    graphNodeId    INTEGER,
+    memKind        INTEGER REFERENCES ENUM_CUDA_MEM_KIND (id)
+);
+-- Graphs that CUPTI recorded as a whole, without their nodes.
+CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (
+    start          INTEGER NOT NULL,
+    end            INTEGER NOT NULL,
+    deviceId       INTEGER NOT NULL,
+    contextId      INTEGER NOT NULL,
+    greenContextId INTEGER,
+    streamId       INTEGER NOT NULL,
+    correlationId  INTEGER,
+    globalPid      INTEGER,
+    graphId        INTEGER,
+    graphExecId    INTEGER
+);
+CREATE TABLE ENUM_CUDA_MEMCPY_OPER (
+    id    INTEGER NOT NULL PRIMARY KEY,
+    name  TEXT,
+    label TEXT
+);
+INSERT INTO ENUM_CUDA_MEMCPY_OPER (id, name, label)
+VALUES (0, 'CUDA_MEMCPY_KIND_UNKNOWN', 'Unknown'), (1, 'CUDA_MEMCPY_KIND_HTOD', 'Host-to-Device'),
+       (2, 'CUDA_MEMCPY_KIND_DTOH', 'Device-to-Host'), (3, 'CUDA_MEMCPY_KIND_HTOA', 'Host-to-Array'),
+       (4, 'CUDA_MEMCPY_KIND_ATOH', 'Array-to-Host'), (5, 'CUDA_MEMCPY_KIND_ATOA', 'Array-to-Array'),
+       (6, 'CUDA_MEMCPY_KIND_ATOD', 'Array-to-Device'), (7, 'CUDA_MEMCPY_KIND_DTOA', 'Device-to-Array'),
+       (8, 'CUDA_MEMCPY_KIND_DTOD', 'Device-to-Device'), (9, 'CUDA_MEMCPY_KIND_HTOH', 'Host-to-Host'),
+       (10, 'CUDA_MEMCPY_KIND_PTOP', 'Peer-to-Peer');
+CREATE TABLE ENUM_CUDA_MEM_KIND (
+    id    INTEGER NOT NULL PRIMARY KEY,
+    name  TEXT,
+    label TEXT
+);
+INSERT INTO ENUM_CUDA_MEM_KIND (id, name, label)
+VALUES (0, 'CUDA_MEMOPR_MEMORY_KIND_PAGEABLE', 'Pageable'), (1, 'CUDA_MEMOPR_MEMORY_KIND_PINNED', 'Pinned'),
+       (2, 'CUDA_MEMOPR_MEMORY_KIND_DEVICE', 'Device'), (3, 'CUDA_MEMOPR_MEMORY_KIND_ARRAY', 'Array'),
+       (4, 'CUDA_MEMOPR_MEMORY_KIND_MANAGED', 'Managed'), (5, 'CUDA_MEMOPR_MEMORY_KIND_DEVICE_STATIC', 'Device Static'),
+       (6, 'CUDA_MEMOPR_MEMORY_KIND_MANAGED_STATIC', 'Managed Static'), (7, 'CUDA_MEMOPR_MEMORY_KIND_UNKNOWN', 'Unknown');
+-- The GPUs that the daemon sampled.
+CREATE TABLE TARGET_INFO_GPU (
+    id          INTEGER NOT NULL, -- index in NVML
+    name        TEXT,
+    busLocation TEXT,
+    totalMemory INTEGER,
+    uuid        TEXT
+);
+CREATE TABLE TARGET_INFO_CUDA_DEVICE (
+    gpuId  INTEGER,               -- TARGET_INFO_GPU.id
+    cudaId INTEGER,               -- deviceId of the process
+    pid    INTEGER,
+    uuid   TEXT
 );
 CREATE TABLE NVTX_EVENTS (
     start        INTEGER NOT NULL,
@@ -98,3 +214,58 @@ VALUES (?1, ?2, ?3, ?4, ?5, 27, ?6);
 -- name: range
 INSERT INTO NVTX_EVENTS (start, end, globalTid, endGlobalTid, eventType, text, domainId)
 VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6);
+
+-- The calls that caused work of GPUs, and the sizes of launches. The table is not part of the file.
+-- name: causes
+CREATE TEMP TABLE cause (
+    call_id       INTEGER PRIMARY KEY,
+    correlation   INTEGER, -- of the outermost call around this one; NULL: not in the file
+    grid_x        INTEGER,
+    grid_y        INTEGER,
+    grid_z        INTEGER,
+    block_x       INTEGER,
+    block_y       INTEGER,
+    block_z       INTEGER,
+    shared_bytes  INTEGER
+);
+
+-- name: cause
+INSERT OR IGNORE INTO cause (call_id) VALUES (?1);
+
+-- name: correlate
+UPDATE cause SET correlation = ?2 WHERE call_id = ?1;
+
+-- name: shape
+UPDATE cause
+   SET grid_x = ?2, grid_y = ?3, grid_z = ?4, block_x = ?5, block_y = ?6, block_z = ?7, shared_bytes = ?8
+ WHERE call_id = ?1;
+
+-- name: kernel
+INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL
+       (start, end, deviceId, contextId, streamId, globalPid, correlationId, demangledName, shortName, mangledName,
+        gridX, gridY, gridZ, blockX, blockY, blockZ, dynamicSharedMemory, graphNodeId)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, correlation, ?8, ?9, ?10, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, ?11
+  FROM (SELECT 1)
+  LEFT JOIN cause ON call_id = ?7;
+
+-- name: copy
+INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY
+       (start, end, deviceId, contextId, streamId, globalPid, correlationId, bytes, copyKind, graphNodeId)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT correlation FROM cause WHERE call_id = ?7), ?8,
+        ifnull((SELECT id FROM ENUM_CUDA_MEMCPY_OPER WHERE name = 'CUDA_MEMCPY_KIND_' || upper(?9)), 0), ?11);
+
+-- name: set
+INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET
+       (start, end, deviceId, contextId, streamId, globalPid, correlationId, bytes, graphNodeId)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT correlation FROM cause WHERE call_id = ?7), ?8, ?11);
+
+-- name: graph
+INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE
+       (start, end, deviceId, contextId, streamId, globalPid, correlationId, graphExecId)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT correlation FROM cause WHERE call_id = ?7), ?12);
+
+-- name: gpu
+INSERT INTO TARGET_INFO_GPU (id, name, busLocation, totalMemory, uuid) VALUES (?1, ?2, ?3, ?4, ?5);
+
+-- name: device
+INSERT INTO TARGET_INFO_CUDA_DEVICE (pid, cudaId, gpuId, uuid) VALUES (?1, ?2, ?3, ?4);

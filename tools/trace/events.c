@@ -182,10 +182,13 @@ static void open_nest(struct ct_events *events, struct ct_event *event)
     if (events->failed)
         return;
     const bool is_call = strcmp(site->layer, "runtime") == 0 || strcmp(site->layer, "driver") == 0;
-    open->call[open->depth++] = (struct ct_enclosing){ .id = event->call.id,
-                                                       .start_ns = event->call.start_ns,
-                                                       .layer = site->layer,
-                                                       .in_call = event->around.in_call || is_call };
+    const int64_t outermost_id = event->around.outermost_id;
+    open->call[open->depth++] = (struct ct_enclosing){
+        .id = event->call.id,
+        .start_ns = event->call.start_ns,
+        .layer = site->layer,
+        .outermost_id = outermost_id || !is_call ? outermost_id : event->call.id,
+    };
 }
 
 /* Closes the call or range that ends. Since all calls inside it have returned, it is either its thread's

@@ -17,7 +17,8 @@ struct ct_event {
     struct ct_enclosing {
         int64_t id, start_ns;
         const char *layer;
-        bool in_call; /* the enclosing one is, or is inside, a runtime or driver call */
+        int64_t
+            outermost_id; /* the outermost runtime or driver call, which may be the enclosing one; 0: none */
     } around;
 };
 

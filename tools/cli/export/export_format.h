@@ -74,6 +74,25 @@ void ct_export_string(struct ct_export *to, const char *text);
  * before the first member, and a comma before each of the others. Returns the number of members. */
 int ct_export_details(struct ct_export *to, const struct ct_stream_call *call, const char *before);
 
+/* The columns of ct_sql_exports_gpu_work (schema/exports.sql). */
+enum {
+    CT_WORK_COLUMN_PROCESS,
+    CT_WORK_COLUMN_DEVICE,
+    CT_WORK_COLUMN_CONTEXT,
+    CT_WORK_COLUMN_STREAM,
+    CT_WORK_COLUMN_START,
+    CT_WORK_COLUMN_END,
+    CT_WORK_COLUMN_KIND,
+    CT_WORK_COLUMN_KERNEL,
+    CT_WORK_COLUMN_MANGLED,
+    CT_WORK_COLUMN_COPY_KIND,
+    CT_WORK_COLUMN_BYTES,
+    CT_WORK_COLUMN_GRAPH,
+    CT_WORK_COLUMN_NODE,
+    CT_WORK_COLUMN_CALL,
+    CT_WORK_COLUMN_QUEUED
+};
+
 /* The columns of ct_sql_exports_gpu_counters: the number and the name of the GPU, the time, and the counters.
  * A counter has its column's name, and is NULL if its value is unknown. */
 enum { CT_GPU_COLUMN_ID, CT_GPU_COLUMN_NAME, CT_GPU_COLUMN_TIME, CT_GPU_COLUMN_COUNTERS };

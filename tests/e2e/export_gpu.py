@@ -1,0 +1,142 @@
+"""Tests that each format of `cudatrace export` has the work of GPUs, with the simulated CUPTI. Each piece of work must be there once, with
+the times of the view `gpu_work`, and be connected with the call that caused it."""
+import sqlite3
+
+from cudatrace_test import BUILD, CUDATRACE, SIMCUDA, WORKLOADS, Session, check, equal
+
+ENVIRONMENT = {"LD_LIBRARY_PATH": f"{SIMCUDA}:{BUILD / 'tests/simcupti/13'}", "SIMCUDA_LAUNCH_NS": 5000, "SIMCUDA_COPY_GBPS": 2}
+GPU = "INSERT INTO gpu (gpu_id, uuid, pci_address, name, place, memory_bytes) VALUES (?, ?, ?, 'Simulated GPU', ?, 1 << 30)"
+
+
+def run(s, *command):
+    s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--gpu", "--", *command, preload=False, env=ENVIRONMENT)
+
+
+def export(s, form, *options):
+    path = s.dir / f"out.{form}"
+    s.run(CUDATRACE, "export", "--db", s.db, "--format", form, "--output", path, *options, preload=False)
+    return path
+
+
+def make_work(s):
+    """Runs two programs, which call the driver and the runtime. The runtime causes work with nested calls of the driver."""
+    run(s, WORKLOADS / "gpu_work", "--rounds", 20)
+    run(s, WORKLOADS / "runtime_calls")
+    equal(s.rows("SELECT kind, depth, count(*) FROM gpu_work JOIN calls USING (call_id) GROUP BY 1, 2"),
+          [("copy", 0, 60), ("copy", 1, 40), ("kernel", 0, 60), ("kernel", 1, 20), ("set", 0, 20), ("set", 1, 20)], "work")
+
+
+def add_graph(s):
+    """Adds work that the simulated CUPTI does not deliver: two kernels of a graph, a whole graph, a copy between devices, and a copy whose
+    call is unknown."""
+    with sqlite3.connect(s.db) as trace:
+        process, correlation, end_ns = trace.execute(
+            "SELECT process_id, correlation, call_id FROM correlation WHERE call_id = (SELECT max(call_id) FROM launches)").fetchone()
+        tasks = [("kernel", 1, 7, 3, 11), ("kernel", 1, 7, 3, 12), ("graph", 0, 8, 4, 0), ("PtoP", 0, 9, 0, 0), ("unknown", 0, 9, 0, 0)]
+        for number, (kind, kernel, stream, graph, node) in enumerate(tasks, 9001):
+            trace.execute("INSERT INTO gpu_task (gpu_task_id, process_id, kind, kernel, device, context, stream, graph, node) "
+                          "VALUES (?, ?, ?, ?, 1, 1, ?, ?, ?)", (number, process, kind, kernel, stream, graph, node))
+            trace.execute("INSERT INTO gpu_run (gpu_task_id, start_ns, duration_ns, correlation, bytes) VALUES (?, ?, 1000, ?, ?)",
+                          (number, end_ns + 100 * number, None if kind == "unknown" else correlation, 77 if stream == 9 else None))
+        # The process with two devices used the second and the third GPU of the machine.
+        for gpu in range(3):
+            trace.execute(GPU, (50 + gpu, f"GPU-{gpu}", f"0000:0{gpu}:00.0", gpu))
+        pid, = trace.execute("SELECT pid FROM process WHERE process_id = ?", (process,)).fetchone()
+        for gpu_id in (51, 52):
+            trace.execute("INSERT INTO gpu_process (time_ns, gpu_id, pid) VALUES (?, ?, ?)", (end_ns, gpu_id, pid))
+    trace.close()
+
+
+# ---- Nsight Systems: queries that select the columns of its reports, written for this test ----
+
+KERNELS = """
+    SELECT strings.value, count(*), sum(end - start), min(end - start), max(end - start)
+      FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds AS strings ON strings.id = demangledName
+     GROUP BY 1 ORDER BY 1"""
+TRANSFERS = """
+    SELECT oper.label, count(*), sum(end - start), sum(bytes)
+      FROM CUPTI_ACTIVITY_KIND_MEMCPY JOIN ENUM_CUDA_MEMCPY_OPER AS oper ON oper.id = copyKind
+     GROUP BY 1
+     UNION ALL
+    SELECT 'memset', count(*), sum(end - start), sum(bytes) FROM CUPTI_ACTIVITY_KIND_MEMSET
+     GROUP BY 1
+     ORDER BY 1"""
+WORK = """
+    SELECT 'kernel' AS kind, start, end, deviceId, contextId, streamId, correlationId, globalPid, graphNodeId FROM CUPTI_ACTIVITY_KIND_KERNEL
+     UNION ALL
+    SELECT 'copy', start, end, deviceId, contextId, streamId, correlationId, globalPid, graphNodeId FROM CUPTI_ACTIVITY_KIND_MEMCPY
+     UNION ALL
+    SELECT 'set', start, end, deviceId, contextId, streamId, correlationId, globalPid, graphNodeId FROM CUPTI_ACTIVITY_KIND_MEMSET
+     UNION ALL
+    SELECT 'graph', start, end, deviceId, contextId, streamId, correlationId, globalPid, NULL FROM CUPTI_ACTIVITY_KIND_GRAPH_TRACE"""
+LABELS = {"HtoD": "Host-to-Device", "DtoH": "Device-to-Host", "DtoD": "Device-to-Device", "PtoP": "Peer-to-Peer", "unknown": "Unknown"}
+SPANS = "count(*), sum(gpu_work.duration_ns), min(gpu_work.duration_ns), max(gpu_work.duration_ns)"
+
+
+def check_nsys(s, *options, condition="1"):
+    path = export(s, "nsys", *options)
+    asked = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    equal(asked.execute("PRAGMA integrity_check").fetchone()[0], "ok", "integrity_check")
+    equal(asked.execute("PRAGMA foreign_key_check").fetchall(), [], "foreign_key_check")
+    begin_ns = s.value("SELECT min(started_ns) FROM processes")
+    equal(asked.execute(KERNELS).fetchall(),
+          s.rows(f"SELECT kernel, {SPANS} FROM gpu_work WHERE kind = 'kernel' AND {condition} GROUP BY 1 ORDER BY 1"), "kernels")
+    sums = s.rows("SELECT ifnull(copy_kind, 'set'), count(*), sum(duration_ns), sum(bytes) FROM gpu_work "
+                  f"WHERE kind IN ('copy', 'set') AND {condition} GROUP BY 1")
+    equal(asked.execute(TRANSFERS).fetchall(), sorted((LABELS.get(kind, "memset"), *rest) for kind, *rest in sums), "copies and sets")
+    # Work has the correlation of the outermost call, for example of the runtime's call.
+    wanted = s.rows(f"""
+        SELECT kind, gpu_start_ns - {begin_ns}, gpu_end_ns - {begin_ns}, device, context, stream,
+               (SELECT outer.call_id FROM calls
+                  JOIN calls AS outer ON outer.process_id = calls.process_id AND outer.tid = calls.tid AND outer.depth = 0
+                                     AND outer.start_ns <= calls.start_ns AND outer.end_ns >= calls.end_ns
+                 WHERE calls.call_id = gpu_work.call_id),
+               pid << 24, node
+          FROM gpu_work JOIN processes USING (process_id) WHERE {condition}""")
+    equal(sorted(asked.execute(WORK).fetchall(), key=repr), sorted(wanted, key=repr), "work")
+    equal(asked.execute(f"SELECT count(*) FROM ({WORK}) LEFT JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS api USING (correlationId) "
+                        "WHERE correlationId IS NOT NULL AND api.globalTid & ~0xffffff IS NOT globalPid").fetchone()[0], 0, "calls of work")
+    equal(sorted(asked.execute("SELECT correlationId, gridX, gridY, gridZ, blockX, blockY, blockZ, dynamicSharedMemory "
+                               "FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN CUPTI_ACTIVITY_KIND_RUNTIME USING (correlationId) "
+                               "WHERE eventClass = 1 AND graphNodeId IS NULL").fetchall()),
+          s.rows("SELECT call_id, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes FROM gpu_work JOIN launches USING (call_id) "
+                 f"JOIN calls USING (call_id) WHERE depth = 0 AND node IS NULL AND {condition} ORDER BY 1"), "sizes of launches")
+    return asked
+
+
+with Session() as s:
+    make_work(s)
+    check_nsys(s).close()
+    add_graph(s)
+    asked = check_nsys(s)
+    equal(asked.execute("SELECT DISTINCT strings.value, short.value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds AS strings ON "
+                        "strings.id = mangledName JOIN StringIds AS short ON short.id = shortName ORDER BY 1").fetchall(),
+          [("_Z4betaPfi", "beta"), ("_ZN5gamma5deltaIfEEvv", "delta"), ("alpha", "alpha"), ("fill_u32", "fill_u32")], "short names")
+    equal(asked.execute("SELECT graphExecId, deviceId, streamId FROM CUPTI_ACTIVITY_KIND_GRAPH_TRACE").fetchall(), [(4, 1, 8)], "graphs")
+    equal(asked.execute("SELECT id, name, busLocation, totalMemory, uuid FROM TARGET_INFO_GPU").fetchall(),
+          [(gpu, "Simulated GPU", f"0000:0{gpu}:00.0", 1 << 30, f"GPU-{gpu}") for gpu in range(3)], "GPUs")
+    pid = s.value("SELECT pid FROM gpu_processes")
+    equal(asked.execute("SELECT pid, cudaId, gpuId, uuid FROM TARGET_INFO_CUDA_DEVICE ORDER BY 2").fetchall(),
+          [(pid, 0, 1, "GPU-1"), (pid, 1, 2, "GPU-2")], "devices")
+    asked.close()
+    other, half_ns = s.rows("SELECT process_id, gpu_end_ns FROM gpu_work ORDER BY gpu_end_ns LIMIT 1 OFFSET 100")[0]
+    pid = s.value("SELECT pid FROM processes WHERE process_id = ?", other)
+    check_nsys(s, "--pid", pid, condition=f"gpu_work.process_id = {other}").close()
+    # Work whose call is not in the file has no correlation.
+    begin_ns = s.value("SELECT min(started_ns) FROM processes")
+    asked = sqlite3.connect(export(s, "nsys", "--layers", "nvtx"))
+    equal(asked.execute(f"SELECT count(*), count(correlationId) FROM ({WORK})").fetchone(), (s.value("SELECT count(*) FROM gpu_work"), 0),
+          "work without calls")
+    asked.close()
+    asked = sqlite3.connect(export(s, "nsys", "--from", f"{half_ns - begin_ns}ns"))
+    equal(asked.execute(f"SELECT count(*) FROM ({WORK})").fetchone()[0],
+          s.value("SELECT count(*) FROM gpu_work WHERE gpu_end_ns >= ?", half_ns), "work in a window")
+    asked.close()
+
+# Without recorded work, the tables exist and are empty.
+with Session() as s:
+    s.start_daemon()
+    s.run(WORKLOADS / "calls", "--calls", 10)
+    s.flush()
+    check_nsys(s).close()
+    check(s.value("SELECT count(*) FROM calls") > 0, "no calls")
