@@ -67,7 +67,9 @@ struct ct_control {
     /* Identifies the trace that the daemon writes, so that tools can find a trace's session
      * (ct_trace_identity() in schema/trace_files.h). */
     uint64_t trace;
-    uint8_t pad0[8];
+    /* The last request for recordings of GPU work in all of the session's processes. See `gpu_until_ns` of
+     * struct ct_segment. */
+    _Atomic uint64_t gpu_until_ns;
 
     /* The doorbell. `sleeping` is nonzero while the daemon sleeps. A producer that finds `sleeping` set
      * resets it to 0 and rings, so the doorbell is rung once per sleep. In the system's session, `sleeping`

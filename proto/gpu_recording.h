@@ -7,6 +7,9 @@
 #define CT_GPU_KERNELS_TEXT "kernels"
 #define CT_GPU_LIBRARY      "libcudatrace-gpu.so" /* in the folder of the hook */
 
+/* The duration of a recording without a given end, about a hundred years. */
+#define CT_GPU_ENDLESS_NS (UINT64_C(100) * 365 * 86400 * 1000000000)
+
 /* The state of the recording by libcudatrace-gpu.so. */
 enum ct_gpu_state {
     CT_GPU_OFF = 0, /* not requested, or the process has not yet called the driver */
@@ -18,6 +21,7 @@ enum ct_gpu_state {
     CT_GPU_TAKEN,      /* another tool has subscribed to CUPTI, or a debugger uses the GPU */
     CT_GPU_REFUSED,    /* a function of CUPTI failed, or no thread could be created */
     CT_GPU_FORKED,     /* the process inherited its parent's CUPTI, which works only in the parent */
+    CT_GPU_FILTERED,   /* the program's system call filter does not permit the hook to create a thread */
 };
 
 #endif

@@ -26,7 +26,7 @@
 #define CT_SEGMENT_MAGIC UINT64_C(0x3147455354445543) /* the bytes "CUDTSEG1" */
 
 enum {
-    CT_PROTO_VERSION = 12, /* incremented with every change to the layouts in this folder */
+    CT_PROTO_VERSION = 13, /* incremented with every change to the layouts in this folder */
     CT_DIRECTORY_OFFSET = 4096,
     CT_FUNCTIONS_MAX = 2048,
     CT_FUNCTION_NAME_MAX = 71,
@@ -150,8 +150,17 @@ struct ct_segment {
     /* Hook: the name of the tool that has subscribed to CUPTI, NUL-terminated. Empty if unknown. Written
      * before `gpu` becomes CT_GPU_TAKEN. */
     char gpu_holder[64];
+    /* The request for a recording of GPU work: the end of the recording, in CLOCK_MONOTONIC. A time in the
+     * past ends it. Each request has a different time. 0: none has been requested. The hook sets the first
+     * request, and the collector all further ones. */
+    _Atomic uint64_t gpu_until_ns;
+    /* The session's request (struct ct_control) that `gpu_until_ns` takes into account. Written like
+     * `gpu_until_ns`. */
+    _Atomic uint64_t gpu_session_ns;
+    /* Hook: the last request that the hook has followed. `gpu` has the result. */
+    _Atomic uint64_t gpu_followed_ns;
 };
-static_assert(sizeof(struct ct_segment) == 1544, "ct_segment");
+static_assert(sizeof(struct ct_segment) == 1568, "ct_segment");
 static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
 
 /* Notes that a function's counter has changed, since the collector would otherwise not read the directory.

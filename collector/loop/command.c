@@ -30,6 +30,8 @@ struct client {
     bool is_reader; /* may read the trace */
     bool holds, stops;
     uint64_t flush_ns; /* 0: not waiting */
+    struct ct_gpu_request gpu;
+    uint64_t gpu_due_ns; /* when the request for GPU work is answered at the latest; 0: not waiting */
     struct client *next;
 };
 
@@ -171,6 +173,19 @@ static void do_set(struct client *client)
     answer(client, text);
 }
 
+static void do_gpu(struct client *client)
+{
+    char text[ANSWER_BYTES], problem[ANSWER_BYTES - 16] = "";
+    const struct ct_command_handler *handler = &client->commands->handler;
+    const char *space = strchr(client->line, ' ');
+    if (handler->gpu(space ? space + 1 : "", &client->gpu, problem, sizeof(problem), handler->data)) {
+        client->gpu_due_ns = ct_monotonic_ns() + CT_GPU_ANSWER_NS;
+        return;
+    }
+    snprintf(text, sizeof(text), "error %s\n", problem);
+    answer(client, text);
+}
+
 static void do_database(struct client *client)
 {
     answer(client, client->commands->handler.database);
@@ -184,9 +199,10 @@ static const struct {
     void (*run)(struct client *client);
     enum right right;
 } commands_known[] = {
-    { "flush", do_flush, ANYONE },     { "status", do_status, ANYONE },     { "hold", do_hold, ANYONE },
-    { "release", do_release, ANYONE }, { "database", do_database, READER }, { "set", do_set, OWNER },
-    { "stop", do_stop, OWNER },
+    { "flush", do_flush, ANYONE },       { "status", do_status, ANYONE },
+    { "hold", do_hold, ANYONE },         { "release", do_release, ANYONE },
+    { "database", do_database, READER }, { "set", do_set, OWNER },
+    { "stop", do_stop, OWNER },          { "gpu", do_gpu, OWNER },
 };
 
 static void run_line(struct client *client)
@@ -404,6 +420,22 @@ void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
             answer(client, text);
         else
             answer_flush(client, answers);
+    }
+}
+
+void ct_commands_answer_gpu(struct ct_commands *commands, const struct ct_gpu_targets *targets)
+{
+    const uint64_t now_ns = ct_monotonic_ns();
+    for (struct client *client = commands->clients, *next; client; client = next) {
+        next = client->next;
+        if (client->gpu_due_ns == 0 ||
+            (client->gpu_due_ns > now_ns && !ct_gpu_request_is_followed(targets, &client->gpu)))
+            continue;
+        char text[ANSWER_BYTES], what[ANSWER_BYTES - 16];
+        client->gpu_due_ns = 0;
+        ct_gpu_request_say(targets, client->gpu.pid, what, sizeof(what));
+        snprintf(text, sizeof(text), "ok %s\n", what);
+        answer(client, text);
     }
 }
 

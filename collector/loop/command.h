@@ -13,9 +13,14 @@
  *   database  DATABASE          the file being written
  *   set       ok | error …      [layers=L] [calls=P] [sample=N]: selects the calls that the session's
  *                               processes record (proto/selection.h)
+ *   gpu       ok SENTENCE |     SECONDS|on|off [PID]: records GPU work in the session's processes. The answer
+ *             error …           describes the result. It comes when all processes have followed the request,
+ *                               or after CT_GPU_ANSWER_NS at the next check
  */
 #ifndef CT_COMMAND_H
 #define CT_COMMAND_H
+
+#include "gpu_request.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,6 +36,9 @@ struct ct_command_handler {
     void (*stop)(void *data);
     /* Changes the selection. Returns false with a sentence in `problem` if `settings` is invalid. */
     bool (*set)(const char *settings, char *problem, size_t bytes, void *data);
+    /* Requests recordings of GPU work. Returns false with a sentence in `problem` if the request is
+     * invalid. */
+    bool (*gpu)(const char *text, struct ct_gpu_request *request, char *problem, size_t bytes, void *data);
     /* Writes the answer to `status`. */
     void (*status)(char *text, size_t bytes, void *data);
     /* Returns whether clients may still hold the daemon. */
@@ -67,6 +75,10 @@ struct ct_flush_answers {
  * requested later wait for the next batch. `answers` may be NULL. */
 void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
                          const struct ct_flush_answers *answers, const char *error);
+/* Answers the requests for GPU work that all processes have followed, or that have waited long enough. Call
+ * after each batch, and once in a while. */
+enum { CT_GPU_ANSWER_NS = 1000000000 };
+void ct_commands_answer_gpu(struct ct_commands *commands, const struct ct_gpu_targets *targets);
 /* Returns the time of the oldest waiting flush, or 0 if there is none. */
 uint64_t ct_commands_waiting(const struct ct_commands *commands);
 /* Answers all waiting clients, with `error` unless it is NULL, removes the socket and closes the connections.

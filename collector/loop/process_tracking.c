@@ -29,6 +29,7 @@ static const char *on_process(struct ct_shm_process *process, void *data)
     if (!ct_shm_is_probed(process)) /* a probed image never replaces one that the hook records */
         ct_followed_end_earlier_execs(&tracking->followed, &process->who);
     ct_followed_add(&tracking->followed, &process->who);
+    ct_gpu_request_add(&tracking->gpu_targets, process);
     ct_shm_adopt(&tracking->shm, process);
     tracking->on_found(tracking->data);
     return NULL;
@@ -37,6 +38,7 @@ static const char *on_process(struct ct_shm_process *process, void *data)
 static void close_process(struct ct_tracking *tracking, struct ct_shm_process *process)
 {
     ct_followed_remove(&tracking->followed, &process->who);
+    ct_gpu_request_remove(&tracking->gpu_targets, process);
     char name[CT_LOG_NAME_BYTES];
     ct_log_quote(name, process->facts.exe);
     tracking->detached += process->broken != NULL;
@@ -58,7 +60,7 @@ void ct_tracking_init(struct ct_tracking *tracking, uv_loop_t *loop, const char 
                       struct ct_control *control, void (*on_found)(void *data), void (*on_end)(void *data),
                       void *data)
 {
-    *tracking = (struct ct_tracking){ .on_found = on_found, .data = data };
+    *tracking = (struct ct_tracking){ .gpu_targets.control = control, .on_found = on_found, .data = data };
     ct_shm_init(&tracking->shm, dir, control);
     tracking->shm.orphans = true;
     ct_followed_init(&tracking->followed, loop, on_end, data);

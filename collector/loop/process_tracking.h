@@ -4,6 +4,7 @@
 #define CT_PROCESS_TRACKING_H
 
 #include "followed.h"
+#include "gpu_request.h"
 #include "shm_source.h"
 #include "watch.h"
 
@@ -15,6 +16,7 @@ struct ct_tracking {
     struct ct_shm shm; /* a source for the worker */
     struct ct_watch *watch;
     struct ct_followed followed;
+    struct ct_gpu_targets gpu_targets; /* all processes that have not been closed */
     uint32_t segments_seen;
     uint64_t detached;        /* processes that violated the protocol */
     char left[CT_LEFT_BYTES]; /* set by ct_tracking_end(): "COUNT PID …" of the processes that keep running,

@@ -222,6 +222,7 @@ static void on_batch(const struct ct_report *report, void *data)
     const struct ct_flush_answers answers = { holds, misses, daemon };
     ct_commands_flushed(daemon->commands, failed ? report->looked_ns : report->flushed_ns, &answers,
                         failed ? report->error : NULL);
+    ct_commands_answer_gpu(daemon->commands, &daemon->tracking.gpu_targets);
     const uint64_t now_ms = uv_now(&daemon->loop), since_last_ms = now_ms - daemon->batch_ms;
     daemon->batch_ms = now_ms;
     if (daemon->stopping)
@@ -283,6 +284,7 @@ static void on_housekeeping(uv_timer_t *timer)
     ct_tracking_look_around(&daemon->tracking);
     if (daemon->options->clock == CT_CLOCK_CHOSEN)
         ct_session_check_clock(&daemon->session);
+    ct_commands_answer_gpu(daemon->commands, &daemon->tracking.gpu_targets);
     tell_status(daemon);
     ct_log_catch_up(ct_monotonic_ns());
     if (!daemon->failing && !daemon->stopping)
@@ -364,7 +366,9 @@ static void on_status(char *text, size_t bytes, void *data)
     const struct ct_quota_report all = ct_quota_report_of(last, daemon->tracking.watch, 0, true);
     add_quota(text, bytes, &all);
     const size_t length = strlen(text);
-    snprintf(text + length, bytes - length, "made_anew %u\n", daemon->made_anew);
+    char gpu[CT_MESSAGE_BYTES];
+    ct_gpu_request_say(&daemon->tracking.gpu_targets, 0, gpu, sizeof(gpu));
+    snprintf(text + length, bytes - length, "gpu %s\nmade_anew %u\n", gpu, daemon->made_anew);
 }
 
 /* The next batch notifies the hooks. */
@@ -372,6 +376,17 @@ static bool on_set(const char *settings, char *problem, size_t bytes, void *data
 {
     struct daemon *daemon = data;
     if (!ct_session_select(&daemon->session, settings, problem, bytes))
+        return false;
+    batch_in(daemon, 0);
+    return true;
+}
+
+static bool on_gpu(const char *text, struct ct_gpu_request *request, char *problem, size_t bytes, void *data)
+{
+    struct daemon *daemon = data;
+    ct_tracking_look_around(&daemon->tracking);
+    if (!ct_gpu_request_read(text, request, problem, bytes) ||
+        !ct_gpu_request_make(&daemon->tracking.gpu_targets, request, problem, bytes))
         return false;
     batch_in(daemon, 0);
     return true;
@@ -513,6 +528,7 @@ static int start(struct daemon *daemon, char *message)
     const struct ct_command_handler handler = { .flush = on_flush,
                                                 .stop = on_stop,
                                                 .set = on_set,
+                                                .gpu = on_gpu,
                                                 .status = on_status,
                                                 .status_for_others = on_status_for_others,
                                                 .system = options->system,

@@ -160,7 +160,7 @@ static bool own_file(const struct ct_session *session, char message[CT_MESSAGE_B
 static void report_holder(const struct ct_session *session, char message[CT_MESSAGE_BYTES])
 {
     struct ct_control held = { 0 };
-    if (pread(session->fd, &held, offsetof(struct ct_control, pad0), 0) < 0)
+    if (pread(session->fd, &held, offsetof(struct ct_control, gpu_until_ns), 0) < 0)
         held.daemon_pid = 0;
     snprintf(message, CT_MESSAGE_BYTES,
              "session '%s' is served by another cudatraced (process %d): stop it with `cudatrace "

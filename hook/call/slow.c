@@ -46,8 +46,8 @@ static void begin(struct ct_frame *frame, const struct ct_row *row)
     if (!id)
         id = ct_row_define(frame->row);
     CT_TEST_POINT("slow.defined");
-    if (CT_UNLIKELY(ct_gpu_is_wanted()) && row->layer == CT_LAYER_DRIVER)
-        ct_gpu_begin();
+    if (CT_UNLIKELY(ct_gpu_awaits_driver()) && row->layer == CT_LAYER_DRIVER)
+        ct_gpu_first_call();
     /* Read `ct_self` only once, since a signal handler may fork here. The child of the fork has no lane, and
      * its copy of the parent's data is private. */
     struct ct_producer *const self = *(struct ct_producer *volatile *)&ct_self;

@@ -86,15 +86,18 @@ static int32_t enable_callbacks(void)
     return 0;
 }
 
-/* The timestamp callback must be registered before any kind of activity is enabled. */
+/* The timestamp callback must be registered before any kind of activity is enabled. Callbacks are enabled
+ * before the kinds, and disabled after them, so that all recorded work has a call. */
 static int32_t enable(void)
 {
     int32_t result = cupti.ActivityRegisterTimestampCallback(timestamp);
     if (result == 0)
         result = cupti.ActivityRegisterCallbacks(request, complete);
+    if (result == 0)
+        result = enable_callbacks();
     for (const int32_t *kind = ct_activity_kinds; result == 0 && *kind; kind++)
         result = cupti.ActivityEnable(*kind);
-    return result ? result : enable_callbacks();
+    return result;
 }
 
 /* ---- recording ---- */

@@ -3,6 +3,7 @@
 #include "correlation.h"
 #include "current.h"
 #include "error_guard.h"
+#include "find_daemon.h"
 #include "gpu_lane.h"
 #include "gpu_library.h"
 #include "loader.h"
@@ -35,11 +36,12 @@ enum order {
 };
 static _Atomic uint32_t order;
 
-_Atomic bool ct_gpu_wanted;
-static _Atomic bool again;       /* a new segment wants a recording while the previous one is ending */
-static uint32_t recordings;      /* number of recordings that this process has begun */
-static uint32_t epoch;           /* the process's epoch when the recording began */
-static struct ct_segment *place; /* the segment of the recording */
+_Atomic bool ct_gpu_is_awaiting;
+static _Atomic bool has_called;     /* the driver has been called while there was a segment */
+static _Atomic uint32_t recordings; /* number of recordings that this process has begun */
+static uint32_t epoch;              /* the process's epoch when the recording began */
+static struct ct_segment *place;    /* the segment of the recording */
+static uint64_t end_ns;             /* the request that the recording follows */
 
 static void futex_wake(_Atomic uint32_t *word)
 {
@@ -81,6 +83,39 @@ static void report(struct ct_segment *segment, enum ct_gpu_state state, uint32_t
     atomic_store_explicit(&segment->gpu, (uint32_t)state | result << 8, memory_order_release);
 }
 
+/* ---- requests ---- */
+
+static bool is_followed(const struct ct_segment *segment)
+{
+    return atomic_load_explicit(&segment->gpu_until_ns, memory_order_relaxed) ==
+           atomic_load_explicit(&segment->gpu_followed_ns, memory_order_relaxed);
+}
+
+/* Notes that the segment's state is the result of the request, and notifies the collector. The fence orders
+ * the note before the check of whether the collector is asleep. */
+static void note_followed(struct ct_segment *segment, uint64_t request_ns)
+{
+    atomic_store_explicit(&segment->gpu_followed_ns, request_ns, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst);
+    ct_daemon_ring();
+}
+
+/* Follows a request without a recording. Returns false if the request needs one. */
+static bool follow_at_once(struct ct_segment *segment)
+{
+    const uint64_t request_ns = atomic_load_explicit(&segment->gpu_until_ns, memory_order_relaxed);
+    if (request_ns > ct_monotonic_ns()) {
+        if (atomic_load(&phase) == PHASE_OVER)
+            report(segment, CT_GPU_FORKED, 0, NULL);
+        else if (!ct_system_allowed())
+            report(segment, CT_GPU_FILTERED, 0, NULL);
+        else
+            return false;
+    }
+    note_followed(segment, request_ns);
+    return true;
+}
+
 /* ---- the recording's thread ---- */
 
 static bool is_abandoned(void)
@@ -91,21 +126,40 @@ static bool is_abandoned(void)
 
 static void host_report(enum ct_gpu_state state, uint32_t result, const char *holder)
 {
-    /* An abandoned segment may be unmapped. */
-    if (!is_abandoned())
+    if (!is_abandoned()) {
         report(place, state, result, holder);
+        if (state != CT_GPU_STARTING)
+            note_followed(place, end_ns);
+    }
     if (state == CT_GPU_ON)
         set_phase(PHASE_ON);
 }
 
+/* Returns the time until the end of the recording, or 0 if its time is over. Follows a new end. If the new
+ * end has passed, host_report() follows it, after the recording has ended. A segment that was created after
+ * `place` was abandoned may have the same address, so the caller must check that first. */
+static uint64_t left_ns(void)
+{
+    const uint64_t request_ns = atomic_load_explicit(&place->gpu_until_ns, memory_order_relaxed);
+    const uint64_t now_ns = ct_monotonic_ns();
+    const bool is_new = request_ns != end_ns;
+    end_ns = request_ns;
+    if (end_ns <= now_ns)
+        return 0;
+    if (is_new)
+        note_followed(place, end_ns);
+    return end_ns - now_ns;
+}
+
 static enum ct_gpu_order host_wait(uint32_t ms)
 {
-    futex_wait(&order, ORDER_NONE, (uint64_t)ms * 1000000);
+    const uint64_t most_ns = (uint64_t)ms * 1000000, own_ns = is_abandoned() ? 0 : left_ns();
+    futex_wait(&order, ORDER_NONE, own_ns < most_ns ? own_ns : most_ns);
     uint32_t wake = ORDER_WAKE;
     atomic_compare_exchange_strong(&order, &wake, ORDER_NONE);
     if (atomic_load_explicit(&order, memory_order_acquire) == ORDER_EXIT)
         return CT_GPU_EXIT;
-    return is_abandoned() ? CT_GPU_STOP : CT_GPU_GO_ON;
+    return is_abandoned() || left_ns() == 0 ? CT_GPU_STOP : CT_GPU_GO_ON;
 }
 
 static void host_wake(void)
@@ -117,8 +171,9 @@ static void host_wake(void)
 
 static void host_note(uint32_t correlation)
 {
-    if (atomic_load_explicit(&phase, memory_order_acquire) == PHASE_ON)
-        ct_correlation_note(ct_correlation(recordings, correlation));
+    const uint32_t now = atomic_load_explicit(&phase, memory_order_acquire);
+    if (now == PHASE_STARTING || now == PHASE_ON)
+        ct_correlation_note(ct_correlation(atomic_load(&recordings), correlation));
 }
 
 static uint64_t host_now(void)
@@ -147,8 +202,9 @@ static void record(void)
 {
     epoch = ct_process_epoch();
     place = ct_process_current();
-    if (!place)
+    if (!place || follow_at_once(place))
         return;
+    end_ns = atomic_load_explicit(&place->gpu_until_ns, memory_order_relaxed);
     recordings++;
     report(place, CT_GPU_STARTING, 0, NULL);
     ct_gpu_record_function *function = ct_gpu_library_load();
@@ -160,11 +216,14 @@ static void record(void)
     ct_gpu_lane_end();
 }
 
-/* Returns true if a recording must begin for a newer segment. */
+/* Returns true if a recording must begin, because of a request made after the last one began to end. Other
+ * threads leave such requests to this thread until it is idle. */
 static bool must_begin_again(void)
 {
+    const struct ct_segment *segment = ct_process_current();
     uint32_t idle = PHASE_IDLE;
-    return atomic_exchange(&again, false) && atomic_compare_exchange_strong(&phase, &idle, PHASE_STARTING);
+    return segment && !ct_gpu_awaits_driver() && !is_followed(segment) &&
+           atomic_compare_exchange_strong(&phase, &idle, PHASE_STARTING);
 }
 
 static void *run(void *unused)
@@ -205,42 +264,57 @@ static int create_thread(void)
 
 /* ---- other threads ---- */
 
-void ct_gpu_want(struct ct_segment *segment)
+uint64_t ct_gpu_first_request(uint64_t session_ns)
 {
     const char *setting = ct_setting(CT_GPU_ENV);
-    if (!setting || strcmp(setting, CT_GPU_KERNELS_TEXT) != 0)
-        return;
-    if (atomic_load(&phase) == PHASE_OVER)
-        report(segment, CT_GPU_FORKED, 0, NULL);
-    else
-        atomic_store_explicit(&ct_gpu_wanted, true, memory_order_relaxed);
+    const bool is_set = setting && strcmp(setting, CT_GPU_KERNELS_TEXT) == 0;
+    return is_set ? ct_monotonic_ns() + CT_GPU_ENDLESS_NS : session_ns;
 }
 
-void ct_gpu_begin(void)
+void ct_gpu_await_driver(void)
 {
-    CT_ERROR_GUARD;
-    if (!atomic_exchange(&ct_gpu_wanted, false) || !ct_system_begin())
-        return;
+    atomic_store_explicit(&ct_gpu_is_awaiting, true, memory_order_relaxed);
+}
+
+/* Begins a recording unless there is one. */
+static void begin(struct ct_segment *segment)
+{
     uint32_t idle = PHASE_IDLE;
-    if (!atomic_compare_exchange_strong(&phase, &idle, PHASE_STARTING)) {
-        atomic_store(&again, true);
-        /* The thread may have become idle before it could see `again`. */
-        idle = PHASE_IDLE;
-        if (!atomic_compare_exchange_strong(&phase, &idle, PHASE_STARTING)) {
-            ct_system_end();
-            return;
-        }
-        atomic_store(&again, false);
-    }
+    if (!atomic_compare_exchange_strong(&phase, &idle, PHASE_STARTING))
+        return;
     const int error = create_thread();
-    struct ct_segment *segment = ct_process_current();
     if (error) {
-        if (segment)
-            report(segment, CT_GPU_REFUSED, (uint32_t)error, NULL);
+        const uint64_t request_ns = atomic_load_explicit(&segment->gpu_until_ns, memory_order_relaxed);
+        report(segment, CT_GPU_REFUSED, (uint32_t)error, NULL);
+        note_followed(segment, request_ns);
         set_phase(PHASE_IDLE);
     }
-    wait_for_phase(PHASE_STARTING, PHASE_STARTING);
+}
+
+static void follow(struct ct_segment *segment, bool must_wait)
+{
+    CT_ERROR_GUARD;
+    if (follow_at_once(segment) || !ct_system_begin())
+        return;
+    begin(segment);
+    if (must_wait)
+        wait_for_phase(PHASE_STARTING, PHASE_STARTING);
     ct_system_end();
+}
+
+void ct_gpu_first_call(void)
+{
+    struct ct_segment *segment = ct_process_current();
+    const bool is_first = !atomic_exchange(&has_called, true);
+    if (segment && atomic_exchange(&ct_gpu_is_awaiting, false) && !is_followed(segment))
+        follow(segment, is_first);
+}
+
+void ct_gpu_follow(struct ct_segment *segment)
+{
+    const uint32_t now = atomic_load_explicit(&phase, memory_order_relaxed);
+    if (!is_followed(segment) && (now == PHASE_IDLE || now == PHASE_OVER) && !ct_gpu_awaits_driver())
+        follow(segment, false);
 }
 
 void ct_gpu_end(void)
@@ -259,8 +333,7 @@ void ct_gpu_forget(void)
 {
     if (atomic_load(&phase) != PHASE_IDLE || recordings > 0)
         atomic_store(&phase, PHASE_OVER);
-    atomic_store(&ct_gpu_wanted, false);
-    atomic_store(&again, false);
+    atomic_store(&ct_gpu_is_awaiting, false);
     atomic_store(&order, ORDER_NONE);
     ct_gpu_lane_forget();
 }

@@ -10,19 +10,27 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* True if a recording is due, which begins at the next call of the driver. */
-extern CT_LOCAL _Atomic bool ct_gpu_wanted;
-static inline bool ct_gpu_is_wanted(void)
+/* True from the beginning of a segment until the next call of the driver. CUPTI would load the driver into a
+ * process that has not loaded it. */
+extern CT_LOCAL _Atomic bool ct_gpu_is_awaiting;
+static inline bool ct_gpu_awaits_driver(void)
 {
-    return atomic_load_explicit(&ct_gpu_wanted, memory_order_relaxed);
+    return atomic_load_explicit(&ct_gpu_is_awaiting, memory_order_relaxed);
 }
 
-/* Makes a recording due if the settings request one. `segment` is the process's new segment. */
-void ct_gpu_want(struct ct_segment *segment);
-/* Begins the recording that is due. Waits until CUPTI is ready, so that the recording has the first kernel.
- * Waits at most GPU_PATIENCE_NS, because the caller may hold the loader's lock, which CUPTI needs. The caller
- * holds no lock of the hook, and its lane is not held. */
-void ct_gpu_begin(void);
+/* Returns the first request of a new segment. `session_ns` is the session's request, which is used unless the
+ * settings request a recording. */
+uint64_t ct_gpu_first_request(uint64_t session_ns);
+/* Must be called when the process has a new segment. */
+void ct_gpu_await_driver(void);
+/* Begins a recording if the segment requests one. The process's first recorded call of the driver waits until
+ * CUPTI is ready, so that the recording has the first kernel. It waits at most GPU_PATIENCE_NS, because the
+ * caller may hold the loader's lock, which CUPTI needs. The caller holds no lock of the hook, and its lane is
+ * not held. */
+void ct_gpu_first_call(void);
+/* Begins a recording if the segment has a new request for one. Waits for nothing. The same conditions hold as
+ * for ct_gpu_first_call(). A recording that has begun follows further requests by itself. */
+void ct_gpu_follow(struct ct_segment *segment);
 /* Ends the recording because the process is about to exit, after the records of all finished work. Waits at
  * most GPU_PATIENCE_NS. May be called in a signal handler. */
 void ct_gpu_end(void);

@@ -55,6 +55,7 @@ static struct ct_segment *make_segment(uint64_t exec_ns)
         .exec_ns = exec_ns,
         .absent_ns = absent_ns,
         .producer = producer_distance(),
+        .gpu_until_ns = ct_gpu_first_request(requested.gpu_until_ns),
     });
     ct_process_count_epoch();
     if (!segment || !ct_daemon_take(control, &requested)) {
@@ -69,7 +70,7 @@ static struct ct_segment *make_segment(uint64_t exec_ns)
     CT_TEST_POINT("attach.selected");
     ct_process_set_current(segment);
     CT_TEST_POINT("attach.current");
-    ct_gpu_want(segment);
+    ct_gpu_await_driver();
     if (!requested.system)
         atomic_fetch_add_explicit(&ct_control->segments, 1, memory_order_release);
     CT_TEST_POINT("attach.counted");
@@ -135,6 +136,7 @@ void ct_attach_apply(struct ct_producer *producer)
         return;
     }
     ct_selection_follow(producer->segment);
+    ct_gpu_follow(producer->segment);
     if (ct_daemon_ring() && wake != 0 && producer->position >= wake)
         ct_lane_rung(producer->lane, wake);
     CT_TEST_POINT("attach.woken");

@@ -52,6 +52,7 @@ static bool read_requested(const struct ct_control *control, bool own, struct ct
     const uint32_t clock = control->clock;
     requested->system = control->system != 0;
     requested->ring_bytes = control->ring_bytes;
+    requested->gpu_until_ns = atomic_load_explicit(&control->gpu_until_ns, memory_order_relaxed);
     requested->clock_is_counter = clock == CT_CLOCK_COUNTER;
     return !atomic_load(&control->closing) && control->magic == CT_CONTROL_MAGIC &&
            control->version == CT_PROTO_VERSION && control->bytes == sizeof(*control) &&

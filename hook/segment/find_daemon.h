@@ -14,6 +14,7 @@ extern CT_LOCAL struct ct_control *ct_control; /* the session's control segment;
 /* Fields of a control segment, which are read only once. */
 struct ct_requested {
     uint64_t ring_bytes;
+    uint64_t gpu_until_ns; /* of struct ct_control */
     bool clock_is_counter, system;
 };
 /* The parts of a session's file paths. */

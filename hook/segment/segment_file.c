@@ -110,6 +110,8 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
     memcpy(segment->cmdline, program->cmdline, sizeof(segment->cmdline));
     segment->anchor = ct_anchor_read(3);
     segment->absent_ns = plan->absent_ns;
+    atomic_store_explicit(&segment->gpu_until_ns, plan->gpu_until_ns, memory_order_relaxed);
+    atomic_store_explicit(&segment->gpu_session_ns, plan->requested->gpu_until_ns, memory_order_relaxed);
     atomic_store_explicit(&segment->complete, plan->complete, memory_order_relaxed);
 
     struct ct_function *unknown = ct_segment_directory(segment);

@@ -19,8 +19,9 @@ struct ct_segment_plan {
     enum ct_maker maker;
     const struct ct_program *program; /* the program of `pid`; NULL: describe the calling process */
     uint64_t exec_ns, absent_ns;
-    uint64_t complete; /* initial value of the segment's `complete`, for probes */
-    int32_t producer;  /* of struct ct_segment */
+    uint64_t complete;     /* initial value of the segment's `complete`, for probes */
+    int32_t producer;      /* of struct ct_segment */
+    uint64_t gpu_until_ns; /* the first request for a recording of GPU work */
     /* Receives a descriptor of the description that holds the segment's lock, before the segment is visible.
      * The descriptor is closed afterwards. May be NULL. */
     void (*on_lock)(int description, void *data);

@@ -27,8 +27,8 @@ uint64_t ct_now_ns(void)
 }
 struct ct_row ct_rows[CT_ROWS_ALL];
 
-_Atomic bool ct_gpu_wanted;
-void ct_gpu_begin(void) {}
+_Atomic bool ct_gpu_is_awaiting;
+void ct_gpu_first_call(void) {}
 
 enum ct_attached ct_process_attach(uintptr_t frame)
 {

@@ -10,8 +10,8 @@
 
 #include "simcupti.h"
 
-enum end { END_RETURN, END_AT_ONCE, END_WAIT, END_FORK, END_OWN };
-static const char *const end_words[] = { "return", "at-once", "wait", "fork", "own", NULL };
+enum end { END_RETURN, END_AT_ONCE, END_WAIT, END_FORK, END_OWN, END_COMMANDS };
+static const char *const end_words[] = { "return", "at-once", "wait", "fork", "own", "commands", NULL };
 static long long rounds = 5, end = END_RETURN;
 
 static const struct option_row options[] = {
@@ -19,7 +19,8 @@ static const struct option_row options[] = {
     WORD_OPTION(
         "end", "HOW",
         "return; at-once (_exit); wait for the end of the input; fork a child that calls exit; own: after "
-        "a line of input, use CUPTI",
+        "a line of input, use CUPTI; commands: read lines (work BYTES, call, fork, subscribe, unsubscribe), "
+        "answer each, and return at the end of the input",
         &end, end_words),
     { .name = NULL },
 };
@@ -42,7 +43,7 @@ static void prepare(void)
     }
 }
 
-static void work(void)
+static void work(size_t set_bytes)
 {
     static uint8_t host[4096];
     for (long long i = 0; i < rounds; i++) {
@@ -51,7 +52,7 @@ static void work(void)
         OK(cu.MemcpyHtoDAsync(memory[0], host, 1024, streams[0]));
         OK(cu.MemcpyDtoD(memory[1], memory[0], 2048));
         OK(cu.MemcpyDtoH(host, memory[1], 4096));
-        OK(cu.MemsetD8Async(memory[0], 1, 512, streams[1]));
+        OK(cu.MemsetD8Async(memory[0], 1, set_bytes, streams[1]));
     }
     OK(cu.CtxSynchronize());
 }
@@ -76,16 +77,24 @@ static void ignore(void *data, int32_t domain, uint32_t id, const struct simcupt
     (void)call;
 }
 
+static __typeof__(&cuptiSubscribe) subscribe;
+static __typeof__(&cuptiUnsubscribe) unsubscribe;
+static void *subscriber;
+
+static void open_cupti(void)
+{
+    void *library = dlopen("libcupti.so.13", RTLD_NOW);
+    ENSURE(library != NULL);
+    subscribe = (__typeof__(subscribe))dlsym(library, "cuptiSubscribe");
+    unsubscribe = (__typeof__(unsubscribe))dlsym(library, "cuptiUnsubscribe");
+    ENSURE(subscribe && unsubscribe);
+}
+
 /* Subscribes as soon as no other tool has subscribed. */
 static void use_cupti(void)
 {
-    void *library = dlopen("libcupti.so.13", RTLD_NOW), *subscriber;
-    ENSURE(library != NULL);
-    __typeof__(&cuptiSubscribe) subscribe = (__typeof__(&cuptiSubscribe))dlsym(library, "cuptiSubscribe");
-    __typeof__(&cuptiUnsubscribe) unsubscribe =
-        (__typeof__(&cuptiUnsubscribe))dlsym(library, "cuptiUnsubscribe");
-    ENSURE(subscribe && unsubscribe);
     int32_t result;
+    open_cupti();
     printf("first %d\n", subscribe(&subscriber, ignore, NULL));
     fflush(stdout);
     while (getchar() != '\n')
@@ -93,8 +102,36 @@ static void use_cupti(void)
     while ((result = subscribe(&subscriber, ignore, NULL)) == SIMCUPTI_MULTIPLE_SUBSCRIBERS)
         sched_yield();
     ENSURE(result == SIMCUPTI_SUCCESS);
-    work();
+    work(512);
     ENSURE(unsubscribe(subscriber) == SIMCUPTI_SUCCESS);
+}
+
+static void run_command(const char *line)
+{
+    size_t bytes;
+    int32_t result = 0;
+    if (sscanf(line, "work %zu", &bytes) == 1 && bytes <= 4096) {
+        work(bytes);
+    } else if (strcmp(line, "call\n") == 0) {
+        OK(cu.CtxSynchronize());
+    } else if (strcmp(line, "fork\n") == 0) {
+        fork_child();
+    } else if (strcmp(line, "subscribe\n") == 0) {
+        open_cupti();
+        result = subscribe(&subscriber, ignore, NULL);
+    } else {
+        ENSURE(strcmp(line, "unsubscribe\n") == 0);
+        result = unsubscribe(subscriber);
+    }
+    printf("%d\n", result);
+    fflush(stdout);
+}
+
+static void run_commands(void)
+{
+    char line[64];
+    while (fgets(line, sizeof(line), stdin))
+        run_command(line);
 }
 
 int main(int argc, char **argv)
@@ -102,7 +139,7 @@ int main(int argc, char **argv)
     options_read(argc, argv, "Make work for the GPU, for a recording of the GPU's work.", options);
     driver_open(VIA_LINKED);
     prepare();
-    work();
+    work(512);
     printf("gpu_work: rounds=%lld ok\n", rounds);
     fflush(stdout);
     switch ((enum end)end) {
@@ -117,6 +154,9 @@ int main(int argc, char **argv)
         break;
     case END_OWN:
         use_cupti();
+        break;
+    case END_COMMANDS:
+        run_commands();
         break;
     case END_RETURN:
         break;

@@ -1,5 +1,6 @@
 /* Implements `cudatrace flush`, `set`, `status` and `stop`, which send requests to a running daemon. */
 #include "client.h"
+#include "duration.h"
 #include "selecting.h"
 #include "sessions.h"
 #include "subcommand.h"
@@ -106,38 +107,109 @@ static int flush(int argc, char **argv)
     return status == CT_GO_ON ? ask(&choice, "flush", "flush") : status;
 }
 
+/* The request for GPU work: "on", "off" or a number of seconds. "" if there is none. */
+struct gpu {
+    char until[24];
+    int64_t pid; /* 0: all processes */
+};
+
+static bool take_gpu(const struct ct_option *option, const char *value)
+{
+    struct gpu *gpu = option->to;
+    uint64_t ns = 0;
+    const struct ct_option duration = { .to = &ns };
+    if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0 && !ct_take_duration(&duration, value))
+        return false;
+    if (ns > 0)
+        snprintf(gpu->until, sizeof(gpu->until), "%llu", (unsigned long long)(ns / 1000000000));
+    else
+        strcpy(gpu->until, value);
+    return true;
+}
+
+static int set_selection(struct ct_session_choice *choice, const struct ct_selecting *selecting)
+{
+    char line[CT_SELECTION_CALLS_BYTES + 256];
+    if (!selecting->layers && !selecting->calls && !selecting->sample)
+        return EXIT_SUCCESS;
+    snprintf(line, sizeof(line), "set%s%s%s%s%s%s", selecting->layers ? " layers=" : "",
+             selecting->layers ? selecting->layers : "", selecting->calls ? " calls=" : "",
+             selecting->calls ? selecting->calls : "", selecting->sample ? " sample=" : "",
+             selecting->sample ? selecting->sample : "");
+    return ask(choice, "set", line);
+}
+
+/* Prints the daemon's sentence about the result. */
+static int set_gpu(struct ct_session_choice *choice, const struct gpu *gpu)
+{
+    char line[64], text[CT_ANSWER_BYTES], pid[16] = "";
+    const int fd = *gpu->until ? reach(choice, "set", CT_GUESS_ONLY_ONE) : -1;
+    if (fd < 0)
+        return *gpu->until ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (gpu->pid)
+        snprintf(pid, sizeof(pid), " %lld", (long long)gpu->pid);
+    snprintf(line, sizeof(line), "gpu %s%s", gpu->until, pid);
+    const enum ct_answer answer = ct_client_ask(fd, line, text, 0);
+    if (answer == CT_ANSWER_NONE)
+        say_silent(choice, fd);
+    else if (answer == CT_ANSWER_OK)
+        puts(text);
+    else
+        ct_fail(EXIT_FAILURE, "set: %s", text);
+    close(fd);
+    return answer == CT_ANSWER_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 static int set(int argc, char **argv)
 {
     struct ct_session_choice choice = { 0 };
     struct ct_selecting selecting = { 0 };
-    const struct ct_option options[] = { CT_OPTIONS_OF_RECORDING(&selecting),
-                                         OPTION_SESSION(&choice),
-                                         CT_OPTION_SHM_DIR(&choice),
-                                         OPTION_DB(&choice, ONLY_ONE),
-                                         { 0 } };
+    struct gpu gpu = { 0 };
+    const struct ct_option options[] = {
+        CT_OPTIONS_OF_RECORDING(&selecting),
+        { "gpu", "DURATION",
+          "on, off, or for this time: record when kernels, copies and sets run on the GPU,\n"
+          "with each program's own CUPTI",
+          &gpu, take_gpu, "expected on, off, or a duration from 1s to 3653d, such as 30s, 10m or 24h" },
+        { .name = "pid",
+          .value = "PID",
+          .help = "with --gpu: only this process (default: all, also new ones)",
+          .to = &gpu.pid,
+          .take = ct_take_number,
+          .wrong = "expected a process ID",
+          .least = 1,
+          .most = INT32_MAX },
+        OPTION_SESSION(&choice),
+        CT_OPTION_SHM_DIR(&choice),
+        OPTION_DB(&choice, ONLY_ONE),
+        { 0 },
+    };
     const struct ct_usage usage = {
         .options = options,
         .about =
             "Selects the calls that a running session records. New processes use the selection at once,\n"
             "running processes within a second, at their next call. An option that is not given keeps its\n"
             "last value; initially, all calls are recorded. Calls that are not selected are only counted,\n"
-            "with their time and bytes (skipped in the view totals).\n",
+            "with their time and bytes (skipped in the view totals).\n"
+            "\n"
+            "With --gpu, records when kernels, copies and sets run on the GPU (see the view gpu_work).\n"
+            "Each process begins at its next call of the driver, and ends by itself. Prints how many\n"
+            "processes record, and how many cannot and why.\n",
         .more = "  cudatrace set --calls '!cuCtxGet*,!cuDevicePrimaryCtxGetState'\n"
-                "  cudatrace set --layers all --calls '*' --sample 1\n",
+                "  cudatrace set --layers all --calls '*' --sample 1\n"
+                "  cudatrace set --gpu 10s --pid 4711\n",
     };
     int first;
     const int status = ct_session_choice_parse(argc, argv, &usage, &choice, &first);
     if (status != CT_GO_ON)
         return status;
-    if (!selecting.layers && !selecting.calls && !selecting.sample)
+    if (!selecting.layers && !selecting.calls && !selecting.sample && !*gpu.until)
         return ct_fail(EXIT_USAGE,
-                       "set: no option given: use --layers, --calls or --sample (see cudatrace set --help)");
-    char line[CT_SELECTION_CALLS_BYTES + 256];
-    snprintf(line, sizeof(line), "set%s%s%s%s%s%s", selecting.layers ? " layers=" : "",
-             selecting.layers ? selecting.layers : "", selecting.calls ? " calls=" : "",
-             selecting.calls ? selecting.calls : "", selecting.sample ? " sample=" : "",
-             selecting.sample ? selecting.sample : "");
-    return ask(&choice, "set", line);
+                       gpu.pid ? "set: --pid needs --gpu: other options apply to all processes of the session"
+                               : "set: no option given: use --layers, --calls, --sample or --gpu (see "
+                                 "cudatrace set --help)");
+    const int selected = set_selection(&choice, &selecting);
+    return selected == EXIT_SUCCESS ? set_gpu(&choice, &gpu) : selected;
 }
 
 static int print_status(int argc, char **argv)
@@ -159,6 +231,7 @@ static int print_status(int argc, char **argv)
         "  storing                    how calls are stored: a page at a time, or one by one, and why\n"
         "  checkpoints                ok, or why the log cannot be copied into the database\n"
         "  waiting                    calls in shared memory while the database cannot be written\n"
+        "  gpu                        how many processes record GPU work now, and why others cannot\n"
         "  stays                      how long the daemon runs: until it is stopped, or while a run or\n"
         "                             attach uses it\n"
         "  since, state               when the current state began, and the state: ok, or the problem\n"
@@ -219,8 +292,7 @@ static int stop(int argc, char **argv)
 
 const struct ct_subcommand ct_subcommand_flush = { "flush", "wait until all calls made so far are stored",
                                                    flush };
-const struct ct_subcommand ct_subcommand_set = { "set", "select the calls that a running session records",
-                                                 set };
+const struct ct_subcommand ct_subcommand_set = { "set", "select what a running session records", set };
 const struct ct_subcommand ct_subcommand_status = { "status", "show the state of the session's daemon",
                                                     print_status };
 const struct ct_subcommand ct_subcommand_stop = {

@@ -385,8 +385,11 @@ int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
 
 void ct_shm_publish(struct ct_shm_process *process, const struct ct_batch *batch, uint32_t selections)
 {
-    process->call_soon = process->detached || atomic_load_explicit(&process->shared->selections,
-                                                                   memory_order_acquire) != selections;
+    const struct ct_segment *shared = process->shared;
+    process->call_soon = process->detached ||
+                         atomic_load_explicit(&shared->selections, memory_order_acquire) != selections ||
+                         atomic_load_explicit(&shared->gpu_until_ns, memory_order_acquire) !=
+                             atomic_load_explicit(&shared->gpu_followed_ns, memory_order_acquire);
     if (process->account.segment_id != 0 &&
         !(atomic_load_explicit(&process->shared->flags, memory_order_relaxed) & CT_SEGMENT_KNOWN))
         atomic_fetch_or_explicit(&process->shared->flags, CT_SEGMENT_KNOWN, memory_order_release);

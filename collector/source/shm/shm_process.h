@@ -38,7 +38,7 @@ struct ct_shm_process {
     _Atomic bool unnamed; /* set by the loop thread: the file was removed, so the process must make another */
     bool final;           /* the writer had ended when this batch began, so nothing more will be written */
     bool detached;        /* the hook was notified to leave */
-    bool call_soon;       /* must check flags at the next record, because of a detach or a new selection */
+    bool call_soon;       /* must check the header at the next record: a detach, a selection, a GPU request */
     const char *broken;   /* the rule that the process broke, or NULL */
     int64_t changed_ns;   /* the file's last change other than a write (ctime); no process can set it back */
     int64_t made_ns;      /* when the file was created; 0: not reported (tmpfs before Linux 5.18) */
@@ -75,6 +75,7 @@ struct ct_shm_process {
     uint64_t complete_ns;      /* the last complete_read_ns read when all segments were known; 0: none yet */
 
     struct ct_shm_process *next;
+    struct ct_shm_process *next_target; /* owned by the loop thread (gpu_request.h) */
 };
 
 /* The source. The owner sets the members before `timeline`. All other members start as zero. */

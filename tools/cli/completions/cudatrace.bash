@@ -65,6 +65,7 @@ _cudatrace_value()
     --keep*) _cudatrace_words '10m 1h 24h 7d' ;;
     '--for '* | --wait*) _cudatrace_words '10s 30s 1m 10m 1h' ;;
     --max-db*) _cudatrace_words '500M 2G 20G 100G' ;;
+    '--gpu '*) _cudatrace_words '1s 10s 1m on off' ;;
     --gpu-samples*) _cudatrace_words '100ms 1s 10s off' ;;
     --ring*) _cudatrace_words '64K 1M 4M 16M 64M 256M 512M 1G' ;;
     --sort*) _cudatrace_words 'pid calls/s driver_% launches/s copied_MB/s held_MB lost open_s open_call command state failed calls' ;;

@@ -193,6 +193,11 @@ static void say_gpu(struct ct_doctor *doctor, struct ct_segment *segment)
     const unsigned result = segment->gpu >> 8;
     char *holder = segment->gpu_holder;
     holder[sizeof(segment->gpu_holder) - 1] = '\0';
+    if (segment->gpu_until_ns > ct_monotonic_ns() && segment->gpu_until_ns != segment->gpu_followed_ns &&
+        segment->maker == CT_MAKER_HOOK) {
+        NOTE("gpu work", "requested: the recording begins at the process's next call of the driver");
+        return;
+    }
     switch (segment->gpu & 255) {
     case CT_GPU_STARTING:
         NOTE("gpu work", "CUPTI is starting");
@@ -201,7 +206,8 @@ static void say_gpu(struct ct_doctor *doctor, struct ct_segment *segment)
         FINE("gpu work", "CUPTI reports kernels, copies and sets");
         break;
     case CT_GPU_ENDED:
-        NOTE("gpu work", "the recording has ended, with the process or with the session");
+        NOTE("gpu work",
+             "the recording has ended: its time is over, or it ended with the process or the session");
         break;
     case CT_GPU_NO_LIBRARY:
         MISS("gpu work",
@@ -226,6 +232,11 @@ static void say_gpu(struct ct_doctor *doctor, struct ct_segment *segment)
         break;
     case CT_GPU_FORKED:
         NOTE("gpu work", "not recorded: the process was forked after its parent had begun to use CUPTI");
+        break;
+    case CT_GPU_FILTERED:
+        MISS("gpu work",
+             "not recorded: the program's system call filter does not permit the hook to create a thread; "
+             "request the recording before the program installs its filter");
         break;
     }
 }

@@ -1,0 +1,179 @@
+#include "gpu_request.h"
+
+#include "gpu_recording.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool ct_gpu_request_read(const char *text, struct ct_gpu_request *request, char *problem, size_t bytes)
+{
+    enum { SECONDS_MAX = 3653 * 86400 };
+    char until[16] = "", more;
+    const int words = sscanf(text, "%15s %d %c", until, &request->pid, &more);
+    char *end;
+    const unsigned long seconds = strtoul(until, &end, 10);
+    const bool is_on = strcmp(until, "on") == 0, is_off = strcmp(until, "off") == 0;
+    const bool is_time = *until >= '0' && *until <= '9' && !*end && seconds >= 1 && seconds <= SECONDS_MAX;
+    request->pid = words == 2 ? request->pid : 0;
+    if (words < 1 || words > 2 || (words == 2 && request->pid < 1) || !(is_on || is_off || is_time)) {
+        snprintf(problem, bytes, "invalid request '%s' for GPU work: expected on, off or 1 to %d seconds",
+                 text, (int)SECONDS_MAX);
+        return false;
+    }
+    request->until_ns = ct_monotonic_ns() + (is_on    ? CT_GPU_ENDLESS_NS
+                                             : is_off ? 0
+                                                      : seconds * UINT64_C(1000000000));
+    return true;
+}
+
+/* ---- processes ---- */
+
+/* Returns whether the process still uses the segment. Companions are left out, because the hook's segment of
+ * the same process has the request. */
+static bool is_current(const struct ct_shm_process *process, int32_t pid)
+{
+    enum { ENDS = CT_SEGMENT_EXITING | CT_SEGMENT_DETACHED | CT_SEGMENT_LEFT };
+    return !ct_shm_is_companion(process) && !atomic_load(&process->who.dead) &&
+           !(atomic_load_explicit(&process->shared->flags, memory_order_acquire) & ENDS) &&
+           (pid == 0 || process->who.seen_pid == pid);
+}
+
+#define EACH_CURRENT(p, pid_)                                                                                \
+    for (struct ct_shm_process *p = targets->first; p; p = p->next_target)                                   \
+        if (is_current(p, pid_))
+
+static void request_of(struct ct_shm_process *process, uint64_t until_ns)
+{
+    atomic_store_explicit(&process->shared->gpu_until_ns, until_ns, memory_order_release);
+}
+
+static void request_of_session(struct ct_shm_process *process, uint64_t until_ns)
+{
+    request_of(process, until_ns);
+    atomic_store_explicit(&process->shared->gpu_session_ns, until_ns, memory_order_relaxed);
+}
+
+bool ct_gpu_request_make(struct ct_gpu_targets *targets, const struct ct_gpu_request *request, char *problem,
+                         size_t bytes)
+{
+    bool is_known = request->pid == 0;
+    if (request->pid == 0)
+        atomic_store_explicit(&targets->control->gpu_until_ns, request->until_ns, memory_order_relaxed);
+    EACH_CURRENT(p, request->pid)
+    {
+        if (request->pid == 0)
+            request_of_session(p, request->until_ns);
+        else
+            request_of(p, request->until_ns);
+        is_known = true;
+    }
+    if (!is_known)
+        snprintf(problem, bytes, "the session has no process %d; `cudatrace top --once` lists its processes",
+                 request->pid);
+    return is_known;
+}
+
+void ct_gpu_request_add(struct ct_gpu_targets *targets, struct ct_shm_process *process)
+{
+    const uint64_t session_ns = atomic_load_explicit(&targets->control->gpu_until_ns, memory_order_relaxed);
+    process->next_target = targets->first;
+    targets->first = process;
+    if (!ct_shm_is_probed(process) &&
+        atomic_load_explicit(&process->shared->gpu_session_ns, memory_order_relaxed) != session_ns)
+        request_of_session(process, session_ns);
+}
+
+void ct_gpu_request_remove(struct ct_gpu_targets *targets, struct ct_shm_process *process)
+{
+    struct ct_shm_process **link = &targets->first;
+    while (*link != process)
+        link = &(*link)->next_target;
+    *link = process->next_target;
+}
+
+static uint32_t state_of(const struct ct_shm_process *process)
+{
+    return atomic_load_explicit(&process->shared->gpu, memory_order_acquire) & 255;
+}
+
+static bool is_busy(uint32_t state)
+{
+    return state == CT_GPU_STARTING || state == CT_GPU_ON;
+}
+
+/* Returns whether the process's state is the result of its last request. A process without a recording need
+ * not follow a request for none. */
+static bool is_followed(const struct ct_shm_process *process)
+{
+    const struct ct_segment *segment = process->shared;
+    const uint64_t until_ns = atomic_load_explicit(&segment->gpu_until_ns, memory_order_acquire);
+    const bool is_noted = atomic_load_explicit(&segment->gpu_followed_ns, memory_order_acquire) == until_ns;
+    return ct_shm_is_probed(process) || is_noted ||
+           (until_ns <= ct_monotonic_ns() && !is_busy(state_of(process)));
+}
+
+bool ct_gpu_request_is_followed(const struct ct_gpu_targets *targets, const struct ct_gpu_request *request)
+{
+    EACH_CURRENT(p, request->pid)
+    {
+        if (!is_followed(p))
+            return false;
+    }
+    return true;
+}
+
+/* ---- results ---- */
+
+/* More reasons not to record, after the states of enum ct_gpu_state. */
+enum { PROBED = CT_GPU_FILTERED + 1, WAITING, WAYS };
+
+/* Why processes do not record although this was requested. */
+static const char *const reasons[WAYS] = {
+    [CT_GPU_STARTING] = "waits for CUPTI to start",
+    [CT_GPU_NO_LIBRARY] = "cannot: " CT_GPU_LIBRARY " is not in the hook's folder",
+    [CT_GPU_NO_CUPTI] = "cannot: there is no libcupti",
+    [CT_GPU_TAKEN] = "cannot: another tool uses CUPTI",
+    [CT_GPU_REFUSED] = "cannot: CUPTI failed",
+    [CT_GPU_FORKED] = "cannot: the parent of the process has used CUPTI",
+    [CT_GPU_FILTERED] = "cannot: the program's system call filter does not permit it",
+    [PROBED] = "cannot: the process is recorded by a probe",
+    [WAITING] = "begins at its next call of the driver",
+};
+
+struct way {
+    unsigned count;
+    int32_t pid; /* of the first such process */
+};
+
+static size_t way_of(const struct ct_shm_process *process)
+{
+    const uint64_t until_ns = atomic_load_explicit(&process->shared->gpu_until_ns, memory_order_acquire);
+    const uint32_t state = state_of(process);
+    if (is_busy(state))
+        return state;
+    if (until_ns <= ct_monotonic_ns())
+        return CT_GPU_OFF;
+    if (ct_shm_is_probed(process))
+        return PROBED;
+    return !is_followed(process) ? WAITING : state <= CT_GPU_FILTERED ? state : CT_GPU_OFF;
+}
+
+void ct_gpu_request_say(const struct ct_gpu_targets *targets, int32_t pid, char *text, size_t bytes)
+{
+    struct way ways[WAYS] = { { 0 } };
+    unsigned processes = 0;
+    EACH_CURRENT(p, pid)
+    {
+        struct way *way = &ways[way_of(p)];
+        way->pid = way->count++ == 0 ? p->who.seen_pid : way->pid;
+        processes++;
+    }
+    snprintf(text, bytes, "%u of %u processes record GPU work", ways[CT_GPU_ON].count, processes);
+    for (size_t i = 0; i < WAYS; i++) {
+        const size_t length = strlen(text);
+        if (reasons[i] && ways[i].count > 0)
+            snprintf(text + length, bytes - length, "; %u %s (process %d%s)", ways[i].count, reasons[i],
+                     ways[i].pid, ways[i].count > 1 ? ", …" : "");
+    }
+}

@@ -1,0 +1,35 @@
+/* Requests for recordings of GPU work in running processes, and their results (`cudatrace set --gpu`). A
+ * request is in the header of each process's segment, and in the control segment for new processes. The hooks
+ * report the results in the headers. Used only on the loop thread. */
+#ifndef CT_GPU_REQUEST_H
+#define CT_GPU_REQUEST_H
+
+#include "shm_process.h"
+
+struct ct_gpu_request {
+    uint64_t until_ns; /* end of the recordings: CLOCK_MONOTONIC. Not later than now: they end at once */
+    int32_t pid;       /* in the daemon's pid namespace; 0: all processes of the session */
+};
+
+/* The processes of the session, from ct_gpu_request_add() to ct_gpu_request_remove(). */
+struct ct_gpu_targets {
+    struct ct_control *control;
+    struct ct_shm_process *first; /* by `next_target` */
+};
+
+/* Reads "on", "off" or a number of seconds, followed by a process ID or nothing. Returns false with a
+ * sentence in `problem` if the text is invalid. */
+bool ct_gpu_request_read(const char *text, struct ct_gpu_request *request, char *problem, size_t bytes);
+/* Makes the request. The next batch notifies the hooks. Returns false with a sentence in `problem` if the
+ * session does not have the process. */
+bool ct_gpu_request_make(struct ct_gpu_targets *targets, const struct ct_gpu_request *request, char *problem,
+                         size_t bytes);
+/* Adds a process, and passes the session's request to it if its hook has not seen the request. */
+void ct_gpu_request_add(struct ct_gpu_targets *targets, struct ct_shm_process *process);
+void ct_gpu_request_remove(struct ct_gpu_targets *targets, struct ct_shm_process *process);
+/* Returns whether all processes that the request names have followed it, or need not do so. */
+bool ct_gpu_request_is_followed(const struct ct_gpu_targets *targets, const struct ct_gpu_request *request);
+/* Writes how many processes record GPU work, and how many cannot and why. `pid` is 0 for all processes. */
+void ct_gpu_request_say(const struct ct_gpu_targets *targets, int32_t pid, char *text, size_t bytes);
+
+#endif

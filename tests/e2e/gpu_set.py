@@ -1,0 +1,239 @@
+"""Tests `cudatrace set --gpu`. Programs record GPU work from the request to its end, and not before or after. The programs do their work
+on command, so that each piece of work is inside or outside a recording. Sets of memory have different sizes, which identify the
+work in the views."""
+import subprocess
+
+from cudatrace_test import BUILD, CUDATRACE, SIMCUDA, WORKLOADS, Session, by_tier, check, equal, wait_for
+
+ROUNDS, PER_ROUND = 5, 7
+SIMCUPTI = BUILD / "tests/simcupti/13"
+FAR = "1h"  # longer than any test
+
+
+class Program:
+    """A program that obeys commands. It makes calls before it has the first one, with sets of 512 bytes."""
+
+    def __init__(self, s, name="program", cupti=SIMCUPTI, **env):
+        self.log = s.dir / f"{name}.log"
+        paths = [SIMCUDA, *([cupti] if cupti else [])]
+        self.child = s.start(WORKLOADS / "gpu_work", "--rounds", ROUNDS, "--end", "commands", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                             env={"SIMCUPTI_LOG": self.log, "LD_LIBRARY_PATH": ":".join(map(str, paths)), **env})
+        self.pid = self.child.pid
+        equal(self.child.stdout.readline(), f"gpu_work: rounds={ROUNDS} ok\n", "the program's first line")
+
+    def do(self, command):
+        """Returns the program's answer."""
+        self.child.stdin.write(command + "\n")
+        self.child.stdin.flush()
+        return int(self.child.stdout.readline())
+
+    def work(self, size):
+        equal(self.do(f"work {size}"), 0, "the answer")
+
+    def end(self):
+        self.child.stdin.close()
+        equal(self.child.wait(), 0, "the program's status")
+
+    def ended(self):
+        """Returns how many recordings have ended."""
+        return self.log.read_text().split("\n").count("finalize") if self.log.exists() else 0
+
+
+def request(s, programs, *options):
+    """Returns the sentence that `set --gpu` prints. The programs make calls until then."""
+    command = [str(word) for word in (CUDATRACE, "set", "--session", s.name, "--gpu", *options)]
+    setting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for("the answer", lambda: ([program.do("call") for program in programs], setting.poll() is not None)[1])
+    output, errors = setting.communicate()
+    equal((setting.returncode, errors), (0, ""), "the status and the errors of set")
+    return output.removesuffix("\n")
+
+
+def check_work(s, wanted):
+    """Checks that the processes, given by their pids, have exactly the work with these sizes. All work has a call."""
+    s.flush_until("work", lambda: s.value("SELECT count(*) FROM gpu_work") >= sum(len(sizes) for sizes in wanted.values()) * ROUNDS * PER_ROUND)
+    equal(s.rows("SELECT pid, count(*) FROM gpu_work JOIN processes USING (process_id) GROUP BY pid ORDER BY pid"),
+          sorted((pid, len(sizes) * ROUNDS * PER_ROUND) for pid, sizes in wanted.items() if sizes), "the rows of work by process")
+    equal(s.rows("SELECT pid, bytes, count(*) FROM gpu_work JOIN processes USING (process_id) WHERE kind = 'set' GROUP BY 1, 2 ORDER BY 1, 2"),
+          sorted((pid, size, ROUNDS) for pid, sizes in wanted.items() for size in sizes), "the sets by process and size")
+    equal(s.value("SELECT count(*) FROM gpu_work LEFT JOIN calls USING (call_id) WHERE name IS NULL"), 0, "work without a call")
+
+
+def four_of_eight():
+    """With --pid, only that process records. New processes do not."""
+    with Session() as s:
+        s.start_daemon()
+        programs = [Program(s, f"program{i}") for i in range(8)]
+        chosen = programs[::2]
+        for program in programs:
+            program.work(100)
+        for program in chosen:
+            equal(request(s, [program], FAR, "--pid", program.pid), "1 of 1 processes record GPU work", "the answer")
+        late = Program(s, "late")
+        check("\ngpu 4 of 9 processes record GPU work\n" in s.cudatrace("status").stdout, "the status")
+        for program in [*programs, late]:
+            program.work(101)
+        equal(request(s, programs, "off"), "0 of 9 processes record GPU work", "the answer")
+        for program in programs:
+            program.work(102)
+            program.end()
+        check_work(s, {program.pid: [101] for program in chosen})
+        s.check_identity()
+
+
+def again_and_again():
+    """A process records as often as requested."""
+    times = by_tier(10, 30, 300)
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s)
+        for i in range(times):
+            equal(request(s, [program], "on"), "1 of 1 processes record GPU work", "the answer")
+            program.work(200 + i)
+            equal(request(s, [], "off"), "0 of 1 processes record GPU work", "the answer without a call of the program")
+            equal(program.ended(), i + 1, "recordings that have ended")
+            program.work(199)
+        program.end()
+        check_work(s, {program.pid: [200 + i for i in range(times)]})
+        s.check_identity()
+
+
+def by_themselves():
+    """A recording ends at its time, without a call of the program. Another request replaces the end. A process that starts during the
+    time records from its first call until the same end."""
+    with Session() as s:
+        s.start_daemon()
+        first = Program(s, "first")
+        request(s, [first], "3s")
+        equal(request(s, [first], FAR, "--pid", first.pid), "1 of 1 processes record GPU work", "the answer to a longer request")
+        second = Program(s, "second")
+        wait_for("the end of the second recording", second.ended)
+        equal(first.ended(), 0, "the first process's recordings that have ended, although its first end has passed")
+        for program in (first, second):
+            program.work(101)
+        request(s, [], "1s", "--pid", first.pid)
+        wait_for("the end of the first recording", first.ended)
+        for program in (first, second):
+            program.work(102)
+            program.end()
+        sets = s.flush_until("the sets", lambda: s.rows("SELECT pid, bytes FROM gpu_work JOIN processes USING (process_id) WHERE kind = 'set' "
+                                                        "GROUP BY 1, 2"))
+        equal(set(sets), {(first.pid, 101), (second.pid, 512)}, "the sets by process and size")
+        s.check_identity()
+
+
+def new_process():
+    """A process that starts before the end of the session's request records its first call. A later process records nothing."""
+    with Session() as s:
+        s.start_daemon()
+        equal(request(s, [], "on"), "0 of 0 processes record GPU work", "the answer without processes")
+        inside = Program(s, "inside")
+        equal(request(s, [], "off"), "0 of 1 processes record GPU work", "the answer")
+        outside = Program(s, "outside")
+        for program in (inside, outside):
+            program.work(101)
+            program.end()
+        check_work(s, {inside.pid: [512]})
+
+
+def second_subscriber():
+    """The process's own use of CUPTI is never disturbed. It has its turn before, between and after the recordings."""
+    with Session() as s:
+        s.start_daemon()
+        program, other = Program(s), Program(s, "other")
+        equal(program.do("subscribe"), 0, "the program's subscription before")
+        equal(request(s, [program, other], "on"),
+              f"1 of 2 processes record GPU work; 1 cannot: another tool uses CUPTI (process {program.pid})", "the answer")
+        equal((program.do("unsubscribe"), other.do("subscribe")), (0, 39), "the results")
+        program.work(100)
+        equal(request(s, [program], "on"), "2 of 2 processes record GPU work", "the answer to the next request")
+        program.work(101)
+        equal(request(s, [], "off"), "0 of 2 processes record GPU work", "the answer")
+        equal(program.do("subscribe"), 0, "the program's subscription afterwards")
+        program.work(102)
+        for each in (program, other):
+            each.end()
+        check_work(s, {program.pid: [101]})
+
+
+def cannot():
+    """The answer gives the reason. A process without calls begins at its next call, unless the time is over by then."""
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s, cupti=None)
+        answer = request(s, [program], "on")
+        check(answer.startswith("0 of 1 processes record GPU work; 1 cannot: "), "the answer without CUPTI", answer)
+        program.end()
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s)
+        equal(request(s, [], "on"), f"0 of 1 processes record GPU work; 1 begins at its next call of the driver (process {program.pid})",
+              "the answer without a call")
+        request(s, [], "off")
+        program.work(100)
+        equal(request(s, [], "on")[:33], "0 of 1 processes record GPU work;", "the answer without a call")
+        program.do("call")
+        s.flush_until("the recording", lambda: "\ngpu 1 of 1 processes record GPU work\n" in s.cudatrace("status").stdout)
+        program.work(101)
+        program.end()
+        check_work(s, {program.pid: [101]})
+
+
+def ends():
+    """A process that exits returns all work. Other ends lose no calls."""
+    with Session() as s:
+        s.start_daemon()
+        exits, killed, forks = (Program(s, name) for name in ("exits", "killed", "forks"))
+        request(s, [exits, killed, forks], "on")
+        for program in (exits, killed, forks):
+            program.work(101)
+        exits.end()
+        killed.child.kill()
+        killed.child.wait()
+        equal(forks.do("fork"), 0, "the answer")
+        forks.work(102)
+        forks.end()
+        s.flush_until("the ends", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'running'") == 0)
+        counts = dict(s.rows("SELECT pid, count(*) FROM gpu_work JOIN processes USING (process_id) GROUP BY pid"))
+        equal((counts[exits.pid], counts[forks.pid]), (ROUNDS * PER_ROUND, 2 * ROUNDS * PER_ROUND), "the work")
+        s.check_identity()
+
+
+def daemons():
+    """A recording outlives a killed daemon, and obeys the next one. It ends when its session ends."""
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s)
+        request(s, [program], "on")
+        s.daemon.kill()
+        s.daemon.wait()
+        program.work(101)
+        s.start_daemon()
+        equal(request(s, [program], "off"), "0 of 1 processes record GPU work", "the answer of the next daemon")
+        program.work(102)
+        request(s, [program], "on")
+        program.work(103)
+        check_work(s, {program.pid: [101, 103]})
+        s.stop_daemon()
+        wait_for("the end of the recording", lambda: (program.do("call"), program.ended() == 2)[1])
+        equal(program.do("subscribe"), 0, "the program's subscription")
+        program.end()
+
+
+def refused():
+    with Session() as s:
+        s.start_daemon()
+        for options, status, message in (
+                (["--gpu", "5"], 2, "invalid value '5' for --gpu: expected on, off, or a duration from 1s to 3653d, such as 30s, 10m or 24h"),
+                (["--gpu", "0s"], 2, "invalid value '0s' for --gpu: expected on, off"),
+                (["--gpu", "yes"], 2, "invalid value 'yes' for --gpu: expected on, off"),
+                (["--gpu", "1s", "--pid", "0"], 2, "invalid value '0' for --pid: expected a process ID"),
+                (["--pid", "1"], 2, "set: --pid needs --gpu"),
+                (["--gpu", "1s", "--pid", "1"], 1, "set: the session has no process 1; `cudatrace top --once` lists its processes")):
+            done = s.cudatrace("set", *options, status=status)
+            check(message in done.stderr and not done.stdout, options, "printed", done.stdout, done.stderr)
+
+
+for case in (four_of_eight, again_and_again, by_themselves, new_process, second_subscriber, cannot, ends, daemons, refused):
+    print(case.__name__, flush=True)
+    case()
