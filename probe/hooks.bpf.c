@@ -233,41 +233,6 @@ static void write(const struct call *call, __u64 cookie)
 
 /* ---- functions ---- */
 
-/* Returns the state of a thread whose calls the hook records, or NULL if this call is not recorded. `task` is
- * NULL if the thread has no state yet. */
-static struct task *companion_task(const struct ct_hook_rule *rule,
-                                   const struct ct_probe_companion *companion, struct task *task, __u32 base)
-{
-    struct task_struct *current = bpf_get_current_task_btf();
-    if (rule->scope == CT_SCOPE_CALLS && base == 0 && (!task || task->depth == 0))
-        return 0;
-    if (task || BPF_CORE_READ(current, flags) & EXITING)
-        return task;
-    task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    if (!task) {
-        lose(companion->channel, rule->function, 0);
-        return 0;
-    }
-    task->is_companion = true;
-    task->tid = (__u32)bpf_get_current_pid_tgid();
-    join(task, companion->channel);
-    return task;
-}
-
-/* Returns the state of this thread, or NULL if its calls are not recorded. Sets *base to the number of open
- * calls that have no frame, because the hook records them. */
-static struct task *task_of(const struct ct_hook_rule *rule, __u32 *base)
-{
-    struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-    const struct ct_probe_companion *companion = !task || task->is_companion ? companion_of_current() : 0;
-    *base = companion ? depth_in_hook(companion) : 0;
-    if (companion)
-        return companion_task(rule, companion, task, *base);
-    if (rule->scope == CT_SCOPE_CALLS && (!task || task->depth == 0))
-        return 0;
-    return recorded_task(rule->function);
-}
-
 /* Returns whether the kernel has missed the return of the frame's function. A function whose return is
  * awaited returns to the trampoline. The order of stack addresses does not show which functions have
  * returned, because each system call begins at a random stack offset. A request has no return address: it is
@@ -313,7 +278,7 @@ static int enter(struct pt_regs *registers)
 {
     const struct ct_hook_rule *rule = rule_of(bpf_get_attach_cookie(registers));
     __u32 base = 0;
-    struct task *task = rule ? task_of(rule, &base) : 0;
+    struct task *task = rule ? task_of(rule->function, rule->scope == CT_SCOPE_CALLS, &base) : 0;
     if (!task)
         return 0;
     const __u64 sp = PT_REGS_SP(registers);
@@ -406,7 +371,7 @@ int hook_at_entry(struct pt_regs *registers)
     const __u64 cookie = bpf_get_attach_cookie(registers);
     const struct ct_hook_rule *rule = rule_of(cookie);
     __u32 base = 0;
-    struct task *task = rule ? task_of(rule, &base) : 0;
+    struct task *task = rule ? task_of(rule->function, rule->scope == CT_SCOPE_CALLS, &base) : 0;
     if (!task)
         return 0;
     const __u64 sp = PT_REGS_SP(registers);
@@ -463,6 +428,8 @@ int hook_point(void *record)
     const struct ct_hook_rule *rule = rule_of(cookie);
     const struct task *task = rule ? bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0) : 0;
     const struct ct_probe_companion *companion = rule ? companion_of_current() : 0;
+    if (companion && task && !task->is_companion)
+        task = 0; /* from before the process had a companion */
     const __u32 *channel = companion ? &companion->channel : rule ? bpf_map_lookup_elem(&channels, &tgid) : 0;
     if (!rule || !channel || *channel >= CT_PROBE_PROCESSES || (task && task->channel != *channel))
         return 0;

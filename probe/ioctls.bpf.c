@@ -195,27 +195,11 @@ static void learn_release(const struct frame *frame)
         release = found;
 }
 
-/* Returns the depth of the thread's request, or CT_PROBE_OPEN if its entry was not recorded. */
-static __u32 depth_of_return(const struct task *task)
-{
-    __u32 depth = task->depth;
-    for (int i = 0; i < CT_PROBE_OPEN && depth > 0 && depth <= CT_PROBE_OPEN; i++) {
-        barrier_var(depth);
-        const struct frame *frame = &task->frame[(depth - 1) % CT_PROBE_OPEN];
-        if (!is_kernels(frame->sp))
-            break;
-        if (is_request(frame))
-            return depth - 1;
-        depth--;
-    }
-    return CT_PROBE_OPEN;
-}
-
 SEC("tracepoint")
 int ioctl_leave(const struct exit_record *exit)
 {
     struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-    const __u32 depth = task ? depth_of_return(task) : CT_PROBE_OPEN;
+    const __u32 depth = task ? depth_in_kernel(task, CT_EVENT_ESCAPE, CT_EVENT_MODESET) : CT_PROBE_OPEN;
     if (!task || depth >= CT_PROBE_OPEN)
         return 0;
     if (depth + 1 < task->depth)

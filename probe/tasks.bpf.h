@@ -321,6 +321,48 @@ static inline struct task *recorded_task(__u32 function)
     return task;
 }
 
+/* Returns the state of a thread whose calls the hook records, or NULL if a call of the function is not
+ * recorded. `task` is NULL if the thread has no state yet. */
+static inline struct task *companion_task(__u32 function, bool only_in_calls,
+                                          const struct ct_probe_companion *companion, struct task *task,
+                                          __u32 base)
+{
+    struct task_struct *current = bpf_get_current_task_btf();
+    const bool is_known = task && task->is_companion;
+    if (only_in_calls && base == 0 && (!is_known || task->depth == 0))
+        return 0;
+    if (is_known)
+        return task;
+    if (BPF_CORE_READ(current, flags) & EXITING)
+        return 0;
+    /* If the thread made a call before its process had a companion, it has a state already. */
+    task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (!task) {
+        lose(companion->channel, function, 0);
+        return 0;
+    }
+    task->is_companion = true;
+    task->depth = 0;
+    task->tid = (__u32)bpf_get_current_pid_tgid();
+    join(task, companion->channel);
+    return task;
+}
+
+/* Returns the state of this thread, or NULL if its calls of the function are not recorded. Sets *base to the
+ * number of open calls that have no frame, because the hook records them. Must not be called where the kernel
+ * holds locks of the scheduler. */
+static inline struct task *task_of(__u32 function, bool only_in_calls, __u32 *base)
+{
+    struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+    const struct ct_probe_companion *companion = companion_of_current();
+    *base = companion ? depth_in_hook(companion) : 0;
+    if (companion)
+        return companion_task(function, only_in_calls, companion, task, *base);
+    if (only_in_calls && (!task || task->depth == 0))
+        return 0;
+    return recorded_task(function);
+}
+
 /* ---- open calls ---- */
 
 static inline bool is_kernels(__u64 sp)
@@ -332,6 +374,23 @@ static inline bool is_kernels(__u64 sp)
 static inline bool is_request(const struct frame *frame)
 {
     return frame->function >= CT_EVENT_ESCAPE && frame->function <= CT_EVENT_MODESET;
+}
+
+/* Returns the depth of the innermost frame in the kernel whose function is `first` to `last`, or
+ * CT_PROBE_OPEN if there is none. */
+static inline __u32 depth_in_kernel(const struct task *task, __u32 first, __u32 last)
+{
+    __u32 depth = task->depth;
+    for (int i = 0; i < CT_PROBE_OPEN && depth > 0 && depth <= CT_PROBE_OPEN; i++) {
+        barrier_var(depth); /* keeps the index: the verifier does not follow a pointer that moves back */
+        const struct frame *frame = &task->frame[(depth - 1) % CT_PROBE_OPEN];
+        if (!is_kernels(frame->sp))
+            break;
+        if (frame->function >= first && frame->function <= last)
+            return depth - 1;
+        depth--;
+    }
+    return CT_PROBE_OPEN;
 }
 
 /* Returns whether the frame's call encloses a call that begins at the stack pointer `sp`. If not, longjmp or

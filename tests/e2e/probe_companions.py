@@ -128,6 +128,25 @@ def hooks_on_all(s):
     s.check_identity(lost=0)
 
 
+def hooks_of_new(s):
+    """Hooks are recorded in a thread that made its first calls after the probe had started, but before the probe accompanied the hook."""
+    own = shutil.copy(libc_of("self"), s.library.parent)  # no other process has the breakpoint
+    points = can("tracefs", "hooks on tracepoints")
+    table = s.dir / "hooks"
+    table.write_text(f"uprobe:{own}:nanosleep inside in calls\n"
+                     + points * "tracepoint:sched:sched_switch switch state=prev_state in calls if prev_state == 1\n")
+    probe = Probe(s, *s.every, "--hooks", table)
+    p = Traced(s)
+    wait_for("the probe to accompany the hook", lambda: writer_of(probe, p.pid))
+    p.finish()
+    p.await_end()
+    probe.end()
+    equal(s.rows("SELECT name, depth FROM calls WHERE pid = ? AND layer <> 'driver' ORDER BY call_id DESC LIMIT ?", p.pid, 1 + points),
+          [("inside", 1)] + points * [("switch", 2)], "hooks in the second round")
+    equal({name: calls for (of, name), calls in s.totals().items() if of == p.pid}, dict(truth_of(s, p.pid)), "the calls of the driver")
+    s.check_identity(lost=0)
+
+
 def plain_probe(s):
     """Without --kernel and --hooks, a probe does not accompany the hook."""
     p = Traced(s)
@@ -208,7 +227,7 @@ def daemon_restarted(s):
     probe.end()
 
 
-CASES = events, replayed, nested_events, hooks, hooks_on_all, plain_probe, in_doctor, other_session, writer_killed, outlived, daemon_restarted
+CASES = events, replayed, nested_events, hooks, hooks_on_all, hooks_of_new, plain_probe, in_doctor, other_session, writer_killed, outlived, daemon_restarted
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:
