@@ -2,9 +2,10 @@
 """Converts .sql files to one C header. FILE.sql becomes the string ct_sql_FILE. If a file has `-- name: X` lines, each part becomes a
 string ct_sql_FILE_X instead, and CT_FILE_PARTS(ROW) has a ROW(X) for each part, in order.
 
-For each view in views.sql and views_gpu.sql, CT_VIEWS(ROW) has a row ROW(name, key, table), and CT_VIEWS_LISTED has all names. In a trace
-of several files, a view has the rows of all files, unless a line before the view states otherwise. With `-- files: newest KEY of TABLE`,
-only the newest file that has the key counts. With `-- files: its own`, the view is created elsewhere, and has no ROW.
+For each view in views.sql and views_gpu.sql, CT_VIEWS(ROW) has a row ROW(name, key, table, select), and CT_VIEWS_LISTED has all names. In
+a trace of several files, a view has the rows of all files, unless a line before the view states otherwise. With `-- files: newest KEY of
+TABLE`, only the newest file that has the key counts. With `-- files: all`, the view reads only other views, and `select` is its query,
+which is executed once for all files. With `-- files: its own`, the view is created elsewhere, and has no ROW.
 
 `-- macro: NAME(PARAMETER, …)` begins a macro, which ends at an empty line. The macro's text replaces each NAME(…) in the file.
 
@@ -39,10 +40,14 @@ def expanded(text):
 
 def views_of(text):
     """Returns the definitions that the tools use."""
-    found = re.findall(r"(?:^-- files: (.*)\n)?^CREATE VIEW (\w+)", text, re.M)
-    rows = [f"ROW({', '.join(map(quoted, [view, *how.removeprefix('newest ').split(' of ')]))})" if how else f"ROW({quoted(view)}, NULL, NULL)"
-            for how, view in found if how != "its own"]
-    *listed, last = textwrap.wrap("The views: " + ", ".join(view for _, view in found), 86)
+    found = re.findall(r"(?:^-- files: ([^\n]*)\n)?^CREATE VIEW (\w+) AS\n(.*?);\n", text, re.M | re.S)
+    rows = []
+    for how, view, select in found:
+        key, _, table = how.removeprefix("newest ").partition(" of ") if how.startswith("newest") else ("", "", "")
+        values = [view, key, table, select if how == "all" else ""]
+        if how != "its own":
+            rows.append("ROW(" + ", ".join(quoted(value).replace("\n", "\\n") if value else "NULL" for value in values) + ")")
+    *listed, last = textwrap.wrap("The views: " + ", ".join(view for _, view, _ in found), 86)
     return [define("CT_VIEWS(ROW)", rows), define("CT_VIEWS_LISTED", [quoted(line)[:-1] + '\\n"' for line in listed] + [quoted(last)])]
 
 
@@ -77,7 +82,7 @@ def main():
         parts = parts_of(source, prefix)
         lines += [define(name, (quoted(line)[:-1] + '\\n"' for line in sql.strip().splitlines())) for name, sql in parts]
         if source.name in ("views.sql", "views_gpu.sql"):
-            views += source.read_text()
+            views += expanded(source.read_text())
         if not rows and len(parts) > 1:
             names = (sql_name.removeprefix(f"{prefix}{source.stem}_") for sql_name, _ in parts)
             lines.append(define(f"CT_{source.stem.upper()}_PARTS(ROW)", (f"ROW({part})" for part in names)))

@@ -30,88 +30,104 @@ SELECT gpu_task.process_id,
                        AND correlation.correlation = gpu_run.correlation
                        AND correlation.call_id >= ifnull((SELECT value FROM meta WHERE key = 'expired_before_ns'), 0);
 
--- Gets the name of work: its kernel, or its kind if it has none.
--- macro: work_name(run)
-(SELECT ifnull(name.demangled, gpu_task.kind)
-          FROM gpu_run
-         CROSS JOIN gpu_task ON gpu_task.gpu_task_id = gpu_run.gpu_task_id
-          LEFT JOIN kernel ON kernel.process_id = gpu_task.process_id AND kernel.number = gpu_task.kernel
-          LEFT JOIN name   ON name.name_id = kernel.name_id
-         WHERE gpu_run.run_id = :run)
-
-CREATE VIEW gpu_idle AS
--- The gaps between the work of each device. In a gap, the device does no work of any traced process. A gap ends when the
--- next work begins. The column process_id is the process of that work, and call_id is the call that caused it.
-WITH run AS (
-    SELECT gpu_run.run_id, gpu_task.device, gpu_task.process_id, gpu_run.correlation, gpu_run.start_ns,
-           gpu_run.start_ns + gpu_run.duration_ns AS end_ns,
-           max(gpu_run.start_ns + gpu_run.duration_ns)
-               OVER (PARTITION BY gpu_task.device ORDER BY gpu_run.start_ns, gpu_run.run_id
-                     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS busy_until_ns
-      FROM gpu_run
-     CROSS JOIN gpu_task ON gpu_task.gpu_task_id = gpu_run.gpu_task_id
-),
-numbered AS MATERIALIZED ( -- adds the number of gaps so far
-    SELECT run.*,
-           count(*) FILTER (WHERE start_ns > busy_until_ns)
-               OVER (PARTITION BY device ORDER BY start_ns, run_id ROWS UNBOUNDED PRECEDING) AS gaps
-      FROM run
+-- files: all
+CREATE VIEW gpu_idle_calls AS
+-- The gaps of `gpu_idle`, divided by the state of the host. The host is the thread that launched the work after the gap.
+-- A gap has a row for each state and function. While the host was in nested driver calls, the outermost one counts.
+WITH timed AS MATERIALIZED (
+    SELECT device, process_id, call_id, coalesce(kernel, copy_kind, kind) AS name, gpu_start_ns, gpu_end_ns,
+           max(gpu_end_ns) OVER (PARTITION BY device ORDER BY gpu_start_ns, gpu_end_ns
+                                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS busy_until_ns
+      FROM gpu_work
 ),
 ended AS MATERIALIZED (
-    SELECT device, gaps, run_id, max(end_ns) AS end_ns FROM numbered GROUP BY device, gaps -- run_id of the row with the maximum
+    SELECT device, gpu_end_ns, min(name) AS name FROM timed GROUP BY device, gpu_end_ns
 ),
-gap AS (
-    SELECT begun.device, ended.end_ns AS from_ns, begun.start_ns AS to_ns, ended.run_id AS ended_id, begun.run_id AS begun_id,
-           begun.process_id, correlation.call_id
-      FROM numbered AS begun
-      JOIN ended ON ended.device = begun.device AND ended.gaps = begun.gaps - 1
-      LEFT JOIN correlation ON correlation.process_id = begun.process_id
-                           AND correlation.correlation = begun.correlation
-                           AND correlation.call_id >= ifnull((SELECT value FROM meta WHERE key = 'expired_before_ns'), 0)
-     WHERE begun.start_ns > begun.busy_until_ns
+gap AS MATERIALIZED (
+    SELECT begun.device, begun.busy_until_ns AS from_ns, begun.gpu_start_ns AS to_ns, ended.name AS ended, begun.name AS begun,
+           begun.process_id, begun.call_id, (SELECT tid FROM calls WHERE calls.call_id = begun.call_id) AS tid,
+           min(max(begun.call_id, begun.busy_until_ns), begun.gpu_start_ns) AS launched_ns -- within the gap
+      FROM timed AS begun
+     CROSS JOIN ended ON ended.device = begun.device AND ended.gpu_end_ns = begun.busy_until_ns
+     WHERE begun.gpu_start_ns > begun.busy_until_ns
+),
+open AS ( -- a call that returned later may enclose it
+    SELECT gap.*, calls.category, calls.name, max(calls.start_ns, gap.from_ns) AS open_ns,
+           min(calls.end_ns, gap.to_ns,
+               ifnull(min(calls.start_ns) OVER (PARTITION BY gap.device, gap.from_ns ORDER BY calls.call_id DESC
+                                                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), gap.to_ns)) AS closed_ns
+      FROM gap
+     CROSS JOIN calls ON calls.call_id > gap.from_ns AND calls.call_id <= gap.call_id
+     WHERE calls.tid = gap.tid AND calls.process_id = gap.process_id AND calls.layer = 'driver'
+),
+part AS MATERIALIZED (
+    SELECT device, from_ns, to_ns, ended, begun, process_id, call_id, tid, category, name, sum(closed_ns - open_ns) AS ns
+      FROM open
+     WHERE closed_ns > open_ns
+     GROUP BY device, from_ns, name
+),
+inside AS MATERIALIZED (
+    SELECT device, from_ns, sum(ns) AS ns FROM part GROUP BY device, from_ns
 )
-SELECT gap.device,
-       gap.from_ns,
-       gap.to_ns,
-       gap.to_ns - gap.from_ns        AS duration_ns,
-       work_name(gap.ended_id)        AS ended,        -- the work that ended last before the gap: its kernel or kind
-       work_name(gap.begun_id)        AS begun,        -- the first work after the gap
-       gap.process_id,
-       gap.call_id,
-       (SELECT name
-          FROM (SELECT function.name, site.depth, call.end_ns,
-                       min(call.end_ns, gap.to_ns) - max(call.end_ns - call.duration_ns, gap.from_ns) AS inside_ns
-                  FROM call
-                 CROSS JOIN site ON site.site_id = call.site_id
-                 CROSS JOIN thread ON thread.thread_id = site.thread_id
-                 CROSS JOIN function ON function.function_id = site.function_id
-                 WHERE call.end_ns > gap.from_ns
-                   AND call.end_ns <= max(gap.to_ns, ifnull(gap.call_id, 0))
-                   AND call.end_ns - call.duration_ns < gap.to_ns
-                   AND thread.process_id = gap.process_id
-                   AND function.layer IN ('driver', 'runtime'))
-         ORDER BY inside_ns DESC, depth, end_ns
-         LIMIT 1)                     AS host_call     -- the function that took most of the gap in that process; NULL if the
-                                                       -- process was not in a call. Considers the calls that returned before
-                                                       -- the gap ended, or before the call that caused the work returned.
-  FROM gap;
+SELECT device,
+       from_ns,               -- of the gap
+       to_ns,
+       category                       AS host_state,   -- category of the driver call; outside: of the driver; queued: after
+                                                       -- the call that launched the next work; unknown: as is that call
+       name                           AS host_call,    -- the driver call; NULL if the state is outside, queued or unknown
+       ns                             AS idle_ns,      -- the part of the gap
+       ended,                 -- the work that ended last before the gap: its kernel or kind
+       begun,                 -- the first work after the gap
+       process_id,
+       tid,                   -- the host's thread
+       call_id
+  FROM part
+ UNION ALL
+SELECT gap.device, gap.from_ns, to_ns, 'outside', NULL, launched_ns - gap.from_ns - ifnull(ns, 0), ended, begun, process_id, tid, call_id
+  FROM gap
+  LEFT JOIN inside ON inside.device = gap.device AND inside.from_ns = gap.from_ns
+ WHERE launched_ns - gap.from_ns > ifnull(ns, 0)
+ UNION ALL
+SELECT device, from_ns, to_ns, iif(call_id IS NULL, 'unknown', 'queued'), NULL, to_ns - ifnull(launched_ns, from_ns), ended, begun,
+       process_id, tid, call_id
+  FROM gap
+ WHERE to_ns > ifnull(launched_ns, from_ns);
 
+-- files: all
+CREATE VIEW gpu_idle AS
+-- The gaps between the work of each device. In a gap, the device does no work of any traced process. A gap ends when the
+-- next work begins. The column process_id is the process of that work, and call_id is the call that launched it. The
+-- view `gpu_idle_calls` divides each gap by the state of the host.
+SELECT device,
+       from_ns,
+       to_ns,
+       to_ns - from_ns                AS duration_ns,
+       ended,                 -- the work that ended last before the gap: its kernel or kind
+       begun,                 -- the first work after the gap
+       process_id,
+       call_id,
+       host_call,             -- the driver call that took most of the gap in the thread that launched the next work; NULL if
+                              -- the thread was not in a call for longer, or if the work was queued already
+       host_state,            -- of that thread for most of the gap, as in `gpu_idle_calls`
+       tid
+  FROM (SELECT *, max(idle_ns) FROM gpu_idle_calls GROUP BY device, from_ns);
+
+-- files: all
 CREATE VIEW streams AS
 -- The work and the busy time of each stream, with CUPTI's numbers. While a stream has several pieces of work at the same
--- time, such as a graph, the time counts once. Several rows may have the same stream in a trace of several files.
+-- time, such as a graph, the time counts once.
 SELECT process_id, device, context, stream,
        count(*) FILTER (WHERE kind = 'kernel') AS kernels,
-       count(*) FILTER (WHERE kind NOT IN ('kernel', 'set', 'graph')) AS copies,
+       count(*) FILTER (WHERE kind = 'copy')   AS copies,
        count(*) FILTER (WHERE kind = 'set')    AS sets,
        count(*) FILTER (WHERE kind = 'graph')  AS graphs,
-       CAST(total(max(end_ns - max(start_ns, ifnull(busy_until_ns, start_ns)), 0)) AS INTEGER) AS busy_ns,
-       min(start_ns)                           AS first_ns,
-       max(end_ns)                             AS last_ns
-  FROM (SELECT process_id, device, context, stream, kind, start_ns, start_ns + duration_ns AS end_ns,
-               max(start_ns + duration_ns) OVER (PARTITION BY process_id, device, context, stream ORDER BY start_ns, run_id
-                                                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS busy_until_ns
-          FROM gpu_run
-         CROSS JOIN gpu_task ON gpu_task.gpu_task_id = gpu_run.gpu_task_id)
+       CAST(total(max(gpu_end_ns - max(gpu_start_ns, ifnull(busy_until_ns, gpu_start_ns)), 0)) AS INTEGER) AS busy_ns,
+       min(gpu_start_ns)                       AS first_ns,
+       max(gpu_end_ns)                         AS last_ns
+  FROM (SELECT process_id, device, context, stream, kind, gpu_start_ns, gpu_end_ns,
+               max(gpu_end_ns) OVER (PARTITION BY process_id, device, context, stream ORDER BY gpu_start_ns, gpu_end_ns
+                                     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS busy_until_ns
+          FROM gpu_work)
  GROUP BY process_id, device, context, stream;
 
 -- Names the reasons why the clocks are lower than the load requires. Other bits, such as the bit of an idle GPU, are no

@@ -88,8 +88,9 @@ static const struct {
     const char *view;
     const char *key, *table; /* set if a row may continue in later files; NULL if each row is complete in a
                               * single file */
+    const char *select;      /* set if the view reads only other views, so that one query covers all files */
 } views[] = {
-#define ROW(view_, key_, table_) { view_, key_, table_ },
+#define ROW(view_, key_, table_, select_) { view_, key_, table_, select_ },
     CT_VIEWS(ROW)
 #undef ROW
 };
@@ -106,7 +107,9 @@ const char *ct_series_schema(uint32_t i)
 static void add_view(sqlite3_str *sql, size_t view, uint32_t files)
 {
     sqlite3_str_appendf(sql, "CREATE TEMP VIEW %s AS ", views[view].view);
-    for (uint32_t i = 0; i < files; i++) {
+    if (views[view].select)
+        sqlite3_str_appendall(sql, views[view].select);
+    for (uint32_t i = 0; i < files && !views[view].select; i++) {
         sqlite3_str_appendall(sql, i > 0 ? " UNION ALL " : "");
         if (i > 0 && views[view].key)
             sqlite3_str_appendf(sql, ct_sql_series_newest, ct_series_schema(i), views[view].view,

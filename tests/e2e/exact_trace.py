@@ -1,0 +1,41 @@
+"""Makes traces with exact times: imports given calls, and adds given work of GPUs."""
+import contextlib
+import json
+import sqlite3
+
+from cudatrace_test import CUDATRACE
+
+BASE_US = 1000000  # `cudatrace import` adds a second to the times of lines
+CATEGORIES = {"cuInit": "init", "cuLaunchKernel": "launch", "cuStreamSynchronize": "sync", "cuCtxSynchronize": "sync", "cuMemAlloc_v2": "memory",
+              "cuMemcpyHtoD_v2": "copy", "cuMemcpyDtoHAsync_v2": "copy", "nvtxRangePush": "range", "nvtxRangeStart": "range"}
+
+
+def import_calls(s, trace, calls):
+    """Imports calls, each given as (pid, tid, name, begin in us, end in us, depth, details). A pid is the number of its first thread."""
+    lines = s.dir / "calls.jsonl"
+    with lines.open("w") as file:
+        for number, (pid, tid, name, begin_us, end_us, depth, details) in enumerate(calls):
+            begun = {"category": CATEGORIES[name], "depth": depth, **details}
+            for phase, at_us, has in ("B", begin_us, begun), ("E", end_us, {"status": 0}):
+                file.write(json.dumps({"ts": at_us / 1e6, "op_id": number, "phase": phase, "name": name, "pid": pid, "tid": tid, "details": has}) + "\n")
+    s.run(CUDATRACE, "import", "--db", trace, lines, preload=False)
+
+
+def add_work(trace, work):
+    """Adds work, each piece given as (pid, kind or direction, kernel, device, stream, begin in us, end in us, bytes, end in us of its call). The
+    end of the call is None if the call is unknown."""
+    with contextlib.closing(sqlite3.connect(trace)) as db:
+        processes = dict(db.execute("SELECT pid, process_id FROM process"))
+        for number, (pid, kind, kernel, device, stream, begin_us, end_us, size, call_us) in enumerate(work, 1):
+            process_id, name = processes[pid], 0
+            if kernel:
+                db.execute("INSERT OR IGNORE INTO name (mangled, demangled) VALUES (?1, ?1)", (kernel,))
+                name, = db.execute("SELECT 1000 + name_id FROM name WHERE mangled = ?", (kernel,)).fetchone()
+                db.execute("INSERT OR IGNORE INTO kernel VALUES (?, ?, ?)", (process_id, name, name - 1000))
+            db.execute("INSERT INTO gpu_task VALUES (?, ?, ?, ?, ?, 1, ?, 0, 0)", (number, process_id, kind, name, device, stream))
+            db.execute("INSERT INTO gpu_run VALUES (?, ?, ?, ?, NULL, ?, NULL)",
+                       (number, round((begin_us + BASE_US) * 1000), round((end_us - begin_us) * 1000), number, size))
+            if call_us is not None:
+                call_id, = db.execute("SELECT end_ns FROM call WHERE end_ns = ?", (round((call_us + BASE_US) * 1000),)).fetchone()
+                db.execute("INSERT INTO correlation VALUES (?, ?, ?)", (process_id, number, call_id))
+        db.commit()
