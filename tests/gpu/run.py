@@ -34,6 +34,7 @@ Outcome = collections.namedtuple("Outcome", "status stdout stderr seconds")
 
 # vectors launches 1 + 1000 kernels, 1 cooperative kernel, 1 kernel with attributes, and 20 in each of 50 replays.
 VECTORS_KERNELS = 2003
+MODES = ("alone", "activity", "calls", "gpu", "ioctls")
 
 
 class Skip(Exception):
@@ -50,10 +51,11 @@ def programs(python, training, built):
         Program("training-ranges", train and train + ["--steps", "4", "--ranges"], 180, None),
         Program("training-compile", train and train + ["--steps", "20", "--compile"], 280, None),
     ]
+    table += [Program(name, [python, f"{HERE}/frameworks.py", name] if python else None, 180, None) for name in ("triton", "cupy", "jax")]
     return {program.name: program for program in table}
 
 
-# torch.compile takes minutes and needs a C compiler, so the program that uses it runs only if it is named.
+# The other programs run only if they are named: torch.compile takes minutes and needs a C compiler, and few machines have all frameworks.
 DEFAULT_PROGRAMS = ["vectors-static", "vectors-shared", "training", "training-graph", "training-ranges"]
 
 
@@ -267,7 +269,7 @@ class Bench:
     def run_program(self, program):
         self.report.begin(program.name)
         if not program.command:
-            missing = "PyTorch that sees a GPU" if program.name.startswith("training") else "nvcc, or its build failed"
+            missing = "nvcc, or its build failed" if program.name.startswith("vectors") else "PyTorch that sees a GPU"
             if self.options.only:
                 self.report.check(False, f"cannot run: no {missing}")
             else:
@@ -290,7 +292,7 @@ class Bench:
             modes.append("gpu")
         if self.ioctl_truth and not self.options.quick and program.name not in ("training-compile", "training-ranges"):
             modes.append("ioctls")
-        for mode in modes:
+        for mode in self.options.mode or modes:
             self.run_traced(program, mode, untraced, comparable, env)
 
     def settle(self, program, untraced, env):
@@ -399,6 +401,7 @@ def parse_arguments():
     parser.add_argument("--only", action="append", metavar="NAME",
                         help="run this program alone (repeatable): " + ", ".join(programs(None, None, {})))
     parser.add_argument("--quick", action="store_true", help="one traced run of each program, with CUPTI's activity")
+    parser.add_argument("--mode", action="append", choices=MODES, help="one traced run in this mode (repeatable)")
     parser.add_argument("--strict-calls", action="store_true", help="fail on any unexplained difference in calls")
     options = parser.parse_args()
     unknown = set(options.only or ()) - set(programs(None, None, {}))
@@ -437,7 +440,7 @@ def main():
         with tempfile.TemporaryDirectory(prefix="cudatrace-gpu-") as scratch:
             report.begin("build")
             truth_library, ioctl_truth, vectors = build_all(report, scratch)
-            python = find_python() if any(name.startswith("training") for name in names) else None
+            python = find_python() if any(not name.startswith("vectors") for name in names) else None
             table = programs(python, f"{HERE}/training.py", vectors)
             if truth_library:
                 bench = Bench(report, options, scratch, truth_library, ioctl_truth)

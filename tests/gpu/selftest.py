@@ -489,7 +489,7 @@ class BenchTest(unittest.TestCase):
         self.report = compare.Report(self.output)
 
     def bench(self, command, limit_s=30, **options):
-        given = dict(build=self.scratch, out=f"{self.scratch}/out", quick=False, strict_calls=False, only=None)
+        given = dict(build=self.scratch, out=f"{self.scratch}/out", quick=False, strict_calls=False, only=None, mode=None)
         given.update(options)
         bench = run.Bench(self.report, types.SimpleNamespace(**given), self.scratch, "libcupti_truth.so")
         bench.run_program(run.Program("fake", command, limit_s, 108))
