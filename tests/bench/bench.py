@@ -65,6 +65,7 @@ def parse_arguments():
     gpu.add_argument("--batches", type=int, default=400, help="batches of 200 short calls a process (400)")
     gpu.add_argument("--launch-batches", type=int, default=200, help="batches of 200 launches a process (200)")
     gpu.add_argument("--peers", action="store_true", help="run the training under bpftrace and strace, too")
+    gpu.add_argument("--gpu-times", action="store_true", help="run the training under recorders of the GPU's times, too")
     gpu.add_argument("--pairs", type=int, default=10, help="of training processes, untraced and traced (10)")
     gpu.add_argument("--python", default="python3", help="one that has PyTorch")
     gpu.add_argument("--seconds", type=float, default=285, help="begin no round of a benchmark that would not end by then (285)")

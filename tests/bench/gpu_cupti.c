@@ -4,12 +4,13 @@
  *
  *   activity          CUPTI's own records of driver calls (CUPTI_ACTIVITY_KIND_DRIVER)
  *   activity-kernels  records of driver calls and of kernels
+ *   kernels           records of kernels, copies and sets, which `cudatrace run --gpu` enables, too
  *   callback          callbacks at entry and return of each driver call, which read the counter and write a
  *                     64-byte record into a ring, the minimum for a tracer
  *
- * At exit, the library writes a line `records DRIVER KERNELS DROPPED` to the file BENCH_CUPTI_OUT, so that a
- * tracer that recorded nothing is not mistaken for a fast one. If a CUPTI function failed, the library also
- * writes `error NAME CODE`. Activity buffers are kept and reused. */
+ * At exit, the library writes a line `records DRIVER KERNELS DROPPED KERNEL_NS` to the file BENCH_CUPTI_OUT,
+ * so that a tracer that recorded nothing is not mistaken for a fast one. If a CUPTI function failed, the
+ * library also writes `error NAME CODE`. Activity buffers are kept and reused. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -32,7 +33,7 @@ enum { BUFFER_BYTES = 4 << 20, BUFFERS = 16, RECORD_ALIGN = 8, RING = 1 << 14 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the variables below */
 static uint8_t *idle_buffers[BUFFERS];
 static int idle_count;
-static uint64_t driver_records, kernel_records;
+static uint64_t driver_records, kernel_records, kernel_ns;
 static struct {
     const char *where;
     int code;
@@ -81,15 +82,20 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_
     (void)context;
     (void)stream;
     (void)bytes;
-    uint64_t driver = 0, kernels = 0;
+    uint64_t driver = 0, kernels = 0, ns = 0;
     CUpti_Activity *record = NULL;
     while (valid > 0 && cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
         driver += record->kind == CUPTI_ACTIVITY_KIND_DRIVER;
-        kernels += record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+        if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+            continue;
+        const CUpti_ActivityKernel9 *kernel = (const CUpti_ActivityKernel9 *)record;
+        kernels++;
+        ns += kernel->end - kernel->start;
     }
     pthread_mutex_lock(&lock);
     driver_records += driver;
     kernel_records += kernels;
+    kernel_ns += ns;
     const bool keep = idle_count < BUFFERS;
     if (keep)
         idle_buffers[idle_count++] = buffer;
@@ -133,9 +139,9 @@ static void at_exit(void)
     if (!out)
         return;
     pthread_mutex_lock(&lock);
-    fprintf(out, "records %llu %llu %llu\n",
+    fprintf(out, "records %llu %llu %llu %llu\n",
             (unsigned long long)(driver_records + atomic_load_explicit(&ring_head, memory_order_relaxed)),
-            (unsigned long long)kernel_records, (unsigned long long)dropped);
+            (unsigned long long)kernel_records, (unsigned long long)dropped, (unsigned long long)kernel_ns);
     if (first_error.where)
         fprintf(out, "error %s %d\n", first_error.where, first_error.code);
     pthread_mutex_unlock(&lock);
@@ -170,9 +176,15 @@ int InitializeInjection(void)
     } else {
         make_buffers();
         TRY(cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed));
-        TRY(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER));
-        if (strcmp(mode, "activity-kernels") == 0)
+        const bool kernels_alone = strcmp(mode, "kernels") == 0;
+        if (!kernels_alone)
+            TRY(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER));
+        if (kernels_alone || strcmp(mode, "activity-kernels") == 0)
             TRY(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+        if (kernels_alone) {
+            TRY(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY));
+            TRY(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET));
+        }
     }
     atexit(at_exit);
     return 1;

@@ -1,11 +1,13 @@
 """Measures the cost of tracing a PyTorch training loop on this machine's GPU. Runs pairs of processes, untraced and traced, in
-alternating order. If `cudatrace probe` is permitted, further processes are run under it. --peers adds bpftrace and strace. For the
-launch-bound loop, every second pair is also run with only the driver layer."""
+alternating order. If `cudatrace probe` is permitted, further processes are run under it. --peers adds bpftrace and strace. --gpu-times
+adds recorders of the GPU's times: `cudatrace run --gpu`, CUPTI alone, and torch.profiler. For the launch-bound loop, every second pair is
+also run with only the driver layer."""
 import contextlib
 import json
 import math
 import os
 import pathlib
+import sqlite3
 import sys
 import time
 
@@ -19,7 +21,11 @@ PROGRAM = pathlib.Path(__file__).resolve().parent / "gpu_training_loop.py"
 # {model of the program: (steps, warm-up steps, steps between two waits)}
 MODELS = {"layers": (1000, 200, 10), "transformer": (80, 20, 5)}
 TARGETS = {"transformer": ("<=", 1.01)}
+GPU_TIMES_TARGET = ("<=", 1.03)
 PEERS = ("bpftrace", "strace")
+GPU_TIMES = ("cudatrace_gpu", "cupti_kernels", "torch_profiler")
+# Options of `cudatrace run`.
+TRACED = {"cudatrace": [], "cudatrace_driver_layer": ["--layers", "driver"], "cudatrace_gpu": ["--gpu"]}
 CONFIDENCE = 0.95
 LIMIT_S, CPUS = 120, 4
 
@@ -57,9 +63,13 @@ class Training:
     def once(self, name, number):
         command, session = self.command(), f"gputraining{os.getpid()}"
         database = f"{self.place.scratch}/training.{name}.{number}.db"
-        if name in ("cudatrace", "cudatrace_driver_layer"):
-            layers = ["--layers", "driver"] if name == "cudatrace_driver_layer" else []
-            command = [self.place.cudatrace, "run", "--session", session, "--db", database, *layers, "--", *command]
+        env = self.place.env
+        if name in TRACED:
+            command = [self.place.cudatrace, "run", "--session", session, "--db", database, *TRACED[name], "--", *command]
+        elif name == "torch_profiler":
+            command.append("--profiler")
+        elif name == "cupti_kernels":
+            env = {**env, "CUDA_INJECTION64_PATH": self.place.built("gpu_cupti"), "BENCH_CUPTI": "kernels", "BENCH_CUPTI_OUT": database}
         probing = contextlib.nullcontext()
         if name in PROBES:
             probing = gpu_variants.probing(self.place, self.place.env, session, database, "--all", "--library", self.place.driver,
@@ -70,7 +80,7 @@ class Training:
             command = gpu_variants.strace_command(command)
         try:
             with probing:
-                ended = gpu_run.run_process(command, self.place.env, LIMIT_S)
+                ended = gpu_run.run_process(command, env, LIMIT_S)
         finally:
             gpu_variants.stop_left_over(self.place, session)
         try:
@@ -79,7 +89,12 @@ class Training:
             said = None
         if ended.status != 0 or not said:
             raise Failed(f"{name}: ended with status {ended.status}: {gpu_variants.last_line(ended.stderr.decode(errors='replace'))}")
-        if name not in ("untraced", *PEERS):
+        if name == "cupti_kernels":
+            _, said["kernels"], _, kernel_ns = gpu_variants.cupti_records(database)
+            said["kernel_ms"] = kernel_ns / 1e6
+        elif name == "cudatrace_gpu":
+            said["kernel_times_ns"] = kernel_times(database)
+        if name in TRACED or name in PROBES:
             stored, lost = gpu_variants.totals(database)
             self.stored.setdefault(name, []).append(stored / said["all_steps"])
             self.lost += lost
@@ -91,8 +106,11 @@ class Training:
             names.append("cudatrace_driver_layer")
         if self.has_probe:
             names += PROBES
+        if self.options.gpu_times:
+            names += GPU_TIMES[::1 if number % 2 == 0 else -1]
         if self.options.peers:
             names += PEERS
+        names = [name for name in names if name not in self.options.without]
         for name, said in {name: self.once(name, number) for name in names}.items():
             self.said.setdefault(name, {})[number] = said
 
@@ -122,10 +140,30 @@ class Training:
             target = TARGETS.get(self.model) if self.place.is_gpu and name == "cudatrace" else None
             emit(NAME, f"{self.model}_{name}_step_over_untraced", ratios, "ratio", target, **more,
                  pairs=[round(ratio, 5) for ratio in ratios], low=round(low, 5), high=round(high, 5), confidence=round(confidence, 4))
+            if name == "cudatrace_gpu":
+                self.show_gpu_times(rounds, more)
             if name in self.stored:
                 emit(NAME, f"{self.model}_{name}_calls_a_step", self.stored[name], "calls", **more)
         if self.lost:
             sys.exit(f"{NAME}: {self.model}: {self.lost} calls were lost: the figures are in part those of a full ring")
+
+    def show_gpu_times(self, rounds, more):
+        """Compares the cost, and the sum of the kernels' times, with those of the other recorders in the same round. torch.profiler records
+        only the last kernels, without the warm-up's."""
+        for name in GPU_TIMES[1:]:
+            others = [self.said[name][number] for number in rounds]
+            target = GPU_TIMES_TARGET if name == "cupti_kernels" and self.place.is_gpu else None
+            emit(NAME, f"{self.model}_cudatrace_gpu_step_over_{name}",
+                 over([said["p50_ms"] for said in rounds.values()], [said["p50_ms"] for said in others]), "ratio", target, **more)
+            ms = [sum(said["kernel_times_ns"][-other["kernels"]:]) / 1e6 for said, other in zip(rounds.values(), others)]
+            emit(NAME, f"{self.model}_cudatrace_gpu_kernel_time_over_{name}", over(ms, [other["kernel_ms"] for other in others]), "ratio", **more,
+                 kernels=others[0]["kernels"], of=len(rounds[min(rounds)]["kernel_times_ns"]))
+
+
+def kernel_times(database):
+    """Returns the time that each kernel took on the GPU, in the order in which they began."""
+    with contextlib.closing(sqlite3.connect(database)) as opened:
+        return [ns for (ns,) in opened.execute("SELECT duration_ns FROM gpu_work WHERE kind = 'kernel' ORDER BY gpu_start_ns")]
 
 
 def run(build, options):
@@ -133,6 +171,8 @@ def run(build, options):
     with gpu_variants.place(build, options) as place:
         cpus = set(sorted(place.allowed)[-CPUS:]) if len(place.allowed) >= 2 * CPUS else set()
         place.keep_away_from(cpus)
+        if options.gpu_times:
+            place.build()
         for model in MODELS:
             if model in options.without:
                 continue

@@ -7,6 +7,7 @@ of steps. The loop waits for the GPU only at the end of each block.
   transformer  twelve layers, as in real training. The CPU runs ahead of the GPU.
 """
 import argparse
+import contextlib
 import gc
 import json
 import os
@@ -24,6 +25,7 @@ def parse_arguments():
     parser.add_argument("--warm-up", type=int, default=200)
     parser.add_argument("--block", type=int, default=10, help="steps between two waits for the GPU")
     parser.add_argument("--turns", action="store_true", help="make a block for each line of standard input, and print its time")
+    parser.add_argument("--profiler", action="store_true", help="record the GPU's times with torch.profiler during the measured steps")
     parser.add_argument("--cpus", default="", help="processors to run on, as 12,13")
     parser.add_argument("--device", default="cuda")
     return parser.parse_args()
@@ -74,6 +76,13 @@ def transformer(torch, device):
     return step
 
 
+def kernel_times(torch, profiler):
+    """Returns how many kernels the profiler recorded, and the sum of their times."""
+    work = [event for event in profiler.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+    kernels = [event for event in work if not event.name.startswith(("Memcpy", "Memset"))]
+    return {"kernels": len(kernels), "kernel_ms": sum(event.time_range.elapsed_us() for event in kernels) / 1000}
+
+
 def main():
     arguments = parse_arguments()
     if arguments.cpus:
@@ -106,13 +115,16 @@ def main():
         for _ in sys.stdin:
             print(make_block()[0], flush=True)
         return
-    blocks = [make_block() for _ in range(arguments.steps // arguments.block)]
+    profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) if arguments.profiler else contextlib.nullcontext()
+    with profiler:
+        blocks = [make_block() for _ in range(arguments.steps // arguments.block)]
+    kernels = kernel_times(torch, profiler) if arguments.profiler else {}
     blocks_ms, loss = sorted(ms for ms, _ in blocks), blocks[-1][1]
     print(json.dumps({
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "none, PyTorch on the processor",
         "torch": torch.__version__, "steps": len(blocks_ms) * arguments.block, "all_steps": arguments.warm_up + arguments.steps,
         "p10_ms": percentile(blocks_ms, 0.1), "p50_ms": percentile(blocks_ms, 0.5), "p90_ms": percentile(blocks_ms, 0.9),
-        "loss": float(loss.detach())}))
+        "loss": float(loss.detach()), **kernels}))
 
 
 if __name__ == "__main__":

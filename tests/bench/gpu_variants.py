@@ -22,8 +22,9 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 FUNCTIONS = ["cuCtxGetCurrent", "cuCtxGetDevice", "cuLaunchKernel"]
 PERCENTILES = ("p10", "p50", "p90", "p99")
 
-# figures: {name printed by gpu_calls.c: {percentile: ns}}. recorded, lost: numbers of calls, or None if unknown.
-Measured = collections.namedtuple("Measured", "figures device recorded lost")
+# figures: {name printed by gpu_calls.c: {percentile: ns}}. recorded, lost: numbers of calls, or of launches, or None if unknown. made: the
+# minimum for `recorded`.
+Measured = collections.namedtuple("Measured", "figures device recorded lost made")
 
 
 class Failed(Exception):
@@ -114,9 +115,13 @@ class Place:
                 f"launch_batches={self.options.launch_batches}", f"past={self.past:#x}",
                 *([f"image={image}"] if os.path.exists(image) else []), *more]
 
+    def launches(self):
+        """Returns the number of timed launches, which is the minimum that a recorder of kernels must have seen."""
+        return 200 * 2 * self.options.launch_batches
+
     def calls(self):
         """Returns the number of timed calls, which is the minimum that a tracer must have seen."""
-        return 200 * (2 * self.options.batches + 2 * self.options.launch_batches)
+        return 200 * 2 * self.options.batches + self.launches()
 
 
 @contextlib.contextmanager
@@ -202,7 +207,7 @@ class Variant:
         if figures is None or not self.accepts(status):
             raise Failed(f"ended with status {status}: {last_line(err)}")
         recorded, lost = self.recorded(number)
-        return Measured(figures, device, recorded, lost)
+        return Measured(figures, device, recorded, lost, self.made())
 
     def accepts(self, status):
         return status == 0
@@ -213,6 +218,9 @@ class Variant:
     def recorded(self, _number):
         return None, None
 
+    def made(self):
+        return self.place.calls()
+
     def close(self):
         """Releases everything that the variant still holds on the machine."""
 
@@ -221,12 +229,13 @@ class Cudatrace(Variant):
     """Runs the program with `cudatrace run`, which starts a daemon, with default settings and layers, as in normal use."""
 
     session = f"gpubench{os.getpid()}"
+    options = ()
 
     def database(self, number):
         return f"{self.place.scratch}/{self.name}.{number}.db"
 
     def run(self, number):
-        command = [self.place.cudatrace, "run", *self.where(number), "--"]
+        command = [self.place.cudatrace, "run", *self.where(number), *self.options, "--"]
         try:
             return converse(command + self.place.program("pause=ask"), self.env, lambda _pid: self.flush(), self.LIMIT_S)
         finally:
@@ -240,6 +249,19 @@ class Cudatrace(Variant):
 
     def recorded(self, number):
         return totals(self.database(number), f"name IN ({', '.join(repr(name) for name in FUNCTIONS)})")
+
+
+class RecordingGpu(Cudatrace):
+    """`cudatrace run --gpu`, which records calls and, with CUPTI, when each kernel ran."""
+
+    options = ("--gpu",)
+
+    def recorded(self, number):
+        with contextlib.closing(sqlite3.connect(self.database(number))) as opened:
+            kernels = opened.execute("SELECT count(*) FROM gpu_work WHERE kind = 'kernel'").fetchone()[0]
+        if kernels < self.place.launches():
+            raise Failed(f"{kernels} kernels recorded of {self.place.launches()} or more")
+        return super().recorded(number)
 
 
 class Attached(Cudatrace):
@@ -297,8 +319,6 @@ def probing(place, env, session, database, *options):
 
 class Probed(Cudatrace):
     """Runs `cudatrace probe` between the program's set-up and its first timed call."""
-
-    options = ()
 
     def __init__(self, place, name):
         super().__init__(place, name)
@@ -406,7 +426,22 @@ def totals(database, which="1"):
     return stored or 0, lost or 0
 
 
+def cupti_records(path):
+    """Returns the numbers of driver calls, kernels and dropped records, and the kernels' time in nanoseconds, from the file that gpu_cupti.c
+    has written."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            said = dict((line.split()[0], line.split()[1:]) for line in file)
+    except OSError as error:
+        raise Failed("the driver did not load CUPTI") from error
+    if "error" in said:
+        raise Failed("CUPTI: " + " ".join(said["error"]))
+    return [int(word) for word in said["records"]]
+
+
 class Cupti(Variant):
+    KIND = 0  # the position of the number to check in the line `records`
+
     def __init__(self, place, name, mode):
         super().__init__(place, name, {"CUDA_INJECTION64_PATH": place.built("gpu_cupti"), "BENCH_CUPTI": mode})
 
@@ -415,14 +450,15 @@ class Cupti(Variant):
         return super().run(number)
 
     def recorded(self, number):
-        try:
-            with open(self.env["BENCH_CUPTI_OUT"], encoding="utf-8") as file:
-                said = dict((line.split()[0], line.split()[1:]) for line in file)
-        except OSError as error:
-            raise Failed("the driver did not load CUPTI") from error
-        if "error" in said:
-            raise Failed("CUPTI: " + " ".join(said["error"]))
-        return int(said["records"][0]), int(said["records"][2])
+        records = cupti_records(self.env["BENCH_CUPTI_OUT"])
+        return records[self.KIND], records[2]
+
+
+class CuptiKernels(Cupti):
+    KIND = 1
+
+    def made(self):
+        return self.place.launches()
 
 
 class Uprobes(Variant):
@@ -496,6 +532,7 @@ def cupti(mode):
 TABLE = {
     "untraced": Variant,
     "cudatrace": Cudatrace,  # `cudatrace run`, default layers
+    "cudatrace_gpu": RecordingGpu,
     "attached": Attached,
     "probe": Probed,
     "probe_kernel": ProbedWithKernel,
@@ -506,6 +543,7 @@ TABLE = {
     "json_flushed": peer("JSON_FLUSHED"),
     "cupti_activity": cupti("activity"),  # driver calls
     "cupti_activity_kernels": cupti("activity-kernels"),
+    "cupti_kernels": lambda place, name: CuptiKernels(place, name, "kernels"),  # kernels, copies and sets, without driver calls
     "cupti_callback": cupti("callback"),  # driver calls, with a record
     "uprobes": Uprobes,  # at entry and return, through tracefs
     "bpftrace": Bpftrace,
