@@ -30,7 +30,7 @@ BENCHMARKS = (
     "queries",
     "answers",
 )
-GPU_BENCHMARKS = ("gpu_calls", "gpu_training", "gpu_at_once", "gpu_turns")
+GPU_BENCHMARKS = ("gpu_calls", "gpu_training", "gpu_at_once", "gpu_turns", "gpu_recording")
 LONG_BENCHMARKS = ("soak",)
 BUILT_HERE = ("hook", "hook_parts")  # benchmarks that also run if the build has no tests/bench
 SKIP = 77

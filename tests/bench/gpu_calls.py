@@ -13,7 +13,10 @@ from gpu_variants import PERCENTILES, Failed
 NAME = "gpu_calls"
 SHORT_CALLS, LAUNCH = gpu_variants.FUNCTIONS[:2], "cuLaunchKernel"
 TARGETS = {"cudatrace_cuCtxGetCurrent_added_ns": ("<=", 50), "cudatrace_cuLaunchKernel_p50_over_untraced": ("<=", 1.015),
+           "cudatrace_after_gpu_cuLaunchKernel_p50_over_untraced": ("<=", 1.015),
            "cudatrace_gpu_cuLaunchKernel_p50_over_cupti_kernels": ("<=", 1.03)}
+# Variants that are also compared with others than the untraced one.
+OTHERS = {"cudatrace_gpu": ("cupti_kernels",), "cudatrace_after_gpu": ("cudatrace",)}
 
 
 def measure(place, options, deadline):
@@ -76,7 +79,7 @@ def show(results, place):
                     over(added(results, name, function), added(results, "two_counter_reads", function)), "ratio")
             if name == "attached" and "cudatrace" in results:
                 say(f"{name}_{function}_over_cudatrace", over(values(results, name, function), values(results, "cudatrace", function)), "ratio")
-        for other in ("untraced", "cupti_kernels") if name == "cudatrace_gpu" and "cupti_kernels" in results else ("untraced",):
+        for other in ("untraced", *[other for other in OTHERS.get(name, ()) if other in results]):
             say(f"{name}_{LAUNCH}_p50_over_{other}", over(values(results, name, LAUNCH), values(results, other, LAUNCH)), "ratio")
         say(f"{name}_{LAUNCH}_through_over_past",
             [measured.figures["turns"]["through"] / measured.figures["turns"]["past"] for measured in results[name]], "ratio")

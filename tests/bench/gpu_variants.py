@@ -115,6 +115,10 @@ class Place:
                 f"launch_batches={self.options.launch_batches}", f"past={self.past:#x}",
                 *([f"image={image}"] if os.path.exists(image) else []), *more]
 
+    def pauses_before_launches(self):
+        """Returns the number of pauses of gpu_calls.c before its first timed launch, at each of which a ring can be emptied."""
+        return 2 * -(-self.options.batches // 100)
+
     def launches(self):
         """Returns the number of timed launches, which is the minimum that a recorder of kernels must have seen."""
         return 200 * 2 * self.options.launch_batches
@@ -262,6 +266,34 @@ class RecordingGpu(Cudatrace):
         if kernels < self.place.launches():
             raise Failed(f"{kernels} kernels recorded of {self.place.launches()} or more")
         return super().recorded(number)
+
+
+class AfterRecordingGpu(Cudatrace):
+    """`cudatrace run` with a recording of the GPU's work that ends before the first timed launch."""
+
+    def run(self, number):
+        command = [self.place.cudatrace, "run", *self.where(number), "--"]
+        said, pauses = "", 0
+
+        def on_pause(_pid):
+            nonlocal said, pauses
+            pauses += 1
+            if not said.startswith("1 of 1 "):  # the program begins to record at one of its next calls
+                said = self.set_gpu("on")
+                if said.startswith("1 of 1 "):
+                    self.set_gpu("off")
+                elif pauses > self.place.pauses_before_launches():
+                    raise Failed(f"does not record before the first launch: {said.strip()}")
+            self.flush()
+
+        try:
+            return converse(command + self.place.program("pause=ask"), self.env, on_pause, self.LIMIT_S)
+        finally:
+            stop_left_over(self.place, self.session)
+
+    def set_gpu(self, state):
+        return subprocess.run([self.place.cudatrace, "set", "--gpu", state, "--session", self.session], env=self.env, check=True, timeout=30,
+                              capture_output=True, text=True).stdout
 
 
 class Attached(Cudatrace):
@@ -533,6 +565,7 @@ TABLE = {
     "untraced": Variant,
     "cudatrace": Cudatrace,  # `cudatrace run`, default layers
     "cudatrace_gpu": RecordingGpu,
+    "cudatrace_after_gpu": AfterRecordingGpu,
     "attached": Attached,
     "probe": Probed,
     "probe_kernel": ProbedWithKernel,
