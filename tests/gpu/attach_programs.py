@@ -9,6 +9,7 @@ each with a line that begins with `done`:
     slots FILE      writes {function: {"slot": the value in the driver's table of entry points, null if it has no slot,
                     "code": the function's first bytes}}
     result FILE     writes the number of epochs, the epochs that differed, and when each step of `run` began and ended
+    profile FILE    makes an epoch's steps under torch.profiler, and writes how many kernels the profiler saw
     quit            ends
 
 The output of libraries is redirected to standard error.
@@ -232,7 +233,7 @@ def make_triton(options):
     return attach_triton.Triton(options)
 
 
-PROGRAMS = {"torch": Torch, "load": Torch, "handover": Torch, "triton": make_triton, "jax": Jax, "nccl": Nccl}
+PROGRAMS = {"torch": Torch, "load": Torch, "handover": Torch, "recordings": Torch, "triton": make_triton, "jax": Jax, "nccl": Nccl}
 
 
 # ---- the driver's slots and CUPTI's counts ----
@@ -342,6 +343,14 @@ class Runner:
                           "epoch_steps": self.program.epoch_steps, "first_of_run": self.first_of_run,
                           "began_ns": list(self.began_ns), "ended_ns": list(self.ended_ns)})
 
+    def profile(self, path):
+        from torch import autograd, profiler
+        with profiler.profile(activities=[profiler.ProfilerActivity.CUDA]) as profile:
+            for _ in range(self.program.epoch_steps):
+                self.step()
+            self.program.finish()
+        self.write(path, {"kernels": sum(event.device_type == autograd.DeviceType.CUDA for event in profile.events())})
+
     def serve(self):
         # Garbage collection would cause pauses during steps.
         gc.collect()
@@ -355,7 +364,7 @@ class Runner:
             if command == "slots":
                 self.write(arguments[0], self.slots.read())
             else:
-                {"steps": self.steps, "run": self.run, "snapshot": self.snapshot, "result": self.result}[command](*arguments)
+                {"steps": self.steps, "run": self.run, "snapshot": self.snapshot, "result": self.result, "profile": self.profile}[command](*arguments)
         self.program.end()
         self.say("done")
 
