@@ -10,11 +10,14 @@ which is executed once for all files. With `-- files: its own`, the view is crea
 `-- macro: NAME(PARAMETER, …)` begins a macro, which ends at an empty line. The macro's text replaces each NAME(…) in the file.
 
 Files after `--list LIST` become ct_sql_LIST_FILE. For each of these files, in order, CT_LIST(ROW) has a row ROW(name, title, explanation,
-one query per part). The title is the comment on the file's first line, and the explanation is the rest of that comment."""
+queries). The queries are in the order of PLACES, with NULL for a missing part. The title is the comment on the file's first line, and the explanation is the rest of that comment."""
 import pathlib
 import re
 import sys
 import textwrap
+
+
+PLACES = {"rows": 0, "side": 0, "note": 1, "compare": 1, "measured": 2}
 
 
 def quoted(text):
@@ -66,7 +69,9 @@ def row(source, parts):
     if not comment:
         raise SystemExit(f"{source}: it has to begin with a comment, its title")
     title, *explanation = (line.removeprefix("--").strip() for line in comment[0].splitlines())
-    return f"ROW({', '.join([quoted(source.stem), quoted(title), quoted(' '.join(explanation)), *(name for name, _ in parts)])})"
+    place = {PLACES[name.rpartition("_")[2]] if len(parts) > 1 else 0: name for name, _ in parts}
+    queries = [place.get(n, "NULL") for n in range(max(place) + 1)]
+    return f"ROW({', '.join([quoted(source.stem), quoted(title), quoted(' '.join(explanation)), *queries])})"
 
 
 def main():

@@ -6,7 +6,10 @@
 -- it takes more than 15 us, and more than six times as long as the fastest hundred. Exceptions are the first launch of
 -- a kernel, which may load code, and a few slow launches among many. If a process has several threads in the driver,
 -- it is unknown how much their times overlap. For such a process, the report uses the mean of two figures: the busiest
--- thread's time, and the sum over all threads. The times of the GPU are not used.
+-- thread's time, and the sum over all threads. If the trace has records of the GPU's work, the verdict and the parts are
+-- instead derived from them: how long each GPU ran kernels, only copied, or was idle, and what the host did at that time.
+
+-- name: rows
 WITH RECURSIVE asked AS MATERIALIZED (
     SELECT ifnull(:from_ns, 0) AS from_ns, ifnull(:to_ns, 9223372036854775807) AS to_ns,
            :from_ns IS NOT NULL OR :to_ns IS NOT NULL AS is_window,
@@ -355,4 +358,142 @@ SELECT iif(number = 1, bound_by, NULL) AS bound_by, kind, iif(number = 1, paragr
           FROM timed
          WHERE round(100.0 * ns / whole_ns, 1) > 0)
  CROSS JOIN verdict
+ ORDER BY number;
+
+-- The utilisation that the GPUs reported, from the first launch to the last, if the trace has no records of their work.
+-- name: note
+WITH used AS (
+    SELECT min(start_ns) AS from_ns, max(call_id) AS to_ns
+      FROM (SELECT start_ns, call_id, process_id, captured FROM launches UNION ALL SELECT start_ns, call_id, process_id, captured FROM graph_launches)
+     WHERE captured = 0 AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+       AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
+       AND EXISTS (SELECT 1 FROM gpu_samples) AND NOT EXISTS (SELECT 1 FROM gpu_work)
+),
+measured AS (
+    SELECT gpu, avg(busy_percent) AS busy_percent
+      FROM gpu_samples
+      JOIN gpus USING (gpu_id)
+     CROSS JOIN used
+     WHERE time_ns BETWEEN from_ns AND to_ns
+       AND gpu_id IN (SELECT gpu_id FROM gpu_processes WHERE process_id IS NOT NULL AND (:pid IS NULL OR pid = :pid))
+     GROUP BY gpu_id
+     ORDER BY gpu
+)
+SELECT 'Kernels ran ' || group_concat(printf('%.1f %% (GPU %d)', busy_percent, gpu), ', ')
+       || ' of the time from the first launch to the last, as the GPUs reported.' AS paragraph
+  FROM measured
+ WHERE busy_percent IS NOT NULL
+HAVING count(*) > 0;
+
+-- The same table from records of the work of GPUs (decision 0124). If there are such records, these rows replace those
+-- from host calls.
+-- name: measured
+WITH work AS MATERIALIZED (
+    SELECT device, kind,
+           max(gpu_start_ns, ifnull(:from_ns, 0))                 AS start_ns,
+           min(gpu_end_ns, ifnull(:to_ns, 9223372036854775807))   AS end_ns
+      FROM gpu_work
+     WHERE gpu_end_ns >= ifnull(:from_ns, 0) AND gpu_start_ns <= ifnull(:to_ns, 9223372036854775807)
+       AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
+),
+covered AS (
+    SELECT device, what, start_ns, end_ns,
+           max(end_ns) OVER (PARTITION BY device, what ORDER BY start_ns, end_ns
+                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until_ns
+      FROM work
+     CROSS JOIN (SELECT 'any' AS what UNION ALL SELECT 'kernel')
+     WHERE what = 'any' OR kind IN ('kernel', 'graph')
+),
+by_device AS MATERIALIZED (
+    SELECT device, min(start_ns) AS from_ns, max(end_ns) AS to_ns,
+           total(max(end_ns - max(start_ns, ifnull(until_ns, start_ns)), 0)) FILTER (WHERE what = 'any')    AS busy_ns,
+           total(max(end_ns - max(start_ns, ifnull(until_ns, start_ns)), 0)) FILTER (WHERE what = 'kernel') AS kernel_ns
+      FROM covered
+     GROUP BY device
+),
+spanned AS (
+    SELECT *, ifnull(:from_ns, min(from_ns) OVER ()) AS first_ns, ifnull(:to_ns, max(to_ns) OVER ()) AS last_ns FROM by_device ORDER BY device
+),
+busy AS MATERIALIZED (
+    SELECT count(*) AS devices, first_ns, last_ns, last_ns - first_ns AS span_ns, count(*) * (last_ns - first_ns) AS ns,
+           total(busy_ns) AS busy_ns, total(kernel_ns) AS kernel_ns,
+           group_concat(printf('%.1f %% (%d)', 100.0 * busy_ns / (last_ns - first_ns), device), ', ') AS shares
+      FROM spanned
+    HAVING count(*) > 0
+),
+run AS MATERIALIZED (
+    SELECT max(min(started_ns), ifnull(:from_ns, 0)) AS begin_ns, min(max(ended_ns), ifnull(:to_ns, 9223372036854775807)) AS end_ns
+      FROM processes
+     WHERE (:pid IS NULL OR pid = :pid)
+),
+idle AS MATERIALIZED (
+    SELECT total(idle_ns) FILTER (WHERE host_state = 'sync')                AS wait_ns,
+           total(idle_ns) FILTER (WHERE host_state IN ('launch', 'graph'))  AS launch_ns,
+           total(idle_ns) FILTER (WHERE host_state = 'queued')              AS queued_ns,
+           total(idle_ns) FILTER (WHERE host_state = 'outside')             AS outside_ns,
+           total(idle_ns) FILTER (WHERE host_state <> 'unknown')            AS known_ns
+      FROM gpu_idle_calls
+     WHERE from_ns >= ifnull(:from_ns, 0) AND to_ns <= ifnull(:to_ns, 9223372036854775807)
+       AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
+),
+named(place, kind, part, bound_by, claim, mostly, hint) AS (
+    VALUES (1, 'start_other', 'before the first work', '', '', '', ''),
+           (2, 'kernel', 'kernels', 'gpu', 'The work of the GPU is the bottleneck', '',
+            'Faster kernels, or more of them at once, would shorten the run: see work.'),
+           (2, 'copy', 'copies and sets without a kernel', 'copy', 'Copying is the bottleneck', ', mostly with copies or sets and no kernel',
+            'Copies that overlap kernels, or copies from pinned memory, would shorten the run: see work and copies.'),
+           (2, 'wait', 'idle, the host in a wait', 'sync', 'Synchronisation is the bottleneck', ', mostly while the host is in a call that waits',
+            'Fewer waits, or more launches before each wait, would shorten the run: see idle and waits.'),
+           (2, 'launch', 'idle, the host launching', 'launch', 'Launching is the bottleneck', ', mostly while the host launches',
+            'Fewer and larger kernels, or graphs, would shorten the run: see idle and kernels.'),
+           (2, 'queued', 'idle, the next work launched', 'queue', 'The time from launch to start is the bottleneck',
+            ', mostly while the next work is launched but has not started',
+            'Larger kernels, graphs, or fewer waits between streams would shorten the run: see idle.'),
+           (2, 'outside', 'idle, the host outside of the driver', 'host', 'The host is the bottleneck',
+            ', mostly while the host is outside of the driver', 'More work for each launch, or a faster program, would shorten the run: see idle.'),
+           (2, 'other', 'idle, the host in other driver calls', 'driver', 'Other driver calls are the bottleneck',
+            ', mostly while the host is in calls that neither launch nor wait', 'Fewer of these calls would shorten the run: see idle.'),
+           (2, 'rest', 'idle otherwise', 'unknown', 'The bottleneck is unknown',
+            ', mostly before a first work, after a last, or next to other processes', 'See gpu and idle.'),
+           (3, 'end', 'after the last work', '', '', '', '')
+),
+part AS ( -- a GPU that is busy for half of the time is judged by its work, and an idle one by the host
+    SELECT named.*, busy.*, busy_ns >= 0.5 * busy.ns AS is_busy, place = 2 AND kind IN ('kernel', 'copy') = (busy_ns >= 0.5 * busy.ns) AS judges,
+           CASE kind
+                WHEN 'start_other' THEN max(devices * (first_ns - begin_ns), 0)
+                WHEN 'kernel'      THEN kernel_ns
+                WHEN 'copy'        THEN busy_ns - kernel_ns
+                WHEN 'wait'        THEN wait_ns
+                WHEN 'launch'      THEN launch_ns
+                WHEN 'queued'      THEN queued_ns
+                WHEN 'outside'     THEN outside_ns
+                WHEN 'other'       THEN known_ns - wait_ns - launch_ns - queued_ns - outside_ns
+                WHEN 'rest'        THEN max(busy.ns - busy_ns - known_ns, 0)
+                ELSE max(devices * (ifnull(end_ns, last_ns) - last_ns), 0) END AS part_ns
+      FROM busy
+     CROSS JOIN run
+     CROSS JOIN idle
+     CROSS JOIN named
+),
+ranked AS (
+    SELECT *, total(part_ns) OVER () AS whole_ns, judges AND row_number() OVER (PARTITION BY judges ORDER BY part_ns DESC) = 1 AS is_verdict
+      FROM part
+),
+verdict AS (
+    SELECT *, max(iif(is_verdict, iif(span_ns < 1e6, 'start', bound_by), NULL)) OVER () AS bound,
+           max(CASE WHEN is_verdict AND span_ns < 1e6
+                    THEN printf('The %s is too short to name a bottleneck: the last work ends %.3f ms after the first begins.',
+                                iif(:from_ns IS NULL AND :to_ns IS NULL, 'run', 'window'), span_ns / 1e6)
+                    WHEN is_verdict
+                    THEN printf('%s: the %s %s %.1f %% of the %.3f s from the first work to the last%s. %s', claim,
+                                iif(devices = 1, 'GPU is', printf('%d GPUs are', devices)), iif(is_busy, 'busy', 'idle'),
+                                100.0 * iif(is_busy, busy_ns, ns - busy_ns) / ns, span_ns / 1e9, mostly, hint)
+                         || iif(devices > 1, printf(' Busy by device: %s.', shares), '') END) OVER () AS paragraph
+      FROM ranked
+)
+SELECT iif(number = 1, bound, NULL) AS bound_by, kind, iif(number = 1, paragraph, NULL) AS paragraph,
+       part, round(part_ns / 1e9, iif(whole_ns < 1e8, 4, 3)) AS seconds, round(100.0 * part_ns / whole_ns, 1) AS "%_of_run"
+  FROM (SELECT *, row_number() OVER (ORDER BY place, part_ns DESC) AS number
+          FROM verdict
+         WHERE round(100.0 * part_ns / whole_ns, 1) > 0)
  ORDER BY number;

@@ -1,5 +1,5 @@
-"""Tests the views and the sections about the work of GPUs on traces with exact times: where a GPU was idle and what the host did at that time,
-in one file and in a trace of two files."""
+"""Tests the views and the sections about the work of GPUs on traces with exact times. One trace consists of a single file, and another of two
+files."""
 import contextlib
 import json
 import shutil

@@ -55,7 +55,7 @@ const OTHER = "#777d84";
 const colourOf = (category) => COLOURS[category] || OTHER;
 // The parts of the run have the colours of categories. Parts outside of the time that the verdict is about are grey.
 const PARTS = {
-  start_driver: "#66717c", start_other: "#87929d", wait: COLOURS.sync, room: COLOURS.event, launch: COLOURS.launch, copy: COLOURS.copy,
+  kernel: "#3f7fbf", queued: "#c9a227", rest: "#d5dade", start_driver: "#66717c", start_other: "#87929d", wait: COLOURS.sync, room: COLOURS.event, launch: COLOURS.launch, copy: COLOURS.copy,
   memory: COLOURS.memory, load: COLOURS.module, other: COLOURS.device, outside: COLOURS.init, end: "#a3adb6", idle: "#bcc4cb",
 };
 

@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -120,16 +121,35 @@ static bool lacks_view(sqlite3 *connection, const char *name)
            ct_trace_why(connection, rc, why, sizeof(why));
 }
 
+/* Runs the query that replaces the section's query if it has rows. Returns whether it has. A trace of an
+ * older version may lack a view that this query needs. */
+static bool run_instead(struct ct_section *section, sqlite3 *connection, const struct report *report)
+{
+    sqlite3_stmt *statement = prepare(connection, section->sql[2], &report->scope);
+    if (!statement)
+        return false;
+    ct_section_run(section, connection, statement, (enum ct_format)report->format, report->width);
+    sqlite3_finalize(statement);
+    if (section->rows > 0 || section->problem[0])
+        return true;
+    free(section->text);
+    section->text = NULL;
+    return false;
+}
+
 /* Runs a section's queries. If the connection could not be opened, the query fails and reports the reason. */
 static void run_section(size_t s, sqlite3 *connection, const struct report *report)
 {
     struct ct_section *section = &sections[s];
     const enum ct_format format = (enum ct_format)report->format;
-    sqlite3_stmt *statement = prepare(connection, section->sql[0], &report->scope);
-    if (!statement && lacks_view(connection, section->name))
-        statement = prepare(connection, "SELECT 0 WHERE 0", &report->scope);
-    ct_section_run(section, connection, statement, format, report->width);
-    sqlite3_finalize(statement);
+    sqlite3_stmt *statement;
+    if (!run_instead(section, connection, report)) {
+        statement = prepare(connection, section->sql[0], &report->scope);
+        if (!statement && lacks_view(connection, section->name))
+            statement = prepare(connection, "SELECT 0 WHERE 0", &report->scope);
+        ct_section_run(section, connection, statement, format, report->width);
+        sqlite3_finalize(statement);
+    }
     const bool for_people = format == CT_FORMAT_TEXT || format == CT_FORMAT_MARKDOWN;
     statement = for_people ? prepare(connection, section->sql[1], &report->scope) : NULL;
     if (statement)

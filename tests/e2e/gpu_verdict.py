@@ -1,0 +1,101 @@
+"""Tests the verdict of `cudatrace report` on traces with exact times of GPU work. Without records of the work, the trace of an older version or
+one with samples of the GPU has the verdict by host calls."""
+import contextlib
+import json
+import sqlite3
+
+from cudatrace_test import CUDATRACE, Session, check, equal
+from exact_trace import add_work, import_calls
+
+LAUNCH, COPY = {"kernel": "a", "grid_x": 1}, {"kind": "HtoD", "bytes": 4096, "async": 0}
+TIMES, PERIOD_US, FIRST_US = 10, 10000, 100000
+# (description, calls of a period, work of a period, more work, bound_by, verdict, seconds by part). A call is (name, begin in us, end in us,
+# details). Work is (kind or direction, device, begin in us, end in us, number of its call).
+RUNS = (
+    ("kernels", [("cuLaunchKernel", 0, 100, LAUNCH)], [("kernel", 0, 100, 9000, 0)], (), "gpu",
+     "The work of the GPU is the bottleneck: the GPU is busy 90.0 % of the 0.099 s from the first work to the last. "
+     "Faster kernels, or more of them at once, would shorten the run: see work.",
+     {"start_other": 0.1, "kernel": 0.089, "outside": 0.009, "launch": 0.001}),
+    ("copies", [("cuLaunchKernel", 0, 100, LAUNCH), ("cuMemcpyHtoD_v2", 1000, 9000, COPY)],
+     [("kernel", 0, 100, 1000, 0), ("HtoD", 0, 500, 800, 1), ("HtoD", 0, 1500, 8900, 1)], (), "copy",
+     "Copying is the bottleneck: the GPU is busy 84.0 % of the 0.099 s from the first work to the last, mostly with copies or sets and no kernel. "
+     "Copies that overlap kernels, or copies from pinned memory, would shorten the run: see work and copies.",
+     {"start_other": 0.1, "copy": 0.074, "kernel": 0.009, "outside": 0.009, "other": 0.006, "launch": 0.001}),
+    ("the host", [("cuLaunchKernel", 0, 100, LAUNCH)], [("kernel", 0, 100, 1100, 0)], (), "host",
+     "The host is the bottleneck: the GPU is idle 89.0 % of the 0.091 s from the first work to the last, mostly while the host is outside of the "
+     "driver. More work for each launch, or a faster program, would shorten the run: see idle.",
+     {"start_other": 0.1, "outside": 0.08, "kernel": 0.01, "launch": 0.001}),
+    ("waits", [("cuLaunchKernel", 0, 100, LAUNCH), ("cuStreamSynchronize", 200, 9900, {})], [("kernel", 0, 100, 1100, 0)], (), "sync",
+     "Synchronisation is the bottleneck: the GPU is idle 89.0 % of the 0.091 s from the first work to the last, mostly while the host is in a call "
+     "that waits. Fewer waits, or more launches before each wait, would shorten the run: see idle and waits.",
+     {"start_other": 0.1, "wait": 0.079, "kernel": 0.01, "outside": 0.001, "launch": 0.001, "end": 0.009}),
+    ("launches", [("cuLaunchKernel", 0, 8000, LAUNCH)], [("kernel", 0, 8000, 9000, 0)], (), "launch",
+     "Launching is the bottleneck: the GPU is idle 89.0 % of the 0.091 s from the first work to the last, mostly while the host launches. "
+     "Fewer and larger kernels, or graphs, would shorten the run: see idle and kernels.",
+     {"start_other": 0.108, "launch": 0.072, "kernel": 0.01, "outside": 0.009}),
+    ("late starts", [("cuLaunchKernel", 0, 100, LAUNCH)], [("kernel", 0, 8000, 9000, 0)], (), "queue",
+     "The time from launch to start is the bottleneck: the GPU is idle 89.0 % of the 0.091 s from the first work to the last, mostly while the next "
+     "work is launched but has not started. Larger kernels, graphs, or fewer waits between streams would shorten the run: see idle.",
+     {"start_other": 0.108, "queued": 0.071, "kernel": 0.01, "outside": 0.009, "launch": 0.001}),
+    ("memory", [("cuLaunchKernel", 0, 100, LAUNCH), ("cuMemAlloc_v2", 200, 9900, {})], [("kernel", 0, 100, 1100, 0)], (), "driver",
+     "Other driver calls are the bottleneck: the GPU is idle 89.0 % of the 0.091 s from the first work to the last, mostly while the host is in calls "
+     "that neither launch nor wait. Fewer of these calls would shorten the run: see idle.",
+     {"start_other": 0.1, "other": 0.079, "kernel": 0.01, "outside": 0.001, "launch": 0.001, "end": 0.009}),
+    ("two GPUs", [("cuLaunchKernel", 0, 100, LAUNCH)], [("kernel", 0, 100, 9000, 0)], [("kernel", 1, 150000, 160000, 0)], "gpu",
+     "The work of the GPU is the bottleneck: the 2 GPUs are busy 50.1 % of the 0.099 s from the first work to the last. "
+     "Faster kernels, or more of them at once, would shorten the run: see work. Busy by device: 90.0 % (0), 10.1 % (1).",
+     {"start_other": 0.2, "kernel": 0.099, "outside": 0.009, "launch": 0.001, "rest": 0.089}),
+)
+
+
+def make(s, number, calls, work, more):
+    """Makes a trace of periods of the calls and the work. Returns its path."""
+    trace = s.dir / f"{number}.db"
+    at = [FIRST_US + n * PERIOD_US for n in range(TIMES)]
+    import_calls(s, trace, [(7, 7, "cuInit", 0, 20000, 0, {}), *((7, 7, name, us + begin, us + end, 0, details) for us in at
+                                                                 for name, begin, end, details in calls)])
+    add_work(trace, [(7, kind, "a" if kind == "kernel" else None, device, 7, us + begin, us + end, None, (us or FIRST_US) + calls[call][2])
+                     for us, pieces in (*((us, work) for us in at), (0, more)) for kind, device, begin, end, call in pieces])
+    return trace
+
+
+def bottleneck(s, trace, *options, format="json"):
+    out = s.run(CUDATRACE, "report", "--db", trace, "--format", format, *options, "bottleneck", preload=False).stdout
+    return json.loads(out)["bottleneck"] if format == "json" else out
+
+
+with Session() as s:
+    for number, (what, calls, work, more, bound_by, verdict, seconds) in enumerate(RUNS):
+        rows = bottleneck(s, make(s, number, calls, work, more))
+        equal((rows[0]["bound_by"], rows[0]["paragraph"]), (bound_by, verdict), what)
+        equal({row["kind"]: row["seconds"] for row in rows if row["seconds"] > 0}, seconds, what)
+        check(abs(sum(row["%_of_run"] for row in rows) - 100) < 0.5, "shares", rows)
+
+    # A window is judged by the work in it, and a process without work by its calls.
+    row = bottleneck(s, s.dir / "0.db", "--from", "0.1505", "--to", "0.1601")[0]
+    equal((row["bound_by"], row["paragraph"][:97]),
+          ("gpu", "The work of the GPU is the bottleneck: the GPU is busy 88.5 % of the 0.010 s from the first work "), "a window")
+    text = bottleneck(s, s.dir / "0.db", format="text")
+    check("busy 90.0 %" in text and text.count("The work of the GPU") == 1 and "start_other" not in text, text)
+
+    # Without records of work, the verdict is about host calls, and a line has the utilisation that the GPUs reported.
+    trace = make(s, "samples", RUNS[0][1], [], ())
+    by_calls = bottleneck(s, trace)
+    equal(by_calls[0]["bound_by"], "host", "a run without records of work")
+    with contextlib.closing(sqlite3.connect(trace)) as db:
+        first_ns, last_ns = db.execute("SELECT min(call_id), max(call_id) FROM launch").fetchone()
+        db.execute("INSERT INTO gpu (gpu_id, place, uuid, pci_address, name, memory_bytes, driver) VALUES (1, 3, 'u', 'p', 'n', 1, 'd')")
+        for at_ns, percent in ((first_ns - 1000000, 100), (first_ns + 1000000, 40), (last_ns - 1000000, 45), (last_ns + 1000000, 100)):
+            db.execute("INSERT INTO gpu_sample (time_ns, gpu_id, busy_percent) VALUES (?, 1, ?)", (at_ns, percent))
+        db.execute("INSERT INTO gpu_process (time_ns, gpu_id, pid) VALUES (?, 1, 7)", (first_ns + 1000000,))
+        db.commit()
+    equal(bottleneck(s, trace), by_calls, "rows with samples")
+    measured = "Kernels ran 42.5 % (GPU 3) of the time from the first launch to the last, as the GPUs reported."
+    equal(bottleneck(s, trace, format="text").count(measured), 1, "the line about utilisation")
+    check("as the GPUs reported" not in text, "utilisation next to records of work", text)
+
+    # A trace of an older version has neither view.
+    with contextlib.closing(sqlite3.connect(trace)) as db:
+        db.executescript("DROP VIEW gpu_work; DROP VIEW gpu_idle_calls; DROP VIEW gpu_samples; PRAGMA user_version = 11")
+    equal(bottleneck(s, trace), by_calls, "a trace of an older version")
+    check(bottleneck(s, trace, format="text").startswith("What bounds the run\n\nThe host is the bottleneck: it is outside"), "its text")
