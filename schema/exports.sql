@@ -67,7 +67,7 @@ SELECT gpu_id,
 -- The work of GPUs that ended in the window, by stream and in the order of its beginning.
 -- name: gpu_work
 SELECT process_id, device, context, stream, gpu_start_ns, gpu_end_ns, gpu_work.kind, ifnull(kernel, '(unknown)') AS kernel,
-       mangled, copy_kind, bytes, graph, node, call_id, queued_ns
+       mangled, copy_kind, bytes, graph, node, call_id
   FROM gpu_work
  WHERE gpu_end_ns BETWEEN ?2 AND ?3
    AND (?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1))
@@ -94,12 +94,12 @@ WITH device AS (
       FROM (SELECT DISTINCT process_id, device FROM gpu_work)
 ),
 used AS (
-    SELECT process_id, gpu, uuid,
+    SELECT process_id, gpu, uuid, name, memory_bytes,
            row_number() OVER (PARTITION BY process_id ORDER BY gpu) AS place,
            count(*)     OVER (PARTITION BY process_id)              AS count
-      FROM (SELECT DISTINCT process_id, gpu, uuid FROM gpu_processes JOIN gpus USING (gpu_id))
+      FROM (SELECT DISTINCT process_id, gpu, uuid, name, gpus.memory_bytes FROM gpu_processes JOIN gpus USING (gpu_id))
 )
-SELECT process_id, device, gpu, uuid
+SELECT process_id, device, gpu, uuid, name, memory_bytes
   FROM device
   JOIN used USING (process_id, place, count)
  WHERE ?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1)

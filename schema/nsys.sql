@@ -215,54 +215,27 @@ VALUES (?1, ?2, ?3, ?4, ?5, 27, ?6);
 INSERT INTO NVTX_EVENTS (start, end, globalTid, endGlobalTid, eventType, text, domainId)
 VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6);
 
--- The calls that caused work of GPUs, and the sizes of launches. The table is not part of the file.
--- name: causes
-CREATE TEMP TABLE cause (
-    call_id       INTEGER PRIMARY KEY,
-    correlation   INTEGER, -- of the outermost call around this one; NULL: not in the file
-    grid_x        INTEGER,
-    grid_y        INTEGER,
-    grid_z        INTEGER,
-    block_x       INTEGER,
-    block_y       INTEGER,
-    block_z       INTEGER,
-    shared_bytes  INTEGER
-);
-
--- name: cause
-INSERT OR IGNORE INTO cause (call_id) VALUES (?1);
-
--- name: correlate
-UPDATE cause SET correlation = ?2 WHERE call_id = ?1;
-
--- name: shape
-UPDATE cause
-   SET grid_x = ?2, grid_y = ?3, grid_z = ?4, block_x = ?5, block_y = ?6, block_z = ?7, shared_bytes = ?8
- WHERE call_id = ?1;
-
 -- name: kernel
 INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL
-       (start, end, deviceId, contextId, streamId, globalPid, correlationId, demangledName, shortName, mangledName,
-        gridX, gridY, gridZ, blockX, blockY, blockZ, dynamicSharedMemory, graphNodeId)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, correlation, ?8, ?9, ?10, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, ?11
-  FROM (SELECT 1)
-  LEFT JOIN cause ON call_id = ?7;
+       (start, end, deviceId, contextId, streamId, globalPid, correlationId, graphNodeId, demangledName, shortName,
+        mangledName, gridX, gridY, gridZ, blockX, blockY, blockZ, dynamicSharedMemory)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19);
 
 -- name: copy
 INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY
-       (start, end, deviceId, contextId, streamId, globalPid, correlationId, bytes, copyKind, graphNodeId)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT correlation FROM cause WHERE call_id = ?7), ?8,
-        ifnull((SELECT id FROM ENUM_CUDA_MEMCPY_OPER WHERE name = 'CUDA_MEMCPY_KIND_' || upper(?9)), 0), ?11);
+       (start, end, deviceId, contextId, streamId, globalPid, correlationId, graphNodeId, bytes, copyKind)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?10,
+        ifnull((SELECT id FROM ENUM_CUDA_MEMCPY_OPER WHERE name = 'CUDA_MEMCPY_KIND_' || upper(?11)), 0));
 
 -- name: set
 INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET
-       (start, end, deviceId, contextId, streamId, globalPid, correlationId, bytes, graphNodeId)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT correlation FROM cause WHERE call_id = ?7), ?8, ?11);
+       (start, end, deviceId, contextId, streamId, globalPid, correlationId, graphNodeId, bytes)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?10);
 
 -- name: graph
 INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE
        (start, end, deviceId, contextId, streamId, globalPid, correlationId, graphExecId)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT correlation FROM cause WHERE call_id = ?7), ?12);
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?9);
 
 -- name: gpu
 INSERT INTO TARGET_INFO_GPU (id, name, busLocation, totalMemory, uuid) VALUES (?1, ?2, ?3, ?4, ?5);

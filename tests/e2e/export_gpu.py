@@ -1,8 +1,11 @@
 """Tests that each format of `cudatrace export` has the work of GPUs, with the simulated CUPTI. Each piece of work must be there once, with
 the times of the view `gpu_work`, and be connected with the call that caused it."""
+import collections
+import json
 import sqlite3
 
 from cudatrace_test import BUILD, CUDATRACE, SIMCUDA, WORKLOADS, Session, check, equal
+from perfetto_file import read_perfetto, slices
 
 ENVIRONMENT = {"LD_LIBRARY_PATH": f"{SIMCUDA}:{BUILD / 'tests/simcupti/13'}", "SIMCUDA_LAUNCH_NS": 5000, "SIMCUDA_COPY_GBPS": 2}
 GPU = "INSERT INTO gpu (gpu_id, uuid, pci_address, name, place, memory_bytes) VALUES (?, ?, ?, 'Simulated GPU', ?, 1 << 30)"
@@ -45,6 +48,23 @@ def add_graph(s):
         for gpu_id in (51, 52):
             trace.execute("INSERT INTO gpu_process (time_ns, gpu_id, pid) VALUES (?, ?, ?)", (end_ns, gpu_id, pid))
     trace.close()
+
+
+# Pieces of work, each with its call and the outermost call around it. A call is unknown in a window that does not include it.
+PIECES = """
+    SELECT gpu_work.kind, CASE gpu_work.kind WHEN 'kernel' THEN kernel WHEN 'graph' THEN 'CUDA graph' WHEN 'set' THEN 'Memset'
+                          ELSE 'Memcpy ' || copy_kind END, gpu_start_ns, gpu_end_ns, device, context, stream, gpu_work.bytes, node, graph,
+           processes.pid, outermost.call_id, calls.call_id, calls.tid, calls.start_ns
+      FROM gpu_work
+      JOIN processes USING (process_id)
+      LEFT JOIN calls ON calls.call_id = gpu_work.call_id
+      LEFT JOIN calls AS outermost ON outermost.process_id = calls.process_id AND outermost.tid = calls.tid AND outermost.depth = 0
+                                  AND outermost.start_ns <= calls.start_ns AND outermost.end_ns >= calls.end_ns"""
+
+
+def pieces(s):
+    return [dict(zip("kind name start end device context stream bytes node graph pid correlation call tid call_start".split(), row))
+            for row in s.rows(PIECES)]
 
 
 # ---- Nsight Systems: queries that select the columns of its reports, written for this test ----
@@ -104,10 +124,81 @@ def check_nsys(s, *options, condition="1"):
     return asked
 
 
+# ---- chrome, perfetto ----
+
+CATEGORIES = {"kernel": "kernel", "copy": "gpu_memcpy", "set": "gpu_memset", "graph": "gpu_graph"}
+
+
+def no_overlap(spans, what):
+    """Checks that the pieces of each track, as (begin, end), do not overlap."""
+    for track, pieces_of_track in spans.items():
+        pieces_of_track.sort()
+        for (_, end), (begin, _) in zip(pieces_of_track, pieces_of_track[1:]):
+            check(end <= begin, what, "overlaps on track", track, "at", begin)
+
+
+def check_trace_events(s, form):
+    """Checks the work in a JSON file, and returns the other events."""
+    events = json.loads(export(s, form).read_text())["traceEvents"]
+    begin_ns = s.value("SELECT min(started_ns) FROM processes")
+
+    def at(event, more=0):
+        return round((event["ts"] + more) * 1000) + begin_ns
+
+    work = [event for event in events if event.get("cat") in CATEGORIES.values()]
+    wanted = pieces(s)
+    equal(sorted(((e["cat"], e["name"], at(e), at(e, e["dur"]), args["device"], args["context"], args["stream"], args.get("correlation"),
+                  args.get("bytes"), args.get("graph node id"), args.get("graph id")) for e in work for args in [e["args"]]), key=repr),
+          sorted(((CATEGORIES[p["kind"]], p["name"], p["start"], p["end"], p["device"], p["context"], p["stream"], p["correlation"],
+                   p["bytes"], p["node"], p["graph"]) for p in wanted), key=repr), f"work in {form}")
+    ends = {phase: {e["id"]: (e["pid"], e["tid"], at(e)) for e in events if e.get("cat") == "ac2g" and e["ph"] == phase} for phase in "sf"}
+    tracks = {(at(e), e["args"]["stream"], e["args"].get("graph node id"), e["cat"]): (e["pid"], e["tid"]) for e in work}
+    equal(sorted(ends["s"][number] + ends["f"][number] for number in ends["s"] | ends["f"]),
+          sorted((p["pid"], p["tid"], p["call_start"], *tracks[p["start"], p["stream"], p["node"], CATEGORIES[p["kind"]]], p["start"])
+                 for p in wanted if p["call"]), f"arrows in {form}")
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    return [e for e in events if e not in work and e.get("cat") != "ac2g"], work, names
+
+
+def check_chrome(s):
+    _, work, names = check_trace_events(s, "chrome")
+    spans = collections.defaultdict(list)
+    for e in work:
+        check(names[e["pid"], e["tid"]].split(" (")[0] == f"GPU {e['args']['device']}, stream {e['args']['stream']}", "the name of", e)
+        spans[e["pid"], e["tid"]].append((round(e["ts"] * 1000), round((e["ts"] + e["dur"]) * 1000)))
+    no_overlap(spans, "work in chrome")
+
+
+def check_perfetto(s):
+    _, tracks, events = read_perfetto(export(s, "perfetto"))
+    whole, still_open = slices(events)
+    equal(still_open, [], "slices that do not end")
+    calls = {b["said"]["call_id"]: b for b, _ in whole if "call_id" in b["said"]}
+    found, spans = [], collections.defaultdict(list)
+    for begin, end in whole:
+        if begin["categories"][:1] != ["gpu"]:
+            continue
+        said, track = begin["said"], tracks[begin["track"]]
+        check(track["name"][0].split(" (")[0].strip('"') == f"GPU {said['device']}, stream {said['stream']}", "the name of", track)
+        pid = int(tracks[track["parent_uuid"][0]]["process"][0]["pid"][0])
+        equal(begin["flows"], [str(said["caused_by"])] if "caused_by" in said else [], "the flow of work")
+        check("caused_by" not in said or str(said["caused_by"]) in calls[said["caused_by"]]["flows"], "the flow of a call", said)
+        spans[begin["track"]].append((begin["at"], end["at"]))
+        found.append((begin["categories"][1], begin["name"], begin["at"], end["at"], said["device"], said["context"], said["stream"],
+                      said.get("caused_by"), said.get("bytes"), said.get("node"), said.get("graph"), pid))
+    names = {"Memset": "set", "CUDA graph": "graph"}
+    equal(sorted(found, key=repr), sorted(((p["kind"], names.get(p["name"], p["name"].replace("Memcpy", "copy")), p["start"], p["end"], p["device"],
+                                 p["context"], p["stream"], p["call"], p["bytes"], p["node"], p["graph"], p["pid"]) for p in pieces(s)), key=repr),
+          "work in perfetto")
+    no_overlap(spans, "work in perfetto")
+
+
 with Session() as s:
     make_work(s)
     check_nsys(s).close()
     add_graph(s)
+    check_chrome(s)
+    check_perfetto(s)
     asked = check_nsys(s)
     equal(asked.execute("SELECT DISTINCT strings.value, short.value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds AS strings ON "
                         "strings.id = mangledName JOIN StringIds AS short ON short.id = shortName ORDER BY 1").fetchall(),

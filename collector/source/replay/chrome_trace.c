@@ -75,8 +75,9 @@ static const char *layer_of(const char *category, const char *name)
 /* Returns whether an event is skipped because it is an activity of the GPU or of the profiler itself. */
 static bool is_left_out(const char *category)
 {
-    static const char *const names[] = { "kernel",   "gpu_memcpy", "gpu_memset",        "gpu_user_annotation",
-                                         "overhead", "Trace",      "cpu_instant_event", NULL };
+    static const char *const names[] = { "kernel",    "gpu_memcpy",          "gpu_memset",
+                                         "gpu_graph", "gpu_user_annotation", "overhead",
+                                         "Trace",     "cpu_instant_event",   NULL };
     return is_one_of(category, names);
 }
 

@@ -1,6 +1,7 @@
 /* Implements `cudatrace export`, which writes a trace's calls in formats that other programs read. */
 #include "export.h"
 
+#include "export_work.h"
 #include "output.h"
 #include "sessions.h"
 #include "subcommand.h"
@@ -46,6 +47,7 @@ static bool write_due(struct ct_export *to, const struct ct_export_format *forma
 {
     struct ct_event event;
     while (ct_events_next(events, &event)) {
+        to->has_caused_work = to->work && event.is_begin && ct_work_note_call(to, &event);
         if (!format->event(to, &event))
             return false;
     }
@@ -67,7 +69,8 @@ static bool stream_calls(struct ct_export *to, const struct ct_export_format *fo
     }
     good = good && ct_stream_error(to->stream) == SQLITE_OK;
     ct_events_end(&events);
-    good = good && (!format->event || write_due(to, format, &events)) && (!format->end || format->end(to));
+    good = good && (!format->event || write_due(to, format, &events)) &&
+           (!format->work || ct_work_each(to, format->work)) && (!format->end || format->end(to));
     ct_events_finish(&events);
     return good;
 }
@@ -76,12 +79,13 @@ static bool stream_all(struct ct_export *to, const struct ct_export_format *form
 {
     errno = 0;
     to->state = calloc(1, format->state_bytes + 1);
-    bool good = to->state && (!format->begin || format->begin(to));
+    bool good = to->state && (!format->work || ct_work_begin(to)) && (!format->begin || format->begin(to));
     ct_output_is_open();
     if (good && !format->is_whole)
         good = stream_calls(to, format, calls);
     if (to->state && format->finish)
         format->finish(to);
+    ct_work_finish(to);
     free(to->state);
     return good;
 }

@@ -3,29 +3,25 @@
  * call is a complete event ("X"), with times in microseconds since the trace began. Started ranges are
  * asynchronous events ("b", "e"), and marks are instants ("i"). Arrows ("s", "f") lead from runtime calls to
  * the driver calls that they made. Processes and threads have names, and memory has a counter ("C"). A GPU is
- * shown as a process with counters. The format allows events in any order. */
-#include "export_format.h"
+ * shown as a process with counters. The work of GPUs is on threads of its process, one for each stream, and
+ * arrows lead to it from the calls that caused it. The format allows events in any order. */
+#include "trace_event.h"
 
 #include "schema_sql.h"
 
 #include <string.h>
 
+enum { TID_OF_STREAM = 1000000000 };
+
 struct state {
-    bool another;   /* an event has been written */
+    bool has_events;
     int64_t gpu_id; /* the GPU named last; 0: none yet */
+    int64_t arrows; /* to the work of GPUs */
 };
 
 static void begin_event(struct ct_export *to)
 {
-    struct state *state = to->state;
-    fputs(state->another ? ",\n" : "\n", to->to);
-    state->another = true;
-}
-
-static void print_us(struct ct_export *to, const char *name, int64_t ns)
-{
-    fprintf(to->to, ",\"%s\":", name);
-    ct_export_time(to, ns, 1000, 3);
+    ct_trace_event_begin(to, &((struct state *)to->state)->has_events);
 }
 
 static int64_t track_of(const struct ct_export *to, int64_t process_id)
@@ -33,24 +29,9 @@ static int64_t track_of(const struct ct_export *to, int64_t process_id)
     return ct_export_process(to, process_id)->track;
 }
 
-static void name_processes(struct ct_export *to)
-{
-    for (size_t i = 0; i < to->process_count; i++) {
-        begin_event(to);
-        fprintf(to->to, "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%lld,\"args\":{\"name\":",
-                (long long)to->process[i].track);
-        ct_export_string(to, to->process[i].name);
-        fputs("}}", to->to);
-    }
-}
-
 static bool name_thread(struct ct_export *to, sqlite3_stmt *row)
 {
-    begin_event(to);
-    fprintf(to->to, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%lld,\"tid\":%lld,\"args\":{\"name\":",
-            (long long)sqlite3_column_int64(row, 3), (long long)sqlite3_column_int64(row, 1));
-    ct_export_string(to, ct_export_text(row, 2));
-    return fputs("}}", to->to) >= 0;
+    return ct_trace_event_thread_name(to, &((struct state *)to->state)->has_events, row);
 }
 
 static bool begin(struct ct_export *to)
@@ -61,7 +42,7 @@ static bool begin(struct ct_export *to)
         "\"begin_unix_ns\":%lld},\"traceEvents\":[",
         CUDATRACE_VERSION, (long long)to->extent.begin_ns,
         (long long)(to->extent.begin_ns + to->extent.realtime_offset_ns));
-    name_processes(to);
+    ct_trace_event_process_names(to, &((struct state *)to->state)->has_events);
     return ct_export_each(to, ct_sql_exports_threads, name_thread);
 }
 
@@ -74,7 +55,7 @@ static void print_arrow_end(struct ct_export *to, const struct ct_stream_call *c
     fprintf(to->to, "{\"ph\":%s,\"id\":%lld,\"name\":\"call\",\"cat\":\"call\",\"pid\":%lld,\"tid\":%lld",
             phase, (long long)call->id, (long long)track_of(to, call->site.process_id),
             (long long)call->site.tid);
-    print_us(to, "ts", at_ns - to->extent.begin_ns);
+    ct_trace_event_us(to, "ts", at_ns - to->extent.begin_ns);
     fputc('}', to->to);
 }
 
@@ -113,7 +94,7 @@ static void begin_of_call(struct ct_export *to, const struct ct_stream_call *cal
     ct_export_string(to, site->layer);
     fprintf(to->to, ",\"pid\":%lld,\"tid\":%lld", (long long)track_of(to, site->process_id),
             (long long)site->tid);
-    print_us(to, "ts", at_ns - to->extent.begin_ns);
+    ct_trace_event_us(to, "ts", at_ns - to->extent.begin_ns);
 }
 
 /* Prints a call as a complete event. A range that crosses others becomes an asynchronous event ("b", "e"),
@@ -129,7 +110,7 @@ static void print_call(struct ct_export *to, const struct ct_event *event)
     }
     begin_of_call(to, call, phase, call->start_ns);
     if (phase == 'X')
-        print_us(to, "dur", call->id - call->start_ns);
+        ct_trace_event_us(to, "dur", call->id - call->start_ns);
     else if (phase == 'b')
         fprintf(to->to, ",\"id\":%lld", (long long)call->id);
     else
@@ -153,6 +134,29 @@ static bool event(struct ct_export *to, const struct ct_event *event)
     return true;
 }
 
+/* ---- work of GPUs ---- */
+
+/* A lane of a stream is a thread of its process, with a number that is no tid. */
+static bool print_work(struct ct_export *to, const struct ct_work *work)
+{
+    struct state *state = to->state;
+    const int64_t pid = track_of(to, work->process_id);
+    const struct ct_trace_event_work on = {
+        .work = work,
+        .pid = pid,
+        .tid = TID_OF_STREAM + work->stream_number * CT_WORK_LANES + work->lane,
+        .call_pid = pid,
+        .arrow = ++state->arrows,
+    };
+    if (work->is_first_in_lane) {
+        char name[CT_WORK_LANE_NAME_BYTES];
+        ct_work_lane_name(work, name);
+        ct_trace_event_label(to, &state->has_events, "thread_name", "name", pid, on.tid, name);
+    }
+    ct_trace_event_work(to, &state->has_events, &on);
+    return !ferror(to->to);
+}
+
 /* ---- memory, GPUs and open calls ---- */
 
 static bool print_memory(struct ct_export *to, sqlite3_stmt *row)
@@ -160,7 +164,7 @@ static bool print_memory(struct ct_export *to, sqlite3_stmt *row)
     begin_event(to);
     fprintf(to->to, "{\"ph\":\"C\",\"name\":\"device memory held\",\"pid\":%lld",
             (long long)track_of(to, sqlite3_column_int64(row, 0)));
-    print_us(to, "ts", sqlite3_column_int64(row, 1) - to->extent.begin_ns);
+    ct_trace_event_us(to, "ts", sqlite3_column_int64(row, 1) - to->extent.begin_ns);
     return fprintf(to->to, ",\"args\":{\"bytes\":%lld}}", (long long)sqlite3_column_int64(row, 2)) > 0;
 }
 
@@ -170,11 +174,8 @@ static bool print_gpu(struct ct_export *to, sqlite3_stmt *row)
     struct state *state = to->state;
     const int64_t gpu_id = sqlite3_column_int64(row, CT_GPU_COLUMN_ID), track = 2000000000 + gpu_id;
     if (gpu_id != state->gpu_id) {
-        begin_event(to);
-        fprintf(to->to,
-                "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%lld,\"args\":{\"name\":", (long long)track);
-        ct_export_string(to, ct_export_text(row, CT_GPU_COLUMN_NAME));
-        fputs("}}", to->to);
+        ct_trace_event_label(to, &state->has_events, "process_name", "name", track, 0,
+                             ct_export_text(row, CT_GPU_COLUMN_NAME));
         state->gpu_id = gpu_id;
     }
     for (int c = CT_GPU_COLUMN_COUNTERS; c < sqlite3_column_count(row); c++) {
@@ -184,7 +185,7 @@ static bool print_gpu(struct ct_export *to, sqlite3_stmt *row)
         fputs("{\"ph\":\"C\",\"name\":", to->to);
         ct_export_string(to, sqlite3_column_name(row, c));
         fprintf(to->to, ",\"pid\":%lld", (long long)track);
-        print_us(to, "ts", sqlite3_column_int64(row, CT_GPU_COLUMN_TIME) - to->extent.begin_ns);
+        ct_trace_event_us(to, "ts", sqlite3_column_int64(row, CT_GPU_COLUMN_TIME) - to->extent.begin_ns);
         fprintf(to->to, ",\"args\":{\"value\":%lld}}", (long long)sqlite3_column_int64(row, c));
     }
     return !ferror(to->to);
@@ -198,7 +199,7 @@ static bool print_open_call(struct ct_export *to, sqlite3_stmt *row)
     ct_export_string(to, ct_export_text(row, 2));
     fprintf(to->to, ",\"cat\":\"open\",\"pid\":%lld,\"tid\":%lld",
             (long long)track_of(to, sqlite3_column_int64(row, 0)), (long long)sqlite3_column_int64(row, 1));
-    print_us(to, "ts", sqlite3_column_int64(row, 3) - to->extent.begin_ns);
+    ct_trace_event_us(to, "ts", sqlite3_column_int64(row, 3) - to->extent.begin_ns);
     return fputs(",\"args\":{\"returned\":false}}", to->to) >= 0;
 }
 
@@ -214,9 +215,10 @@ const struct ct_export_format ct_export_chrome = {
     .name = "chrome",
     .about = "JSON for Perfetto (ui.perfetto.dev) and Chrome's chrome://tracing: threads,\n"
              "            arrows from runtime calls to their driver calls, device memory in use,\n"
-             "            samples of GPUs",
+             "            samples of GPUs, and their work if it was recorded",
     .state_bytes = sizeof(struct state),
     .begin = begin,
     .event = event,
+    .work = print_work,
     .end = end,
 };

@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+struct ct_work;
+
 struct ct_export_process {
     int64_t process_id, pid;
     int64_t track; /* the pid, or a number that cannot be a pid if another process in the trace has the same
@@ -22,10 +24,12 @@ struct ct_export {
     struct ct_extent extent;
     struct ct_export_process *process; /* sorted by process_id */
     size_t process_count, process_room;
-    FILE *to;          /* NULL if the format `is_file` */
-    const char *path;  /* the empty file that an `is_file` format fills; NULL for other formats */
-    const char *trace; /* the trace's newest file */
-    void *state;       /* private to the format; zeroed before `begin` and freed after `finish` */
+    FILE *to;                    /* NULL if the format `is_file` */
+    const char *path;            /* the empty file that an `is_file` format fills; NULL for other formats */
+    const char *trace;           /* the trace's newest file */
+    struct ct_export_work *work; /* NULL if the format has no `work` */
+    bool has_caused_work;        /* of the call whose beginning is passed to `event` */
+    void *state;                 /* private to the format; zeroed before `begin` and freed after `finish` */
 };
 
 /* A format may leave functions NULL. A function returns false if it cannot continue, because it is out of
@@ -40,6 +44,8 @@ struct ct_export_format {
      * in the order of time. */
     bool (*call)(struct ct_export *, const struct ct_stream_call *);
     bool (*event)(struct ct_export *, const struct ct_event *);
+    /* Receives the work of GPUs (export_work.h), by stream, after all events. */
+    bool (*work)(struct ct_export *, const struct ct_work *);
     bool (*end)(struct ct_export *);
     void (*finish)(struct ct_export *); /* always called */
 };
@@ -73,25 +79,6 @@ void ct_export_string(struct ct_export *to, const char *text);
 /* Prints the row with the call's details as members of a JSON object, without the braces. `before` is printed
  * before the first member, and a comma before each of the others. Returns the number of members. */
 int ct_export_details(struct ct_export *to, const struct ct_stream_call *call, const char *before);
-
-/* The columns of ct_sql_exports_gpu_work (schema/exports.sql). */
-enum {
-    CT_WORK_COLUMN_PROCESS,
-    CT_WORK_COLUMN_DEVICE,
-    CT_WORK_COLUMN_CONTEXT,
-    CT_WORK_COLUMN_STREAM,
-    CT_WORK_COLUMN_START,
-    CT_WORK_COLUMN_END,
-    CT_WORK_COLUMN_KIND,
-    CT_WORK_COLUMN_KERNEL,
-    CT_WORK_COLUMN_MANGLED,
-    CT_WORK_COLUMN_COPY_KIND,
-    CT_WORK_COLUMN_BYTES,
-    CT_WORK_COLUMN_GRAPH,
-    CT_WORK_COLUMN_NODE,
-    CT_WORK_COLUMN_CALL,
-    CT_WORK_COLUMN_QUEUED
-};
 
 /* The columns of ct_sql_exports_gpu_counters: the number and the name of the GPU, the time, and the counters.
  * A counter has its column's name, and is NULL if its value is unknown. */

@@ -1,7 +1,7 @@
 /* Implements `cudatrace export --format nsys`. Writes a SQLite file with those tables of Nsight Systems'
  * exports that cudatrace can fill (schema/nsys.sql). Without `cudatrace run --gpu`, the tables of GPU work
  * are empty. */
-#include "export_format.h"
+#include "export_work.h"
 #include "kernel_name.h"
 #include "name_numbers.h"
 
@@ -12,14 +12,10 @@
 
 enum { EVENT_MARK = 34, EVENT_PUSHED = 59, EVENT_STARTED = 60, EVENT_DOMAIN = 75 };
 enum { CLASS_RUNTIME = 0, CLASS_DRIVER = 1 };
-/* Columns of the details of a launch (schema/stream.sql). */
-enum { LAUNCH_COLUMN_GRID_X = 1, LAUNCH_COLUMN_SHARED_BYTES = 7 };
-
 #define STATEMENTS_OF_CALLS(ROW)                                                                             \
     ROW(string) ROW(process) ROW(thread) ROW(session) ROW(meta) ROW(call) ROW(os_call) ROW(range)
-#define STATEMENTS_OF_WORK(ROW)                                                                              \
-    ROW(cause) ROW(correlate) ROW(shape) ROW(kernel) ROW(copy) ROW(set) ROW(graph) ROW(gpu) ROW(device)
-#define STATEMENTS(ROW) STATEMENTS_OF_CALLS(ROW) STATEMENTS_OF_WORK(ROW)
+#define STATEMENTS_OF_WORK(ROW) ROW(kernel) ROW(copy) ROW(set) ROW(graph) ROW(gpu) ROW(device)
+#define STATEMENTS(ROW)         STATEMENTS_OF_CALLS(ROW) STATEMENTS_OF_WORK(ROW)
 enum statement {
 #define ROW(name) INSERT_##name,
     STATEMENTS(ROW)
@@ -31,8 +27,7 @@ struct state {
     sqlite3 *file;
     sqlite3_stmt *insert[INSERTS];
     struct ct_names strings, domains;
-    bool has_work; /* the table `cause` has rows */
-    bool failed;   /* out of memory, or the file cannot be written */
+    bool failed; /* out of memory, or the file cannot be written */
 };
 
 /* Inserts the row that has been bound, and clears the bindings. */
@@ -128,28 +123,6 @@ static void write_range(struct ct_export *to, const struct ct_stream_call *call)
     insert(to->state, INSERT_range);
 }
 
-/* If the call caused work of GPUs, notes the correlation of that work, and the sizes of a launch. The
- * correlation of a call is its ID. */
-static void correlate(struct ct_export *to, const struct ct_event *event)
-{
-    struct state *state = to->state;
-    const int64_t outermost_id = event->around.outermost_id;
-    sqlite3_stmt *row = state->insert[INSERT_correlate];
-    sqlite3_bind_int64(row, 1, event->call.id);
-    sqlite3_bind_int64(row, 2, outermost_id ? outermost_id : event->call.id);
-    insert(state, INSERT_correlate);
-    enum ct_detail detail;
-    sqlite3_stmt *launch =
-        sqlite3_changes(state->file) ? ct_stream_detail(to->stream, &event->call, &detail) : NULL;
-    if (!launch || detail != CT_DETAIL_LAUNCH)
-        return;
-    row = state->insert[INSERT_shape];
-    sqlite3_bind_int64(row, 1, event->call.id);
-    for (int c = LAUNCH_COLUMN_GRID_X; c <= LAUNCH_COLUMN_SHARED_BYTES; c++)
-        sqlite3_bind_value(row, c + 1, sqlite3_column_value(launch, c));
-    insert(state, INSERT_shape);
-}
-
 static void write_call(struct ct_export *to, const struct ct_event *event)
 {
     struct state *state = to->state;
@@ -160,8 +133,6 @@ static void write_call(struct ct_export *to, const struct ct_event *event)
         write_range(to, &event->call);
         return;
     }
-    if (is_cuda && state->has_work)
-        correlate(to, event);
     if (is_cuda && event->around.outermost_id)
         return;
     const enum statement statement = is_cuda ? INSERT_call : INSERT_os_call;
@@ -187,33 +158,24 @@ static bool event(struct ct_export *to, const struct ct_event *event)
 
 /* ---- work of GPUs ---- */
 
-static bool note_cause(struct ct_export *to, sqlite3_stmt *row)
-{
-    struct state *state = to->state;
-    sqlite3_bind_int64(state->insert[INSERT_cause], 1, sqlite3_column_int64(row, 0));
-    insert(state, INSERT_cause);
-    state->has_work = true;
-    return !state->failed;
-}
-
-static void bind_kernel_names(struct state *state, sqlite3_stmt *insert_row, sqlite3_stmt *work)
+static void bind_kernel(struct state *state, sqlite3_stmt *row, const struct ct_work *work)
 {
     size_t length;
-    const char *name = ct_export_text(work, CT_WORK_COLUMN_KERNEL);
-    const char *mangled = (const char *)sqlite3_column_text(work, CT_WORK_COLUMN_MANGLED);
-    const char *its_own = ct_kernel_name_short(name, &length);
+    const char *its_own = ct_kernel_name_short(work->kernel, &length);
     char *short_name = strndup(its_own, length);
     state->failed |= !short_name;
     if (!short_name)
         return;
-    sqlite3_bind_int64(insert_row, 8, string_id(state, name));
-    sqlite3_bind_int64(insert_row, 9, string_id(state, short_name));
-    if (mangled)
-        sqlite3_bind_int64(insert_row, 10, string_id(state, mangled));
+    sqlite3_bind_int64(row, 10, string_id(state, work->kernel));
+    sqlite3_bind_int64(row, 11, string_id(state, short_name));
+    if (work->mangled)
+        sqlite3_bind_int64(row, 12, string_id(state, work->mangled));
+    for (int i = 0; i < CT_LAUNCH_SIZES && work->cause.size[CT_SIZE_BLOCK_X]; i++)
+        sqlite3_bind_int64(row, 13 + i, work->cause.size[i]);
     free(short_name);
 }
 
-static bool write_work(struct ct_export *to, sqlite3_stmt *work)
+static bool write_work(struct ct_export *to, const struct ct_work *work)
 {
     static const struct {
         const char *kind;
@@ -222,31 +184,31 @@ static bool write_work(struct ct_export *to, sqlite3_stmt *work)
         { "kernel", INSERT_kernel }, { "copy", INSERT_copy }, { "set", INSERT_set }, { "graph", INSERT_graph }
     };
     enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
-    static const struct {
-        int place, column;
-    } same[] = { { 3, CT_WORK_COLUMN_DEVICE }, { 4, CT_WORK_COLUMN_CONTEXT }, { 5, CT_WORK_COLUMN_STREAM },
-                 { 7, CT_WORK_COLUMN_CALL },   { 11, CT_WORK_COLUMN_NODE },   { 12, CT_WORK_COLUMN_GRAPH } };
     struct state *state = to->state;
-    const char *kind = ct_export_text(work, CT_WORK_COLUMN_KIND);
     size_t k = 0;
-    while (k < KINDS && strcmp(kinds[k].kind, kind) != 0)
+    while (k < KINDS && strcmp(kinds[k].kind, work->kind) != 0)
         k++;
     if (k == KINDS)
         return true;
     const enum statement statement = kinds[k].statement;
     sqlite3_stmt *row = state->insert[statement];
-    sqlite3_bind_int64(row, 1, sqlite3_column_int64(work, CT_WORK_COLUMN_START) - to->extent.begin_ns);
-    sqlite3_bind_int64(row, 2, sqlite3_column_int64(work, CT_WORK_COLUMN_END) - to->extent.begin_ns);
-    sqlite3_bind_int64(row, 6, global_pid(to, sqlite3_column_int64(work, CT_WORK_COLUMN_PROCESS)));
-    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
-        if (same[i].place <= sqlite3_bind_parameter_count(row))
-            sqlite3_bind_value(row, same[i].place, sqlite3_column_value(work, same[i].column));
-    }
+    sqlite3_bind_int64(row, 1, work->start_ns - to->extent.begin_ns);
+    sqlite3_bind_int64(row, 2, work->end_ns - to->extent.begin_ns);
+    sqlite3_bind_int64(row, 3, work->device);
+    sqlite3_bind_int64(row, 4, work->context);
+    sqlite3_bind_int64(row, 5, work->stream);
+    sqlite3_bind_int64(row, 6, global_pid(to, work->process_id));
+    if (work->cause.call_id)
+        sqlite3_bind_int64(row, 7, work->cause.correlation);
+    if (work->node)
+        sqlite3_bind_int64(row, 8, work->node);
     if (statement == INSERT_kernel) {
-        bind_kernel_names(state, row, work);
-    } else if (statement != INSERT_graph) {
-        sqlite3_bind_value(row, 8, sqlite3_column_value(work, CT_WORK_COLUMN_BYTES));
-        sqlite3_bind_value(row, 9, sqlite3_column_value(work, CT_WORK_COLUMN_COPY_KIND));
+        bind_kernel(state, row, work);
+    } else if (statement == INSERT_graph) {
+        sqlite3_bind_int64(row, 9, work->graph);
+    } else {
+        sqlite3_bind_int64(row, 10, work->bytes);
+        bind_text(row, 11, work->copy_kind);
     }
     insert(state, statement);
     return !state->failed;
@@ -266,7 +228,7 @@ static bool write_device(struct ct_export *to, sqlite3_stmt *device)
     struct state *state = to->state;
     sqlite3_stmt *row = state->insert[INSERT_device];
     sqlite3_bind_int64(row, 1, ct_export_process(to, sqlite3_column_int64(device, 0))->pid);
-    for (int c = 1; c < sqlite3_column_count(device); c++)
+    for (int c = 1; c < sqlite3_bind_parameter_count(row); c++)
         sqlite3_bind_value(row, c + 1, sqlite3_column_value(device, c));
     insert(state, INSERT_device);
     return !state->failed;
@@ -316,8 +278,7 @@ static bool create(struct ct_export *to, struct state *state)
     if (sqlite3_open_v2(to->path, &state->file, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
         sqlite3_exec(state->file, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN", NULL, NULL,
                      NULL) != SQLITE_OK ||
-        sqlite3_exec(state->file, ct_sql_nsys_tables, NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite3_exec(state->file, ct_sql_nsys_causes, NULL, NULL, NULL) != SQLITE_OK)
+        sqlite3_exec(state->file, ct_sql_nsys_tables, NULL, NULL, NULL) != SQLITE_OK)
         return false;
     for (int i = 0; i < INSERTS; i++) {
         if (sqlite3_prepare_v3(state->file, inserts[i], -1, SQLITE_PREPARE_PERSISTENT, &state->insert[i],
@@ -336,15 +297,13 @@ static bool begin(struct ct_export *to)
     sqlite3_bind_int64(state->insert[INSERT_session], 1, to->extent.begin_ns + to->extent.realtime_offset_ns);
     insert(state, INSERT_session);
     write_processes(to);
-    return ct_export_each(to, ct_sql_exports_threads, write_thread) &&
-           ct_export_each_of_newer(to, ct_sql_exports_gpu_causes, note_cause) && !state->failed;
+    return ct_export_each(to, ct_sql_exports_threads, write_thread) && !state->failed;
 }
 
 static bool end(struct ct_export *to)
 {
     const struct state *state = to->state;
-    return ct_export_each_of_newer(to, ct_sql_exports_gpu_work, write_work) &&
-           ct_export_each_of_newer(to, ct_sql_exports_gpus, write_gpu) &&
+    return ct_export_each_of_newer(to, ct_sql_exports_gpus, write_gpu) &&
            ct_export_each_of_newer(to, ct_sql_exports_gpu_devices, write_device) &&
            sqlite3_exec(state->file, "COMMIT", NULL, NULL, NULL) == SQLITE_OK;
 }
@@ -368,6 +327,7 @@ const struct ct_export_format ct_export_nsys = {
     .state_bytes = sizeof(struct state),
     .begin = begin,
     .event = event,
+    .work = write_work,
     .end = end,
     .finish = finish,
 };

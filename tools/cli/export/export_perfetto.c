@@ -1,8 +1,9 @@
 /* Implements `cudatrace export --format perfetto`. Writes Perfetto's native format (perfetto.proto), packet
  * by packet. Each thread has a track with a slice for each call. A range that crosses other ranges has a
- * separate track, and memory has a counter. Arrows lead from a runtime call through the driver calls that it
- * made. Names and arguments are written once and then referred to by number. */
-#include "export_format.h"
+ * separate track, and memory has a counter. Each stream has a track with the work of its GPU. Arrows lead
+ * from a runtime call through the driver calls that it made, and from a call to the work that it caused.
+ * Names and arguments are written once and then referred to by number. */
+#include "export_work.h"
 #include "name_numbers.h"
 
 #include "perfetto.pb-c.h"
@@ -31,7 +32,7 @@ struct state {
     /* The event being written. */
     Perfetto__TrackEvent event;
     Perfetto__DebugAnnotation annotation[ANNOTATIONS_MAX], *annotations[ANNOTATIONS_MAX];
-    uint64_t categories[2], flow;
+    uint64_t categories[2], flows[2];
 
     uint8_t *packed;
     size_t packed_room;
@@ -58,6 +59,11 @@ static uint64_t track_of_memory(int64_t process_id)
 static uint64_t track_of_gpu(int64_t gpu_id)
 {
     return UINT64_C(1) << 62 | (uint64_t)gpu_id << 8;
+}
+
+static uint64_t track_of_work(const struct ct_work *work)
+{
+    return UINT64_C(1) << 61 | (uint64_t)(work->stream_number * CT_WORK_LANES + work->lane);
 }
 
 static uint64_t track_of_range(int64_t call_id)
@@ -240,20 +246,23 @@ static void annotate_details(struct ct_export *to, sqlite3_stmt *row, enum ct_de
 
 /* ---- arrows ---- */
 
-/* Sets the event's flow. A flow's number is the ID of a runtime call, and the flow also contains the driver
- * calls that the runtime call makes. */
-static void set_flow(struct state *state, const struct ct_event *event)
+static void add_flow(struct state *state, int64_t call_id)
 {
-    const struct ct_site *site = &event->call.site;
-    const char *around = event->around.layer;
-    if (around && strcmp(around, "runtime") == 0 && strcmp(site->layer, "driver") == 0)
-        state->flow = (uint64_t)event->around.id;
-    else if (strcmp(site->layer, "runtime") == 0)
-        state->flow = (uint64_t)event->call.id;
-    else
-        return;
-    state->event.n_flow_ids = 1;
-    state->event.flow_ids = &state->flow;
+    state->event.flow_ids = state->flows;
+    state->flows[state->event.n_flow_ids++] = (uint64_t)call_id;
+}
+
+/* Sets the flows of a call. A flow's number is the ID of its first call. The flow of a runtime call contains
+ * the driver calls that it makes. The flow of a call that caused work contains the work. */
+static void set_flows(const struct ct_export *to, const struct ct_event *event)
+{
+    struct state *state = to->state;
+    const char *around = event->around.layer, *layer = event->call.site.layer;
+    const bool is_runtime = strcmp(layer, "runtime") == 0;
+    if (around && strcmp(around, "runtime") == 0 && strcmp(layer, "driver") == 0)
+        add_flow(state, event->around.id);
+    if (is_runtime || to->has_caused_work)
+        add_flow(state, event->call.id);
 }
 
 /* ---- calls ---- */
@@ -312,7 +321,7 @@ static bool write_begin(struct ct_export *to, const struct ct_event *event)
     if (call->has_bytes)
         annotate_number(state, "bytes", call->bytes);
     annotate_details(to, row, detail);
-    set_flow(state, event);
+    set_flows(to, event);
     return write_event(to, call->start_ns);
 }
 
@@ -327,6 +336,53 @@ static bool write_end(struct ct_export *to, const struct ct_event *event)
 static bool event(struct ct_export *to, const struct ct_event *event)
 {
     return (event->is_begin ? write_begin : write_end)(to, event);
+}
+
+/* ---- work of GPUs ---- */
+
+static void annotate_work(struct state *state, const struct ct_work *work)
+{
+    static const char *const sizes[CT_LAUNCH_SIZES] = { "grid_x",  "grid_y",  "grid_z",      "block_x",
+                                                        "block_y", "block_z", "shared_bytes" };
+    annotate_number(state, "device", work->device);
+    annotate_number(state, "context", work->context);
+    annotate_number(state, "stream", work->stream);
+    if (work->cause.call_id)
+        annotate_number(state, "caused_by", work->cause.call_id);
+    if (work->copy_kind)
+        annotate_text(state, "copy_kind", work->copy_kind);
+    if (work->copy_kind || strcmp(work->kind, "set") == 0)
+        annotate_number(state, "bytes", work->bytes);
+    if (work->graph)
+        annotate_number(state, "graph", work->graph);
+    if (work->node)
+        annotate_number(state, "node", work->node);
+    for (int i = 0; i < CT_LAUNCH_SIZES && work->cause.size[CT_SIZE_BLOCK_X]; i++)
+        annotate_number(state, sizes[i], work->cause.size[i]);
+}
+
+static bool write_work(struct ct_export *to, const struct ct_work *work)
+{
+    struct state *state = to->state;
+    const uint64_t track = track_of_work(work);
+    const bool is_kernel = strcmp(work->kind, "kernel") == 0;
+    char name[CT_WORK_LANE_NAME_BYTES];
+    ct_work_lane_name(work, name);
+    if (work->is_first_in_lane && !describe_below(to, track_of_process(work->process_id), track, name, NULL))
+        return false;
+    begin_event(state, PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN, track);
+    snprintf(name, sizeof(name), "%s%s%s", work->kind, work->copy_kind ? " " : "",
+             work->copy_kind ? work->copy_kind : "");
+    set_name(state, is_kernel ? work->kernel : name);
+    set_category(state, "gpu");
+    set_category(state, work->kind);
+    annotate_work(state, work);
+    if (work->cause.call_id)
+        add_flow(state, work->cause.call_id);
+    if (!write_event(to, work->start_ns))
+        return false;
+    begin_event(state, PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_END, track);
+    return write_event(to, work->end_ns);
 }
 
 /* ---- processes, threads, memory, open calls ---- */
@@ -474,6 +530,7 @@ const struct ct_export_format ct_export_perfetto = {
     .state_bytes = sizeof(struct state),
     .begin = begin,
     .event = event,
+    .work = write_work,
     .end = end,
     .finish = finish,
 };

@@ -1,0 +1,52 @@
+/* Passes the work of GPUs to a format of `cudatrace export`, with the calls that caused it. The calls are
+ * written before the work. While they are written, their correlations and sizes are kept in a temporary
+ * database, because a trace may have more of them than fit into memory. */
+#ifndef CT_EXPORT_WORK_H
+#define CT_EXPORT_WORK_H
+
+#include "export_format.h"
+
+/* Grid x, y, z, block x, y, z, and dynamic shared memory in bytes. */
+enum { CT_SIZE_GRID_X, CT_SIZE_BLOCK_X = 3, CT_SIZE_SHARED_BYTES = 6, CT_LAUNCH_SIZES };
+
+/* The call that caused a piece of work. */
+struct ct_cause {
+    int64_t call_id;     /* 0: the call is unknown, or the scope does not include it */
+    int64_t correlation; /* the ID of the outermost runtime or driver call around it; 0 with call_id 0 */
+    int64_t tid, start_ns;
+    int64_t size[CT_LAUNCH_SIZES]; /* of the launch of one kernel; block x is 0 for other calls */
+};
+
+/* A piece of work, in the order of schema/exports.sql. Strings are valid during the call of `work`. */
+struct ct_work {
+    int64_t process_id, device, context, stream, start_ns, end_ns;
+    const char *kind;      /* kernel, copy, set or graph */
+    const char *kernel;    /* demangled */
+    const char *mangled;   /* NULL if unknown, or not of a kernel */
+    const char *copy_kind; /* HtoD, …; NULL if not of a copy */
+    int64_t bytes;         /* of copies and sets */
+    int64_t graph, node;   /* 0: none */
+    struct ct_cause cause;
+    /* Work of one stream may overlap, for example in a graph. Work of one lane of a stream does not overlap.
+     * Lanes count from 0. Streams count from 1 in the order of their work. */
+    int64_t stream_number;
+    int lane;
+    bool is_first_in_lane;
+};
+
+/* The maximum number of lanes of a stream. */
+enum { CT_WORK_LANES = 32, CT_WORK_LANE_NAME_BYTES = 80 };
+/* Names the lane, for example "GPU 0, stream 7". */
+void ct_work_lane_name(const struct ct_work *work, char name[CT_WORK_LANE_NAME_BYTES]);
+
+/* Prepares the causes. Returns false if SQLite or memory failed. */
+bool ct_work_begin(struct ct_export *to);
+/* Notes a call, and returns whether it caused work. All calls must be passed when they begin. */
+bool ct_work_note_call(struct ct_export *to, const struct ct_event *event);
+/* Calls `write` for each piece of work in the scope. Returns false if `write` or SQLite failed. */
+typedef bool ct_work_write(struct ct_export *to, const struct ct_work *work);
+bool ct_work_each(struct ct_export *to, ct_work_write *write);
+/* May be called without ct_work_begin(). */
+void ct_work_finish(struct ct_export *to);
+
+#endif
