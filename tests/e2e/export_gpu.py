@@ -124,7 +124,7 @@ def check_nsys(s, *options, condition="1"):
     return asked
 
 
-# ---- chrome, perfetto ----
+# ---- chrome, pytorch, perfetto ----
 
 CATEGORIES = {"kernel": "kernel", "copy": "gpu_memcpy", "set": "gpu_memset", "graph": "gpu_graph"}
 
@@ -169,6 +169,20 @@ def check_chrome(s):
     no_overlap(spans, "work in chrome")
 
 
+def check_pytorch(s):
+    others, work, names = check_trace_events(s, "pytorch")
+    for e in work:
+        equal((e["pid"], e["tid"], names[e["pid"], e["tid"]]), (e["args"]["device"], e["args"]["stream"], f"stream {e['args']['stream']}"),
+              "the track of work")
+    equal(sorted((e["cat"], e["name"], e["pid"], e["tid"], e["args"]["correlation"]) for e in others if e["ph"] == "X"),
+          s.rows("SELECT 'cuda_' || layer, name, pid, tid, call_id FROM calls WHERE depth = 0 AND layer IN ('runtime', 'driver') "
+                 "ORDER BY 1, 2, 3, 4, 5"), "calls in pytorch")
+    sizes = {e["args"]["correlation"]: [*e["args"]["grid"], *e["args"]["block"], e["args"]["shared memory"]] for e in work if "grid" in e["args"]}
+    equal({key: sizes.get(key) for key, in s.rows("SELECT call_id FROM launches JOIN calls USING (call_id) WHERE depth = 0")},
+          {row[0]: [*row[1:]] for row in s.rows("SELECT call_id, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes "
+                                                "FROM launches JOIN calls USING (call_id) WHERE depth = 0")}, "sizes of launches in pytorch")
+
+
 def check_perfetto(s):
     _, tracks, events = read_perfetto(export(s, "perfetto"))
     whole, still_open = slices(events)
@@ -198,6 +212,7 @@ with Session() as s:
     check_nsys(s).close()
     add_graph(s)
     check_chrome(s)
+    check_pytorch(s)
     check_perfetto(s)
     asked = check_nsys(s)
     equal(asked.execute("SELECT DISTINCT strings.value, short.value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds AS strings ON "
@@ -210,6 +225,8 @@ with Session() as s:
     equal(asked.execute("SELECT pid, cudaId, gpuId, uuid FROM TARGET_INFO_CUDA_DEVICE ORDER BY 2").fetchall(),
           [(pid, 0, 1, "GPU-1"), (pid, 1, 2, "GPU-2")], "devices")
     asked.close()
+    equal([(device["id"], device["name"]) for device in json.loads(export(s, "pytorch").read_text())["deviceProperties"]],
+          [(0, "Simulated GPU"), (1, "Simulated GPU")], "devices in pytorch")
     other, half_ns = s.rows("SELECT process_id, gpu_end_ns FROM gpu_work ORDER BY gpu_end_ns LIMIT 1 OFFSET 100")[0]
     pid = s.value("SELECT pid FROM processes WHERE process_id = ?", other)
     check_nsys(s, "--pid", pid, condition=f"gpu_work.process_id = {other}").close()

@@ -21,7 +21,7 @@ from cudatrace_test import CUDATRACE, DEADLINE_S, Session, WORKLOADS, can, check
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 from fault_test import promise  # noqa: E402: next to the table of promises
 
-FORMATS = ("chrome", "perfetto", "jsonl", "csv", "nsys", "sqlite", "html")
+FORMATS = ("chrome", "perfetto", "pytorch", "jsonl", "csv", "nsys", "sqlite", "html")
 IS_ROOT = os.geteuid() == 0
 HAS_USERS = can("several users", "what is written as another user, and into what is another's", promises=["output-not-lured"])
 ALICE, BOB = 12001, 12002

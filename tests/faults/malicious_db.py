@@ -199,7 +199,7 @@ def damage(s, trace):
         "meta", "sqlite_master")) + "; PRAGMA integrity_check"
     path = s.dir / "damaged.db"
     drawn = [("timeline",), ("top", "--once"), ("html", "--output", s.dir / "page.html"),
-             *(("export", "--format", form, "--output", s.dir / "exported") for form in ("chrome", "perfetto", "jsonl", "csv", "nsys", "sqlite"))]
+             *(("export", "--format", form, "--output", s.dir / "exported") for form in ("chrome", "perfetto", "pytorch", "jsonl", "csv", "nsys", "sqlite"))]
     crashes = []
     for seed in range(VARIANTS):
         chance = random.Random(seed)

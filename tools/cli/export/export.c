@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* The formats, each defined in a separate file. The first one is the default. */
-#define EACH(ROW) ROW(chrome) ROW(perfetto) ROW(jsonl) ROW(csv) ROW(nsys) ROW(sqlite)
+#define EACH(ROW) ROW(chrome) ROW(perfetto) ROW(pytorch) ROW(jsonl) ROW(csv) ROW(nsys) ROW(sqlite)
 
 #define ROW(name) extern const struct ct_export_format ct_export_##name;
 EACH(ROW)
