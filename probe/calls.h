@@ -18,6 +18,7 @@ enum {
     CT_PROBE_THREADS = 1024,   /* threads of a process whose open calls are visible */
     CT_PROBE_OPEN = 16,        /* open calls of a thread; further ones are not recorded */
     CT_PROBE_COMM = 16,        /* bytes of a thread's name, with its NUL */
+    CT_PROBE_FENCES = 16384,   /* fences of recorded processes that have not been signaled */
     CT_PROBE_RING_BYTES = 1 << 20,
     CT_PROBE_WAKE_BYTES = CT_PROBE_RING_BYTES / 8, /* the kernel wakes the writer when this much is unread */
 };
@@ -33,8 +34,8 @@ enum ct_probe_kind {
     CT_PROBE_IOCTL = 5,  /* a request to the kernel driver has returned */
 };
 
-/* Kernel events inside calls, and requests to the kernel driver. They have function numbers that no driver
- * function uses. */
+/* Events of the kernel, and requests to the kernel driver. They have function numbers that no driver function
+ * uses. */
 enum ct_probe_event {
     CT_EVENT_BLOCKED = 0,   /* the thread slept */
     CT_EVENT_PREEMPTED = 1, /* it was runnable, but another thread had its processor */
@@ -45,6 +46,10 @@ enum ct_probe_event {
     CT_EVENT_CLASS = 5,
     CT_EVENT_UVM = 6,
     CT_EVENT_MODESET = 7,
+    CT_EVENT_FENCE_INIT = 8, /* the thread made a fence */
+    CT_EVENT_FENCE_EMIT = 9, /* the driver sent the work of a fence */
+    CT_EVENT_FENCE_WAIT = 10,
+    CT_EVENT_FENCE_SIGNALED = 11, /* the fence of an earlier event, in any thread or interrupt */
     CT_EVENT_COUNT
 };
 

@@ -11,6 +11,21 @@ bool ct_functions_is_known(const char *name)
     return ct_row_of_driver(name) != CT_ROWS_ALL;
 }
 
+/* The fields of events of fences, in the order of the values in their records (fences.bpf.c). Views depend on
+ * this order. */
+#define FENCE_KEY                                                                                            \
+    { .name = "context", .type = CT_FIELD_UNSIGNED },                                                        \
+    {                                                                                                        \
+        .name = "seqno", .type = CT_FIELD_UNSIGNED                                                           \
+    }
+static const struct ct_function_field named_fence[] = {
+    { .name = "driver", .type = CT_FIELD_TEXT, .text = 0 },
+    { .name = "timeline", .type = CT_FIELD_TEXT, .text = 1 },
+    FENCE_KEY,
+};
+static const struct ct_function_field fence[] = { FENCE_KEY };
+#define FIELDS(of) (of), sizeof(of) / sizeof((of)[0])
+
 struct ct_function_table *ct_functions_create(void)
 {
     void *memory = mmap(NULL, sizeof(struct ct_function_table), PROT_READ | PROT_WRITE,
@@ -24,6 +39,8 @@ struct ct_function_table *ct_functions_create(void)
         const char *name;
         enum ct_layer layer;
         enum ct_category category;
+        const struct ct_function_field *field;
+        size_t fields;
     } events[CT_EVENT_COUNT] = {
         [CT_EVENT_BLOCKED] = { "blocked", CT_LAYER_KERNEL, CT_CATEGORY_scheduling },
         [CT_EVENT_PREEMPTED] = { "preempted", CT_LAYER_KERNEL, CT_CATEGORY_scheduling },
@@ -34,6 +51,10 @@ struct ct_function_table *ct_functions_create(void)
         [CT_EVENT_UVM] = { ct_ioctl_other_names[CT_IOCTL_OF_UVM], CT_LAYER_IOCTL, CT_CATEGORY_control },
         [CT_EVENT_MODESET] = { ct_ioctl_other_names[CT_IOCTL_OF_MODESET], CT_LAYER_IOCTL,
                                CT_CATEGORY_control },
+        [CT_EVENT_FENCE_INIT] = { "fence_init", CT_LAYER_KERNEL, CT_CATEGORY_sync, FIELDS(named_fence) },
+        [CT_EVENT_FENCE_EMIT] = { "fence_emit", CT_LAYER_KERNEL, CT_CATEGORY_sync, FIELDS(named_fence) },
+        [CT_EVENT_FENCE_WAIT] = { "fence_wait", CT_LAYER_KERNEL, CT_CATEGORY_sync, FIELDS(named_fence) },
+        [CT_EVENT_FENCE_SIGNALED] = { "fence_signaled", CT_LAYER_KERNEL, CT_CATEGORY_sync, FIELDS(fence) },
     };
     for (; table->count < CT_EVENT_COUNT; table->count++) {
         struct ct_function_entry *entry = &table->entry[table->count];
@@ -42,6 +63,9 @@ struct ct_function_table *ct_functions_create(void)
         entry->category = events[table->count].category;
         entry->layer = events[table->count].layer;
         entry->is_minor = true;
+        entry->fields = (uint32_t)events[table->count].fields;
+        if (entry->fields > 0)
+            memcpy(entry->field, events[table->count].field, entry->fields * sizeof(entry->field[0]));
     }
     table->shapes = ct_shapes_find();
     return table->shapes ? table : NULL;

@@ -23,7 +23,7 @@ struct ct_function_entry {
     uint32_t category; /* enum ct_category */
     uint32_t layer;    /* enum ct_layer */
     bool is_minor;     /* when a ring is nearly full, short calls that succeed are dropped first */
-    uint32_t fields;   /* of the layer `hook`; CT_FIELDS_MAX at most */
+    uint32_t fields;   /* of hooks and of events of fences; CT_FIELDS_MAX at most */
     struct ct_function_field field[CT_FIELDS_MAX];
 };
 

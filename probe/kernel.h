@@ -64,6 +64,10 @@ struct vm_area_struct {
     struct file *vm_file;
 } CT_KERNEL_TYPE;
 
+struct dma_fence {
+    __u64 context, seqno;
+} CT_KERNEL_TYPE;
+
 struct thread_struct {
     unsigned long fsbase;
 } CT_KERNEL_TYPE;

@@ -2,6 +2,7 @@
  * and starts a writer for each process. */
 #include "clock.h"
 #include "discover.h"
+#include "fences.h"
 #include "hooks.h"
 #include "ioctls.h"
 #include "kernel_needs.h"
@@ -48,7 +49,9 @@ struct probe {
     struct ct_kernel_ring notices;
     struct ct_hooks hooks;
     struct ct_ioctls ioctls;
-    int spares; /* number of channels that the kernel may take */
+    struct ct_fences fences;
+    bool has_fences; /* the kernel has them, and they are wanted */
+    int spares;      /* number of channels that the kernel may take */
     struct ct_channel stock[STOCK_CHANNELS];
     uint32_t stocked;
 };
@@ -349,6 +352,12 @@ static int refuse(int error, const char *why)
     return ct_fail(EXIT_FAILURE, "probe: the kernel does not load the BPF programs: %s", why);
 }
 
+/* Returns whether a writer records events of the whole machine. */
+static bool wants_machine(const struct probe *probe)
+{
+    return ct_hooks_are_wanted(&probe->hooks) || probe->has_fences;
+}
+
 /* Returns whether the probe makes perf events after its start. */
 static bool makes_events_later(const struct probe *probe)
 {
@@ -358,17 +367,19 @@ static bool makes_events_later(const struct probe *probe)
 static int begin(struct probe *probe)
 {
     char why[CT_WHY_BYTES];
+    probe->has_fences = probe->options.kernel_events && ct_fences_find(&probe->fences, probe->hooks.tracefs);
     const struct ct_program_set optional = { .kernel_events = probe->options.kernel_events,
                                              .hooks = probe->hooks.path,
                                              .machine = ct_hooks_are_wanted(&probe->hooks),
-                                             .ioctls = probe->options.ioctls };
+                                             .ioctls = probe->options.ioctls,
+                                             .fences = probe->has_fences };
     int error = ct_programs_load((enum ct_method)probe->options.method, optional, &probe->programs, why);
     if (error)
         return refuse(error, why);
     const int status = probe->options.ioctls ? ct_ioctls_attach(&probe->ioctls, probe->programs) : CT_GO_ON;
     if (status != CT_GO_ON)
         return status;
-    error = ct_rights_keep(makes_events_later(probe) || ct_hooks_are_wanted(&probe->hooks));
+    error = ct_rights_keep(makes_events_later(probe) || wants_machine(probe));
     if (error)
         return ct_fail(EXIT_FAILURE, "probe: cannot drop capabilities: %s", strerror(-error));
     probe->functions = ct_functions_create();
@@ -398,8 +409,7 @@ static int begin(struct probe *probe)
 static void begin_machine(struct probe *probe)
 {
     struct ct_channel machine;
-    probe->hooks.has_machine =
-        ct_hooks_are_wanted(&probe->hooks) && ct_channels_make(probe->programs, &machine, 1) == 0;
+    probe->hooks.has_machine = wants_machine(probe) && ct_channels_make(probe->programs, &machine, 1) == 0;
     if (probe->hooks.has_machine)
         ct_programs_set_machine(probe->programs, &machine);
     if (ct_probed_begin(&probe->probed, probe->hooks.has_machine ? &machine : NULL) == 0)
@@ -408,10 +418,13 @@ static void begin_machine(struct probe *probe)
     fputs("cudatrace-probe: the first calls of a process may be stored late\n", stderr);
 }
 
-/* Attaches the hooks. The probe's own hook alone needs the right to make perf events only for that. */
+/* Attaches the hooks, and the programs for fences. The probe's own hook and the programs need the right to
+ * make perf events only for that. */
 static void attach_hooks(struct probe *probe)
 {
     ct_hooks_attach(&probe->hooks);
+    if (probe->has_fences && probe->hooks.has_machine)
+        ct_fences_attach(&probe->fences, probe->programs);
     const int error = ct_rights_keep(makes_events_later(probe));
     if (error)
         fprintf(stderr, "cudatrace-probe: cannot drop CAP_SYS_ADMIN: %s\n", strerror(-error));
@@ -464,6 +477,7 @@ static int run(struct probe *probe)
         record(probe, from);
         ct_hooks_detach(&probe->hooks);
         ct_ioctls_detach(&probe->ioctls);
+        ct_fences_detach(&probe->fences);
         ct_probed_files_detach(&probe->files);
         /* Adds the processes that the kernel has found since notices were last read. */
         read_notices(probe);

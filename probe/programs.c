@@ -182,6 +182,20 @@ const struct bpf_program *ct_programs_request(const struct ct_programs *programs
     return end == CT_REQUEST_ENTRY ? programs->calls->progs.ioctl_enter : programs->calls->progs.ioctl_leave;
 }
 
+const struct bpf_program *ct_programs_fence(const struct ct_programs *programs, enum ct_fence_point point)
+{
+    const struct ct_calls *calls = programs->calls;
+    const struct bpf_program *const program[CT_FENCE_POINTS] = {
+        [CT_FENCE_SIGNALED] = calls->progs.fence_signaled,
+        [CT_FENCE_DESTROY] = calls->progs.fence_destroy,
+        [CT_FENCE_WAIT_LEAVE] = calls->progs.fence_wait_leave,
+        [CT_FENCE_WAIT_ENTER] = calls->progs.fence_wait_enter,
+        [CT_FENCE_INIT] = calls->progs.fence_init,
+        [CT_FENCE_EMIT] = calls->progs.fence_emit,
+    };
+    return program[point];
+}
+
 void ct_programs_set_driver(struct ct_programs *programs, const struct ct_probe_devices *devices,
                             uint32_t release)
 {
@@ -479,6 +493,35 @@ static void choose(struct ct_calls *calls, enum ct_method method)
     }
 }
 
+static void choose_optional(struct ct_calls *calls, struct ct_program_set optional)
+{
+    const struct {
+        struct bpf_program *program;
+        bool is_wanted;
+    } programs[] = {
+        { calls->progs.thread_switch, optional.kernel_events },
+        { calls->progs.page_fault, optional.kernel_events },
+        { calls->progs.hook_enter, optional.hooks },
+        { calls->progs.hook_leave, optional.hooks },
+        { calls->progs.hook_at_entry, optional.hooks },
+        { calls->progs.hook_point, optional.hooks },
+        { calls->progs.hook_in_machine, optional.machine },
+        { calls->progs.hook_entry_in_machine, optional.hooks },
+        { calls->progs.ioctl_enter, optional.ioctls },
+        { calls->progs.ioctl_leave, optional.ioctls },
+        { calls->progs.fence_init, optional.fences },
+        { calls->progs.fence_emit, optional.fences },
+        { calls->progs.fence_signaled, optional.fences },
+        { calls->progs.fence_destroy, optional.fences },
+        { calls->progs.fence_wait_enter, optional.fences },
+        { calls->progs.fence_wait_leave, optional.fences },
+    };
+    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+        bpf_program__set_autoload(programs[i].program, programs[i].is_wanted);
+    bpf_map__set_autocreate(calls->maps.pauses, optional.kernel_events);
+    bpf_map__set_autocreate(calls->maps.fences, optional.fences);
+}
+
 static int load(struct ct_programs *programs, enum ct_method method, struct ct_program_set optional)
 {
     programs->method = method;
@@ -486,17 +529,7 @@ static int load(struct ct_programs *programs, enum ct_method method, struct ct_p
     if (!programs->calls)
         return -errno;
     choose(programs->calls, method);
-    bpf_program__set_autoload(programs->calls->progs.thread_switch, optional.kernel_events);
-    bpf_program__set_autoload(programs->calls->progs.page_fault, optional.kernel_events);
-    bpf_map__set_autocreate(programs->calls->maps.pauses, optional.kernel_events);
-    bpf_program__set_autoload(programs->calls->progs.hook_enter, optional.hooks);
-    bpf_program__set_autoload(programs->calls->progs.hook_leave, optional.hooks);
-    bpf_program__set_autoload(programs->calls->progs.hook_at_entry, optional.hooks);
-    bpf_program__set_autoload(programs->calls->progs.hook_point, optional.hooks);
-    bpf_program__set_autoload(programs->calls->progs.hook_in_machine, optional.machine);
-    bpf_program__set_autoload(programs->calls->progs.hook_entry_in_machine, optional.hooks);
-    bpf_program__set_autoload(programs->calls->progs.ioctl_enter, optional.ioctls);
-    bpf_program__set_autoload(programs->calls->progs.ioctl_leave, optional.ioctls);
+    choose_optional(programs->calls, optional);
     int error = ct_calls__load(programs->calls);
     if (error)
         return error;

@@ -1,5 +1,5 @@
-/* The BPF programs (calls.bpf.c, kernel_events.bpf.c, hooks.bpf.c, ioctls.bpf.c): loads them, attaches them
- * to functions, and manages their maps. */
+/* The BPF programs (calls.bpf.c, kernel_events.bpf.c, hooks.bpf.c, ioctls.bpf.c, fences.bpf.c): loads them,
+ * attaches them to functions, and manages their maps. */
 #ifndef CT_PROBE_PROGRAMS_H
 #define CT_PROBE_PROGRAMS_H
 
@@ -29,6 +29,7 @@ struct ct_program_set {
     bool hooks;
     bool machine; /* hooks in the whole machine */
     bool ioctls;  /* record requests to the kernel driver */
+    bool fences;  /* record DMA fences; the kernel must have their tracepoints */
 };
 /* Loads the programs for the first method, beginning with `best`, that works in this kernel. Tries each
  * method on a function of this process. Returns 0, or the last attempt's -errno, with libbpf's reason in
@@ -93,6 +94,22 @@ const struct bpf_program *ct_programs_request(const struct ct_programs *programs
  * programs use the version that was last passed to the kernel. */
 void ct_programs_set_driver(struct ct_programs *programs, const struct ct_probe_devices *devices,
                             uint32_t release);
+
+/* ---- fences ---- */
+
+/* The tracepoints of fences, in the order of attaching. A beginning has no effect without its end. */
+enum ct_fence_point {
+    CT_FENCE_SIGNALED,
+    CT_FENCE_DESTROY,
+    CT_FENCE_WAIT_LEAVE,
+    CT_FENCE_WAIT_ENTER,
+    CT_FENCE_INIT,
+    CT_FENCE_EMIT,
+    CT_FENCE_POINTS
+};
+/* Returns the program for the tracepoint. It is attached by ct_tracepoint_attach(), or by
+ * bpf_program__attach() if it is of another type than BPF_PROG_TYPE_TRACEPOINT. */
+const struct bpf_program *ct_programs_fence(const struct ct_programs *programs, enum ct_fence_point point);
 
 /* ---- channels ---- */
 

@@ -39,7 +39,7 @@ SELECT function.name AS hook,
            'field_', '') || field.name AS column_name
   FROM %s.field
   JOIN %s.function ON function.function_id = field.function_id
- WHERE function.name <> '' AND function.name NOT GLOB '*[^A-Za-z0-9_]*' AND lower(function.name) <> 'fields'
+ WHERE function.layer <> 'kernel' AND function.name <> '' AND function.name NOT GLOB '*[^A-Za-z0-9_]*' AND lower(function.name) <> 'fields'
 
 -- name: hook_fields_of_all
 SELECT hook, field, column_name FROM (%z) GROUP BY hook COLLATE NOCASE, field COLLATE NOCASE LIMIT 1000

@@ -44,7 +44,7 @@ SELECT kind, async, stream, stream_name, captured FROM %s.copies WHERE call_id =
 -- name: range
 SELECT message, domain, category AS range_category, kind FROM %s.ranges WHERE call_id = ?1;
 
--- The fields of a call in the layer hook: the name and the value of each.
+-- The fields of a hook or of an event of a fence: the name and the value of each.
 -- name: hook
 SELECT max(field) FILTER (WHERE place = 1), max(value) FILTER (WHERE place = 1),
        max(field) FILTER (WHERE place = 2), max(value) FILTER (WHERE place = 2),

@@ -292,7 +292,8 @@ WITH event AS MATERIALIZED (
       FROM call
      CROSS JOIN site ON site.site_id = call.site_id
      CROSS JOIN function ON function.function_id = site.function_id
-     WHERE EXISTS (SELECT 1 FROM function WHERE layer = 'kernel') AND function.layer = 'kernel'
+     WHERE EXISTS (SELECT 1 FROM function WHERE layer = 'kernel')
+       AND function.layer = 'kernel' AND function.name IN ('blocked', 'preempted', 'page_fault')
 ), found AS MATERIALIZED (
     SELECT name, start_ns, duration_ns,
            (SELECT around.end_ns
@@ -493,9 +494,9 @@ CASE :place WHEN 1 THEN value_1 WHEN 2 THEN value_2 WHEN 3 THEN value_3 WHEN 4 T
             ELSE :text END || '"'
 
 CREATE VIEW hook_fields AS
--- The fields of calls in the layer hook (`cudatrace probe --hooks`), with a row for each field of each call. The column
--- place numbers a call's fields in their order, from 1. An unsigned value of 2^63 or more appears as a negative number;
--- use printf('%u', value).
+-- The fields of calls in the layer hook (`cudatrace probe --hooks`), with a row for each field of each call. Events of
+-- fences have fields, too (`fences`). The column place numbers a call's fields in their order, from 1. An unsigned value
+-- of 2^63 or more appears as a negative number; use printf('%u', value).
 SELECT hook_call.call_id,
        function.name                  AS name,         -- of the hook
        field.place,
@@ -534,7 +535,8 @@ SELECT hook_call.call_id,
  CROSS JOIN site ON site.site_id = call.site_id
  CROSS JOIN thread ON thread.thread_id = site.thread_id
  CROSS JOIN process ON process.process_id = thread.process_id
- CROSS JOIN function ON function.function_id = site.function_id;
+ CROSS JOIN function ON function.function_id = site.function_id
+ WHERE function.layer <> 'kernel';
 
 CREATE VIEW xids AS
 -- Errors of GPUs (Xids) that NVIDIA's driver reported to the kernel while a probe was running (`cudatrace probe`). The
@@ -581,6 +583,97 @@ SELECT call_id,                                        -- the time
        nullif(nullif(substr(from_name, 1, instr(from_name || ',', ',') - 1), '<unknown>'), '') AS name
   FROM placed
   LEFT JOIN meaning ON meaning.code = placed.code;
+
+-- Gets the name of the innermost recorded call around an event of a fence. The search ends at the first outermost call,
+-- as in `off_cpu`.
+-- macro: name_around(event)
+CASE WHEN :event.depth > 0
+            THEN (SELECT iif(call.end_ns - call.duration_ns <= :event.start_ns, function.name, NULL)
+                    FROM call
+                   CROSS JOIN site ON site.site_id = call.site_id
+                   CROSS JOIN function ON function.function_id = site.function_id
+                   WHERE call.end_ns > :event.end_ns
+                     AND site.thread_id = :event.thread_id
+                     AND site.depth < :event.depth
+                     AND (site.depth = 0 OR call.end_ns - call.duration_ns <= :event.start_ns)
+                     AND function.layer <> 'kernel'
+                   ORDER BY call.end_ns
+                   LIMIT 1)
+             END
+
+CREATE VIEW fences AS
+-- DMA fences that threads of recorded processes made (`cudatrace probe --kernel`). A driver of a GPU or of a display
+-- signals a fence when it has done some work. The column call_id is the time when the driver sent the work (the event
+-- fence_emit), or when the fence was made (fence_init) if the driver does not report the former.
+WITH event AS MATERIALIZED (
+    SELECT function.name, hook_call.call_id, value_1, value_2, value_3, value_4
+      FROM function
+     CROSS JOIN field ON field.function_id = function.function_id AND field.place = 1
+     CROSS JOIN hook_call ON hook_call.field_set_id = field.field_set_id
+     WHERE function.layer = 'kernel' AND function.name IN ('fence_init', 'fence_emit', 'fence_signaled')
+), signal AS MATERIALIZED (
+    SELECT value_1 AS context, value_2 AS seqno, min(call_id) AS signaled_ns
+      FROM event
+     WHERE name = 'fence_signaled'
+     GROUP BY value_1, value_2
+), fence AS MATERIALIZED (
+    SELECT value_1 AS driver, value_2 AS timeline, value_3 AS context, value_4 AS seqno,
+           call.end_ns, call.end_ns AS start_ns, site.thread_id, site.depth,
+           max(event.name = 'fence_emit') AS is_emitted -- the other columns are from the row with the maximum
+      FROM event
+     CROSS JOIN call ON call.end_ns = event.call_id
+     CROSS JOIN site ON site.site_id = call.site_id
+     WHERE event.name <> 'fence_signaled'
+     GROUP BY value_3, value_4
+)
+SELECT fence.end_ns                   AS call_id,
+       thread.process_id,
+       process.pid,
+       thread.tid,                                     -- the thread that made the fence
+       (SELECT text FROM text WHERE text_id = fence.driver)   AS driver,
+       (SELECT text FROM text WHERE text_id = fence.timeline) AS timeline,
+       fence.context,                                  -- with seqno, identifies the fence until the machine reboots
+       fence.seqno,
+       is_emitted,                                     -- 0: call_id is the time when the fence was made
+       signal.signaled_ns,                             -- NULL: not signaled yet, or its signal was lost (`losses`)
+       signal.signaled_ns - fence.end_ns AS duration_ns,
+       name_around(fence)             AS inside        -- the innermost recorded call of the thread; NULL for none, or if it
+                                                       -- has not returned
+  FROM fence
+ CROSS JOIN thread ON thread.thread_id = fence.thread_id
+ CROSS JOIN process ON process.process_id = thread.process_id
+  LEFT JOIN signal ON signal.context = fence.context AND signal.seqno = fence.seqno;
+
+CREATE VIEW fence_waits AS
+-- Waits of recorded threads for DMA fences inside the kernel (`cudatrace probe --kernel`). A program that polls a file of
+-- fences (poll, select, epoll) does not wait for them in this way.
+WITH wait AS MATERIALIZED (
+    SELECT value_1 AS driver, value_2 AS timeline, value_3 AS context, value_4 AS seqno,
+           call.end_ns, call.end_ns - call.duration_ns AS start_ns, call.duration_ns, site.thread_id, site.depth
+      FROM function
+     CROSS JOIN field ON field.function_id = function.function_id AND field.place = 1
+     CROSS JOIN hook_call ON hook_call.field_set_id = field.field_set_id
+     CROSS JOIN call ON call.end_ns = hook_call.call_id
+     CROSS JOIN site ON site.site_id = call.site_id
+     WHERE function.layer = 'kernel' AND function.name = 'fence_wait'
+)
+SELECT wait.end_ns                    AS call_id,
+       thread.process_id,
+       process.pid,
+       thread.tid,
+       (SELECT text FROM text WHERE text_id = wait.driver)   AS driver,
+       (SELECT text FROM text WHERE text_id = wait.timeline) AS timeline,
+       wait.context,
+       wait.seqno,
+       wait.start_ns,
+       wait.duration_ns,
+       fences.call_id                 AS fence_id,     -- call_id in `fences`; NULL if no recorded thread made the fence
+       name_around(wait)              AS inside        -- the innermost recorded call of the thread; NULL for none, or if it
+                                                       -- has not returned
+  FROM wait
+ CROSS JOIN thread ON thread.thread_id = wait.thread_id
+ CROSS JOIN process ON process.process_id = thread.process_id
+  LEFT JOIN fences ON fences.context = wait.context AND fences.seqno = wait.seqno;
 
 -- files: newest process_id of process
 CREATE VIEW open_calls AS

@@ -1,5 +1,6 @@
 """Gets the kernels of Debian releases, and builds modules for them. apt downloads the packages to a folder of the build, and verifies them.
 Nothing is installed, and the machine's own package sources do not change."""
+import lzma
 import pathlib
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from cudatrace_test import BUILD, equal, mount_namespace
 CACHE = BUILD / "kernels"
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 META_PACKAGE = "linux-image-cloud-amd64"  # this flavour has few drivers, and boots faster
+META_PACKAGE_WITH_DRIVERS = "linux-image-amd64"
 # The headers' package depends on the compiler that built the kernel. That compiler needs the release's own C library.
 BUILD_PACKAGES = "linux-headers-cloud-amd64", "make", "dash", "coreutils", "sed", "grep", "mawk"
 BUILD_LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64", "usr/bin/sh": "dash", "usr/bin/awk": "mawk"}
@@ -68,8 +70,8 @@ class Apt:
         return sorted((self.folder / "archives").glob("*.deb"))
 
 
-def extract_kernel(archive, folder):
-    """Extracts only the kernel image, without modules and configuration."""
+def extract_kernel(archive, folder, modules=()):
+    """Extracts the kernel image and these modules, without all others and without the configuration."""
     packed = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE)
     with packed, tarfile.open(fileobj=packed.stdout, mode="r|") as files:
         for file in files:
@@ -78,14 +80,17 @@ def extract_kernel(archive, folder):
                 fresh = folder / "fresh"
                 fresh.write_bytes(files.extractfile(file).read())
                 fresh.rename(folder / "vmlinuz")
+            elif file.isfile() and (stem := name.partition(".")[0]) in modules:
+                content = files.extractfile(file).read()
+                (folder / f"{stem}.ko").write_bytes(lzma.decompress(content) if name.endswith(".xz") else content)
 
 
-def download_kernel(apt, folder):
+def download_kernel(apt, folder, package=META_PACKAGE, modules=()):
     apt.run("apt-get", "update")
-    image = apt.depends(META_PACKAGE, "linux-image-")
+    image = apt.depends(package, "linux-image-")
     # Since Linux 7.2, Debian has a separate package for the kernel image.
     archive = apt.download(apt.depends(image, "linux-binary-") or image)
-    extract_kernel(archive, folder)
+    extract_kernel(archive, folder, modules)
     archive.unlink()
 
 
@@ -96,6 +101,14 @@ def kernel_of(release):
     if not kernel.exists():
         download_kernel(Apt(release, folder), folder)
     return kernel
+
+
+def kernel_with(release, *modules):
+    """Returns the paths of the release's kernel with all drivers, and of these modules of it. Downloads them the first time."""
+    folder = CACHE / f"{release}-{modules[-1]}"
+    if not (folder / "vmlinuz").exists():
+        download_kernel(Apt(release, folder), folder, META_PACKAGE_WITH_DRIVERS, modules)
+    return folder / "vmlinuz", [folder / f"{module}.ko" for module in modules]
 
 
 # ---- modules ----

@@ -13,7 +13,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, LONG, SOURCE, WORKLOADS, check, equal, needs, refused, skip  # noqa: E402: it is in tests/e2e
-from debian_kernel import Unavailable, build_modules, kernel_of  # noqa: E402
+from debian_kernel import Unavailable, build_modules, kernel_of, kernel_with  # noqa: E402
 from machine import PYTHON, Machine, why_no_kvm, write_archive  # noqa: E402
 
 PROBE = [CUDATRACE, "probe", "--session", "kernels", "--all", "--for", "1s", "--verbose"]
@@ -131,6 +131,20 @@ def devices(machine):
             hook_tests = ["functions"]  # the others are the same for each variant
 
 
+# ---- fences ----
+
+# vgem is a driver without hardware, whose fences a program makes and signals. The others are those that it needs.
+FENCE_MODULES = "drm", "drm_kms_helper", "drm_shmem_helper", "vgem"
+
+
+def fences(boot):
+    """Boots the kernel that has all drivers, and tests fences of vgem."""
+    with boot(kernel=kernel_with_vgem) as machine:
+        for module in vgem:
+            machine.run("insmod", module)
+        passes(machine, "kernel/vgem_fences.py")
+
+
 # ---- releases ----
 
 # Perf events take long to attach and to detach, so these tests attach to few functions.
@@ -152,6 +166,7 @@ def bookworm(boot):
         passes(machine, "e2e/probe_hooks.py")
         passes(machine, "e2e/probe_ioctls.py", *REQUESTS)
         devices(machine)
+    fences(boot)
     with boot("lockdown=integrity") as machine:
         records(machine, "perf events", "whole_life cuMem*")
     with boot("lockdown=confidentiality") as machine:
@@ -164,6 +179,7 @@ def trixie(boot):
         passes(machine, "e2e/probe_hooks.py")
         passes(machine, "e2e/probe_ioctls.py", *REQUESTS)
         devices(machine)
+    fences(boot)
 
 
 # The test short_lives is left out, because on this kernel it sometimes misses a first call, or does not end.
@@ -180,17 +196,18 @@ if not LONG:
 needs("qemu-system-x86_64", "busybox")
 release = sys.argv[1]
 try:
-    stubs = {}
+    stubs, vgem = {}, []
     if release in WITH_STUBS:
         needs("mount namespaces")
         stubs = {name: build_modules(release, HERE / "stub", name, *options) for name, (options, _) in STUBS.items()}
+        kernel_with_vgem, vgem = kernel_with(release, *FENCE_MODULES)
     kernel = kernel_of(release)
     no_kvm = why_no_kvm()
     print(f"{kernel} runs by {f'emulation, since {no_kvm}' if no_kvm else 'KVM'}", flush=True)
     with tempfile.TemporaryDirectory(prefix="cudatrace-kernels-") as folder:
         archive = pathlib.Path(folder) / "initramfs"
-        tables = HERE / "driver_hooks.py", SOURCE / "docs/sql.md", *(SOURCE / "dist/hooks").glob("*.hooks")
-        write_archive(archive, [*tables, *(module for stub in stubs.values() for module in stub.glob("*.ko"))])
-        RELEASES[release](lambda *parameters: Machine(kernel, archive, *parameters))
+        scripts = HERE / "driver_hooks.py", HERE / "vgem_fences.py", SOURCE / "docs/sql.md", *(SOURCE / "dist/hooks").glob("*.hooks")
+        write_archive(archive, [*scripts, *vgem, *(module for stub in stubs.values() for module in stub.glob("*.ko"))])
+        RELEASES[release](lambda *parameters, kernel=kernel: Machine(kernel, archive, *parameters))
 except Unavailable as why:
     refused(str(why))

@@ -172,8 +172,8 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
                         "probe these functions, by pattern, with '!' before those to exclude; the last\n"
                         "match decides: 'cuMem*,!cuMemGetInfo*' (default: every function of the driver)"),
         { "kernel", NULL,
-          "also record when a thread was blocked or preempted in a call, and its page faults\n"
-          "(layer kernel)",
+          "also record when a thread was blocked or preempted in a call, its page faults, and\n"
+          "DMA fences (layer kernel)",
           &options->kernel_events },
         { "ioctls", NULL, "also record requests to the kernel driver (layer ioctl)", &options->ioctls },
         { "hooks", "FILE",

@@ -267,7 +267,8 @@ static enum ct_detail detail_of(const struct ct_site *site)
 {
     if (strcmp(site->layer, "nvtx") == 0)
         return CT_DETAIL_RANGE;
-    if (strcmp(site->layer, "hook") == 0)
+    const bool is_fence = strcmp(site->layer, "kernel") == 0 && strcmp(site->category, "sync") == 0;
+    if (is_fence || strcmp(site->layer, "hook") == 0)
         return CT_DETAIL_HOOK;
     if (strcmp(site->layer, "driver") != 0)
         return CT_DETAIL_NONE;

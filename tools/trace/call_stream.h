@@ -48,9 +48,9 @@ bool ct_stream_next(struct ct_stream *stream, struct ct_stream_call *call);
 #define CT_STREAM_LONG_NS INT64_C(100000000)
 bool ct_stream_next_long(struct ct_stream *stream, struct ct_stream_call *call);
 
-/* Returns the row with the details of a launch, graph launch, copy, range or hook, or NULL if there is none.
- * The row has the columns that schema/stream.sql selects. The row is valid until the next call to this
- * function. */
+/* Returns the row with the details of a launch, graph launch, copy, range, hook or event of a fence, or NULL
+ * if there is none. The row has the columns that schema/stream.sql selects. The row is valid until the next
+ * call to this function. */
 enum ct_detail {
     CT_DETAIL_NONE,
     CT_DETAIL_LAUNCH,

@@ -241,7 +241,8 @@ static const struct {
     bool (*fill)(struct ct_json_frame *frame, const struct ct_json_line *line, struct ct_json_call *call);
 } kinds[] = {
     { NULL, "nvtx", fill_range },       { NULL, "hook", fill_fields },    { "grid_x", NULL, fill_launch },
-    { "graph_exec", NULL, fill_graph }, { "async", NULL, fill_transfer }, { NULL, NULL, fill_plain },
+    { "graph_exec", NULL, fill_graph }, { "async", NULL, fill_transfer }, { "fields", NULL, fill_fields },
+    { NULL, NULL, fill_plain },
 };
 
 bool ct_json_call_fill(struct ct_json_frame *frame, const struct ct_json_line *line,
