@@ -141,6 +141,13 @@ def first_thread_has_ended(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
+def has_ended(pid):
+    try:
+        return first_thread_has_ended(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def has_closed(child, path):
     """Returns whether the process, which had opened the file, has since closed the file or exited."""
     try:
@@ -398,8 +405,12 @@ class HungCall:
         equal(self.program.wait(DEADLINE_S), 0, "the status of the program whose call was let go on")
 
     def kill(self):
+        """Kills the program. If it runs within another command, also waits until the kernel has killed the children of that command."""
+        children = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         self.program.kill()
         self.program.wait(DEADLINE_S)
+        for child in children:
+            wait_for("the children of the killed command to end", lambda child=child: has_ended(child))
 
     def __exit__(self, *error):
         if self.program.poll() is None:
