@@ -181,5 +181,5 @@ def run(build, options):
                 training.measure(deadline)
             except Failed as why:
                 emit_missing(NAME, model, why)
-            if "cudatrace" in training.said:
+            if "untraced" in training.said:
                 training.show()
