@@ -2,6 +2,7 @@
 #include "activity.h"
 #include "buffers.h"
 #include "cupti.h"
+#include "other_tool.h"
 
 #include <stdlib.h>
 
@@ -147,7 +148,9 @@ void cudatrace_gpu_record(const struct ct_gpu_host *given)
     static bool is_registered;
     struct attempt attempt = { .state = CT_GPU_NO_CUPTI };
     host = given;
-    if (ct_buffers_begin())
+    if (ct_other_tool_find(host, attempt.holder, sizeof(attempt.holder)))
+        attempt.state = CT_GPU_TAKEN;
+    else if (ct_buffers_begin())
         ct_cupti_each(host, subscribe, &attempt);
     if (attempt.state != CT_GPU_STARTING) {
         host->report(attempt.state, (uint32_t)attempt.result, attempt.holder);

@@ -186,6 +186,7 @@ static const struct ct_gpu_host host = {
     .symbol = ct_loader_symbol,
     .objects = ct_gpu_library_objects,
     .does_work = ct_gpu_library_does_work,
+    .setting = ct_setting,
     .now = host_now,
     .wait = host_wait,
     .wake = host_wake,

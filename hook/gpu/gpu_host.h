@@ -25,6 +25,8 @@ struct ct_gpu_host {
     /* Calls `visit` for each loaded object until it returns true. `soname` is NULL if there is none. `visit`
      * must not call the loader. */
     void (*objects)(bool (*visit)(const char *path, const char *soname, void *data), void *data);
+    /* Returns the value of a variable of the environment, or NULL if it is not set. */
+    const char *(*setting)(const char *name);
     /* True if calls of the driver's function launch, copy or set. */
     bool (*does_work)(const char *function);
     /* Returns the time in ticks of the segment's clock. May be called in any thread. */

@@ -1,5 +1,7 @@
 """Tests `cudatrace run --gpu`, from the simulated CUPTI to the views. Each record that CUPTI delivered is a row of `gpu_work`, with the call
 that made the work."""
+import shutil
+
 from cudatrace_test import BUILD, CUDATRACE, SIMCUDA, WORKLOADS, Session, check, equal
 
 PROGRAM = WORKLOADS / "gpu_work"
@@ -41,6 +43,15 @@ with Session() as s:
     check("run: no GPU work was recorded" in run(s, "--gpu", SIMCUPTI_TAKEN="another tool"), "the message")
     equal(s.value("SELECT count(*) FROM gpu_work"), 0, "work")
     s.check_truth()
+
+# Tools that would fail next to a recording, although they have not subscribed to CUPTI.
+for tool in ("CUDA_INJECTION64_PATH", "LD_PRELOAD"):
+    with Session() as s:
+        library = shutil.copy(BUILD / "tests/simnvml/libsimnvml.so", s.dir / "libsanitizer-collection.so")
+        check("run: no GPU work was recorded" in run(s, "--gpu", **{tool: library}), "the message with", tool)
+        equal(s.value("SELECT count(*) FROM gpu_work"), 0, f"work with {tool}")
+        check(not (s.dir / "cupti.log").exists(), "CUPTI is used with", tool)
+        s.check_truth()
 
 with Session() as s:
     equal(run(s), "", "messages without --gpu")
