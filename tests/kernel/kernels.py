@@ -165,6 +165,7 @@ def bookworm(boot):
         records(machine, "perf events", *BY_EVENTS)
         passes(machine, "e2e/probe_hooks.py")
         passes(machine, "e2e/probe_ioctls.py", *REQUESTS)
+        passes(machine, "e2e/probe_companions.py")
         devices(machine)
     fences(boot)
     with boot("lockdown=integrity") as machine:
@@ -178,6 +179,7 @@ def trixie(boot):
         records(machine, "links to many functions", "exact multi", "short_lives", *BY_LINKS)
         passes(machine, "e2e/probe_hooks.py")
         passes(machine, "e2e/probe_ioctls.py", *REQUESTS)
+        passes(machine, "e2e/probe_companions.py")
         devices(machine)
     fences(boot)
 
