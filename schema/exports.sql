@@ -124,7 +124,37 @@ SELECT open_calls.process_id, open_calls.tid,
   JOIN processes USING (process_id)
  WHERE ?1 = 0 OR pid = ?1;
 
--- Threads, grouped by process.
+-- A negative number that identifies a stream of a process, as a tid identifies a thread. The numbers of CUPTI are small.
+-- macro: stream_row(device, context, stream)
+(-1 - (((:device & 0xff) << 55) | ((:context & 0xffffff) << 31) | (:stream & 0x7fffffff)))
+
+-- Threads, grouped by process, each followed by the streams of the process.
+-- name: timeline_rows
+WITH thread AS (
+    SELECT process_id, tid, name,
+           row_number() OVER (PARTITION BY process_id, tid ORDER BY thread_id DESC) AS age,
+           max(driver_ns) OVER (PARTITION BY process_id, tid)                       AS most_ns
+      FROM threads
+),
+line AS (
+    SELECT process_id, tid, name, 0 AS is_stream, most_ns, 0 AS device, 0 AS context, 0 AS stream FROM thread WHERE age = 1
+     UNION ALL
+    SELECT process_id, stream_row(device, context, stream), 'GPU ' || device || ', stream ' || stream, 1, 0, device, context, stream
+      FROM (SELECT DISTINCT process_id, device, context, stream FROM gpu_work)
+)
+SELECT process_id, pid, cmdline, tid, line.name
+  FROM line
+  JOIN processes USING (process_id)
+ ORDER BY started_ns, process_id, is_stream, most_ns DESC, device, context, stream, tid;
+
+-- The work of GPUs that overlaps a window, with the columns that the timeline draws.
+-- name: timeline_work
+SELECT process_id, stream_row(device, context, stream), kind, gpu_start_ns, gpu_end_ns
+  FROM gpu_work
+ WHERE gpu_start_ns < ?3 AND gpu_end_ns >= ?2
+   AND (?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1));
+
+-- Threads alone, for traces of versions without the view gpu_work.
 -- name: timeline_threads
 WITH thread AS (
     SELECT process_id, tid, name,

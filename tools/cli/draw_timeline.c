@@ -32,12 +32,12 @@ static const struct {
     { "memory", 'M', "35" }, { "sync", 'W', "31" },       { "event", 'E', "33" },   { "stream", 'S', "93" },
     { "module", 'O', "95" }, { "init", 'I', "96" },       { "context", 'X', "37" }, { "device", 'D', "90" },
     { "query", 'Q', "90" },  { "image", 'A', "94" },      { "interop", 'T', "91" }, { "control", 'K', "90" },
-    { "range", 'R', "94" },  { "scheduling", 'B', "33" }, { "other", '?', "0" },
+    { "range", 'R', "94" },  { "scheduling", 'B', "33" }, { "kernel", 'N', "92" },  { "other", '?', "0" },
 };
 enum { LETTERS = sizeof(letters) / sizeof(letters[0]), OTHER = LETTERS - 1 };
 
 struct row {
-    int64_t process_id, pid, tid;
+    int64_t process_id, pid, tid; /* tid: negative for a stream (schema/exports.sql) */
     char *command, *name;
     int64_t *ns; /* time by column and letter; NULL if there was no call */
 };
@@ -51,7 +51,8 @@ struct timeline {
     struct ct_extent extent;
     int64_t from_ns, to_ns;
     int label, columns;       /* characters in a line before the letters, and number of letters */
-    sqlite3_stmt *threads;    /* the query for threads that have no row yet */
+    sqlite3_stmt *threads;    /* the query for threads and streams that have no row yet */
+    bool has_work;            /* the trace has the view gpu_work */
     struct row *rows;         /* the rows of the current batch, in printing order */
     struct ct_intern numbers; /* row numbers, starting at 1, by process and thread */
     size_t count, room;
@@ -160,9 +161,15 @@ static int begin_rows(struct timeline *timeline)
     timeline->rows = calloc(timeline->room, sizeof(*timeline->rows));
     ct_intern_init(&timeline->numbers, 2 * sizeof(int64_t), SIZE_MAX, 1);
     timeline->process_id = -1;
-    return timeline->rows ? sqlite3_prepare_v2(timeline->connection, ct_sql_exports_timeline_threads, -1,
-                                               &timeline->threads, NULL)
-                          : SQLITE_NOMEM;
+    if (!timeline->rows)
+        return SQLITE_NOMEM;
+    int rc =
+        sqlite3_prepare_v2(timeline->connection, ct_sql_exports_timeline_rows, -1, &timeline->threads, NULL);
+    timeline->has_work = rc == SQLITE_OK;
+    if (rc == SQLITE_ERROR) /* a trace of a version without the view gpu_work */
+        rc = sqlite3_prepare_v2(timeline->connection, ct_sql_exports_timeline_threads, -1, &timeline->threads,
+                                NULL);
+    return rc;
 }
 
 static size_t letter_of(const char *category)
@@ -248,6 +255,27 @@ static int draw_open_calls(struct timeline *timeline)
         good = draw(timeline, sqlite3_column_int64(rows, 0), sqlite3_column_int64(rows, 1),
                     category ? category : "other", sqlite3_column_int64(rows, 3), end_ns);
     }
+    sqlite3_finalize(rows);
+    return !good ? SQLITE_NOMEM : rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* Draws the work of GPUs in the rows of streams. */
+static int draw_work(struct timeline *timeline)
+{
+    sqlite3_stmt *rows = NULL;
+    bool good = true;
+    if (!timeline->has_work)
+        return SQLITE_OK;
+    int rc = sqlite3_prepare_v2(timeline->connection, ct_sql_exports_timeline_work, -1, &rows, NULL);
+    if (rc == SQLITE_OK) {
+        sqlite3_bind_int64(rows, 1, timeline->scope.pid);
+        sqlite3_bind_int64(rows, 2, timeline->from_ns);
+        sqlite3_bind_int64(rows, 3, timeline->to_ns);
+    }
+    while (good && rows && (rc = sqlite3_step(rows)) == SQLITE_ROW)
+        good = draw(timeline, sqlite3_column_int64(rows, 0), sqlite3_column_int64(rows, 1),
+                    (const char *)sqlite3_column_text(rows, 2), sqlite3_column_int64(rows, 3),
+                    sqlite3_column_int64(rows, 4));
     sqlite3_finalize(rows);
     return !good ? SQLITE_NOMEM : rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
@@ -342,7 +370,7 @@ static void print_legend(const struct timeline *timeline, bool colours)
         at += length;
     }
     puts("\n"
-         ". no calls; lower case: calls took less than half of that time");
+         ". no calls or work; lower case: they took less than half of that time");
 }
 
 static void print_row(struct timeline *timeline, const struct row *row, bool colours)
@@ -357,7 +385,10 @@ static void print_row(struct timeline *timeline, const struct row *row, bool col
         print_label(row->command, (int)timeline->width - bytes, 0);
         putchar('\n');
     }
-    snprintf(text, sizeof(text), "  %lld %s", (long long)row->tid, row->name);
+    if (row->tid < 0)
+        snprintf(text, sizeof(text), "  %s", row->name);
+    else
+        snprintf(text, sizeof(text), "  %lld %s", (long long)row->tid, row->name);
     print_label(text, timeline->label - 1, timeline->label - 1);
     putchar(' ');
     print_columns(timeline, row, colours);
@@ -383,7 +414,8 @@ static int print_all(struct timeline *timeline)
 {
     int rc = begin_rows(timeline);
     while (rc == SQLITE_OK && (rc = take_rows(timeline)) == SQLITE_ROW) {
-        if ((rc = draw_calls(timeline)) == SQLITE_OK && (rc = draw_open_calls(timeline)) == SQLITE_OK)
+        if ((rc = draw_calls(timeline)) == SQLITE_OK && (rc = draw_open_calls(timeline)) == SQLITE_OK &&
+            (rc = draw_work(timeline)) == SQLITE_OK)
             print_rows(timeline);
     }
     if (rc == SQLITE_ABORT)
@@ -453,7 +485,8 @@ static int timeline(int argc, char **argv)
     const struct ct_usage usage = {
         .options = options,
         .about = "Draws the activity of each thread over time, one line for each. A letter shows the\n"
-                 "category of calls that took most of the time.\n",
+                 "category of calls that took most of the time. If the work of GPUs was recorded, each\n"
+                 "stream has a line below the threads of its process.\n",
     };
     int first;
     ct_selection_set_layers(&timeline.scope.only.selection, "driver");
