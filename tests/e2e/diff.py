@@ -2,6 +2,7 @@
 import json
 
 from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal
+from exact_trace import add_work, import_calls
 
 
 def row_of(rows, **wanted):
@@ -23,7 +24,7 @@ with Session() as s, Session() as other:
         return json.loads(done.stdout) if format == "json" and status == 0 else done
 
     found = diff()
-    equal(list(found), ["summary", "functions", "kernels", "memory", "errors"], "sections")
+    equal(list(found), ["summary", "functions", "kernels", "gpu", "memory", "errors"], "sections")
     calls = row_of(found["summary"], what="calls")
     equal((calls["a"], calls["b"]), tuple(x.value("SELECT sum(calls) FROM totals") for x in (s, other)), "calls")
     equal(calls["change"], calls["b"] - calls["a"], "the change of calls")
@@ -59,3 +60,23 @@ with Session() as s, Session() as other:
                                     (("--db", s.db, other.db, s.db), 2, "unknown option --db"), ((s.db, __file__), 1, "cannot read")):
         done = s.run(CUDATRACE, "diff", *arguments, preload=False, status=status)
         check(says in done.stderr, arguments, done.stderr)
+
+# Traces with exact times of GPU work. The kernel c runs only in b, and d only in a.
+with Session() as s:
+    call = (7, 7, "cuLaunchKernel", 0, 100, 0, {"kernel": "a", "grid_x": 1})
+    work = {"a": [("kernel", "a", 1000), ("kernel", "a", 3000), ("kernel", "b", 500), ("HtoD", None, 800), ("kernel", "d", 100)],
+            "b": [("kernel", "a", 1000), ("kernel", "b", 500), ("kernel", "b", 700), ("HtoD", None, 400), ("kernel", "c", 2500)],
+            "none": []}
+    for name, pieces in work.items():
+        import_calls(s, s.dir / f"{name}.db", [call])
+        add_work(s.dir / f"{name}.db", [(7, kind, kernel, 0, 7, 10000 * n, 10000 * n + us, None, 100) for n, (kind, kernel, us) in enumerate(pieces, 1)])
+
+    def gpu(a, b):
+        out = s.run(CUDATRACE, "diff", "--format", "json", s.dir / f"{a}.db", s.dir / f"{b}.db", "gpu", preload=False).stdout
+        return [tuple(row.values()) for row in json.loads(out)["gpu"]]
+
+    equal(gpu("a", "b"),  # work, runs, ms on the GPU, change, mean in us, its change
+          [("a", 2, 1, 4.0, 1.0, -3.0, -75.0, 2000.0, 1000.0, -50.0), ("c", 0, 1, 0.0, 2.5, 2.5, None, None, 2500.0, None),
+           ("b", 1, 2, 0.5, 1.2, 0.7, 140.0, 500.0, 600.0, 20.0), ("HtoD", 1, 1, 0.8, 0.4, -0.4, -50.0, 800.0, 400.0, -50.0),
+           ("d", 1, 0, 0.1, 0.0, -0.1, -100.0, 100.0, None, None)], "work by time on the GPU")
+    equal([gpu("a", "none"), gpu("none", "b")], [[], []], "one trace without records of work")

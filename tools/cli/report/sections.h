@@ -8,7 +8,7 @@
 struct ct_section {
     const char *name, *title, *about;
     /* In a report, sql[0] is the section's query, and sql[1] is the query of a note for human readers, or
-     * NULL. If sql[2] is set and has rows, they replace those of sql[0]. In a diff, sql[0] runs on each
+     * NULL. If sql[2] is set and has rows, they replace the rows of sql[0]. In a diff, sql[0] runs on each
      * trace, and sql[1] compares the results. */
     const char *sql[3];
     bool wanted;
