@@ -37,6 +37,7 @@ SELECT recent.*
                                WHERE process_id = process.process_id
                                ORDER BY correlation DESC
                                LIMIT 100000);
+INSERT INTO gpu_returned SELECT * FROM past.gpu_returned WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO thread
 SELECT * FROM past.thread
  WHERE thread_id IN (SELECT thread_id FROM lane UNION ALL SELECT thread_id FROM open_call);

@@ -368,6 +368,10 @@ VALUES (?1, ?2, ?5, ?6, ?7, ?8, ?9, ?10, ?11);
 INSERT INTO gpu_run (run_id, gpu_task_id, start_ns, duration_ns, correlation, queued_ns, bytes)
 SELECT c1, c2, c3, c4, c5, c6, c7 FROM new_gpu_runs;
 
+-- name: save_returned
+INSERT INTO gpu_returned (process_id, context, stream, correlation) VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT (process_id, context, stream) DO UPDATE SET correlation = max(correlation, excluded.correlation);
+
 -- name: insert_correlation
 INSERT OR REPLACE INTO correlation (process_id, correlation, call_id) VALUES (?1, ?2, ?3);
 

@@ -302,6 +302,15 @@ CREATE TABLE correlation (
     PRIMARY KEY (process_id, correlation)
 ) WITHOUT ROWID;
 
+CREATE TABLE gpu_returned (
+    -- The newest work that CUPTI has returned, by stream. Within a stream, work is done and returned in order.
+    process_id  INTEGER NOT NULL REFERENCES process,
+    context     INTEGER NOT NULL,          -- CUPTI's number, as in gpu_task
+    stream      INTEGER NOT NULL,          -- CUPTI's number
+    correlation INTEGER NOT NULL,          -- of the call that caused the work
+    PRIMARY KEY (process_id, context, stream)
+) WITHOUT ROWID;
+
 CREATE TABLE open_call (
     -- Calls that have been entered but have not returned yet.
     process_id  INTEGER NOT NULL REFERENCES process,

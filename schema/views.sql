@@ -775,8 +775,9 @@ CREATE VIEW losses AS
 --   pressure (the ring was nearly full, and its remaining room was kept for launches, copies, allocations and the
 --     like; the call was none of these, was short and succeeded),
 --   probe (the BPF ring of the process was full, because its probe ran too rarely; the thread is 0),
---   cupti (CUPTI dropped records of GPU work because its buffers were full; the column calls has their number, and the
---     thread is 0),
+--   cupti (CUPTI dropped records of GPU work because its buffers were full; the column calls has their number. In another
+--     row, the calls whose work CUPTI had not returned when the process ended (`gpu_pending`). Dropped records are
+--     subtracted, because their calls may be among these. The thread is 0),
 --   absent (the process had no daemon from first_ns to last_ns, which is NULL until another daemon collects from it).
 -- Calls with cause pressure count as skipped in `totals`, and all other calls count as lost. Records with cause cupti are
 -- no calls, and `totals` does not include them. A row with cause absent has no thread, and its column calls is NULL,
@@ -791,6 +792,18 @@ SELECT segment.process_id,
   FROM loss
   JOIN segment ON segment.segment_id = loss.segment_id
  GROUP BY segment.process_id, loss.tid, loss.cause
+UNION ALL
+SELECT *
+  FROM (SELECT process_id, 0, 'cupti',
+               count(*) - (SELECT CAST(total(loss.calls) AS INTEGER)
+                             FROM loss
+                             JOIN segment ON segment.segment_id = loss.segment_id
+                            WHERE segment.process_id = gpu_pending.process_id AND loss.cause = 'cupti') AS calls,
+               min(call_id), max(call_id)
+          FROM gpu_pending
+         WHERE process_id IN (SELECT process_id FROM process WHERE state <> 'running')
+         GROUP BY process_id)
+ WHERE calls > 0
 UNION ALL
 SELECT process_id, NULL, 'absent', NULL, absent_ns, begun_ns
   FROM segment

@@ -130,6 +130,66 @@ SELECT process_id, device, context, stream,
           FROM gpu_work)
  GROUP BY process_id, device, context, stream;
 
+-- Gets the stream that a call names. The default stream has two names.
+-- macro: stream_of(call)
+(SELECT nullif(coalesce((SELECT shape.stream FROM launch JOIN shape ON shape.shape_id = launch.shape_id WHERE launch.call_id = :call),
+                                (SELECT route.stream FROM transfer JOIN route ON route.route_id = transfer.route_id WHERE transfer.call_id = :call),
+                                (SELECT graph_launch.stream FROM graph_launch WHERE graph_launch.call_id = :call)), 1))
+
+-- files: newest process_id of process
+CREATE VIEW gpu_pending AS
+-- Calls whose work on the GPU was not returned by CUPTI, of each process's last recording of GPU work. In a running
+-- process, the work waits, runs, or has ended within the last second. If the process has ended, the work is lost, and
+-- `losses` counts it. A call is in this view if it succeeded, was not captured into a graph, and is later than the last
+-- returned work in its stream. Of calls before the newest returned work of the process, only those among the last
+-- 10,000 are found. A graph counts as returned once its first work has been returned. If CUPTI has dropped the last
+-- record of a stream, its call is also in this view. Calls in earlier files of the trace are left out. The row with
+-- place = 1 is the oldest in its stream. In a hung process, this work has not ended, or waits for other streams.
+WITH newest AS (
+  SELECT process_id,
+         (SELECT max(correlation) FROM correlation WHERE correlation.process_id = process.process_id) AS noted,
+         (SELECT max(correlation) FROM gpu_returned WHERE gpu_returned.process_id = process.process_id) AS returned
+    FROM process
+), stream_end AS MATERIALIZED (
+  SELECT gpu_returned.process_id, gpu_returned.correlation, stream_of(correlation.call_id) AS stream
+    FROM gpu_returned
+    JOIN correlation ON correlation.process_id = gpu_returned.process_id
+                    AND correlation.correlation = gpu_returned.correlation
+), noted AS MATERIALIZED (
+  SELECT correlation.process_id, correlation.correlation, correlation.call_id, stream_of(correlation.call_id) AS stream
+    FROM newest
+   CROSS JOIN correlation ON correlation.process_id = newest.process_id
+                         AND correlation.correlation > max(newest.noted & -4294967296, ifnull(newest.returned, 0) - 10000)
+), pending AS (
+  SELECT *
+    FROM noted
+   WHERE correlation > ifnull((SELECT max(correlation) FROM stream_end
+                                WHERE stream_end.process_id = noted.process_id AND stream_end.stream IS noted.stream), 0)
+)
+SELECT pending.process_id,
+       pending.call_id,
+       thread.tid,
+       function.name,
+       name.demangled                 AS kernel,       -- of launches; NULL if the name is unknown
+       pending.stream,                                 -- as the call names it; NULL for the default stream
+       call.end_ns - call.duration_ns AS start_ns,     -- of the call
+       row_number() OVER (PARTITION BY pending.process_id, pending.stream ORDER BY pending.correlation) AS place
+  FROM pending
+ CROSS JOIN call ON call.end_ns = pending.call_id
+ CROSS JOIN site ON site.site_id = call.site_id
+ CROSS JOIN thread ON thread.thread_id = site.thread_id
+ CROSS JOIN function ON function.function_id = site.function_id
+  LEFT JOIN launch   ON launch.call_id = call.end_ns
+  LEFT JOIN shape    ON shape.shape_id = launch.shape_id
+  LEFT JOIN kernel   ON kernel.process_id = shape.process_id AND kernel.number = shape.kernel
+  LEFT JOIN name     ON name.name_id = kernel.name_id
+  LEFT JOIN transfer ON transfer.call_id = call.end_ns
+  LEFT JOIN route    ON route.route_id = transfer.route_id
+  LEFT JOIN graph_launch ON graph_launch.call_id = call.end_ns
+ WHERE site.status = 0
+   AND coalesce(shape.captured, route.captured, graph_launch.captured, 0) = 0
+   AND (transfer.call_id IS NULL OR call.bytes > 0);
+
 -- Names the reasons why the clocks are lower than the load requires. Other bits, such as the bit of an idle GPU, are no
 -- limits. Source: the constants nvmlClocksEventReason and nvmlClocksThrottleReason in nvml.h of CUDA 13.3.
 -- macro: clock_limits(reasons)

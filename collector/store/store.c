@@ -5,6 +5,7 @@
 #include "demangle.h"
 #include "numbers.h"
 #include "page_loader.h"
+#include "returned_work.h"
 #include "statements.h"
 #include "store_state.h"
 #include "stored_calls.h"
@@ -25,6 +26,7 @@ static_assert((int)CT_LEAF_BYTES == (int)CT_STORE_PAGE_BYTES, "a leaf is a page"
 static void begin_anew(struct ct_store *store)
 {
     ct_store_forget_numbers(store);
+    ct_returned_clear(store);
     ct_deferred_clear(store);
     ct_bulk_clear(store);
     ct_stored_calls_clear(store);
@@ -79,6 +81,7 @@ static int hand_over(struct ct_store *store)
         return ct_store_no_memory(store);
     if (ct_store_need_transaction(store) != 0 || store->broken_off)
         return -1;
+    ct_returned_hand_over(store);
     ct_deferred_hand_over(store);
     ct_bulk_hand_over(store);
     return 0;

@@ -47,6 +47,15 @@ struct ct_page_loader {
     uint64_t rows; /* rows loaded since the store was opened, including rows later rolled back */
 };
 
+/* A stream's newest returned work in this batch (returned_work.c). The context and the stream have CUPTI's
+ * numbers. */
+struct ct_returned_stream {
+    int64_t process_id; /* 0: unused */
+    int64_t context, stream;
+    int64_t correlation; /* of the work's call */
+};
+enum { CT_RETURNED_STREAMS = 64 };
+
 /* The store belongs to the thread that makes batches. While the committer is committing, it owns the
  * connection, the statements, the page loader, everything named committing, `unmatched` and `error`. */
 struct ct_store {
@@ -81,6 +90,7 @@ struct ct_store {
     bool broken_off;
     uint64_t effort; /* cost since the store was opened, in rows of plain calls */
 
+    struct ct_returned_stream returned[CT_RETURNED_STREAMS];
     struct ct_stored_calls calls;
     struct ct_unmatched_free unmatched[CT_UNMATCHED_FREES]; /* the most recent; unused if process_id is 0 */
     uint64_t unmatched_count;

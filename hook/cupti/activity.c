@@ -154,13 +154,14 @@ static bool read_record(const struct ct_gpu_host *host, const struct layout *lay
 }
 
 void ct_activity_read(const struct ct_gpu_host *host, const struct ct_cupti *cupti, uint8_t *buffer,
-                      size_t valid)
+                      size_t valid, uint32_t before)
 {
     struct memo memos[MEMOS] = { { 0 } };
     uint64_t without_times = 0;
     for (uint8_t *record = NULL; cupti->ActivityGetNextRecord(buffer, valid, &record) == 0;) {
         const struct layout *layout = layout_of(record);
-        if (layout && layout->least <= valid - (size_t)(record - buffer))
+        if (layout && layout->least <= valid - (size_t)(record - buffer) &&
+            half(record, layout->correlation) < before)
             without_times += !read_record(host, layout, record, memos);
     }
     for (int i = 0; i < MEMOS; i++)

@@ -4,6 +4,7 @@
 #include "cupti.h"
 #include "other_tool.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum { FLUSH_MS = 100, HOLDER_BYTES = 64, CALLBACK_IDS = 4096 /* CUDA 13.0 has 808 */ };
@@ -11,6 +12,8 @@ enum { FLUSH_MS = 100, HOLDER_BYTES = 64, CALLBACK_IDS = 4096 /* CUDA 13.0 has 8
 static const struct ct_gpu_host *host;
 static struct ct_cupti cupti;
 static void *subscriber;
+static _Atomic bool is_noting;         /* callbacks note correlations */
+static _Atomic uint32_t first_unnoted; /* the lowest correlation of a call that was not noted after the end */
 
 /* ---- called by CUPTI, in any thread ---- */
 
@@ -18,8 +21,16 @@ static void entered(void *data, int32_t domain, uint32_t id, const struct ct_cup
 {
     (void)data;
     (void)id;
-    if (domain == CT_CUPTI_DRIVER_API && call->site == CT_CUPTI_ENTER)
+    if (domain != CT_CUPTI_DRIVER_API || call->site != CT_CUPTI_ENTER)
+        return;
+    if (atomic_load(&is_noting)) {
         host->note(call->correlation);
+        return;
+    }
+    uint32_t lowest = atomic_load(&first_unnoted);
+    while (call->correlation < lowest &&
+           !atomic_compare_exchange_weak(&first_unnoted, &lowest, call->correlation))
+        ;
 }
 
 static void request(uint8_t **buffer, size_t *bytes, size_t *records)
@@ -88,9 +99,11 @@ static int32_t enable_callbacks(void)
 }
 
 /* The timestamp callback must be registered before any kind of activity is enabled. Callbacks are enabled
- * before the kinds, and disabled after them, so that all recorded work has a call. */
+ * before the kinds, so that all recorded work has a call. */
 static int32_t enable(void)
 {
+    atomic_store(&first_unnoted, UINT32_MAX);
+    atomic_store(&is_noting, true);
     int32_t result = cupti.ActivityRegisterTimestampCallback(timestamp);
     if (result == 0)
         result = cupti.ActivityRegisterCallbacks(request, complete);
@@ -106,7 +119,7 @@ static int32_t enable(void)
 static void read_buffer(uint8_t *buffer, size_t valid, void *unused)
 {
     (void)unused;
-    ct_activity_read(host, &cupti, buffer, valid);
+    ct_activity_read(host, &cupti, buffer, valid, atomic_load(&first_unnoted));
 }
 
 static void collect(uint32_t flag)
@@ -124,6 +137,9 @@ static void collect(uint32_t flag)
  * subscribe before cuptiFinalize(), and would lose its own subscription. */
 static void disable(enum ct_gpu_order order)
 {
+    /* The view gpu_pending takes a noted call without work for unreturned. Therefore, the notes end first,
+     * and work of later calls is left out. */
+    atomic_store(&is_noting, false);
     for (const int32_t *kind = ct_activity_kinds; *kind; kind++)
         cupti.ActivityDisable(*kind);
     collect(0);

@@ -1,52 +1,11 @@
 """Tests `cudatrace set --gpu`. Programs record GPU work from the request to its end, and not before or after. The programs do their work
 on command, so that each piece of work is inside or outside a recording. Sets of memory have different sizes, which identify the
 work in the views."""
-import subprocess
-
-from cudatrace_test import BUILD, CUDATRACE, SIMCUDA, WORKLOADS, Session, by_tier, check, equal, wait_for
+from cudatrace_test import Session, by_tier, check, equal, wait_for
+from gpu_programs import Program, request
 
 ROUNDS, PER_ROUND = 5, 7
-SIMCUPTI = BUILD / "tests/simcupti/13"
 FAR = "1h"  # longer than any test
-
-
-class Program:
-    """A program that obeys commands. It makes calls before it has the first one, with sets of 512 bytes."""
-
-    def __init__(self, s, name="program", cupti=SIMCUPTI, **env):
-        self.log = s.dir / f"{name}.log"
-        paths = [SIMCUDA, *([cupti] if cupti else [])]
-        self.child = s.start(WORKLOADS / "gpu_work", "--rounds", ROUNDS, "--end", "commands", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                             env={"SIMCUPTI_LOG": self.log, "LD_LIBRARY_PATH": ":".join(map(str, paths)), **env})
-        self.pid = self.child.pid
-        equal(self.child.stdout.readline(), f"gpu_work: rounds={ROUNDS} ok\n", "the program's first line")
-
-    def do(self, command):
-        """Returns the program's answer."""
-        self.child.stdin.write(command + "\n")
-        self.child.stdin.flush()
-        return int(self.child.stdout.readline())
-
-    def work(self, size):
-        equal(self.do(f"work {size}"), 0, "the answer")
-
-    def end(self):
-        self.child.stdin.close()
-        equal(self.child.wait(), 0, "the program's status")
-
-    def ended(self):
-        """Returns how many recordings have ended."""
-        return self.log.read_text().split("\n").count("finalize") if self.log.exists() else 0
-
-
-def request(s, programs, *options):
-    """Returns the sentence that `set --gpu` prints. The programs make calls until then."""
-    command = [str(word) for word in (CUDATRACE, "set", "--session", s.name, "--gpu", *options)]
-    setting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_for("the answer", lambda: ([program.do("call") for program in programs], setting.poll() is not None)[1])
-    output, errors = setting.communicate()
-    equal((setting.returncode, errors), (0, ""), "the status and the errors of set")
-    return output.removesuffix("\n")
 
 
 def check_work(s, wanted):

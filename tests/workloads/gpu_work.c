@@ -19,7 +19,9 @@ static const struct option_row options[] = {
     WORD_OPTION(
         "end", "HOW",
         "return; at-once (_exit); wait for the end of the input; fork a child that calls exit; own: after "
-        "a line of input, use CUPTI; commands: read lines (work BYTES, call, fork, subscribe, unsubscribe), "
+        "a line of input, use CUPTI; commands: read lines (work BYTES, launch N, set N, call, fork, "
+        "subscribe, "
+        "unsubscribe), "
         "answer each, and return at the end of the input",
         &end, end_words),
     { .name = NULL },
@@ -112,6 +114,12 @@ static void run_command(const char *line)
     int32_t result = 0;
     if (sscanf(line, "work %zu", &bytes) == 1 && bytes <= 4096) {
         work(bytes);
+    } else if (sscanf(line, "launch %zu", &bytes) == 1) {
+        for (size_t i = 0; i < bytes; i++)
+            OK(cu.LaunchKernel(kernels[0], 1, 1, 1, 32, 1, 1, 0, streams[0], NULL, NULL));
+    } else if (sscanf(line, "set %zu", &bytes) == 1) {
+        for (size_t i = 0; i < bytes; i++)
+            OK(cu.MemsetD8Async(memory[0], 1, 256, streams[1]));
     } else if (strcmp(line, "call\n") == 0) {
         OK(cu.CtxSynchronize());
     } else if (strcmp(line, "fork\n") == 0) {

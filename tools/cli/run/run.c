@@ -169,7 +169,7 @@ static void tell_all_losses(const char *database, int64_t began_ns)
                 "FROM losses WHERE calls > 0 AND cause <> 'cupti' AND last_ns >= ?1",
                 began_ns);
     tell_losses(database,
-                "SELECT sum(calls) || ' records of GPU work were dropped (cupti)' "
+                "SELECT sum(calls) || ' pieces of GPU work were dropped, or not returned by CUPTI (cupti)' "
                 "FROM losses WHERE calls > 0 AND cause = 'cupti' AND last_ns >= ?1",
                 began_ns);
 }

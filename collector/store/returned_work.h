@@ -1,0 +1,16 @@
+/* The newest work that CUPTI has returned, for each stream of a process. Calls after it may have work that
+ * CUPTI has not returned (view gpu_pending). Each batch writes only the streams that had work. */
+#ifndef CT_RETURNED_WORK_H
+#define CT_RETURNED_WORK_H
+
+struct ct_returned_stream;
+struct ct_store;
+
+/* Notes work with the given correlation. */
+void ct_returned_note(struct ct_store *store, const struct ct_returned_stream *work);
+/* Defers the statements for this batch. Call before ct_deferred_hand_over(). */
+void ct_returned_hand_over(struct ct_store *store);
+/* Call when a batch is rolled back. */
+void ct_returned_clear(struct ct_store *store);
+
+#endif
