@@ -6,8 +6,15 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
-enum { FLUSH_MS = 100, HOLDER_BYTES = 64, CALLBACK_IDS = 4096 /* CUDA 13.0 has 808 */ };
+enum {
+    FLUSH_MS = 100,
+    DRAIN_MS = 25,
+    DRAINS = 8,
+    HOLDER_BYTES = 64,
+    CALLBACK_IDS = 4096 /* CUDA 13.0 has 808 */
+};
 
 static const struct ct_gpu_host *host;
 static struct ct_cupti cupti;
@@ -142,6 +149,11 @@ static void disable(enum ct_gpu_order order)
     atomic_store(&is_noting, false);
     for (const int32_t *kind = ct_activity_kinds; *kind; kind++)
         cupti.ActivityDisable(*kind);
+    /* Work that is waiting for the GPU has no times yet. A forced flush would return it without them. */
+    for (int i = 0; order == CT_GPU_STOP && i < DRAINS; i++) {
+        nanosleep(&(struct timespec){ .tv_nsec = DRAIN_MS * 1000000L }, NULL);
+        collect(0);
+    }
     collect(0);
     collect(CT_CUPTI_FLUSH_FORCED);
     if (order == CT_GPU_EXIT)

@@ -57,6 +57,19 @@ def again_and_again():
         s.check_identity()
 
 
+def running_at_the_end():
+    """A recording that ends waits for a kernel that takes 180 ms. The kernel begins before the request for the end."""
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s, rounds=0, SIMCUDA_LAUNCH_NS=180 * 10 ** 6)
+        request(s, [program], "on")
+        program.do("launch 1")
+        request(s, [], "off")
+        s.flush_until("the kernel", lambda: s.value("SELECT count(*) FROM gpu_work"))
+        equal(s.value("SELECT count(*) FROM losses"), 0, "losses")
+        program.end()
+
+
 def by_themselves():
     """A recording ends at its time, without a call of the program. Another request replaces the end. A process that starts during the
     time records from its first call until the same end."""
@@ -193,6 +206,6 @@ def refused():
             check(message in done.stderr and not done.stdout, options, "printed", done.stdout, done.stderr)
 
 
-for case in (four_of_eight, again_and_again, by_themselves, new_process, second_subscriber, cannot, ends, daemons, refused):
+for case in (four_of_eight, again_and_again, running_at_the_end, by_themselves, new_process, second_subscriber, cannot, ends, daemons, refused):
     print(case.__name__, flush=True)
     case()

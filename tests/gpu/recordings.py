@@ -21,7 +21,7 @@ TIMES = 10
 PAUSE_MOST_MS = 40
 LIMIT_S = 60
 AFTER_NS = 300_000_000  # a change is over so long after the answer
-CLOCKS_DIFFER_US = 20
+CLOCKS_DIFFER_US = 100
 
 
 class Set:
@@ -188,8 +188,8 @@ def scene(report, work):
     work.flush()
     with contextlib.closing(compare.open_database(work.db)) as database:
         lost = database.execute("SELECT pid, cause, sum(calls) FROM losses JOIN processes USING (process_id) GROUP BY 1, 2").fetchall()
-    report.check(all(pid == work.programs[3].pid and cause == "cupti" for pid, cause, _ in lost),
-                 f"nothing lost, except work in the process whose profiler interfered: {lost}")
+    pending = work.rows("SELECT pid, count(*) FROM gpu_pending JOIN processes USING (process_id) GROUP BY pid")
+    report.check(not lost and not pending, "nothing lost, and no work unreturned", [f"lost: {lost}, unreturned: {pending}"])
     return figures
 
 
