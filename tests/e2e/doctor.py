@@ -283,6 +283,9 @@ with Session() as s, Session() as second:  # processes
                                 ("miss", "CUPTI failed with 35; let users profile", {"SIMCUPTI_REFUSE": "cuptiActivityEnable=35"})):
         with held(s, env={"CUDATRACE_GPU": "kernels", "LD_LIBRARY_PATH": f"{SIMCUDA}:{BUILD / 'tests/simcupti/13'}", **env}) as program:
             says(doctor(s, program.pid, status=int(verdict == "miss")), verdict, "gpu work", words)
+    with held(s) as program:
+        s.cudatrace("set", "--gpu", "on", "--pid", program.pid)
+        says(doctor(s, program.pid, status=0), "note", "gpu work", "requested: the recording begins at the process's next call of the driver")
     hook = shutil.copy(HOOK, s.dir)
     with held(s, env={"CUDATRACE_GPU": "kernels", "LD_PRELOAD": hook}) as program:
         says(doctor(s, program.pid, status=1), "miss", "gpu work", "libcudatrace-gpu.so cannot be loaded")
