@@ -1,8 +1,16 @@
-"""Tests that `cudatrace timeline` draws the work of GPUs, one line for each stream, in the columns that match the times of the work."""
+"""Tests that `cudatrace timeline` and `html` draw the work of GPUs, with a row for each stream, at the times of the work. In a browser, the
+page describes a piece of work at its place. CUDATRACE_PICTURES names a folder for a screenshot."""
+import base64
+import json
+import os
+import pathlib
 import re
 import sqlite3
+import struct
+import zlib
 
-from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal
+from browser import Browser
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal
 
 COLUMNS = 100 - 26
 TASK = "INSERT INTO gpu_task (gpu_task_id, process_id, kind, kernel, device, context, stream, graph, node) VALUES (?, ?, ?, 0, ?, 1, ?, 0, 0)"
@@ -33,6 +41,51 @@ def lines_of(s, *options):
     return dict(re.findall(r"^  (GPU \d, stream \d) +(\S+)$", text, re.M)), text
 
 
+def page_of(s, *options):
+    """Returns a page's path, its JSON object, and its records as [(start, duration, site, calls)]."""
+    path = s.dir / "page.html"
+    s.run(CUDATRACE, "html", "--db", s.db, "--output", path, *options, preload=False)
+    text = path.read_text()
+    trace = json.loads(re.search(r'<script id="trace" type="application/json">(.*?)</script>', text, re.S)[1])
+    data = zlib.decompress(base64.b64decode(re.search(r'<script id="calls" type="text/plain">(.*?)</script>', text, re.S)[1]))
+    n = trace["records"]
+    return path, trace, list(zip(*(struct.unpack_from(f"<{n}{kind}", data, offset) for kind, offset in
+                                   (("d", 0), ("d", 8 * n), ("I", 16 * n), ("I", 20 * n)))))
+
+
+def check_page(s, unit_ns):
+    path, trace, records = page_of(s)
+    seen = []
+    for start, duration, site, calls in records:
+        thread, lane, name, label, category, layer, _ = trace["sites"][site]
+        if trace["threads"][thread]["is_stream"]:
+            equal((layer, category, calls), ("gpu", trace["names"][name], 1), "the site of work")
+            seen.append((trace["threads"][thread]["name"], lane, category, trace["names"][label], start, duration))
+    # The kernel of GPU 2 overlaps the graph, so it is in the second lane.
+    labels = {"kernel": "(unknown)", "DtoH": "DtoH"}
+    equal(sorted(seen), sorted((f"GPU {device}, stream {stream}", int((device, kind) == (2, "kernel")), kind.replace("DtoH", "copy"),
+                                labels.get(kind, ""), first * unit_ns, length * unit_ns) for device, stream, kind, first, length in WORK),
+          "work of the page")
+    equal(trace["calls"], s.value("SELECT count(*) FROM calls"), "calls of the page")
+    return path
+
+
+def check_browser(s, path, unit_ns):
+    with Browser() as b:
+        b.show(path)
+        equal(b.errors(), [], "what the console says")
+        equal(b.run("return window.cudatrace.timeline.lanes.filter((l) => l.thread?.is_stream).map((l) => l.title)"),
+              ["GPU 0, stream 7", "GPU 0, stream 8", "GPU 2, stream 7", ""], "rows of streams")
+        at = ("const t = window.cudatrace.timeline, l = t.lanes.find((l) => l.title === arguments[0]); const found = t.callAt(190 + arguments[1] / "
+              "t.length * (t.width - 190), l.y + 8 - t.tracks.scrollTop); return found && t.describe(found)")
+        pid = s.value("SELECT pid FROM processes")
+        equal(b.run(at, "GPU 0, stream 7", 17 * unit_ns), f"copy\nDtoH\nfrom 14 ms, 6 ms\nprocess {pid}, GPU 0, stream 7", "a copy")
+        equal(b.run(at, "GPU 0, stream 8", 20 * unit_ns), None, "an idle stream")
+        check("kernel" in b.run("return document.getElementById('legend').textContent"), "the legend")
+        if "CUDATRACE_PICTURES" in os.environ:
+            b.screenshot(pathlib.Path(os.environ["CUDATRACE_PICTURES"]) / "gpu-work.png", "#legend", "#tracks")
+
+
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "calls", "--calls", 10)
@@ -51,3 +104,6 @@ with Session() as s:
     half = ("--from", f"@{begin_ns + 37 * unit_ns}", "--to", f"@{begin_ns + COLUMNS * unit_ns}")
     equal(lines_of(s, *half)[0], {"GPU 2, stream 7": "." * 6 + "G" * 40 + "." * 28}, "lines of half of the time")
     equal(lines_of(s, *window, "--pid", s.value("SELECT pid FROM processes"))[0], wanted, "lines of the process")
+    path = check_page(s, unit_ns)
+    if can("chromedriver", "the page in a browser"):
+        check_browser(s, path, unit_ns)

@@ -4,6 +4,7 @@
  * duration (64-bit floats, nanoseconds since the trace began), site and number of calls (32-bit), all
  * little-endian. */
 #include "export.h"
+#include "export_work.h"
 #include "html_records.h"
 #include "name_numbers.h"
 #include "print_rows.h"
@@ -114,6 +115,46 @@ static bool event(struct ct_export *to, const struct ct_event *event)
     return !((struct state *)to->state)->failed;
 }
 
+static void name_stream(struct ct_html_records *records, int64_t tid, const struct ct_work *work)
+{
+    const int64_t number =
+        ct_intern_find(&records->thread_numbers, (const int64_t[]){ work->process_id, tid });
+    char name[CT_WORK_LANE_NAME_BYTES];
+    ct_work_lane_name(work, name);
+    if (number > 0)
+        records->threads[number - 1].name = strdup(name);
+}
+
+/* Adds a piece of work. Its stream has a negative number in place of a tid. */
+static bool work(struct ct_export *to, const struct ct_work *work)
+{
+    static const char *const kinds[] = { "kernel", "copy", "set",
+                                         "graph" }; /* equal names have one address */
+    enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+    struct ct_html_records *records = &((struct state *)to->state)->records;
+    const uint32_t deepest = CT_HTML_LEVELS - 1, lane = (uint32_t)work->lane;
+    size_t k = 0;
+    while (k < KINDS && strcmp(kinds[k], work->kind) != 0)
+        k++;
+    if (k == KINDS)
+        return true;
+    const struct ct_stream_call call = {
+        .id = work->end_ns,
+        .start_ns = work->start_ns,
+        .site = { .process_id = work->process_id,
+                  .tid = -1 - work->stream_number,
+                  .layer = "gpu",
+                  .name = kinds[k],
+                  .category = kinds[k] },
+    };
+    const char *label = k == 0 ? work->kernel : work->copy_kind ? work->copy_kind : "";
+    ct_html_records_add(records, &call, (double)(work->start_ns - to->extent.begin_ns),
+                        lane > deepest ? deepest : lane, ct_html_label(records, label));
+    if (work->is_first_in_lane && work->lane == 0)
+        name_stream(records, call.site.tid, work);
+    return !records->failed;
+}
+
 static bool begin(struct ct_export *to)
 {
     struct state *state = to->state;
@@ -173,9 +214,10 @@ static void print_processes(struct ct_export *to)
     fputs("],\n\"threads\":[", to->to);
     for (size_t i = 0; i < records->thread_count; i++) {
         const struct ct_html_thread *thread = &records->threads[i];
-        fprintf(to->to, "%s{\"process\":%lld,\"tid\":%lld,\"name\":", i ? ",\n" : "",
-                (long long)thread->process_id, (long long)(thread->tid < 0 ? 0 : thread->tid));
-        ct_export_string(to, thread->tid < 0 ? "further threads" : thread->name);
+        fprintf(to->to, "%s{\"process\":%lld,\"tid\":%lld,\"is_stream\":%s,\"name\":", i ? ",\n" : "",
+                (long long)thread->process_id, (long long)(thread->tid < 0 ? 0 : thread->tid),
+                thread->tid < -1 ? "true" : "false");
+        ct_export_string(to, thread->tid == -1 ? "further threads" : thread->name);
         fputc('}', to->to);
     }
     fputc(']', to->to);
@@ -468,11 +510,13 @@ static const struct ct_export_format page = {
              "tables of the report, which can be sorted and filtered. --layers and --calls affect only the\n"
              "timeline.\n"
              "\n"
+             "If the work of GPUs was recorded, each stream has a row below the threads of its process.\n"
              "If the timeline contains more than a million calls, adjacent short calls are drawn as one.\n"
              "Select fewer calls with --from, --to or --pid to see each of them.\n",
     .state_bytes = sizeof(struct state),
     .begin = begin,
     .event = event,
+    .work = work,
     .end = end,
     .finish = finish,
 };

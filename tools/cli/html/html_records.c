@@ -39,7 +39,7 @@ static uint32_t thread_of(struct ct_html_records *records, int64_t process_id, i
     const int64_t found = ct_intern_find(&records->thread_numbers, key);
     if (found)
         return (uint32_t)found - 1;
-    if (records->thread_count >= THREADS_MAX && tid >= 0)
+    if (records->thread_count >= THREADS_MAX && tid != -1)
         return thread_of(records, process_id, -1);
     records->failed |= !ct_make_room(&records->threads, records->thread_count, &records->thread_room,
                                      sizeof(*records->threads)) ||

@@ -27,10 +27,10 @@ struct ct_html_site {
     const char *category, *status_name;
 };
 
-/* A thread shown on the page. The number of threads is limited, and all further threads of a process share
- * one entry. */
+/* A thread or a stream of a GPU shown on the page. The number of entries is limited, and all further threads
+ * and streams of a process share one entry. */
 struct ct_html_thread {
-    int64_t process_id, tid; /* tid is -1 for the entry of all further threads */
+    int64_t process_id, tid; /* tid: -1 for the entry of all further threads; less for a stream */
     char *name;
     int64_t last[CT_HTML_LEVELS]; /* index of the last record in each lane, or -1 if there is none */
 };
@@ -57,7 +57,8 @@ uint32_t ct_html_label(struct ct_html_records *records, const char *text);
 /* Returns the number of a text among the names. The number of names is not limited, so use this only for a
  * small set of strings. */
 uint32_t ct_html_name(struct ct_html_records *records, const char *text);
-/* Adds a call to be drawn in the lane `level`. Sets `failed` if out of memory. */
+/* Adds a call to be drawn in the lane `level`. Sets `failed` if out of memory. Work of a GPU is added as a
+ * call of a stream. The calls of a lane must be added in the order of their start. */
 void ct_html_records_add(struct ct_html_records *records, const struct ct_stream_call *call, double start,
                          uint32_t level, uint32_t label);
 /* Removes sites that no record uses, and renumbers the others. Returns false if out of memory. */

@@ -49,7 +49,7 @@ function element(tag, text, attributes = {}) {
 const COLOURS = {
   launch: "#2a9d4e", graph: "#8ccf4d", copy: "#3273dc", set: "#2bb3c0", memory: "#a14ccf", sync: "#d6392b", event: "#e0a100",
   stream: "#c4c23a", module: "#c2577f", init: "#5f8f9f", context: "#8a8f98", range: "#5b6ee1", query: "#b0a58f", device: "#9c8b75",
-  scheduling: "#e8743b",
+  scheduling: "#e8743b", kernel: "#157a5b",
 };
 const OTHER = "#777d84";
 const colourOf = (category) => COLOURS[category] || OTHER;
@@ -77,6 +77,8 @@ function columns(buffer, n) {
 }
 
 // ---- timeline ----
+
+const nameOf = ({ tid, name, is_stream: isStream }) => (isStream ? name : `${tid} ${name}`);
 
 const ROW = 16, GAP = 3, LABEL = 190, AXIS = 22, LEVELS = 8;
 
@@ -128,7 +130,7 @@ class Timeline {
         for (let depth = 0; depth < LEVELS; depth++) {
           const lane = lanes.get(number * LEVELS + depth);
           if (!lane) continue;
-          this.lanes.push({ y, process, thread, index: lane.index, reach: lane.reach, title: first ? `${thread.tid} ${thread.name}` : "" });
+          this.lanes.push({ y, process, thread, index: lane.index, reach: lane.reach, title: first ? nameOf(thread) : "" });
           first = false;
           y += ROW + GAP;
         }
@@ -262,10 +264,12 @@ class Timeline {
     const [, depth, name, label, category, layer, status] = sites[site[call]];
     const lines = [names[name]];
     if (label) lines.push(names[label]);
-    if (calls[call] > 1) lines.push(`${count(calls[call])} calls in a row, drawn as one; this is the longest`);
-    lines.push(`${layer}, ${category}, depth ${depth}`, `from ${time(start[call], 9)}, ${time(duration[call], 4)}`);
+    const { thread } = lane;
+    if (calls[call] > 1) lines.push(`${count(calls[call])} ${thread.is_stream ? "pieces of work" : "calls"} in a row, drawn as one; this is the longest`);
+    if (!thread.is_stream) lines.push(`${layer}, ${category}, depth ${depth}`);
+    lines.push(`from ${time(start[call], 9)}, ${time(duration[call], 4)}`);
     if (status) lines.push(`returned ${status}`);
-    lines.push(`process ${lane.process.pid}, thread ${lane.thread.tid} ${lane.thread.name}`);
+    lines.push(`process ${lane.process.pid}, ${thread.is_stream ? "" : "thread "}${nameOf(thread)}`);
     return lines.join("\n");
   }
 
@@ -433,7 +437,7 @@ function drawSummary(trace) {
     `${count(trace.calls, "call")}${trace.host ? ` · ${trace.host}` : ""}${part}`;
   drawParts(rows("bottleneck"));
   // If a window is set, all of these figures are for the window.
-  const seen = trace.threads.filter(({ process }) => process > 0), [from, to] = trace.window || [0, trace.end_ns - trace.begin_ns];
+  const seen = trace.threads.filter((thread) => thread.process > 0 && !thread.is_stream), [from, to] = trace.window || [0, trace.end_ns - trace.begin_ns];
   const processes = trace.window ? new Set(seen.map(({ process }) => process)).size : trace.processes.length;
   const lost = trace.lost === trace.lost_at_most ? count(trace.lost) : `${count(trace.lost)} to ${count(trace.lost_at_most)}`;
   const tiles = [["time", time(to - from, 4)], ["calls", count(trace.calls)], ["processes", count(processes)],
