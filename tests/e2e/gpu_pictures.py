@@ -70,6 +70,29 @@ def check_page(s, unit_ns):
     return path
 
 
+def add_samples(s, begin_ns, unit_ns):
+    """Adds samples of two GPUs, three at almost the same time for each column. The second GPU does not report its power."""
+    with sqlite3.connect(s.db) as trace:
+        for gpu_id in (1, 2):
+            trace.execute("INSERT INTO gpu (gpu_id, uuid, name, place) VALUES (?, ?, 'Simulated GPU', ?)", (gpu_id, f"GPU-{gpu_id}", gpu_id - 1))
+            for column in range(COLUMNS):
+                for more in range(3):
+                    trace.execute("INSERT INTO gpu_sample (time_ns, gpu_id, busy_percent, memory_used_bytes, power_mw) VALUES (?, ?, ?, ?, ?)",
+                                  (begin_ns + column * unit_ns + more, gpu_id, column + more, gpu_id * 10**9, 250000 if gpu_id == 1 else None))
+    trace.close()
+
+
+def check_gpus(s, begin_ns, unit_ns):
+    """The points of a time that the page cannot distinguish are one, with the mean of the values."""
+    counters = ["busy (%)", "memory used (bytes)", "power (W)"]
+    equal(page_of(s)[1]["gpus"],
+          [{"name": f"GPU {gpu}: Simulated GPU", "counters": counters,
+            "points": [[column * unit_ns + 2, column + 1, (gpu + 1) * 10**9, 250 if gpu == 0 else None] for column in range(COLUMNS)]}
+           for gpu in range(2)], "samples of GPUs")
+    part = page_of(s, "--from", f"@{begin_ns + 10 * unit_ns}", "--to", f"@{begin_ns + 20 * unit_ns - 1}")[1]["gpus"]
+    equal([len(gpu["points"]) for gpu in part], [10, 10], "samples in a window")
+
+
 def check_browser(s, path, unit_ns):
     with Browser() as b:
         b.show(path)
@@ -81,6 +104,11 @@ def check_browser(s, path, unit_ns):
         pid = s.value("SELECT pid FROM processes")
         equal(b.run(at, "GPU 0, stream 7", 17 * unit_ns), f"copy\nDtoH\nfrom 14 ms, 6 ms\nprocess {pid}, GPU 0, stream 7", "a copy")
         equal(b.run(at, "GPU 0, stream 8", 20 * unit_ns), None, "an idle stream")
+        describe = "const g = window.cudatrace.gpus; return g.describeAt(190 + arguments[1] / g.timeline.length * (g.timeline.width - 190), " \
+            "g.rows.filter((r) => r.values)[arguments[0]].y + 5)"
+        equal([b.run(describe, row, 30 * unit_ns) for row in range(5)],
+              ["busy: 31 %\nat 30 ms", "memory used: 1 GB\nat 30 ms", "power: 250 W\nat 30 ms", "busy: 31 %\nat 30 ms", "memory used: 2 GB\nat 30 ms"],
+              "samples at a time")
         check("kernel" in b.run("return document.getElementById('legend').textContent"), "the legend")
         if "CUDATRACE_PICTURES" in os.environ:
             b.screenshot(pathlib.Path(os.environ["CUDATRACE_PICTURES"]) / "gpu-work.png", "#legend", "#tracks")
@@ -104,6 +132,9 @@ with Session() as s:
     half = ("--from", f"@{begin_ns + 37 * unit_ns}", "--to", f"@{begin_ns + COLUMNS * unit_ns}")
     equal(lines_of(s, *half)[0], {"GPU 2, stream 7": "." * 6 + "G" * 40 + "." * 28}, "lines of half of the time")
     equal(lines_of(s, *window, "--pid", s.value("SELECT pid FROM processes"))[0], wanted, "lines of the process")
+    equal(page_of(s)[1]["gpus"], [], "GPUs without samples")
+    add_samples(s, begin_ns, unit_ns)
+    check_gpus(s, begin_ns, unit_ns)
     path = check_page(s, unit_ns)
     if can("chromedriver", "the page in a browser"):
         check_browser(s, path, unit_ns)

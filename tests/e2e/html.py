@@ -205,7 +205,7 @@ with Session() as s:
     if b:
         b.resize(1400, 1000)
         b.show(path)
-        equal((b.errors(), b.run("return document.querySelectorAll('script').length")), ([], 6), "problems, and scripts")
+        equal((b.errors(), b.run("return document.querySelectorAll('script').length")), ([], 7), "problems, and scripts")
 
 # Test a trace that has no calls. Also test invalid options.
 with Session() as s:

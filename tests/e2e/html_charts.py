@@ -67,7 +67,7 @@ def check_memory(points, held, begin_ns, end_ns):
 def page_without_charts(page_with, path):
     """Makes the page that a build without the charting library would make, with the same build step and the data of an existing page."""
     header = path.with_suffix(".h")
-    subprocess.run([sys.executable, PARTS / "make_page.py", header, PARTS / "page.html", PARTS / "page.css", PARTS / "charts.js", PARTS / "page.js"],
+    subprocess.run([sys.executable, PARTS / "make_page.py", header, *(PARTS / part for part in ("page.html", "page.css", "charts.js", "gpus.js", "page.js"))],
                    check=True)
     head, tail = (bytes(map(int, re.findall(r"\d+", body))) for body in re.findall(r"\{\n(.*?)\n\};", header.read_text(), re.S))
     data = re.search(rb'<script id="trace".*?</script>\n<script id="calls".*?</script>\n', page_with.read_bytes(), re.S)[0]

@@ -126,12 +126,12 @@ function drawMemory(trace, timeline) {
     },
     unhighlightCallback: () => say("", []),
   });
-  timeline.onWindow = (...now) => {
+  timeline.listeners.push((...now) => {
     const differs = (window) => window.some((at, i) => at !== now[i]);
     if (!differs(drawn) && !differs(chart.xAxisRange())) return;
     drawn = now;
     chart.updateOptions({ file: rows(), dateWindow: now });
-  };
+  });
   window.cudatrace.memory = chart;
   if (holding.length > shown.length) {
     target.append(element("p", `${holding.length - shown.length} more processes are in the tables.`, { className: "hint" }));

@@ -5,6 +5,7 @@
  * little-endian. */
 #include "export.h"
 #include "export_work.h"
+#include "html_gpus.h"
 #include "html_records.h"
 #include "name_numbers.h"
 #include "print_rows.h"
@@ -403,7 +404,7 @@ static bool print_json(struct ct_export *to)
     print_sites(to);
     print_processes(to);
     print_durations(to);
-    if (!print_memory(to) || !print_open_calls(to))
+    if (!print_memory(to) || !ct_html_print_gpus(to) || !print_open_calls(to))
         return false;
     print_sections(to);
     fputs("}\n", to->to);

@@ -89,7 +89,7 @@ class Timeline {
     this.canvas = byId("canvas");
     this.tracks = byId("tracks");
     this.context = this.canvas.getContext("2d");
-    this.onWindow = null; // called with each window that is drawn
+    this.listeners = []; // called with each window that is drawn
     this.length = Math.max(trace.end_ns - trace.begin_ns, 1);
     this.makeLanes();
     this.setWindow(...(trace.window || [0, this.length]));
@@ -168,7 +168,7 @@ class Timeline {
     this.pending = requestAnimationFrame(() => {
       this.pending = 0;
       this.paint();
-      this.onWindow?.(this.from, this.to);
+      for (const listener of this.listeners) listener(this.from, this.to);
     });
   }
 
@@ -464,6 +464,7 @@ async function main() {
   const timeline = new Timeline(trace, calls);
   window.cudatrace = { trace, timeline }; // for use in the browser's console
   drawTables(trace);
+  drawGpus(trace, timeline);
   drawMemory(trace, timeline);
   drawDurations(trace);
   requestAnimationFrame(() => requestAnimationFrame(() => { document.body.dataset.ready = String(performance.now()); }));
