@@ -258,10 +258,11 @@ def test_two(s):
     one.work(Work(KERNEL, at + 100, at + 200))
     other.work(Work(KERNEL, at + 150, at + 300))
     other.work(Work(KERNEL, at + 400, at + 500, correlation(1, 1)))
-    one.work(Work(SET, at + 700, at + 800))
+    one.work(Work(SET, at + 700, at + 800, correlation(1, 1)))
     one.call(SYNC, at + 210, at + 390)
     other.launch(at + 310, at + 395, correlation(1, 1))
     other.call(SYNC, at + 505, at + 695)
+    one.launch(at + 690, at + 695, correlation(1, 1))
     s.flush()
     equal(s.rows("SELECT device, from_ns, to_ns, process_id, ended, begun, host_call FROM gpu_idle ORDER BY from_ns"), [
         (0, at + 300, at + 400, other.process_id(), "kernel", "kernel", NAMES[LAUNCH]),
@@ -288,12 +289,13 @@ def test_report(s):
     work(KERNEL, 0, 30, kernel=1)
     work(COPY, 20, 50, bytes=30 * ms, copy=HTOD, stream=8)
     work(KERNEL, 40, 60, kernel=1, device=1)
-    work(KERNEL, 60, 70, kernel=2, queued=2 * ms)
-    work(SET, 90, 100, bytes=20 * ms)
-    work(KERNEL, 110, 120, kernel=2)
-    work(KERNEL, 125, 126, kernel=1)
+    work(KERNEL, 60, 70, kernel=2, queued=2 * ms, correlation=1)
+    work(SET, 90, 100, bytes=20 * ms, correlation=2)
+    work(KERNEL, 110, 120, kernel=2, correlation=3)
+    work(KERNEL, 125, 126, kernel=1, correlation=4)
     program.call(SYNC, at + 51 * ms, at + 59 * ms)
-    program.call(LAUNCH, at + 71 * ms, at + 72 * ms)
+    for number, begin_ms, end_ms in (1, 59, 60), (2, 71, 89), (3, 109, 110), (4, 124, 125):
+        program.launch(at + begin_ms * ms, at + end_ms * ms, number)
     program.exit()
     program.do("flags", EXITING | LEFT)
     program.await_state("exited")  # from now on, the trace has an end, which windows need
@@ -306,13 +308,15 @@ def test_report(s):
     gpu = [(0, 64.3, 81, 51, 30, 10, 4, 1, 1, 0), (1, 15.9, 20, 20, 0, 0, 1, 0, 0, 0)]
     kernels = [(add, 3, 51, 45.9, 17000, 30000, None, None), ("HtoD", 1, 30, 27.0, 30000, 30000, None, 1.0),
                (scale, 2, 20, 18.0, 10000, 10000, 2000, None), ("set", 1, 10, 9.0, 10000, 10000, None, 2.0)]
-    idle = [(0, "(unknown)", 4, 45, 100, 20, at_s(70), scale, "set")]
+    idle = [(0, NAMES[LAUNCH], 4, 21, 46.7, 20, at_s(70), scale, "set"), (0, "(outside of the driver)", 4, 15, 33.3, 20, at_s(70), scale, "set"),
+            (0, NAMES[SYNC], 1, 8, 17.8, 10, at_s(50), "HtoD", scale), (0, "(the next work was queued)", 1, 1, 2.2, 20, at_s(70), scale, "set")]
     equal(report(s), [gpu, kernels, idle], "the report")
     equal(report(s, "--pid", program.pid), [gpu, kernels, idle], "the report on the process")
     equal(report(s, "--pid", other.pid), [[], [], []], "the report on the other process")
     gpu, _, idle = report(s, "--from", f"@{at + 40 * ms}", "--to", f"@{at + 61 * ms}")
     equal(gpu, [(0, 52.4, 11, 1, 10, 0, 1, 1, 0, 0), (1, 95.2, 20, 20, 0, 0, 1, 0, 0, 0)], "the devices in a window")
-    equal(idle, [(0, "(unknown)", 1, 10, 100, 10, at_s(50), "HtoD", scale)], "the gaps in a window")
+    equal(idle, [(0, NAMES[SYNC], 1, 8, 80, 10, at_s(50), "HtoD", scale), (0, "(outside of the driver)", 1, 1, 10, 10, at_s(50), "HtoD", scale),
+                 (0, NAMES[LAUNCH], 1, 1, 10, 10, at_s(50), "HtoD", scale)], "the gaps in a window")
 
 
 def test_expired(s):
