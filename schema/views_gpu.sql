@@ -190,6 +190,109 @@ SELECT pending.process_id,
    AND coalesce(shape.captured, route.captured, graph_launch.captured, 0) = 0
    AND (transfer.call_id IS NULL OR call.bytes > 0);
 
+-- files: all
+CREATE VIEW launch_queue AS
+-- The queue of each stream at each launch. The column depth is the number of pieces of work in the stream that had been
+-- launched but had not started, including this one. A piece that starts before its call returns counts as launched at its
+-- start. Work with an unknown call is not included.
+SELECT process_id, device, context, stream, call_id,
+       at_ns                          AS launched_ns,
+       gpu_start_ns,
+       gpu_start_ns - at_ns           AS latency_ns,   -- from the call's return to the start; 0 if it started earlier
+       depth
+  FROM (SELECT *, sum(step) OVER (PARTITION BY process_id, device, context, stream ORDER BY at_ns, step DESC
+                                  ROWS UNBOUNDED PRECEDING) AS depth
+          FROM (SELECT process_id, device, context, stream, call_id, gpu_start_ns, min(call_id, gpu_start_ns) AS at_ns, 1 AS step
+                  FROM gpu_work
+                 WHERE call_id IS NOT NULL
+                 UNION ALL
+                SELECT process_id, device, context, stream, NULL, NULL, gpu_start_ns, -1 FROM gpu_work WHERE call_id IS NOT NULL))
+ WHERE step = 1;
+
+-- files: all
+CREATE VIEW range_gpu AS
+-- The pushed NVTX ranges, with the work of GPUs that their threads launched inside them. Work counts for every range
+-- around its launch, so do not add up ranges that enclose each other. Concurrent work counts in full.
+WITH pushed AS MATERIALIZED (
+    SELECT call_id, process_id, tid, domain, message, depth, start_ns, end_ns
+      FROM ranges
+     WHERE kind = 'push' AND EXISTS (SELECT 1 FROM gpu_work)
+),
+event AS ( -- work at the return of its call, which is inside the range
+    SELECT process_id, (SELECT tid FROM calls WHERE calls.call_id = gpu_work.call_id) AS tid, call_id AS at_ns, NULL AS range_id, 0 AS sign,
+           duration_ns AS gpu_ns, kind = 'kernel' AS kernels, kind = 'copy' AS copies, kind = 'set' AS sets, kind = 'graph' AS graphs
+      FROM gpu_work
+     WHERE call_id IS NOT NULL AND EXISTS (SELECT 1 FROM pushed)
+     UNION ALL
+    SELECT process_id, tid, start_ns, call_id, -1, 0, 0, 0, 0, 0 FROM pushed
+     UNION ALL
+    SELECT process_id, tid, end_ns, call_id, 1, 0, 0, 0, 0, 0 FROM pushed
+),
+summed AS (
+    SELECT range_id, sign, sum(gpu_ns) OVER so_far AS gpu_ns, sum(kernels) OVER so_far AS kernels, sum(copies) OVER so_far AS copies,
+           sum(sets) OVER so_far AS sets, sum(graphs) OVER so_far AS graphs
+      FROM event
+    WINDOW so_far AS (PARTITION BY process_id, tid ORDER BY at_ns, sign <> 0 ROWS UNBOUNDED PRECEDING)
+),
+inside AS MATERIALIZED (
+    SELECT range_id, sum(sign * gpu_ns) AS gpu_ns, sum(sign * kernels) AS kernels, sum(sign * copies) AS copies, sum(sign * sets) AS sets,
+           sum(sign * graphs) AS graphs
+      FROM summed
+     WHERE range_id IS NOT NULL
+     GROUP BY range_id
+)
+SELECT pushed.call_id,
+       process_id,
+       tid,
+       domain,                -- NULL for the default domain
+       message,
+       depth,                 -- number of calls and ranges around it
+       start_ns,              -- of the range, on the host
+       end_ns,
+       end_ns - start_ns              AS duration_ns,
+       gpu_ns,                -- sum of the durations of its work
+       kernels,
+       copies,
+       sets,
+       graphs
+  FROM pushed
+  JOIN inside ON inside.range_id = pushed.call_id;
+
+-- files: all
+CREATE VIEW gpu_busy AS
+-- The periods in which a process kept a device busy, without a gap. While a process has several pieces of work at the same
+-- time, the time counts once.
+WITH counted AS (
+    SELECT device, process_id, at_ns, step,
+           sum(step) OVER (PARTITION BY device, process_id ORDER BY at_ns, step DESC ROWS UNBOUNDED PRECEDING) AS pieces
+      FROM (SELECT device, process_id, gpu_start_ns AS at_ns, 1 AS step FROM gpu_work
+             UNION ALL SELECT device, process_id, gpu_end_ns, -1 FROM gpu_work)
+),
+edge AS MATERIALIZED ( -- the begin and the end of each period
+    SELECT device, process_id, at_ns, step,
+           iif(step = 1, at_ns, lag(at_ns) OVER (PARTITION BY device, process_id ORDER BY at_ns, step DESC)) AS from_ns
+      FROM counted
+     WHERE pieces = iif(step = 1, 1, 0)
+),
+alone AS MATERIALIZED ( -- while there is one process, the sums are its own values
+    SELECT device, process_id, from_ns, sum(ns) AS ns
+      FROM (SELECT device, lead(at_ns) OVER so_far - at_ns AS ns, sum(step) OVER so_far AS processes,
+                   sum(step * process_id) OVER so_far AS process_id, sum(step * from_ns) OVER so_far AS from_ns
+              FROM edge
+            WINDOW so_far AS (PARTITION BY device ORDER BY at_ns, step, process_id ROWS UNBOUNDED PRECEDING))
+     WHERE processes = 1
+     GROUP BY device, process_id, from_ns
+)
+SELECT edge.device,
+       edge.process_id,
+       edge.from_ns,
+       edge.at_ns                     AS to_ns,
+       edge.at_ns - edge.from_ns      AS duration_ns,
+       ifnull(alone.ns, 0)            AS alone_ns      -- the part in which no other traced process kept the device busy
+  FROM edge
+  LEFT JOIN alone ON alone.device = edge.device AND alone.process_id = edge.process_id AND alone.from_ns = edge.from_ns
+ WHERE edge.step = -1;
+
 -- Names the reasons why the clocks are lower than the load requires. Other bits, such as the bit of an idle GPU, are no
 -- limits. Source: the constants nvmlClocksEventReason and nvmlClocksThrottleReason in nvml.h of CUDA 13.3.
 -- macro: clock_limits(reasons)

@@ -78,3 +78,55 @@ with Session() as s:
             trace.executescript(f"DELETE FROM call WHERE end_ns {gone} {until_ns}; DELETE FROM correlation WHERE call_id {gone} {until_ns};"
                                 f"DELETE FROM gpu_run WHERE start_ns {gone} {until_ns};")
     check_idle(s)
+
+
+# ---- launches and their work: queues, and ranges ----
+
+# The ranges enclose the launches of their thread. The call that ends at 600 is a graph's, with two pieces of work.
+RANGE = "nvtxRangePush"
+LAUNCHES = [(7, 7, "cuInit", 0, 5, 0, {}), *((7, 7, "cuLaunchKernel", end - 10, end, 2, LAUNCH) for end in (100, 200, 300, 400, 600)),
+            (7, 7, RANGE, 50, 250, 1, {"message": "forward"}), (7, 7, RANGE, 260, 450, 1, {"message": "backward"}),
+            (7, 7, RANGE, 40, 700, 0, {"message": "step 1"}), (7, 7, RANGE, 800, 900, 0, {"message": "step 2", "domain": "app"}),
+            (7, 8, RANGE, 30, 900, 0, {"message": "other"}), (7, 8, "cuLaunchKernel", 640, 650, 1, LAUNCH)]
+LAUNCHED = ((7, "kernel", "a", 0, 7, 150, 350, None, 100), (7, "kernel", "b", 0, 7, 500, 600, None, 200), (7, "kernel", "a", 0, 7, 900, 950, None, 300),
+            (7, "HtoD", None, 0, 8, 350, 400, 1, 400), (7, "kernel", "a", 0, 7, 1000, 1020, None, 600), (7, "set", None, 0, 7, 1100, 1120, 1, 600),
+            (7, "kernel", "a", 0, 13, 1200, 1300, None, 650), (7, "kernel", "a", 0, 7, 2000, 2010, None, None))
+QUEUE = [(7, 100, 50, 1), (7, 200, 300, 1), (7, 300, 600, 2), (8, 350, 0, 1), (7, 600, 400, 2), (7, 600, 500, 3), (13, 650, 550, 1)]
+QUEUES = [(7, 0, 7, 5, 370.0, 600.0, 1.8, 3, 40.0, 1.0, 2.0, None, 2.5), (7, 0, 8, 1, 0.0, 0.0, 1.0, 1, 100.0, None, 1.0, None, None),
+          (7, 0, 13, 1, 550.0, 550.0, 1.0, 1, 100.0, None, None, None, 1.0)]
+# (message, us on the GPU, kernels, copies, sets)
+INSIDE = [("forward", 300, 2, 0, 0), ("backward", 100, 1, 1, 0), ("step 1", 440, 4, 1, 1), ("step 2", 0, 0, 0, 0), ("other", 100, 1, 0, 0)]
+RANGES = [("", "step N", 1, 0.66, 0.44, 81.5, 440.0, 4, 1), ("", "forward", 1, 0.2, 0.3, 55.6, 300.0, 2, 0), ("", "other", 1, 0.87, 0.1, 18.5, 100.0, 1, 0),
+          ("", "backward", 1, 0.19, 0.1, 18.5, 100.0, 1, 1), ("app", "step N", 1, 0.1, 0.0, 0.0, 0.0, 0, 0)]
+
+
+def check_launches(s):
+    equal(sorted(sql(s, f"SELECT stream, launched_ns / 1000 - {BASE_US}, latency_ns / 1000, depth FROM launch_queue"), key=lambda row: (row[1], row[3])),
+          list(map(list, QUEUE)), "the queues")
+    equal(sql(s, "SELECT message, gpu_ns / 1000, kernels, copies, sets FROM range_gpu ORDER BY tid, call_id"),
+          [list(INSIDE[n]) for n in (0, 1, 2, 3, 4)], "work by range")
+    equal([tuple(row.values()) for row in report(s, "queue")["queue"]], QUEUES, "queues")
+    equal([tuple(row.values()) for row in report(s, "ranges")["ranges"]], RANGES, "ranges")
+
+
+with Session() as s:
+    import_calls(s, s.db, LAUNCHES)
+    add_work(s.db, LAUNCHED)
+    check_launches(s)
+    equal([row["launched"] for row in report(s, "--from", "0.00025", "--to", "0.00055", "queue")["queue"]], [1, 1], "queues in a window")
+
+
+# ---- two processes on one GPU ----
+
+with Session() as s:
+    import_calls(s, s.db, [(7, 7, "cuInit", 0, 5, 0, {}), (9, 9, "cuInit", 0, 6, 0, {})])
+    # The first process has work that overlaps, and work that begins when other work ends.
+    add_work(s.db, [(pid, "kernel", "a", device, stream, begin, end, None, None) for pid, device, stream, begin, end in
+                    ((7, 0, 7, 0, 100), (7, 0, 8, 50, 150), (7, 0, 7, 150, 200), (9, 0, 7, 120, 320), (7, 0, 7, 300, 400), (9, 1, 7, 0, 10))])
+    equal(sql(s, f"SELECT device, pid, from_ns / 1000 - {BASE_US}, to_ns / 1000 - {BASE_US}, duration_ns / 1000, alone_ns / 1000 "
+                 "FROM gpu_busy JOIN processes USING (process_id) ORDER BY device, from_ns"),
+          [[0, 7, 0, 200, 200, 120], [0, 9, 120, 320, 200, 100], [0, 7, 300, 400, 100, 80], [1, 9, 0, 10, 10, 10]], "busy periods")
+    rows = report(s, "shares")["shares"]
+    equal([tuple(row.values())[:7] for row in rows], [(0, 7, 75.0, 0.3, 0.2, 0.1, 2), (0, 9, 50.0, 0.2, 0.1, 0.1, 1), (1, 9, 100.0, 0.01, 0.01, 0.0, 1)],
+          "shares")
+    equal(report(s, "--pid", 9, "shares")["shares"], rows[1:], "shares of a process")
