@@ -221,7 +221,7 @@ def nothing_is_given_away(u):
                     check(what in may or attempt(BOB, act) in DENIED, "Bob:", what, path)
         with promise("nothing_given"):
             equal(attempt(BOB, lambda: os.kill(s.daemon.pid, signal.SIGTERM)), "EPERM", "Bob kills the daemon")
-        for line in (b"stop", b"set layers=driver", b"database"):
+        for line in (b"stop", b"set layers=driver", b"gpu on", b"database"):
             with promise("nothing_given"):
                 check("only from root" in attempt(BOB, lambda: ask(s, line)), line)
         with promise("nothing_given"):
@@ -237,7 +237,7 @@ def nothing_is_given_away(u):
             doctor = u.run(BOB, u.cudatrace, "doctor", "--session", s.name, status=None).stdout
             check("the system daemon, serves it for all users" in " ".join(doctor.split()), doctor)
         for command, says in ((["stop"], "only from root"), (["set", "--sample", "2"], "only from root"),
-                              (["flush", "--db", s.db], "omit --db")):
+                              (["set", "--gpu", "on"], "only from root"), (["flush", "--db", s.db], "omit --db")):
             with promise("nothing_given"):
                 done = u.run(BOB, u.cudatrace, command[0], "--session", s.name, *command[1:], status=1)
                 check(says in done.stderr, command, done.stderr)
