@@ -1,4 +1,4 @@
-"""Tests the views `fences` and `fence_waits`. The events are imported with exact times, and look like those of a probe."""
+"""Tests the views `fences` and `fence_waits`. The events are imported with exact times."""
 import json
 import sqlite3
 

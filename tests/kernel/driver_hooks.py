@@ -192,6 +192,38 @@ def installed(s):
     s.check_identity(lost=0)
 
 
+def invalidates(s):
+    """The kernel announces each change of a process's mappings to the driver, inside the driver call around it."""
+    hooks = Hooks(s, "kprobe:__mmu_notifier_invalidate_range_start invalidate status=ret:s32", "kprobe:uvm_ats_invalidate_notifier_entry uvm_invalidate")
+    pid, calls = run(hooks)
+    hooks.probe.end()
+    made = calls["uvm_ats_invalidate_notifier_entry"]
+    check(made >= (1 + CALLS) * ACTS["touch"], "announcements", made)  # each touched mapping is removed
+    seen = recorded(s, pid)
+    equal(seen["uvm_invalidate"], made, "the calls of the driver")
+    # At the end of the process, exit_mmap() announces the removal of all mappings, but no driver is notified any more.
+    check(seen["invalidate"] - made in (0, 1), "the calls of the kernel and of the driver", seen)
+    equal(s.rows("SELECT DISTINCT inner.depth - outer.depth FROM hooks AS inner JOIN hooks AS outer ON inner.start_ns BETWEEN outer.start_ns AND outer.end_ns "
+                 "WHERE inner.name = 'uvm_invalidate' AND outer.name = 'invalidate' AND outer.pid = ?", pid), [(1,)], "the levels between them")
+    in_calls = s.value("SELECT count(*) FROM hooks WHERE name = 'invalidate' AND depth = 1 AND pid = ?", pid)
+    check(in_calls >= CALLS * ACTS["touch"], "announcements in driver calls", in_calls)
+    s.check_identity(lost=0)
+
+
+def fences(s):
+    """Without a table, fences of the driver have rows from the sending of their work to their signal, which a thread of the kernel makes."""
+    probe = Probe(s, *s.every, "--kernel", "--calls", f"cuCtxSetCurrent,{CALL}")
+    done = s.start(WORKLOADS / "devices", "--calls", CALLS, "--fence", ACTS["fence"], preload=False)
+    equal(done.wait(DEADLINE_S), 0, "the program's status")
+    s.flush_until("its end", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ? AND state = 'exited'", done.pid) == 1)
+    probe.end()
+    equal(s.rows("SELECT inside, driver, timeline, is_emitted, count(*), min(duration_ns > 0) FROM fences WHERE pid = ? GROUP BY 1 ORDER BY 1", done.pid),
+          [(inside, "nvidia", "nvidia", 1, times * ACTS["fence"], 1) for inside, times in ((None, 1), (CALL, CALLS))], "the fences")
+    equal(dict(s.rows("SELECT name, count(*) FROM calls WHERE name LIKE 'fence%' GROUP BY name")),
+          dict.fromkeys(("fence_init", "fence_emit", "fence_signaled"), (1 + CALLS) * ACTS["fence"]), "the events")
+    s.check_identity(lost=0)
+
+
 def listed(*arguments):
     """Returns the lines of `cudatrace probe --list`."""
     return subprocess.run([CUDATRACE, "probe", *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
@@ -375,7 +407,7 @@ def blocked(s):
     s.check_identity(lost=lost)
 
 
-CASES = functions, fields, inside, requests, machine, xids, installed, lists, discovers, killed, blocked
+CASES = functions, fields, inside, requests, machine, xids, invalidates, fences, installed, lists, discovers, killed, blocked
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:

@@ -6,7 +6,9 @@
 #include <linux/fs.h>
 #include <linux/gfp.h>
 #include <linux/mm.h>
+#include <linux/mmu_notifier.h>
 #include <linux/module.h>
+#include <linux/slab.h>
 #include <linux/workqueue.h>
 
 static int major_number;
@@ -23,6 +25,7 @@ COUNTER(uvm_va_space_cpu_fault_managed);
 COUNTER(replayable_faults_isr_bottom_half_entry);
 COUNTER(uvm_parent_gpu_service_replayable_faults);
 COUNTER(service_fault_batch);
+COUNTER(uvm_ats_invalidate_notifier_entry);
 
 /* ---- faults of the processor, in the thread that touches the memory ---- */
 
@@ -116,15 +119,40 @@ STUB long uvm_unlocked_ioctl_entry(struct file *file, unsigned int request, unsi
     return uvm_ioctl(file, request, argument);
 }
 
+/* ---- changes of the process's mappings ---- */
+
+/* In the real driver, another notification calls this function. This one also occurs without ATS. */
+STUB int uvm_ats_invalidate_notifier_entry(struct mmu_notifier *notifier,
+                                           const struct mmu_notifier_range *range)
+{
+    COUNT(uvm_ats_invalidate_notifier_entry);
+    return 0;
+}
+
+static const struct mmu_notifier_ops notifier_operations = { .invalidate_range_start =
+                                                                 uvm_ats_invalidate_notifier_entry };
+
 STUB int uvm_open_entry(struct inode *inode, struct file *file)
 {
+    struct mmu_notifier *notifier = kzalloc(sizeof(*notifier), GFP_KERNEL);
     COUNT(uvm_open_entry);
-    return 0;
+    if (!notifier)
+        return -ENOMEM;
+    notifier->ops = &notifier_operations;
+    const int error = mmu_notifier_register(notifier, current->mm);
+    if (error)
+        kfree(notifier);
+    else
+        file->private_data = notifier;
+    return error;
 }
 
 STUB int uvm_release_entry(struct inode *inode, struct file *file)
 {
+    struct mmu_notifier *notifier = file->private_data;
     COUNT(uvm_release_entry);
+    mmu_notifier_unregister(notifier, notifier->mm);
+    kfree(notifier);
     return 0;
 }
 
