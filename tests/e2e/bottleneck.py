@@ -1,7 +1,8 @@
 """Tests the bottleneck that `cudatrace report` finds in runs whose bottleneck is known. The bottleneck of a run may be its startup, the
 host, a full launch queue, waiting in cuStreamSynchronize(), or copying results back. Other runs combine several causes, launch nothing,
-or are killed in a wait. The reports cover single runs, all runs together, one process, and windows. For each kind of verdict, an imported
-trace with exact times must have the exact verdict and shares."""
+or are killed in a wait. The reports cover single runs, all runs together, one process, and windows. They must agree with the rows of the
+trace, whatever took the time on a busy machine. For each kind of verdict, an imported trace with exact times must have the exact verdict and
+shares."""
 import json
 import re
 
@@ -45,12 +46,6 @@ class Answer:
         check(shares[self.bound_by] >= max(shares.values()) - self.off, "the largest share", self.bound_by, self.text)
         check(abs(shares[self.bound_by] - share) < self.off, "the verdict's share", self.text)
 
-    def wants(self, bound_by, **more):
-        equal(self.bound_by, bound_by, f"what bounds: {self.text}")
-        for name, (low, high) in more.items():
-            check(low <= getattr(self, name) <= high, name, "is", getattr(self, name), "and not", low, "to", high, "in:", self.text)
-        return self
-
 
 def trace_of(s, *options, env=None):
     child = s.start(WORKLOADS / "bottlenecks", *options, env={"SIMCUDA_LATENCY": LATENCY, **(env or {})})
@@ -66,8 +61,6 @@ with Session() as s:
         "host": trace_of(s, "--launches", 300, "--pause-us", 1000),
         # 3,072 kernels of 0.1 ms each, and a queue with room for 1,024, so that two thirds of the launches wait.
         "queue": trace_of(s, "--launches", 3072, env=QUEUE),
-        # Consecutive kernels of 28 us each, as on an H200. Nearly every launch waits for one kernel.
-        "brief": trace_of(s, "--launches", 12000, env={**QUEUE, "SIMCUDA_LAUNCH_NS": 28000}),
         # A queue that two threads fill alternately, as in a forward and a backward pass. At any time, one of the threads is in the driver.
         "turns": trace_of(s, "--launches", 4096, "--turns", 256, env=QUEUE),
         "sync": trace_of(s, "--launches", 150, "--sync-every", 1, env=SLOW),
@@ -92,12 +85,10 @@ with Session() as s:
         return Answer(s, "--pid", pids[name], *options)
 
     # The report shows the startup, and judges the time after the startup separately.
-    start = of("start").wants("launch", before_s=(0.6, 60), launch=(30, 100))
+    start = of("start")
+    check(start.before_s >= 0.6, "time before the first launch", start.text)
     check(0.02 <= start.before_driver_s < start.before_s - 0.55, "time in the driver before the first launch", start.text)
-    host = of("host").wants("host", outside=(60, 100), wait=(0, 5), room=(0, 10))
-    check(host.verdict.startswith("The host is the bottleneck: ") and "see gpu (recorded by run --gpu) or gaps" in host.verdict, host.text)
-    queue = of("queue").wants("gpu", room=(25, 100), launch=(0, 40))
-    of("brief").wants("gpu", room=(60, 100), launch=(0, 40))
+    host, queue = of("host"), of("queue")
     # For two threads, the report takes the mean of two values. The first value is the busiest thread's time, as if the threads were in
     # the driver at the same time. The second value is the sum of the threads' times.
     turns = of("turns")
@@ -107,15 +98,12 @@ with Session() as s:
     inside_ns = s.value("SELECT sum(duration_ns) FROM calls JOIN (SELECT process_id, min(start_ns) AS from_ns FROM launches GROUP BY process_id) "
                         "USING (process_id) WHERE pid = ? AND layer = 'driver' AND call_id >= from_ns", pids["turns"])
     middle = 50 * inside_ns * (max(spent) / sum(spent) + min(1, part_ns / inside_ns)) / part_ns
-    turns.wants(turns.bound_by, room=(20, 100), driver=(middle - 3, middle + 3))
+    check(abs(turns.driver - middle) <= 3, "in the driver", turns.text, "and not", middle)
     check(turns.driver > 110 * inside_ns * max(spent) / sum(spent) / part_ns, "more than of the busiest alone", turns.text, spent)
-    of("sync").wants("gpu", wait=(70, 100), room=(0, 5))
-    late = of("late").wants("gpu", wait=(70, 100), after_s=(0.29, 60), part_s=(0.25, 5))
-    mixed = of("mixed")
-    mixed.wants(mixed.bound_by if mixed.bound_by in ("host", "gpu") else "host or gpu", wait=(20, 60), outside=(35, 80), before_s=(0.1, 60))
-    of("copies").wants("copy", copy=(90, 100))
+    late, mixed = of("late"), of("mixed")
+    check(late.after_s >= 0.29 and late.part_s >= 0.25 and mixed.before_s >= 0.1, "times that cannot be shorter", late.text, mixed.text)
     check("from the first copy to the last" in of("copies").verdict, of("copies").text)
-    of("killed").wants("gpu", wait=(60, 100))
+    check(of("killed").wait > 0, "the wait of a killed process", of("killed").text)
 
     # For one process, the report agrees exactly with the rows of the trace.
     process_id, first_ns, last_ns = s.rows("SELECT process_id, min(start_ns), max(call_id) FROM launches JOIN processes USING (process_id) "
@@ -134,12 +122,12 @@ with Session() as s:
                                            "WHERE pid = ?", pids["queue"])[0]
     # The report counts a window's first launch as loading. The first launch takes long if the program was preempted.
     full = window("queue", last_ns - (last_ns - first_ns) // 3, last_ns)
-    full.wants("load" if full.load > full.room else "gpu", before_s=(0, 0), after_s=(0, 0))
-    check(full.room + full.load >= 90, "waits for room", full.text)
+    equal((full.before_s, full.after_s), (0, 0), "time outside of the window's launches")
     first_ns = s.value("SELECT min(start_ns) FROM launches JOIN processes USING (process_id) WHERE pid = ?", pids["start"])
-    check("Nothing was launched in this window" in window("start", 0, first_ns - 1).wants("start").verdict, "a window of the start")
+    before = window("start", 0, first_ns - 1)
+    check(before.bound_by == "start" and "Nothing was launched in this window" in before.verdict, "a window of the start", before.text)
     wait_ns, end_ns = s.rows("SELECT start_ns, end_ns FROM calls WHERE pid = ? AND name = 'cuStreamSynchronize'", pids["late"])[0]
-    window("late", wait_ns - 1000000, wait_ns + (end_ns - wait_ns) // 2).wants("gpu", wait=(90, 100))
+    check(window("late", wait_ns - 1000000, wait_ns + (end_ns - wait_ns) // 2).wait > 0, "a window in a wait")
 
     # The report on all processes includes the sums of their times, and the time of the process that launches nothing.
     everything = Answer(s)
@@ -220,6 +208,17 @@ EXACT = (
      "The GPU is the bottleneck: the host waits for it 85.7 % of the 0.210 s from the first launch to the last. "
      "Faster kernels, or more of them at once, would shorten the run: see waits and kernels.",
      {"start_driver": 0.020, "start_other": 0.080, "room": 0.180, "launch": 0.005, "outside": 0.025}),
+    # Consecutive kernels of 28 us each, as on an H200. Nearly every launch waits for one kernel.
+    ("waits for room for brief kernels", [*repeated(("cuLaunchKernel", 0, 3000, LAUNCH), times=1000, every_ns=5000),
+                                          *repeated(("cuLaunchKernel", 0, 26000, LAUNCH), times=10000, every_ns=28000, from_ns=105 * MS)[1:]], "gpu",
+     "The GPU is the bottleneck: the host waits for it 91.2 % of the 0.285 s from the first launch to the last. "
+     "Faster kernels, or more of them at once, would shorten the run: see waits and kernels.",
+     {"start_driver": 0.020, "start_other": 0.080, "room": 0.260, "launch": 0.003, "outside": 0.022}),
+    ("a wait after the last launch", [*repeated(("cuLaunchKernel", 0, 5000, LAUNCH), times=1000, every_ns=100000),
+                                      ("cuStreamSynchronize", 200 * MS, 500 * MS, {}), ("cuCtxGetDevice", 800 * MS, 801 * MS, {})], "gpu",
+     "The GPU is the bottleneck: the host waits for it 75.0 % of the 0.400 s from the first launch to the last. "
+     "Faster kernels, or more of them at once, would shorten the run: see waits and kernels.",
+     {"start_driver": 0.020, "start_other": 0.080, "wait": 0.300, "launch": 0.005, "outside": 0.095, "end": 0.301}),
     ("copies", repeated(("cuLaunchKernel", 0, 5000, LAUNCH), ("cuMemcpyHtoD_v2", 1 * MS, 7 * MS, TO_GPU), times=100, every_ns=10 * MS), "copy",
      "Copying is the bottleneck: it takes 70.0 % of the 0.990 s from the first launch to the last. "
      "Larger, asynchronous copies from pinned memory would shorten the run: see copies.",
