@@ -18,7 +18,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-enum { CT_VISIT_VERSION = 3 };
+enum { CT_VISIT_VERSION = 4 };
 
 /* Only a visit loads the hook by a path with this prefix. In that case, the hook's constructors do not touch
  * the driver. */
@@ -62,8 +62,10 @@ struct ct_visit {
     char layers[128];
     char calls[1024];
     char sample[32];
+    /* The path of libcudatrace-gpu.so, or "" if it is too long. The hook's own file is unnamed. */
+    char gpu_library[512];
 };
-static_assert(sizeof(struct ct_visit) == 40 + 64 + CT_NAME_BYTES + 128 + 1024 + 32, "ct_visit");
+static_assert(sizeof(struct ct_visit) == 40 + 64 + CT_NAME_BYTES + 128 + 1024 + 32 + 512, "ct_visit");
 static_assert(CT_SESSION_MAX < 64, "a session's name");
 
 /* The function that the hook exports for visits. Returns enum ct_visit_answer. */

@@ -27,11 +27,16 @@ const char *ct_setting(const char *variable)
     return getenv(variable);
 }
 
+const char *ct_setting_gpu_library(void)
+{
+    return *taken.gpu_library ? taken.gpu_library : NULL;
+}
+
 void ct_setting_take(const struct ct_visit *visit)
 {
     taken = *visit;
     taken.session[sizeof(taken.session) - 1] = taken.shm_dir[sizeof(taken.shm_dir) - 1] = '\0';
     taken.layers[sizeof(taken.layers) - 1] = taken.calls[sizeof(taken.calls) - 1] = '\0';
-    taken.sample[sizeof(taken.sample) - 1] = '\0';
+    taken.sample[sizeof(taken.sample) - 1] = taken.gpu_library[sizeof(taken.gpu_library) - 1] = '\0';
     is_taken = true;
 }

@@ -3,6 +3,7 @@
 #include "compiler.h"
 #include "loader.h"
 #include "rows.h"
+#include "setting.h"
 #include "symbol.h"
 
 #include <limits.h>
@@ -21,8 +22,9 @@ static int folder_length(const char *path)
     return slash ? (int)(slash + 1 - path) : 0;
 }
 
-/* The hook may have been loaded through a symbolic link in a folder of its own (cudatrace/$LIB). */
-ct_gpu_record_function *ct_gpu_library_load(void)
+/* Returns the path of the library next to the hook's own file, or NULL. The hook may have been loaded through
+ * a symbolic link in a folder of its own (cudatrace/$LIB). */
+static const char *path_beside_hook(void)
 {
     static char path[PATH_MAX], link[PATH_MAX];
     Dl_info own;
@@ -33,7 +35,13 @@ ct_gpu_record_function *ct_gpu_library_load(void)
     const int folder = link[0] == '/' ? 0 : folder_length(own.dli_fname);
     const int bytes = snprintf(path, sizeof(path), "%.*s%.*s" CT_GPU_LIBRARY, folder, own.dli_fname,
                                folder_length(link), link);
-    void *library = bytes < (int)sizeof(path) ? ct_gpu_library_open(path) : NULL;
+    return bytes < (int)sizeof(path) ? path : NULL;
+}
+
+ct_gpu_record_function *ct_gpu_library_load(void)
+{
+    const char *given = ct_setting_gpu_library(), *path = given ? given : path_beside_hook();
+    void *library = path ? ct_gpu_library_open(path) : NULL;
     return library ? (ct_gpu_record_function *)(uintptr_t)ct_loader_symbol(library, CT_GPU_RECORD_NAME)
                    : NULL;
 }

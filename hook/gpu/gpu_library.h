@@ -4,7 +4,8 @@
 
 #include "gpu_host.h"
 
-/* Loads the library from the folder of the hook's own file. Returns NULL if that fails. */
+/* Loads the library from the path that a visit has given, or else from the folder of the hook's own file.
+ * Returns NULL if that fails. */
 ct_gpu_record_function *ct_gpu_library_load(void);
 
 /* See struct ct_gpu_host. */

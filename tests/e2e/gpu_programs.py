@@ -1,7 +1,7 @@
 """Programs that make GPU work on command, for tests of recordings on request."""
 import subprocess
 
-from cudatrace_test import BUILD, CUDATRACE, SIMCUDA, WORKLOADS, equal, wait_for
+from cudatrace_test import BUILD, CUDATRACE, DRIVER_PATH, WORKLOADS, equal, wait_for
 
 SIMCUPTI = BUILD / "tests/simcupti/13"
 
@@ -9,11 +9,11 @@ SIMCUPTI = BUILD / "tests/simcupti/13"
 class Program:
     """A program that obeys commands. It makes calls before it has the first one, with sets of 512 bytes."""
 
-    def __init__(self, s, name="program", cupti=SIMCUPTI, rounds=5, **env):
+    def __init__(self, s, name="program", cupti=SIMCUPTI, rounds=5, preload=True, **env):
         self.log = s.dir / f"{name}.log"
-        paths = [SIMCUDA, *([cupti] if cupti else [])]
+        paths = [DRIVER_PATH, *([cupti] if cupti else [])]
         self.child = s.start(WORKLOADS / "gpu_work", "--rounds", rounds, "--end", "commands", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                             env={"SIMCUPTI_LOG": self.log, "LD_LIBRARY_PATH": ":".join(map(str, paths)), **env})
+                             preload=preload, env={"SIMCUPTI_LOG": self.log, "LD_LIBRARY_PATH": ":".join(map(str, paths)), **env})
         self.pid = self.child.pid
         equal(self.child.stdout.readline(), f"gpu_work: rounds={rounds} ok\n", "the program's first line")
 

@@ -17,7 +17,8 @@ class Visit(ctypes.Structure):
     _fields_ = [("version", ctypes.c_uint32), ("bytes", ctypes.c_uint32), ("request", ctypes.c_uint32), ("slot_count", ctypes.c_uint32),
                 ("slots", ctypes.c_uint64), ("producer", ctypes.c_uint64), ("exec_ns", ctypes.c_uint64),
                 ("session", ctypes.c_char * 64), ("shm_dir", ctypes.c_char * 256),
-                ("layers", ctypes.c_char * 128), ("calls", ctypes.c_char * 1024), ("sample", ctypes.c_char * 32)]
+                ("layers", ctypes.c_char * 128), ("calls", ctypes.c_char * 1024), ("sample", ctypes.c_char * 32),
+                ("gpu_library", ctypes.c_char * 512)]
 
 
 def load(path):
@@ -27,7 +28,7 @@ def load(path):
     hook = ctypes.CDLL(f"/proc/self/fd/{descriptor}")
     os.close(descriptor)
 
-    def visit(request, session, version=3):
+    def visit(request, session, version=4):
         asked = Visit(version=version, bytes=ctypes.sizeof(Visit), request=request, session=session.encode())
         while (answer := hook.cudatrace_visit(ctypes.byref(asked))) == BUSY:
             pass

@@ -1,14 +1,27 @@
 #include "attach_set.h"
 
+#include "gpu_recording.h"
+#include "installed.h"
 #include "proc.h"
 #include "room.h"
 #include "say.h"
 
+#include <limits.h>
 #include <linux/kcmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* Writes the path of the library next to the hook, or "". */
+static void find_gpu_library(char *path, size_t bytes)
+{
+    char hook[PATH_MAX], real[PATH_MAX];
+    const bool is_found = ct_installed_hook(hook) && realpath(hook, real);
+    const int folder = is_found ? (int)(strrchr(real, '/') + 1 - real) : 0;
+    if (!is_found || snprintf(path, bytes, "%.*s" CT_GPU_LIBRARY, folder, real) >= (int)bytes)
+        *path = '\0';
+}
 
 void ct_attach_set_request(struct ct_attach_set *set, const struct ct_session_choice *choice,
                            const struct ct_selecting *selecting)
@@ -22,6 +35,7 @@ void ct_attach_set_request(struct ct_attach_set *set, const struct ct_session_ch
     snprintf(visit->layers, sizeof(visit->layers), "%s", selecting->layers ? selecting->layers : "");
     snprintf(visit->calls, sizeof(visit->calls), "%s", selecting->calls ? selecting->calls : "");
     snprintf(visit->sample, sizeof(visit->sample), "%s", selecting->sample ? selecting->sample : "");
+    find_gpu_library(visit->gpu_library, sizeof(visit->gpu_library));
 }
 
 /* ---- adding a process ---- */
