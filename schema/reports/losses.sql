@@ -4,8 +4,9 @@
 -- nearly full ring to keep room for launches, copies, allocations, failures and long calls (in `totals` they are
 -- skipped, not lost). probe: the BPF ring of the process was full, because its probe ran too rarely (select fewer
 -- functions with --calls, give the probe more processor time, or use the hook). cupti: CUPTI dropped records of GPU work,
--- because its buffers were full, or had not returned work when the process ended (the sums do not include these). absent: the process had no daemon,
--- until last_s if another daemon took over. The number of these calls is unknown.
+-- because its buffers were full, or had not returned work when the process ended; see pending (the sums do not include
+-- these). absent: the process had no daemon, until last_s if another daemon took over. The number of these calls is
+-- unknown.
 SELECT pid,
        tid,
        cause,

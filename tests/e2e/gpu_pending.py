@@ -32,6 +32,9 @@ def hung_and_killed():
         program.child.wait()
         s.flush_until("the end", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'killed'"))
         equal((pending(s), losses(s)), (hung, [(program.pid, 4)]), "the pending calls and the losses of the killed process")
+        (row,) = s.report("pending")["pending"]
+        equal([row[name] for name in ("pid", "state", "function", "kernel", "calls")], [program.pid, "killed", "cuLaunchKernel", "alpha", 4],
+              "the report")
         s.check_identity()
 
 
