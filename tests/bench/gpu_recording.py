@@ -1,7 +1,10 @@
-"""Measures how turning the recording of the GPU's work on and off affects the steps of a PyTorch training run, on this machine's GPU. One
-process takes blocks of steps before, during and after each recording (`cudatrace set --gpu`). The figures are the time of a step relative to
-the steps before the first recording, and the longest step while a recording begins or ends. The program waits for the GPU after each step,
-so that a pause cannot hide."""
+"""Measures how a recording that is turned on and off affects the steps of a PyTorch training run under the hook, on this machine's GPU. The
+recording is that of the GPU's work (`cudatrace set --gpu`), or that of the kernel's events (`cudatrace probe --kernel`). One process takes
+blocks of steps before, during and after each recording. The figures are the time of a step relative to the blocks around the recording,
+and the longest step while a recording begins or ends. The program waits for the GPU after each step, so that a pause cannot hide."""
+import contextlib
+import os
+import signal
 import statistics
 import subprocess
 import time
@@ -15,7 +18,7 @@ from gpu_variants import Failed
 NAME = "gpu_recording"
 RECORDINGS, STEPS_OF_BLOCK = 10, 40
 LIMIT_S = 30  # for `cudatrace set`
-TARGETS = {"after": ("<=", 1.001), "longest_pause": ("<=", 40)}
+TARGETS = {"gpu": {"longest_pause": ("<=", 40)}, "kernel": {"during": ("<=", 1.02)}}
 
 
 class Recordings:
@@ -43,24 +46,32 @@ class Recordings:
 
     def turn(self, state):
         """Turns the recording on or off. Returns the times of the steps until that has happened."""
-        steps, begun = [], time.monotonic()
         setting = subprocess.Popen([self.place.cudatrace, "set", "--gpu", state, *self.session.where], env=self.place.env,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        while setting.poll() is None and time.monotonic() - begun < LIMIT_S:
-            steps.append(self.step_ms())
+        steps = self.steps_until(lambda: setting.poll() is not None)
         said = setting.communicate(timeout=LIMIT_S)[0]
         if setting.returncode:
             raise Failed(gpu_variants.last_line(said))
+        return steps
+
+    def steps_until(self, is_done):
+        steps, begun = [], time.monotonic()
+        while not is_done() and time.monotonic() - begun < LIMIT_S:
+            steps.append(self.step_ms())
         return steps + [self.step_ms()]
 
+    def recorded(self):
+        return "SELECT count(*) FROM gpu_work"
+
     def measure(self):
-        """Returns {phase: [times of steps, for each recording]}. The phase `before` has only one list."""
-        phases = {"before": [self.block()], "beginning": [], "during": [], "ending": [], "after": []}
+        """Returns {phase: [times of steps, for each recording]}. The phase `around` has one list more, because it begins and ends the
+        series."""
+        phases = {"around": [self.block()], "beginning": [], "during": [], "ending": []}
         for _ in range(RECORDINGS):
             phases["beginning"].append(self.turn("on"))
             phases["during"].append(self.block())
             phases["ending"].append(self.turn("off"))
-            phases["after"].append(self.block())
+            phases["around"].append(self.block())
         return phases
 
     def end(self):
@@ -68,35 +79,80 @@ class Recordings:
         self.program.wait(LIMIT_S)
 
 
-def show(model, phases, more):
-    before = statistics.median(phases["before"][0])
-    emit(NAME, f"{model}_before_step_ms", phases["before"][0], "ms", **more)
-    for phase in ("during", "after"):
-        target = TARGETS.get(phase) if model == "transformer" else None
-        emit(NAME, f"{model}_{phase}_step_over_before", [statistics.median(steps) / before for steps in phases[phase]], "ratio", target, **more)
+class KernelEvents(Recordings):
+    """A training run whose calls a probe accompanies from time to time."""
+
+    probe = None
+
+    def turn(self, state):
+        if state == "off":
+            self.probe.send_signal(signal.SIGINT)
+            steps = self.steps_until(lambda: self.probe.poll() is not None)
+            self.probe.stderr.close()
+            return steps
+        self.probe = subprocess.Popen([self.place.cudatrace, "probe", "--kernel", "--pid", str(self.program.pid), *self.session.where],
+                                      env=self.place.env, stderr=subprocess.PIPE)
+        os.set_blocking(self.probe.stderr.fileno(), False)
+        said = bytearray()
+
+        def is_ready():
+            if self.probe.poll() is not None:
+                raise Failed(gpu_variants.last_line(said.decode()))
+            said.extend(self.probe.stderr.read() or b"")
+            return b"functions are probed" in said
+
+        return self.steps_until(is_ready)
+
+    def recorded(self):
+        return "SELECT count(*) FROM calls WHERE layer = 'kernel'"
+
+    def end(self):
+        if self.probe and self.probe.poll() is None:
+            self.probe.send_signal(signal.SIGINT)
+            self.probe.wait(LIMIT_S)
+        super().end()
+
+
+KINDS = {"gpu": Recordings, "kernel": KernelEvents}
+
+
+def show(name, phases, targets, more):
+    medians = {phase: [statistics.median(steps) for steps in blocks] for phase, blocks in phases.items()}
+    around = [(before + after) / 2 for before, after in zip(medians["around"], medians["around"][1:])]
+    emit(NAME, f"{name}_around_step_ms", medians["around"], "ms", **more)
+    emit(NAME, f"{name}_during_step_over_around", [during / base for during, base in zip(medians["during"], around)], "ratio",
+         targets.get("during"), **more)
+    # What remains of the recordings: without any trend, the second half of the blocks takes as long as the first.
+    half = len(medians["around"]) // 2
+    emit(NAME, f"{name}_later_over_earlier", [statistics.median(medians["around"][-half:]) / statistics.median(medians["around"][:half])], "ratio",
+         **more)
     for phase in ("beginning", "ending"):
-        emit(NAME, f"{model}_{phase}_longest_pause_ms", [max(steps) - before for steps in phases[phase]], "ms", TARGETS["longest_pause"], **more)
-    emit(NAME, f"{model}_otherwise_longest_pause_ms", [max(steps) - before for phase in ("during", "after") for steps in phases[phase]], "ms", **more)
+        emit(NAME, f"{name}_{phase}_longest_pause_ms", [max(steps) - base for steps, base in zip(phases[phase], around)], "ms",
+             targets.get("longest_pause"), **more)
+    emit(NAME, f"{name}_otherwise_longest_pause_ms", [max(steps) - statistics.median(steps) for steps in phases["during"] + phases["around"]],
+         "ms", **more)
+
+
+def measure(build, options, place, kind, model):
+    with OwnSession(place, build, NAME) as session, contextlib.ExitStack() as stack:
+        recordings = KINDS[kind](options, place, session, model)
+        stack.callback(recordings.end)
+        phases = recordings.measure()
+        stack.close()
+        session.finish([recordings.program.pid])
+        recorded = int(session.ask("sql", "--db", session.database, "--format", "csv", recordings.recorded()).split()[-1])
+    if recorded == 0:
+        raise Failed("nothing was recorded")
+    show(f"{kind}_{model}", phases, TARGETS[kind] if place.is_gpu else {}, {**place.label, "recorded": recorded})
 
 
 def run(build, options):
     with gpu_variants.place(build, options) as place:
-        for model in gpu_training.MODELS:
-            if model in options.without:
-                continue
-            try:
-                with OwnSession(place, build, NAME) as session:
-                    recordings = Recordings(options, place, session, model)
-                    try:
-                        phases = recordings.measure()
-                    finally:
-                        recordings.end()
-                    session.finish([recordings.program.pid])
-                    recorded = int(session.ask("sql", "--db", session.database, "--format", "csv", "SELECT count(*) FROM gpu_work").split()[-1])
-            except Failed as why:
-                emit_missing(NAME, model, why)
-                continue
-            if recorded == 0:
-                emit_missing(NAME, model, "no work of the GPU was recorded")
-                continue
-            show(model, phases, {**place.label, "work": recorded})
+        for kind in KINDS:
+            for model in gpu_training.MODELS:
+                if {kind, model} & set(options.without):
+                    continue
+                try:
+                    measure(build, options, place, kind, model)
+                except Failed as why:
+                    emit_missing(NAME, f"{kind}_{model}", why)
