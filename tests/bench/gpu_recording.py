@@ -24,9 +24,9 @@ TARGETS = {"gpu": {"longest_pause": ("<=", 40)}, "kernel": {"during": ("<=", 1.0
 class Recordings:
     """A training run under a session, whose GPU work is recorded from time to time."""
 
-    def __init__(self, options, place, session, model):
+    def __init__(self, options, place, session, model, cpus):
         self.session, self.place = session, place
-        command = gpu_training.Training(options, place, set(), model).command()
+        command = gpu_training.Training(options, place, cpus, model).command()
         command[command.index("--block") + 1] = "1"
         self.program = subprocess.Popen([*command, "--turns"], env=session.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
         self.answer()
@@ -133,9 +133,9 @@ def show(name, phases, targets, more):
          "ms", **more)
 
 
-def measure(build, options, place, kind, model):
+def measure(build, options, place, kind, model, cpus):
     with OwnSession(place, build, NAME) as session, contextlib.ExitStack() as stack:
-        recordings = KINDS[kind](options, place, session, model)
+        recordings = KINDS[kind](options, place, session, model, cpus)
         stack.callback(recordings.end)
         phases = recordings.measure()
         stack.close()
@@ -148,11 +148,12 @@ def measure(build, options, place, kind, model):
 
 def run(build, options):
     with gpu_variants.place(build, options) as place:
+        cpus = gpu_training.own_processors(place)
         for kind in KINDS:
             for model in gpu_training.MODELS:
                 if {kind, model} & set(options.without):
                     continue
                 try:
-                    measure(build, options, place, kind, model)
+                    measure(build, options, place, kind, model, cpus)
                 except Failed as why:
                     emit_missing(NAME, f"{kind}_{model}", why)

@@ -166,11 +166,17 @@ def kernel_times(database):
         return [ns for (ns,) in opened.execute("SELECT duration_ns FROM gpu_work WHERE kind = 'kernel' ORDER BY gpu_start_ns")]
 
 
+def own_processors(place):
+    """Returns the processors that only the training uses. Empty if there are too few."""
+    cpus = set(sorted(place.allowed)[-CPUS:]) if len(place.allowed) >= 2 * CPUS else set()
+    place.keep_away_from(cpus)
+    return cpus
+
+
 def run(build, options):
     deadline = time.monotonic() + options.seconds
     with gpu_variants.place(build, options) as place:
-        cpus = set(sorted(place.allowed)[-CPUS:]) if len(place.allowed) >= 2 * CPUS else set()
-        place.keep_away_from(cpus)
+        cpus = own_processors(place)
         if options.gpu_times:
             place.build()
         for model in MODELS:
