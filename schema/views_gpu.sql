@@ -150,11 +150,29 @@ WITH newest AS (
          (SELECT max(correlation) FROM correlation WHERE correlation.process_id = process.process_id) AS noted,
          (SELECT max(correlation) FROM gpu_returned WHERE gpu_returned.process_id = process.process_id) AS returned
     FROM process
-), stream_end AS MATERIALIZED (
-  SELECT gpu_returned.process_id, gpu_returned.correlation, stream_of(correlation.call_id) AS stream
+), returned AS MATERIALIZED (
+  SELECT gpu_returned.process_id, gpu_returned.context, gpu_returned.stream, gpu_returned.correlation, correlation.call_id
     FROM gpu_returned
-    JOIN correlation ON correlation.process_id = gpu_returned.process_id
-                    AND correlation.correlation = gpu_returned.correlation
+    LEFT JOIN correlation ON correlation.process_id = gpu_returned.process_id
+                         AND correlation.correlation = gpu_returned.correlation
+), known AS MATERIALIZED ( -- other calls in the streams, if the call of the newest work was not recorded
+  SELECT gpu_task.process_id, gpu_task.context, gpu_task.stream, max(correlation.call_id) AS call_id
+    FROM (SELECT gpu_task_id, correlation
+            FROM gpu_run
+           WHERE EXISTS (SELECT 1 FROM returned WHERE call_id IS NULL)
+           ORDER BY run_id DESC
+           LIMIT 100000) AS run
+   CROSS JOIN gpu_task ON gpu_task.gpu_task_id = run.gpu_task_id
+   CROSS JOIN correlation ON correlation.process_id = gpu_task.process_id AND correlation.correlation = run.correlation
+   GROUP BY gpu_task.process_id, gpu_task.context, gpu_task.stream
+), ended AS (
+  SELECT returned.process_id, returned.correlation, ifnull(returned.call_id, known.call_id) AS call_id
+    FROM returned
+    LEFT JOIN known ON known.process_id = returned.process_id AND known.context = returned.context AND known.stream = returned.stream
+), stream_end AS MATERIALIZED (
+  SELECT process_id, correlation, stream_of(ended.call_id) AS stream
+    FROM ended
+   WHERE call_id IS NOT NULL
 ), noted AS MATERIALIZED (
   SELECT correlation.process_id, correlation.correlation, correlation.call_id, stream_of(correlation.call_id) AS stream
     FROM newest

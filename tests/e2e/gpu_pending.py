@@ -73,6 +73,21 @@ def captured():
         equal((pending(s), losses(s)), ([], []), "pending calls and losses")
 
 
-for case in (hung_and_killed, nothing_returned, captured):
+def selected():
+    """Calls whose work was returned are not pending if later calls in their streams were not recorded."""
+    for selection, calls in ({"CUDATRACE_SAMPLE": "7"}, 10 * 35 / 7), ({"CUDATRACE_CALLS": "cuLaunch*"}, 10):
+        with Session() as s:
+            s.start_daemon()
+            program = Program(s, SIMCUDA_LAUNCH_NS=1000, CUDATRACE_GPU="kernels", **selection)
+            for _ in range(10):
+                program.work(100)
+            program.end()
+            s.flush_until("the end", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'exited'"))
+            known, works = s.rows("SELECT count(call_id), count(*) FROM gpu_work")[0]
+            check(calls <= known < works, "some of the work has a call:", known, works)
+            equal((pending(s), losses(s)), ([], []), f"pending calls and losses with {selection}")
+
+
+for case in (hung_and_killed, nothing_returned, captured, selected):
     print(case.__name__, flush=True)
     case()
