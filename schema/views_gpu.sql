@@ -21,7 +21,8 @@ SELECT gpu_task.process_id,
        nullif(gpu_task.node, 0)       AS node,         -- its node, NULL for none
        gpu_run.bytes,                                  -- of copies and sets
        CASE WHEN gpu_task.kind NOT IN ('kernel', 'set', 'graph') THEN gpu_task.kind END AS copy_kind, -- HtoD, DtoH, DtoD, …
-       name.mangled
+       name.mangled,
+       nullif(gpu_run.correlation >> 32, 0) AS recording -- the process counts its recordings from 1; NULL if unknown
   FROM gpu_run
  CROSS JOIN gpu_task ON gpu_task.gpu_task_id = gpu_run.gpu_task_id
   LEFT JOIN kernel ON kernel.process_id = gpu_task.process_id AND kernel.number = gpu_task.kernel
@@ -33,9 +34,11 @@ SELECT gpu_task.process_id,
 -- files: all
 CREATE VIEW gpu_idle_calls AS
 -- The gaps of `gpu_idle`, divided by the state of the host. The host is the thread that launched the work after the gap.
--- A gap has a row for each state and function. While the host was in nested driver calls, the outermost one counts.
+-- A gap has a row for each state and function. While the host was in nested driver calls, the outermost one counts. A gap
+-- before the first work of a later recording has a single row, because the GPU may have done work between the recordings.
 WITH timed AS MATERIALIZED (
     SELECT device, process_id, call_id, coalesce(kernel, copy_kind, kind) AS name, gpu_start_ns, gpu_end_ns,
+           ifnull(recording > lag(recording) OVER (PARTITION BY device, process_id ORDER BY gpu_start_ns, gpu_end_ns), 0) AS is_later,
            max(gpu_end_ns) OVER (PARTITION BY device ORDER BY gpu_start_ns, gpu_end_ns
                                  ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS busy_until_ns
       FROM gpu_work
@@ -46,7 +49,8 @@ ended AS MATERIALIZED (
 gap AS MATERIALIZED (
     SELECT begun.device, begun.busy_until_ns AS from_ns, begun.gpu_start_ns AS to_ns, ended.name AS ended, begun.name AS begun,
            begun.process_id, begun.call_id, (SELECT tid FROM calls WHERE calls.call_id = begun.call_id) AS tid,
-           min(max(begun.call_id, begun.busy_until_ns), begun.gpu_start_ns) AS launched_ns -- within the gap
+           min(max(begun.call_id, begun.busy_until_ns), begun.gpu_start_ns) AS launched_ns, -- within the gap
+           is_later
       FROM timed AS begun
      CROSS JOIN ended ON ended.device = begun.device AND ended.gpu_end_ns = begun.busy_until_ns
      WHERE begun.gpu_start_ns > begun.busy_until_ns
@@ -58,7 +62,7 @@ open AS ( -- a call that returned later may enclose it
                                                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), gap.to_ns)) AS closed_ns
       FROM gap
      CROSS JOIN calls ON calls.call_id > gap.from_ns AND calls.call_id <= gap.call_id
-     WHERE calls.tid = gap.tid AND calls.process_id = gap.process_id AND calls.layer = 'driver'
+     WHERE calls.tid = gap.tid AND calls.process_id = gap.process_id AND calls.layer = 'driver' AND NOT is_later
 ),
 part AS MATERIALIZED (
     SELECT device, from_ns, to_ns, ended, begun, process_id, call_id, tid, category, name, sum(closed_ns - open_ns) AS ns
@@ -73,8 +77,9 @@ SELECT device,
        from_ns,               -- of the gap
        to_ns,
        category                       AS host_state,   -- category of the driver call; outside: of the driver; queued: after
-                                                       -- the call that launched the next work; unknown: as is that call
-       name                           AS host_call,    -- the driver call; NULL if the state is outside, queued or unknown
+                                                       -- the call that launched the next work; unknown: as is that call; unrecorded:
+                                                       -- the gap is between two recordings
+       name                           AS host_call,    -- the driver call; NULL if the state is outside, queued, unknown or unrecorded
        ns                             AS idle_ns,      -- the part of the gap
        ended,                 -- the work that ended last before the gap: its kernel or kind
        begun,                 -- the first work after the gap
@@ -86,12 +91,16 @@ SELECT device,
 SELECT gap.device, gap.from_ns, to_ns, 'outside', NULL, launched_ns - gap.from_ns - ifnull(ns, 0), ended, begun, process_id, tid, call_id
   FROM gap
   LEFT JOIN inside ON inside.device = gap.device AND inside.from_ns = gap.from_ns
- WHERE launched_ns - gap.from_ns > ifnull(ns, 0)
+ WHERE launched_ns - gap.from_ns > ifnull(ns, 0) AND NOT is_later
  UNION ALL
 SELECT device, from_ns, to_ns, iif(call_id IS NULL, 'unknown', 'queued'), NULL, to_ns - ifnull(launched_ns, from_ns), ended, begun,
        process_id, tid, call_id
   FROM gap
- WHERE to_ns > ifnull(launched_ns, from_ns);
+ WHERE to_ns > ifnull(launched_ns, from_ns) AND NOT is_later
+ UNION ALL
+SELECT device, from_ns, to_ns, 'unrecorded', NULL, to_ns - from_ns, ended, begun, process_id, tid, call_id
+  FROM gap
+ WHERE is_later;
 
 -- files: all
 CREATE VIEW gpu_idle AS

@@ -431,7 +431,8 @@ idle AS MATERIALIZED (
            total(idle_ns) FILTER (WHERE host_state IN ('launch', 'graph'))  AS launch_ns,
            total(idle_ns) FILTER (WHERE host_state = 'queued')              AS queued_ns,
            total(idle_ns) FILTER (WHERE host_state = 'outside')             AS outside_ns,
-           total(idle_ns) FILTER (WHERE host_state <> 'unknown')            AS known_ns
+           total(idle_ns) FILTER (WHERE host_state = 'unrecorded')          AS unrecorded_ns,
+           total(idle_ns) FILTER (WHERE host_state NOT IN ('unknown', 'unrecorded')) AS known_ns
       FROM gpu_idle_calls
      WHERE from_ns >= ifnull(:from_ns, 0) AND to_ns <= ifnull(:to_ns, 9223372036854775807)
        AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
@@ -455,10 +456,15 @@ named(place, kind, part, bound_by, claim, mostly, hint) AS (
             ', mostly while the host is in calls that neither launch nor wait', 'Fewer of these calls would shorten the run: see idle.'),
            (2, 'rest', 'idle otherwise', 'unknown', 'The bottleneck is unknown',
             ', mostly before a first work, after a last, or next to other processes', 'See gpu and idle.'),
-           (3, 'end', 'after the last work', '', '', '', '')
+           (3, 'unrecorded', 'between recordings', '', '', '', ''),
+           (4, 'end', 'after the last work', '', '', '', '')
+),
+recorded AS MATERIALIZED (
+    SELECT busy.*, unrecorded_ns, busy.ns - unrecorded_ns AS recorded_ns FROM busy CROSS JOIN idle
 ),
 part AS ( -- a GPU that is busy for half of the time is judged by its work, and an idle one by the host
-    SELECT named.*, busy.*, busy_ns >= 0.5 * busy.ns AS is_busy, place = 2 AND kind IN ('kernel', 'copy') = (busy_ns >= 0.5 * busy.ns) AS judges,
+    SELECT named.*, recorded.*, busy_ns >= 0.5 * recorded_ns AS is_busy,
+           place = 2 AND kind IN ('kernel', 'copy') = (busy_ns >= 0.5 * recorded_ns) AS judges,
            CASE kind
                 WHEN 'start_other' THEN max(devices * (first_ns - begin_ns), 0)
                 WHEN 'kernel'      THEN kernel_ns
@@ -468,9 +474,10 @@ part AS ( -- a GPU that is busy for half of the time is judged by its work, and 
                 WHEN 'queued'      THEN queued_ns
                 WHEN 'outside'     THEN outside_ns
                 WHEN 'other'       THEN known_ns - wait_ns - launch_ns - queued_ns - outside_ns
-                WHEN 'rest'        THEN max(busy.ns - busy_ns - known_ns, 0)
+                WHEN 'rest'        THEN max(recorded_ns - busy_ns - known_ns, 0)
+                WHEN 'unrecorded'  THEN recorded.unrecorded_ns
                 ELSE max(devices * (ifnull(end_ns, last_ns) - last_ns), 0) END AS part_ns
-      FROM busy
+      FROM recorded
      CROSS JOIN run
      CROSS JOIN idle
      CROSS JOIN named
@@ -485,9 +492,10 @@ verdict AS (
                     THEN printf('The %s is too short to name a bottleneck: the last work ends %.3f ms after the first begins.',
                                 iif(:from_ns IS NULL AND :to_ns IS NULL, 'run', 'window'), span_ns / 1e6)
                     WHEN is_verdict
-                    THEN printf('%s: the %s %s %.1f %% of the %.3f s from the first work to the last%s. %s', claim,
+                    THEN printf('%s: the %s %s %.1f %% of the %.3f s from the first work to the last%s%s. %s', claim,
                                 iif(devices = 1, 'GPU is', printf('%d GPUs are', devices)), iif(is_busy, 'busy', 'idle'),
-                                100.0 * iif(is_busy, busy_ns, ns - busy_ns) / ns, span_ns / 1e9, mostly, hint)
+                                100.0 * iif(is_busy, busy_ns, recorded_ns - busy_ns) / recorded_ns, recorded_ns / devices / 1e9,
+                                iif(unrecorded_ns > 0, ', without the time between recordings', ''), mostly, hint)
                          || iif(devices > 1, printf(' Busy by device: %s.', shares), '') END) OVER () AS paragraph
       FROM ranked
 )

@@ -6,6 +6,7 @@ SELECT device,
        CASE host_state WHEN 'outside' THEN '(outside of the driver)'
                   WHEN 'queued'  THEN '(the next work was queued)'
                   WHEN 'unknown' THEN '(unknown)'
+                  WHEN 'unrecorded' THEN '(between two recordings)'
                   ELSE host_call END                                         AS during,
        count(*)                                                              AS gaps,
        round(sum(idle_ns) / 1e6, 3)                                          AS idle_ms,

@@ -78,6 +78,18 @@ with Session() as s:
     text = bottleneck(s, s.dir / "0.db", format="text")
     check("busy 90.0 %" in text and text.count("The work of the GPU") == 1 and "start_other" not in text, text)
 
+    # Between two recordings, the GPU did work that was not recorded. This time is not idle.
+    trace = make(s, "recordings", RUNS[0][1], RUNS[0][2], ())
+    with contextlib.closing(sqlite3.connect(trace)) as db:
+        db.executescript("DELETE FROM gpu_run WHERE run_id BETWEEN 4 AND 7; UPDATE correlation SET correlation = correlation + iif(correlation < 4, 1, 2) * 4294967296;"
+                         "UPDATE gpu_run SET correlation = correlation + iif(run_id < 4, 1, 2) * 4294967296")
+    rows = bottleneck(s, trace)
+    verdict = ("The work of the GPU is the bottleneck: the GPU is busy 92.4 % of the 0.058 s from the first work to the last, without the time between "
+               "recordings. Faster kernels, or more of them at once, would shorten the run: see work.")
+    equal((rows[0]["bound_by"], rows[0]["paragraph"]), ("gpu", verdict), "two recordings")
+    equal({row["kind"]: row["seconds"] for row in rows if row["seconds"] > 0},
+          {"start_other": 0.1, "kernel": 0.053, "outside": 0.004, "unrecorded": 0.041}, "parts of two recordings")
+
     # Without records of work, the verdict is about host calls, and a line has the utilisation that the GPUs reported.
     trace = make(s, "samples", RUNS[0][1], [], ())
     by_calls = bottleneck(s, trace)
