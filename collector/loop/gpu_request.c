@@ -9,14 +9,15 @@
 bool ct_gpu_request_read(const char *text, struct ct_gpu_request *request, char *problem, size_t bytes)
 {
     enum { SECONDS_MAX = 3653 * 86400 };
-    char until[16] = "", more;
-    const int words = sscanf(text, "%15s %d %c", until, &request->pid, &more);
-    char *end;
+    char until[16] = "", pid[16] = "", more, *end, *pid_end;
+    const int words = sscanf(text, "%15s %15s %c", until, pid, &more);
     const unsigned long seconds = strtoul(until, &end, 10);
     const bool is_on = strcmp(until, "on") == 0, is_off = strcmp(until, "off") == 0;
     const bool is_time = *until >= '0' && *until <= '9' && !*end && seconds >= 1 && seconds <= SECONDS_MAX;
-    request->pid = words == 2 ? request->pid : 0;
-    if (words < 1 || words > 2 || (words == 2 && request->pid < 1) || !(is_on || is_off || is_time)) {
+    const long number = strtol(pid, &pid_end, 10);
+    const bool is_process = words == 2 && !*pid_end && number >= 1 && number <= INT32_MAX;
+    request->pid = is_process ? (int32_t)number : 0;
+    if (!(words == 1 || is_process) || !(is_on || is_off || is_time)) {
         snprintf(problem, bytes, "invalid request '%s' for GPU work: expected on, off or 1 to %d seconds",
                  text, (int)SECONDS_MAX);
         return false;

@@ -1,6 +1,9 @@
 """Tests `cudatrace set --gpu`. Programs record GPU work from the request to its end, and not before or after. The programs do their work
 on command, so that each piece of work is inside or outside a recording. Sets of memory have different sizes, which identify the
 work in the views."""
+import os
+import socket
+
 from cudatrace_test import Session, by_tier, check, equal, wait_for
 from gpu_programs import Program, request
 
@@ -204,6 +207,12 @@ def refused():
                 (["--gpu", "1s", "--pid", "1"], 1, "set: the session has no process 1; `cudatrace top --once` lists its processes")):
             done = s.cudatrace("set", *options, status=status)
             check(message in done.stderr and not done.stdout, options, "printed", done.stdout, done.stderr)
+        for words in "", "on x", "on 1x", "on 1 x", "1x", "000000000000005x", "on 4294967297", "on 0", "on -1":
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.sock")
+                client.sendall(f"gpu {words}\n".encode())
+                equal(client.recv(4096).decode(), f"error invalid request '{words}' for GPU work: expected on, off or 1 to 315619200 seconds\n",
+                      "the answer to a raw line")
 
 
 for case in (four_of_eight, again_and_again, running_at_the_end, by_themselves, new_process, second_subscriber, cannot, ends, daemons, refused):
