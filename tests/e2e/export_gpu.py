@@ -5,6 +5,7 @@ import json
 import sqlite3
 
 from cudatrace_test import BUILD, CUDATRACE, SIMCUDA, WORKLOADS, Session, check, equal
+from exact_trace import add_work, import_calls
 from perfetto_file import read_perfetto, slices
 
 ENVIRONMENT = {"LD_LIBRARY_PATH": f"{SIMCUDA}:{BUILD / 'tests/simcupti/13'}", "SIMCUDA_LAUNCH_NS": 5000, "SIMCUDA_COPY_GBPS": 2}
@@ -240,6 +241,13 @@ with Session() as s:
     equal(asked.execute(f"SELECT count(*) FROM ({WORK})").fetchone()[0],
           s.value("SELECT count(*) FROM gpu_work WHERE gpu_end_ns >= ?", half_ns), "work in a window")
     asked.close()
+
+# Each device has a name, also if a process has used only a later device.
+with Session() as s:
+    import_calls(s, s.db, [(pid, pid, "cuInit", 0, pid, 0, {}) for pid in (7, 8)])
+    add_work(s.db, [(7, "kernel", "a", 1, 7, 100, 200, None, None), (8, "kernel", "a", 0, 7, 100, 200, None, None)])
+    events = json.loads(export(s, "pytorch").read_text())["traceEvents"]
+    equal(sorted((e["pid"], e["args"]["labels"]) for e in events if e["name"] == "process_labels"), [(0, "GPU 0"), (1, "GPU 1")], "names of devices")
 
 # Without recorded work, the tables exist and are empty.
 with Session() as s:

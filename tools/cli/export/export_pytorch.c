@@ -13,7 +13,7 @@ struct state {
     bool has_events;
     bool has_devices;
     int64_t arrows;
-    int64_t device; /* the highest device named + 1 */
+    uint64_t devices; /* bits of the devices that have been named; the last bit is for all further devices */
 };
 
 static bool print_device(struct ct_export *to, sqlite3_stmt *row)
@@ -91,10 +91,11 @@ static bool event(struct ct_export *to, const struct ct_event *event)
 static void name_device(struct ct_export *to, int64_t device)
 {
     struct state *state = to->state;
+    const uint64_t bit = UINT64_C(1) << (device >= 0 && device < 63 ? device : 63);
     char label[32];
-    if (device < state->device)
+    if (state->devices & bit)
         return;
-    state->device = device + 1;
+    state->devices |= bit;
     snprintf(label, sizeof(label), "GPU %lld", (long long)device);
     ct_trace_event_label(to, &state->has_events, "process_name", "name", device, 0, label);
     ct_trace_event_label(to, &state->has_events, "process_labels", "labels", device, 0, label);
