@@ -67,7 +67,8 @@ void ct_gpu_library_objects(bool (*visit)(const char *path, const char *soname, 
  * cuLaunchCooperativeKernelMultiDevice has the decoder `functions`. */
 static bool is_work(const char *decoder)
 {
-    static const char *const beginnings[] = { "launch", "copy_", "set_", "graph_launch", "functions" };
+    static const char *const beginnings[] = { "launch", "copy_",        "set_d",
+                                              "set_2d", "graph_launch", "functions" };
     for (size_t i = 0; i < CT_ARRAY_LENGTH(beginnings); i++) {
         if (strncmp(decoder, beginnings[i], strlen(beginnings[i])) == 0)
             return true;

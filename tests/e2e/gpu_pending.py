@@ -88,6 +88,19 @@ def selected():
             equal((pending(s), losses(s)), ([], []), f"pending calls and losses with {selection}")
 
 
-for case in (hung_and_killed, nothing_returned, captured, selected):
+def without_work():
+    """A call that only looks like a set by its name has no work, and no correlation."""
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s, SIMCUDA_LAUNCH_NS=1000, CUDATRACE_GPU="kernels")
+        equal(program.do("access"), 801, "the status, because the simulated driver has no such function")
+        program.end()
+        s.flush_until("the end", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'exited'"))
+        noted = s.rows("SELECT name, count(correlation) FROM calls LEFT JOIN correlation USING (call_id) "
+                       "WHERE name IN ('cuMemSetAccess', 'cuMemsetD8Async') GROUP BY 1")
+        equal(noted, [("cuMemSetAccess", 0), ("cuMemsetD8Async", 5)], "correlations by function")
+
+
+for case in (hung_and_killed, nothing_returned, captured, selected, without_work):
     print(case.__name__, flush=True)
     case()

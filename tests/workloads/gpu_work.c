@@ -19,7 +19,7 @@ static const struct option_row options[] = {
     WORD_OPTION(
         "end", "HOW",
         "return; at-once (_exit); wait for the end of the input; fork a child that calls exit; own: after "
-        "a line of input, use CUPTI; commands: read lines (work BYTES, launch N, set N, call, fork, "
+        "a line of input, use CUPTI; commands: read lines (work BYTES, launch N, set N, access, call, fork, "
         "subscribe, "
         "unsubscribe), "
         "answer each, and return at the end of the input",
@@ -120,6 +120,11 @@ static void run_command(const char *line)
     } else if (sscanf(line, "set %zu", &bytes) == 1) {
         for (size_t i = 0; i < bytes; i++)
             OK(cu.MemsetD8Async(memory[0], 1, 256, streams[1]));
+    } else if (strcmp(line, "access\n") == 0) {
+        __typeof__(int(CUdeviceptr, size_t, const void *, size_t)) *const set_access =
+            (__typeof__(set_access))dlsym(RTLD_DEFAULT, "cuMemSetAccess");
+        ENSURE(set_access != NULL);
+        result = set_access(memory[0], 4096, NULL, 0);
     } else if (strcmp(line, "call\n") == 0) {
         OK(cu.CtxSynchronize());
     } else if (strcmp(line, "fork\n") == 0) {
