@@ -151,9 +151,10 @@ CREATE VIEW gpu_pending AS
 -- process, the work waits, runs, or has ended within the last second. If the process has ended, the work is lost, and
 -- `losses` counts it. A call is in this view if it succeeded, was not captured into a graph, and is later than the last
 -- returned work in its stream. Of calls before the newest returned work of the process, only those among the last
--- 10,000 are found. A graph counts as returned once its first work has been returned. If CUPTI has dropped the last
--- record of a stream, its call is also in this view. Calls in earlier files of the trace are left out. The row with
--- place = 1 is the oldest in its stream. In a hung process, this work has not ended, or waits for other streams.
+-- 10,000 are found. A graph counts as returned once its first work has been returned. The default streams of several
+-- contexts, and so of several devices, count as one stream, so calls in one of them may be missing. If CUPTI has dropped
+-- the last record of a stream, its call is also in this view. Calls in earlier files of the trace are left out. The row
+-- with place = 1 is the oldest in its stream. In a hung process, this work has not ended, or waits for other streams.
 WITH newest AS (
   SELECT process_id,
          (SELECT max(correlation) FROM correlation WHERE correlation.process_id = process.process_id) AS noted,
