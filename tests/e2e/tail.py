@@ -223,6 +223,7 @@ with Session() as s:
     lines = []
     for number in range(2, 6):
         s.run(WORKLOADS / "calls", "--calls", 300)
+        s.flush()  # otherwise, the calls may be in the next file
         s.daemon.send_signal(signal.SIGHUP)
         path = s.dir / f"trace.{number}.db"
         wait_for("the next file", lambda: path.exists() and f"file {path}\n" in s.cudatrace("status").stdout)
