@@ -68,8 +68,8 @@ static int attach(struct ct_probed_files *files, const struct ct_mapped_driver *
     return error;
 }
 
-/* Returns how a process prevents the file from being attached to for now. Returns NULL for any other error.
- */
+/* Returns how a process keeps a probe from attaching to the file, or NULL for any other error. The probe
+ * tries again later. */
 static const char *obstacle(int error)
 {
     if (error == -EBUSY)

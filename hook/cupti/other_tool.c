@@ -6,7 +6,7 @@
 /* The libraries that tools preload into a program, as they are in the mappings of a program under
  * compute-sanitizer 2025.3, ncu 2025.3 and nsys 2025.3. */
 static const struct {
-    const char *library, *tool;
+    const char *file, *tool;
 } preloaded[] = {
     { "libsanitizer-collection.so", "compute-sanitizer" },
     { "libcuda-injection.so", "Nsight Compute" },
@@ -24,7 +24,7 @@ static bool note_tool(const char *path, const char *soname, void *data)
     (void)soname;
     const char **tool = data;
     for (size_t i = 0; i < sizeof(preloaded) / sizeof(*preloaded); i++) {
-        if (strcmp(file_name(path), preloaded[i].library) == 0)
+        if (strcmp(file_name(path), preloaded[i].file) == 0)
             *tool = preloaded[i].tool;
     }
     return *tool;

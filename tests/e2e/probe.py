@@ -120,7 +120,7 @@ def hidden(s, how):
         return
     place = s.dir / "place"
     place.mkdir()
-    script = PLACES[how].format(place=place, library=s.library) + f' && LD_LIBRARY_PATH={place}:$LD_LIBRARY_PATH && export LD_LIBRARY_PATH && exec "$@"'
+    script = PLACES[how].format(place=place, library=s.driver_file) + f' && LD_LIBRARY_PATH={place}:$LD_LIBRARY_PATH && export LD_LIBRARY_PATH && exec "$@"'
     p = Program(s, "steps", within=["unshare", "-m", "sh", "-c", script, "sh"])
     if how == "deleted":
         pathlib.Path(f"/proc/{p.pid}/root{place}/libcuda.so.1").unlink()
@@ -339,9 +339,9 @@ def executes_named(s):
     """Tests a process given with --pid that loads the driver later, and execs two other programs before the probe examines it again."""
     script = s.dir / "chain.py"
     script.write_text(CHAIN)
-    p = s.start(sys.executable, script, 2, s.library, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    p = s.start(sys.executable, script, 2, s.driver_file, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     equal(p.stdout.readline(), "ready\n", "the first program")
-    probe = Probe(s, "--pid", p.pid, "--library", s.library)
+    probe = Probe(s, "--pid", p.pid, "--library", s.driver_file)
     os.kill(probe.child.pid, signal.SIGSTOP)
     p.communicate("\n", timeout=DEADLINE_S)
     os.kill(probe.child.pid, signal.SIGCONT)

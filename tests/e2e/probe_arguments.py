@@ -99,7 +99,7 @@ with OwnDriver() as s:
     views = detail_views(s)
     check({"launches", "copies", "allocations", "objects", "graph_launches", "event_waits"} <= set(views), "views of details", views)
     probed = [Run(s, command, env, False) for command, env in PROGRAMS]
-    probe = Probe(s, "--library", s.library, *(argument for program in probed for argument in ("--pid", program.pid)))
+    probe = Probe(s, "--library", s.driver_file, *(argument for program in probed for argument in ("--pid", program.pid)))
     for program in probed:
         program.end()
     probe.end(number=None)

@@ -56,7 +56,7 @@ def events(s, nest=0):
     """The trace has the page faults and pauses in calls that the hook records, below these calls, with --pid and with --all."""
     for target in "pid", "all":
         p = Traced(s, "--nest", nest)
-        probe = Probe(s, *(s.every if target == "all" else ["--pid", p.pid, "--library", s.library]), "--kernel")
+        probe = Probe(s, *(s.every if target == "all" else ["--pid", p.pid, "--library", s.driver_file]), "--kernel")
         equal("\nprobe: 0 functions are probed" in probe.said, target == "pid", "whether the driver has no probes")
         if target == "all":
             wait_for("the probe to accompany the hook", lambda: writer_of(probe, p.pid))
@@ -116,7 +116,7 @@ def hooks(s):
 
 def hooks_on_all(s):
     """A probe of all processes accompanies the hook for hooks alone, and records no call of the driver a second time."""
-    own = shutil.copy(libc_of("self"), s.library.parent)  # no other process has the breakpoint
+    own = shutil.copy(libc_of("self"), s.driver_file.parent)  # no other process has the breakpoint
     p = Traced(s)
     table = s.dir / "hooks"
     table.write_text(f"uprobe:{own}:nanosleep inside in calls\n")
@@ -133,7 +133,7 @@ def hooks_on_all(s):
 
 def hooks_of_new(s):
     """Hooks are recorded in a thread that made its first calls after the probe had started, but before the probe accompanied the hook."""
-    own = shutil.copy(libc_of("self"), s.library.parent)  # no other process has the breakpoint
+    own = shutil.copy(libc_of("self"), s.driver_file.parent)  # no other process has the breakpoint
     points = can("tracefs", "hooks on tracepoints")
     table = s.dir / "hooks"
     table.write_text(f"uprobe:{own}:nanosleep inside in calls\n"

@@ -196,7 +196,7 @@ def reload(s):
 
 def refused(s):
     """Checks that the probe reports the hooks that it cannot attach, and that the other hooks record."""
-    hooks = Hooks(s, f"{PUT} put", "kprobe:no_such_function none", f"uprobe:{s.library}:{CALL} twice", f"{PUT} again")
+    hooks = Hooks(s, f"{PUT} put", "kprobe:no_such_function none", f"uprobe:{s.driver_file}:{CALL} twice", f"{PUT} again")
     for line in (f"{hooks.file}:2: none: the kernel has no function no_such_function: its module is not loaded, or the compiler has inlined it",
                  f"{hooks.file}:3: twice: the probe records {CALL} itself: exclude it there with --calls '*,!{CALL}' to hook it",
                  f"{hooks.file}:4: again: line 1 hooks {PUT.removeprefix('uprobe:')} already", "probe: 1 of 4 hooks are attached"):

@@ -165,7 +165,7 @@ def writer_killed_before_exec(s):
     """Checks that the calls of a program are stored if its process executes another program before the next writer starts."""
     script = s.dir / "executes.py"
     script.write_text(EXECUTES)
-    p = s.start(sys.executable, script, s.library, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    p = s.start(sys.executable, script, s.driver_file, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
     probe = Probe(s, *s.every)
 
     def step(calls):

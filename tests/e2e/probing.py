@@ -21,14 +21,14 @@ class OwnDriver(Session):
     def __enter__(self):
         super().__enter__()
         self.dir.chmod(0o711)  # for programs of other users
-        self.library = self.dir / "driver/libcuda.so.1"
-        self.library.parent.mkdir()
-        shutil.copy(SIMCUDA / self.library.name, self.library)
-        self.every = "--all", "--library", self.library, "--only", self.library
+        self.driver_file = self.dir / "driver/libcuda.so.1"
+        self.driver_file.parent.mkdir()
+        shutil.copy(SIMCUDA / self.driver_file.name, self.driver_file)
+        self.every = "--all", "--library", self.driver_file, "--only", self.driver_file
         return self
 
     def env(self, preload=True, **more):
-        return super().env(preload, **{"LD_LIBRARY_PATH": f"{self.library.parent}:{DRIVER_PATH}", **more})
+        return super().env(preload, **{"LD_LIBRARY_PATH": f"{self.driver_file.parent}:{DRIVER_PATH}", **more})
 
 
 class Probe(Background):
