@@ -83,7 +83,7 @@ def parse_arguments():
 
 
 def build_here(build, undo):
-    """Creates a build folder with the contents of the given one, and adds the programs of BUILT_HERE."""
+    """Creates a build folder with the contents of the given one, and adds the programs in BUILT_HERE."""
     folder = pathlib.Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="cudatrace-bench-")))
     for part in ("hook", "collector", "tools"):
         (folder / part).symlink_to(build / part)

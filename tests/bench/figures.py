@@ -1,4 +1,4 @@
-"""Prints the figures of benchmarks as JSON lines, each with the median over interleaved rounds and the spread."""
+"""Prints benchmark figures as JSON lines, each with the median over interleaved rounds and the spread."""
 import collections
 import json
 import operator

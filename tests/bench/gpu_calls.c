@@ -5,8 +5,8 @@
  *     gpu_calls cpu=N [image=FILE] [past=OFFSET] [pause=ask] [batches=N] [launch_batches=N]
  *
  * Short calls are timed in batches, and each batch gives a figure in nanoseconds per call. Launches are timed
- * one by one, with one read of the counter between consecutive launches. The stream is synchronised after
- * each batch, which is not timed. past=OFFSET, the offset of cuLaunchKernel from the base of libcuda.so.1,
+ * one by one, with one read of the counter between consecutive launches. After each batch, the stream is
+ * synchronised, which is not timed. past=OFFSET, the offset of cuLaunchKernel from the base of libcuda.so.1,
  * adds a third part. In that part, batches of ordinary calls, which may pass through a tracer's wrapper,
  * alternate with batches that call the driver's own function.
  *

@@ -1,7 +1,7 @@
 /* Peers that gpu_calls.py compares with cudatrace. Each peer is a library that is preloaded like the hook,
  * and exports the three functions that gpu_calls.c calls. Around each call to the driver's own function, the
- * library does what the macro PEER selects, and writes the data that a tracer typically records. The peers
- * are as cheap as possible, with no tables, no nesting, and only these three names.
+ * library does the work that the PEER macro selects, and writes the data that a tracer typically records. The
+ * peers are as cheap as possible, with no tables, no nesting, and only these three names.
  *
  *   PEER_WRAPPER     nothing, which shows the cost of a wrapper
  *   PEER_COUNTERS    two reads of the time-stamp counter

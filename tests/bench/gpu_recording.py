@@ -1,7 +1,7 @@
-"""Measures how a recording that is turned on and off affects the steps of a PyTorch training run under the hook, on this machine's GPU. The
-recording is that of the GPU's work (`cudatrace set --gpu`), or that of the kernel's events (`cudatrace probe --kernel`). One process takes
-blocks of steps before, during and after each recording. The figures are the time of a step relative to the blocks around the recording,
-and the longest step while a recording begins or ends. The program waits for the GPU after each step, so that a pause cannot hide."""
+"""Measures how turning a recording on and off affects the steps of a PyTorch training run under the hook, on this machine's GPU. The
+recording contains either GPU work (`cudatrace set --gpu`) or kernel events (`cudatrace probe --kernel`). One process takes blocks of steps
+before, during and after each recording. The figures are the step time relative to the blocks around the recording, and the longest step
+while a recording begins or ends. The program waits for the GPU after each step, so that a pause cannot hide."""
 import contextlib
 import os
 import signal
@@ -64,7 +64,7 @@ class Recordings:
         return "SELECT count(*) FROM gpu_work"
 
     def measure(self):
-        """Returns {phase: [times of steps, for each recording]}. The phase `around` has one list more, because it begins and ends the
+        """Returns {phase: [times of steps, for each recording]}. The `around` phase has one list more, because it begins and ends the
         series."""
         phases = {"around": [self.block()], "beginning": [], "during": [], "ending": []}
         for _ in range(RECORDINGS):
@@ -80,7 +80,7 @@ class Recordings:
 
 
 class KernelEvents(Recordings):
-    """A training run whose calls a probe accompanies from time to time."""
+    """A training run that a probe accompanies from time to time."""
 
     probe = None
 

@@ -1,7 +1,7 @@
-"""Measures the cost of tracing a PyTorch training loop on this machine's GPU. Runs pairs of processes, untraced and traced, in
-alternating order. If `cudatrace probe` is permitted, further processes are run under it. --peers adds bpftrace and strace. --gpu-times
-adds recorders of the GPU's times: `cudatrace run --gpu`, CUPTI alone, and torch.profiler. For the launch-bound loop, every second pair is
-also run with only the driver layer."""
+"""Measures the cost of tracing a PyTorch training loop on this machine's GPU. Runs pairs of processes, untraced and traced, in alternating
+order. If `cudatrace probe` is permitted, further processes are run under it. --peers adds bpftrace and strace. --gpu-times adds recorders
+of GPU times: `cudatrace run --gpu`, CUPTI alone, and torch.profiler. For the launch-bound loop, every second pair is also run with only the
+driver layer."""
 import contextlib
 import json
 import math
@@ -148,8 +148,8 @@ class Training:
             sys.exit(f"{NAME}: {self.model}: {self.lost} calls were lost: the figures are in part those of a full ring")
 
     def show_gpu_times(self, rounds, more):
-        """Compares the cost, and the sum of the kernels' times, with those of the other recorders in the same round. torch.profiler records
-        only the last kernels, without the warm-up's."""
+        """Compares the cost and the total kernel time with the other recorders' figures in the same round. torch.profiler records only the
+        last kernels, and none during the warm-up."""
         for name in GPU_TIMES[1:]:
             others = [self.said[name][number] for number in rounds]
             target = GPU_TIMES_TARGET if name == "cupti_kernels" and self.place.is_gpu else None
@@ -161,13 +161,13 @@ class Training:
 
 
 def kernel_times(database):
-    """Returns the time that each kernel took on the GPU, in the order in which they began."""
+    """Returns each kernel's time on the GPU, ordered by start time."""
     with contextlib.closing(sqlite3.connect(database)) as opened:
         return [ns for (ns,) in opened.execute("SELECT duration_ns FROM gpu_work WHERE kind = 'kernel' ORDER BY gpu_start_ns")]
 
 
 def own_processors(place):
-    """Returns the processors that only the training uses. Empty if there are too few."""
+    """Returns the processors reserved for the training. The result is empty if there are too few processors."""
     cpus = set(sorted(place.allowed)[-CPUS:]) if len(place.allowed) >= 2 * CPUS else set()
     place.keep_away_from(cpus)
     return cpus

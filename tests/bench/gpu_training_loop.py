@@ -55,8 +55,8 @@ def layers(torch, device):
 
 
 def transformer(torch, device):
-    """Returns a function that performs one step of a model of GPT-2's size, with PyTorch's defaults, in bfloat16 where PyTorch considers
-    that safe."""
+    """Returns a function that performs one step of a GPT-2-sized model, with PyTorch's defaults, in bfloat16 where PyTorch considers that
+    safe."""
     nn, words, width, length, batch = torch.nn, 50304, 768, 512, 16
     layer = nn.TransformerEncoderLayer(width, 12, 4 * width, batch_first=True, norm_first=True)
     model = nn.Sequential(nn.Embedding(words, width), nn.TransformerEncoder(layer, 12, enable_nested_tensor=False),

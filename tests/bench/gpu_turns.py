@@ -1,9 +1,9 @@
 """Measures the time that tracing adds to a call in a small PyTorch training run, compared with two reads of the processor's counter. Each
-of the concurrent training runs has one untraced process, and one process whose calls take turns in blocks of ten steps. The calls are
-passed on, timed by two reads, or recorded for a daemon with default settings (turns.c). Two equal processes differ by 50 ns per call or
-more. Taking turns within one process avoids that difference. Only the cost of entering the hook, which all three turns share, is measured
-between two processes. Several sets of processes show the spread of that cost. A block that follows a block of the other process has cold
-caches, and is not counted."""
+of the concurrent training runs has one untraced process, and one process that handles its calls differently from one block of ten steps to
+the next. The calls are passed on, timed by two reads, or recorded for a daemon with default settings (turns.c). Two equal processes differ
+by 50 ns per call or more. Taking turns within one process avoids that difference. Only the cost of entering the hook, which all three ways
+share, is measured between two processes. Several sets of processes show the spread of that cost. A block that follows a block of the other
+process has cold caches, and is not counted."""
 import contextlib
 import mmap
 import random

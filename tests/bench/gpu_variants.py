@@ -116,7 +116,7 @@ class Place:
                 *([f"image={image}"] if os.path.exists(image) else []), *more]
 
     def pauses_before_launches(self):
-        """Returns the number of pauses of gpu_calls.c before its first timed launch, at each of which a ring can be emptied."""
+        """Returns how often gpu_calls.c pauses before its first timed launch. At each pause, a ring can be emptied."""
         return 2 * -(-self.options.batches // 100)
 
     def launches(self):
@@ -269,7 +269,7 @@ class RecordingGpu(Cudatrace):
 
 
 class AfterRecordingGpu(Cudatrace):
-    """`cudatrace run` with a recording of the GPU's work that ends before the first timed launch."""
+    """`cudatrace run` with a recording of GPU work that ends before the first timed launch."""
 
     def run(self, number):
         command = [self.place.cudatrace, "run", *self.where(number), "--"]

@@ -15,7 +15,7 @@
 
 enum { BATCHES = 40, CALLS = 25 };
 
-/* RM_CONTROL and its struct of 32 bytes (NVOS54), with the command NV2080_CTRL_CMD_GPU_GET_INFO_V2. */
+/* RM_CONTROL and its 32-byte struct (NVOS54), with the command NV2080_CTRL_CMD_GPU_GET_INFO_V2. */
 #define RM_CONTROL _IOC(_IOC_READ | _IOC_WRITE, 'F', 0x2a, 32)
 enum { COMMAND_WORD = 2, COMMAND = 0x20800102 };
 

@@ -1,8 +1,8 @@
-"""Measures the cost of an ioctl on the driver's device, bare, under `strace -e trace=ioctl` and under the hook's layer ioctl. The three
+"""Measures the cost of an ioctl on the driver's device, bare, under `strace -e trace=ioctl` and under the hook's `ioctl` layer. The three
 programs run concurrently and take turns, one round each. The device rejects every request immediately.
 
 Then `cudatrace probe --ioctls` is started and stopped repeatedly. Each time, a probed and an unprobed program run a round of ioctls and a
-round of another system call without the probe, and with it."""
+round of another system call, both without the probe and with it."""
 import collections
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The peer LTTng-UST: a tracing session with the benchmark's events. If root's daemon is already running, the session uses that daemon,
+"""The LTTng-UST peer: a tracing session with the benchmark's events. If root's daemon is already running, the session uses that daemon,
 because there can be only one. Otherwise, the session starts a daemon, and stops it at the end."""
 import contextlib
 import os

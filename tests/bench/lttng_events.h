@@ -1,4 +1,4 @@
-/* Defines the tracepoints of the peer LTTng-UST. LTTng's headers include this file several times. */
+/* Defines the tracepoints of the LTTng-UST peer. LTTng's headers include this file several times. */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER cudatrace_bench
 

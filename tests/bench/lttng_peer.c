@@ -1,4 +1,4 @@
-/* The peer LTTng-UST, whose tracepoints are in a wrapper around a driver call. See tracepoints.h. */
+/* The LTTng-UST peer, whose tracepoints are in a wrapper around a driver call. See tracepoints.h. */
 #include "tracepoints.h"
 
 #include "clock.h"

@@ -12,7 +12,7 @@ ALL = (*WRAPPERS, uprobes.Tracefs, uprobes.Bpftrace)
 
 
 def measure(benchmark, session, ways, *arguments, peers=ALL):
-    """Returns {way: [value of each round]} for the given ways and those of the peers. A peer that has not seen all calls has no entry."""
+    """Returns {way: [value of each round]} for the given ways and the peers' ways. A peer that has not seen all calls has no entry."""
     attached = []
     with contextlib.ExitStack() as stack:
         for peer in (kind(session) for kind in peers):

@@ -24,9 +24,9 @@ class Measured(Session):
         self.daemon.send_signal(signal.SIGCONT)
 
     def measure(self, *arguments, between=None, env=None, lost=0):
-        """Runs hook_cost, and returns {way: [value of each round]}. `between` is called before each round instead of a flush. Fails
-        unless the trace contains all calls except those that a full ring is expected to lose. Each call that an interrupt prolonged may
-        change the number of losses by one, because it may be kept, or take the room of two calls."""
+        """Runs hook_cost, and returns {way: [value of each round]}. `between` is called before each round instead of a flush. Fails unless
+        the trace contains all calls except those that a full ring is expected to lose. Each call prolonged by an interrupt may change the
+        number of losses by one, because it may be kept, or take up the space of two calls."""
         lines = []
         with self.start(PROGRAMS / "hook_cost", *arguments, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                         text=True) as program:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads the output of bench.py from standard input, and prints a table of it: ratios, counted instructions, figures with a target, and
+"""Reads the output of bench.py from standard input, and prints it as a table: ratios, counted instructions, figures with a target, and
 benchmarks that could not be measured. With --all, the table has every figure."""
 import argparse
 import json

@@ -16,8 +16,8 @@
 
 enum { FUNCTIONS_MAX = 256, KERNELS = 60, STREAMS = 8, NAME_BYTES = 128 };
 
-/* Functions whose records contain more than the function and times, listed by the prefix of the name. All
- * other functions have plain records. */
+/* Functions whose records contain more than the function and times, listed by name prefix. All other
+ * functions have plain records. */
 static const struct {
     const char *prefix;
     uint32_t category;

@@ -2,8 +2,8 @@
 #ifndef BENCH_TURNS_H
 #define BENCH_TURNS_H
 
-/* The environment variable that names a file of one page, which begins with the way as a native 32-bit
- * number. The file changes only between blocks. Without a file, all calls are recorded. */
+/* The environment variable that names a one-page file. The file begins with the number of the current way, as
+ * a native 32-bit integer, and changes only between blocks. Without a file, all calls are recorded. */
 #define TURN_FILE_ENV "CUDATRACE_BENCH_TURN"
 
 #define TURN_PASSED 0 /* calls are passed directly to the function */

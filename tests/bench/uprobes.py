@@ -138,7 +138,7 @@ class Tracefs(Probes):
 
 
 class Bpftrace:
-    """The peer bpftrace, used in the cheapest way: it keeps sums by function instead of every call."""
+    """The bpftrace peer, used in the cheapest way: it keeps sums by function instead of every call."""
     name = "uprobes_bpftrace"
     ways = ("uprobes_bpftrace",)
     options = ()

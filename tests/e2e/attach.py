@@ -1,6 +1,6 @@
 """Tests `cudatrace attach` and `detach`. Every call that a running process makes between attach and detach is recorded. The process's
 results, errno, signals, sleeping system calls, exit status and output do not change. If a process cannot be attached to, the command
-reports one error. Arguments select tests by name; the default is all tests of the tier."""
+reports one error. Arguments select tests by name; the default is all tests in the current tier."""
 import fcntl
 import os
 import pathlib
@@ -36,7 +36,7 @@ def exact(s, threads):
     before = mapped(p.pid)
     equal(before[1], files, "descriptors of the process")
 
-    # Repeat the test with --stay and detach. The library is already loaded.
+    # Repeat the test with --stay and detach, now that the library is loaded.
     a = Attach(s, p.pid, "--stay")
     a.await_armed(p.pid)
     p.step(1)
@@ -110,7 +110,7 @@ def printed(s):
         equal(lines.count(f"{VERSION}("), 51, f"all lines of {options}")
     o.end()
 
-    # On exit, the command blocks while writing the line about calls not shown, because the FIFO is full. A second signal ends this wait.
+    # On exit, the command blocks while reporting the calls that were not shown, because the FIFO is full. A second signal ends the wait.
     with fifo(s.dir, "unread") as path:
         reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
@@ -358,7 +358,7 @@ def crowded(s):
 
 
 class Namespace:
-    """A pid namespace with its own /proc, which contains only processes of this test."""
+    """A pid namespace with its own /proc, which contains only this test's processes."""
 
     def __init__(self, s):
         self.s = s
@@ -482,7 +482,7 @@ def refused(s):
 
 
 def readable(s, file):
-    """Makes a copy of the file that every user may read and execute. Opens the folder, too."""
+    """Makes a copy of the file that every user may read and execute, in a folder that every user may enter."""
     s.dir.chmod(0o755)
     return shutil.copy(file, s.dir)
 

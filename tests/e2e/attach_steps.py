@@ -82,9 +82,9 @@ class Program:
 
 
 def within_entry(s, p, first):
-    """Stops the program within the bytes that a jump replaces. In functions of driver 580, these are instructions 2 and 3, where
-    instruction 0 is the endbr64. Attach must move the thread out of these bytes. Returns the number of calls that must be recorded. A call
-    that began before the jump was written is not recorded."""
+    """Stops the program within the bytes that a jump replaces. In driver 580's functions, these are instructions 2 and 3, counting the
+    endbr64 as instruction 0. Attach must move the thread out of these bytes. Returns the number of calls that must be recorded. A call that
+    began before the jump was written is not recorded."""
     calls = 0
     for number in range(6):
         p.stop_at(first + number)

@@ -11,7 +11,7 @@ from untraced import Background
 
 if not SHAPE:
     skip("a driver without a table of entry points is not attached to: the suite slots tests those with one")
-# If the driver's table is unknown, every attach of the test uses --inline.
+# If the driver's table is unknown, every attach in the test uses --inline.
 INLINE = ["--inline"] if SHAPE.endswith("-unknown") else []
 if INLINE:
     REFUSED = subprocess.run([CUDATRACE, "attach", *INLINE, "1"], cwd="/", env=dict(os.environ, CUDATRACE_HOOK="/nowhere"), capture_output=True,
@@ -40,8 +40,8 @@ class Attach(Background):
         super().__init__(s, CUDATRACE, "attach", "--session", s.name, "--db", s.db, *INLINE, *arguments, **options)
 
     def await_armed(self, pid):
-        """Waits until a visit is waiting for the process's next call, which will load the hook. The command prints a message about
-        waiting a second later."""
+        """Waits until a visit is waiting for the process's next call, which will load the hook. A second later, the command prints that it
+        is waiting."""
         wait_for("attach to be done", lambda: is_armed(pid) or self.child.poll() is not None)
         check(self.child.poll() is None, "attach ended:", self.said)
 

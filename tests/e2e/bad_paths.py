@@ -1,6 +1,6 @@
-"""Tests every option that takes a path, of every command and of the daemon, with unsuitable paths. The paths include a FIFO, a device, a
-folder, a dangling link, an unreadable file, an empty string, a newline, and names special to SQLite. The command exits at once, prints
-one line, and changes nothing. The options are read from the help texts, so that new options are tested as well."""
+"""Tests every path option of every command and of the daemon with unsuitable paths. The paths include a FIFO, a device, a folder, a
+dangling link, an unreadable file, an empty string, a newline, and names special to SQLite. The command exits at once, prints one line, and
+changes nothing. The options are read from the help texts, so that new options are tested as well."""
 import os
 import re
 import shutil
@@ -72,7 +72,7 @@ class Folder:
                               timeout=DEADLINE_S, **user)
 
     def check(self, path, *command, made=()):
-        """Checks that the command either prints one line that names the path and fails, or succeeds and creates only the files in
+        """Checks that the command either fails and prints one line that names the path, or succeeds and creates only the files in
         `made`."""
         done = self.run(*command)
         what = f"{command} as {self.uid}: {done.returncode} {done.stderr}"

@@ -1,8 +1,7 @@
-"""Tests the bottleneck that `cudatrace report` finds in runs whose bottleneck is known. The bottleneck of a run may be its startup, the
-host, a full launch queue, waiting in cuStreamSynchronize(), or copying results back. Other runs combine several causes, launch nothing,
-or are killed in a wait. The reports cover single runs, all runs together, one process, and windows. They must agree with the rows of the
-trace, whatever took the time on a busy machine. For each kind of verdict, an imported trace with exact times must have the exact verdict and
-shares."""
+"""Tests that `cudatrace report` finds the bottleneck of runs whose bottleneck is known: a run's startup, the host, a full launch
+queue, waiting in cuStreamSynchronize(), or copying results back. Other runs combine several causes, launch nothing, or are killed in a
+wait. The reports cover single runs, all runs together, one process, and windows. They must agree with the rows of the trace, even if a busy
+machine slowed down the run. For each kind of verdict, an imported trace with exact times must have the exact verdict and shares."""
 import json
 import re
 
@@ -89,8 +88,8 @@ with Session() as s:
     check(start.before_s >= 0.6, "time before the first launch", start.text)
     check(0.02 <= start.before_driver_s < start.before_s - 0.55, "time in the driver before the first launch", start.text)
     host, queue = of("host"), of("queue")
-    # For two threads, the report takes the mean of two values. The first value is the busiest thread's time, as if the threads were in
-    # the driver at the same time. The second value is the sum of the threads' times.
+    # For two threads, the report takes the mean of two estimates. One is the busiest thread's time, as if the threads had always been in
+    # the driver together. The other is the sum of their times, as if they never had.
     turns = of("turns")
     spent = [ns for ns, in s.rows("SELECT driver_ns FROM threads JOIN processes USING (process_id) WHERE pid = ? ORDER BY 1", pids["turns"])]
     equal(len(spent), 2, "threads")
@@ -129,7 +128,7 @@ with Session() as s:
     wait_ns, end_ns = s.rows("SELECT start_ns, end_ns FROM calls WHERE pid = ? AND name = 'cuStreamSynchronize'", pids["late"])[0]
     check(window("late", wait_ns - 1000000, wait_ns + (end_ns - wait_ns) // 2).wait > 0, "a window in a wait")
 
-    # The report on all processes includes the sums of their times, and the time of the process that launches nothing.
+    # The report on all processes adds up their times, and includes the process that launches nothing.
     everything = Answer(s)
     alone = [of(name) for name in pids if name != "nothing"]
     check(everything.part_s > sum(answer.part_s for answer in alone) - 0.01, "the parts of all", everything.text)
@@ -137,7 +136,7 @@ with Session() as s:
     check("processes that launch nothing" in everything.text, everything.text)
     check(f"to the last in {len(pids)} processes." in everything.verdict, everything.text)
 
-    # If many calls are not launches, the report reads only a sample of them. The test lowers that threshold.
+    # If there are too many calls other than launches, the report reads only a sample of them. The test lowers the limit.
     sql = (SOURCE / "schema/reports/bottleneck.sql").read_text().partition("\n-- name: note\n")[0]
     check("/ 5e5" in sql, "what is many")
     sql = sql.replace(":pid", str(pids["behind"])).replace(":from_ns", "NULL").replace(":to_ns", "NULL")

@@ -82,7 +82,7 @@ class Browser:
             raise AssertionError(f"{method} {path}: {error.read().decode()[:2000]}") from None
 
     def command(self, name, **values):
-        """Sends a command of the Chrome DevTools Protocol (https://chromedevtools.github.io/devtools-protocol/)."""
+        """Sends a Chrome DevTools Protocol command (https://chromedevtools.github.io/devtools-protocol/)."""
         return self.ask("POST", f"{self.session}/goog/cdp/execute", {"cmd": name, "params": values})
 
     def resize(self, width, height, colours="light", scale=1):

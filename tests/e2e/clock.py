@@ -5,7 +5,7 @@ SOURCES = "/sys/devices/system/clocksource/clocksource0"
 needs("mount namespaces")
 
 with Session() as s:
-    # The daemon reads the kernel's clock source from a file of the test, which is mounted over the file in /sys.
+    # The daemon reads the kernel's clock source from the test's own file, which is mounted over the file in /sys.
     current = s.dir / "current_clocksource"
     available = s.dir / "available_clocksource"
     current.write_text("tsc\n")

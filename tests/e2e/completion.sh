@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests that bash completion offers exactly the words of the help texts (commands, options, formats, report sections), and existing
+# Tests that bash completion offers exactly the words in the help texts (commands, options, formats, report sections), plus existing
 # sessions, files, processes and commands. Like bash, the test calls the function that `complete` has registered.
 set -euo pipefail
 
@@ -16,7 +16,7 @@ cleanup()
 }
 trap cleanup EXIT
 
-# Completes file names without the package bash-completion, which would itself complete commands.
+# Completes file names without the bash-completion package, which would itself complete commands.
 unset -f _command_offset _comp_command_offset 2>/dev/null || true
 . "$source/tools/cli/completions/cudatrace.bash"
 cd "$dir"

@@ -72,7 +72,7 @@ def equal(seen, wanted, what=""):
 
 
 def by_tier(short, full, long=None):
-    """Returns the value for the current tier. Without a value for the long tier, that tier uses the full tier's value."""
+    """Returns the value for the current tier. If no value is given for the long tier, it uses the full tier's value."""
     return {"short": short, "full": full, "long": full if long is None else long}[TIER]
 
 
@@ -405,7 +405,7 @@ class HungCall:
         equal(self.program.wait(DEADLINE_S), 0, "the status of the program whose call was let go on")
 
     def kill(self):
-        """Kills the program. If it runs within another command, also waits until the kernel has killed the children of that command."""
+        """Kills the program. If it runs within another command, also waits until the kernel has killed that command's children."""
         children = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         self.program.kill()
         self.program.wait(DEADLINE_S)

@@ -88,7 +88,7 @@ def calls(s, db=None):
     return int(s.run(CUDATRACE, "sql", "--db", db or s.db, "--format", "csv", "SELECT count(*) FROM calls", preload=False).stdout.split()[1])
 
 
-# A finished trace is one plain file. A later daemon continues in that file with a log, and leaves one plain file again.
+# A finished trace is one plain file. A later daemon reopens that file with a log, and again leaves one plain file.
 with Session() as s:
     for n in (1, 2):
         s.start_daemon()
@@ -125,7 +125,7 @@ with Session() as s:
         check(not is_plain(s.dir / "trace.2.db"), "the log was taken from a reader")
         equal(reader.execute("SELECT count(*) FROM calls").fetchone(), (0,), "calls of the next file")
 
-# `export --format sqlite` creates one plain file, from the files that a killed daemon left, and from a trace that a daemon is writing.
+# `export --format sqlite` creates one plain file, both from a killed daemon's files and from a trace that is still being written.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "calls", "--calls", 100)

@@ -1,6 +1,6 @@
-"""Tests that the trace contains the objects of calls: handles, addresses, attributes and sizes as passed by the program, whether or not
-the call succeeded. The trace also contains allocations with their frees, and the stream and event of each wait. The program prints the
-rows that the trace must contain."""
+"""Tests that the trace contains each call's objects: handles, addresses, attributes and sizes as passed by the program, whether or not the
+call succeeded. The trace also contains allocations with their frees, and the stream and event of each wait. The program prints the rows
+that the trace must contain."""
 import re
 
 from cudatrace_test import SOURCE, Session, WORKLOADS, check, equal
@@ -56,7 +56,7 @@ with Session() as s:
             check_rows("allocation", printed, s.rows(ALLOCATIONS, pid))
     equal(s.value("SELECT count(*) FROM allocations WHERE freed_ns < allocated_ns"), 0, "freed before allocated")
 
-    # Check that the tests above covered every row of the driver's table of objects, and every decoder of memory calls.
+    # Check that the tests above covered every row in the driver's object table, and every memory-call decoder.
     decoders = dict(re.findall(r"^ROW\((\w+),.*, (\w+)\)$", (SOURCE / "hook/function/driver_api.def").read_text(), re.M))
     listed = set(re.findall(r"^OBJECTS(?:_ALWAYS)?\((\w+),", (SOURCE / "hook/decode/objects.def").read_text(), re.M))
     listed |= set(re.findall(r"^void ct_decode_(\w+)\(const", (SOURCE / "hook/decode/decode_memory.c").read_text(), re.M))

@@ -277,7 +277,7 @@ with Session() as s, Session() as second:  # processes
                            ("names", "682 functions of the driver by their names")):
             with held(s, env={"CUDATRACE_WAY": way, "LD_LIBRARY_PATH": f"{SIMCUDA}/580"}) as program:
                 says(doctor(s, program.pid, status=0), "ok", "ways", words)
-    # A recording of GPU work can work, and can fail for several reasons.
+    # Recording GPU work may be possible, or may fail for several reasons.
     for verdict, words, env in (("ok", "CUPTI reports kernels, copies and sets", {}),
                                 ("miss", "Nsight Systems uses CUPTI", {"SIMCUPTI_TAKEN": "Nsight Systems"}),
                                 ("miss", "CUPTI failed with 35; let users profile", {"SIMCUPTI_REFUSE": "cuptiActivityEnable=35"})):

@@ -1,4 +1,4 @@
-"""Makes traces with exact times: imports given calls, and adds given work of GPUs."""
+"""Makes traces with exact times: imports the given calls, and adds the given GPU work."""
 import contextlib
 import json
 import sqlite3
@@ -11,7 +11,8 @@ CATEGORIES = {"cuInit": "init", "cuLaunchKernel": "launch", "cuStreamSynchronize
 
 
 def import_calls(s, trace, calls):
-    """Imports calls, each given as (pid, tid, name, begin in us, end in us, depth, details). A pid is the number of its first thread."""
+    """Imports calls, each given as (pid, tid, name, begin in us, end in us, depth, details). A process's first thread has its pid as
+    tid."""
     lines = s.dir / "calls.jsonl"
     with lines.open("w") as file:
         for number, (pid, tid, name, begin_us, end_us, depth, details) in enumerate(calls):
@@ -22,8 +23,8 @@ def import_calls(s, trace, calls):
 
 
 def add_work(trace, work):
-    """Adds work, each piece given as (pid, kind or direction, kernel, device, stream, begin in us, end in us, bytes, end in us of its call). The
-    end of the call is None if the call is unknown."""
+    """Adds work, each piece given as (pid, kind or direction, kernel, device, stream, begin in us, end in us, bytes, its call's end in us).
+    The call's end is None if the call is unknown."""
     with contextlib.closing(sqlite3.connect(trace)) as db:
         processes = dict(db.execute("SELECT pid, process_id FROM process"))
         for number, (pid, kind, kernel, device, stream, begin_us, end_us, size, call_us) in enumerate(work, 1):

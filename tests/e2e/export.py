@@ -76,7 +76,7 @@ with Session() as s:
     equal(collections.Counter(e["details"]["message"] for e in events if e["phase"] == "B" and "message" in e["details"]),
           dict(s.rows("SELECT message, count(*) FROM ranges GROUP BY message")), "messages")
 
-    # The csv format contains the rows of the view `calls`.
+    # The csv format contains the rows of the `calls` view.
     read = list(csv.DictReader(io.StringIO(export(s, "csv").stdout)))
     equal([(int(r["call_id"]), int(r["pid"]), int(r["tid"]), r["layer"], r["name"], r["category"], int(r["depth"]), int(r["duration_ns"]),
             int(r["status"]), r["status_name"], r["bytes"]) for r in read],

@@ -1,6 +1,6 @@
-"""Tests `cudatrace export` to perfetto and nsys. Protobuf's decoder reads the perfetto file, and SQL that is typical for Nsight Systems
-queries the nsys file. The results must agree with the trace. For all formats, the script also tests marks, and started ranges that
-overlap other ranges without nesting."""
+"""Tests `cudatrace export` to perfetto and nsys. Protobuf's decoder reads the perfetto file, and SQL typical of Nsight Systems queries the
+nsys file. The results must agree with the trace. For all formats, the script also tests marks, and started ranges that overlap other ranges
+without nesting."""
 import collections
 import json
 import lzma
@@ -165,7 +165,7 @@ with Session() as s:
     done = s.run(CUDATRACE, "export", "--db", s.db, "--format", "nsys", preload=False, status=2)
     check("use --output FILE" in done.stderr, "without --output", done.stderr)
 
-# Ranges of several threads and processes, which overlap without nesting and have all kinds of names.
+# Overlapping ranges that are not nested, in several threads and processes, with all kinds of names.
 with Session() as s:
     s.start_daemon()
     for what in ("nest", "cross", "domains", "threads"):
@@ -183,7 +183,7 @@ with Session() as s:
               "instants and asynchronous events of chrome")
         equal(sorted(found["X"] | found["b"] | found["i"]), [row for row, in s.rows("SELECT call_id FROM calls ORDER BY 1")], "events of chrome")
 
-# Samples of GPUs. Each GPU has a track for each counter.
+# GPU samples: each GPU has a track for each counter.
 with sampling("--gpu-samples", "100ms") as (s, gpus):
     with HungCall(s, stdout=subprocess.DEVNULL) as hung:
         gpus.write("fail nvmlDeviceGetPowerUsage 1 3", f"process 0 {hung.pid} {GIB} 50 5")

@@ -1,5 +1,5 @@
-"""Tests that each format of `cudatrace export` has the work of GPUs, with the simulated CUPTI. Each piece of work must be there once, with
-the times of the view `gpu_work`, and be connected with the call that caused it."""
+"""Tests that every `cudatrace export` format contains GPU work, which the simulated CUPTI provides. Each piece of work must appear once,
+with its times in the `gpu_work` view, and be linked to the call that caused it."""
 import collections
 import json
 import sqlite3
@@ -23,7 +23,8 @@ def export(s, form, *options):
 
 
 def make_work(s):
-    """Runs two programs, which call the driver and the runtime. The runtime causes work with nested calls of the driver."""
+    """Runs two programs, which call the driver and the runtime. The runtime's work is caused by driver calls nested in the runtime
+    calls."""
     run(s, WORKLOADS / "gpu_work", "--rounds", 20)
     run(s, WORKLOADS / "runtime_calls")
     equal(s.rows("SELECT kind, depth, count(*) FROM gpu_work JOIN calls USING (call_id) GROUP BY 1, 2"),
@@ -42,7 +43,7 @@ def add_graph(s):
                           "VALUES (?, ?, ?, ?, 1, 1, ?, ?, ?)", (number, process, kind, kernel, stream, graph, node))
             trace.execute("INSERT INTO gpu_run (gpu_task_id, start_ns, duration_ns, correlation, bytes) VALUES (?, ?, 1000, ?, ?)",
                           (number, end_ns + 100 * number, None if kind == "unknown" else correlation, 77 if stream == 9 else None))
-        # The process with two devices used the second and the third GPU of the machine.
+        # The process with two devices used the machine's second and third GPUs.
         for gpu in range(3):
             trace.execute(GPU, (50 + gpu, f"GPU-{gpu}", f"0000:0{gpu}:00.0", gpu))
         pid, = trace.execute("SELECT pid FROM process WHERE process_id = ?", (process,)).fetchone()
@@ -51,7 +52,7 @@ def add_graph(s):
     trace.close()
 
 
-# Pieces of work, each with its call and the outermost call around it. A call is unknown in a window that does not include it.
+# Pieces of work, each with its call and the outermost call around it. A call outside the exported window is unknown.
 PIECES = """
     SELECT gpu_work.kind, CASE gpu_work.kind WHEN 'kernel' THEN kernel WHEN 'graph' THEN 'CUDA graph' WHEN 'set' THEN 'Memset'
                           ELSE 'Memcpy ' || copy_kind END, gpu_start_ns, gpu_end_ns, device, context, stream, gpu_work.bytes, node, graph,
@@ -105,7 +106,7 @@ def check_nsys(s, *options, condition="1"):
     sums = s.rows("SELECT ifnull(copy_kind, 'set'), count(*), sum(duration_ns), sum(bytes) FROM gpu_work "
                   f"WHERE kind IN ('copy', 'set') AND {condition} GROUP BY 1")
     equal(asked.execute(TRANSFERS).fetchall(), sorted((LABELS.get(kind, "memset"), *rest) for kind, *rest in sums), "copies and sets")
-    # Work has the correlation of the outermost call, for example of the runtime's call.
+    # Work has the correlation of its outermost call, such as a runtime call.
     wanted = s.rows(f"""
         SELECT kind, gpu_start_ns - {begin_ns}, gpu_end_ns - {begin_ns}, device, context, stream,
                (SELECT outer.call_id FROM calls
@@ -131,7 +132,7 @@ CATEGORIES = {"kernel": "kernel", "copy": "gpu_memcpy", "set": "gpu_memset", "gr
 
 
 def no_overlap(spans, what):
-    """Checks that the pieces of each track, as (begin, end), do not overlap."""
+    """Checks that the pieces of work on each track, given as (begin, end), do not overlap."""
     for track, pieces_of_track in spans.items():
         pieces_of_track.sort()
         for (_, end), (begin, _) in zip(pieces_of_track, pieces_of_track[1:]):
@@ -242,7 +243,7 @@ with Session() as s:
           s.value("SELECT count(*) FROM gpu_work WHERE gpu_end_ns >= ?", half_ns), "work in a window")
     asked.close()
 
-# Each device has a name, also if a process has used only a later device.
+# Each device has a name, even if a process has used only a later device.
 with Session() as s:
     import_calls(s, s.db, [(pid, pid, "cuInit", 0, pid, 0, {}) for pid in (7, 8)])
     add_work(s.db, [(7, "kernel", "a", 1, 7, 100, 200, None, None), (8, "kernel", "a", 0, 7, 100, 200, None, None)])

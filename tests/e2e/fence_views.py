@@ -1,4 +1,4 @@
-"""Tests the views `fences` and `fence_waits`. The events are imported with exact times."""
+"""Tests the `fences` and `fence_waits` views on events imported with exact times."""
 import json
 import sqlite3
 
@@ -53,7 +53,7 @@ def lines():
 
 
 def views(s, db):
-    """Checks the views of a trace. Times are microseconds."""
+    """Checks a trace's views. Times are in microseconds."""
     at = "({} - {}) / 1000".format
     equal(s.rows(f"SELECT {at('call_id', CLOCK_US * 1000)}, driver, context, seqno, is_emitted, {at('signaled_ns', CLOCK_US * 1000)}, duration_ns / 1000, inside "
                  "FROM fences WHERE pid = ? AND timeline = 'unbound' ORDER BY call_id", PROGRAM, db=db), FENCES, "the fences")
@@ -69,7 +69,7 @@ with Session() as s:
     s.run(CUDATRACE, "import", "--db", s.db, file, preload=False)
     views(s, s.db)
 
-    # An export has the fields of the events, and makes the same trace again.
+    # An export contains the events' fields, and importing it gives the same trace again.
     again, exported = s.dir / "again.db", s.dir / "again.jsonl"
     s.cudatrace("export", "--db", s.db, "--format", "jsonl", "--output", exported)
     check('"fields":{"driver":"vgem","timeline":"unbound","context":7,"seqno":1}' in exported.read_text(), "the fields in", exported.read_text())

@@ -39,7 +39,7 @@ for STEPS, first in ((FEW_STEPS, True), (FEW_STEPS, False), (MANY_STEPS, True)):
         run_pressed(s, STEPS, stops_first=first)
         s.check_identity()
         s.check_truth()
-        # All important calls are there.
+        # All important calls are in the trace.
         wanted = {"cuLaunchKernel": STEPS + 1, "cuMemcpyHtoD_v2": STEPS, "cuMemFree_v2": STEPS, "cuCtxSynchronize": STEPS,
                   "cuMemAlloc_v2": 2 * STEPS + 1, "cuCtxGetDevice_v2": STEPS, "cuModuleLoadData": 1}
         seen = dict(s.rows("SELECT name, stored FROM totals WHERE layer = 'driver'"))
@@ -80,7 +80,7 @@ with Session() as s:
         skipped.append(s.value("SELECT skipped FROM totals WHERE name = 'cuCtxGetCurrent'"))
     program.communicate()
     equal(program.returncode, 0, "the program's status")
-    # A plain call takes one slot, so each round must skip more than six rings of plain calls.
+    # A plain call takes one slot, so each round must skip more plain calls than fit into six rings.
     check(min(b - a for a, b in zip(skipped[1:], skipped[2:])) > 6 * RING_SLOTS, "plain calls that gave way", skipped)
     check(lost[0] > 0, "no call that says more was lost at first", lost, skipped)
     equal(lost[1:], [lost[0]] * (TIMES - 1), "calls that say more, lost by then")

@@ -1,5 +1,5 @@
-"""Tests that `cudatrace gc` removes only the files of killed daemons and their programs. gc keeps files that a daemon serves, that a
-process may be using, whose records are not stored yet, or that only resemble a session's files."""
+"""Tests that `cudatrace gc` removes only the files of killed daemons and their programs. It keeps files that a daemon serves or a process
+may be using, files with records that are not yet stored, and files that merely resemble a session's."""
 import contextlib
 import fcntl
 import os
@@ -143,7 +143,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
         says(told(s.cudatrace("gc", "--dry-run").stdout), name, "would remove", "of another pid namespace is gone")
         patch(name, PID_NAMESPACE, "Q", mine)
     patch(name, HELD, "I", 1)
-    # A file of another version is not removed, but left to a gc of that version.
+    # A file from another version is left for that version's gc to remove.
     version = struct.unpack("I", (SHM / name).read_bytes()[VERSION:VERSION + 4])[0]
     patch(name, VERSION, "I", version + 1)
     says(gc(s, "--force"), name, "kept", "belongs to another version")

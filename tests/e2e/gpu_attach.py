@@ -1,5 +1,5 @@
-"""Tests `cudatrace set --gpu` in a process that `cudatrace attach` has visited. The hook is then an unnamed file, and gets the path of
-libcudatrace-gpu.so from the command."""
+"""Tests `cudatrace set --gpu` in a process that `cudatrace attach` has visited. In such a process, the hook is an unnamed file, and gets
+the path of libcudatrace-gpu.so from the command."""
 from attach_test import Attach
 from cudatrace_test import Session, equal, wait_for
 from gpu_programs import Program, request

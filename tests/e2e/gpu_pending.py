@@ -1,5 +1,5 @@
-"""Tests the view gpu_pending and the losses of GPU work that CUPTI had not returned when a process ended. Kernels on the first stream take an
-hour, and sets on the second stream take no time."""
+"""Tests the `gpu_pending` view, and the losses counted for GPU work that CUPTI had not returned when its process ended. Kernels on the
+first stream take an hour, and memory sets on the second stream take no time."""
 from cudatrace_test import SIMCUDA, WORKLOADS, Session, check, equal
 from gpu_programs import SIMCUPTI, Program, request
 
@@ -15,7 +15,7 @@ def losses(s):
 
 
 def hung_and_killed():
-    """The first kernel of a hung process is found while other streams make progress. When the process is killed, the count is exact."""
+    """A hung process's first kernel is found while other streams make progress. Once the process has been killed, the count is exact."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, rounds=0, SIMCUDA_LAUNCH_NS=HOUR_NS)
@@ -39,7 +39,7 @@ def hung_and_killed():
 
 
 def nothing_returned():
-    """All work of a recording is lost if CUPTI has returned none. Work of an earlier recording does not count."""
+    """If CUPTI has returned none of a recording's work, all of it is lost. Work from an earlier recording does not count."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, SIMCUDA_LAUNCH_NS=1000)
@@ -62,7 +62,7 @@ def nothing_returned():
 
 
 def captured():
-    """Launches that were captured into a graph have no work, and are not pending."""
+    """Launches captured into a graph cause no work of their own, and are not pending."""
     with Session() as s:
         s.start_daemon()
         s.run(WORKLOADS / "graph", "--launches", 7, "--replays", 5,
@@ -74,7 +74,7 @@ def captured():
 
 
 def selected():
-    """Calls whose work was returned are not pending if later calls in their streams were not recorded."""
+    """Calls whose work was returned are not pending, even if later calls in the same streams were not recorded."""
     for selection, calls in ({"CUDATRACE_SAMPLE": "7"}, 10 * 35 / 7), ({"CUDATRACE_CALLS": "cuLaunch*"}, 10):
         with Session() as s:
             s.start_daemon()
@@ -89,7 +89,7 @@ def selected():
 
 
 def without_work():
-    """A call that only looks like a set by its name has no work, and no correlation."""
+    """A call whose name merely looks like a memory set causes no work, and has no correlation."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, SIMCUDA_LAUNCH_NS=1000, CUDATRACE_GPU="kernels")

@@ -1,5 +1,5 @@
-"""Tests that `cudatrace timeline` and `html` draw the work of GPUs, with a row for each stream, at the times of the work. In a browser, the
-page describes a piece of work at its place. CUDATRACE_PICTURES names a folder for a screenshot."""
+"""Tests that `cudatrace timeline` and `html` draw GPU work at the right times, with a row for each stream. In a browser, the page describes
+the piece of work at a given position. CUDATRACE_PICTURES names a folder for a screenshot."""
 import base64
 import json
 import os
@@ -23,11 +23,11 @@ LINES = {"GPU 0, stream 7": {"N": range(4, 14), "C": range(14, 20), "Z": range(3
 
 
 def add_work(s):
-    """Adds work at exact times to the trace's only process. Returns the length of a column."""
+    """Adds work at exact times to the trace's only process. Returns the process's start and the length of a column, in nanoseconds."""
     with sqlite3.connect(s.db) as trace:
         process, begin_ns = trace.execute("SELECT process_id, started_ns FROM process").fetchone()
         unit_ns = 1000000
-        # The process lives exactly as long as the line is.
+        # The process lives for exactly one millisecond per column.
         trace.execute("UPDATE process SET ended_ns = started_ns + ?", (COLUMNS * unit_ns,))
         for number, (device, stream, kind, first, length) in enumerate(WORK, 1):
             trace.execute(TASK, (number, process, kind, device, stream))
@@ -61,7 +61,7 @@ def check_page(s, unit_ns):
         if trace["threads"][thread]["is_stream"]:
             equal((layer, category, calls), ("gpu", trace["names"][name], 1), "the site of work")
             seen.append((trace["threads"][thread]["name"], lane, category, trace["names"][label], start, duration))
-    # The kernel of GPU 2 overlaps the graph, so it is in the second lane.
+    # GPU 2's kernel overlaps the graph, so it is in the second lane.
     labels = {"kernel": "(unknown)", "DtoH": "DtoH"}
     equal(sorted(seen), sorted((f"GPU {device}, stream {stream}", int((device, kind) == (2, "kernel")), kind.replace("DtoH", "copy"),
                                 labels.get(kind, ""), first * unit_ns, length * unit_ns) for device, stream, kind, first, length in WORK),
@@ -71,7 +71,8 @@ def check_page(s, unit_ns):
 
 
 def add_samples(s, begin_ns, unit_ns):
-    """Adds samples of two GPUs, three at almost the same time for each column. The second GPU does not report its power."""
+    """Adds samples of two GPUs. Each GPU has three samples per column, at almost the same time. The second GPU does not report its
+    power."""
     with sqlite3.connect(s.db) as trace:
         for gpu_id in (1, 2):
             trace.execute("INSERT INTO gpu (gpu_id, uuid, name, place) VALUES (?, ?, 'Simulated GPU', ?)", (gpu_id, f"GPU-{gpu_id}", gpu_id - 1))
@@ -83,7 +84,7 @@ def add_samples(s, begin_ns, unit_ns):
 
 
 def check_gpus(s, begin_ns, unit_ns):
-    """The points of a time that the page cannot distinguish are one, with the mean of the values."""
+    """Samples too close in time for the page to distinguish become one point, with the mean of their values."""
     counters = ["busy (%)", "memory used (bytes)", "power (W)"]
     equal(page_of(s)[1]["gpus"],
           [{"name": f"GPU {gpu}: Simulated GPU", "counters": counters,

@@ -1,5 +1,5 @@
-"""Tests `cudatrace run --gpu`, from the simulated CUPTI to the views. Each record that CUPTI delivered is a row of `gpu_work`, with the call
-that made the work."""
+"""Tests `cudatrace run --gpu`, from the simulated CUPTI to the views. Each record delivered by CUPTI is a row in `gpu_work`, with the call
+that caused the work."""
 import shutil
 
 from cudatrace_test import BUILD, CUDATRACE, SIMCUDA, WORKLOADS, Session, check, equal
@@ -44,7 +44,7 @@ with Session() as s:
     equal(s.value("SELECT count(*) FROM gpu_work"), 0, "work")
     s.check_truth()
 
-# Tools that would fail next to a recording, although they have not subscribed to CUPTI.
+# Tools that would fail during a recording, although they have not subscribed to CUPTI.
 for tool in ("CUDA_INJECTION64_PATH", "LD_PRELOAD"):
     with Session() as s:
         library = shutil.copy(BUILD / "tests/simnvml/libsimnvml.so", s.dir / "libsanitizer-collection.so")

@@ -1,6 +1,6 @@
-"""Tests `cudatrace set --gpu`. Programs record GPU work from the request to its end, and not before or after. The programs do their work
-on command, so that each piece of work is inside or outside a recording. Sets of memory have different sizes, which identify the
-work in the views."""
+"""Tests `cudatrace set --gpu`. Programs record GPU work from the request to its end, and not before or after. They do their work on
+command, so that each piece of work is clearly inside or outside a recording. Memory sets have different sizes, which identify the work in
+the views."""
 import os
 import socket
 
@@ -12,7 +12,7 @@ FAR = "1h"  # longer than any test
 
 
 def check_work(s, wanted):
-    """Checks that the processes, given by their pids, have exactly the work with these sizes. All work has a call."""
+    """Checks that each process, given by its pid, has exactly the work with these sizes, and that all work has a call."""
     s.flush_until("work", lambda: s.value("SELECT count(*) FROM gpu_work") >= sum(len(sizes) for sizes in wanted.values()) * ROUNDS * PER_ROUND)
     equal(s.rows("SELECT pid, count(*) FROM gpu_work JOIN processes USING (process_id) GROUP BY pid ORDER BY pid"),
           sorted((pid, len(sizes) * ROUNDS * PER_ROUND) for pid, sizes in wanted.items() if sizes), "the rows of work by process")
@@ -61,7 +61,7 @@ def again_and_again():
 
 
 def running_at_the_end():
-    """A recording that ends waits for a kernel that takes 180 ms. The kernel begins before the request for the end."""
+    """A recording that is ending waits for a 180 ms kernel, which began before the request to end."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, rounds=0, SIMCUDA_LAUNCH_NS=180 * 10 ** 6)
@@ -74,8 +74,8 @@ def running_at_the_end():
 
 
 def by_themselves():
-    """A recording ends at its time, without a call of the program. Another request replaces the end. A process that starts during the
-    time records from its first call until the same end."""
+    """A recording ends on time, even if the program makes no call. Another request replaces the end time. A process that starts in the
+    meantime records from its first call until the same end."""
     with Session() as s:
         s.start_daemon()
         first = Program(s, "first")
@@ -98,7 +98,7 @@ def by_themselves():
 
 
 def new_process():
-    """A process that starts before the end of the session's request records its first call. A later process records nothing."""
+    """A process that starts before the session's request ends records its first call. A later process records nothing."""
     with Session() as s:
         s.start_daemon()
         equal(request(s, [], "on"), "0 of 0 processes record GPU work", "the answer without processes")
@@ -112,7 +112,7 @@ def new_process():
 
 
 def second_subscriber():
-    """The process's own use of CUPTI is never disturbed. It has its turn before, between and after the recordings."""
+    """A program's own use of CUPTI, before, between and after recordings, is never disturbed."""
     with Session() as s:
         s.start_daemon()
         program, other = Program(s), Program(s, "other")
@@ -132,7 +132,8 @@ def second_subscriber():
 
 
 def cannot():
-    """The answer gives the reason. A process without calls begins at its next call, unless the time is over by then."""
+    """If a process cannot record, the answer gives the reason. A process that makes no calls starts recording at its next call, unless the
+    request has ended by then."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, cupti=None)
@@ -155,7 +156,7 @@ def cannot():
 
 
 def ends():
-    """A process that exits returns all work. Other ends lose no calls."""
+    """A process that exits delivers all its work. A killed or forking process loses no calls."""
     with Session() as s:
         s.start_daemon()
         exits, killed, forks = (Program(s, name) for name in ("exits", "killed", "forks"))

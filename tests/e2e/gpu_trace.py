@@ -1,5 +1,5 @@
-"""Tests the way of GPU work from CUPTI to the views, with a program on the simulated driver and the simulated CUPTI. The views must have each
-record that the simulated CUPTI delivered, with the call that its callback named. The daemon is killed while the program runs."""
+"""Tests the path of GPU work from CUPTI to the views, with a program on the simulated driver and the simulated CUPTI. The views must
+contain each record that the simulated CUPTI delivered, with the call named by its callback. The daemon is killed while the program runs."""
 import collections
 import subprocess
 

@@ -1,6 +1,6 @@
 """Tests `cudatraced --gpu-samples` with a simulated NVML (tests/simnvml). The daemon samples GPUs only while processes are traced. A value
-that cannot be read is NULL. A call of the library that does not return delays neither the trace nor the end of the daemon. Samples expire,
-continue in the next file, and are replayed."""
+that cannot be read is NULL. A library call that does not return delays neither the trace nor the daemon's exit. Samples expire, continue in
+the next file, and are replayed."""
 import contextlib
 import json
 import os
@@ -19,7 +19,7 @@ GIB = 1 << 30
 
 
 class Gpus:
-    """The script of a session's simulated library."""
+    """The script for a session's simulated library."""
 
     def __init__(self, session):
         folder, self.path = session.dir / "driver", session.dir / "nvml"
@@ -90,7 +90,7 @@ def check_values():
 
 
 def check_report():
-    """The report has the mean and the largest values of the samples in its window. With --pid, it has the GPUs that the process used."""
+    """The report shows the mean and the maximum of the samples in its window. With --pid, it shows the GPUs that the process used."""
     with sampling("--gpu-samples", "100ms") as (s, gpus):
         with HungCall(s) as hung, HungCall(s) as other:
             gpus.write(f"process 0 {hung.pid} {GIB} 50 5")
@@ -143,7 +143,7 @@ def check_top():
 
 
 def check_failures():
-    """A function that fails gives NULL. A GPU that is lost has no samples. Each failure is logged once."""
+    """A failing function gives NULL. A lost GPU has no samples. Each failure is logged once."""
     with sampling("--gpu-samples", "100ms") as (s, gpus):
         with HungCall(s) as hung:
             await_samples(s, 2)
@@ -181,8 +181,8 @@ def check_no_gpus():
 
 
 def check_blocked(is_released):
-    """While the library does not return, calls are stored. The daemon then ends in time, or takes more samples when the
-    library returns."""
+    """Calls are stored while a library function hangs. If the function returns, the daemon takes more samples. If not, the daemon still
+    ends in time."""
     with sampling("--gpu-samples", "100ms") as (s, gpus), fifo(s.dir, "released") as released:
         gpus.write(f"block nvmlDeviceGetPowerUsage 1 {released}")
         with HungCall(s) as hung:
@@ -204,7 +204,7 @@ def check_blocked(is_released):
 
 
 def check_files():
-    """Samples continue in the trace's next file, and with the next daemon, and a GPU has one row. A replay has the same rows."""
+    """Samples continue in the trace's next file and under the next daemon, with a single row per GPU. A replay gives the same rows."""
     with Session() as s:
         gpus = Gpus(s)
         recording, again = s.dir / "recording", s.dir / "again.db"
@@ -234,7 +234,7 @@ def check_files():
 
 
 def check_undone():
-    """If a batch with samples is undone, or the database is locked, the samples wait. Each of them is then stored once."""
+    """If a batch with samples is undone, or the database is locked, the samples wait, and each is then stored once."""
     with sampling("--gpu-samples", "100ms") as (s, gpus), contextlib.closing(sqlite3.connect(s.db, timeout=60, isolation_level=None)) as other:
         def await_failures(number):
             wait_for("the daemon to fail", lambda: s.log().count("retrying every second") == number)
@@ -242,7 +242,7 @@ def check_undone():
         with HungCall(s) as hung:
             gpus.write(f"process 0 {hung.pid} {GIB} 50 5")
             await_samples(s, 1, "gpu_processes")
-            # With this setting, the view keeps the table's name.
+            # With this setting, renaming the table leaves the view unchanged.
             other.execute("PRAGMA legacy_alter_table = ON")
             other.execute("ALTER TABLE gpu_process RENAME TO moved")
             await_failures(1)

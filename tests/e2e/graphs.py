@@ -1,5 +1,5 @@
-"""Tests that the trace contains the nodes of graphs, and shows which calls are captured, although the hook itself makes no calls. The
-trace is compared with the driver's own nodes and its count of calls."""
+"""Tests that the trace contains graph nodes, and shows which calls are captured, although the hook itself makes no calls. The trace is
+compared with the driver's own nodes and its count of calls."""
 import re
 
 from cudatrace_test import Session, WORKLOADS, equal
@@ -27,7 +27,7 @@ with Session() as s:
     s.check_identity()
     s.check_truth()
 
-# A capture was not recorded. If the graph is launched under a later daemon, the launch has the graph's nodes.
+# A graph whose capture was not recorded is launched under a later daemon. The launch has the graph's nodes.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "graph", "--launches", 7, "--replays", 3)

@@ -105,7 +105,7 @@ def check_zoom(b, trace):
     b.run("window.cudatrace.timeline.setWindow(arguments[0], arguments[1])", length * 0.3, length * 0.31)
     moved = equal_windows(b, zoomed)
     equal(moved, [length * 0.3, length * 0.31], "the timeline's window")
-    # At this zoom, every change is a point of the chart. At full length, the chart has only as many points as it can show.
+    # At this zoom, every change is a point in the chart. At full length, the chart has only as many points as it can show.
     rows = "const m = window.cudatrace.memory; return Array.from({ length: m.numRows() }, (_, i) => [m.getValue(i, 0), m.getValue(i, 1)])"
     near = b.run(rows)
     points = trace["memory"][0]["points"]
@@ -170,7 +170,7 @@ with Session() as s:
     path, text, trace = page(s)
     check_memory(trace["memory"][0]["points"], held_over_time(s), trace["begin_ns"], trace["end_ns"])
 
-    # A page of a window has sums for that window. For calls lost across the window's border, it is unknown how many were lost inside the
+    # A window's page shows the sums for that window. For calls lost across the window's border, it is unknown how many were lost inside the
     # window.
     from_ns, to_ns = begin_ns + 450000000, begin_ns + 700000000
     windowed, _, part = page(s, "--from", f"@{from_ns}", "--to", f"@{to_ns}", name="part.html")

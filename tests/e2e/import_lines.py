@@ -1,6 +1,6 @@
-"""Tests that importing the output of `export --format jsonl`, or lines of other programs, gives the same calls. If a line cannot be
-parsed, the error names the line, and the calls before it are stored. The format of a file is detected from its first bytes. A refused
-file leaves no trace."""
+"""Tests that importing the output of `export --format jsonl`, or lines written by other programs, gives the same calls. If a line cannot be
+parsed, the error names the line, and the calls before it are stored. The format of a file is detected from its first bytes. Refusing a file
+leaves no trace file."""
 import gzip
 import json
 import subprocess
@@ -97,7 +97,7 @@ def check_other_programs(s):
     equal(some.rows("SELECT tid, name, start_ns - 1000000000 FROM open_calls"), [(9, "cuMemAlloc_v2", 200000)], "open calls")
     equal(some.rows("SELECT pid, state FROM processes"), [(1, "running")], "a process in a call")
 
-    # A launch has the name that its stream had at the time of the launch.
+    # A launch has its stream's name at the time of the launch.
     launch = {"grid_x": 1, "grid_y": 2, "grid_z": 3, "block_x": 4, "block_y": 5, "block_z": 6, "kernel": "k", "stream": 5}
     lines, names = [], ["a", "b", None, "a"]
     for n, name in enumerate(names):

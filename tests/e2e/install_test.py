@@ -1,4 +1,4 @@
-"""Checks of an installed tree, shared by the tests of `meson install` and of tools/release."""
+"""Checks for an installed tree, shared by the tests for `meson install` and tools/release."""
 import os
 import pathlib
 import re
@@ -73,7 +73,7 @@ TYPED = (
 
 
 def check_completions(prefix):
-    """Checks that zsh and fish offer the same completions as bash. The test `completion` checks everything that bash offers."""
+    """Checks that zsh and fish offer the same completions as bash. The `completion` test checks everything that bash offers."""
     share = prefix / "share"
     with tempfile.TemporaryDirectory(prefix="cudatrace-test-") as folder:
         pathlib.Path(folder, "here.db").touch()

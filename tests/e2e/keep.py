@@ -1,5 +1,5 @@
-"""Tests cudatraced --keep. Old calls are removed in the order of their returns, with all rows that refer to them, while new calls are
-stored. The file stops growing. The sums include removed calls. A later daemon continues to remove old calls."""
+"""Tests cudatraced --keep. Old calls are removed in order of return, with all rows that refer to them, while new calls are stored. The file
+stops growing. The sums include removed calls. A later daemon continues to remove old calls."""
 import contextlib
 import signal
 import subprocess

@@ -20,8 +20,8 @@ FUNCTIONS = 15 if LONG else 5  # each thread calls each of them once
 FAR = 1 << 33  # distance between site_ids, which may be far apart
 MEGABYTES = 160  # limit for the memory of a command; the sites of the long run would take 300
 
-# The test inserts the rows itself, because starting this many threads would take minutes. The test adds threads to process 1, each with
-# its own sites and calls.
+# The test inserts the rows itself, because starting this many threads would take minutes. It adds threads to process 1, each with its own
+# sites and calls.
 MADE = """
 CREATE TEMP TABLE used AS SELECT row_number() OVER () - 1 AS n, function_id FROM (SELECT function_id FROM function WHERE layer = 'driver' AND
     name LIKE 'cu%' ORDER BY function_id LIMIT :functions);

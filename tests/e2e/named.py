@@ -25,7 +25,7 @@ def check_names():
         equal(dict(s.rows("SELECT tid, name FROM threads")), wanted, "names of threads")
         equal(s.rows("SELECT comm FROM threads WHERE tid <> ?", main), [("comm",)] * 3, "their names in the kernel")
 
-        # A launch has the name that its stream had at the time of the launch.
+        # A launch has its stream's name at the time of the launch.
         equal(again == stream, True, "the handle comes again")
         equal(s.rows("SELECT stream, stream_name FROM launches ORDER BY call_id"),
               [(stream, None), (stream, "first"), (stream, "s\u00e9cond"), (0, None), (0, "default"), (other, "by resource"),

@@ -1,13 +1,13 @@
-"""Finds out whether the machine permits a test to do more than an ordinary program may do. Such needs have names. Each need is actually
-tried. If the machine refuses the attempt, the test, or the part with that need, is skipped with a message:
+"""Finds out whether the machine permits a test to do more than an ordinary program may do. Each such need has a name, and is actually tried
+out. If the machine refuses the attempt, the test, or the part with that need, is skipped with a message:
 
     needs("mount namespaces")                                    the whole script: exit status 77
     if can("several users", "another user's socket"):            a part of it
     if can("terminals", "top on a terminal", promises=["…"]):    with the promises (tests/faults) that only this part tests
 
 tools/suite finds both messages in Meson's logs. With CUDATRACE_REQUIRE=all, or a comma-separated list of needs, a refusal is a failure.
-CUDATRACE_REQUIRE=all ensures that no test is skipped unnoticed on a machine that permits everything. The name of a command that
-tools/check installs is also a need. Hardware such as a GPU is not a need. Its absence is a `skip()`.
+CUDATRACE_REQUIRE=all ensures that no test is skipped unnoticed on a machine that permits everything. The name of a command that tools/check
+installs is also a need. Hardware such as a GPU is not a need. If it is missing, the test calls `skip()`.
 """
 import contextlib
 import ctypes
@@ -185,7 +185,7 @@ def set_user_id():
 
 
 def others_processes():
-    """Checks that root can read other users' processes in /proc, as the system's daemon and root's tools do."""
+    """Checks that root can read other users' processes in /proc, as the system daemon and root's tools do."""
     in_child(become_nobody)
     mine, its = os.pipe()
     with sleeper(lambda: (become_nobody(), os.close(its))) as child:
@@ -215,7 +215,7 @@ def ebpf():
 
 
 def tracefs():
-    """Checks that the folder of tracepoints exists, or that tracefs can be mounted."""
+    """Checks that the tracepoint folder exists, or that tracefs can be mounted."""
     if not os.path.isdir("/sys/kernel/tracing/events"):
         by_command("unshare", "-m", "mount", "-t", "tracefs", "none", "/sys/kernel/tracing")
 

@@ -1,4 +1,4 @@
-"""Reads the files of `cudatrace export --format perfetto` with protobuf's own decoder."""
+"""Reads files written by `cudatrace export --format perfetto` with protobuf's own decoder."""
 import collections
 import json
 import pathlib

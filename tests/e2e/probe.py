@@ -77,7 +77,7 @@ def nested(s, method):
 
 
 def short_lives(s):
-    """Tests processes that exit before the probe reads the event of their start."""
+    """Tests processes that exit before the probe reads their start event."""
     probe = Probe(s, *s.every)
     children = [s.start(WORKLOADS / "calls", "--calls", "5", preload=False, stdout=subprocess.DEVNULL) for _ in range(12)]
     for child in children:
@@ -148,7 +148,7 @@ def open_calls(s):
 
 
 def whole(s, *options, within=()):
-    """Runs a program of one process while all processes are probed, and checks that all of its calls are stored."""
+    """Runs a single-process program while all processes are probed, and checks that all of its calls are stored."""
     probe = Probe(s, *s.every)
     done = s.start(*within, WORKLOADS / "calls", *options, preload=False, stdout=subprocess.DEVNULL)
     equal(done.wait(DEADLINE_S), 0, "the program's status")
@@ -161,8 +161,8 @@ def whole(s, *options, within=()):
 
 
 def kernel_events(s):
-    """With --kernel, the trace contains the page faults of calls, and how long their threads were off the CPU. The program compares the
-    faults and the times with the kernel's own counts."""
+    """With --kernel, the trace shows each call's page faults, and how long its thread was off the CPU. The program compares both with the
+    kernel's own counts."""
     sleep_ms = 30
     probe = Probe(s, *s.every, "--kernel", "--calls", "cuOccupancy*,cuCtxSynchronize")
     done = s.start(WORKLOADS / "off_cpu", "--pages", 100, "--sleep", sleep_ms, preload=False, stdout=subprocess.PIPE, text=True)
@@ -180,7 +180,7 @@ def kernel_events(s):
     equal((touching[1], touching[4]), (0, 100), "sleeps and page faults of the call that touches pages")
     equal((sleeping[1], sleeping[4]), (1, 0), "those of the call that sleeps")
     equal((idle[1], idle[4]), (0, 0), "those of the call that does nothing")
-    # The processor of a virtual machine may stop until the sleep is nearly over.
+    # A virtual machine's processor may be stopped until the sleep is nearly over.
     check(0 < sleeping[2] and sleeping[2] + sleeping[3] <= sleeping[0], "time off the processor, of a sleep of", sleep_ms, "ms:", sleeping)
     equal(s.rows("SELECT name, blocked_ns > 0 AND blocked_ns <= duration_ns FROM waits JOIN processes USING (process_id) WHERE pid = ?", hung.pid),
           [("cuCtxSynchronize", 1)], "the wait of the call that hung")
@@ -289,8 +289,8 @@ def killed_in_order(s, *order):
 
 
 def daemon_killed(s):
-    """Checks that after the daemon is killed, the next daemon stores the calls made in the meantime. After a clean stop, calls are in no
-    segment, and the trace shows the time of the gap."""
+    """Checks that after the daemon is killed, the next daemon stores the calls made in the meantime. After a clean stop, calls are not kept
+    in any segment, and the trace shows when the gap was."""
     p = Program(s, "steps", 2)
     probe = Probe(s, "--pid", p.pid)
     p.step(100)
@@ -416,7 +416,7 @@ def unfit_kernel(s):
 
 
 def other_user(s):
-    """Checks that if another user has no daemon, that user's process is recorded by the daemon of the probe's user. A probe that finds no
+    """Checks that if a process's user has no daemon, the daemon of the user who runs the probe records the process. A probe that finds no
     functions to attach to reports this."""
     if not can("several users", "a process of another user"):
         return
@@ -483,8 +483,8 @@ def taken_over(s, method, target, *options):
 
 
 def attached(s, *options):
-    """Checks that attach refuses a process while it is probed, and that a file is not probed while a process's copy contains jumps of
-    --inline. The kernel would put a breakpoint into a jump, and the process would crash."""
+    """Checks that attach refuses a process while it is probed, and that a file is not probed while a process's copy contains jumps written
+    by --inline. The kernel would put a breakpoint into a jump, and the process would crash."""
     p = Program(s, "steps", 2)
     probe = Probe(s, "--pid", p.pid)
     refused_by = s.run(*attach(s, p, *options), preload=False, status=1).stderr
@@ -500,8 +500,8 @@ def attached(s, *options):
 
 
 def in_use(s, target):
-    """While another command holds a process, the probe cannot attach to the process's library. The probe prints that, and reports functions as
-    probed once it has attached. It records all calls from then on, even if the held process has ended."""
+    """While another command holds a process, the probe cannot attach to the process's library. The probe prints this. Once it has attached,
+    it reports the functions as probed, and records all calls from then on, even if the held process has ended."""
     p = Program(s, "steps")
     folder = os.open(f"/proc/{p.pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     fcntl.flock(folder, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Tests a probe that accompanies the hook: the hook records the calls of a process, and the probe the events inside these calls."""
+"""Tests a probe that accompanies the hook: the hook records a process's calls, and the probe records the events inside them."""
 import os
 import pathlib
 import shutil
@@ -25,7 +25,7 @@ class Traced:
             pass
 
     def finish(self):
-        """Makes the second round, whose output the kernel's own counts are."""
+        """Makes the second round. The program must print the kernel's own counts."""
         equal(self.child.communicate("\n", timeout=DEADLINE_S)[0], f"{PAGES} page faults\n1 sleeps\n", "the kernel's counts")
         equal(self.child.returncode, 0, "the program's status")
 
@@ -34,7 +34,7 @@ class Traced:
 
 
 def check_events(s, pid, depth, may_be_late=False):
-    """Checks the events of the second round against the calls, which have this depth."""
+    """Checks the second round's events against its calls, which have this depth."""
     calls = s.rows("""SELECT depth, duration_ns, ifnull(blocked, 0), ifnull(blocked_ns, 0), ifnull(preempted_ns, 0), ifnull(page_faults, 0)
                         FROM calls LEFT JOIN (SELECT call_id, blocked, blocked_ns, preempted_ns, page_faults FROM off_cpu) USING (call_id)
                        WHERE name = ? AND pid = ? AND depth = ? ORDER BY call_id""", CALL, pid, depth)
@@ -42,7 +42,7 @@ def check_events(s, pid, depth, may_be_late=False):
     equal((touching[2], touching[5]), (0, PAGES), "sleeps and page faults of the call that touches pages")
     equal((sleeping[2], sleeping[5]), (1, 0), "those of the call that sleeps")
     equal((idle[2], idle[5]), (0, 0), "those of the call that does nothing")
-    # The processor of a virtual machine may stop until the sleep is nearly over.
+    # A virtual machine's processor may be stopped until the sleep is nearly over.
     check(0 < sleeping[3] and sleeping[3] + sleeping[4] <= sleeping[1], "time off the processor, of a sleep of", SLEEP_MS, "ms:", sleeping)
     equal(s.rows("SELECT DISTINCT depth FROM calls WHERE layer = 'kernel' AND name = 'blocked' AND pid = ?", pid), [(depth + 1,)],
           "depths of the events")
@@ -53,7 +53,7 @@ def check_events(s, pid, depth, may_be_late=False):
 
 
 def events(s, nest=0):
-    """The trace has the page faults and pauses in calls that the hook records, below these calls, with --pid and with --all."""
+    """With --pid and with --all, page faults and pauses during a call recorded by the hook appear in the trace below that call."""
     for target in "pid", "all":
         p = Traced(s, "--nest", nest)
         probe = Probe(s, *(s.every if target == "all" else ["--pid", p.pid, "--library", s.driver_file]), "--kernel")
@@ -67,7 +67,7 @@ def events(s, nest=0):
 
 
 def replayed(s):
-    """A replay of a recording has the events of a companion below the calls of the same threads."""
+    """In a replayed recording, a companion's events are below the same threads' calls."""
     events(s)
     s.stop_daemon()
     again = s.dir / "again.db"
@@ -88,7 +88,8 @@ def libc_of(pid):
 
 
 def hooks(s):
-    """Hooks and tracepoints are below the calls that the hook records, and events are below hooks."""
+    """Calls to hooked functions, and tracepoints, are below the driver calls recorded by the hook. Kernel events are below the calls to
+    hooked functions."""
     p = Traced(s, "--nest", 2)
     library = libc_of(p.pid)
     table = s.dir / "hooks"
@@ -115,7 +116,8 @@ def hooks(s):
 
 
 def hooks_on_all(s):
-    """A probe of all processes accompanies the hook for hooks alone, and records no call of the driver a second time."""
+    """With a table of hooks but no --kernel, a probe of all processes also accompanies the hook. It records no driver call a second
+    time."""
     own = shutil.copy(libc_of("self"), s.driver_file.parent)  # no other process has the breakpoint
     p = Traced(s)
     table = s.dir / "hooks"
@@ -132,7 +134,8 @@ def hooks_on_all(s):
 
 
 def hooks_of_new(s):
-    """Hooks are recorded in a thread that made its first calls after the probe had started, but before the probe accompanied the hook."""
+    """Calls to hooked functions are recorded in a thread that made its first calls after the probe had started, but before it accompanied
+    the hook."""
     own = shutil.copy(libc_of("self"), s.driver_file.parent)  # no other process has the breakpoint
     points = can("tracefs", "hooks on tracepoints")
     table = s.dir / "hooks"
@@ -217,7 +220,7 @@ def outlived(s):
 
 
 def daemon_restarted(s):
-    """After the daemon has been replaced, the events are under the calls again."""
+    """After the daemon has been replaced, events are below the calls again."""
     p = Traced(s)
     probe = Probe(s, *s.every, "--kernel")
     wait_for("the probe to accompany the hook", lambda: writer_of(probe, p.pid))

@@ -1,5 +1,5 @@
-"""Tests `cudatrace probe --discover` where it counts nothing: wrong options, and kernels that lack something. The command is then not
-started. tests/kernel/driver_hooks.py tests the counts, in a virtual machine."""
+"""Tests `cudatrace probe --discover` when it cannot count: wrong options, and kernels that lack a feature. In these cases, the command is
+not started. tests/kernel/driver_hooks.py tests the counts, in a virtual machine."""
 import os
 import subprocess
 
@@ -11,7 +11,7 @@ LACK = "--discover needs kprobes, and this kernel has none (CONFIG_KPROBES, CONF
 
 
 def discover(s, *arguments, **options):
-    """Runs it with a command that creates a file. Returns the status and the message."""
+    """Runs `cudatrace probe` with a command that would create a file. Returns the status and the message."""
     made = s.dir / "made"
     command = ["--", "touch", made] if "--discover" in arguments else []
     done = subprocess.run([CUDATRACE, "probe", *arguments, *command], capture_output=True, text=True, **options)

@@ -1,4 +1,4 @@
-"""Tests `cudatrace probe --hooks` while it records: functions of a library and tracepoints become calls with fields."""
+"""Tests `cudatrace probe --hooks` while it records: library functions and tracepoints become calls with fields."""
 import os
 import signal
 import subprocess
@@ -114,7 +114,7 @@ def signals(number, count, handler="signal.SIG_IGN"):
 
 
 def machine(s):
-    """A tracepoint `in machine` is recorded in any thread: of processes that are not traced, and of the kernel."""
+    """A tracepoint `in machine` is recorded in any thread, including threads of untraced processes and of the kernel."""
     if not can("tracefs", "hooks on tracepoints"):
         return
     low, high, limited = (signal.SIGRTMIN + number for number in (20, 21, 22))
@@ -146,7 +146,7 @@ def machine(s):
 
 
 def machine_losses(s):
-    """Events of the machine that have no room are counted as lost. A new writer continues where a killed one stopped."""
+    """`in machine` events that do not fit into the ring are counted as lost. A new writer continues where a killed one stopped."""
     if not can("tracefs", "hooks on tracepoints"):
         return
     number = signal.SIGRTMIN + 23
@@ -195,7 +195,7 @@ def reload(s):
 
 
 def refused(s):
-    """Checks that the probe reports the hooks that it cannot attach, and that the other hooks record."""
+    """Checks that the probe reports hooks that it cannot attach, and that the other hooks record."""
     hooks = Hooks(s, f"{PUT} put", "kprobe:no_such_function none", f"uprobe:{s.driver_file}:{CALL} twice", f"{PUT} again")
     for line in (f"{hooks.file}:2: none: the kernel has no function no_such_function: its module is not loaded, or the compiler has inlined it",
                  f"{hooks.file}:3: twice: the probe records {CALL} itself: exclude it there with --calls '*,!{CALL}' to hook it",

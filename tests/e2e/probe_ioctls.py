@@ -1,5 +1,5 @@
-"""Tests that `cudatrace probe --ioctls` records the requests that a probed process makes to NVIDIA's kernel driver, as the hook does. Give the
-names of tests to run only those."""
+"""Tests that `cudatrace probe --ioctls` records the requests that a probed process makes to NVIDIA's kernel driver, as the hook does.
+Arguments select tests by name."""
 import collections
 import errno
 import os
@@ -21,7 +21,7 @@ def start(s, *mode, preload=False):
 
 
 def wait_for_page(s):
-    """Starts ioctl_requests. Returns when its request waits for a page."""
+    """Starts ioctl_requests, and returns once its request is waiting for a page."""
     process = start(s, "fault")
     process.stdin.write("\n")
     process.stdin.flush()
@@ -53,7 +53,7 @@ def requests(s):
 
 
 def like_hook(s):
-    """The same program has the same rows with the hook and with the probe: inside the same calls, with the same values."""
+    """A program gets the same rows from the hook and from the probe: inside the same calls, with the same values."""
     inside = """
         SELECT outer.name, inner.name, inner.depth, inner.status, inner.bytes, count(*)
           FROM calls AS inner
@@ -92,7 +92,8 @@ def by_option(s):
 
 
 def hanging(s):
-    """A request that hangs is an open call with its name, and has a row when it has returned. Page faults count for it."""
+    """A hanging request is shown by name as an open call, and has a row once it has returned. Page faults during the request are
+    counted."""
     probe = Probe(s, *s.every, "--ioctls", "--kernel", env=s.simulated)
     process = wait_for_page(s)
     open_calls = "SELECT name, depth FROM open_calls JOIN processes USING (process_id) WHERE pid = ?", process.pid
@@ -109,7 +110,7 @@ def hanging(s):
 
 
 def killed(s):
-    """A process is killed in a request. The kernel ends the request before the process, so the request has a row."""
+    """A process is killed during a request. The kernel ends the request before the process, so the request has a row."""
     probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
     process = wait_for_page(s)
     process.kill()
@@ -122,7 +123,7 @@ def killed(s):
 
 
 def full_ring(s):
-    """While the writer is stopped, the ring becomes full. Requests that are in no record are counted as lost, by device."""
+    """While the writer is stopped, the ring fills up. Requests that no longer fit are counted as lost, by device."""
     probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
     process = start(s, "kernel", 4, 400)
     s.flush_until("the process's segment", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", process.pid))
@@ -143,7 +144,7 @@ def full_ring(s):
 
 
 def many(s):
-    """Kinds of requests beyond 512 are recorded under one name."""
+    """Request kinds beyond the first 512 are recorded under one name."""
     probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
     process = start(s, "kernel-many", 700)
     process.communicate("\n", DEADLINE_S)

@@ -46,7 +46,7 @@ def exported(library):
 
 
 def kernel(s):
-    """The list has the functions in the kernel's table of symbols, without the suffixes that the compiler adds."""
+    """The list contains the functions in the kernel's symbol table, without the suffixes that the compiler adds."""
     words = [line.split() for line in pathlib.Path("/proc/kallsyms").read_text().splitlines()]
     names = {re.sub(r"\.(isra|constprop)\..*", "", word[2]) for word in words if word[1] in "tTwW" and ".cold" not in word[2]}
     for pattern, prefix in ("vfs_*", "vfs_"), ("do_*", "do_"), ("pipe_read", "pipe_read"), ("*anon_pipe_read", "anon_pipe_read"):
@@ -67,7 +67,7 @@ def kernel(s):
 
 
 def tracepoints(s):
-    """Tracepoints have the fields of their records. A pattern without a kind matches their names, too."""
+    """Tracepoints are listed with the fields in their records. A pattern without a kind matches tracepoint names, too."""
     if not can("tracefs", "the list of tracepoints"):
         return
     lines = listed("tracepoint:sched:*", options=["--verbose"])
@@ -82,7 +82,7 @@ def tracepoints(s):
 
 
 def libraries(s):
-    """Functions of libraries are those that they export. Lines that would be refused are comments with the reason."""
+    """A library's exported functions are listed. Lines that --hooks would refuse are commented out, with the reason."""
     libc, = {line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines() if line.endswith("/libc.so.6")}
     lines = listed(f"uprobe:{libc}:*")
     equal(set(targets(lines)), {f"uprobe:{libc}:{name}" for name in exported(libc)}, "the functions of the C library")
@@ -108,7 +108,8 @@ def libraries(s):
 
 
 def processes(s):
-    """With --pid, patterns name libraries that the process has loaded. The path of a file in another mount namespace leads to it."""
+    """With --pid, patterns match libraries that the process has loaded. For a file in another mount namespace, the list has a path that is
+    valid here."""
     holder = subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={"LD_PRELOAD": str(CPP)})
     try:
         wait_for("the program to load the library", lambda: str(CPP) in pathlib.Path(f"/proc/{holder.pid}/maps").read_text())
@@ -137,7 +138,7 @@ def processes(s):
 
 
 def names(s):
-    """Lines of one list have different names, which also fit if they are long."""
+    """No two lines of a list have the same name, and long names are shortened to fit."""
     copy = s.dir / "libcopy.so"
     copy.write_bytes(pathlib.Path(CPP).read_bytes())
     lines = listed(f"uprobe:{CPP}:hookable_put", f"uprobe:{copy}:hookable_put", options=["-v"])
@@ -154,7 +155,8 @@ def names(s):
 
 
 def wrong(s):
-    """A pattern that matches nothing is an error; the others are listed. Options that record exclude --list."""
+    """A pattern that matches nothing is reported as an error, while the matches of other patterns are listed. Recording options exclude
+    --list."""
     done = run("--list", "kprobe:vfs_read", "--list", "no_such_*", "--list", "kprobe:nor_this")
     equal(done.returncode, 1, "the status if patterns match nothing")
     equal(targets(done.stdout.splitlines()), ["kprobe:vfs_read"], "the other pattern")
@@ -173,7 +175,7 @@ def wrong(s):
 
 
 def users(s):
-    """Another user gets the functions of the kernel, and a message about everything that cannot be read."""
+    """Another user gets the kernel's functions, and a message about everything that cannot be read."""
     if not can("several users", "a list without root"):
         return
     nobody = dict(user=65534, group=65534, extra_groups=[], cwd="/")

@@ -302,7 +302,7 @@ def check_dormant():
 
 def check_other_tools():
     with Session() as s:
-        # A tool set by the user is not replaced, although this one cannot be loaded. An empty value is not replaced, either.
+        # A tool set by the user is not replaced, even if it cannot be loaded, as here. An empty value is not replaced, either.
         for value in ("/nowhere/libtool.so", ""):
             done = s.trace("sh", "-c", 'echo "$NVTX_INJECTION64_PATH"', env={"NVTX_INJECTION64_PATH": value})
             equal(done.stdout, value + "\n", "the variable that the user set")
@@ -316,7 +316,7 @@ def check_other_tools():
         s.start_daemon()
         s.run(RANGES, "--do", "nest", preload=False, env=TOOL)
         s.flush()
-        # If NVTX loads the hook after the driver, the only driver calls that the hook can trace are those through slots.
+        # If NVTX loads the hook after the driver, the hook can trace driver calls only through slots.
         equal(s.rows("SELECT DISTINCT layer FROM calls ORDER BY 1"), [("driver",), ("nvtx",)] if SHAPE else [("nvtx",)], "layers")
         s.check_identity()
 

@@ -1,6 +1,6 @@
 """Tests reports on a run with known contents: phases, an idle gap, a leak, failing calls, and a process that lags. The reports cover all
-processes, one process, and a window, in every format. The sections about events of the kernel and hooks are tested on an imported trace with
-exact times."""
+processes, one process, and a window, in every format. The sections about kernel events and hooks are tested on an imported trace with exact
+times."""
 import contextlib
 import csv
 import io
@@ -252,11 +252,11 @@ with Session() as s:
           [("ioctl", 1, 500, 0, 0, 1), ("cuMemcpyHtoD_v2", 0, 0, 1, 300, 2), ("cuMemAlloc_v2", 0, 0, 1, 100, 0), ("cuStreamSynchronize", 1, 3000, 0, 0, 0),
            ("cuCtxSynchronize", 2, 400, 0, 0, 0), ("cuLaunchKernel", 0, 0, 1, 400, 1), ("batch", 1, 500, 0, 0, 0)], "off_cpu")
 
-    # A sleep counts in each call around it, as the call's duration does, but not in a call that begins when the sleep ends.
+    # A sleep counts toward every call around it, but not toward a call that begins as the sleep ends.
     equal(s.rows("SELECT name, duration_ns / 1000, blocked_ns / 1000 FROM waits ORDER BY call_id"),
           [("cuStreamSynchronize", 4000, 3000), ("cuCtxSynchronize", 5000, 3400), ("cuCtxSynchronize", 50000, 0)], "waits")
 
-    # A call that returns in the window has all its events. Events of other calls do not count.
+    # A call that returns in the window counts with all its events. Other calls' events do not count.
     window = report(s, "--from", "2450us", "--to", "3050us", "blocked", "faults", "kernel", "hooks")
     equal(rows_like(window["blocked"], BLOCKED), [("cuMemcpyHtoD_v2", 1, 2.0, 0.5, 0.3, 1.2, 0.5)], "blocked in a window")
     equal(rows_like(window["faults"], FAULTS), [("cuMemcpyHtoD_v2", 3, 1, 2.0, 3)], "faults in a window")

@@ -82,7 +82,7 @@ with Session() as s:
         done = s.run(CUDATRACE, command[0], "--db", s.db, *command[1:], preload=False, status=1)
         check(done.stderr.count("\n") == 1 and "the trace was written by an older cudatrace (schema 3, this one reads" in done.stderr, command, done.stderr)
 
-# While a trace is being written, all sections of a report show the same moment.
+# While a trace is being written, all sections of a report describe the same moment.
 with Session() as s:
     s.start_daemon("--ring", "64M")  # sums count lost calls, too
     s.run(WORKLOADS / "calls", "--calls", 40000, "--mix", "launch")  # so that sections take different times

@@ -48,6 +48,6 @@ with Session() as s, fifo(s.dir, "blocked") as blocked, fifo(s.dir, "release") a
     equal(len({address for address, _, _ in rows}), 1, "addresses")
     check(all(free > rows[2][1] for free in frees), "no call returned late:", frees, rows)
     equal([freed for _, _, freed in rows], [*frees, None], "when each was given back")
-    # The hook also uses the current allocation of the address.
+    # The hook, too, uses the address's current allocation.
     equal(s.rows("SELECT kind FROM copies"), [("HtoD",)], "the direction of a copy to it")
     s.check_identity()

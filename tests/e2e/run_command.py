@@ -118,7 +118,7 @@ open({str(hold)!r}, "rb").read(1)
     let_go_on(hold)
     wait_for("the daemon's end", lambda: not s.is_served())
 
-    # With --wait, `run` waits until the process has exited. Ctrl-C ends only the waiting.
+    # With --wait, `run` waits until the process has exited. Ctrl-C ends only the wait.
     for interrupted in (False, True):
         arguments, env = leave_behind(s, hold, began, "--wait")
         waiting = subprocess.Popen([CUDATRACE, *arguments], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

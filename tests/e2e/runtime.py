@@ -45,7 +45,7 @@ with Session() as s:
           {"cudaMalloc": ROUNDS + 1, "cudaFree": ROUNDS, "cudaMemcpy": ROUNDS, "cudaLaunchKernel": ROUNDS,
            "cudaGetErrorName": 2}, "runtime calls")
 
-    # The checks below are for the calls of both programs together. They get cuCtxGetDevice from cudaGetDriverEntryPointByVersion.
+    # The checks below cover both programs' calls together. The programs get cuCtxGetDevice from cudaGetDriverEntryPointByVersion.
     equal(s.rows("SELECT DISTINCT depth FROM calls WHERE layer = 'runtime'"), [(0,)], "depths of runtime calls")
     equal(s.rows("SELECT DISTINCT name FROM calls WHERE layer = 'driver' AND depth <> 1"), [("cuCtxGetDevice",)],
           "driver calls that no runtime call encloses")

@@ -48,7 +48,7 @@ class Screen:
         return self.wait(f"{texts} on the screen", lambda lines: all(any(text in line for line in lines) for text in texts))
 
     def wait_for_sentence(self, text):
-        """Waits for a text that may be wrapped over several lines."""
+        """Waits for text that may be wrapped over several lines."""
         return self.wait(f"{text} on the screen", lambda lines: text.replace(" ", "") in "".join(lines).replace(" ", ""))
 
     def has_ended(self):

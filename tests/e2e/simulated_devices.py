@@ -1,4 +1,5 @@
-"""Devices of NVIDIA's kernel driver that are simulated by other devices, and the requests to them that ioctl_requests prints."""
+"""Simulates the devices of NVIDIA's kernel driver with other devices, and counts requests to them, in the trace and in ioctl_requests'
+output."""
 import collections
 import os
 
@@ -20,13 +21,13 @@ def devices(session):
 
 
 def recorded(session, pid):
-    """Returns {(name, status, bytes): requests} of a process in the trace."""
+    """Returns a process's recorded requests as {(name, status, bytes): count}."""
     return collections.Counter(dict(((name, status, size), count) for name, status, size, count in session.rows(
         "SELECT name, status, ifnull(bytes, 0), count(*) FROM calls WHERE layer = 'ioctl' AND pid = ? GROUP BY 1, 2, 3", pid)))
 
 
 def printed(output):
-    """Returns the same for the output of ioctl_requests."""
+    """Returns the requests printed by ioctl_requests as {(name, status, bytes): count}."""
     seen = collections.Counter()
     for line in output.splitlines():
         name, status, size = line.split("\t")

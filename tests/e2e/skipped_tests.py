@@ -37,7 +37,7 @@ def facts():
 
 
 def restraints():
-    """Returns the restrictions of this process that /proc shows. Does not try any need."""
+    """Returns this process's restrictions, as shown in /proc, without trying any need."""
     told, found = facts(), []
     if missing := [name for name, bit in RIGHTS.items() if not int(told["CapEff"], 16) >> bit & 1]:
         found.append("no right to " + ", ".join(missing))

@@ -1,4 +1,4 @@
-"""Tests errors of GPUs (Xids) in the view `xids`, in `cudatrace report` and in `cudatrace top`. The errors are imported with exact times, in
+"""Tests GPU errors (Xids) in the `xids` view, in `cudatrace report` and in `cudatrace top`. The errors are imported with exact times, in
 the form in which a probe records them."""
 import contextlib
 import json
@@ -69,7 +69,7 @@ with Session() as s:
     equal((section(s), [tuple(row.values()) for row in json.loads(s.cudatrace("sql", "--db", s.db, "--format", "json", "SELECT * FROM xids ORDER BY call_id").stdout)]),
           found, "of a trace of two files")
 
-    # top shows the number of errors and the last one at once, also in a narrow terminal.
+    # `top` shows the number of errors and the latest error at once, even in a narrow terminal.
     last = {"errors": 6, "code": 79, "meaning": "the GPU has fallen off the bus", "device": SECOND, "last_time": None, "pid": None, "process": None,
             "message": None}
     where = "--db", s.db, "--once"

@@ -100,7 +100,7 @@ with Session() as s:
     print("memory, descriptors, shared memory, disk:", *taken, sep="\n  ")
     early, late = taken[rounds // 3], taken[-1]
     with promise("days"):
-        # The daemon begins new files of the trace, and removes old ones, in the background.
+        # In the background, the daemon starts new trace files and removes old ones.
         wait_for("as few descriptors, and as little shared memory", lambda: daemon_takes(s)[1:] == early[1:3])
         check(late[0] < 1.15 * early[0] + (4 << 20) or SANITIZED, "memory went from", early[0], "to", late[0])
         check(late[3] <= 16 << 20, "the trace takes", late[3], "bytes")

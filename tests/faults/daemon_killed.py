@@ -64,8 +64,8 @@ with Deadly() as s, promise("daemon-killed-later", len(LATER_LOAD) * len(LATER))
     s.check_causes("absent", "signal")
     check(s.deaths >= len(LATER_LOAD) * len(LATER) // 3, "deaths at later passings:", s.deaths)
 
-# Calls older than a second expire. Some test points are reached only in a sweep that finds no calls older than the last restart of the
-# call numbers. Sweeps are a second apart, so each daemon runs under load until it reaches its point.
+# Calls older than a second expire. Some test points are reached only if a sweep finds no call from before the numbering of calls last
+# restarted. Sweeps are a second apart, so each daemon runs under load until it reaches its point.
 with Deadly() as s, promise("daemon-killed-expiring", len(EXPIRING)):
     options = ("--keep", "1s", "--ring", "4M")
     for nth in (1, 2) if LONG else (1,):
@@ -161,7 +161,7 @@ with Deadly() as s, promise("daemon-killed-setting"):
     s.check_all()
     check(s.value("SELECT sum(skipped) FROM totals") > 0, "nothing is left out")
 
-# A program was killed while it created its segment. The daemon removes the file. If that daemon dies, a later one removes the file.
+# A program was killed while it created its segment. The daemon removes the file, or a later daemon does so if this one dies.
 with Deadly() as s, promise("daemon-killed-removing"):
     gone = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True).stdout.strip()
     left = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{gone}.1"

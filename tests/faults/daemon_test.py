@@ -24,7 +24,7 @@ PROGRAMS = (
 
 
 def step(program):
-    """Lets a program that stops at each line (tests/workloads/churn.c) continue, and returns its next line."""
+    """Lets a program that stops after each line (tests/workloads/churn.c) continue, and returns its next line."""
     program.stdin.write("\n")
     program.stdin.flush()
     line = program.stdout.readline()

@@ -130,7 +130,7 @@ def without_mode(content):
 
 
 def fail_to_start(s, disk, name, moment):
-    """Tests a daemon that cannot create or open its database. The daemon either exits after printing one line and changes no row, or
+    """Tests a daemon that cannot create or open its database. The daemon either prints one line and exits without changing any row, or
     serves normally."""
     files = {path.name: without_mode(path.read_bytes()) for path in s.dir.glob("trace.db*")}
     disk.fail(name)
@@ -191,7 +191,7 @@ def reading(s):
 
 
 def life(name, seed=0):
-    """Tests a fault at all moments of a daemon's life and of its successor's. With a nonzero seed, the fault occurs after a random number
+    """Tests a fault at every moment in the lives of a daemon and its successor. With a nonzero seed, the fault occurs after a random number
     of operations."""
     some = random.Random(seed)
     with Session() as s:
@@ -300,7 +300,7 @@ def checkpoint():
 
 
 def expire():
-    """Old calls cannot be deleted. The old calls are kept until deleting them is possible again."""
+    """Old calls that cannot be deleted are kept until deleting them is possible again."""
     with Session() as s, promise("disk-expire"):
         disk = Disk(s.dir)
         s.start_daemon("--keep", "1s", env=env(disk))
@@ -461,8 +461,7 @@ def overwritten():
 
 
 def shm_cut():
-    """Another process truncates the file of SQLite's shared memory. The daemon's last log line names the file, and the next daemon
-    continues."""
+    """Another process truncates SQLite's shared-memory file. The daemon's last log line names the file, and the next daemon continues."""
     with Session() as s, promise("disk-shm-cut"):
         s.start_daemon(env=env(Disk(s.dir)))
         run_program(s)

@@ -10,7 +10,7 @@ NEVER = 2**63
 
 
 class Disk:
-    """The file that $CUDATRACE_DISK names. `env` is the environment that makes a daemon keep its database on this disk."""
+    """The file named by $CUDATRACE_DISK. `env` is the environment that makes a daemon keep its database on this disk."""
 
     def __init__(self, directory):
         self.path = pathlib.Path(directory) / "disk"

@@ -1,9 +1,9 @@
-"""Code shared by the tests of this folder. This module extends tests/e2e/cudatrace_test.py with a hook and a daemon that have test
-points, and with the account of promises.
+"""Code shared by the tests in this folder. This module extends tests/e2e/cudatrace_test.py with a hook and a daemon that have test points,
+and counts how often promises were tested and kept.
 
-A promise is a row of promises.tsv, which contains its name, its test, the fault and the guarantee. A test wraps each trial of a promise
-in `with promise("name"):`. The account, which counts trials and failures, is printed when the test exits. The account is also appended to
-the file named by $CUDATRACE_PROMISES, which tools/promises makes into a table.
+A promise is a row of promises.tsv, which contains its name, its test, the fault and the guarantee. A test wraps each trial of a promise in
+`with promise("name"):`. When the test exits, the numbers of trials and failures are printed, and appended to the file named by
+$CUDATRACE_PROMISES, which tools/promises makes into a table.
 """
 import atexit
 import collections
@@ -33,7 +33,7 @@ def Session():
 
 
 def of_command(path):
-    """Queries by `cudatrace sql`, which reads a trace of several files as one."""
+    """Queries with `cudatrace sql`, which reads a trace of several files as one."""
     def rows(sql):
         done = subprocess.run([CUDATRACE, "sql", "--db", path, "--format", "json", sql], capture_output=True, text=True, timeout=DEADLINE_S)
         equal(done.returncode, 0, f"status of sql: {done.stderr}")
@@ -51,7 +51,7 @@ def head(function, kind, slots):
 
 
 def kind_and_slots(word):
-    """Returns the kind and the number of slots that a record's first word contains."""
+    """Returns the kind and the number of slots in a record's first word."""
     return word >> 16 & 63, word >> 22
 
 

@@ -1,4 +1,4 @@
-"""Tests the views of GPU work with records of given times: kernels, copies, sets and graphs, and the calls that caused them. Work and
+"""Tests the views of GPU work on records with given timestamps: kernels, copies, sets and graphs, and the calls that caused them. Work and
 its correlation arrive in either order, and in different batches. The test also kills the daemon between batches, removes expired rows,
 continues in the next file, and replays a recording."""
 import collections
@@ -31,7 +31,7 @@ def correlation(epoch, number):
 
 
 class Program(Watched):
-    """A process whose GPU work is recorded. Its probe publishes records of given times."""
+    """A process whose GPU work is recorded. Its probe publishes records with given timestamps."""
 
     def __init__(self, s):
         super().__init__(s)
@@ -65,7 +65,7 @@ class Program(Watched):
 
 
 def row(work, call_id, named=True):
-    """Returns the row that the view gpu_work must have."""
+    """Returns the row that the `gpu_work` view must contain."""
     kind = {KERNEL: "kernel", COPY: "copy", SET: "set", GRAPH: "graph"}[work.kind]
     return (call_id, kind, DEMANGLED.get(work.kernel) if named else None, work.device, work.context, work.stream, work.start, work.end,
             work.end - work.start, work.queued or None, work.graph or None, work.node or None, work.bytes if work.kind in (COPY, SET) else None,
@@ -79,7 +79,7 @@ def check_work(rows, wanted, what):
 
 
 def test_views(s):
-    """The views have every piece of work, with its call and the gaps around it, also after a replay."""
+    """The views contain every piece of work, with its call and the gaps around it, even after a replay."""
     recording, again = s.dir / "recording", s.dir / "again.db"
     s.start_daemon("--record", recording)
     program = Program(s)
@@ -142,7 +142,8 @@ def test_views(s):
 
 
 def test_times(s):
-    """Work that seems to end in the future has ended by now. Work that seems to begin before time 0 begins then."""
+    """Work that seems to end in the future is stored as if it had just ended. Work that seems to begin before time 0 is stored as if it
+    began then."""
     s.start_daemon()
     program = Program(s)
     program.work(Work(KERNEL, 2**62 - 1000, 2**62, queued=2**64 - 1))
@@ -156,7 +157,7 @@ def test_times(s):
 
 def bad(payload):
     def test_bad(s):
-        """A record of an unknown kind of work or with a short payload breaks a rule: nothing more is read, and earlier rows stay."""
+        """A record with an unknown kind of work or a short payload breaks a rule: nothing more is read, and earlier rows stay."""
         s.start_daemon()
         program = Program(s)
         at = now() - S
@@ -172,8 +173,8 @@ def bad(payload):
 
 
 def test_epochs(s):
-    """A second recording of a process uses CUPTI's numbers again. A correlation without a call is ignored, and refers to no other
-    thread's call."""
+    """A process's second recording uses the same CUPTI correlation IDs again. A correlation without a call is ignored, and does not match
+    another thread's call."""
     s.start_daemon()
     program = Program(s)
     at = now() - S
@@ -191,7 +192,7 @@ def test_epochs(s):
 
 
 def test_drops(s):
-    """Records that CUPTI dropped are in the view losses, and change no sum of calls."""
+    """Records dropped by CUPTI are in the `losses` view, and do not change the sums of calls."""
     s.start_daemon()
     program = Program(s)
     at = now() - S
@@ -233,7 +234,7 @@ def test_killed(s):
 
 
 def test_many(s):
-    """The daemon stores a batch of much work a page at a time. The ring has room for eight hundred pieces of work."""
+    """The daemon stores a large batch of work one page at a time. The ring has room for eight hundred pieces of work."""
     s.start_daemon()
     program = Program(s)
     at, works = now() - S, []
@@ -275,7 +276,7 @@ def report(s, *options):
 
 
 def test_report(s):
-    """The sections gpu, work and idle have the sums, for the whole trace, a window and a process. Without work, they are empty."""
+    """The `gpu`, `work` and `idle` sections show the sums for the whole trace, a window and a process. Without work, they are empty."""
     s.start_daemon()
     program, other = Program(s), Program(s)
     equal(report(s), [[], [], []], "a report without work")
@@ -320,7 +321,7 @@ def test_report(s):
 
 
 def test_expired(s):
-    """Work stays after its call has expired, without the call's id. Expired work is removed with everything that belongs to it."""
+    """Work whose call has expired stays, without the call's id. Expired work is removed with everything that belongs to it."""
     s.start_daemon("--keep", "60s")
     program = Program(s)
     old, young = now() - 120 * S, now() - S
@@ -338,7 +339,7 @@ def test_expired(s):
 
 
 def test_files(s):
-    """Work in the next file of a trace finds its call in the file before it."""
+    """Work in a trace's next file finds its call in the previous file."""
     s.start_daemon()
     program = Program(s)
     at = now() - S

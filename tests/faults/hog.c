@@ -1,5 +1,5 @@
-/* A program that represents one user who takes as much as possible from the system's daemon. The hog builds
- * its own segments, and keeps filling them with data that the daemon must remember, look up or write. The hog
+/* A program that represents one user who takes as much as possible from the system daemon. The hog builds its
+ * own segments, and keeps filling them with data that the daemon must remember, look up or write. The hog
  * stops at the end of its standard input.
  *
  *   hog DIR SESSION KIND PROCESSES FIFO     each process writes a byte to FIFO once it has begun */
@@ -109,7 +109,7 @@ static void fields(struct ct_record *record)
     }
     carry(record, CT_KIND_FIELDS, payload, ct_fields_write(payload, field, CT_FIELDS_MAX));
 }
-/* Makes a call, its correlation and its work in turn. The work is always on another stream. */
+/* Makes a call, its correlation and its work in turn. Each piece of work is on a new stream. */
 static void gpu_work(struct ct_record *record)
 {
     const struct ct_gpu_work payload = { .kind = CT_GPU_KERNEL, .stream = (uint32_t)count };

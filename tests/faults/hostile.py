@@ -213,7 +213,7 @@ def test_names(s):
 
 
 def test_lease(s):
-    """A process that holds a lease on a file delays other processes that open the file by up to most of a minute."""
+    """A process that holds a lease on a file can delay other processes that open the file by almost a minute."""
     with promise("lease"):
         signal.signal(signal.SIGIO, signal.SIG_IGN)
         elsewhere = Segment(s, pid=NO_PID + 3, calls=3, path=f"/dev/shm/cudatrace-leased.{os.getpid()}")
@@ -229,7 +229,7 @@ def test_lease(s):
 
 
 def test_descriptors():
-    """Segments of dead processes that cannot be opened now are read later, and are not mistaken for leftovers."""
+    """If a dead process's segment cannot be opened now, it is read later, and is not mistaken for a leftover."""
     with Session() as s, promise("out-of-descriptors"):
         segments = [Segment(s, pid=NO_PID + i, calls=3) for i in range(60)]
         for segment in segments:

@@ -1,6 +1,5 @@
-"""Tests waiting between threads. A thread that is stopped in the middle of a record delays other threads no longer than the daemon's
-patience lasts. The thread's row then arrives late, and is marked and counted as late. A call that does not return does not delay other
-threads."""
+"""Tests waiting between threads. A thread that is stopped in the middle of a record delays other threads no longer than the daemon waits
+for it. The thread's row then arrives late, and is marked and counted as late. A call that does not return does not delay other threads."""
 import os
 import signal
 

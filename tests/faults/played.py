@@ -1,4 +1,4 @@
-"""Plays a probe for tests: a process that writes the segment of another process, on command (played_probe.c)."""
+"""Plays a probe for tests: a process that writes another process's segment on command (played_probe.c)."""
 import glob
 import pathlib
 import subprocess
@@ -18,7 +18,7 @@ def now():
 
 
 class Probe:
-    """A player that writes the segment of a process."""
+    """A player that writes a process's segment."""
 
     def __init__(self, s, pid, exec_ns, *maker):
         start = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]

@@ -112,7 +112,8 @@ static bool define_function(const uint64_t numbers[NUMBERS_MAX], char *rest)
     return true;
 }
 
-/* Replaces hexadecimal digits by the bytes that they represent, and a NUL. Returns the number of bytes. */
+/* Replaces hexadecimal digits with the bytes that they represent, followed by a NUL. Returns the number of
+ * bytes. */
 static size_t decode_hex(char *text)
 {
     size_t bytes = 0;

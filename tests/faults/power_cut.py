@@ -1,6 +1,6 @@
 """Cuts the power at each operation on the database's files. Synced data survives. Of the unsynced data, only some pages survive, and some
-of them only in part. The result must be a consistent database as of some moment, whose stored positions match its rows. The next boot
-begins a new file.
+of them only in part. The result must be a consistent database from some earlier moment, with stored positions that match its rows. The next
+boot begins a new file.
 
 If only the daemon dies, the page cache and the calls in shared memory survive. Other tests cover that case (killed.py, restart.py).
 """
@@ -92,8 +92,8 @@ class Life:
 
 
 def check_database(s, life, survival):
-    """Checks that the database is consistent as of some moment, and that this moment is recent enough. Returns False if there is no
-    database."""
+    """Checks that the database is consistent and from some earlier moment, and that this moment is recent enough. Returns False if there is
+    no database."""
     if (s.dir / "trace.db-journal").exists():
         check(life.flushed == 0, "a journal beside a database that was in use")
         return False

@@ -194,7 +194,7 @@ def test_standing_still():
 
 
 def test_companion(s):
-    """A companion of the hook adds rows of hooks to the hook's thread. If it has a call of the driver, the daemon drops the companion, and
+    """A companion adds rows for hooked functions to the hook's thread. If the companion records a driver call, the daemon drops it and
     keeps the hook."""
     hooked = s.start(WORKLOADS / "attached", "--do", "steps", 1, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     equal(hooked.stdout.readline(), "ready\n", "the program's output")

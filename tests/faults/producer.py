@@ -46,8 +46,9 @@ ENDLESS = [WORKLOADS / "calls", "--mix", "getctx", "--calls", 1 << 40, "--rate",
 
 ELSEWHERE = ("lock.waiting", "ring_resize.waiting", "slots.exchanged", "driver_functions.fork_begun")  # points that other tests reach
 
-# For each family: (promise, machine, workload, {point: outcome}). A pair contains the outcomes of the first passing and of a later one. A
-# machine is a function, defined below, that runs the daemon and the process in a certain way.
+# For each family: (promise, machine, workload, {point: outcome}). A pair contains the outcome if the process is killed when it first passes
+# the point, and the outcome for any later time. A machine is a function, defined below, that runs the daemon and the process in a certain
+# way.
 FAMILIES = [
     ("call", "plain", CALLS, {
         "lane.open_written": OUT,
@@ -59,7 +60,7 @@ FAMILIES = [
         "slow.defined": OUT, "slow.entering": OUT, "slow.entered": ENTERED, "slow.returned": RETURNED,
         "slow.announced": RETURNED, "slow.decoded": RETURNED, "slow.leaving": KEPT, "slow.left": KEPT,
         "attach.waking": KEPT, "attach.woken": KEPT,
-        # The first passing occurs in the record that introduces the thread.
+        # The point is first passed in the record that introduces the thread.
         "ring.half_written": (OUT, RETURNED), "ring.written": (OUT, RETURNED),
         "ring.published": (OUT, KEPT_OR_NAMED),
     }),

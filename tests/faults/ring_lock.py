@@ -15,7 +15,7 @@ STRIDE = 5000  # ranges between two lines of `ranges --do distinct`; they need a
 
 def start_locked(s, *env):
     """Starts a program, and stops the daemon when it is about to shorten the program's long ring and holds the ring's lock. The daemon
-    reads nothing until the program waits, because the daemon would otherwise free memory that the program then needs again."""
+    reads nothing until the program waits, because it would otherwise free memory that the program then needs again."""
     s.start_armed("rings.giving", 1, "--ring", RING, action="stop")
     s.daemon.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, s.daemon.pid, os.WSTOPPED)

@@ -1,4 +1,4 @@
-"""One user fills all tables of the system's daemon that a user can fill, all at once. Another user's program loses nothing, the daemon's
+"""One user fills all of the system daemon's tables that a user can fill, all at once. Another user's program loses nothing, the daemon's
 memory stays bounded, and the user whose rows are refused is notified."""
 import os
 import re
@@ -7,7 +7,7 @@ import subprocess
 from fault_test import BUILD, SANITIZED, Session, check, equal, needs, promise, wait_for
 from users import ALICE, BOB, Users
 
-# The kinds of rows that the hogs make up, with the number of processes for each kind. "names" are functions that are never called.
+# The kinds of rows that the hogs produce, with the number of processes for each kind. "names" are functions that are never called.
 HOGS = {"names": 400, "lanes": 5, "functions": 20, "statuses": 2, "objects": 2, "shapes": 2, "routes": 2, "allocations": 2,
         "kernels": 2, "threads": 2, "texts": 2, "fields": 2, "gpu_work": 2, "dropped_work": 1, "late": 1, "losses": 20, "open": 20}
 MEMORY_KIB = 128 * 1024

@@ -76,8 +76,7 @@ struct ct_store *fuzz_store_open(void)
     return store;
 }
 
-/* Closes the reader first, because the last connection removes the write-ahead log, which a reader cannot
- * do. */
+/* Closes the reader first, because the last connection must remove the write-ahead log. A reader cannot. */
 void fuzz_store_close(struct ct_store *store)
 {
     sqlite3_close(reader);

@@ -1,5 +1,5 @@
-/* Creates a new database for each input, to which the target's collector writes. Checks invariants that hold
- * for any input: sums and rows agree, no number is negative, and every text is valid. */
+/* Creates a new database for each input. The target's collector writes to that database. Checks invariants
+ * that hold for any input: sums and rows agree, no number is negative, and every text is valid. */
 #ifndef FUZZ_STORE_H
 #define FUZZ_STORE_H
 
@@ -7,7 +7,7 @@
 
 _Noreturn void fuzz_fail(const char *what, const char *more);
 
-/* Returns the path of the folder for files, which is shorter than 80 characters. Before exiting, a target
+/* Returns the path of the folder for files. The path is shorter than 80 characters. Before exiting, a target
  * must remove its files from the folder. */
 const char *fuzz_folder(void);
 

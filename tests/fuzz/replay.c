@@ -1,5 +1,5 @@
-/* Runs a fuzz target on files or on standard input. The program is used to run the corpus, to reproduce a
- * crash, and by fuzzers that start a new process for each input. */
+/* Runs a fuzz target on files or on standard input. The program runs the corpus and reproduces crashes.
+ * Fuzzers that start a new process for each input run it, too. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

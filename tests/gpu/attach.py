@@ -2,9 +2,9 @@
 """Attaches to working programs on a real GPU, and compares the recorded calls with CUPTI's counts.
 
 The test attaches to `torch`, `triton`, `jax` and `nccl` (two processes, on two GPUs), and then waits for two quiet moments. The number of
-calls recorded between the two moments must equal the number of CUPTI's callbacks, for each function of the driver. After the detach,
-nothing more is recorded. `load` is a training run. While it is working, the test repeatedly attaches and detaches at arbitrary points,
-without CUPTI. All results must be bit-identical, and nothing may be left in the process. README.md has the details.
+calls recorded between the two moments must equal the number of CUPTI's callbacks, for each driver function. After the detach, nothing more
+is recorded. `load` is a training run. While it is working, the test repeatedly attaches and detaches at arbitrary points, without CUPTI.
+All results must be bit-identical, and nothing may be left in the process. README.md has the details.
 
     attach.py --build build                      0 for success, 1 for a failure, 2 for wrong usage, 77 where there is no GPU or CUPTI
     attach.py --simulated build --times 5        the same on the simulated driver, with its own counts in place of CUPTI's
@@ -197,7 +197,7 @@ def hold(program):
 
 
 def one_visit(work, number, spans, waits, said):
-    """Attaches and detaches once while the program works. Detaches by SIGINT or, every other time, by the command `detach` after `attach
+    """Attaches and detaches once while the program works. Detaches by SIGINT or, every other time, by the `detach` command after `attach
     --stay`."""
     program = work.programs[0]
     stays = number % 2 == 1

@@ -87,7 +87,7 @@ class Torch:
 
 
 class Jax:
-    """Gradient descent on a network with two layers, compiled by XLA. The network has only matrix products and elementwise operations."""
+    """Gradient descent on a two-layer network, compiled by XLA. The network has only matrix products and elementwise operations."""
 
     epoch_steps = 20
 

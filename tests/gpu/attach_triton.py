@@ -1,6 +1,6 @@
-"""A program of attach_programs.py that uses Triton's autotuning. Each step computes a matrix product of a new size. Triton tries each
-configuration for as long as it needs to, compiling and loading a different kernel for each. All numbers are integers, so the product is
-the same in every configuration, and the program compares it with the product that PyTorch computes."""
+"""A program for attach_programs.py that uses Triton's autotuning. Each step computes a matrix product of a new size. Triton tries each
+configuration for as long as it needs to, compiling and loading a different kernel for each. All numbers are integers, so the product is the
+same in every configuration, and the program compares it with the product that PyTorch computes."""
 import torch
 import triton
 import triton.language as tl

@@ -124,7 +124,7 @@ class Program:
         return [name for name in os.listdir("/dev/shm") if name.startswith(f"cudatrace.{os.geteuid()}.{self.work.session}.{self.pid}")]
 
     def mappings(self):
-        """Returns how many mappings the process has of the hook, and how many of the hook's shared memory."""
+        """Counts the process's mappings of the hook and of the hook's shared memory. Returns both numbers."""
         maps = pathlib.Path(f"/proc/{self.pid}/maps").read_text().splitlines()
         return sum("memfd:" in line and "cudatrace" in line for line in maps), sum("/dev/shm/cudatrace" in line for line in maps)
 

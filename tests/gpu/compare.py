@@ -159,7 +159,7 @@ def open_database(path):
 
 
 def match_processes(report, database, truth_paths):
-    """Reads the truth of each process that is in the database. Returns the ids of these processes, and one Truth for all of them."""
+    """Reads the truth file of each process in the database. Returns the ids of these processes, and one Truth for all of them."""
     processes = collections.defaultdict(list)
     for process_id, pid in database.execute("SELECT process_id, pid FROM processes"):
         processes[pid].append(process_id)

@@ -9,7 +9,7 @@
  *
  * - kernel MANGLED COUNT: every kernel that ran, including the kernels of graph launches
  * - graph_kernel MANGLED COUNT: only the kernels of graph launches
- * - copy KIND sync|async BYTES COUNT: kinds as in the view `copies`, including the copies of graph launches
+ * - copy KIND sync|async BYTES COUNT: kinds as in the `copies` view, including the copies of graph launches
  * - graph_copy KIND sync|async BYTES COUNT
  * - memset sync|async BYTES COUNT
  * - graph_memset sync|async BYTES COUNT

@@ -47,7 +47,7 @@ def wait_for(what, condition):
 
 
 class Session:
-    """A daemon and training runs. When the block ends, all of these processes are stopped."""
+    """A daemon, and the training runs that it records. When the block ends, all of these processes are stopped."""
 
     def __init__(self, folder):
         self.processes = []

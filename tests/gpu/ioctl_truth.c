@@ -13,7 +13,7 @@
  * The exit status is the command's. There are two methods. Without an option, the first method that is
  * permitted is used:
  *
- * perf reads the tracepoint raw_syscalls:sys_enter. This method slows the command down only a little, and the
+ * perf reads the raw_syscalls:sys_enter tracepoint. This method slows the command down only a little, and the
  * counts are the kernel's own. perf identifies a file only by its descriptor, and needs tracefs and
  * CAP_PERFMON.
  *
@@ -262,7 +262,7 @@ struct ring {
     uint64_t bytes;
 };
 
-/* A record of the tracepoint sys_enter. `common` contains the fields that all tracepoints have. */
+/* A record of the sys_enter tracepoint. `common` contains the fields that all tracepoints have. */
 struct sys_enter {
     uint64_t common;
     int64_t id;

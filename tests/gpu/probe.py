@@ -2,8 +2,8 @@
 """Probes working programs on a real GPU, and compares the recorded calls with CUPTI's counts. Must run as root.
 
 The workloads are the same as in attach.py. The number of calls recorded between two quiet moments must equal the number of CUPTI's
-callbacks, for each function of the driver. After the probe has exited, nothing more is recorded. All results must be bit-identical. In
-the workload "handover", the probe takes over from the hook.
+callbacks, for each driver function. After the probe has exited, nothing more is recorded. All results must be bit-identical. In the
+"handover" workload, the probe takes over from the hook.
 
     probe.py --build build                      0 for success, 1 for a failure, 2 for wrong usage, 77 where there is no GPU or CUPTI
     probe.py --simulated build                  the same on the simulated driver, with its own counts in place of CUPTI's

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Begins and ends recordings of GPU work in running trainings (`cudatrace set --gpu`), on a real GPU.
+"""Begins and ends recordings of GPU work (`cudatrace set --gpu`) during training runs on a real GPU.
 
-Eight trainings with PyTorch run at the same time, and four of them record. The trace must have GPU work of these four only, and only from
-the time of the recording. All epochs have bit-identical results. In one training that runs alone, the test measures the longest step at each
-begin and each end of a recording. torch.profiler is used before, during and after recordings.
+Eight PyTorch runs train at the same time, and four of them record. The trace must contain GPU work of only these four, and only from the
+time of the recording. All epochs have bit-identical results. In a training run on its own, the test measures the longest step as each
+recording begins and ends. torch.profiler is used before, during and after recordings.
 
     recordings.py --build build --out report        0 for success, 1 for a failure, 2 for wrong usage, 77 where there is no GPU
 """
@@ -70,7 +70,7 @@ def median_ms(steps):
 
 
 def alone(report, work, program):
-    """Returns the pauses of a single training."""
+    """Measures the pauses in a single training run. Returns the figures."""
     report.begin("recordings: the pause at a begin and at an end")
     program.tell("run")
     progress([program], 300)
@@ -107,7 +107,7 @@ def alone(report, work, program):
 
 
 def launches_us(work, program, begin_ns, end_ns):
-    """Returns the median duration of a launch that began in that time."""
+    """Returns the median duration of the launches that began between the two times."""
     rows = work.rows("SELECT duration_ns FROM calls WHERE pid = ? AND name LIKE 'cuLaunchKernel%' AND start_ns BETWEEN ? AND ?", program.pid,
                      begin_ns, end_ns)
     return statistics.median(ns / 1e3 for ns, in rows) if rows else None
@@ -154,7 +154,7 @@ def four_of_eight(report, work):
 
 
 def profilers(report, work):
-    """torch.profiler in a process that recorded before, and in processes that record later."""
+    """Runs torch.profiler in several processes: before, during and after a recording."""
     report.begin("recordings: torch.profiler")
     recorded, never, during = work.programs[0], work.programs[1], work.programs[3]
     figures = {"before": never.ask("profile")["kernels"]}

@@ -309,8 +309,8 @@ class Bench:
 
     def run_traced(self, program, mode, untraced, comparable, env):
         """Runs and checks a traced program. `alone` uses only cudatrace, `activity` adds CUPTI's records, and `calls` also adds CUPTI's
-        callbacks. In the mode `gpu`, cudatrace records the GPU's work, which CUPTI has counted in an earlier run. In the mode `ioctls`, the
-        kernel counts ioctls instead."""
+        callbacks. In `gpu` mode, cudatrace records GPU work, which CUPTI has counted in an earlier run. In `ioctls` mode, the kernel counts
+        ioctls instead."""
         beside = {"alone": "", "gpu": " with the GPU's work", "ioctls": ", the kernel counting its ioctls"}.get(mode, f", CUPTI's {mode}")
         self.report.begin(f"{program.name}, traced{beside}")
         database = f"{self.scratch}/{program.name}.{mode}.db"

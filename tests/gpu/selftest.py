@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests the comparison itself, using databases and truths that this script creates. This test needs no GPU, no CUDA and no daemon."""
+"""Tests the comparison itself, using databases and truth files that this script creates. This test needs no GPU, no CUDA and no daemon."""
 
 import contextlib
 import io

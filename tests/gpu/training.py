@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """A PyTorch training loop that does bit-identical work each time it runs on the same machine.
 
-The script prints the last loss and a hash of the trained parameters, so that run.py can compare a traced run with an untraced one.
-Batches are created by forked DataLoader workers and a pinning thread. A tracer must therefore handle children that have inherited its
-state, and a second thread that makes CUDA calls. With --graph, the script captures a CUDA graph and replays it. With --compile, the
-script compiles the model with torch.compile, so that Triton loads its own modules. With --ranges, each step and each of its phases is an
-NVTX range. Under `cudatrace run`, the views `ranges` and `calls` must then contain 4 ranges per step. The forward range must be inside
-its step's range, and the launches inside the forward range.
+The script prints the last loss and a hash of the trained parameters, so that run.py can compare a traced run with an untraced one. Batches
+are created by forked DataLoader workers and a pinning thread. A tracer must therefore handle children that have inherited its state, and a
+second thread that makes CUDA calls. With --graph, the script captures a CUDA graph and replays it. With --compile, the script compiles the
+model with torch.compile, so that Triton loads its own modules. With --ranges, each step and each of its phases is an NVTX range. Under
+`cudatrace run`, the `ranges` and `calls` views must then contain 4 ranges per step. The forward range must be inside its step's range, and
+the launches inside the forward range.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Checks the recording of the GPU's work. The simulated CUPTI logs each record that it delivers and each callback that it makes. The test
+"""Checks the recording of GPU work. The simulated CUPTI logs each record that it delivers and each callback that it makes. The test
 compares the log with the records in the lanes. Ticks are nanoseconds, so that the times are equal."""
 import collections
 import os
@@ -15,14 +15,15 @@ STARTING, ON, ENDED, NO_LIBRARY, NO_CUPTI, TAKEN, REFUSED, FORKED = range(1, 9) 
 KERNEL, COPY, SET, DROPPED = 0, 1, 2, 255  # enum ct_gpu_work_kind
 TRANSFERS = {0: 0, 1: 1, 2: 2, 8: 3, 9: 4}  # CUpti_ActivityMemcpyKind: enum ct_transfer_kind
 PROGRAM = WORKLOADS / "gpu_work"
-# The driver calls of one round of gpu_work that make GPU work.
+# The driver calls in one round of gpu_work that make GPU work.
 ROUND = {"cuLaunchKernel": 3, "cuMemcpyHtoDAsync_v2": 1, "cuMemcpyDtoD_v2": 1, "cuMemcpyDtoH_v2": 1, "cuMemsetD8Async": 1}
 
 Work = collections.namedtuple("Work", "kind correlation start end bytes copy context stream node graph name")
 
 
 class Recorded:
-    """The recorder's lines. `calls` has (function, correlation or None) in order, and `work` the GPU work without drops."""
+    """The recorder's lines. `calls` lists (function, correlation or None) in order, and `work` lists the GPU work, while `dropped` counts
+    the dropped records."""
 
     def __init__(self, lines):
         self.states, self.calls, self.work, self.dropped, texts, work = [], [], [], 0, {}, []
@@ -62,7 +63,7 @@ class Recorded:
 
 
 def read_log(path, epoch=1):
-    """Returns the work that the simulated CUPTI delivered, {correlation: function} of its callbacks, and the number of drops."""
+    """Returns the work that the simulated CUPTI delivered, its callbacks as {correlation: function}, and the number of drops."""
     work, calls, dropped = [], {}, 0
     for line in path.read_text().splitlines() if path.exists() else []:
         word, *rest = line.split()
@@ -90,7 +91,7 @@ def recorded(s, *command, clock="monotonic", status=0, **env):
 
 
 def check_log(found, log, function_of=None):
-    """Checks that the records equal those that CUPTI delivered, and that each call has the correlation of its callback."""
+    """Checks that the records equal CUPTI's, and that each call has the correlation of its callback."""
     work, calls, dropped = log
     equal(sorted(found.work), sorted(work), "the work")
     equal(found.correlated(), calls, "the correlations")
@@ -115,14 +116,14 @@ def all_work_by_any_end():
 
 
 def counter():
-    """With the counter as clock, the times are the ticks that CUPTI computed, and hooked calls take their short path."""
+    """If the counter is the clock, times are the ticks that CUPTI computed, and hooked calls take their short path."""
     with Session() as s:
         found = recorded(s, PROGRAM, "--rounds", 300, clock=None, **recording(s))
         check_log(found, read_log(s.dir / "cupti.log"), rounds_of(300))
 
 
 def graphs():
-    """The kernels of a graph have the correlation of its launch. Captured launches have a correlation, but no work."""
+    """A graph's kernels have the correlation of the graph's launch. Captured launches have a correlation, but no work."""
     with Session() as s:
         found = recorded(s, WORKLOADS / "graph", "--launches", 7, "--replays", 5, **recording(s))
         log = read_log(s.dir / "cupti.log")
@@ -151,7 +152,7 @@ def drops():
 
 
 def refused():
-    """If CUPTI cannot be used, the program runs and its calls are recorded as always. The state has the reason."""
+    """If CUPTI cannot be used, the program runs and its calls are recorded as usual. The state contains the reason."""
     for env, state in (({"SIMCUPTI_TAKEN": "Nsight Systems"}, (TAKEN, 39, "Nsight Systems")),
                        ({"SIMCUPTI_TAKEN": "x" * 100}, (TAKEN, 39, "x" * 63)),
                        ({"SIMCUPTI_TAKEN": "old", "version": "12"}, (TAKEN, 39, "")),
@@ -187,7 +188,7 @@ def off():
 
 
 def killed():
-    """After SIGKILL, the trace has the work of each buffer that CUPTI returned. The log was written before."""
+    """After SIGKILL, all work in the lanes is also in the log, which the simulated CUPTI writes first. No correlation is missing."""
     with Session() as s:
         with recorder(s, "monotonic") as lines:
             child = s.start(PROGRAM, "--rounds", 20, "--end", "wait", env=recording(s), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -203,7 +204,7 @@ def killed():
 
 
 def forked():
-    """The child of a fork has no recording, and its exit does not disturb the parent's."""
+    """A forked child has no recording, and its exit does not disturb its parent's recording."""
     with Session() as s:
         found = recorded(s, PROGRAM, "--rounds", 10, "--end", "fork", **recording(s))
         check_log(found, read_log(s.dir / "cupti.log"), rounds_of(10))
@@ -213,7 +214,7 @@ def forked():
 
 
 def own_cupti():
-    """Once the session has ended, CUPTI belongs to the program."""
+    """Once the session has ended, the program can use CUPTI itself."""
     with Session() as s:
         s.start_daemon("--clock", "monotonic")
         child = s.start(PROGRAM, "--rounds", 3, "--end", "own", env=recording(s), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -1,5 +1,5 @@
-"""Code shared by the tests of the hook. If the test programs are for another architecture, CUDATRACE_EMULATOR runs them, and all other
-programs run natively."""
+"""Code shared by the hook's tests. If the test programs are for another architecture, CUDATRACE_EMULATOR runs them, and all other programs
+run natively."""
 import contextlib
 import os
 import pathlib
@@ -27,9 +27,9 @@ def run(session, name, *arguments, preload=True, env=None):
 
 @contextlib.contextmanager
 def recorder(session, *options):
-    """Serves the session with the counter as clock, so that the hook takes its short path. With the option "monotonic", ticks are
-    nanoseconds. Yields a list, to which the recorded calls are added at the end. The recorder replaces the daemon, which may not be built
-    for the other architecture, and reads a different counter."""
+    """Serves the session with the counter as clock, so that the hook takes its short path. With "monotonic", ticks are nanoseconds. Yields
+    a list, to which the recorded calls are added at the end. The recorder replaces the daemon, which may not be built for the other
+    architecture, and reads a different counter."""
     child = subprocess.Popen([*EMULATOR, BUILD / "tests/hook/recorder", session.name, *options], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     session.children.append(child)

@@ -71,7 +71,7 @@ class Apt:
 
 
 def extract_kernel(archive, folder, modules=()):
-    """Extracts the kernel image and these modules, without all others and without the configuration."""
+    """Extracts only the kernel image and the given modules."""
     packed = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE)
     with packed, tarfile.open(fileobj=packed.stdout, mode="r|") as files:
         for file in files:
@@ -104,7 +104,7 @@ def kernel_of(release):
 
 
 def kernel_with(release, *modules):
-    """Returns the paths of the release's kernel with all drivers, and of these modules of it. Downloads them the first time."""
+    """Returns the path of the release's kernel with all drivers, and the paths of the given modules. Downloads them the first time."""
     folder = CACHE / f"{release}-{modules[-1]}"
     if not (folder / "vmlinuz").exists():
         download_kernel(Apt(release, folder), folder, META_PACKAGE_WITH_DRIVERS, modules)

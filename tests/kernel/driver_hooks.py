@@ -25,7 +25,7 @@ KPROBES = pathlib.Path("/sys/kernel/debug/kprobes/list")
 
 
 class Hooks(AnyHooks):
-    """A probe with a table of hooks. It also records calls to a few driver functions, and to no more, because perf events take long to
+    """A probe with a table of hooks. It also records calls to a few driver functions, but to no others, because perf events take long to
     attach and to detach."""
 
     def __init__(self, s, *lines, options=()):
@@ -61,8 +61,7 @@ def recorded(s, pid):
 
 
 def functions(s):
-    """Checks that each function of the stubs has as many rows as calls. Hooks that cannot be attached are reported, and the others
-    record."""
+    """Checks that each stub function has as many rows as calls. Hooks that cannot be attached are reported, and the others record."""
     names = sorted(counts())
     others = [name for name in names if name != NOT_A_CALL and not name.endswith("unlocked_ioctl")]
     hooks = Hooks(s, f"kprobe:{IOCTL} ioctl", "kprobe:nvidia_ioctl inlined", "kprobe:no_such_function absent", f"kprobe:{NOT_A_CALL} refused",
@@ -84,8 +83,8 @@ def functions(s):
 
 
 def fields(s):
-    """Checks the values of fields that are read from arguments, from the memory of the kernel and of the program, and from results. Also
-    checks conditions on such values."""
+    """Checks the values of fields that are read from arguments, from the kernel's and the program's memory, and from results. Also checks
+    conditions on such values."""
     hooks = Hooks(s, f"kprobe:{IOCTL} ioctl command=arg1:u32 at=arg2 word=arg2+0:u32 status=ret:s32",
                   "kprobe:nvidia_open open mode=arg0+0:u16",
                   "kprobe:uvm_ioctl migrate request=arg1:u32 if arg1:u32 == 51 and ret:s32 == 0 in calls",
@@ -111,7 +110,7 @@ def fields(s):
 
 
 def inside(s):
-    """Checks that a driver call, the ioctl inside it, and the functions that the ioctl calls are nested by depth and by time. A query of
+    """Checks that a driver call, the ioctl inside it, and the functions that the ioctl calls are nested by depth and by time. A query from
     docs/sql.md must show them."""
     hooks = Hooks(s, f"kprobe:{IOCTL} ioctl", "kprobe:nv_post_event event", "kprobe:nvidia_mmap mmap", "kprobe:uvm_unlocked_ioctl_entry uvm",
                   "kprobe:uvm_ioctl uvm_inner", "kprobe:uvm_api_migrate api_migrate", "kprobe:uvm_migrate migrate",
@@ -139,7 +138,7 @@ def inside(s):
     s.check_identity(lost=0)
 
 
-# The workload's requests by name, and their status. The hook does not know the number of the request for a fault of the GPU.
+# The workload's requests by name, and their status. The hook does not know the request number for a GPU fault.
 REQUESTS = {"control": ("RM_CONTROL NV0000_CTRL_CMD_NULL", 0), "xid": ("ESC 0xf0", 0), "fence": ("ESC 0xf1", 0), "unknown": ("ESC 0xf2", -22),
             "migrate": ("UVM_MIGRATE", 0)}
 MAPPED = """
@@ -201,7 +200,7 @@ def invalidates(s):
     check(made >= (1 + CALLS) * ACTS["touch"], "announcements", made)  # each touched mapping is removed
     seen = recorded(s, pid)
     equal(seen["uvm_invalidate"], made, "the calls of the driver")
-    # At the end of the process, exit_mmap() announces the removal of all mappings, but no driver is notified any more.
+    # When the process exits, exit_mmap() announces the removal of all mappings, but by then no driver is notified.
     check(seen["invalidate"] - made in (0, 1), "the calls of the kernel and of the driver", seen)
     equal(s.rows("SELECT DISTINCT inner.depth - outer.depth FROM hooks AS inner JOIN hooks AS outer ON inner.start_ns BETWEEN outer.start_ns AND outer.end_ns "
                  "WHERE inner.name = 'uvm_invalidate' AND outer.name = 'invalidate' AND outer.pid = ?", pid), [(1,)], "the levels between them")
@@ -211,7 +210,8 @@ def invalidates(s):
 
 
 def fences(s):
-    """Without a table, fences of the driver have rows from the sending of their work to their signal, which a thread of the kernel makes."""
+    """Even without a table, the driver's fences have rows, which last from the submission of their work until a kernel thread signals
+    them."""
     probe = Probe(s, *s.every, "--kernel", "--calls", f"cuCtxSetCurrent,{CALL}")
     done = s.start(WORKLOADS / "devices", "--calls", CALLS, "--fence", ACTS["fence"], preload=False)
     equal(done.wait(DEADLINE_S), 0, "the program's status")
@@ -230,7 +230,7 @@ def listed(*arguments):
 
 
 def lists(s):
-    """The list has the functions of the stubs and their tracepoint. The kernel refuses hooks on functions that the list bars, and no others."""
+    """The list contains the stubs' functions and their tracepoint. The kernel refuses hooks on exactly the functions that the list bars."""
     modules = {name: module for module, names in counts_by_module().items() for name in names}
     lines = listed(*(word for name in modules for word in ("--list", f"kprobe:{name}")))
     barred = "# kprobe:{}  # module {}; the kernel permits no kprobe there: the function is notrace"
@@ -259,7 +259,8 @@ def acts(*more):
 
 
 class Discovery:
-    """A discovery whose command waits for a line, runs the workload as its child, and ends with 7. It counts already."""
+    """A discovery whose command waits for a line, runs the workload as its child, and exits with status 7. When the constructor returns,
+    the discovery is already counting."""
 
     def __init__(self, *options):
         self.child = subprocess.Popen([CUDATRACE, "probe", "--discover", *options, "--", "sh", "-c", 'echo "started" && read -r line && "$@"; exit 7',
@@ -271,13 +272,13 @@ class Discovery:
 
 
 def table_of(text):
-    """Returns {function: (calls, indentation)} of the lines, in their order."""
+    """Parses a table's lines. Returns {function: (calls, indentation)}, in the lines' order."""
     lines = re.findall(r"^( *)kprobe:(\S+) \S+  # calls: (\d+), module: nvidia(?:_uvm)?$", text, re.M)
     return {function: (int(calls), len(blanks)) for blanks, function, calls in lines}
 
 
 def discovers(s):
-    """The discovery counts the functions that the command and its children reach, and no others. It leaves the command as it is."""
+    """The discovery counts exactly the calls made by the command and its children. It does not change the command's output and status."""
     file = s.dir / "found.hooks"
     modules = "--modules", "nvidia,nvidia_uvm"
     discovery = Discovery(*modules, "--save", file)
@@ -326,7 +327,7 @@ def killed(s):
 
 
 def machine(s):
-    """Entries of functions are recorded in threads of the kernel, too, and in processes that are not recorded."""
+    """Function entries are also recorded in kernel threads, and in processes that are not recorded."""
     names = sorted(name for name in counts() if name != NOT_A_CALL)
     hooks = Hooks(s, *(f"kprobe:{name} {name} first=arg0 at entry in machine" for name in names))
     probe = hooks.probe.child.pid
@@ -344,7 +345,7 @@ def machine(s):
 
 
 def xids(s):
-    """Without a table, a probe records errors of GPUs in any process, also if it records no call of the process."""
+    """Even without a table, a probe records GPU errors in any process, whether or not it records the process's calls."""
     probe = Probe(s, "--all", "--only", "/none", "--verbose")
     check("probe: errors of GPUs (Xids) are recorded\n" in probe.said, probe.said)
     if "by perf events" not in probe.said:

@@ -47,13 +47,12 @@ def refuses(machine, why):
 
 # The variants of the stubs, with options for make and the driver function that receives ioctls.
 STUBS = {"stub": ([], "nvidia_unlocked_ioctl"), "stub-frontend": (["FRONTEND=y"], "nvidia_frontend_unlocked_ioctl")}
-# How often the workload `devices` performs each act. All numbers differ, so that a function cannot have the count of another one by
-# accident.
+# How often the `devices` workload performs each act. All numbers differ, so that no function can have another one's count by accident.
 ACTS = {"control": 7, "alloc": 11, "free": 3, "unknown": 19, "map": 2, "xid": 5, "fence": 4, "migrate": 13, "gpu-fault": 6, "touch": 17}
 # The events that an act causes, each with a part of the event's text.
 EVENTS = {"xid": ("nvidia:nvidia_dev_xid", ": 31, stub"), "fence": ("dma_fence:dma_fence_emit", "driver=nvidia"),
           "fence signaled": ("dma_fence:dma_fence_signaled", "driver=nvidia")}
-# Functions to whose symbols the compiler adds a suffix.
+# Functions whose symbols get a suffix from the compiler.
 RENAMED, SUFFIX = {"nv_post_event"}, r"\.(isra|constprop)\.\d+"
 # The C library changes mappings, too, so the number of calls is not known.
 INVALIDATE = "uvm_ats_invalidate_notifier_entry"
@@ -73,7 +72,7 @@ def stub_calls(entry):
 
 
 def counted(machine):
-    """Returns the stubs' own counts, in the form of stub_calls()."""
+    """Returns the stubs' own counts, in the same form as stub_calls()."""
     lines = machine.run("grep", "-r", "", "/sys/module/nvidia/parameters", "/sys/module/nvidia_uvm/parameters").output.splitlines()
     counts = {}
     for path, _, calls in (line.partition(":") for line in lines):
@@ -137,12 +136,12 @@ def devices(machine):
 
 # ---- fences ----
 
-# vgem is a driver without hardware, whose fences a program makes and signals. The others are those that it needs.
+# vgem is a driver without hardware, whose fences are made and signaled by a program. It needs the other modules.
 FENCE_MODULES = "drm", "drm_kms_helper", "drm_shmem_helper", "vgem"
 
 
 def fences(boot):
-    """Boots the kernel that has all drivers, and tests fences of vgem."""
+    """Boots the kernel that has all drivers, and tests vgem's fences."""
     with boot(kernel=kernel_with_vgem) as machine:
         for module in vgem:
             machine.run("insmod", module)
@@ -189,7 +188,7 @@ def trixie(boot):
     fences(boot)
 
 
-# The test short_lives is left out, because on this kernel it sometimes misses a first call, or does not end.
+# The short_lives test is left out, because on this kernel it sometimes misses a first call, or does not end.
 def forky(boot):
     with boot() as machine:
         records(machine, "sessions", "exact session", *BY_LINKS)

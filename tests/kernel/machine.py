@@ -77,8 +77,7 @@ def list_paths(more):
 
 
 def write_archive(path, more=()):
-    """Writes an archive of this machine's files, followed by an archive of the program of the first process (init). The kernel reads
-    both."""
+    """Writes an archive of this machine's files, followed by an archive with the first process's program (init). The kernel reads both."""
     pack = ["busybox", "cpio", "-o", "-H", "newc", "-R", "0:0"]
     with open(path, "wb") as archive:
         for folder, paths in ("/", list_paths(more)), (HERE, {HERE / "init": None}):

@@ -1,4 +1,4 @@
-"""Tests DMA fences of a real driver (`cudatrace probe --kernel`), in a virtual machine that has loaded vgem. A program attaches fences to
+"""Tests a real driver's DMA fences (`cudatrace probe --kernel`), in a virtual machine that has loaded vgem. A program attaches fences to
 buffers, signals them in a known order, and waits for some of them. Arguments select tests by name; the default is all tests."""
 import contextlib
 import ctypes
@@ -27,7 +27,7 @@ SYS_IOCTL = 16
 
 
 class Buffer:
-    """A buffer of vgem, with a file of it."""
+    """A vgem buffer, with a file descriptor for it."""
 
     def __init__(self, device):
         self.device = device
@@ -48,12 +48,12 @@ class Buffer:
         fcntl.ioctl(self.device, SIGNAL, struct.pack("=II", fence, 0))
 
     def wait(self):
-        """Waits for all fences of the buffer."""
+        """Waits for all of the buffer's fences."""
         fcntl.ioctl(self.file, SYNC, struct.pack("=Q", SYNC_READ))
 
 
 def is_waiting(tid):
-    """Returns whether the thread sleeps in the request SYNC."""
+    """Returns whether the thread is sleeping in a SYNC request."""
     words = pathlib.Path(f"/proc/self/task/{tid}/syscall").read_text().split()
     return words[0] == str(SYS_IOCTL) and int(words[2], 16) == SYNC
 
@@ -104,7 +104,7 @@ def hang(device):
 
 
 def in_call(driver, act):
-    """Performs the act inside a driver call, which makes a callback."""
+    """Performs the act in the callback of a driver call."""
     callback = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)(lambda block_size: act() or 0)
     values = ctypes.c_int(), ctypes.c_int()
     driver.cuOccupancyMaxPotentialBlockSize(*map(ctypes.byref, values), None, callback, ctypes.c_size_t(0), 0)
@@ -154,7 +154,7 @@ class Traced:
 
 
 def check_round(s, pid, inside):
-    """Checks the fences and waits of one round, which was inside the call or outside of calls."""
+    """Checks one round's fences and waits. The round was made inside the call named `inside`, or outside any call if that is None."""
     where = "pid = ? AND inside IS ?", pid, inside
     fences = s.rows(f"SELECT call_id, signaled_ns, driver, timeline, is_emitted FROM fences WHERE {where[0]} ORDER BY call_id", *where[1:])
     equal(len(fences), FENCES + WAITS, "fences")
@@ -205,7 +205,7 @@ def recorded(s):
 
 
 def accompanied(s):
-    """The same with a companion of the hook. The events are under the calls that the hook records."""
+    """The same with a probe that accompanies the hook. The events are below the calls recorded by the hook."""
     probe = Probe(s, *s.every, *OPTIONS)
     p = Traced(s, "work", preload=True)
     wait_for("the probe to accompany the hook", lambda: writer_of(probe, p.pid))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Query a CUDA driver, and print its answers as one of the tables of this folder.
+"""Query a CUDA driver, and print its answers as one of this folder's tables.
 
     ask_driver.py procaddress|errors|attributes [--libcuda FILE] [--check]
 

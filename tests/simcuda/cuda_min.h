@@ -1,5 +1,5 @@
-/* cuda_min.h: declares the functions of the CUDA driver that the workloads and tests call, so that building
- * them requires no CUDA toolkit.
+/* cuda_min.h: declares the CUDA driver functions that the workloads and tests call, so that building them
+ * requires no CUDA toolkit.
  *
  * As in cuda.h, a name without a suffix is a macro for the newest version of the function, which a program
  * built today would link. */

@@ -1,4 +1,4 @@
-/* sim_code.h: modules, libraries, functions and kernels, and launches of kernels. */
+/* sim_code.h: modules, libraries, functions and kernels, and kernel launches. */
 #ifndef SIMCUDA_CODE_H
 #define SIMCUDA_CODE_H
 

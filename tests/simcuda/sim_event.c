@@ -48,8 +48,8 @@ CUresult sim_cuEventCreate(CUevent *event, unsigned int flags)
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* Takes the lock, and rejects invalid events as the driver does: a dead event as CONTEXT_IS_DESTROYED, and
- * NULL as INVALID_HANDLE. If the call takes a stream, the function also looks up the stream. */
+/* Takes the lock, and rejects invalid events as the driver does: a dead event with CONTEXT_IS_DESTROYED, and
+ * NULL with INVALID_HANDLE. If the call takes a stream, the function also looks up the stream. */
 static CUresult lock_event(CUevent event, CUstream *stream)
 {
     CUcontext context;

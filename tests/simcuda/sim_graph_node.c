@@ -1,7 +1,7 @@
 /* sim_graph_node.c: adds single nodes to graphs: kernels, child graphs, conditional nodes and empty nodes. */
 #include "sim_graph.h"
 
-/* ---- Conversion of programs' parameters to ops. */
+/* ---- Converting the program's parameters to ops. */
 
 static CUresult kernel_op(struct op *op, const CUDA_KERNEL_NODE_PARAMS *params)
 {

@@ -1,5 +1,4 @@
-/* sim_launch.c: launching kernels. The same launches are rejected as by driver 580 on an H200, with the same
- * results. */
+/* sim_launch.c: launching kernels. Rejects launches as driver 580 on an H200 does, with the same results. */
 #include "sim_graph.h"
 
 /* If a CUkernel is launched, its function in `context` is found or created. */

@@ -1,5 +1,5 @@
 /* sim_memory.c: the address ranges that the driver knows, sorted by address. A range is either device memory,
- * which is ordinary memory of the process, or page-locked memory. */
+ * which is ordinary process memory, or page-locked memory. */
 #include "simcuda.h"
 
 #include <stdlib.h>

@@ -12,8 +12,8 @@ void observe_leave(uint32_t row);
 bool observe_is_on(void);
 /* The correlation of the calling thread's open call, or 0. */
 uint64_t observe_correlation(void);
-/* Reports an op that runs from `start_ns` until the stream's `busy_until_ns`. Ignores ops that are no kernel,
- * copy or set. */
+/* Reports an op that runs from `start_ns` until the stream's `busy_until_ns`. Ignores ops other than kernels,
+ * copies and sets. */
 void observe_work(const struct op *op, CUstream stream, int64_t start_ns);
 
 #endif

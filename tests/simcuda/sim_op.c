@@ -1,5 +1,5 @@
-/* sim_op.c: the operations of a stream. For each kind of operation, a table defines its check, its duration
- * and its effect. Streams, captures, graphs and the driver's thread all use this table. */
+/* sim_op.c: stream operations. For each kind of operation, a table defines its check, its duration and its
+ * effect. Streams, captures, graphs and the driver's thread all use this table. */
 #include "sim_graph.h"
 #include "sim_observe.h"
 

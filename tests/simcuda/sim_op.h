@@ -1,4 +1,4 @@
-/* sim_op.h: the operations (ops) of streams, and streams and events themselves.
+/* sim_op.h: stream operations (ops), and the streams and events themselves.
  *
  * A program submits a struct op to a stream. sim_op.c runs the op immediately in the calling thread, and adds
  * its duration to the stream's timeline. Only ops that follow a host callback are queued for the driver's

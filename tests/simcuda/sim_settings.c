@@ -1,5 +1,5 @@
-/* sim_settings.c: reads the environment variables described in sim_settings.h, once per process, at its first
- * call. */
+/* sim_settings.c: reads the settings in sim_settings.h from environment variables, once per process, at its
+ * first call. */
 #include "sim_settings.h"
 
 #include <errno.h>

@@ -102,8 +102,8 @@ CUresult stream_of(CUstream *stream, CUcontext current)
     return handle_alive(&streams, *stream) && !(*stream)->dying ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Returns the time until which the next op of the stream must wait. The legacy stream and blocking streams
- * wait for each other. */
+/* Returns the time until which the stream's next op must wait. The legacy stream and blocking streams wait
+ * for each other. */
 int64_t stream_barrier_ns(CUstream stream)
 {
     int64_t until_ns = stream->busy_until_ns;

@@ -1,5 +1,5 @@
 /* simcuda.h: shared by all files of the simulated driver. This header declares handles, the lock, contexts
- * and memory. sim_op.h has the operations of streams, sim_code.h has code, and sim_graph.h has graphs.
+ * and memory. sim_op.h has stream operations, sim_code.h has code, and sim_graph.h has graphs.
  *
  * A model is a function sim_<export>. sim_entries.py generates the exported function around it. A model takes
  * the driver's one lock with driver_lock(), or with context_lock(), which also makes checks. It then does its
@@ -100,8 +100,7 @@ extern _Thread_local bool sim_in_callback;
 int device_attribute(int attribute);
 extern uint64_t sim_device_used;
 
-/* ---- sim_memory.c: every address range that the driver knows. Device memory is ordinary memory of the
- * process. */
+/* ---- sim_memory.c: every address range that the driver knows. Device memory is ordinary process memory. */
 
 enum region_kind { REGION_DEVICE, REGION_HOST };
 

@@ -1,5 +1,5 @@
 /* simcuda_observe.h: lets another library observe the simulated driver, as CUPTI observes the real one. The
- * real driver has no such function, so the simulated CUPTI looks this one up by its name (tests/simcupti). */
+ * real driver has no such function, so the simulated CUPTI looks this one up by name (tests/simcupti). */
 #ifndef SIMCUDA_OBSERVE_H
 #define SIMCUDA_OBSERVE_H
 
@@ -30,7 +30,7 @@ struct sim_observer {
     void (*work)(const struct sim_work *work);
 };
 
-/* Replaces the observer, or removes it if `observer` is NULL. The observer must stay valid for ever, because
+/* Replaces the observer, or removes it if `observer` is NULL. The observer must stay valid forever, because
  * other threads may still be calling it. */
 typedef void simcuda_observe_function(const struct sim_observer *observer);
 simcuda_observe_function simcuda_observe;

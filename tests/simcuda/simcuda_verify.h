@@ -1,5 +1,5 @@
-/* simcuda_verify.h: additional functions that this folder's libcuda.so.1 exports, for tests that check that a
- * call's arguments and result are passed unchanged.
+/* simcuda_verify.h: additional functions exported by this folder's libcuda.so.1, for tests that check whether
+ * a call's arguments and result are passed on unchanged.
  *
  * With SIMCUDA_VERIFY=checksum, the functions do not do their normal work. Instead, each function computes a
  * checksum of its arguments, whose widths are those declared in tests/signatures.def, and keeps the checksum
@@ -58,7 +58,7 @@ static inline uint64_t simcuda_checksum_word(uint64_t sum, uint64_t word)
     return sum ^ (sum >> 29);
 }
 
-/* Adds a struct that is passed by value to the checksum, as 8-byte words in memory order. */
+/* Adds a by-value struct to the checksum, as 8-byte words in memory order. */
 static inline uint64_t simcuda_checksum_words(uint64_t sum, const uint64_t *words, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -66,7 +66,7 @@ static inline uint64_t simcuda_checksum_words(uint64_t sum, const uint64_t *word
     return sum;
 }
 
-/* Returns the result that the function must return, which is from 1 to 998. */
+/* Returns the result, from 1 to 998, that the function must return. */
 static inline int32_t simcuda_checksum_result(uint64_t sum)
 {
     return (int32_t)(1 + sum % 998);

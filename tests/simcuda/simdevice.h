@@ -1,5 +1,5 @@
 /* simdevice.h: a simulated kernel driver with programmable answers. libsimdevice.so receives all requests on
- * the files in $CUDATRACE_DEVICES. The library must come after the hook in the look-up order of symbols. All
+ * the files in $CUDATRACE_DEVICES. The library must come after the hook in the symbol look-up order. All
  * other requests are passed to the kernel. */
 #ifndef SIMDEVICE_H
 #define SIMDEVICE_H

@@ -1,7 +1,7 @@
-/* simcupti_work.c: activity records of the simulated CUPTI, from the driver's work to the client's buffers.
+/* simcupti_work.c: the simulated CUPTI's activity records, from the driver's work to the client's buffers.
  *
- * Work waits in a list, sorted by its end. A flush turns all work that has ended into records. The client's
- * timestamp callback need not count nanoseconds. As the real CUPTI does, a flush interpolates between
+ * Work waits in a list, sorted by end time. A flush turns all work that has ended into records. The client's
+ * timestamp callback need not count nanoseconds. Like the real CUPTI, a flush therefore interpolates between
  * readings of both clocks. */
 #include "simcupti_work.h"
 

@@ -1,4 +1,4 @@
-/* simcupti_work.h: between the two files of the simulated CUPTI. */
+/* simcupti_work.h: the interface between the simulated CUPTI's two files. */
 #ifndef SIMCUPTI_WORK_H
 #define SIMCUPTI_WORK_H
 
@@ -9,8 +9,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* Returns true if the variable SIMCUPTI_REFUSE gives another result for the function, and stores the result.
- */
+/* If SIMCUPTI_REFUSE gives another result for the function, stores the result and returns true. */
 bool simcupti_refuses(const char *function, int32_t *result);
 #define REFUSABLE                                                                                            \
     do {                                                                                                     \
@@ -19,16 +18,16 @@ bool simcupti_refuses(const char *function, int32_t *result);
             return result_;                                                                                  \
     } while (0)
 
-/* Appends a line to the file of SIMCUPTI_LOG, if there is one. */
+/* Appends a line to the file named by SIMCUPTI_LOG, if that variable is set. */
 void simcupti_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Exits with status 2 because an environment variable is invalid. */
 _Noreturn void simcupti_invalid(const char *variable, const char *value);
 
-/* Begins and ends observing the driver. Returns false if there is no simulated driver. */
+/* Begins or ends observing the driver. Returns false if there is no simulated driver. */
 bool simcupti_watch(bool on);
 
-/* Takes the work of an observed call. */
+/* Adds work that the observed driver has reported. */
 void simcupti_add_work(const struct sim_work *work);
 /* Forgets all settings and records. */
 void simcupti_forget_work(void);

@@ -1,7 +1,7 @@
 /* A simulated libnvidia-ml.so.1 with two GPUs, for tests of `cudatraced --gpu-samples`. Values are fixed, or
- * are derived from the number of samples so far. GPU 1 does not support MIG, PCIe counters and NVLink. The
- * library has no nvmlDeviceGetTemperature(). It has only the older name of
- * nvmlDeviceGetCurrentClocksEventReasons().
+ * are derived from the number of samples so far. GPU 1 does not support MIG, PCIe counters or NVLink. The
+ * library has no nvmlDeviceGetTemperature(). nvmlDeviceGetCurrentClocksEventReasons() has only its older
+ * name.
  *
  * Each call reads the file $SIMNVML, whose lines have these forms:
  *
@@ -65,7 +65,7 @@ static int follow(const char *function, unsigned gpu)
     return result;
 }
 
-/* A device is the number of its GPU, from 1. */
+/* A device handle is its GPU's number, counted from 1. */
 static unsigned gpu_of(const void *device)
 {
     return (unsigned)(size_t)device - 1;
@@ -231,7 +231,7 @@ struct utilization {
     unsigned sm, memory, encoder, decoder;
 };
 
-/* Reads the processes of a GPU from the script, up to `room`. Returns their number. */
+/* Reads at most `room` of a GPU's processes from the script. Returns how many the script contains. */
 static unsigned read_processes(unsigned gpu, unsigned room, struct process *processes,
                                struct utilization *busy)
 {

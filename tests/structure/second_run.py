@@ -17,8 +17,8 @@ test('twice', sh, args: ['-c', 'exit 1'])
 test('killed', sh, args: ['-c', 'mkdir FOLDER/slow || exit 0; exec sleep 1000'], timeout: 1)
 test('refused', sh, args: ['-c', 'echo "skipped: no GPU here"; exit 77'])
 """
-# A promise that the test writes to the account. If a test passes on its second run, testlog.forget_failures() removes that test's failures
-# from the account.
+# A promise whose trials the test writes to $CUDATRACE_PROMISES. If a test passes on its second run, testlog.forget_failures() removes that
+# test's failures from the file.
 PROMISE = next(line.split("\t") for line in (SOURCE / "tests/faults/promises.tsv").read_text().splitlines()[1:])
 
 

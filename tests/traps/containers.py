@@ -1,5 +1,5 @@
-"""Tests that programs in separate namespaces are in the trace of a daemon outside. The programs use the machine's /dev/shm or another
-directory. Some programs run as root in a user namespace, and some run in a pid namespace that the daemon cannot see into.
+"""Tests that programs in separate namespaces appear in the trace of a daemon outside them. The programs use the machine's /dev/shm or
+another directory. Some programs run as root in a user namespace, and some run in a pid namespace that the daemon cannot see into.
 
     containers.py shared | private | user | sibling | clocks | refused
 """
@@ -48,7 +48,7 @@ def private(s):
     equal((seen.stdout, seen.stderr), (plain.stdout, plain.stderr), "the output in there, /dev/shm being empty after it")
     s.cudatrace("run", "--shm-dir", "shm", "--", *CONTAINER, *PRIVATE, *CALLS)
     s.cudatrace("run", "--", *CALLS, env=env)
-    # A relative path would denote a different directory in the hook once the program has called chdir(). No file is left if the path is
+    # To the hook, a relative path would denote a different directory once the program has called chdir(). No file is left if the path is
     # too long.
     for wrong in ("shm", "/" + "x" * 300, shm / "none"):
         s.run(*CALLS, env={"CUDATRACE_SHM_DIR": wrong})

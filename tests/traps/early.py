@@ -14,7 +14,7 @@ with Session() as s:
             runs += 1
     s.flush()
     s.check_identity()
-    # The trace has all calls except cuInit in .preinit_array, because the hook does not yet know the environment, and therefore the
-    # session, at that time.
+    # The trace has all calls except the cuInit made in .preinit_array, because at that time the hook does not yet know the environment, and
+    # therefore the session.
     equal(recorded(s), {"cuInit": runs, "cuDriverGetVersion": 1601 * runs, "cuCtxGetCurrent": 1600 * runs}, "the trace")
     equal(s.value("SELECT count(*) FROM processes WHERE state <> 'exited'"), 0, "processes that did not exit")

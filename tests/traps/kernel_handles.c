@@ -1,6 +1,6 @@
 /* Obtains kernels' handles in every possible way, and launches each kernel under its name at least once.
  * Overwrites each name as soon as the driver has received it. Kernels whose names begin with "hidden" are
- * obtained past the hook, as by libraries that use the driver's own addresses from cuGetExportTable. */
+ * obtained without the hook, as by libraries that use the driver's own addresses from cuGetExportTable. */
 #include "../ensure.h"
 #include "cuda_min.h"
 #include "simcuda_verify.h"
@@ -92,8 +92,8 @@ static void by_lists(CUlibrary library)
     launch(kernels[0]);
 }
 
-/* Obtains a library's module, and then the same handles under other names, past the hook. The old names were
- * dropped when the library was unloaded. */
+/* Obtains a library's module, and then the same handles under other names, without the hook. The old names
+ * were dropped when the library was unloaded. */
 static void handle_comes_again(CUlibrary library)
 {
     CUmodule of_library;
@@ -131,8 +131,8 @@ static void handle_comes_again_after_resets(void)
     printf("and after a reset: %d", after == before);
     launch(function_of(module, "kept"));
 
-    /* Reset the context again, but obtain the function past the hook, so that only the driver knows that the
-     * name has changed. */
+    /* Reset the context again, but obtain the function without the hook, so that only the driver knows that
+     * the name has changed. */
     OK(cuDevicePrimaryCtxReset_v2(0));
     start();
     OK(cuModuleLoadData(&module, "image"));

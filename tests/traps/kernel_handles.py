@@ -1,6 +1,6 @@
 """Tests the names of kernels that were obtained as functions and as kernels, from lists, from a library's module, and under the same
 handles after an unload and a reset. A name that only the driver knows is in the trace once the program has queried it. Kernels whose
-handles were obtained past the hook have no name. The hook copies names at once, because the program's text may be freed. The hook itself
+handles were obtained without the hook have no name. The hook copies names at once, because the program's text may be freed. The hook itself
 does not query the driver for names."""
 from trap_test import LINKED, Session, compiled, counted, equal
 

@@ -1,4 +1,4 @@
-/* lifecycle.h: the list of the ways that lifecycle.c tests, and functions that the program's files share. */
+/* lifecycle.h: the list of ways that lifecycle.c tests, and functions shared by the program's files. */
 #ifndef LIFECYCLE_H
 #define LIFECYCLE_H
 

@@ -194,7 +194,7 @@ int way_exec_killed(void)
 
 enum { OWN = 40, LAST_FD = 1024 };
 
-/* Opens files of the program, which take the numbers of all descriptors that were open before. */
+/* Opens files for the program, which take the numbers of all descriptors that were open before. */
 static void take_descriptors(int own[OWN])
 {
     char path[4200];

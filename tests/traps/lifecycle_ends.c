@@ -23,7 +23,7 @@ static void *blocked(void *unused)
     return unused;
 }
 
-/* Cancels a thread in a blocking function of the driver, which acts as a cancellation point. */
+/* Cancels a thread in a blocking driver function, which acts as a cancellation point. */
 int way_cancel(void)
 {
     int cancelled = 0;

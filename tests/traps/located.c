@@ -1,5 +1,5 @@
-/* Looks up functions of the driver and of the runtime in the way that package loaders do, and prints each
- * function's library and name. argv[1] is the path of a runtime library. */
+/* Looks up driver and runtime functions as package loaders do, and prints each function's library and name.
+ * argv[1] is the path of a runtime library. */
 #include "cuda_min.h"
 
 #include <dlfcn.h>

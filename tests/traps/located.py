@@ -1,4 +1,4 @@
-"""Tests that dladdr() and dladdr1() return the same results as without the hook, for functions of the driver and of the runtime."""
+"""Tests that dladdr() and dladdr1() return the same results as without the hook, for driver and runtime functions."""
 from trap_test import BUILD, LINKED, Session, check, compiled, same
 
 with Session() as s:

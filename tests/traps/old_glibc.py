@@ -28,8 +28,7 @@ if not root:
 needs("mount namespaces")
 root = pathlib.Path(root)
 
-# Builds the driver and the workloads inside the root, from the same sources, with the C library's headers and symbol versions of that
-# root.
+# Builds the driver and the workloads inside the root, from the same sources, with the root's C library headers and symbol versions.
 BUILD_INSIDE = """set -e
 cd /cudatrace
 gcc -std=gnu11 -O1 -shared -fPIC -D_GNU_SOURCE -fvisibility=hidden -Itests/simcuda -Ihook/function -o libcuda.so.1 \\

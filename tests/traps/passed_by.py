@@ -1,4 +1,4 @@
-"""Tests programs that obtain the driver in ways that bypass preloaded libraries: RTLD_DEEPBIND, dlmopen, and a dlsym obtained by dlvsym.
+"""Tests programs that obtain the driver in ways that bypass preloaded libraries: RTLD_DEEPBIND, dlmopen, and a dlsym obtained with dlvsym.
 The programs' results are unchanged, and their calls are in the trace, whether or not the driver has slots.
 
     passed_by.py deepbind | dlmopen | dlvsym

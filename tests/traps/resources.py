@@ -139,7 +139,7 @@ def restarts():
 
 
 def left_out():
-    """Threads that have no recorded calls also find the next daemon, and their calls are counted there."""
+    """Threads without recorded calls also find the next daemon, and their calls are counted there."""
     def skipped():
         s.flush()
         return s.value("SELECT ifnull(sum(skipped), 0) FROM totals WHERE name = 'cuDeviceGetCount'")

@@ -1,5 +1,5 @@
-"""Code shared by the tests of this folder. This module extends tests/e2e/cudatrace_test.py with a compiler, and with a comparison with
-the untraced program. A test's C program is in the same folder."""
+"""Code shared by the tests in this folder. This module extends tests/e2e/cudatrace_test.py with functions that compile programs and compare
+traced programs with untraced ones. A test's C program is in the same folder."""
 import os
 import pathlib
 import subprocess

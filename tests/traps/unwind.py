@@ -1,5 +1,5 @@
 """Tests that debuggers, profilers and exceptions can unwind through the trampoline. Backtraces show the program's functions, and a thread
-that ends inside a call runs its clean-up handlers. A call that a thread left by ending no longer counts as open."""
+that ends inside a call runs its clean-up handlers. If a thread has ended inside a call, the call no longer counts as open."""
 from trap_test import LINKED, Session, check, compiled, equal, recorded, same
 
 with Session() as s:

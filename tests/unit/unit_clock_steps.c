@@ -209,8 +209,7 @@ static void long_calls(void)
     }
 }
 
-/* Begins with anchors in the control segment that a previous daemon left, or that any process may have
- * written. */
+/* Begins with anchors in the control segment, left by a previous daemon or written by any process. */
 static void left_over(const char *name, const struct ct_anchor *kept, size_t count)
 {
     begin(name, 3);

@@ -151,7 +151,7 @@ static void read_many_segments(void)
     free(file);
 }
 
-/* A file whose symbol table is outside the file, while its string table is inside. */
+/* A file with a symbol table beyond its end, and a string table within it. */
 static void read_half_a_table(void)
 {
     struct {

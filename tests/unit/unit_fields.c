@@ -59,7 +59,7 @@ static void check_good(void)
     }
     check_written(longest, CT_FIELDS_MAX);
     EXPECT(CT_FIELDS_BYTES_MAX, ct_fields_write(payload, longest, CT_FIELDS_MAX));
-    /* A longer text is truncated. */
+    /* A longer string is truncated. */
     text[CT_FIELD_TEXT_MAX] = 'y';
     EXPECT(CT_FIELDS_BYTES_MAX, ct_fields_write(payload, longest, CT_FIELDS_MAX));
 }
@@ -74,7 +74,7 @@ static void check_not_written(void)
     EXPECT(0, ct_fields_write(payload, NULL, CT_FIELDS_MAX + 1));
 }
 
-/* The payload of two fields: a number `n`, and a text `t` of three bytes with its NUL. */
+/* The payload of two fields: a number `n`, and a string `t` of three bytes, including its NUL. */
 static struct {
     struct ct_fields fields;
     char texts[24];

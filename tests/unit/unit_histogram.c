@@ -1,5 +1,5 @@
 /* Tests that counts by key remain correct when the table grows or is cleared. Durations are counted in
- * buckets with the same bounds as in the view `durations`. */
+ * buckets with the same bounds as in the `durations` view. */
 #include "histogram.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
-/* Tests the hook's decode_image.c, which returns the only kernel of an image, or nothing if there is any
- * doubt. The test builds several kinds of images: cubins, fat binaries with parts for several devices,
- * compressed parts, PTX, and truncated images. */
+/* Tests the hook's decode_image.c, which returns an image's only kernel, or nothing if there is any doubt.
+ * The test builds several kinds of images: cubins, fat binaries with parts for several devices, compressed
+ * parts, PTX, and truncated images. */
 #include "decode_image.h"
 
 #include <elf.h>

@@ -1,4 +1,4 @@
-/* Tests the short names of kernels, for the names of real kernels and for texts that are no names. */
+/* Tests how kernel names are shortened, with real names and with strings that are not names. */
 #include "kernel_name.h"
 
 #include <stdio.h>

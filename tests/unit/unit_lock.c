@@ -57,8 +57,8 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Runs a test in a child process, so that the filter that it installs and the hook's silence do not affect
- * other tests. */
+/* Runs a test in a child process, because the filter that it installs, and the ban on the hook's own system
+ * calls, would affect other tests. */
 static void apart(void (*test)(void))
 {
     int status;

@@ -67,7 +67,7 @@ int main(void)
     name[sizeof(name) - 1] = '\0';
     ct_log_quote(quoted, name);
     assert(strlen(quoted) < sizeof(quoted) && quoted[strlen(quoted) - 1] == '"');
-    /* A long text must not be truncated in the middle of an escape. */
+    /* A long string must not be truncated in the middle of an escape. */
     assert(strlen(quoted) % 2 == 0);
     unlink(path);
     return 0;

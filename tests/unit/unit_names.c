@@ -158,7 +158,7 @@ static void late_unload(void)
 }
 
 /* Tests names from a module's list, names that the driver returned to the program, and handles that were
- * obtained past the hook. */
+ * obtained without the hook. */
 static void told(void)
 {
     ct_names_load(0x80, 0, "only", 4, &producer);
@@ -186,7 +186,7 @@ static void told(void)
     ct_names_unload(0x80, UINT64_MAX);
 }
 
-/* A program that obtains functions past the hook may receive the handles of a destroyed context. This must be
+/* A program that obtains functions without the hook may receive a destroyed context's handles. This must be
  * the last test, because the hook continues to doubt handles afterwards. */
 static void doubted(void)
 {

@@ -1,4 +1,4 @@
-/* Tests reserve.c of the hook. The reserve's size depends on the first records in a ring and on the number of
+/* Tests the hook's reserve.c. The reserve's size depends on the first records in a ring and on the number of
  * lost calls. */
 #include "../ensure.h"
 #include "record.h"

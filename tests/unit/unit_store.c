@@ -1,6 +1,6 @@
-/* Tests the store. Late and long calls must be where queries for a window search for them. Calls older than
- * the limit must be removed in pieces, in order and with their parts, and must be counted. Allocations that
- * are still held, and objects that are still in use, must remain. */
+/* Tests the store. Late and long calls must be stored where queries for a window look for them. Calls older
+ * than the limit must be removed in pieces, in order and with their parts, and must be counted. Allocations
+ * that are still held, and objects that are still in use, must remain. */
 #include "account.h"
 #include "clock.h"
 #include "deferred.h"
@@ -53,8 +53,8 @@ static long long ask(const char *sql)
     return value;
 }
 
-/* Stores a batch of the given calls (end_ns, duration_ns), with a launch for each call. Returns the number of
- * the calls' site. */
+/* Stores a batch of the given calls (end_ns, duration_ns), with a launch for each call. Returns the ID of the
+ * calls' site. */
 static int64_t store_calls(const uint64_t call[][2], size_t count)
 {
     equal("begin", ct_store_begin(store), 0);
@@ -117,8 +117,8 @@ static void check_window(uint64_t from_ns, uint64_t to_ns)
 
 enum { CALLS = 1000 };
 
-/* Stores calls that are a millisecond apart and begin ten seconds ago. Some of the calls are long, and one
- * call lasts a minute. Then stores late calls. */
+/* Stores calls at intervals of a millisecond, the first of them ten seconds ago. Some of the calls are long,
+ * and one call lasts a minute. Then stores late calls. */
 static void store_first(uint64_t base_ns)
 {
     static uint64_t call[CALLS][2];
@@ -216,7 +216,7 @@ static void check_ahead(void)
     }
 }
 
-/* Stores a call with a number and a text. */
+/* Stores a call whose fields are a number and a string. */
 static void store_fields(uint64_t end_ns, const char *name, const char *text)
 {
     uint8_t payload[CT_FIELDS_BYTES_MAX];
@@ -241,7 +241,7 @@ static long long count_fields(const char *name, const char *text)
     return ask(sql);
 }
 
-/* The fields of a call are removed together with the call. Their names and texts are removed once no call
+/* The fields of a call are removed together with the call. Their names and strings are removed once no call
  * uses them. */
 static void check_fields(void)
 {

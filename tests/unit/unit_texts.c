@@ -1,5 +1,5 @@
-/* Tests that equal texts receive equal numbers, and different texts receive different numbers. When the table
- * is full, it is emptied, and numbering continues. Invalid UTF-8 is made valid. */
+/* Tests that equal strings receive equal numbers, and different strings receive different numbers. When the
+ * table is full, it is emptied, and numbering continues. Invalid UTF-8 is made valid. */
 #include "interner.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ int main(void)
         if (ct_interner_get(&texts, text, &is_new) != number[i] || is_new)
             fail("a known text has another number");
     }
-    /* Exceed the table's limits, first by the number of texts and then by their bytes. */
+    /* Exceed the table's limits, first in the number of strings and then in their bytes. */
     if (ct_interner_get(&texts, "", &is_new) != TEXTS + 1 || !is_new || texts.count != 1)
         fail("a full table does not start anew");
     char *page = malloc(8193);

@@ -1,5 +1,4 @@
-/* Tests the names of a trace's files: the conversion of a name to a file number, and of a file number to a
- * name. */
+/* Tests the names of a trace's files: converting a name to a file number, and a file number to a name. */
 #include "trace_files.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* churn.c: creates and destroys threads, modules, libraries and forked children, as a long-running job would.
- * Some names of kernels are repeated, and others are new each time. The driver reuses a released handle for
- * the next object.
+ * Some kernel names are repeated, and others are new each time. The driver reuses a released handle for the
+ * next object.
  *
  * After a tenth of each phase, at the end of the phase, and occasionally in between, the program prints "NAME
  * PERCENT" and waits for a line, so that a test can examine it from outside. The launches depend only on the

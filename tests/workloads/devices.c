@@ -1,8 +1,7 @@
-/* Opens the device files of the NVIDIA driver, and performs each act the given number of times. The program
- * runs on stubs of the driver (tests/kernel/stub). With --calls N, it first initializes the simulated driver.
- * It then performs the acts once outside of driver calls, and once inside each of N driver calls. The driver
- * makes the callback from cuOccupancyMaxPotentialBlockSize, which fails here because it is given no
- * function. */
+/* Opens the NVIDIA driver's device files, and performs each act the given number of times. The program runs
+ * on stubs of the driver (tests/kernel/stub). With --calls N, it first initializes the simulated driver. It
+ * then performs the acts once outside of driver calls, and once inside each of N driver calls. The driver
+ * makes the callback from cuOccupancyMaxPotentialBlockSize, which fails here because it gets no function. */
 #include "../kernel/stub/requests.h"
 #include "workload.h"
 

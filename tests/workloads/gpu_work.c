@@ -1,5 +1,5 @@
-/* gpu_work.c: launches kernels, copies and sets on two streams, for tests of the recording of GPU work. The
- * program ends as requested, and can use CUPTI itself. */
+/* gpu_work.c: launches kernels, copies and sets on two streams, for tests that record GPU work. The program
+ * ends as requested, and can use CUPTI itself. */
 #include "workload.h"
 
 #include <dlfcn.h>
@@ -92,7 +92,8 @@ static void open_cupti(void)
     ENSURE(subscribe && unsubscribe);
 }
 
-/* Subscribes as soon as no other tool has subscribed. */
+/* Tries to subscribe once. After a line of input, retries until no other tool is subscribed, then does its
+ * work and unsubscribes. */
 static void use_cupti(void)
 {
     int32_t result;

@@ -14,7 +14,7 @@ struct box {
 /* Arguments 6 and 7 are on the stack. Returns -level, or 0 if `box` is NULL. */
 int64_t hookable_put(const struct box *box, const char *name, int32_t number, int32_t third, int32_t fourth,
                      int32_t fifth, int64_t sixth, int64_t seventh);
-/* Sets *text to its result when it returns. */
+/* On return, *text is the result. */
 const char *hookable_name(const char **text, int number);
 /* Calls `act`. */
 void hookable_around(void (*act)(void));

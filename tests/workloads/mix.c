@@ -197,8 +197,8 @@ static void set_bytes(struct worker *worker)
     memset(worker->expected, value, bytes);
 }
 
-/* The source is the expected content itself, so the thread need not wait before it changes that content
- * again. */
+/* The copy reads the expected content itself. If the thread changes that content before the copy runs, the
+ * buffer receives the change as well, so the thread need not wait. */
 static void upload(struct worker *worker)
 {
     const size_t bytes = random_bytes(worker);

@@ -1,4 +1,4 @@
-/* mix.h: the mixes of calls that the workload "calls" makes, one call per step. */
+/* mix.h: the mixes of calls that the "calls" workload makes, one call per step. */
 #ifndef WORKLOAD_MIX_H
 #define WORKLOAD_MIX_H
 

@@ -1,4 +1,4 @@
-/* named.c: gives names to threads and to objects of the driver through NVTX, and makes calls with them. */
+/* named.c: gives names to threads and driver objects through NVTX, and makes calls with them. */
 #include "nvtx_client.h"
 #include "workload.h"
 

@@ -1,7 +1,7 @@
-/* objects.c: makes calls about every kind of object, with recognizable arguments. For each call, prints what
- * the trace must contain: the call's name and status, role=handle in order, and bytes=N. Then prints the rows
- * of `allocations` and `event_waits`. "arguments" and "memory" are for a driver whose functions do nothing
- * and return the status in SIMCUDA_VERIFY. "streams" makes real calls, some of them captured. "lookups" makes
+/* objects.c: makes calls on every kind of object, with recognizable arguments. For each call, prints what the
+ * trace must contain: the call's name and status, role=handle in order, and bytes=N. Then prints the rows of
+ * `allocations` and `event_waits`. "arguments" and "memory" are for a driver whose functions do nothing and
+ * return the status in SIMCUDA_VERIFY. "streams" makes real calls, some of them captured. "lookups" makes
  * real calls whose number of bytes only the driver knows. */
 #include "objects.h"
 

@@ -1,5 +1,5 @@
-/* objects.h: functions for the files of objects.c, which make calls with recognizable arguments and print the
- * expected trace. */
+/* objects.h: functions shared by the objects program's files, which make calls with recognizable arguments
+ * and print the expected trace. */
 #ifndef OBJECTS_H
 #define OBJECTS_H
 

@@ -1,11 +1,11 @@
-/* objects_arguments.c: makes calls about every kind of object, with a driver whose functions do nothing. */
+/* objects_arguments.c: makes calls on every kind of object, with a driver whose functions do nothing. */
 #include "objects.h"
 
 #include <elf.h>
 #include <unistd.h>
 
-/* Makes calls about graphs that do not change the graphs' nodes, except for their parameters. nodes.c makes
- * the other calls. */
+/* Makes graph calls that leave the nodes unchanged, apart from their parameters. nodes.c makes the other
+ * graph calls. */
 static void graphs(void)
 {
     CALL(cuGraphGetNodes, A(RESOURCE, 0, 0), I(graph, RESOURCE));

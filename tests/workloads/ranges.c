@@ -14,7 +14,7 @@
 enum { ASCII = 1, UNICODE = 2, REGISTERED = 3, ARGB = 1, NO_TRACKING = -2 };
 enum { U64 = 1, I64, DOUBLE, U32, I32, FLOAT };
 
-/* Loads the tool that NVTX_INJECTION64_PATH names. Returns false if there is no tool. */
+/* Loads the tool named by NVTX_INJECTION64_PATH. Returns false if there is no tool. */
 static bool load_tool(void)
 {
     const char *path = getenv("NVTX_INJECTION64_PATH");

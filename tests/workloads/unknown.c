@@ -1,6 +1,6 @@
-/* unknown.c: launches graphs whose numbers of kernels cannot be known, because the graphs have conditional
- * nodes or were created past the hook. The program prints "graph NAME HANDLE" for each executable graph, in
- * the order of the launches. */
+/* unknown.c: launches graphs whose kernel counts cannot be known, because they have conditional nodes or were
+ * created without the hook. The program prints "graph NAME HANDLE" for each executable graph, in the order of
+ * the launches. */
 #include "simcuda_verify.h"
 #include "workload.h"
 

@@ -1,4 +1,4 @@
-/* The stub of nvidia.ko: the files nvidiactl and nvidia0, and the tracepoint nvidia_dev_xid. */
+/* The stub of nvidia.ko: the files nvidiactl and nvidia0, and the nvidia_dev_xid tracepoint. */
 #include "requests.h"
 #include "stub.h"
 

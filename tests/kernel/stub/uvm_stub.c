@@ -1,5 +1,4 @@
-/* The stub of nvidia-uvm.ko: the file nvidia-uvm, migrations, and page faults of the processor and of the
- * GPU. */
+/* The stub of nvidia-uvm.ko: the file nvidia-uvm, migrations, and page faults on processor and GPU. */
 #include "requests.h"
 #include "stub.h"
 
