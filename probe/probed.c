@@ -196,7 +196,9 @@ static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uin
     const struct ct_probe_cost cost = ct_programs_cost(set->programs);
     struct ct_writer_plan plan = {
         .pid = probed->pid,
-        .maker = probed->is_companion ? CT_MAKER_COMPANION : CT_MAKER_PROBE,
+        .maker = probed->is_arrivals    ? CT_MAKER_MACHINE
+                 : probed->is_companion ? CT_MAKER_COMPANION
+                                        : CT_MAKER_PROBE,
         .uid = probed->uid,
         .gid = probed->gid,
         .program = &probed->program,

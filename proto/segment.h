@@ -26,7 +26,7 @@
 #define CT_SEGMENT_MAGIC UINT64_C(0x3147455354445543) /* the bytes "CUDTSEG1" */
 
 enum {
-    CT_PROTO_VERSION = 13, /* incremented with every change to the layouts in this folder */
+    CT_PROTO_VERSION = 14, /* incremented with every change to the layouts in this folder */
     CT_DIRECTORY_OFFSET = 4096,
     CT_FUNCTIONS_MAX = 2048,
     CT_FUNCTION_NAME_MAX = 71,
@@ -57,9 +57,9 @@ enum ct_maker {
     /* Another process, which watches the process that the segment describes. A probe writes records after the
      * calls have returned, even after the watched process has exited. */
     CT_MAKER_PROBE = 1,
-    /* A probe that accompanies the hook. Its segment contains only calls of the layers `kernel` and `hook`.
-     * The process's other segments, which the hook makes, contain all other calls. */
+    /* A probe that accompanies the hook. Its segment contains only the layers `kernel` and `hook`. */
     CT_MAKER_COMPANION = 2,
+    CT_MAKER_MACHINE = 3, /* a probe, which the segment describes; contains events of the whole machine */
     CT_MAKER_COUNT
 };
 

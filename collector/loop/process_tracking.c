@@ -105,7 +105,7 @@ bool ct_tracking_close_gone(struct ct_tracking *tracking)
     return gone != NULL;
 }
 
-/* The processes that keep running when the daemon exits. */
+/* The traced processes that keep running when the daemon exits, without the probes that trace them. */
 struct left {
     uint32_t count;
     int32_t pids[CT_LEFT_NAMED_MAX];
@@ -113,7 +113,7 @@ struct left {
 
 static void note_left(struct left *left, const struct ct_shm_process *process)
 {
-    if (process->broken || !ct_shm_runs_on(process))
+    if (process->broken || ct_shm_is_of_machine(process) || !ct_shm_runs_on(process))
         return;
     const uint32_t named = left->count < CT_LEFT_NAMED_MAX ? left->count : CT_LEFT_NAMED_MAX;
     for (uint32_t i = 0; i < named; i++) {

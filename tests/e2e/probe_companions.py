@@ -233,7 +233,23 @@ def daemon_restarted(s):
     probe.end()
 
 
-CASES = events, replayed, nested_events, hooks, hooks_on_all, hooks_of_new, plain_probe, in_doctor, other_session, writer_killed, outlived, daemon_restarted
+def run_ended(s):
+    """A probe that continues after `cudatrace run` is not a process that continues untraced, whether or not it recorded the command's events."""
+    s.stop_daemon()
+    for options in (), ("--kernel",):
+        run = s.start(CUDATRACE, "run", "--db", s.db, "--", WORKLOADS / "off_cpu", "--pages", PAGES, "--sleep", SLEEP_MS, "--await", 1,
+                      preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while run.stdout.readline() != "ready\n":
+            pass
+        probe = Probe(s, *s.every, *options)
+        s.flush_until("the probe's segment", lambda: s.rows("SELECT state FROM processes WHERE pid = ?", probe.child.pid) == [("running",)])
+        errors = run.communicate("\n", timeout=DEADLINE_S)[1]
+        equal((run.returncode, errors), (0, ""), "the end of run")
+        probe.end()
+
+
+CASES = (events, replayed, nested_events, hooks, hooks_on_all, hooks_of_new, plain_probe, in_doctor, other_session, writer_killed, outlived,
+         daemon_restarted, run_ended)
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:

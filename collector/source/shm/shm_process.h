@@ -134,6 +134,12 @@ static inline bool ct_shm_is_companion(const struct ct_shm_process *process)
     return process->facts.maker == CT_MAKER_COMPANION;
 }
 
+/* Returns whether a probe writes the segment for the events of the machine, and describes itself in it. */
+static inline bool ct_shm_is_of_machine(const struct ct_shm_process *process)
+{
+    return process->facts.maker == CT_MAKER_MACHINE;
+}
+
 /* Returns whether calls of that layer may be in the segment. Each call is in one segment. */
 static inline bool ct_shm_may_have(const struct ct_shm_process *process, uint8_t layer)
 {
