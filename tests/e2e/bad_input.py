@@ -21,6 +21,8 @@ with Session() as s:
         check("Usage: cudatrace " + command in s.run(CUDATRACE, command, "--help", preload=False).stdout, "help")
     usage = s.run(CUDATRACE, "probe", "--help", preload=False).stdout
     check("Usage: cudatrace probe (--pid PID | --all) [--library FILE] " in usage, "the synopsis lacks the required choice", usage)
+    usage = s.run(CUDATRACE, "set", "--help", preload=False).stdout
+    check("[--gpu on|off|DURATION]" in usage and "\n  --gpu on|off|DURATION\n" + " " * 18 + "record " in usage, "the values of set --gpu", usage)
     refuses(2, CUDATRACE, "run", says="no command")
     refuses(2, CUDATRACE, "run", "--", says="no command")
     refuses(2, CUDATRACE, "run", "--session", s.name, "--db", s.db, "--ring", "0", "--", "true", says="invalid value '0' for --ring")

@@ -32,7 +32,7 @@ ARGUMENTS = {"run": ["--", "true"], "top": ["--once"], "set": [], "sql": ["SELEC
 
 
 def numeric_options(text):
-    found = re.findall(r"^  (--[\w-]+) ([A-Z]+) ", text, re.M)
+    found = re.findall(r"^  (--[\w-]+) ([A-Z]+)\b", text, re.M)
     return [(option, NUMBERS[option] if value == "N" else VALUES[value]) for option, value in found if value in VALUES or value == "N"]
 
 

@@ -24,7 +24,7 @@ NOBODY = 65534
 
 def path_options(text):
     """Returns the options in a help text that take a path. Fails if the text contains a kind of value that is not listed above."""
-    found = re.findall(r"^  (--[\w-]+) ([A-Z]+) ", text, re.M)
+    found = re.findall(r"^  (--[\w-]+) ([A-Z]+)\b", text, re.M)
     equal({value for _, value in found} - PATH_VALUES - OTHER_VALUES, set(), "kinds of values")
     return [(option, value) for option, value in found if value in PATH_VALUES]
 

@@ -90,6 +90,15 @@ for command in $commands; do
 done
 same 'cudatraced -' "$(options_of "$(cudatraced --help)")" "$(offered cudatraced -)"
 
+# ---- the texts for other shells ----
+
+# The help has the text of --sample after the name, and the text of --gpu-samples, whose name is long, on the next line.
+for option in --sample --gpu-samples; do
+    text=$(_cudatrace_offers cudatrace run "$option" | sed -n "s/^$option\t//p")
+    [[ $text ]] || fail "cudatrace run: $option is offered without a text"
+    grep -qF -e "$text" <<<"$(cudatrace run --help)" || fail "cudatrace run $option: the help does not have the text '$text'"
+done
+
 # ---- the manuals ----
 
 # In mdoc(7), an option is written `Fl Fl name`.

@@ -108,10 +108,13 @@ static int print_help(const char *command, const struct ct_usage *usage)
         char name[64];
         snprintf(name, sizeof(name), "--%s%s%s", option->name, option->value ? " " : "",
                  option->value ? option->value : "");
-        printf("  %-*s", HELP_COLUMN - 3, name);
+        int at = printf("  %s", name);
+        if (at >= HELP_COLUMN)
+            at = printf("\n") - 1;
         for (const char *line = option->help; *line; line += strspn(line, "\n")) {
             const int length = (int)strcspn(line, "\n");
-            printf("%*s%.*s\n", line == option->help ? 1 : HELP_COLUMN, "", length, line);
+            printf("%*s%.*s\n", HELP_COLUMN - at, "", length, line);
+            at = 0;
             line += length;
         }
     }

@@ -167,9 +167,9 @@ static int set(int argc, char **argv)
     struct gpu gpu = { 0 };
     const struct ct_option options[] = {
         CT_OPTIONS_OF_RECORDING(&selecting),
-        { "gpu", "DURATION",
-          "on, off, or for this time: record when kernels, copies and sets run on the GPU,\n"
-          "with each program's own CUPTI",
+        { "gpu", "on|off|DURATION",
+          "record when kernels, copies and sets run on the GPU, with each program's own\n"
+          "CUPTI: from now on (on), no longer (off), or for this time",
           &gpu, take_gpu, "expected on, off, or a duration from 1s to 3653d, such as 30s, 10m or 24h" },
         { .name = "pid",
           .value = "PID",

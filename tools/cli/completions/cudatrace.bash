@@ -43,7 +43,7 @@ _cudatrace_pids()
 # Prints the kind of value that option $1 takes, as named in the help. Prints nothing if it takes none.
 _cudatrace_kind()
 {
-    [[ $1 != --* ]] || sed -nE "s/^  $1 ([A-Z]+) .*/\1/p" <<<"$help"
+    [[ $1 != --* ]] || sed -nE "s/^  $1 (([a-z]+\|)*[A-Z]+)( .*)?$/\1/p" <<<"$help"
 }
 
 # Offers values of option $1. Fails if it takes none.
@@ -207,7 +207,8 @@ _cudatrace_offers()
     fi
     while IFS=$'\t' read -r name text; do
         texts[$name]=$text
-    done < <("$@" 2>/dev/null | sed -nE 's/^  (--)?([a-z-]+)( [A-Z]+)? +([^ ].*)/\1\2\t\4/p')
+    done < <("$@" 2>/dev/null | # the text after a long name is on the next line
+        sed -nE -e '/^  --[^ ]+ [^ ]+$/N' -e 's/^  (--)?([a-z-]+)( ([a-z]+\|)*[A-Z]+)?[ \n]+([^ ].*)/\1\2\t\5/p')
     echo "$how"
     printf '%s\n' "${COMPREPLY[@]}" | awk '$0 && !seen[$0]++' | while IFS= read -r word; do
         printf '%s\t%s\n' "$word" "${texts[$word]-}"
