@@ -14,6 +14,11 @@ with Session() as s:
 
     equal(s.run(CUDATRACE, preload=False, status=2).stdout, "", "no command at all")
     refuses(2, CUDATRACE, "frobnicate", says="unknown command 'frobnicate'")
+    for command in ("timeline", "top", "tail", "html", "export", "flush", "set", "status", "stop", "gc"):
+        refuses(2, CUDATRACE, command, "extra", says=f"{command}: unknown argument 'extra'")
+    for command in ("--help",), ("-h",), ("--version",), ("help", "gc"):
+        refuses(2, CUDATRACE, *command, "extra", says=f"unknown argument 'extra' after {command[0]} ")
+    refuses(2, CUDATRACE, "help", "frobnicate", says="unknown command 'frobnicate'")
     for command in ("run", "sql", "report", "flush", "status", "stop", "doctor", "gc"):
         refuses(2, CUDATRACE, command, "--frobnicate", says="--frobnicate")
         refuses(2, CUDATRACE, command, "--session", "a/b", "x", says="invalid session name 'a/b'")

@@ -1,6 +1,6 @@
 /* The main program of cudatrace, which runs the selected command. To add a command, define a struct
  * ct_subcommand (subcommand.h) in its file, and add a row to the list below. */
-#include "say.h"
+#include "options.h"
 #include "subcommand.h"
 
 #include <fcntl.h>
@@ -68,6 +68,24 @@ static void fill_standard_files(void)
         close(fd);
 }
 
+/* Handles --help and --version, which take no arguments, and `help` without a command. Returns CT_GO_ON if
+ * the first argument is none of them. */
+static int print_general(int argc, char **argv)
+{
+    const char *name = argv[1];
+    const bool is_version = strcmp(name, "--version") == 0;
+    if (!is_version && strcmp(name, "--help") != 0 && strcmp(name, "-h") != 0 && strcmp(name, "help") != 0)
+        return CT_GO_ON;
+    if (argc > 2 && strcmp(argv[argc - 1], "--help") != 0)
+        return ct_fail(EXIT_USAGE, "unknown argument '%s' after %s (see cudatrace --help)", argv[argc - 1],
+                       name);
+    if (is_version)
+        puts("cudatrace " CUDATRACE_VERSION);
+    else
+        usage(stdout);
+    return ct_written(EXIT_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
     fill_standard_files();
@@ -75,21 +93,15 @@ int main(int argc, char **argv)
         usage(stderr);
         return EXIT_USAGE;
     }
-    const char *name = argv[1];
-    if (strcmp(name, "help") == 0 && argc == 3) {
+    if (strcmp(argv[1], "help") == 0 && argc == 3) {
         /* "help COMMAND" is the same as "COMMAND --help". */
         argv[1] = argv[2];
         argv[2] = (char *)(uintptr_t) "--help";
-        name = argv[1];
     }
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-        usage(stdout);
-        return ct_written(EXIT_SUCCESS);
-    }
-    if (strcmp(name, "--version") == 0) {
-        puts("cudatrace " CUDATRACE_VERSION);
-        return ct_written(EXIT_SUCCESS);
-    }
+    const int status = print_general(argc, argv);
+    if (status != CT_GO_ON)
+        return status;
+    const char *name = argv[1];
     for (size_t i = 0; i < COMMANDS; i++) {
         if (strcmp(name, commands[i]->name) == 0)
             return ct_written(commands[i]->run(argc - 1, argv + 1));
