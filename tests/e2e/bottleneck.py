@@ -170,11 +170,21 @@ with Session() as s:
 MS = 1000000
 
 
-def lines_of(calls):
-    """Returns the lines to import for a process that makes the calls [(name, begin in ns, end in ns, details)]."""
-    for number, (name, begin_ns, end_ns, details) in enumerate(calls):
-        for phase, at_ns, has in ("B", begin_ns, {"category": CATEGORIES[name], **details}), ("E", end_ns, {"status": 0}):
-            yield {"ts": at_ns / 1e9, "op_id": number, "phase": phase, "name": name, "pid": 7, "tid": 7, "details": has}
+def import_runs(s, trace, *runs):
+    """Imports a run of each process [(pid, calls)], whose calls are [(name, begin in ns, end in ns, details)]."""
+    lines = s.dir / "lines.jsonl"
+    with lines.open("w") as file:
+        for pid, calls in runs:
+            for number, (name, begin_ns, end_ns, details) in enumerate(calls):
+                for phase, at_ns, has in ("B", begin_ns, {"category": CATEGORIES[name], **details}), ("E", end_ns, {"status": 0}):
+                    file.write(json.dumps({"ts": at_ns / 1e9, "op_id": 1000000 * pid + number, "phase": phase, "name": name, "pid": pid, "tid": pid,
+                                           "details": has}) + "\n")
+    s.run(CUDATRACE, "import", "--db", trace, lines, preload=False)
+
+
+def bottleneck_of(s, trace, *options):
+    rows = json.loads(s.run(CUDATRACE, "report", "--db", trace, "--format", "json", *options, "bottleneck", preload=False).stdout)["bottleneck"]
+    return rows, (rows[0]["bound_by"], rows[0]["paragraph"]), {row["kind"]: row["seconds"] for row in rows if row["seconds"] > 0}
 
 
 def repeated(*calls, times, every_ns, from_ns=100 * MS):
@@ -244,12 +254,15 @@ EXACT = (
 )
 with Session() as s:
     for number, (what, calls, bound_by, verdict, seconds) in enumerate(EXACT):
-        lines, trace = s.dir / f"{number}.jsonl", s.dir / f"{number}.db"
-        lines.write_text("".join(json.dumps(line) + "\n" for line in lines_of(calls)))
-        s.run(CUDATRACE, "import", "--db", trace, lines, preload=False)
-        rows = json.loads(s.run(CUDATRACE, "report", "--db", trace, "--format", "json", "bottleneck", preload=False).stdout)["bottleneck"]
-        equal((rows[0]["bound_by"], rows[0]["paragraph"]), (bound_by, verdict), what)
-        equal({row["kind"]: row["seconds"] for row in rows if row["seconds"] > 0}, seconds, what)
+        trace = s.dir / f"{number}.db"
+        import_runs(s, trace, (7, calls))
+        rows, *found = bottleneck_of(s, trace)
+        equal(found, [(bound_by, verdict), seconds], what)
         whole_s = (calls[-1][2]) / 1e9
         for row in rows:
             check(abs(row["%_of_run"] - 100 * row["seconds"] / whole_s) <= 0.05 + (0.05 if whole_s > 0.1 else 0.005) / whole_s, what, row, whole_s)
+
+    # With --pid, the verdict is that of the process's own run, whatever the other processes do.
+    import_runs(s, s.dir / "all.db", *((10 + number, calls) for number, (_, calls, *_) in enumerate(EXACT)))
+    for number, (what, _, bound_by, verdict, seconds) in enumerate(EXACT):
+        equal(bottleneck_of(s, s.dir / "all.db", "--pid", 10 + number)[1:], ((bound_by, verdict), seconds), f"{what}, with --pid")

@@ -101,7 +101,7 @@ with Session() as s:
         close(thread["ms_in_driver"], s.value("SELECT sum(duration_ns) FROM calls WHERE pid = ? AND layer = 'driver'", pid) / 1e6,
               0.001, "a thread's time")
 
-    # The straggler is limited by the host. On a busy machine, another process may take longer.
+    # Its pauses limit the rate of the straggler. On a busy machine, another process may have a lower rate.
     for row in found["launches"]:
         rate, = s.rows("SELECT count(*) * 1e9 / (max(call_id) - min(start_ns)) FROM launches JOIN processes USING (process_id) WHERE pid = ?",
                        row["pid"])[0]
@@ -109,9 +109,6 @@ with Session() as s:
     check(row_of(found["launches"], pid=straggler)["per_second"] <= 1e6 / PAUSE_US, "the straggler's rate", found["launches"])
     for row in found["processes"]:
         close(row["seconds"], s.value("SELECT ended_ns - started_ns FROM processes WHERE pid = ?", row["pid"]) / 1e9, 0.001, "how long it ran")
-    bound = report(s, "--pid", straggler, "bottleneck")["bottleneck"][0]
-    check("outside of the driver" in bound["paragraph"], bound)
-    equal(bound["bound_by"], "host", "the straggler's pauses")
 
     # Sums must equal the sums of the rows. Percentiles must equal those of the durations, to within one part in 32.
     equal([(row["function"], row["error"], row["calls"], row["processes"]) for row in found["errors"]],
