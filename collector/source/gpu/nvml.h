@@ -12,7 +12,7 @@
 
 struct ct_nvml;
 
-/* A GPU. Everything except `text` and `facts` belongs to nvml.c. */
+/* A GPU. Everything except `text` and `facts` belongs to nvml_*.c. */
 struct ct_gpu {
     char text[CT_FACT_TEXTS][CT_GPU_TEXT_BYTES]; /* UUID, PCI address, name, driver; "" if unknown */
     struct ct_gpu_facts facts;
