@@ -391,7 +391,8 @@ VALUES (?1, ?2, ?3, ?4, nullif(?5, ''), nullif(?6, ''), nullif(?7, ''))
 -- Two daemons of one boot may have sampled a GPU at the same time, if both of their recordings are stored.
 -- name: insert_gpu_sample
 INSERT OR IGNORE INTO gpu_sample
-SELECT ?1, gpu_id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15 FROM gpu WHERE uuid = ?16;
+SELECT ?1, gpu_id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23
+  FROM gpu WHERE uuid = ?24;
 
 -- name: insert_gpu_process
 INSERT OR IGNORE INTO gpu_process SELECT ?1, gpu_id, ?2, ?3, ?4, ?5 FROM gpu WHERE uuid = ?6;

@@ -432,12 +432,20 @@ CREATE TABLE gpu_sample (
     sm_mhz                   INTEGER,
     memory_mhz               INTEGER,
     clock_reasons            INTEGER,      -- nvmlClocksEventReasons: bits with the reasons for the clocks
-    pcie_sent_kb_per_s       INTEGER,      -- over 20 ms
+    pcie_sent_kb_per_s       INTEGER,      -- since the previous sample, or over 20 ms
     pcie_received_kb_per_s   INTEGER,
     nvlink_sent_kb_per_s     INTEGER,      -- since the previous sample
     nvlink_received_kb_per_s INTEGER,
     ecc_corrected            INTEGER,      -- errors since the driver was loaded
     ecc_uncorrected          INTEGER,
+    sm_busy_ppm              INTEGER,      -- means since the previous sample, from NVML's GPM
+    sm_occupancy_ppm         INTEGER,
+    tensor_ppm               INTEGER,
+    fp64_ppm                 INTEGER,
+    fp32_ppm                 INTEGER,
+    fp16_ppm                 INTEGER,
+    integer_ppm              INTEGER,
+    dram_ppm                 INTEGER,
     PRIMARY KEY (time_ns, gpu_id)
 ) WITHOUT ROWID;
 

@@ -358,12 +358,22 @@ SELECT time_ns,
        CASE WHEN clock_reasons IS NOT NULL THEN clock_limits(clock_reasons) END
                                       AS clock_limits, -- why the clocks were low: power cap, …; empty: no limit
        clock_reasons,         -- bits, as in NVML's nvmlClocksEventReasons
-       pcie_sent_kb_per_s,    -- by the GPU, over 20 ms; NULL if samples are taken more than once a second
+       pcie_sent_kb_per_s,    -- by the GPU, since the previous sample; before Hopper: over 20 ms, and only if samples are
+                              -- taken at most once a second
        pcie_received_kb_per_s,
        nvlink_sent_kb_per_s,  -- over all links, since the previous sample
        nvlink_received_kb_per_s,
        ecc_corrected,         -- memory errors since the driver was loaded
-       ecc_uncorrected
+       ecc_uncorrected,
+       sm_busy_ppm / 1e4              AS sm_busy_percent, -- share of the SMs that had work, as a mean since the previous
+                                                          -- sample. This and the next columns are NULL before Hopper
+       sm_occupancy_ppm / 1e4         AS sm_occupancy_percent, -- active warps, of as many as the SMs can hold
+       tensor_ppm / 1e4               AS tensor_percent,  -- share of the time in which tensor cores worked
+       fp64_ppm / 1e4                 AS fp64_percent,    -- the same of other units of the SMs, by the type of the numbers
+       fp32_ppm / 1e4                 AS fp32_percent,
+       fp16_ppm / 1e4                 AS fp16_percent,
+       integer_ppm / 1e4              AS integer_percent,
+       dram_ppm / 1e4                 AS dram_percent     -- traffic of the GPU's memory, of the possible traffic
   FROM gpu_sample;
 
 CREATE VIEW gpu_processes AS

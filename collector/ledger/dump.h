@@ -20,7 +20,7 @@
 #define CT_DUMP_MAGIC      UINT64_C(0x3143455254445543) /* the bytes "CUDTREC1" */
 
 enum {
-    CT_DUMP_VERSION = 3,              /* raised by any change to this file, dump.def or the structs of
+    CT_DUMP_VERSION = 4,              /* raised by any change to this file, dump.def or the structs of
                                        * facts */
     CT_DUMP_FRAME_MAGIC = 0x4d415246, /* the bytes "FRAM" */
     CT_DUMP_FRAME_MAX = 1024 * 1024 * 1024,
@@ -78,7 +78,7 @@ struct ct_dump_call {
 };
 static_assert(sizeof(struct ct_loss_facts) == 48, "ct_loss_facts");
 static_assert(sizeof(struct ct_unsent_facts) == 72, "ct_unsent_facts");
-static_assert(sizeof(struct ct_gpu_sample_facts) == 120, "ct_gpu_sample_facts");
+static_assert(sizeof(struct ct_gpu_sample_facts) == 184, "ct_gpu_sample_facts");
 
 /* The body of an event, which follows the event's head. ct_dump_shapes holds the body's length and the number
  * of strings for each type. */

@@ -14,17 +14,17 @@ from replay_test import check_same, replay, tables
 from screen_test import Screen
 from series_test import file, files, sql
 
-SIMNVML = BUILD / "tests/simnvml/libsimnvml.so"
+SIMNVML = BUILD / "tests/simnvml"
 GIB = 1 << 30
 
 
 class Gpus:
     """The script for a session's simulated library."""
 
-    def __init__(self, session):
+    def __init__(self, session, library="libsimnvml.so"):
         folder, self.path = session.dir / "driver", session.dir / "nvml"
         folder.mkdir()
-        (folder / "libnvidia-ml.so.1").symlink_to(SIMNVML)
+        (folder / "libnvidia-ml.so.1").symlink_to(SIMNVML / library)
         self.write()
         self.env = dict(os.environ, LD_LIBRARY_PATH=str(folder), SIMNVML=str(self.path))
 
@@ -39,9 +39,9 @@ class Gpus:
 
 
 @contextlib.contextmanager
-def sampling(*options):
+def sampling(*options, **more):
     with Session() as s:
-        gpus = Gpus(s)
+        gpus = Gpus(s, **more)
         s.start_daemon("--log-level", "info", *options, env=gpus.env)
         yield s, gpus
 
@@ -54,9 +54,9 @@ def await_samples(s, count, of="gpu_samples"):
     s.flush_until(f"{count} rows of {of}", lambda: s.value(f"SELECT count(*) FROM {of}") >= count)
 
 
-def check_values():
+def check_values(has_gpm):
     """The columns have the values that the library reports. The library is loaded only while a process is traced."""
-    with sampling() as (s, gpus):
+    with sampling(library="libsimnvml.so" if has_gpm else "libsimnvml-old.so") as (s, gpus):
         s.flush()
         equal((has_library(s), gpus.log()), (False, []), "the library while no process is traced")
         with HungCall(s) as hung:
@@ -71,11 +71,18 @@ def check_values():
                (1, "GPU-00000001", "0000:3c:00.0", "Simulated GPU B", 80 * GIB, "580.00", None)], "GPUs")
         equal(s.rows("SELECT busy_percent, memory_busy_percent FROM gpu_samples WHERE gpu_id = 1 ORDER BY time_ns LIMIT 2"),
               [(20, 10), (40, 20)], "utilisation")
-        columns = """memory_used_bytes, power_mw, temperature_c, sm_mhz, memory_mhz, clock_limits, clock_reasons, pcie_sent_kb_per_s,
-            pcie_received_kb_per_s, ecc_corrected, ecc_uncorrected"""
+        columns = "memory_used_bytes, power_mw, temperature_c, sm_mhz, memory_mhz, clock_limits, clock_reasons, ecc_corrected, ecc_uncorrected"
         equal(s.rows(f"SELECT DISTINCT gpu_id, {columns} FROM gpu_samples ORDER BY gpu_id"),
-              [(1, 10 * GIB, 350000, None, 1980, 2619, "power cap, hardware thermal slowdown", 0x44, 1000, 25000000, 3, 0),
-               (2, GIB, 70000, None, 1880, 2619, "", 1, None, None, 3, 0)], "values")
+              [(1, 10 * GIB, 350000, None, 1980, 2619, "power cap, hardware thermal slowdown", 0x44, 3, 0),
+               (2, GIB, 70000, None, 1880, 2619, "", 1, 3, 0)], "values")
+        # GPM has no values in the first sample.
+        columns = """pcie_sent_kb_per_s, pcie_received_kb_per_s, sm_busy_percent, sm_occupancy_percent, tensor_percent, fp64_percent, fp32_percent,
+            fp16_percent, integer_percent, dram_percent"""
+        without = (1, 1000, 25000000) + 8 * (None,)
+        later = (1, 1048576, 2097152, 80.0625, 40.125, 50.25, 0, 20.5, 10.0078, 5, 30.75) if has_gpm else without
+        found = s.rows(f"SELECT gpu_id, {columns} FROM gpu_samples ORDER BY gpu_id, time_ns")
+        equal(found[0], (1,) + 10 * (None,) if has_gpm else without, "the first sample")
+        equal(sorted(set(found[1:]), key=str), [later, (2,) + 10 * (None,)], "the other samples")
         links = s.rows("SELECT nvlink_sent_kb_per_s, nvlink_received_kb_per_s FROM gpu_samples WHERE gpu_id = 1 ORDER BY time_ns")
         equal(links[0], (None, None), "NVLink traffic before the first sample")
         check(all(sent > 0 and 0 <= received - 2 * sent <= 1 for sent, received in links[1:]), "NVLink traffic", links)
@@ -87,6 +94,10 @@ def check_values():
         log = s.log()
         equal(log.count("info: GPU 1 (Simulated GPU B): cannot read the sent PCIe traffic: Not Supported (error 3)"), 1, log)
         equal(log.count("cannot read the temperature"), 2, log)
+        missing = [f"GPU {gpu} (Simulated GPU {name}): cannot read the activity of the SMs: {why}" for gpu, name, why in (
+            ((1, "B", "Not Supported (error 3)"),) if has_gpm else ((0, "A", "Simulated Error (error 13)"), (1, "B", "Simulated Error (error 13)")))]
+        equal([log.count(line) for line in missing], [1] * len(missing), log)
+        equal(log.count("the activity of the SMs"), len(missing), log)
 
 
 def check_report():
@@ -150,12 +161,48 @@ def check_failures():
             gpus.write("fail nvmlDeviceGetPowerUsage 0 999")
             power = "SELECT power_mw FROM gpu_samples WHERE gpu_id = 1 ORDER BY time_ns DESC LIMIT 2"
             s.flush_until("two samples without power", lambda: s.rows(power) == [(None,), (None,)])
-            equal(s.value("SELECT count(*) FROM gpu_samples WHERE memory_used_bytes IS NULL OR pcie_sent_kb_per_s IS NOT NULL"), 0,
-                  "samples without memory, or with PCIe traffic")
+            equal(s.value("SELECT count(*) FROM gpu_samples WHERE memory_used_bytes IS NULL"), 0, "samples without memory")
             gpus.write()
             s.flush_until("a sample with power", lambda: s.rows(power)[0] == (350000,))
             hung.release()
         equal(s.log().count("warning: GPU 0 (Simulated GPU A): cannot read the power: Unknown Error (error 999)"), 1, s.log())
+
+
+def check_gpm():
+    """Metrics of GPM are read from samples that are far enough apart. A metric that fails is NULL, and an unsupported metric is not read
+    again. If GPM fails, the PCIe traffic is read without it."""
+    rows = "SELECT sm_busy_percent, fp64_percent, fp32_percent, pcie_sent_kb_per_s FROM gpu_samples WHERE gpu_id = 1"
+    with sampling("--gpu-samples", "100ms") as (s, gpus):
+        def await_row(what, wanted):
+            last_ns = s.value("SELECT ifnull(max(time_ns), 0) FROM gpu_samples")
+            s.flush_until(what, lambda: wanted in s.rows(f"{rows} AND time_ns > ?", last_ns))
+
+        with HungCall(s) as hung:
+            await_row("metrics", (80.0625, 0, 20.5, 1048576))
+            gpus.write("metric 0 11 4 1", "metric 0 12 0 nan", "metric 0 20 3 0")
+            await_row("metrics that fail", (80.0625, None, None, None))
+            gpus.write("metric 0 2 0 0.00016", "metric 0 12 0 -1")
+            await_row("a metric that is rounded, and a negative one", (0.0002, 0, None, None))
+            gpus.write("fail nvmlGpmSampleGet 0 4")
+            s.flush_until("the line in the log", lambda: "activity of the SMs: Insufficient Permissions (error 4)" in s.log())
+            gpus.write()
+            await_row("metrics again", (80.0625, 0, 20.5, None))
+            hung.release()
+        wait_for("the library to be closed", lambda: gpus.log()[-1:] == ["call nvmlShutdown"])
+        equal(gpus.log(), ["call nvmlInit_v2", "call nvmlShutdown"], "calls, none of which is wrong")
+        for line in ("info: GPU 0 (Simulated GPU A): cannot read the utilisation by FP64: Insufficient Permissions (error 4)",
+                     "info: GPU 0 (Simulated GPU A): cannot read the sent PCIe traffic (GPM): Not Supported (error 3)",
+                     "info: GPU 0 (Simulated GPU A): cannot read the activity of the SMs: Insufficient Permissions (error 4)"):
+            equal(s.log().count(line), 1, s.log())
+        check("FP32" not in s.log(), "a value that is not a number is an error", s.log())
+
+    for failure, level in (("fail nvmlGpmMetricsGet 0 999", "warning"), ("fail nvmlGpmSampleAlloc 0 999", "warning"), ("metric 0 21 3 0", "info")):
+        with sampling() as (s, gpus):
+            gpus.write(failure)
+            with HungCall(s) as hung:
+                s.flush_until("PCIe traffic", lambda: (1000, 25000000) in s.rows("SELECT pcie_sent_kb_per_s, pcie_received_kb_per_s FROM gpu_samples"))
+                hung.release()
+            check(f"{level}: GPU 0 (Simulated GPU A): cannot read the " in s.log(), s.log())
 
 
 def check_no_gpus():
@@ -273,7 +320,7 @@ def check_keep():
 def check_run():
     """`cudatrace run` passes the interval to the daemon that it starts."""
     with Session() as s:
-        gpus = Gpus(s)
+        gpus = Gpus(s, "libsimnvml-old.so")
         command = (CUDATRACE, "run", "--session", s.name, "--db", s.db, "--gpu-samples", "100ms", "--")
         env = {"SIMNVML": gpus.path, "LD_LIBRARY_PATH": f"{gpus.env['LD_LIBRARY_PATH']}:{DRIVER_PATH}"}
         with HungCall(s, within=command, env=env, start=lambda *words, **options: s.start(*words, preload=False, **options)) as hung:
@@ -294,7 +341,9 @@ def check_option():
 if __name__ == "__main__":
     check_option()
     check_run()
-    check_values()
+    check_values(has_gpm=True)
+    check_values(has_gpm=False)
+    check_gpm()
     check_report()
     check_top()
     check_failures()

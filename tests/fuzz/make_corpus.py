@@ -283,7 +283,7 @@ BEHIND = (event("LANE", "qqQQ", 1, 1, 0, 9) + event("LOSS", "qIIIIQQQ", 1, 0, 0,
           event("OPEN", "qqqQQ", 1, 1, 1, 0, 3000) + END + event("META", "q", 5, tail=b"realtime_offset_ns\0"))
 UNKNOWN = -2**63
 GPU = event("GPU", "qqq", 0, 2**36, UNKNOWN, tail=b"GPU-0\0" b"0000:3b:00.0\0Name\0" b"580\0")
-GPU_SAMPLE = event("GPU_SAMPLE", "15q", 1000, 50, UNKNOWN, *range(12), tail=b"GPU-0\0")
+GPU_SAMPLE = event("GPU_SAMPLE", "23q", 1000, 50, UNKNOWN, *range(20), tail=b"GPU-0\0")
 EACH_KIND = b"".join(told(kind, 2000 + i, payload=bytes(48)) for i, kind in enumerate(KINDS) if kind not in ("PAD", "STRING", "THREAD"))
 RECORDINGS = {name: b"\1" + data for name, data in {
     "session": frame(BEGIN, EACH_KIND) + frame(told(end=2500), BEHIND),
@@ -316,9 +316,9 @@ RECORDINGS = {name: b"\1" + data for name, data in {
     "ended-twice": frame(BEGIN, BEHIND) + frame(told(end=9000), END),
     "gpus": frame(GPU, GPU_SAMPLE, event("GPU_PROCESS", "5q", 1000, 1, 2**60, 9, UNKNOWN, tail=b"GPU-0\0")) + frame(GPU, GPU_SAMPLE),
     "gpu-unknown": frame(GPU_SAMPLE),
-    "gpu-value-too-large": frame(GPU, event("GPU_SAMPLE", "15q", 1000, 2**60 + 1, *13 * [0], tail=b"GPU-0\0")),
+    "gpu-value-too-large": frame(GPU, event("GPU_SAMPLE", "23q", 1000, 2**60 + 1, *21 * [0], tail=b"GPU-0\0")),
     "gpu-value-negative": frame(GPU, event("GPU_PROCESS", "5q", 1000, -1, 0, 0, 0, tail=b"GPU-0\0")),
-    "gpu-without-time": frame(GPU, event("GPU_SAMPLE", "15q", UNKNOWN, *14 * [0], tail=b"GPU-0\0")),
+    "gpu-without-time": frame(GPU, event("GPU_SAMPLE", "23q", UNKNOWN, *22 * [0], tail=b"GPU-0\0")),
     "gpu-text-too-long": frame(event("GPU", "qqq", 0, 0, 0, tail=96 * b"x" + b"\0\0\0\0")),
     "gpu-no-utf8": frame(event("GPU", "qqq", 0, 0, 0, tail=b"\xff\0\0\0\0")),
     "told-again": frame(BEGIN, told()) + frame(BEGIN, told(end=3000)),

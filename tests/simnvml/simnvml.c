@@ -1,34 +1,24 @@
-/* A simulated libnvidia-ml.so.1 with two GPUs, for tests of `cudatraced --gpu-samples`. Values are fixed, or
- * are derived from the number of samples so far. GPU 1 does not support MIG, PCIe counters or NVLink. The
- * library has no nvmlDeviceGetTemperature(). nvmlDeviceGetCurrentClocksEventReasons() has only its older
- * name.
- *
- * Each call reads the file $SIMNVML, whose lines have these forms:
- *
- *   fail FUNCTION GPU RESULT            makes the function fail for the GPU
- *   block FUNCTION GPU FIFO             makes it block until the FIFO is written or closed
- *   process GPU PID BYTES BUSY MEMORY   adds a process with this memory and utilisation; 0: no utilisation
- *
- * For a function without a GPU, GPU is 0. The file $SIMNVML.log lists the initialisations, the shutdowns and
- * the calls that block. */
+#include "simnvml.h"
+
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, GPUS = 2 };
+enum { GPUS = 2 };
+
+int simnvml_gpm_samples;
 
 static unsigned samples[GPUS]; /* counted by nvmlDeviceGetUtilizationRates() */
 
-static FILE *script(void)
+FILE *simnvml_script(void)
 {
     const char *path = getenv("SIMNVML");
     return path ? fopen(path, "re") : NULL;
 }
 
-static void write_log(const char *what, const char *function)
+void simnvml_log(const char *what, const char *function)
 {
     char path[4096];
     snprintf(path, sizeof(path), "%s.log", getenv("SIMNVML"));
@@ -39,13 +29,12 @@ static void write_log(const char *what, const char *function)
     }
 }
 
-/* Follows the script's lines for a call. Returns the call's result. */
-static int follow(const char *function, unsigned gpu)
+int simnvml_follow(const char *function, unsigned gpu)
 {
     char line[4096], verb[16], name[128], value[2048];
     unsigned number;
     int result = SUCCESS;
-    FILE *lines = script();
+    FILE *lines = simnvml_script();
     while (lines && fgets(line, sizeof(line), lines)) {
         if (sscanf(line, "%15s %127s %u %2047s", verb, name, &number, value) != 4 ||
             strcmp(name, function) != 0 || number != gpu)
@@ -53,7 +42,7 @@ static int follow(const char *function, unsigned gpu)
         if (strcmp(verb, "fail") == 0)
             result = atoi(value);
         if (strcmp(verb, "block") == 0) {
-            write_log("block", function);
+            simnvml_log("block", function);
             const int fd = open(value, O_RDONLY | O_CLOEXEC);
             if (fd < 0 || read(fd, value, 1) < 0)
                 perror("simnvml");
@@ -65,32 +54,25 @@ static int follow(const char *function, unsigned gpu)
     return result;
 }
 
-/* A device handle is its GPU's number, counted from 1. */
-static unsigned gpu_of(const void *device)
-{
-    return (unsigned)(size_t)device - 1;
-}
-
-#define ENTER(device)                                                                                        \
-    const unsigned gpu = gpu_of(device);                                                                     \
-    const int result = follow(__func__, gpu);                                                                \
-    if (result != SUCCESS)                                                                                   \
-    return result
-
 const char *nvmlErrorString(int result)
 {
-    return result == NOT_SUPPORTED ? "Not Supported" : result == 999 ? "Unknown Error" : "Simulated Error";
+    return result == NOT_SUPPORTED   ? "Not Supported"
+           : result == NO_PERMISSION ? "Insufficient Permissions"
+           : result == 999           ? "Unknown Error"
+                                     : "Simulated Error";
 }
 
 int nvmlInit_v2(void)
 {
-    write_log("call", __func__);
-    return follow(__func__, 0);
+    simnvml_log("call", __func__);
+    return simnvml_follow(__func__, 0);
 }
 
 int nvmlShutdown(void)
 {
-    write_log("call", __func__);
+    simnvml_log("call", __func__);
+    if (simnvml_gpm_samples)
+        simnvml_log("leaked", "samples");
     return SUCCESS;
 }
 
@@ -103,13 +85,13 @@ int nvmlSystemGetDriverVersion(char *text, unsigned bytes)
 int nvmlDeviceGetCount_v2(unsigned *count)
 {
     *count = GPUS;
-    return follow(__func__, 0);
+    return simnvml_follow(__func__, 0);
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned place, void **device)
 {
     *device = (void *)(size_t)(place + 1);
-    return follow(__func__, place);
+    return simnvml_follow(__func__, place);
 }
 
 int nvmlDeviceGetUUID(void *device, char *text, unsigned bytes)
@@ -238,7 +220,7 @@ static unsigned read_processes(unsigned gpu, unsigned room, struct process *proc
     char line[4096];
     unsigned count = 0, of, pid, sm, memory;
     unsigned long long bytes;
-    FILE *lines = script();
+    FILE *lines = simnvml_script();
     while (lines && fgets(line, sizeof(line), lines)) {
         if (sscanf(line, "process %u %u %llu %u %u", &of, &pid, &bytes, &sm, &memory) != 5 || of != gpu ||
             (busy && sm == 0))

@@ -129,6 +129,8 @@ static void open_library(struct ct_gpu_sampler *sampler)
 
 static void close_library(struct ct_gpu_sampler *sampler)
 {
+    for (size_t i = 0; sampler->nvml && i < sampler->present_count; i++)
+        ct_nvml_release(sampler->nvml, sampler->present[i]);
     ct_nvml_close(sampler->nvml);
     sampler->nvml = NULL;
 }

@@ -21,6 +21,10 @@ struct ct_gpu {
     uint32_t missing;            /* readings that the GPU does not support */
     uint64_t processes_until_us; /* time of the newest utilisation of processes that was read */
     int64_t nvlink_ns, nvlink_kib[2];
+    struct {
+        void *sample[2];  /* NULL until the first reading */
+        int64_t taken_ns; /* when sample[0] was taken; 0: not yet */
+    } gpm;
 };
 
 /* Loads and initialises the library. Returns 0, or -1 with a sentence in `message`. *is_absent is then set if
@@ -33,10 +37,12 @@ unsigned ct_nvml_count(struct ct_nvml *nvml);
 /* Describes the GPU at `place`. Returns false if it has no UUID, for example because it is lost. */
 bool ct_nvml_describe(struct ct_nvml *nvml, unsigned place, struct ct_gpu *gpu);
 /* Reads all values. A value that cannot be read is CT_GPU_UNKNOWN, and the first such failure of each kind is
- * logged. Reading the PCIe traffic takes 40 ms, and is left out if `is_frequent`. Returns whether any value
- * is known. */
+ * logged. Before Hopper, reading the PCIe traffic takes 40 ms, and is left out if `is_frequent`. Returns
+ * whether any value is known. */
 bool ct_nvml_sample(struct ct_nvml *nvml, struct ct_gpu *gpu, bool is_frequent,
                     struct ct_gpu_sample_facts *sample);
+/* Frees what ct_nvml_sample() has allocated in the library. Must be called before ct_nvml_close(). */
+void ct_nvml_release(struct ct_nvml *nvml, struct ct_gpu *gpu);
 /* Lists the processes that use the GPU, without their times. The list is valid until the next call. */
 size_t ct_nvml_processes(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct ct_gpu_process_facts **list);
 

@@ -19,7 +19,7 @@ static void *find(void *library, const char *name, const char *older_name)
     return found || !older_name ? found : dlsym(library, older_name);
 }
 
-const char *ct_nvml_text(const struct ct_nvml *nvml, int result)
+static const char *text_of(const struct ct_nvml *nvml, int result)
 {
     const char *text = nvml->error_text ? nvml->error_text(result) : NULL;
     return text ? text : "unknown error";
@@ -45,7 +45,7 @@ int ct_nvml_open(struct ct_nvml **result, bool *is_absent, char message[CT_MESSA
     const int error = CT_NVML_CALL(nvml, init);
     if (error) {
         *is_absent = error == NVML_DRIVER_NOT_LOADED || error == NVML_GPU_NOT_FOUND;
-        ct_message(message, "cannot initialise " LIBRARY ": %s (error %d)", ct_nvml_text(nvml, error), error);
+        ct_message(message, "cannot initialise " LIBRARY ": %s (error %d)", text_of(nvml, error), error);
         nvml->shutdown = NULL;
         ct_nvml_close(nvml);
         return -1;
@@ -74,7 +74,7 @@ void ct_nvml_note_error(const struct ct_nvml *nvml, struct ct_gpu *gpu, int bit,
     if (!(gpu->logged & mask))
         ct_log(is_missing || error == NVML_NO_PERMISSION ? CT_LOG_gpu_value_missing : CT_LOG_gpu_value_failed,
                "GPU %lld (%s): cannot read the %s: %s (error %d); such values are NULL in the trace",
-               (long long)gpu->facts.place, gpu->text[2], what, ct_nvml_text(nvml, error), error);
+               (long long)gpu->facts.place, gpu->text[2], what, text_of(nvml, error), error);
     gpu->logged |= mask;
     if (is_missing)
         gpu->missing |= mask;

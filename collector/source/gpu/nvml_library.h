@@ -30,6 +30,19 @@ enum {
     NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX = 138, /* in KiB */
     NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX = 139,
     NVML_VALUE_TYPE_UNSIGNED_LONG_LONG = 3,
+    NVML_GPM_SUPPORT_VERSION = 1,
+    NVML_GPM_METRICS_GET_VERSION = 1,
+    NVML_GPM_METRIC_SM_UTIL = 2, /* percent, up to NVML_GPM_METRIC_FP16_UTIL */
+    NVML_GPM_METRIC_SM_OCCUPANCY = 3,
+    NVML_GPM_METRIC_INTEGER_UTIL = 4,
+    NVML_GPM_METRIC_ANY_TENSOR_UTIL = 5,
+    NVML_GPM_METRIC_DRAM_BW_UTIL = 10,
+    NVML_GPM_METRIC_FP64_UTIL = 11,
+    NVML_GPM_METRIC_FP32_UTIL = 12,
+    NVML_GPM_METRIC_FP16_UTIL = 13,
+    NVML_GPM_METRIC_PCIE_TX_PER_SEC = 20, /* from the GPU, in MiB/s */
+    NVML_GPM_METRIC_PCIE_RX_PER_SEC = 21,
+    NVML_GPM_METRIC_MAX = 333, /* of CUDA 13.3; CUDA 12.0 has 98 */
 };
 
 struct nvml_pci {
@@ -63,6 +76,22 @@ struct nvml_process_utilization {
     unsigned sm, memory, encoder, decoder; /* percent */
 };
 static_assert(sizeof(struct nvml_process_utilization) == 32, "nvml_process_utilization");
+struct nvml_gpm_support {
+    unsigned version, is_supported;
+};
+struct nvml_gpm_metric {
+    unsigned id;
+    int result;
+    double value; /* valid if `result` is NVML_SUCCESS */
+    char *short_name, *long_name, *unit;
+};
+static_assert(sizeof(struct nvml_gpm_metric) == 40, "nvml_gpm_metric");
+struct nvml_gpm_metrics {
+    unsigned version, count;
+    void *earlier, *later; /* samples */
+    struct nvml_gpm_metric metric[NVML_GPM_METRIC_MAX];
+};
+static_assert(offsetof(struct nvml_gpm_metrics, metric) == 24, "nvml_gpm_metrics");
 
 struct ct_nvml {
     void *library;
@@ -80,10 +109,9 @@ struct ct_nvml {
 #define CT_NVML_CALL(nvml, member, ...)                                                                      \
     ((nvml)->member ? (nvml)->member(__VA_ARGS__) : (int)NVML_FUNCTION_NOT_FOUND)
 
-/* The library's text for a result. Never NULL. */
-const char *ct_nvml_text(const struct ct_nvml *nvml, int result);
-/* The bits of `logged` and `missing` in struct ct_gpu. The last one is the first bit of nvml_readings.c. */
-enum { CT_NVML_PROCESSES, CT_NVML_PROCESS_TIMES, CT_NVML_READINGS };
+/* The bits of `logged` and `missing` in struct ct_gpu. The last two are the first bits of nvml_gpm.c and
+ * nvml_readings.c. */
+enum { CT_NVML_PROCESSES, CT_NVML_PROCESS_TIMES, CT_NVML_METRICS, CT_NVML_READINGS = CT_NVML_METRICS + 10 };
 
 static inline bool ct_nvml_is_missing(const struct ct_gpu *gpu, int bit)
 {

@@ -1,84 +1,84 @@
 #include "clock.h"
+#include "nvml_gpm.h"
 #include "nvml_library.h"
 
 /* Reads one or more values of a GPU. */
 struct reading {
     const char *what;
-    int (*read)(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading, int64_t *value);
+    int (*read)(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading,
+                int64_t value[CT_GPU_VALUES]);
     enum ct_gpu_value value; /* the first value */
     int argument;            /* NVML's constant */
 };
 
 static int read_utilization(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading,
-                            int64_t *value)
+                            int64_t value[CT_GPU_VALUES])
 {
-    (void)reading;
     struct nvml_utilization utilization = { 0 };
     const int error = CT_NVML_CALL(nvml, utilization, gpu->device, &utilization);
-    value[0] = utilization.gpu;
-    value[1] = utilization.memory;
+    value[(int)reading->value] = utilization.gpu;
+    value[(int)reading->value + 1] = utilization.memory;
     return error;
 }
 
 static int read_memory(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading,
-                       int64_t *value)
+                       int64_t value[CT_GPU_VALUES])
 {
-    (void)reading;
     struct nvml_memory memory = { 0 };
     const int error = CT_NVML_CALL(nvml, memory, gpu->device, &memory);
-    *value = (int64_t)memory.used;
+    value[reading->value] = (int64_t)memory.used;
     return error;
 }
 
-static int read_power(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading, int64_t *value)
+static int read_power(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading,
+                      int64_t value[CT_GPU_VALUES])
 {
-    (void)reading;
     unsigned mw = 0;
     const int error = CT_NVML_CALL(nvml, power, gpu->device, &mw);
-    *value = mw;
+    value[reading->value] = mw;
     return error;
 }
 
 static int read_temperature(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading,
-                            int64_t *value)
+                            int64_t value[CT_GPU_VALUES])
 {
     unsigned c = 0;
     const int error = CT_NVML_CALL(nvml, temperature, gpu->device, reading->argument, &c);
-    *value = c;
+    value[reading->value] = c;
     return error;
 }
 
-static int read_clock(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading, int64_t *value)
+static int read_clock(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading,
+                      int64_t value[CT_GPU_VALUES])
 {
     unsigned mhz = 0;
     const int error = CT_NVML_CALL(nvml, clock, gpu->device, reading->argument, &mhz);
-    *value = mhz;
+    value[reading->value] = mhz;
     return error;
 }
 
 static int read_clock_reasons(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading,
-                              int64_t *value)
+                              int64_t value[CT_GPU_VALUES])
 {
-    (void)reading;
     unsigned long long reasons = 0;
     const int error = CT_NVML_CALL(nvml, clock_reasons, gpu->device, &reasons);
-    *value = (int64_t)reasons;
+    value[reading->value] = (int64_t)reasons;
     return error;
 }
 
-static int read_pcie(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading, int64_t *value)
+static int read_pcie(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading,
+                     int64_t value[CT_GPU_VALUES])
 {
     unsigned kb_per_s = 0;
     const int error = CT_NVML_CALL(nvml, pcie, gpu->device, reading->argument, &kb_per_s);
-    *value = kb_per_s;
+    value[reading->value] = kb_per_s;
     return error;
 }
 
 /* Converts the library's counters to rates since the previous sample. The first sample has no rate. */
 static int read_nvlink(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading,
-                       int64_t *value)
+                       int64_t value[CT_GPU_VALUES])
 {
-    (void)reading;
     struct nvml_field fields[] = { { .field = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, .scope = ~0U },
                                    { .field = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, .scope = ~0U } };
     int error = CT_NVML_CALL(nvml, fields, gpu->device, 2, fields);
@@ -91,21 +91,30 @@ static int read_nvlink(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct re
     for (int i = 0; i < 2 && !error; i++) {
         const int64_t kib = (int64_t)fields[i].value, more = kib - gpu->nvlink_kib[i];
         if (gpu->nvlink_ns && more >= 0 && seconds > 0)
-            value[i] = (int64_t)((double)more * 1.024 / seconds);
+            value[(int)reading->value + i] = (int64_t)((double)more * 1.024 / seconds);
         gpu->nvlink_kib[i] = kib;
     }
     gpu->nvlink_ns = error ? 0 : now_ns;
     return error;
 }
 
-static int read_ecc(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading, int64_t *value)
+static int read_ecc(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading,
+                    int64_t value[CT_GPU_VALUES])
 {
     unsigned long long errors = 0;
     const int error = CT_NVML_CALL(nvml, ecc, gpu->device, reading->argument, NVML_VOLATILE_ECC, &errors);
-    *value = (int64_t)errors;
+    value[reading->value] = (int64_t)errors;
     return error;
 }
 
+static int read_gpm(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading,
+                    int64_t value[CT_GPU_VALUES])
+{
+    (void)reading;
+    return ct_nvml_gpm_read(nvml, gpu, value);
+}
+
+/* The PCIe traffic is last, because GPM may have read it. */
 static const struct reading readings[] = {
     { "utilisation", read_utilization, CT_GPU_BUSY_PERCENT, 0 },
     { "used memory", read_memory, CT_GPU_MEMORY_USED_BYTES, 0 },
@@ -117,6 +126,7 @@ static const struct reading readings[] = {
     { "NVLink traffic", read_nvlink, CT_GPU_NVLINK_SENT_KB_PER_S, 0 },
     { "corrected memory errors", read_ecc, CT_GPU_ECC_CORRECTED, NVML_MEMORY_ERROR_TYPE_CORRECTED },
     { "uncorrected memory errors", read_ecc, CT_GPU_ECC_UNCORRECTED, NVML_MEMORY_ERROR_TYPE_UNCORRECTED },
+    { "activity of the SMs", read_gpm, CT_GPU_SM_BUSY_PPM, 0 },
     { "sent PCIe traffic", read_pcie, CT_GPU_PCIE_SENT_KB_PER_S, NVML_PCIE_UTIL_TX_BYTES },
     { "received PCIe traffic", read_pcie, CT_GPU_PCIE_RECEIVED_KB_PER_S, NVML_PCIE_UTIL_RX_BYTES },
 };
@@ -128,20 +138,23 @@ bool ct_nvml_sample(struct ct_nvml *nvml, struct ct_gpu *gpu, bool is_frequent,
 {
     bool is_known = false;
     sample->time_ns = (int64_t)ct_monotonic_ns();
-    for (int i = 0; i < CT_GPU_VALUES; i++)
-        sample->value[i] = CT_GPU_UNKNOWN;
+    for (int n = 0; n < CT_GPU_VALUES; n++)
+        sample->value[n] = CT_GPU_UNKNOWN;
     for (int i = 0; i < READINGS; i++) {
-        int64_t value[2] = { CT_GPU_UNKNOWN, CT_GPU_UNKNOWN };
-        if (ct_nvml_is_missing(gpu, CT_NVML_READINGS + i) || (is_frequent && readings[i].read == read_pcie))
+        int64_t value[CT_GPU_VALUES];
+        if (ct_nvml_is_missing(gpu, CT_NVML_READINGS + i) ||
+            (readings[i].read == read_pcie && (is_frequent || ct_nvml_gpm_has_pcie(gpu))))
             continue;
+        for (int n = 0; n < CT_GPU_VALUES; n++)
+            value[n] = CT_GPU_UNKNOWN;
         const int error = readings[i].read(nvml, gpu, &readings[i], value);
         if (error) {
             ct_nvml_note_error(nvml, gpu, CT_NVML_READINGS + i, readings[i].what, error);
             continue;
         }
-        for (int n = 0; n < 2; n++) {
+        for (int n = 0; n < CT_GPU_VALUES; n++) {
             if (value[n] >= 0 && value[n] <= CT_GPU_VALUE_MAX)
-                sample->value[(int)readings[i].value + n] = value[n];
+                sample->value[n] = value[n];
         }
         is_known = true;
     }

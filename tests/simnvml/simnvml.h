@@ -1,0 +1,51 @@
+/* A simulated libnvidia-ml.so.1 with two GPUs, for tests of `cudatraced --gpu-samples`. Values are fixed, or
+ * are derived from the number of samples so far. GPU 1 does not support MIG, PCIe counters, NVLink and GPM.
+ * The library has no nvmlDeviceGetTemperature(). It has only the older name of
+ * nvmlDeviceGetCurrentClocksEventReasons(). The library simnvml-old also lacks the functions of GPM.
+ *
+ * Each call reads the file $SIMNVML, whose lines have these forms:
+ *
+ *   fail FUNCTION GPU RESULT            makes the function fail for the GPU
+ *   block FUNCTION GPU FIFO             makes it block until the FIFO is written or closed
+ *   process GPU PID BYTES BUSY MEMORY   adds a process with this memory and utilisation; 0: no utilisation
+ *   metric GPU ID RESULT VALUE          changes a metric of GPM
+ *
+ * For a function without a GPU, GPU is 0. The file $SIMNVML.log lists the initialisations, the shutdowns and
+ * the calls that block, and wrong uses of GPM. */
+#ifndef SIMNVML_H
+#define SIMNVML_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+enum {
+    SUCCESS = 0,
+    INVALID_ARGUMENT = 2,
+    NOT_SUPPORTED = 3,
+    NO_PERMISSION = 4,
+    NOT_FOUND = 6,
+    INSUFFICIENT_SIZE = 7
+};
+
+extern int simnvml_gpm_samples; /* allocated by the caller and not yet freed */
+
+/* Opens the script. Returns NULL if there is none. */
+FILE *simnvml_script(void);
+/* Appends a line to the log. */
+void simnvml_log(const char *what, const char *function);
+/* Follows the script's lines for a call. Returns the call's result. */
+int simnvml_follow(const char *function, unsigned gpu);
+
+/* A device is the number of its GPU, from 1. */
+static inline unsigned simnvml_gpu(const void *device)
+{
+    return (unsigned)(size_t)device - 1;
+}
+
+#define ENTER(device)                                                                                        \
+    const unsigned gpu = simnvml_gpu(device);                                                                \
+    const int result = simnvml_follow(__func__, gpu);                                                        \
+    if (result != SUCCESS)                                                                                   \
+    return result
+
+#endif

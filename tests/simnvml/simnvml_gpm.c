@@ -1,0 +1,105 @@
+/* The functions of GPM. A metric has the same value between any two samples, except in the script. */
+#include "simnvml.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum { APART_MS = 100, METRICS_MAX = 98 };
+
+struct sample {
+    unsigned gpu;
+    long long taken_ms; /* 0: not yet */
+};
+struct support {
+    unsigned version, is_supported;
+};
+struct metric {
+    unsigned id;
+    int result;
+    double value;
+    const char *short_name, *long_name, *unit;
+};
+struct metrics {
+    unsigned version, count;
+    struct sample *earlier, *later;
+    struct metric metric[METRICS_MAX];
+};
+
+/* The values by metric, in percent, and in MiB/s for the PCIe traffic (20 and 21). */
+static const double values[METRICS_MAX] = {
+    [2] = 80.0625, [3] = 40.125, [4] = 5,           [5] = 50.25, [10] = 30.75,
+    [11] = 0,      [12] = 20.5,  [13] = 10.0078125, [20] = 1000, [21] = 2000,
+};
+
+int nvmlGpmQueryDeviceSupport(void *device, struct support *support)
+{
+    ENTER(device);
+    support->is_supported = gpu == 0;
+    return support->version == 1 ? SUCCESS : INVALID_ARGUMENT;
+}
+
+int nvmlGpmSampleAlloc(struct sample **sample)
+{
+    const int result = simnvml_follow(__func__, 0);
+    if (result != SUCCESS)
+        return result;
+    *sample = calloc(1, sizeof(**sample));
+    simnvml_gpm_samples++;
+    return SUCCESS;
+}
+
+int nvmlGpmSampleFree(struct sample *sample)
+{
+    free(sample);
+    simnvml_gpm_samples--;
+    return SUCCESS;
+}
+
+int nvmlGpmSampleGet(void *device, struct sample *sample)
+{
+    ENTER(device);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    *sample = (struct sample){ gpu, now.tv_sec * 1000LL + now.tv_nsec / 1000000 };
+    return SUCCESS;
+}
+
+/* Follows the lines of the script that change a metric. */
+static void change_metric(unsigned gpu, struct metric *metric)
+{
+    char line[4096];
+    unsigned of, id;
+    int result;
+    double value;
+    FILE *lines = simnvml_script();
+    while (lines && fgets(line, sizeof(line), lines)) {
+        if (sscanf(line, "metric %u %u %d %lf", &of, &id, &result, &value) == 4 && of == gpu &&
+            id == metric->id) {
+            metric->result = result;
+            metric->value = value;
+        }
+    }
+    if (lines)
+        fclose(lines);
+}
+
+int nvmlGpmMetricsGet(struct metrics *get)
+{
+    const struct sample *const earlier = get->earlier, *const later = get->later;
+    const int result = simnvml_follow(__func__, later->gpu);
+    if (result != SUCCESS)
+        return result;
+    if (get->version != 1 || get->count == 0 || get->count > METRICS_MAX || earlier->taken_ms == 0 ||
+        earlier->gpu != later->gpu || later->taken_ms - earlier->taken_ms <= APART_MS) {
+        simnvml_log("wrong", __func__);
+        return INVALID_ARGUMENT;
+    }
+    for (unsigned i = 0; i < get->count; i++) {
+        const unsigned id = get->metric[i].id;
+        get->metric[i] = (struct metric){ .id = id,
+                                          .result = id < METRICS_MAX ? SUCCESS : NOT_SUPPORTED,
+                                          .value = id < METRICS_MAX ? values[id] : 0 };
+        change_metric(later->gpu, &get->metric[i]);
+    }
+    return SUCCESS;
+}
