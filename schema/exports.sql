@@ -51,13 +51,18 @@ SELECT process_id, ?2, bytes
  ORDER BY process_id, at_ns;
 
 -- The samples of each GPU, or of each GPU that the process used. Each column from the fourth on is a counter of the GPU.
+-- The page of `html` shows the first five counters.
 -- name: gpu_counters
 SELECT gpu_id,
        'GPU ' || gpu || ': ' || ifnull(name, uuid) AS name,
        time_ns,
        busy_percent                                AS "busy (%)",
        memory_used_bytes                           AS "memory used (bytes)",
-       CAST(round(power_mw / 1e3) AS INTEGER)      AS "power (W)"
+       CAST(round(power_mw / 1e3) AS INTEGER)      AS "power (W)",
+       CAST(round(sm_busy_percent) AS INTEGER)     AS "SMs busy (%)",
+       CAST(round(dram_percent) AS INTEGER)        AS "memory traffic (%)",
+       CAST(round(tensor_percent) AS INTEGER)      AS "tensor cores (%)",
+       CAST(round(sm_occupancy_percent) AS INTEGER) AS "SM occupancy (%)"
   FROM gpu_samples
   JOIN gpus USING (gpu_id)
  WHERE time_ns BETWEEN ?2 AND ?3

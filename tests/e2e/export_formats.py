@@ -189,11 +189,16 @@ with sampling("--gpu-samples", "100ms") as (s, gpus):
         gpus.write("fail nvmlDeviceGetPowerUsage 1 3", f"process 0 {hung.pid} {GIB} 50 5")
         await_samples(s, 2 * 3)
         await_samples(s, 1, "gpu_processes")
+        s.flush_until("metrics", lambda: s.value("SELECT count(dram_percent) FROM gpu_samples"))
         hung.release()
     s.stop_daemon()  # a sample that is being taken during a flush is stored later
-    columns = {"busy (%)": "busy_percent", "memory used (bytes)": "memory_used_bytes", "power (W)": "power_mw / 1000"}
+    columns = {"busy (%)": "busy_percent", "memory used (bytes)": "memory_used_bytes", "power (W)": "power_mw / 1000",
+               "SMs busy (%)": "CAST(round(sm_busy_percent) AS INTEGER)", "memory traffic (%)": "CAST(round(dram_percent) AS INTEGER)",
+               "tensor cores (%)": "CAST(round(tensor_percent) AS INTEGER)", "SM occupancy (%)": "CAST(round(sm_occupancy_percent) AS INTEGER)"}
     wanted = sorted(row for counter, column in columns.items() for row in s.rows(
         f"SELECT 'GPU ' || gpu || ': ' || name, '{counter}', time_ns, {column} FROM gpu_samples JOIN gpus USING (gpu_id) WHERE {column} IS NOT NULL"))
+    equal({row[1]: row[3] for row in wanted if row[0].startswith("GPU 0") and row[1] in list(columns)[3:]},
+          {"SMs busy (%)": 80, "memory traffic (%)": 31, "tensor cores (%)": 50, "SM occupancy (%)": 40}, "metrics")
     begin_ns = s.value("SELECT min(started_ns) FROM processes")
 
     def counters_of_chrome(*options):
@@ -206,6 +211,7 @@ with sampling("--gpu-samples", "100ms") as (s, gpus):
         _, tracks, events = read_perfetto(export(s, "perfetto", *options))
         of = {uuid: (tracks[track["parent_uuid"][0]]["name"][0], track["name"][0]) for uuid, track in tracks.items()
               if track["counter"] and track["name"] != ["device memory held"]}
+        equal({e["track"] for e in events if e["type"] == "TYPE_COUNTER"} >= set(of), True, "counters without a value")
         return sorted((*of[e["track"]], e["at"], int(e["value"][0])) for e in events if e["type"] == "TYPE_COUNTER" and e["track"] in of)
 
     for counters in (counters_of_chrome, counters_of_perfetto):

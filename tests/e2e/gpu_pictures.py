@@ -71,24 +71,26 @@ def check_page(s, unit_ns):
 
 
 def add_samples(s, begin_ns, unit_ns):
-    """Adds samples of two GPUs. Each GPU has three samples per column, at almost the same time. The second GPU does not report its
-    power."""
+    """Adds samples of two GPUs, three at almost the same time for each column. The second GPU does not report its power, and
+    the first one has no metrics of its SMs."""
     with sqlite3.connect(s.db) as trace:
         for gpu_id in (1, 2):
             trace.execute("INSERT INTO gpu (gpu_id, uuid, name, place) VALUES (?, ?, 'Simulated GPU', ?)", (gpu_id, f"GPU-{gpu_id}", gpu_id - 1))
             for column in range(COLUMNS):
                 for more in range(3):
-                    trace.execute("INSERT INTO gpu_sample (time_ns, gpu_id, busy_percent, memory_used_bytes, power_mw) VALUES (?, ?, ?, ?, ?)",
-                                  (begin_ns + column * unit_ns + more, gpu_id, column + more, gpu_id * 10**9, 250000 if gpu_id == 1 else None))
+                    trace.execute("INSERT INTO gpu_sample (time_ns, gpu_id, busy_percent, memory_used_bytes, power_mw, sm_busy_ppm, dram_ppm, tensor_ppm) "
+                                  "VALUES (?, ?, ?, ?, ?, ?, ?, 1)",
+                                  (begin_ns + column * unit_ns + more, gpu_id, column + more, gpu_id * 10**9, 250000 if gpu_id == 1 else None,
+                                   10000 * (column + more) if gpu_id == 2 else None, 205000 if gpu_id == 2 else None))
     trace.close()
 
 
 def check_gpus(s, begin_ns, unit_ns):
-    """Samples too close in time for the page to distinguish become one point, with the mean of their values."""
-    counters = ["busy (%)", "memory used (bytes)", "power (W)"]
+    """The points of a time that the page cannot distinguish are one, with the mean of the values."""
+    counters = ["busy (%)", "memory used (bytes)", "power (W)", "SMs busy (%)", "memory traffic (%)"]
     equal(page_of(s)[1]["gpus"],
           [{"name": f"GPU {gpu}: Simulated GPU", "counters": counters,
-            "points": [[column * unit_ns + 2, column + 1, (gpu + 1) * 10**9, 250 if gpu == 0 else None] for column in range(COLUMNS)]}
+            "points": [[column * unit_ns + 2, column + 1, (gpu + 1) * 10**9] + ([250, None, None] if gpu == 0 else [None, column + 1, 21]) for column in range(COLUMNS)]}
            for gpu in range(2)], "samples of GPUs")
     part = page_of(s, "--from", f"@{begin_ns + 10 * unit_ns}", "--to", f"@{begin_ns + 20 * unit_ns - 1}")[1]["gpus"]
     equal([len(gpu["points"]) for gpu in part], [10, 10], "samples in a window")
@@ -107,8 +109,9 @@ def check_browser(s, path, unit_ns):
         equal(b.run(at, "GPU 0, stream 8", 20 * unit_ns), None, "an idle stream")
         describe = "const g = window.cudatrace.gpus; return g.describeAt(190 + arguments[1] / g.timeline.length * (g.timeline.width - 190), " \
             "g.rows.filter((r) => r.values)[arguments[0]].y + 5)"
-        equal([b.run(describe, row, 30 * unit_ns) for row in range(5)],
-              ["busy: 31 %\nat 30 ms", "memory used: 1 GB\nat 30 ms", "power: 250 W\nat 30 ms", "busy: 31 %\nat 30 ms", "memory used: 2 GB\nat 30 ms"],
+        equal([b.run(describe, row, 30 * unit_ns) for row in range(7)],
+              ["busy: 31 %\nat 30 ms", "memory used: 1 GB\nat 30 ms", "power: 250 W\nat 30 ms", "busy: 31 %\nat 30 ms", "memory used: 2 GB\nat 30 ms",
+               "SMs busy: 31 %\nat 30 ms", "memory traffic: 21 %\nat 30 ms"],
               "samples at a time")
         check("kernel" in b.run("return document.getElementById('legend').textContent"), "the legend")
         if "CUDATRACE_PICTURES" in os.environ:

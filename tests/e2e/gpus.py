@@ -107,12 +107,13 @@ def check_report():
             gpus.write(f"process 0 {hung.pid} {GIB} 50 5")
             await_samples(s, 2 * 5)
             await_samples(s, 1, "gpu_processes")
+            s.flush_until("metrics", lambda: s.value("SELECT count(sm_busy_percent) FROM gpu_samples"))
             hung.release()
             other.release()
         s.stop_daemon()  # a sample that is being taken during a flush is stored later
 
-        def rows(*options):
-            return json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", *options, "gpus", preload=False).stdout)["gpus"]
+        def rows(*options, section="gpus"):
+            return json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", *options, section, preload=False).stdout)[section]
 
         def wanted(condition="1", *values):
             return [{"gpu": gpu, "name": name, "samples": samples, "busy_%": busy, "peak_gb": peak, "of_gb": 85.9, "mean_w": power,
@@ -128,6 +129,13 @@ def check_report():
         lifetime = s.rows("SELECT started_ns, ended_ns FROM processes WHERE pid = ?", hung.pid)[0]
         equal(rows("--pid", str(hung.pid)), wanted("gpu = 0 AND time_ns BETWEEN ? AND ?", *lifetime), "the report of a process")
         equal(rows("--pid", str(other.pid)), [], "the report of a process that used no GPU")
+        activity = [{"gpu": 0, "name": "Simulated GPU A", "sm_%": 80.1, "occupancy_%": 40.1, "tensor_%": 50.3, "fp64_%": 0.0, "fp32_%": 20.5,
+                     "fp16_%": 10.0, "integer_%": 5.0, "dram_%": 30.8}]
+        equal(rows(section="activity"), activity, "the activity of the GPUs")
+        equal(rows("--pid", str(hung.pid), section="activity"), activity, "the activity of a process's GPUs")
+        equal(rows("--pid", str(other.pid), section="activity"), [], "the activity of GPUs that the process did not use")
+        lines = s.run(CUDATRACE, "report", "--db", s.db, "activity", preload=False).stdout.splitlines()
+        check(max(map(len, lines)) + len("NVIDIA H100 80GB HBM3") - len("Simulated GPU A") <= 100, "wide lines", lines)
         zero_ns, third_ns = s.rows("SELECT (SELECT min(started_ns) FROM processes), time_ns FROM gpu_samples WHERE gpu_id = 1 ORDER BY time_ns "
                                    "LIMIT 1 OFFSET 2")[0]
         window = ("--to", f"{(third_ns + 1000 - zero_ns) / 1e9:.9f}")

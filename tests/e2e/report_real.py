@@ -10,9 +10,9 @@ import sqlite3
 from cudatrace_test import CUDATRACE, SOURCE, Session, WORKLOADS, by_tier, can, check, equal, on_terminal
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
-SECTIONS = ("xids bottleneck phases processes gpus threads categories functions kernels graphs launches gaps gpu shares work ranges queue idle pending "
+SECTIONS = ("xids bottleneck phases processes gpus activity threads categories functions kernels graphs launches gaps gpu shares work ranges queue idle pending "
             "waits blocked faults kernel hooks copies memory leaks contexts modules errors losses").split()
-NEWER = ["gpus", "gpu", "shares", "work", "ranges", "queue", "idle", "pending"]  # sections that need views which the fixture lacks
+NEWER = ["gpus", "activity", "gpu", "shares", "work", "ranges", "queue", "idle", "pending"]  # sections that need views which the fixture lacks
 
 
 def steps_of(database, section, from_ns):

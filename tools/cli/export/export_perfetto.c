@@ -19,8 +19,9 @@ enum { NAMES_MAX = 1 << 16, ANNOTATIONS_MAX = 24, SEQUENCE = 1 };
 enum kind { CATEGORY, EVENT, ANNOTATION, VALUE, KINDS };
 
 struct state {
-    bool failed;    /* out of memory */
-    int64_t gpu_id; /* the GPU described last; 0: none yet */
+    bool failed;           /* out of memory */
+    int64_t gpu_id;        /* the GPU described last; 0: none yet */
+    uint32_t gpu_counters; /* bits of the columns whose counters are described for that GPU */
 
     struct {
         struct ct_names names;
@@ -430,13 +431,22 @@ static bool describe_gpu(struct ct_export *to, sqlite3_stmt *rows, uint64_t uuid
     Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
     track.uuid = uuid;
     track.name = (char *)(uintptr_t)ct_export_text(rows, CT_GPU_COLUMN_NAME);
-    bool good = describe(to, &track);
-    for (int c = CT_GPU_COLUMN_COUNTERS; c < sqlite3_column_count(rows) && good; c++) {
-        Perfetto__CounterDescriptor counter = PERFETTO__COUNTER_DESCRIPTOR__INIT;
-        counter.unit = PERFETTO__COUNTER_DESCRIPTOR__UNIT__UNIT_UNSPECIFIED; /* the name has the unit */
-        good = describe_below(to, uuid, uuid + (uint64_t)c, sqlite3_column_name(rows, c), &counter);
-    }
-    return good;
+    struct state *state = to->state;
+    state->gpu_id = sqlite3_column_int64(rows, CT_GPU_COLUMN_ID);
+    state->gpu_counters = 0;
+    return describe(to, &track);
+}
+
+/* Describes a counter when its first value is written. Not every GPU has all counters. */
+static bool describe_gpu_counter(struct ct_export *to, sqlite3_stmt *rows, uint64_t uuid, int c)
+{
+    struct state *state = to->state;
+    if (state->gpu_counters >> c & 1)
+        return true;
+    state->gpu_counters |= UINT32_C(1) << c;
+    Perfetto__CounterDescriptor counter = PERFETTO__COUNTER_DESCRIPTOR__INIT;
+    counter.unit = PERFETTO__COUNTER_DESCRIPTOR__UNIT__UNIT_UNSPECIFIED; /* the name has the unit */
+    return describe_below(to, uuid, uuid + (uint64_t)c, sqlite3_column_name(rows, c), &counter);
 }
 
 static bool write_gpu(struct ct_export *to, sqlite3_stmt *rows)
@@ -445,14 +455,14 @@ static bool write_gpu(struct ct_export *to, sqlite3_stmt *rows)
     const int64_t gpu_id = sqlite3_column_int64(rows, CT_GPU_COLUMN_ID);
     const uint64_t uuid = track_of_gpu(gpu_id);
     bool good = gpu_id == state->gpu_id || describe_gpu(to, rows, uuid);
-    state->gpu_id = gpu_id;
     for (int c = CT_GPU_COLUMN_COUNTERS; c < sqlite3_column_count(rows) && good; c++) {
         if (sqlite3_column_type(rows, c) == SQLITE_NULL)
             continue;
+        good = describe_gpu_counter(to, rows, uuid, c);
         begin_event(state, PERFETTO__TRACK_EVENT__TYPE__TYPE_COUNTER, uuid + (uint64_t)c);
         state->event.counter_value_field_case = PERFETTO__TRACK_EVENT__COUNTER_VALUE_FIELD_COUNTER_VALUE;
         state->event.counter_value = sqlite3_column_int64(rows, c);
-        good = write_event(to, sqlite3_column_int64(rows, CT_GPU_COLUMN_TIME));
+        good = good && write_event(to, sqlite3_column_int64(rows, CT_GPU_COLUMN_TIME));
     }
     return good;
 }

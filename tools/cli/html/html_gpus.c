@@ -2,7 +2,7 @@
 
 #include "schema_sql.h"
 
-enum { STEPS = 2000, COUNTERS_MAX = 8 };
+enum { STEPS = 2000, COUNTERS_MAX = 5 };
 
 /* The GPU being printed, and the sums of its samples in a step of time. */
 struct gpus {
