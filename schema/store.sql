@@ -369,8 +369,9 @@ INSERT INTO gpu_run (run_id, gpu_task_id, start_ns, duration_ns, correlation, qu
 SELECT c1, c2, c3, c4, c5, c6, c7 FROM new_gpu_runs;
 
 -- name: save_returned
-INSERT INTO gpu_returned (process_id, context, stream, correlation) VALUES (?1, ?2, ?3, ?4)
-    ON CONFLICT (process_id, context, stream) DO UPDATE SET correlation = max(correlation, excluded.correlation);
+INSERT INTO gpu_returned (process_id, context, stream, correlation, ended_ns) VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT (process_id, context, stream)
+    DO UPDATE SET correlation = max(correlation, excluded.correlation), ended_ns = max(ended_ns, excluded.ended_ns);
 
 -- name: insert_correlation
 INSERT OR REPLACE INTO correlation (process_id, correlation, call_id) VALUES (?1, ?2, ?3);

@@ -308,6 +308,7 @@ CREATE TABLE gpu_returned (
     context     INTEGER NOT NULL,          -- CUPTI's number, as in gpu_task
     stream      INTEGER NOT NULL,          -- CUPTI's number
     correlation INTEGER NOT NULL,          -- of the call that caused the work
+    ended_ns    INTEGER NOT NULL,          -- the latest end of returned work
     PRIMARY KEY (process_id, context, stream)
 ) WITHOUT ROWID;
 

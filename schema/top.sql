@@ -56,8 +56,11 @@ WITH moment AS (
            b.calls - ifnull(a.calls, 0)         AS new_calls,
            b.driver_ns - ifnull(a.driver_ns, 0) AS new_driver_ns,
            b.launches - ifnull(a.launches, 0)   AS new_launches,
-           b.copied - ifnull(a.copied, 0)       AS new_copied
-      FROM b LEFT JOIN a ON a.process_id = b.process_id
+           b.copied - ifnull(a.copied, 0)       AS new_copied,
+           pending.work, pending.since_ns
+      FROM b
+      LEFT JOIN a ON a.process_id = b.process_id
+      LEFT JOIN pending ON pending.process_id = b.process_id AND pending.since_ns <= b.at_ns - 2000000000
 )
 SELECT pid,
        CAST(round(ifnull(new_calls * 1e9 / nullif(ns, 0), 0)) AS INTEGER)    AS "calls/s",
@@ -68,6 +71,8 @@ SELECT pid,
        lost,
        round(open_ns / 1e9, 1)                                               AS open_s,
        open_call,
+       round((at_ns - since_ns) / 1e9, 1)                                    AS gpu_s,
+       work                                                                  AS gpu_work,
        cmdline                                                               AS command,
        state,
        failed,
@@ -77,7 +82,7 @@ SELECT pid,
  WHERE (:all OR state = 'running')
    AND (:text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(cmdline), lower(:text)) > 0)
  UNION ALL
-SELECT pid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, command, 'not traced', NULL, NULL, NULL
+SELECT pid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, command, 'not traced', NULL, NULL, NULL
   FROM untraced
  WHERE :untraced
    AND (:text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(command), lower(:text)) > 0)
@@ -95,6 +100,35 @@ SELECT pid, command
   FROM untraced
  WHERE :text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(command), lower(:text)) > 0
  ORDER BY pid
+
+-- Finds running processes with records of GPU work, if none of their work has ended for two seconds. CUPTI returns work up
+-- to a second after its end. While the columns noted and returned stay the same, the process's row of the query `pending`
+-- stays the same, too.
+-- name: idle_recordings
+SELECT process_id, noted, returned
+  FROM (SELECT process_id,
+               (SELECT max(correlation) FROM correlation WHERE correlation.process_id = process.process_id)        AS noted,
+               (SELECT max(correlation) FROM gpu_returned WHERE gpu_returned.process_id = process.process_id)      AS returned,
+               ifnull((SELECT max(ended_ns) FROM gpu_returned WHERE gpu_returned.process_id = process.process_id), 0) AS ended_ns
+          FROM main.process
+         WHERE state = 'running')
+ WHERE noted IS NOT NULL AND ended_ns <= ?1 - 2000000000
+
+-- Finds the process's oldest work that CUPTI has not returned. The GPU is in this work, or it waits for other work.
+-- name: pending
+SELECT ifnull(kernel, name), since_ns FROM gpu_pending WHERE process_id = ?1 AND place = 1 ORDER BY start_ns LIMIT 1
+
+-- name: pending_table
+CREATE TABLE pending (process_id INTEGER PRIMARY KEY, noted INTEGER, returned INTEGER, seen_ns INTEGER, work TEXT, since_ns INTEGER);
+
+-- name: pending_keep
+UPDATE pending SET seen_ns = ?4 WHERE process_id = ?1 AND noted = ?2 AND returned IS ?3
+
+-- name: pending_insert
+INSERT OR REPLACE INTO pending VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+
+-- name: pending_forget
+DELETE FROM pending WHERE seen_ns < ?1
 
 -- The latest sample of each GPU. If it is older than a minute, the longest interval of samples, it is no longer current.
 -- name: gpus

@@ -161,7 +161,7 @@ WITH newest AS (
          (SELECT max(correlation) FROM gpu_returned WHERE gpu_returned.process_id = process.process_id) AS returned
     FROM process
 ), returned AS MATERIALIZED (
-  SELECT gpu_returned.process_id, gpu_returned.context, gpu_returned.stream, gpu_returned.correlation, correlation.call_id
+  SELECT gpu_returned.process_id, gpu_returned.context, gpu_returned.stream, gpu_returned.correlation, ended_ns, correlation.call_id
     FROM gpu_returned
     LEFT JOIN correlation ON correlation.process_id = gpu_returned.process_id
                          AND correlation.correlation = gpu_returned.correlation
@@ -176,23 +176,24 @@ WITH newest AS (
    CROSS JOIN correlation ON correlation.process_id = gpu_task.process_id AND correlation.correlation = run.correlation
    GROUP BY gpu_task.process_id, gpu_task.context, gpu_task.stream
 ), ended AS (
-  SELECT returned.process_id, returned.correlation, ifnull(returned.call_id, known.call_id) AS call_id
+  SELECT returned.process_id, returned.correlation, ended_ns, ifnull(returned.call_id, known.call_id) AS call_id
     FROM returned
     LEFT JOIN known ON known.process_id = returned.process_id AND known.context = returned.context AND known.stream = returned.stream
 ), stream_end AS MATERIALIZED (
-  SELECT process_id, correlation, stream_of(ended.call_id) AS stream
+  SELECT process_id, max(correlation) AS correlation, max(ended_ns) AS ended_ns, stream_of(ended.call_id) AS stream
     FROM ended
    WHERE call_id IS NOT NULL
-), noted AS MATERIALIZED (
+   GROUP BY process_id, stream
+), noted AS ( -- not materialized, so that a query for one process reads only its rows
   SELECT correlation.process_id, correlation.correlation, correlation.call_id, stream_of(correlation.call_id) AS stream
     FROM newest
    CROSS JOIN correlation ON correlation.process_id = newest.process_id
                          AND correlation.correlation > max(newest.noted & -4294967296, ifnull(newest.returned, 0) - 10000)
 ), pending AS (
-  SELECT *
+  SELECT noted.*, stream_end.ended_ns
     FROM noted
-   WHERE correlation > ifnull((SELECT max(correlation) FROM stream_end
-                                WHERE stream_end.process_id = noted.process_id AND stream_end.stream IS noted.stream), 0)
+    LEFT JOIN stream_end ON stream_end.process_id = noted.process_id AND stream_end.stream IS noted.stream
+   WHERE noted.correlation > ifnull(stream_end.correlation, 0)
 )
 SELECT pending.process_id,
        pending.call_id,
@@ -201,7 +202,9 @@ SELECT pending.process_id,
        name.demangled                 AS kernel,       -- of launches; NULL if the name is unknown
        pending.stream,                                 -- as the call names it; NULL for the default stream
        call.end_ns - call.duration_ns AS start_ns,     -- of the call
-       row_number() OVER (PARTITION BY pending.process_id, pending.stream ORDER BY pending.correlation) AS place
+       row_number() OVER (PARTITION BY pending.process_id, pending.stream ORDER BY pending.correlation) AS place,
+       max(call.end_ns - call.duration_ns, ifnull(pending.ended_ns, 0)) AS since_ns -- when the call began, or when the last
+                                                       -- returned work in the stream ended, if that was later
   FROM pending
  CROSS JOIN call ON call.end_ns = pending.call_id
  CROSS JOIN site ON site.site_id = call.site_id

@@ -10,7 +10,8 @@ static void write_stream(struct ct_store *store, struct ct_returned_stream *stre
 {
     if (stream->process_id != 0)
         ct_store_defer(store, CT_SQL_save_returned,
-                       CT_VALUES(stream->process_id, stream->context, stream->stream, stream->correlation),
+                       CT_VALUES(stream->process_id, stream->context, stream->stream, stream->correlation,
+                                 stream->ended_ns),
                        NULL);
     stream->process_id = 0;
 }
@@ -23,11 +24,15 @@ void ct_returned_note(struct ct_store *store, const struct ct_returned_stream *w
     struct ct_returned_stream *stream = &store->returned[(mixed >> 32) % CT_RETURNED_STREAMS];
     const bool is_same = stream->process_id == work->process_id && stream->context == work->context &&
                          stream->stream == work->stream;
-    if (is_same && stream->correlation >= work->correlation)
-        return;
-    if (!is_same)
+    if (!is_same) {
         write_stream(store, stream);
-    *stream = *work;
+        *stream = *work;
+        return;
+    }
+    if (stream->correlation < work->correlation)
+        stream->correlation = work->correlation;
+    if (stream->ended_ns < work->ended_ns)
+        stream->ended_ns = work->ended_ns;
 }
 
 void ct_returned_hand_over(struct ct_store *store)

@@ -53,6 +53,7 @@ struct ct_returned_stream {
     int64_t process_id; /* 0: unused */
     int64_t context, stream;
     int64_t correlation; /* of the work's call */
+    int64_t ended_ns;    /* the latest end of its work */
 };
 enum { CT_RETURNED_STREAMS = 64 };
 

@@ -93,7 +93,8 @@ static void store_gpu_work(struct ct_store *store, const struct ct_call *note)
     const int64_t task = task_of(store, note, &work);
     if (note->value)
         ct_returned_note(store, &(struct ct_returned_stream){ note->caller->account->process_id, work.context,
-                                                              work.stream, ct_stored(note->value) });
+                                                              work.stream, ct_stored(note->value),
+                                                              ct_stored(note->end_ns) });
     const int64_t duration_ns = at_most(note->duration_ns, note->end_ns);
     const bool has_bytes = work.kind == CT_GPU_COPY || work.kind == CT_GPU_SET;
     int64_t *value = ct_bulk_add(store, CT_BULK_GPU_RUN, store->next_run_id++);

@@ -1,7 +1,13 @@
-"""Tests the `gpu_pending` view, and the losses counted for GPU work that CUPTI had not returned when its process ended. Kernels on the
-first stream take an hour, and memory sets on the second stream take no time."""
-from cudatrace_test import SIMCUDA, WORKLOADS, Session, check, equal
+"""Tests the view gpu_pending, its columns in `cudatrace top`, and the losses of GPU work that CUPTI had not returned when a process ended.
+Kernels on the first stream take an hour, and sets on the second stream take no time."""
+import contextlib
+import json
+import sqlite3
+
+from cudatrace_test import CUDATRACE, SIMCUDA, WORKLOADS, Session, can, check, equal, wait_for
+from exact_trace import BASE_US, add_work, import_calls
 from gpu_programs import SIMCUPTI, Program, request
+from screen_test import Screen
 
 HOUR_NS = 3600 * 10 ** 9
 
@@ -101,6 +107,54 @@ def without_work():
         equal(noted, [("cuMemSetAccess", 0), ("cuMemsetD8Async", 5)], "correlations by function")
 
 
-for case in (hung_and_killed, nothing_returned, captured, selected, without_work):
+def begun():
+    """Work is pending since its call began, or since the last returned work of its stream ended. `top` uses the last time of the trace if no
+    daemon writes it."""
+    with Session() as s:
+        launches = [(7, 7, "cuLaunchKernel", at, at + 2, 0, {"kernel": "a", "grid_x": 1}) for at in (10, 20, 30)]
+        import_calls(s, s.db, [*launches, (8, 8, "cuLaunchKernel", 1000014, 1000015, 0, {"kernel": "b", "grid_x": 1}), (9, 9, "cuInit", 0, 5000040, 0, {})])
+        add_work(s.db, [(7, "kernel", "a", 0, 7, 13, 40, None, 12)])
+        with contextlib.closing(sqlite3.connect(s.db)) as db:
+            db.execute("INSERT INTO correlation VALUES (1, 2, ?), (1, 3, ?), (2, 1, ?)", [(us + BASE_US) * 1000 for us in (22, 32, 1000015)])
+            db.execute("INSERT INTO gpu_returned VALUES (1, 1, 7, 1, ?)", ((40 + BASE_US) * 1000,))
+            db.execute("UPDATE process SET state = 'running', ended_ns = NULL")
+            db.commit()
+        equal(s.rows(f"SELECT process_id, kernel, place, since_ns / 1000 - {BASE_US} FROM gpu_pending ORDER BY call_id"),
+              [(1, "a", 1, 40), (1, "a", 2, 40), (2, "b", 1, 1000014)], "since when work is pending")
+        equal([(row["pid"], row["gpu_s"], row["gpu_work"]) for row in top(s, "--db", s.db, "--sort", "gpu_s")], [(7, 5.0, "a"), (8, 4.0, "b"), (9, None, None)],
+              "pending work in top")
+
+
+def top(s, *where):
+    return json.loads(s.run(CUDATRACE, "top", *(where or ("--session", s.name)), "--once", "--json", "--interval", "0.1", preload=False).stdout)["processes"]
+
+
+def shown_by_top():
+    """`top` shows the kernel that a GPU has not finished for two seconds, and its name stays on the screen until the process ends."""
+    with Session() as s:
+        s.start_daemon()
+        hung = Program(s, "hung", rounds=0, SIMCUDA_LAUNCH_NS=HOUR_NS, CUDATRACE_GPU="kernels")
+        idle = Program(s, "idle", SIMCUDA_LAUNCH_NS=1000, CUDATRACE_GPU="kernels")
+        hung.do("launch 2")
+        hung.do("set 3")
+
+        def rows():
+            return {row["pid"]: row for row in top(s)}
+
+        row = wait_for("the kernel in top", lambda: (found := rows()[hung.pid])["gpu_work"] and found)
+        equal((row["gpu_work"], row["open_call"]), ("alpha", None), "the work of the hung process")
+        check(row["gpu_s"] >= 2, "how long it has been pending:", row)
+        equal((rows()[idle.pid]["gpu_s"], rows()[idle.pid]["gpu_work"]), (None, None), "the work of a process that has none")
+        if can("tmux", "the screen") and can("terminals", "the screen"):
+            with Screen(s, 160, 10) as screen:
+                lines = screen.wait_for_text("gpu_work", "alpha")
+                check("alpha" in next(line for line in lines if line.split()[:1] == [str(hung.pid)]), "not in the row of its process", lines)
+                hung.child.kill()
+                hung.child.wait()
+                screen.wait("the columns to go", lambda lines: "gpu_" not in lines[2] and "open_call" in lines[2])
+        idle.end()
+
+
+for case in (hung_and_killed, nothing_returned, captured, selected, without_work, begun, shown_by_top):
     print(case.__name__, flush=True)
     case()

@@ -5,6 +5,7 @@
 #include "copy_table.h"
 #include "proc.h"
 #include "sessions.h"
+#include "top_pending.h"
 #include "trace_file.h"
 
 #include "schema_sql.h"
@@ -91,7 +92,8 @@ bool ct_top_open(struct ct_top *top)
         return false;
     if (!top->moments &&
         (sqlite3_open(":memory:", &top->moments) != SQLITE_OK ||
-         sqlite3_exec(top->moments, ct_sql_top_untraced_table, NULL, NULL, NULL) != SQLITE_OK)) {
+         sqlite3_exec(top->moments, ct_sql_top_untraced_table, NULL, NULL, NULL) != SQLITE_OK ||
+         sqlite3_exec(top->moments, ct_sql_top_pending_table, NULL, NULL, NULL) != SQLITE_OK)) {
         ct_fail(0, "top: %s", ct_sqlite_why(top->moments, SQLITE_NOMEM));
         return false;
     }
@@ -210,14 +212,16 @@ bool ct_top_sample(struct ct_top *top)
     top->last_ns = is_first ? 0 : top->at_ns;
     top->at_ns = now_ns;
     top->samples++;
-    return look_for_untraced(top) || fail(top, top->moments);
+    return (look_for_untraced(top) &&
+            (top->view != CT_TOP_PROCESSES || ct_top_pending_look(top->trace, top->moments, now_ns))) ||
+           fail(top, top->moments);
 }
 
 /* Returns whether a column holds text. Text is sorted in ascending order, and numbers in descending order. */
 static bool is_text(const char *column)
 {
-    static const char *const texts[] = { "open_call", "command",  "state", "function",
-                                         "layer",     "category", "name",  "pid" };
+    static const char *const texts[] = { "open_call", "gpu_work", "command", "state", "function",
+                                         "layer",     "category", "name",    "pid" };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (strcmp(texts[i], column) == 0)
             return true;

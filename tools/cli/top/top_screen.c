@@ -109,6 +109,18 @@ static void select_pid(struct screen *screen, const char *pid)
         screen->selected = grid->rows ? grid->rows - 1 : 0;
 }
 
+/* Hides the columns about pending work of GPUs while no process has any. */
+static void hide_unused(struct grid *grid)
+{
+    for (int c = 0; c < grid->columns; c++) {
+        const char *name = grid->column[c].name;
+        bool is_used = !name || strncmp(name, "gpu_", 4) != 0;
+        for (size_t row = 0; row < grid->rows && !is_used; row++)
+            is_used = *cell_of(grid, row, name);
+        grid->column[c].is_hidden |= !is_used;
+    }
+}
+
 static void read_grid(struct screen *screen)
 {
     struct grid *grid = &screen->grid;
@@ -130,6 +142,7 @@ static void read_grid(struct screen *screen)
     while (sqlite3_step(rows) == SQLITE_ROW && add_row(grid, rows))
         ;
     sqlite3_finalize(rows);
+    hide_unused(grid);
     select_pid(screen, pid);
 }
 
@@ -273,7 +286,8 @@ static void draw_row(const struct screen *screen, int y, size_t row)
         chtype colour = 0;
         if (!is_head && strcmp(column->name, "lost") == 0 && strcmp(text, "0") != 0)
             colour = (chtype)COLOR_PAIR(COLOUR_LOST) | A_BOLD;
-        else if (!is_head && strcmp(column->name, "open_s") == 0 && strtod(text, NULL) >= OPEN_LONG_S)
+        else if (!is_head && (strcmp(column->name, "open_s") == 0 || strcmp(column->name, "gpu_s") == 0) &&
+                 strtod(text, NULL) >= OPEN_LONG_S)
             colour = (chtype)COLOR_PAIR(COLOUR_OPEN) | A_BOLD;
         if (is_head && c == screen->sort)
             colour = A_UNDERLINE | A_BOLD;
