@@ -32,13 +32,34 @@ SELECT gpu_task.process_id,
                        AND correlation.call_id >= ifnull((SELECT value FROM meta WHERE key = 'expired_before_ns'), 0);
 
 -- files: all
+CREATE VIEW gpu_recordings AS
+-- The recordings of GPU work, with a row for each device. A process may have several recordings (`set --gpu`). The trace
+-- has their work, but not their beginning and end. A share of the recorded time therefore leaves out the time between the
+-- work of two recordings. The time from unrecorded_from_ns to from_ns is unrecorded on the device, and the time from
+-- previous_to_ns to from_ns is unrecorded in the process.
+SELECT process_id,
+       device,
+       recording,             -- the process counts its recordings from 1; NULL if unknown
+       from_ns,               -- start of its first work
+       to_ns,                 -- end of its last work
+       previous_to_ns,        -- of the process's previous recording with work on the device; NULL for none
+       iif(until_ns < from_ns AND previous_to_ns IS NOT NULL, until_ns, NULL) AS unrecorded_from_ns -- to_ns of all earlier
+                                                       -- recordings; NULL if one ends later, or if this is the process's first
+  FROM (SELECT *,
+               max(to_ns) OVER (PARTITION BY device ORDER BY from_ns, to_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until_ns,
+               iif(recording IS NULL, NULL, lag(to_ns) OVER (PARTITION BY device, process_id ORDER BY recording)) AS previous_to_ns
+          FROM (SELECT process_id, device, recording, min(gpu_start_ns) AS from_ns, max(gpu_end_ns) AS to_ns
+                  FROM gpu_work
+                 GROUP BY process_id, device, recording));
+
+-- files: all
 CREATE VIEW gpu_idle_calls AS
 -- The gaps of `gpu_idle`, divided by the state of the host. The host is the thread that launched the work after the gap.
 -- A gap has a row for each state and function. While the host was in nested driver calls, the outermost one counts. A gap
--- before the first work of a later recording has a single row, because the GPU may have done work between the recordings.
+-- before the first work of a later recording has a single row, because the GPU may have done work between the recordings
+-- (`gpu_recordings`).
 WITH timed AS MATERIALIZED (
     SELECT device, process_id, call_id, coalesce(kernel, copy_kind, kind) AS name, gpu_start_ns, gpu_end_ns,
-           ifnull(recording > lag(recording) OVER (PARTITION BY device, process_id ORDER BY gpu_start_ns, gpu_end_ns), 0) AS is_later,
            max(gpu_end_ns) OVER (PARTITION BY device ORDER BY gpu_start_ns, gpu_end_ns
                                  ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS busy_until_ns
       FROM gpu_work
@@ -50,7 +71,7 @@ gap AS MATERIALIZED (
     SELECT begun.device, begun.busy_until_ns AS from_ns, begun.gpu_start_ns AS to_ns, ended.name AS ended, begun.name AS begun,
            begun.process_id, begun.call_id, (SELECT tid FROM calls WHERE calls.call_id = begun.call_id) AS tid,
            min(max(begun.call_id, begun.busy_until_ns), begun.gpu_start_ns) AS launched_ns, -- within the gap
-           is_later
+           (begun.device, begun.gpu_start_ns) IN (SELECT device, from_ns FROM gpu_recordings WHERE unrecorded_from_ns IS NOT NULL) AS is_later
       FROM timed AS begun
      CROSS JOIN ended ON ended.device = begun.device AND ended.gpu_end_ns = begun.busy_until_ns
      WHERE begun.gpu_start_ns > begun.busy_until_ns

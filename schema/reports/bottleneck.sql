@@ -411,13 +411,23 @@ by_device AS MATERIALIZED (
       FROM covered
      GROUP BY device
 ),
+unrecorded AS (
+    SELECT device, sum(max(min(from_ns, ifnull(:to_ns, from_ns)) - max(begun_ns, ifnull(:from_ns, 0)), 0)) AS ns
+      FROM (SELECT *, iif(:pid IS NULL, unrecorded_from_ns, previous_to_ns) AS begun_ns FROM gpu_recordings)
+     WHERE begun_ns IS NOT NULL AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
+     GROUP BY device
+),
 spanned AS (
-    SELECT *, ifnull(:from_ns, min(from_ns) OVER ()) AS first_ns, ifnull(:to_ns, max(to_ns) OVER ()) AS last_ns FROM by_device ORDER BY device
+    SELECT by_device.*, ifnull(:from_ns, min(from_ns) OVER ()) AS first_ns, ifnull(:to_ns, max(to_ns) OVER ()) AS last_ns,
+           ifnull(unrecorded.ns, 0) AS unrecorded_ns
+      FROM by_device
+      LEFT JOIN unrecorded USING (device)
+     ORDER BY device
 ),
 busy AS MATERIALIZED (
-    SELECT count(*) AS devices, first_ns, last_ns, last_ns - first_ns AS span_ns, count(*) * (last_ns - first_ns) AS ns,
+    SELECT count(*) AS devices, first_ns, last_ns, last_ns - first_ns AS span_ns, total(unrecorded_ns) AS unrecorded_ns,
            total(busy_ns) AS busy_ns, total(kernel_ns) AS kernel_ns,
-           group_concat(printf('%.1f %% (%d)', 100.0 * busy_ns / (last_ns - first_ns), device), ', ') AS shares
+           group_concat(printf('%.1f %% (%d)', 100.0 * busy_ns / (last_ns - first_ns - unrecorded_ns), device), ', ') AS shares
       FROM spanned
     HAVING count(*) > 0
 ),
@@ -431,7 +441,6 @@ idle AS MATERIALIZED (
            total(idle_ns) FILTER (WHERE host_state IN ('launch', 'graph'))  AS launch_ns,
            total(idle_ns) FILTER (WHERE host_state = 'queued')              AS queued_ns,
            total(idle_ns) FILTER (WHERE host_state = 'outside')             AS outside_ns,
-           total(idle_ns) FILTER (WHERE host_state = 'unrecorded')          AS unrecorded_ns,
            total(idle_ns) FILTER (WHERE host_state NOT IN ('unknown', 'unrecorded')) AS known_ns
       FROM gpu_idle_calls
      WHERE from_ns >= ifnull(:from_ns, 0) AND to_ns <= ifnull(:to_ns, 9223372036854775807)
@@ -460,7 +469,7 @@ named(place, kind, part, bound_by, claim, mostly, hint) AS (
            (4, 'end', 'after the last work', '', '', '', '')
 ),
 recorded AS MATERIALIZED (
-    SELECT busy.*, unrecorded_ns, busy.ns - unrecorded_ns AS recorded_ns FROM busy CROSS JOIN idle
+    SELECT *, devices * span_ns - unrecorded_ns AS recorded_ns FROM busy
 ),
 part AS ( -- a GPU that is busy for half of the time is judged by its work, and an idle one by the host
     SELECT named.*, recorded.*, busy_ns >= 0.5 * recorded_ns AS is_busy,

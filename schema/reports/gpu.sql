@@ -1,6 +1,6 @@
 -- Devices
--- Shows how long each device was busy, from the first work to the last, or in the window. Each time counts once, even if
--- several kernels or copies ran at that time. During overlap_ms, both kernels and copies ran. Needs records of the GPU's
+-- Shows how long each device was busy, from the first work to the last, or in the window, without the time between
+-- recordings. Each time counts once, even if several kernels or copies ran at that time. During overlap_ms, both kernels and copies ran. Needs records of the GPU's
 -- work.
 WITH work AS (
     SELECT device, kind,
@@ -44,11 +44,17 @@ counted AS (
       FROM work
      GROUP BY device
 ),
+unrecorded AS (
+    SELECT device, sum(max(min(from_ns, ifnull(:to_ns, from_ns)) - max(begun_ns, ifnull(:from_ns, 0)), 0)) AS ns
+      FROM (SELECT *, iif(:pid IS NULL, unrecorded_from_ns, previous_to_ns) AS begun_ns FROM gpu_recordings)
+     WHERE begun_ns IS NOT NULL AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
+     GROUP BY device
+),
 window AS (
     SELECT ifnull(:to_ns, max(end_ns)) - ifnull(:from_ns, min(start_ns)) AS ns FROM work
 )
 SELECT device,
-       round(100.0 * busy_ns / (SELECT ns FROM window), 1)  AS "busy_%",
+       round(100.0 * busy_ns / nullif((SELECT ns FROM window) - ifnull(unrecorded.ns, 0), 0), 1) AS "busy_%",
        round(busy_ns / 1e6, 3)                              AS busy_ms,
        round(kernel_ns / 1e6, 3)                            AS kernel_ms,
        round(copy_ns / 1e6, 3)                              AS copy_ms,
@@ -59,5 +65,6 @@ SELECT device,
        graphs
   FROM by_device
   JOIN counted USING (device)
+  LEFT JOIN unrecorded USING (device)
  ORDER BY device
  LIMIT 30;

@@ -130,3 +130,37 @@ with Session() as s:
     equal([tuple(row.values())[:7] for row in rows], [(0, 7, 75.0, 0.3, 0.2, 0.1, 2), (0, 9, 50.0, 0.2, 0.1, 0.1, 1), (1, 9, 100.0, 0.01, 0.01, 0.0, 1)],
           "shares")
     equal(report(s, "--pid", 9, "shares")["shares"], rows[1:], "shares of a process")
+
+
+# ---- two recordings of a process, an hour apart. Another process works on the device 1 all the time ----
+
+HOUR_US = 3600 * 10 ** 6
+# (pid, recording, device, begin in us, end in us)
+RECORDED = ((7, 1, 0, 0, 100), (7, 1, 0, 150, 250), (7, 2, 0, HOUR_US, HOUR_US + 50), (7, 2, 0, HOUR_US + 100, HOUR_US + 250), (7, 1, 1, 10, 20),
+            (7, 2, 1, HOUR_US + 10, HOUR_US + 20), (9, 1, 1, 0, 100), (9, 1, 1, HOUR_US + 900, HOUR_US + 1000))
+# (pid, device, recording, from, to, previous_to, unrecorded_from)
+RECORDINGS = [[7, 0, 1, 0, 250, None, None], [7, 0, 2, HOUR_US, HOUR_US + 250, 250, 250], [7, 1, 1, 10, 20, None, None],
+              [7, 1, 2, HOUR_US + 10, HOUR_US + 20, 20, None], [9, 1, 1, 0, HOUR_US + 1000, None, None]]
+
+with Session() as s:
+    import_calls(s, s.db, [(7, 7, "cuInit", 0, 5, 0, {}), (7, 7, "cuCtxSynchronize", 300, 400, 0, {}),
+                           (9, 9, "cuCtxSynchronize", 0, HOUR_US + 1000, 0, {})])
+    add_work(s.db, [(pid, "kernel", "a", device, 7, begin, end, None, None) for pid, _, device, begin, end in RECORDED])
+    with contextlib.closing(sqlite3.connect(s.db)) as db:
+        db.executemany("UPDATE gpu_run SET correlation = correlation + (? << 32) WHERE run_id = ?",
+                       [(recording, number) for number, (_, recording, *_) in enumerate(RECORDED, 1)])
+        db.commit()
+    us = f"/ 1000 - {BASE_US}"
+    equal(sql(s, f"SELECT pid, device, recording, from_ns {us}, to_ns {us}, previous_to_ns {us}, unrecorded_from_ns {us} "
+                 "FROM gpu_recordings JOIN processes USING (process_id) ORDER BY 1, 2, 3"), RECORDINGS, "recordings")
+    equal(sql(s, f"SELECT device, from_ns {us}, to_ns {us} FROM gpu_idle WHERE host_state = 'unrecorded'"), [[0, 250, HOUR_US]], "gaps between recordings")
+
+    def busy(*options):
+        return [(row["device"], row["busy_%"]) for row in report(s, *options)[options[-1]]]
+
+    equal(busy("gpu"), [(0, 32.0), (1, 0.0)], "busy devices")
+    equal(busy("--pid", 7, "gpu"), [(0, 80.0), (1, 7.7)], "devices busy with a process")
+    equal(busy("--from", "0.0001", "--to", "3600.0001", "gpu")[0], (0, 60.0), "a device in a window")
+    equal(busy("shares"), [(0, 80.0), (1, 0.0), (1, 0.0)], "shares")
+    verdict = report(s, "bottleneck")["bottleneck"][0]["paragraph"]
+    equal(verdict.partition("Busy by device: ")[2], "32.0 % (0), 0.0 % (1).", verdict)

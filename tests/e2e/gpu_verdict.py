@@ -108,6 +108,6 @@ with Session() as s:
 
     # A trace from an older version has neither view.
     with contextlib.closing(sqlite3.connect(trace)) as db:
-        db.executescript("DROP VIEW gpu_work; DROP VIEW gpu_idle_calls; DROP VIEW gpu_samples; PRAGMA user_version = 11")
+        db.executescript("DROP VIEW gpu_work; DROP VIEW gpu_recordings; DROP VIEW gpu_idle_calls; DROP VIEW gpu_samples; PRAGMA user_version = 11")
     equal(bottleneck(s, trace), by_calls, "a trace of an older version")
     check(bottleneck(s, trace, format="text").startswith("What bounds the run\n\nThe host is the bottleneck: it is outside"), "its text")
