@@ -2,8 +2,8 @@
 """Converts .sql files to one C header. FILE.sql becomes the string ct_sql_FILE. If a file has `-- name: X` lines, each part becomes a
 string ct_sql_FILE_X instead, and CT_FILE_PARTS(ROW) has a ROW(X) for each part, in order.
 
-For each view in views.sql and views_gpu.sql, CT_VIEWS(ROW) has a row ROW(name, key, table, select), and CT_VIEWS_LISTED has all names. In
-a trace of several files, a view has the rows of all files, unless a line before the view states otherwise. With `-- files: newest KEY of
+For each view in the files named views*.sql, CT_VIEWS(ROW) has a row ROW(name, key, table, select), and CT_VIEWS_LISTED has all names. In a
+trace of several files, a view has the rows of all files, unless the line before the view states otherwise. With `-- files: newest KEY of
 TABLE`, only the newest file that has the key counts. With `-- files: all`, the view reads only other views, and `select` is its query,
 which is executed once for all files. With `-- files: its own`, the view is created elsewhere, and has no ROW.
 
@@ -13,6 +13,7 @@ Files after `--list LIST` become ct_sql_LIST_FILE. For each of these files, in o
 queries). The queries are in the order of PLACES, with NULL for a missing part. The title is the comment on the file's first line, and the explanation is the rest of that comment."""
 import pathlib
 import re
+import sqlite3
 import sys
 import textwrap
 
@@ -41,13 +42,36 @@ def expanded(text):
     return text
 
 
+def statements_of(text):
+    """Returns the SQL statements of a text, each with the comments before it. A semicolon in a comment or in a string ends no statement."""
+    statements, statement = [], ""
+    for line in text.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            statements.append(statement)
+            statement = ""
+    if re.search(r"^(?!--)\s*\S", statement, re.M):
+        raise SystemExit(f"a statement has no end: {statement.strip()}")
+    return statements
+
+
+def view_of(statement):
+    """Returns the definition of a view: the word after `-- files:`, or an empty string, and the name and the query of the view."""
+    found = re.fullmatch(r"(?:\n|--.*\n)*?(?:-- files: (.*)\n)?CREATE VIEW (\w+) AS\n((?:.*\n)*?.*);\n", statement)
+    if not found or statement.count("-- files: ") > (found[1] is not None) or "CREATE VIEW" in found[3]:
+        raise SystemExit(f"not a view, or a misplaced line '-- files:': {statement.strip()}")
+    return found[1] or "", found[2], found[3]
+
+
 def views_of(text):
     """Returns the definitions that the tools use."""
-    found = re.findall(r"(?:^-- files: ([^\n]*)\n)?^CREATE VIEW (\w+) AS\n(.*?);\n", text, re.M | re.S)
+    found = [view_of(statement) for statement in statements_of(text)]
     rows = []
     for how, view, select in found:
-        key, _, table = how.removeprefix("newest ").partition(" of ") if how.startswith("newest") else ("", "", "")
-        values = [view, key, table, select if how == "all" else ""]
+        newest = re.fullmatch(r"newest (\w+) of (\w+)", how)
+        if not newest and how not in ("", "all", "its own"):
+            raise SystemExit(f"the view {view}: invalid line '-- files: {how}'")
+        values = [view, *(newest.groups() if newest else ("", "")), select if how == "all" else ""]
         if how != "its own":
             rows.append("ROW(" + ", ".join(quoted(value).replace("\n", "\\n") if value else "NULL" for value in values) + ")")
     *listed, last = textwrap.wrap("The views: " + ", ".join(view for _, view, _ in found), 86)
@@ -86,7 +110,7 @@ def main():
         source = pathlib.Path(word)
         parts = parts_of(source, prefix)
         lines += [define(name, (quoted(line)[:-1] + '\\n"' for line in sql.strip().splitlines())) for name, sql in parts]
-        if source.name in ("views.sql", "views_gpu.sql"):
+        if source.name.startswith("views"):
             views += expanded(source.read_text())
         if not rows and len(parts) > 1:
             names = (sql_name.removeprefix(f"{prefix}{source.stem}_") for sql_name, _ in parts)

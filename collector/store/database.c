@@ -297,9 +297,10 @@ static int create(sqlite3 *connection, const struct ct_origin *origin, const cha
     clock_gettime(CLOCK_REALTIME, &real);
     snprintf(now, sizeof(now), "%lld", (long long)real.tv_sec);
     /* A plain BEGIN locks only the file that is written, and not an attached earlier file. */
-    const char *const scripts[] = { "BEGIN",          ct_sql_tables, ct_sql_views,
-                                    ct_sql_views_gpu, ct_sql_status, ct_sql_status_ioctl,
-                                    role_rows,        pragmas,       new_series };
+    const char *const scripts[] = {
+        "BEGIN",       ct_sql_tables,       ct_sql_views, ct_sql_views_gpu, ct_sql_views_probe,
+        ct_sql_status, ct_sql_status_ioctl, role_rows,    pragmas,          new_series
+    };
     int rc = SQLITE_OK;
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof(scripts) / sizeof(scripts[0]); i++)
         rc = sqlite3_exec(connection, scripts[i], NULL, NULL, NULL);

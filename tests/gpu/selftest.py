@@ -274,7 +274,7 @@ class ComparisonTest(ComparisonBase):
 
     def test_the_views_have_the_columns(self):
         with contextlib.closing(sqlite3.connect(":memory:")) as database:
-            for name in ("tables.sql", "views.sql", "views_gpu.sql"):
+            for name in ("tables.sql", "views.sql", "views_gpu.sql", "views_probe.sql"):
                 with open(os.path.join(run.HERE, "../../schema", name), encoding="utf-8") as sql:
                     database.executescript(embed.expanded(sql.read()))
             compare.check_database(self.report, database)

@@ -83,7 +83,7 @@ bool ct_series_has(const char *wanted, const char *served)
 
 /* ---- views over all files ---- */
 
-/* Generated from schema/views.sql and views_gpu.sql. */
+/* Generated from schema/views*.sql. */
 static const struct {
     const char *view;
     const char *key, *table; /* set if a row may continue in later files; NULL if each row is complete in a
