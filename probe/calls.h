@@ -50,6 +50,10 @@ enum ct_probe_event {
     CT_EVENT_FENCE_EMIT = 9, /* the driver sent the work of a fence */
     CT_EVENT_FENCE_WAIT = 10,
     CT_EVENT_FENCE_SIGNALED = 11, /* the fence of an earlier event, in any thread or interrupt */
+    /* Other system calls on the kernel driver's device files. */
+    CT_EVENT_OPENAT = 12,
+    CT_EVENT_MMAP = 13,
+    CT_EVENT_CLOSE = 14,
     CT_EVENT_COUNT
 };
 
@@ -138,10 +142,16 @@ struct ct_probe_ioctl {
 };
 
 /* The numbers of the driver's devices, as the kernel stores them: the minor has 20 bits. 0 if unknown. */
-enum { CT_DEVICE_MINOR_BITS = 20 };
+enum {
+    CT_DEVICE_MINOR_BITS = 20,
+    CT_DEVICE_FOLDER_BYTES = 112, /* of the folder's path, with the slash at its end */
+    CT_DEVICE_NAME_BYTES = 24,    /* of a device file's name, with its NUL; longer names are cut off */
+};
 struct ct_probe_devices {
     uint32_t control; /* nvidiactl; nvidiaN has the same major number */
     uint32_t uvm, uvm_tools, modeset;
+    uint32_t folder_bytes; /* 0: opens that fail are not recorded */
+    char folder[CT_DEVICE_FOLDER_BYTES];
 };
 
 /* ---- state ---- */

@@ -156,19 +156,9 @@ int fence_wait_enter(const struct fence_record *record)
     if (!task || task->has_ended)
         return 0;
     const __u32 depth = task->depth;
-    if (depth >= CT_PROBE_OPEN) {
-        lose(task->channel, CT_EVENT_FENCE_WAIT, 0);
-        return 0;
-    }
-    task->depth = depth + 1;
-    struct frame *frame = &task->frame[depth % CT_PROBE_OPEN];
-    /* The kernel's functions inside the wait use the stack below the program's registers. */
-    frame->sp = bpf_task_pt_regs(bpf_get_current_task_btf());
-    frame->function = CT_EVENT_FENCE_WAIT;
-    frame->base = base;
-    frame->is_visited = false;
-    frame->start = bpf_ktime_get_ns();
-    show_open(thread_of(task), frame, depth);
+    struct frame *frame = add_kernel_frame(task, CT_EVENT_FENCE_WAIT, base, depth);
+    if (frame)
+        begin_frame(task, frame, depth);
     return 0;
 }
 
@@ -187,8 +177,6 @@ int fence_wait_leave(const struct fence_record *record)
     const struct place place = { task->channel, task->tid, task->is_companion ? frame->base + depth : depth,
                                  CT_EVENT_FENCE_WAIT };
     write_named(&place, record, frame->start);
-    struct ct_probe_thread *thread = thread_of(task);
-    if (thread)
-        thread->depth = depth;
+    show_end(task, depth);
     return 0;
 }

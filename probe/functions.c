@@ -24,6 +24,13 @@ static const struct ct_function_field named_fence[] = {
     FENCE_KEY,
 };
 static const struct ct_function_field fence[] = { FENCE_KEY };
+
+/* The same for system calls on device files (device_files.bpf.c). */
+static const struct ct_function_field device[] = {
+    { .name = "device", .type = CT_FIELD_TEXT, .text = 0 },
+    { .name = "bytes", .type = CT_FIELD_UNSIGNED },
+    { .name = "address", .type = CT_FIELD_UNSIGNED },
+};
 #define FIELDS(of) (of), sizeof(of) / sizeof((of)[0])
 
 struct ct_function_table *ct_functions_create(void)
@@ -55,6 +62,9 @@ struct ct_function_table *ct_functions_create(void)
         [CT_EVENT_FENCE_EMIT] = { "fence_emit", CT_LAYER_KERNEL, CT_CATEGORY_sync, FIELDS(named_fence) },
         [CT_EVENT_FENCE_WAIT] = { "fence_wait", CT_LAYER_KERNEL, CT_CATEGORY_sync, FIELDS(named_fence) },
         [CT_EVENT_FENCE_SIGNALED] = { "fence_signaled", CT_LAYER_KERNEL, CT_CATEGORY_sync, FIELDS(fence) },
+        [CT_EVENT_OPENAT] = { "openat", CT_LAYER_KERNEL, CT_CATEGORY_control, device, 1 },
+        [CT_EVENT_MMAP] = { "mmap", CT_LAYER_KERNEL, CT_CATEGORY_memory, FIELDS(device) },
+        [CT_EVENT_CLOSE] = { "close", CT_LAYER_KERNEL, CT_CATEGORY_control, device, 1 },
     };
     for (; table->count < CT_EVENT_COUNT; table->count++) {
         struct ct_function_entry *entry = &table->entry[table->count];

@@ -42,5 +42,5 @@ int32_t ct_hooked_status(const struct ct_function_entry *function, const struct 
         if (strcmp(function->field[i].name, "status") == 0 && is_read(hooked, i))
             return (int32_t)hooked->value[i];
     }
-    return 0;
+    return hooked->record.status;
 }

@@ -10,7 +10,7 @@
 /* Writes the fields that were read. Returns the payload's length in bytes. */
 size_t ct_hooked_payload(uint8_t payload[CT_FIELDS_BYTES_MAX], const struct ct_function_entry *function,
                          const struct ct_probe_hooked *hooked);
-/* Returns the value of the field `status`, or 0 if there is none. */
+/* Returns the value of the field `status`, or the record's status if there is none. */
 int32_t ct_hooked_status(const struct ct_function_entry *function, const struct ct_probe_hooked *hooked);
 
 #endif

@@ -235,12 +235,12 @@ static void write(const struct call *call, __u64 cookie)
 
 /* Returns whether the kernel has missed the return of the frame's function. A function whose return is
  * awaited returns to the trampoline. The order of stack addresses does not show which functions have
- * returned, because each system call begins at a random stack offset. A request has no return address: it is
- * open until its thread leaves the kernel. Nor has a wait for a fence. */
+ * returned, because each system call begins at a random stack offset. A system call on a device has no return
+ * address: it is open until its thread leaves the kernel. Nor has a wait for a fence. */
 static bool is_missed(const struct frame *frame, __u32 function, __u64 sp)
 {
     __u64 address;
-    if (!is_kernels(frame->sp) || is_request(frame) || frame->function == CT_EVENT_FENCE_WAIT)
+    if (!is_kernels(frame->sp) || is_system_call(frame) || frame->function == CT_EVENT_FENCE_WAIT)
         return false;
     if (frame->sp == sp && frame->function == function)
         return true;

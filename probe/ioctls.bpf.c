@@ -3,7 +3,7 @@
  *
  * The tracepoints of ioctl() run for every process. The request number is compared first, because it lets
  * nearly all ioctls of other drivers pass immediately. */
-#include "tasks.bpf.h"
+#include "devices.bpf.h"
 
 #include "ioctl_layout.h"
 
@@ -21,39 +21,16 @@ __u32 release;
 /* The probe has read the release, so the versions that programs pass to the kernel are ignored. */
 bool is_release_known;
 
-/* The records of these tracepoints, as their files `format` describe them. */
+/* The record of the tracepoint sys_enter_ioctl, as its file `format` describes it. */
 struct entry_record {
     __u64 common[2];
     __u64 fd, request, argument;
-};
-struct exit_record {
-    __u64 common[2];
-    __s64 result;
 };
 
 /* Places in a request's frame. */
 enum { STATUS_ADDRESS, PARAMS_BYTES, VERSION_ADDRESS };
 
 /* ---- the file ---- */
-
-/* Returns the device's number, or 0 if the descriptor is not of a character device. */
-static __u32 device_of(__u64 fd)
-{
-    enum {
-        FORMAT = 0170000,
-        CHARACTER_DEVICE = 0020000
-    }; /* S_IFMT and S_IFCHR of include/uapi/linux/stat.h */
-    const struct fdtable *table = BPF_CORE_READ(bpf_get_current_task_btf(), files, fdt);
-    const __u32 number = (__u32)fd;
-    struct file **place, *file;
-    if (number >= BPF_CORE_READ(table, max_fds))
-        return 0;
-    place = BPF_CORE_READ(table, fd) + number;
-    if (bpf_probe_read_kernel(&file, sizeof(file), place) != 0 || !file)
-        return 0;
-    const struct inode *inode = BPF_CORE_READ(file, f_inode);
-    return (BPF_CORE_READ(inode, i_mode) & FORMAT) == CHARACTER_DEVICE ? BPF_CORE_READ(inode, i_rdev) : 0;
-}
 
 static bool is_driver(__u32 device, enum ct_ioctl_language language)
 {
@@ -88,28 +65,13 @@ static __always_inline struct ct_ioctl parse(enum ct_ioctl_language language, __
     return parse_escape(request, argument, release);
 }
 
-/* No function of the kernel is open when a thread enters it, so the returns of such frames were missed. */
-static __u32 depth_of_entry(struct task *task)
-{
-    __u32 depth = task->depth;
-    for (int i = 0; i < CT_PROBE_OPEN && depth > 0 && depth <= CT_PROBE_OPEN; i++) {
-        barrier_var(depth); /* keeps the index: the verifier does not follow a pointer that moves back */
-        if (!is_kernels(task->frame[(depth - 1) % CT_PROBE_OPEN].sp))
-            break;
-        depth--;
-    }
-    if (depth < task->depth)
-        drop_frames(depth);
-    return depth;
-}
-
 SEC("tracepoint")
 int ioctl_enter(const struct entry_record *entry)
 {
     const __u32 request = (__u32)entry->request;
     const enum ct_ioctl_language language = ct_ioctl_language(request);
     if (language == CT_IOCTL_LANGUAGES || !is_in_recorded_process() ||
-        !is_driver(device_of(entry->fd), language))
+        !is_driver(device_of(file_of(entry->fd)), language))
         return 0;
     struct task *task = recorded_task(language == CT_IOCTL_OF_UVM       ? CT_EVENT_UVM
                                       : language == CT_IOCTL_OF_MODESET ? CT_EVENT_MODESET
@@ -118,40 +80,21 @@ int ioctl_enter(const struct entry_record *entry)
         return 0;
     const struct ct_ioctl ioctl = parse(language, request, entry->argument);
     const __u32 function = CT_EVENT_ESCAPE + ioctl.space - CT_IOCTL_ESCAPE;
-    const __u32 depth = depth_of_entry(task);
-    if (depth >= CT_PROBE_OPEN) {
-        lose(task->channel, function, 0);
+    const __u32 depth = depth_of_system_call(task);
+    struct frame *frame = add_kernel_frame(task, function, 0, depth);
+    if (!frame)
         return 0;
-    }
-    task->depth = depth + 1;
-    struct frame *frame = &task->frame[depth % CT_PROBE_OPEN];
-    /* The kernel's functions inside the request use the stack below the program's registers. */
-    frame->sp = bpf_task_pt_regs(bpf_get_current_task_btf());
-    frame->function = function;
     frame->code = ioctl.code;
-    frame->is_visited = false;
     frame->argument[STATUS_ADDRESS] = ioctl.status_offset >= 0 ? ioctl.address + ioctl.status_offset : 0;
     frame->argument[PARAMS_BYTES] = ioctl.params_bytes;
     /* nv_ioctl_rm_api_version_t has a version text after two words. */
     frame->argument[VERSION_ADDRESS] =
         language == CT_IOCTL_ESCAPES && (request & 0xff) == CT_ESCAPE_CHECK_VERSION ? entry->argument + 8 : 0;
-    frame->start = bpf_ktime_get_ns();
-    show_open(thread_of(task), frame, depth);
+    begin_frame(task, frame, depth);
     return 0;
 }
 
 /* ---- the return ---- */
-
-/* A signal has interrupted the request. The program gets EINTR, or the kernel repeats the request after the
- * handler. */
-static __s32 error_of(__s64 result)
-{
-    enum {
-        INTERRUPTED = -4,
-        RESTART = -512
-    }; /* EINTR, and the first of ERESTARTSYS … in include/linux/errno.h */
-    return result <= RESTART ? INTERRUPTED : (__s32)result;
-}
 
 static __s32 status_of(const struct frame *frame, __s64 result)
 {
@@ -209,8 +152,6 @@ int ioctl_leave(const struct exit_record *exit)
     write(task, frame, depth, exit->result);
     if (exit->result >= 0)
         learn_release(frame);
-    struct ct_probe_thread *thread = thread_of(task);
-    if (thread)
-        thread->depth = depth;
+    show_end(task, depth);
     return 0;
 }

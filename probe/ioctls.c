@@ -62,29 +62,37 @@ static uint32_t read_release(void)
     return ct_ioctl_release(version, (uint32_t)bytes);
 }
 
+static void set_folder(struct ct_probe_devices *devices, const char *folder)
+{
+    const int length = snprintf(devices->folder, sizeof(devices->folder), "%s/", folder);
+    devices->folder_bytes = length < (int)sizeof(devices->folder) ? (uint32_t)length : 0;
+}
+
 /* As for the hook, $CUDATRACE_DEVICES names a folder of simulated devices, for tests without a GPU. */
 void ct_ioctls_look(struct ct_ioctls *ioctls)
 {
-    if (!ioctls->link[CT_REQUEST_ENTRY])
+    if (!ioctls->link[CT_IOCTL_ENTER])
         return;
     const char *folder = getenv("CUDATRACE_DEVICES");
     if (folder && *folder) {
-        const struct ct_probe_devices simulated = {
+        struct ct_probe_devices simulated = {
             .control = number_of_file(folder, "nvidiactl"),
             .uvm = number_of_file(folder, "nvidia-uvm"),
             .uvm_tools = number_of_file(folder, "nvidia-uvm-tools"),
             .modeset = number_of_file(folder, "nvidia-modeset"),
         };
+        set_folder(&simulated, folder);
         ct_programs_set_driver(ioctls->programs, &simulated, 0);
         return;
     }
     const unsigned uvm = major_of("nvidia-uvm");
-    const struct ct_probe_devices devices = {
+    struct ct_probe_devices devices = {
         .control = device_number(MAJOR, MINOR_CONTROL),
         .uvm = uvm ? device_number(uvm, MINOR_UVM) : 0,
         .uvm_tools = uvm ? device_number(uvm, MINOR_UVM_TOOLS) : 0,
         .modeset = device_number(MAJOR, CT_IOCTL_MINOR_MODESET),
     };
+    set_folder(&devices, "/dev");
     ct_programs_set_driver(ioctls->programs, &devices, read_release());
 }
 
@@ -92,17 +100,20 @@ void ct_ioctls_look(struct ct_ioctls *ioctls)
 
 static int attach_at(struct ct_ioctls *ioctls, int tracefs)
 {
-    static const char *const points[CT_REQUEST_ENDS] = { "sys_enter_ioctl", "sys_exit_ioctl" };
-    /* The return first, which has no effect without the entry. */
-    for (int end = CT_REQUEST_ENDS - 1; end >= 0; end--) {
-        const int number = ct_tracepoint_number(tracefs, "syscalls", points[end]);
-        const int error =
-            number < 0 ? number
-                       : ct_tracepoint_attach(ct_programs_request(ioctls->programs, (enum ct_request_end)end),
-                                              number, 0, &ioctls->link[end]);
+    static const char *const points[CT_SYSTEM_CALL_POINTS] = {
+        [CT_IOCTL_LEAVE] = "sys_exit_ioctl",   [CT_IOCTL_ENTER] = "sys_enter_ioctl",
+        [CT_OPENAT_LEAVE] = "sys_exit_openat", [CT_OPENAT_ENTER] = "sys_enter_openat",
+        [CT_MMAP_LEAVE] = "sys_exit_mmap",     [CT_MMAP_ENTER] = "sys_enter_mmap",
+        [CT_CLOSE_LEAVE] = "sys_exit_close",   [CT_CLOSE_ENTER] = "sys_enter_close",
+    };
+    for (int i = 0; i < CT_SYSTEM_CALL_POINTS; i++) {
+        const int number = ct_tracepoint_number(tracefs, "syscalls", points[i]);
+        const struct bpf_program *program =
+            ct_programs_system_call(ioctls->programs, (enum ct_system_call_point)i);
+        const int error = number < 0 ? number : ct_tracepoint_attach(program, number, 0, &ioctls->link[i]);
         if (error)
             return ct_fail(
-                EXIT_FAILURE, "probe: --ioctls: cannot attach to the tracepoint syscalls:%s: %s", points[end],
+                EXIT_FAILURE, "probe: --ioctls: cannot attach to the tracepoint syscalls:%s: %s", points[i],
                 error == -ENOENT ? "the kernel has none (CONFIG_FTRACE_SYSCALLS)" : strerror(-error));
     }
     return CT_GO_ON;
@@ -127,8 +138,8 @@ int ct_ioctls_attach(struct ct_ioctls *ioctls, struct ct_programs *programs)
 
 void ct_ioctls_detach(struct ct_ioctls *ioctls)
 {
-    for (int end = 0; end < CT_REQUEST_ENDS; end++) {
-        bpf_link__destroy(ioctls->link[end]);
-        ioctls->link[end] = NULL;
+    for (int i = 0; i < CT_SYSTEM_CALL_POINTS; i++) {
+        bpf_link__destroy(ioctls->link[i]);
+        ioctls->link[i] = NULL;
     }
 }

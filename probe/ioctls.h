@@ -1,5 +1,5 @@
-/* Requests to NVIDIA's kernel driver (--ioctls): attaches the BPF programs (ioctls.bpf.c) to the tracepoints
- * of ioctl(), and finds the driver's devices. */
+/* System calls on the devices of NVIDIA's kernel driver (--ioctls): attaches the BPF programs (ioctls.bpf.c,
+ * device_files.bpf.c) to the tracepoints of the system calls, and finds the devices. */
 #ifndef CT_PROBE_IOCTLS_H
 #define CT_PROBE_IOCTLS_H
 
@@ -8,7 +8,7 @@
 struct bpf_link;
 struct ct_ioctls {
     struct ct_programs *programs;
-    struct bpf_link *link[CT_REQUEST_ENDS]; /* NULL: not attached */
+    struct bpf_link *link[CT_SYSTEM_CALL_POINTS]; /* NULL: not attached */
 };
 
 /* Attaches the programs, before the rights for that are dropped. Returns CT_GO_ON, or EXIT_FAILURE after a

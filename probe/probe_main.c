@@ -101,7 +101,7 @@ static void add_process(struct probe *probe, pid_t pid, uint64_t exec_ns)
 
 static bool accompanies(const struct probe *probe)
 {
-    return probe->options.kernel_events || probe->hooks.path;
+    return probe->options.kernel_events || probe->options.ioctls || probe->hooks.path;
 }
 
 static bool may_accompany(const struct probe *probe, pid_t pid, const struct ct_mapped_drivers *images,

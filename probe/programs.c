@@ -177,9 +177,17 @@ void ct_programs_set_trampoline(struct ct_programs *programs, uint64_t address)
 
 /* ---- requests to the kernel driver ---- */
 
-const struct bpf_program *ct_programs_request(const struct ct_programs *programs, enum ct_request_end end)
+const struct bpf_program *ct_programs_system_call(const struct ct_programs *programs,
+                                                  enum ct_system_call_point point)
 {
-    return end == CT_REQUEST_ENTRY ? programs->calls->progs.ioctl_enter : programs->calls->progs.ioctl_leave;
+    const struct ct_calls *calls = programs->calls;
+    const struct bpf_program *const program[CT_SYSTEM_CALL_POINTS] = {
+        [CT_IOCTL_LEAVE] = calls->progs.ioctl_leave,   [CT_IOCTL_ENTER] = calls->progs.ioctl_enter,
+        [CT_OPENAT_LEAVE] = calls->progs.openat_leave, [CT_OPENAT_ENTER] = calls->progs.openat_enter,
+        [CT_MMAP_LEAVE] = calls->progs.mmap_leave,     [CT_MMAP_ENTER] = calls->progs.mmap_enter,
+        [CT_CLOSE_LEAVE] = calls->progs.close_leave,   [CT_CLOSE_ENTER] = calls->progs.close_enter,
+    };
+    return program[point];
 }
 
 const struct bpf_program *ct_programs_fence(const struct ct_programs *programs, enum ct_fence_point point)
@@ -509,6 +517,12 @@ static void choose_optional(struct ct_calls *calls, struct ct_program_set option
         { calls->progs.hook_entry_in_machine, optional.hooks },
         { calls->progs.ioctl_enter, optional.ioctls },
         { calls->progs.ioctl_leave, optional.ioctls },
+        { calls->progs.openat_enter, optional.ioctls },
+        { calls->progs.openat_leave, optional.ioctls },
+        { calls->progs.mmap_enter, optional.ioctls },
+        { calls->progs.mmap_leave, optional.ioctls },
+        { calls->progs.close_enter, optional.ioctls },
+        { calls->progs.close_leave, optional.ioctls },
         { calls->progs.fence_init, optional.fences },
         { calls->progs.fence_emit, optional.fences },
         { calls->progs.fence_signaled, optional.fences },

@@ -1,5 +1,5 @@
-/* The BPF programs (calls.bpf.c, kernel_events.bpf.c, hooks.bpf.c, ioctls.bpf.c, fences.bpf.c): loads them,
- * attaches them to functions, and manages their maps. */
+/* The BPF programs (calls.bpf.c, kernel_events.bpf.c, hooks.bpf.c, ioctls.bpf.c, device_files.bpf.c,
+ * fences.bpf.c): loads them, attaches them to functions, and manages their maps. */
 #ifndef CT_PROBE_PROGRAMS_H
 #define CT_PROBE_PROGRAMS_H
 
@@ -28,7 +28,7 @@ struct ct_program_set {
     bool kernel_events; /* record events of the kernel inside calls, on the whole machine at once */
     bool hooks;
     bool machine; /* hooks in the whole machine */
-    bool ioctls;  /* record requests to the kernel driver */
+    bool ioctls;  /* record system calls on the devices of the kernel driver */
     bool fences;  /* record DMA fences; the kernel must have their tracepoints */
 };
 /* Loads the programs for the first method, beginning with `best`, that works in this kernel. Tries each
@@ -87,10 +87,21 @@ void ct_programs_set_trampoline(struct ct_programs *programs, uint64_t address);
 
 /* ---- requests to the kernel driver ---- */
 
-enum ct_request_end { CT_REQUEST_ENTRY, CT_REQUEST_RETURN, CT_REQUEST_ENDS };
-/* Returns the program for the tracepoint of the system call's entry or return. */
-const struct bpf_program *ct_programs_request(const struct ct_programs *programs, enum ct_request_end end);
-/* Sets the numbers of the driver's devices, and its release (ct_ioctl_release()). If `release` is 0, the
+/* The tracepoints of system calls, in the order of attaching. An entry has no effect without its return. */
+enum ct_system_call_point {
+    CT_IOCTL_LEAVE,
+    CT_IOCTL_ENTER,
+    CT_OPENAT_LEAVE,
+    CT_OPENAT_ENTER,
+    CT_MMAP_LEAVE,
+    CT_MMAP_ENTER,
+    CT_CLOSE_LEAVE,
+    CT_CLOSE_ENTER,
+    CT_SYSTEM_CALL_POINTS
+};
+const struct bpf_program *ct_programs_system_call(const struct ct_programs *programs,
+                                                  enum ct_system_call_point point);
+/* Sets the driver's devices, and its release (ct_ioctl_release()). If `release` is 0, the
  * programs use the version that was last passed to the kernel. */
 void ct_programs_set_driver(struct ct_programs *programs, const struct ct_probe_devices *devices,
                             uint32_t release);

@@ -370,10 +370,11 @@ static inline bool is_kernels(__u64 sp)
     return (__s64)sp < 0;
 }
 
-/* Returns whether the frame is of a request to the kernel driver. */
-static inline bool is_request(const struct frame *frame)
+/* Returns whether the frame is of a system call on a device of the kernel driver. */
+static inline bool is_system_call(const struct frame *frame)
 {
-    return frame->function >= CT_EVENT_ESCAPE && frame->function <= CT_EVENT_MODESET;
+    return (frame->function >= CT_EVENT_ESCAPE && frame->function <= CT_EVENT_MODESET) ||
+           (frame->function >= CT_EVENT_OPENAT && frame->function <= CT_EVENT_CLOSE);
 }
 
 /* Returns the depth of the innermost frame in the kernel whose function is `first` to `last`, or
@@ -454,6 +455,22 @@ static inline void keep_arguments(struct frame *frame, __u32 words, struct pt_re
         bpf_probe_read_user(&frame->argument[CT_PROBE_REGISTERS], words * sizeof(frame->argument[0]), from);
 }
 
+/* Drops the frames of kernel functions. No function of the kernel is open when a thread enters it, so the
+ * returns of such frames were missed. Returns the depth of the system call that begins. */
+static inline __u32 depth_of_system_call(struct task *task)
+{
+    __u32 depth = task->depth;
+    for (int i = 0; i < CT_PROBE_OPEN && depth > 0 && depth <= CT_PROBE_OPEN; i++) {
+        barrier_var(depth); /* keeps the index: the verifier does not follow a pointer that moves back */
+        if (!is_kernels(task->frame[(depth - 1) % CT_PROBE_OPEN].sp))
+            break;
+        depth--;
+    }
+    if (depth < task->depth)
+        drop_frames(depth);
+    return depth;
+}
+
 /* Shows an open call to the writer. `thread` may be NULL. */
 static inline void show_open(struct ct_probe_thread *thread, const struct frame *frame, __u32 depth)
 {
@@ -464,6 +481,38 @@ static inline void show_open(struct ct_probe_thread *thread, const struct frame 
     thread->open[depth % CT_PROBE_OPEN].start = frame->start;
     barrier();
     thread->depth = depth + 1;
+}
+
+/* Adds a frame for a call inside the kernel that has no return address. `base` comes from task_of(). The
+ * caller fills in the frame, and then calls begin_frame(). Returns NULL if too many calls are open. */
+static inline struct frame *add_kernel_frame(struct task *task, __u32 function, __u32 base, __u32 depth)
+{
+    if (depth >= CT_PROBE_OPEN) {
+        lose(task->channel, function, 0);
+        return 0;
+    }
+    task->depth = depth + 1;
+    struct frame *frame = &task->frame[depth % CT_PROBE_OPEN];
+    /* The kernel's functions inside the call use the stack below the program's registers. */
+    frame->sp = bpf_task_pt_regs(bpf_get_current_task_btf());
+    frame->function = function;
+    frame->base = base;
+    frame->is_visited = false;
+    return frame;
+}
+
+static inline void begin_frame(const struct task *task, struct frame *frame, __u32 depth)
+{
+    frame->start = bpf_ktime_get_ns();
+    show_open(thread_of(task), frame, depth);
+}
+
+/* Shows that the call at the depth has ended, after its record has been written. */
+static inline void show_end(const struct task *task, __u32 depth)
+{
+    struct ct_probe_thread *thread = thread_of(task);
+    if (thread)
+        thread->depth = depth;
 }
 
 #endif

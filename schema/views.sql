@@ -263,7 +263,7 @@ SELECT call.end_ns                    AS call_id,
        subject.handle_1               AS handle,
        call.end_ns - call.duration_ns AS start_ns,
        call.duration_ns               AS duration_ns,
-       CASE WHEN EXISTS (SELECT 1 FROM function WHERE layer = 'kernel')
+       CASE WHEN EXISTS (SELECT 1 FROM function WHERE layer = 'kernel' AND name IN ('blocked', 'preempted', 'page_fault'))
             THEN (SELECT CAST(total(inner_call.duration_ns) AS INTEGER)
                     FROM call AS inner_call
                    CROSS JOIN site AS inner_site ON inner_site.site_id = inner_call.site_id

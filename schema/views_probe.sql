@@ -167,8 +167,8 @@ SELECT call_id,                                        -- the time
   FROM placed
   LEFT JOIN meaning ON meaning.code = placed.code;
 
--- Gets the name of the innermost recorded call around an event of a fence. The search ends at the first outermost call,
--- as in `off_cpu`.
+-- Gets the name of the innermost recorded call around an event of the kernel. The search ends at the first outermost
+-- call, as in `off_cpu`.
 -- macro: name_around(event)
 CASE WHEN :event.depth > 0
             THEN (SELECT iif(call.end_ns - call.duration_ns <= :event.start_ns, function.name, NULL)
@@ -257,3 +257,37 @@ SELECT wait.end_ns                    AS call_id,
  CROSS JOIN thread ON thread.thread_id = wait.thread_id
  CROSS JOIN process ON process.process_id = thread.process_id
   LEFT JOIN fences ON fences.context = wait.context AND fences.seqno = wait.seqno;
+
+CREATE VIEW device_files AS
+-- System calls that opened, mapped and closed the device files of NVIDIA's kernel driver (`cudatrace probe --ioctls`).
+-- When a process exits, the kernel closes its files without such a call.
+WITH event AS MATERIALIZED (
+    SELECT function.name, value_1 AS device, iif(function.name = 'mmap', value_2, NULL) AS bytes,
+           iif(function.name = 'mmap' AND site.status = 0, value_3, NULL) AS address,
+           call.end_ns, call.end_ns - call.duration_ns AS start_ns, call.duration_ns,
+           site.thread_id, site.depth, site.status
+      FROM function
+     CROSS JOIN field ON field.function_id = function.function_id AND field.place = 1
+     CROSS JOIN hook_call ON hook_call.field_set_id = field.field_set_id
+     CROSS JOIN call ON call.end_ns = hook_call.call_id
+     CROSS JOIN site ON site.site_id = call.site_id
+     WHERE function.layer = 'kernel' AND function.name IN ('openat', 'mmap', 'close')
+)
+SELECT event.end_ns                   AS call_id,
+       thread.process_id,
+       process.pid,
+       thread.tid,
+       event.name,                                     -- openat, mmap, close
+       (SELECT text FROM text WHERE text_id = event.device) AS device, -- the file's name, such as nvidia0
+       event.bytes,                                    -- the length of the mapping; NULL for other calls
+       event.address,                                  -- of the mapping; NULL if it failed
+       event.status,                                   -- 0, or a negative errno
+       status.name                    AS status_name,  -- ENOENT, …; NULL for success
+       event.start_ns,
+       event.duration_ns,
+       name_around(event)             AS inside        -- the innermost recorded call of the thread; NULL for none, or if it
+                                                       -- has not returned
+  FROM event
+ CROSS JOIN thread ON thread.thread_id = event.thread_id
+ CROSS JOIN process ON process.process_id = thread.process_id
+  LEFT JOIN status ON status.layer = 'ioctl' AND status.status = event.status AND status.status < 0;

@@ -10,7 +10,7 @@ WITH RECURSIVE since AS ( -- a call that returned in the window may have begun b
 ),
 event AS MATERIALIZED ( -- reads the calls only if the trace has events
     SELECT process_id, tid, depth, call_id, start_ns, name, duration_ns
-      FROM (SELECT 1 FROM functions WHERE layer = 'kernel' LIMIT 1)
+      FROM (SELECT 1 FROM functions WHERE layer = 'kernel' AND name IN ('blocked', 'preempted') LIMIT 1)
      CROSS JOIN calls
      WHERE layer = 'kernel' AND name IN ('blocked', 'preempted')
        AND call_id BETWEEN ifnull((SELECT from_ns FROM since), 0) AND ifnull(:to_ns, 9223372036854775807)

@@ -4,7 +4,9 @@
 -- the number and the time of hooks inside the call, from traces of `cudatrace probe --hooks`. A hook's time includes
 -- the hooks inside it.
 WITH known AS MATERIALIZED (
-    SELECT DISTINCT process_id, layer FROM totals WHERE layer IN ('kernel', 'hook')
+    SELECT DISTINCT process_id, layer
+      FROM totals
+     WHERE layer = 'hook' OR (layer = 'kernel' AND name IN ('blocked', 'preempted', 'page_fault'))
 ),
 longest AS MATERIALIZED ( -- reads the calls only if the trace has events or hooks
     SELECT process_id, pid, tid, name, call_id, start_ns, duration_ns

@@ -1,5 +1,5 @@
-"""Tests that `cudatrace probe --ioctls` records the requests that a probed process makes to NVIDIA's kernel driver, as the hook does.
-Arguments select tests by name."""
+"""Tests that `cudatrace probe --ioctls` records the requests that a probed process makes to NVIDIA's kernel driver, as the hook does, and
+other system calls on the driver's devices. Give the names of tests to run only those."""
 import collections
 import errno
 import os
@@ -69,7 +69,8 @@ def like_hook(s):
         await_end(s, done.pid)
         pids.append(done.pid)
     probe.end()
-    equal(s.rows("SELECT DISTINCT layer FROM calls WHERE pid = ? ORDER BY 1", pids[1]), [("driver",), ("ioctl",)], "the layers of the probe")
+    equal(s.rows("SELECT DISTINCT layer FROM calls WHERE pid = ? ORDER BY 1", pids[1]), [("driver",), ("ioctl",), ("kernel",)],
+          "the layers of the probe")
     by_hook, by_probe = (s.rows(inside, pid) for pid in pids)
     equal(by_probe, by_hook, "requests of the probe and of the hook")
     made = {(outer, name): count for outer, name, _, _, _, count in by_probe}
@@ -77,6 +78,60 @@ def like_hook(s):
     check(truth["cuMemAlloc_v2"] > 10, "allocations", truth)
     equal((made["cuMemAlloc_v2", "NV_ESC_RM_VID_HEAP_CONTROL"], made["cuInit", ITS_CLASS]), (truth["cuMemAlloc_v2"], truth["cuInit"]),
           "requests and the driver's own count of the calls that make them")
+    equal(s.rows("SELECT inside, name, device, count(*) FROM device_files WHERE pid = ? GROUP BY 1, 2, 3 ORDER BY 1, 2, 3", pids[1]),
+          [(call, name, device, truth[call]) for call in ("cuInit", "cuMemAlloc_v2") for name in ("close", "openat") for device in ("null", "ptmx")],
+          "device files that the driver opens and closes, and the calls that do it")
+    s.check_identity()
+
+
+def on_device_files(s, pid):
+    """Returns {(name, status, device, bytes): calls} of system calls on device files."""
+    return collections.Counter(dict((row[:4], row[4]) for row in s.rows("""
+        SELECT name, status, device, ifnull(bytes, 0), count(*) FROM device_files WHERE pid = ? GROUP BY 1, 2, 3, 4""", pid)))
+
+
+def used(output):
+    """Returns the same for the output of `ioctl_requests files`."""
+    lines = (line.split("\t") for line in output.splitlines())
+    return collections.Counter((name, int(status), device, int(size)) for name, status, device, size in lines)
+
+
+def check_files(s, pid, output):
+    want, seen = used(output), on_device_files(s, pid)
+    check(sum(want.values()) > 100, "calls on device files", want)
+    check({status for _, status, _, _ in want} == {0, -errno.ENOENT, -errno.ENOTDIR, -errno.ENODEV}, "kinds of failures", want)
+    equal(sorted((want - seen).items()), [], "calls on device files that the trace lacks")
+    equal(sorted((seen - want).items()), [], "calls on device files that nobody made")
+    equal(s.rows("SELECT DISTINCT address IS NOT NULL, status = 0 FROM device_files WHERE pid = ? AND name = 'mmap' ORDER BY 1", pid),
+          [(0, 0), (1, 1)], "whether mappings have an address, and were successful")
+
+
+def files(s):
+    """Every openat(), mmap() and close() of a device has a row, whether it fails or not. Other files have none."""
+    probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
+    process = start(s, "files", 4, 20)
+    output = process.communicate("\n", DEADLINE_S)[0]
+    equal(process.returncode, 0, "status of ioctl_requests")
+    await_end(s, process.pid)
+    probe.end()
+    check_files(s, process.pid, output)
+    equal(s.rows("SELECT DISTINCT inside FROM device_files"), [(None,)], "calls around them")
+    equal(s.value("SELECT count(*) FROM waits WHERE blocked_ns IS NOT NULL"), 0, "waits whose blocked time is known, without --kernel")
+    s.check_identity()
+
+
+def files_with_hook(s):
+    """The hook does not record these calls, so the probe adds them to a process that has the hook. The hook records the requests."""
+    process = start(s, "files", 4, 20, preload=True)
+    s.flush_until("the process's segment", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", process.pid))
+    probe = Probe(s, "--pid", process.pid, "--ioctls", env=s.simulated)
+    check("0 functions are probed" in probe.said, "the driver has probes:", probe.said)
+    output = process.communicate("\n", DEADLINE_S)[0]
+    equal(process.returncode, 0, "status of ioctl_requests")
+    await_end(s, process.pid)
+    probe.end(number=None)
+    check_files(s, process.pid, output)
+    equal(recorded(s, process.pid), collections.Counter(), "requests that nobody made")
     s.check_identity()
 
 
@@ -88,7 +143,7 @@ def by_option(s):
     equal(done.wait(DEADLINE_S), 0, "the program's status")
     await_stored(s, done.pid, dict(truth_of(s, done.pid)))
     probe.end()
-    equal(recorded(s, done.pid), collections.Counter(), "requests")
+    equal((recorded(s, done.pid), on_device_files(s, done.pid)), (collections.Counter(), collections.Counter()), "requests, and calls on files")
 
 
 def hanging(s):
@@ -140,7 +195,7 @@ def full_ring(s):
     check(0 < lost < calls, "nothing was lost, or everything")
     equal(s.rows("SELECT DISTINCT totals.name FROM totals WHERE layer = 'ioctl' AND lost > 0 ORDER BY 1"),
           [("NVKMS other",), ("RM other",), ("UVM other",)], "the names of lost requests")
-    s.check_identity(lost=lost)
+    s.check_identity(lost=s.value("SELECT sum(lost) FROM totals"))
 
 
 def many(s):
@@ -156,7 +211,7 @@ def many(s):
     equal(set(named), {f"RM_CONTROL 0x{0xf0000000 + i:08x}" for i in range(512)}, "requests with one")
 
 
-TESTS = requests, like_hook, by_option, hanging, killed, full_ring, many
+TESTS = requests, like_hook, files, files_with_hook, by_option, hanging, killed, full_ring, many
 for unknown in set(sys.argv[1:]) - {test.__name__ for test in TESTS}:
     sys.exit(f"no test is called '{unknown}'")
 for test in TESTS:

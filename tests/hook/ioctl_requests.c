@@ -7,12 +7,14 @@
  *   ioctl_requests many COUNT           COUNT different commands
  *   ioctl_requests hang NOTIFY HOLD     a request that writes to NOTIFY and blocks until HOLD is readable
  *
- * Three modes are for probes, which see system calls. They call the driver first, and then read a line.
+ * Four modes are for probes, which see system calls. They call the driver first, and then read a line.
  *
  *   ioctl_requests kernel THREADS ROUNDS  as `all`, but the kernel answers
  *   ioctl_requests kernel-many COUNT      as `many`
  *   ioctl_requests fault                  a request that waits for a page. Prints `waiting`, and provides the
- *                                         page after another line */
+ *                                         page after another line
+ *   ioctl_requests files THREADS ROUNDS   opens, maps and closes devices and other files. Prints
+ *                                         "name<TAB>status<TAB>device<TAB>bytes" for each call on a device */
 #include "../ensure.h"
 #include "simdevice.h"
 
@@ -348,6 +350,80 @@ static void fault(void)
     ENSURE(pthread_join(thread, NULL) == 0);
 }
 
+/* ---- device files ---- */
+
+static void print_file(const char *name, bool is_done, const char *device, size_t bytes)
+{
+    printf("%s\t%d\t%s\t%zu\n", name, is_done ? 0 : -errno, device, bytes);
+}
+
+static int open_in_folder(const char *name, int flags)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%s", getenv("CUDATRACE_DEVICES"), name);
+    return open(path, flags | O_CLOEXEC | O_NOCTTY);
+}
+
+/* Opens the device's file, which is a link to `target` in /dev, maps it, and closes it. */
+static void use_device(const char *name, const char *target, size_t bytes)
+{
+    const int fd = open_in_folder(name, O_RDWR);
+    ENSURE(fd >= 0);
+    print_file("openat", true, target, 0);
+    for (size_t i = 1; i <= 2; i++) {
+        void *mapped = mmap(NULL, i * bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+        print_file("mmap", mapped != MAP_FAILED, target, i * bytes);
+        if (mapped != MAP_FAILED)
+            munmap(mapped, i * bytes);
+    }
+    ENSURE(close(fd) == 0);
+    print_file("close", true, target, 0);
+    ENSURE(open_in_folder(name, O_RDONLY | O_DIRECTORY) < 0);
+    print_file("openat", false, name, 0);
+}
+
+/* Makes calls that are not on a device of the driver. The links have other names, or other targets. */
+static void use_other_files(size_t bytes)
+{
+    const int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    void *mapped = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, program, 0);
+    ENSURE(program >= 0 && mapped != MAP_FAILED);
+    munmap(mapped, bytes);
+    ENSURE(close(program) == 0 && close(-1) < 0 && close(program) < 0);
+    ENSURE(mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, -1, 0) == MAP_FAILED);
+    mapped = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, gpu_fd, 0);
+    ENSURE(mapped != MAP_FAILED);
+    munmap(mapped, bytes);
+    static const char *const absent[] = { "none", "nvidi", "nvidia-caps/nvidia-cap1" };
+    for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
+        ENSURE(open_in_folder(absent[i], O_RDONLY) < 0);
+    ENSURE(open("", O_RDONLY | O_CLOEXEC) < 0 && open((const char *)unreadable, O_RDONLY | O_CLOEXEC) < 0);
+}
+
+static void *use_files(void *unused)
+{
+    const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    for (long i = 0; i < rounds; i++) {
+        use_device("nvidiactl", "null", page_bytes);
+        use_device("nvidia0", "zero", page_bytes << 21); /* more than 32 bits */
+        use_device("nvidia-uvm", "ptmx", page_bytes);
+        ENSURE(open_in_folder("nvidia9", O_RDWR) < 0);
+        print_file("openat", false, "nvidia9", 0);
+        use_other_files(page_bytes);
+    }
+    return unused;
+}
+
+static void run_files(long threads)
+{
+    pthread_t thread[64];
+    ENSURE(threads > 0 && threads <= 64);
+    for (long i = 0; i < threads; i++)
+        ENSURE(pthread_create(&thread[i], NULL, use_files, NULL) == 0);
+    for (long i = 0; i < threads; i++)
+        ENSURE(pthread_join(thread[i], NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -367,6 +443,10 @@ int main(int argc, char **argv)
             call_driver();
         rounds = atol(argv[3]);
         run_all(atol(argv[2]));
+    } else if (strcmp(mode, "files") == 0 && argc == 4) {
+        call_driver();
+        rounds = atol(argv[3]);
+        run_files(atol(argv[2]));
     } else if (strcmp(mode, "foreign") == 0 && argc == 2) {
         ask_others(false);
     } else if (strcmp(mode, "fault") == 0 && argc == 2) {
@@ -386,7 +466,7 @@ int main(int argc, char **argv)
     } else {
         fprintf(stderr,
                 "usage: ioctl_requests all THREADS ROUNDS | foreign | many COUNT | hang NOTIFY HOLD | "
-                "kernel THREADS ROUNDS | kernel-many COUNT | fault\n");
+                "kernel THREADS ROUNDS | kernel-many COUNT | fault | files THREADS ROUNDS\n");
         return 2;
     }
     return 0;

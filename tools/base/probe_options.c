@@ -175,7 +175,10 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
           "also record when a thread was blocked or preempted in a call, its page faults, and\n"
           "DMA fences (layer kernel)",
           &options->kernel_events },
-        { "ioctls", NULL, "also record requests to the kernel driver (layer ioctl)", &options->ioctls },
+        { "ioctls", NULL,
+          "also record requests to the kernel driver (layer ioctl), and calls that open,\n"
+          "map and close its devices (layer kernel)",
+          &options->ioctls },
         { "hooks", "FILE",
           "also record functions of libraries and of the kernel, and tracepoints, as the\n"
           "lines of this table choose them (layer hook); SIGHUP reads the table again\n"
