@@ -19,6 +19,7 @@ BENCHMARKS = (
     "cases",
     "tail",
     "ioctls",
+    "kernel_events",
     "instructions",
     "hook_parts",
     "collector",

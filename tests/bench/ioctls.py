@@ -2,39 +2,18 @@
 programs run concurrently and take turns, one round each. The device rejects every request immediately.
 
 Then `cudatrace probe --ioctls` is started and stopped repeatedly. Each time, a probed and an unprobed program run a round of ioctls and a
-round of another system call, both without the probe and with it."""
-import collections
+round of another system call without the probe, and with it."""
 import shutil
-import subprocess
+from functools import partial
 
-from cudatrace_test import BUILD, CUDATRACE, equal
+from cudatrace_test import BUILD, equal
 from figures import emit, emit_missing, less, over
+from probed_programs import Probe, Program, added_by
 from program import PROGRAMS, Measured
 
 ROUNDS, PROBES = 15, 9
 CALLS_A_ROUND = 40 * 25  # ioctl_cost.c
 ROW = "RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2"
-
-
-class Program:
-    """A process that runs ioctl_cost, and answers each line with the nanoseconds per call."""
-
-    def __init__(self, session, *words, **options):
-        self.process = session.start(*words, PROGRAMS / "ioctl_cost", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                     stderr=subprocess.PIPE, text=True, **options)
-        self.line()
-
-    def line(self):
-        line = self.process.stdout.readline()
-        if not line:
-            said = self.process.communicate()[1]
-            raise RuntimeError(f"it ended with {self.process.returncode}: {' '.join(said.split())}")
-        return line
-
-    def round(self, system_call=""):
-        self.process.stdin.write(f"{system_call}\n")
-        self.process.stdin.flush()
-        return float(self.line())
 
 
 def start(session, listing):
@@ -43,12 +22,12 @@ def start(session, listing):
     (devices / "nvidiactl").symlink_to("/dev/null")
     env = {"CUDATRACE_DEVICES": devices}
     programs = {
-        "bare": Program(session, preload=False, env=env),
-        "cudatrace": Program(session, env=env),
+        "bare": Program(session, PROGRAMS / "ioctl_cost", preload=False, env=env),
+        "cudatrace": Program(session, PROGRAMS / "ioctl_cost", env=env),
     }
     if shutil.which("strace"):
         try:
-            programs["strace"] = Program(session, "strace", "-o", listing, "-e", "trace=ioctl", preload=False, env=env)
+            programs["strace"] = Program(session, "strace", "-o", listing, "-e", "trace=ioctl", PROGRAMS / "ioctl_cost", preload=False, env=env)
         except RuntimeError as error:
             emit_missing("ioctls", "strace", error)
     else:
@@ -56,51 +35,24 @@ def start(session, listing):
     return programs
 
 
-class Probe:
-    """A probe of one process. It records that process's ioctls, and none of its driver calls."""
-
-    def __init__(self, session, pid, env):
-        self.process = session.start(CUDATRACE, "probe", "--session", session.name, "--pid", pid, "--ioctls", "--calls", "cuInit", preload=False,
-                                     env=env, stderr=subprocess.PIPE, text=True)
-        said = ""
-        while "are probed" not in said:
-            line = self.process.stderr.readline()
-            if not line:
-                raise RuntimeError(" ".join(said.split()))
-            said += line
-
-    def end(self):
-        self.process.terminate()
-        self.process.communicate()
-
-
 CALLS = {"ioctl": "", "other_call": "other"}
-
-
-def rounds_of(programs):
-    return {(name, call): program.round(line) for name, program in programs.items() for call, line in CALLS.items()}
 
 
 def run_probe(session):
     """Emits the time that the probe adds to an ioctl and to another system call, in the probed process and in another one."""
     env = {"CUDATRACE_DEVICES": session.dir / "dev"}
     # The probe finds processes by their libcuda.
-    programs = {"probed": Program(session, preload=False, env={**env, "LD_PRELOAD": PROGRAMS / "libcuda.so.1"}),
-                "unprobed": Program(session, preload=False, env=env)}
-    added = collections.defaultdict(list)
-    for _ in range(PROBES):
-        without = rounds_of(programs)
-        probe = Probe(session, programs["probed"].process.pid, env)
-        for figure, value in rounds_of(programs).items():
-            added[figure].append(value - without[figure])
-        probe.end()
+    programs = {"probed": Program(session, PROGRAMS / "ioctl_cost", preload=False, env={**env, "LD_PRELOAD": PROGRAMS / "libcuda.so.1"}),
+                "unprobed": Program(session, PROGRAMS / "ioctl_cost", preload=False, env=env)}
+    probe = partial(Probe, session, programs["probed"].process.pid, "--ioctls", "--calls", "cuInit", env=env)
+    added = added_by(programs, CALLS, {"probe": probe}, PROBES)
     for program in programs.values():
         program.process.communicate()
     session.flush()
     equal(session.value("SELECT sum(calls) FROM totals JOIN processes USING (process_id) WHERE pid = ? AND layer = 'ioctl'",
                         programs["probed"].process.pid), PROBES * CALLS_A_ROUND, "ioctls in the trace of the probe")
-    for (name, call), values in added.items():
-        emit("ioctls", f"probe_{name}_{call}_added_ns", values, "ns")
+    for (probe, name, call), values in added.items():
+        emit("ioctls", f"{probe}_{name}_{call}_added_ns", values, "ns")
 
 
 def run(build, _options):

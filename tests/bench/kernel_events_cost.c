@@ -1,0 +1,156 @@
+/* Measures what a probe with kernel events adds where it records none: to page faults and thread switches
+ * outside of calls, to driver calls, and to other system calls. Makes a driver call, so that a hook has a
+ * segment, and prints `ready`. For each line read from standard input, the program runs a round of the work
+ * with that name, and prints its median batch in nanoseconds per operation. Programs with and without the
+ * hook take turns. */
+#include "clock.h"
+#include "null_driver.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { BATCHES = 600, OPERATIONS = 32 };
+enum { PAGE_BYTES = 4096 };
+
+static int by_value(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Binds the process to the last allowed processor, so that its threads switch between each other. */
+static void stay_on_processor(void)
+{
+    cpu_set_t allowed, one;
+    CPU_ZERO(&one);
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+        return;
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &allowed))
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+    }
+    sched_setaffinity(0, sizeof(one), &one);
+}
+
+/* ---- work ---- */
+
+static uint8_t *pages;
+
+static void fault(void)
+{
+    for (size_t i = 0; i < OPERATIONS; i++)
+        ((volatile uint8_t *)pages)[i * PAGE_BYTES] = 1;
+}
+
+static void drop_pages(void)
+{
+    madvise(pages, (size_t)OPERATIONS * PAGE_BYTES, MADV_DONTNEED);
+}
+
+/* The word is the thread whose turn it is: 0 for the main thread, 1 for the partner. */
+static _Atomic uint32_t turn;
+
+static void wait_for_turn(uint32_t own)
+{
+    for (uint32_t now; (now = atomic_load(&turn)) != own;)
+        syscall(SYS_futex, &turn, FUTEX_WAIT_PRIVATE, now, NULL, NULL, 0);
+}
+
+static void pass_turn(uint32_t to)
+{
+    atomic_store(&turn, to);
+    syscall(SYS_futex, &turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void *be_partner(void *unused)
+{
+    for (;;) {
+        wait_for_turn(1);
+        pass_turn(0);
+    }
+    return unused;
+}
+
+static void switch_threads(void)
+{
+    for (int i = 0; i < OPERATIONS / 2; i++) {
+        pass_turn(1);
+        wait_for_turn(0);
+    }
+}
+
+static void call_driver(void)
+{
+    void *context;
+    for (int i = 0; i < OPERATIONS; i++)
+        cuCtxGetCurrent(&context);
+}
+
+static void call_kernel(void)
+{
+    for (int i = 0; i < OPERATIONS; i++)
+        syscall(SYS_getppid);
+}
+
+static void nothing(void) {}
+
+static const struct {
+    const char *name;
+    void (*prepare)(void);
+    void (*run)(void);
+} works[] = {
+    { "fault", drop_pages, fault },
+    { "switch", nothing, switch_threads },
+    { "driver_call", nothing, call_driver },
+    { "system_call", nothing, call_kernel },
+};
+
+static double round_of(void (*prepare)(void), void (*run)(void))
+{
+    uint64_t batch_ns[BATCHES];
+    for (int b = 0; b < BATCHES; b++) {
+        prepare();
+        const uint64_t start_ns = ct_monotonic_ns();
+        run();
+        batch_ns[b] = ct_monotonic_ns() - start_ns;
+    }
+    qsort(batch_ns, BATCHES, sizeof(batch_ns[0]), by_value);
+    return (double)batch_ns[BATCHES / 2] / OPERATIONS;
+}
+
+int main(void)
+{
+    pthread_t partner;
+    char line[32];
+    stay_on_processor();
+    pages = mmap(NULL, (size_t)OPERATIONS * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                 -1, 0);
+    if (pages == MAP_FAILED || pthread_create(&partner, NULL, be_partner, NULL) != 0) {
+        perror("kernel_events_cost");
+        return EXIT_FAILURE;
+    }
+    /* Only small pages have a fault each. */
+    madvise(pages, (size_t)OPERATIONS * PAGE_BYTES, MADV_NOHUGEPAGE);
+    call_driver();
+    puts("ready");
+    fflush(stdout);
+    while (fgets(line, sizeof(line), stdin)) {
+        line[strcspn(line, "\n")] = '\0';
+        for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++) {
+            if (strcmp(line, works[i].name) == 0)
+                printf("%.1f\n", round_of(works[i].prepare, works[i].run));
+        }
+        fflush(stdout);
+    }
+    return EXIT_SUCCESS;
+}
