@@ -18,6 +18,7 @@ enum {
     CT_PROBE_THREADS = 1024,   /* threads of a process whose open calls are visible */
     CT_PROBE_OPEN = 16,        /* open calls of a thread; further ones are not recorded */
     CT_PROBE_COMM = 16,        /* bytes of a thread's name, with its NUL */
+    CT_PROBE_WATCHED = 8,      /* processes of --pid that BPF programs compare without a lookup */
     CT_PROBE_FENCES = 16384,   /* fences of recorded processes that have not been signaled */
     CT_PROBE_RING_BYTES = 1 << 20,
     CT_PROBE_WAKE_BYTES = CT_PROBE_RING_BYTES / 8, /* the kernel wakes the writer when this much is unread */

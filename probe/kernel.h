@@ -81,7 +81,7 @@ struct task_struct {
     struct thread_struct thread;
     __u64 start_boottime; /* nanoseconds of CLOCK_BOOTTIME */
     unsigned int flags;   /* PF_… */
-    int pid;              /* of the thread, in the initial namespace */
+    int pid, tgid;        /* of the thread and its process, in the initial namespace */
     int exit_code;        /* a wait status */
     unsigned int __state; /* 0: runnable */
 } CT_KERNEL_TYPE;

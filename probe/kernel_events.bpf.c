@@ -2,6 +2,20 @@
  * are functions of the layer `kernel` (functions.h), and are recorded like calls. */
 #include "tasks.bpf.h"
 
+/* The processes of --pid, whose number is 0 if other processes may have events, too. These events are
+ * frequent, so the programs ignore other processes before they look anything up. */
+const volatile __u32 watched[CT_PROBE_WATCHED];
+const volatile __u32 watched_count;
+
+static __always_inline bool is_watched(const struct task_struct *thread)
+{
+    for (__u32 i = 0; i < CT_PROBE_WATCHED && i < watched_count; i++) {
+        if ((__u32)thread->tgid == watched[i])
+            return true;
+    }
+    return watched_count == 0;
+}
+
 /* A thread of a companion that is off the processor in a call. */
 struct pause {
     __u32 channel;
@@ -24,14 +38,16 @@ struct place {
     __u32 channel, tid, depth;
 };
 
-/* Returns the thread's state if it is in a call that the probe records, and NULL otherwise. */
-static struct task *in_call(struct task_struct *thread)
+static struct task *state_of(struct task_struct *thread)
 {
-    struct task *task = bpf_task_storage_get(&tasks, thread, 0, 0);
-    if (!task || task->is_companion || task->depth == 0 || task->depth > CT_PROBE_OPEN ||
-        task->channel >= CT_PROBE_PROCESSES)
-        return 0;
-    return task->frame[(task->depth - 1) % CT_PROBE_OPEN].is_visited ? 0 : task;
+    return bpf_task_storage_get(&tasks, thread, 0, 0);
+}
+
+/* Returns whether the thread is in a call that the probe records. */
+static bool is_in_call(const struct task *task)
+{
+    return task && !task->is_companion && task->depth > 0 && task->depth <= CT_PROBE_OPEN &&
+           task->channel < CT_PROBE_PROCESSES && !task->frame[(task->depth - 1) % CT_PROBE_OPEN].is_visited;
 }
 
 static struct place place_of(const struct task *task)
@@ -40,7 +56,7 @@ static struct place place_of(const struct task *task)
 }
 
 /* Finds the current thread's call in the hook's lane, or of a hook. Returns whether there is one. */
-static bool find_in_hook(struct place *place)
+static bool find_in_hook(const struct task *task, struct place *place)
 {
     const struct ct_probe_companion *companion = companion_of_current();
     if (!companion)
@@ -48,7 +64,6 @@ static bool find_in_hook(struct place *place)
     place->channel = companion->channel;
     place->tid = (__u32)bpf_get_current_pid_tgid();
     place->depth = depth_in_hook(companion);
-    const struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
     if (task && task->is_companion)
         place->depth += task->depth;
     return place->depth > 0;
@@ -71,20 +86,28 @@ static void write_event(const struct place *place, __u32 event, __u64 start)
     submit(ring, record, false);
 }
 
-/* Returns the kernel's state of a thread that is being switched off the processor. 0 means runnable. */
-static __u32 state_of(struct task_struct *thread)
+/* Returns why a thread is being switched off the processor. The state 0 means runnable. */
+static __u32 reason_of(const struct task_struct *thread, bool is_preempted)
 {
-    if (bpf_core_field_exists(thread->__state))
-        return BPF_CORE_READ(thread, __state);
-    return BPF_CORE_READ((struct task_struct___5_13 *)thread, state);
+    const __u64 state = bpf_core_field_exists(thread->__state)
+                            ? thread->__state
+                            : (__u64)((const struct task_struct___5_13 *)thread)->state;
+    return is_preempted || state == 0 ? CT_EVENT_PREEMPTED : CT_EVENT_BLOCKED;
 }
 
 /* The thread that leaves the processor is still the current one, so its memory can be read. */
-static void begin_pause(__u32 event)
+static void begin_pause(struct task_struct *thread, bool is_preempted)
 {
+    struct task *task = state_of(thread);
     struct place place;
-    if (!find_in_hook(&place))
+    if (is_in_call(task)) {
+        task->off_event = reason_of(thread, is_preempted);
+        task->off_ns = bpf_ktime_get_ns();
         return;
+    }
+    if (!find_in_hook(task, &place))
+        return;
+    const __u32 event = reason_of(thread, is_preempted);
     struct pause pause = { .channel = place.channel, .depth = place.depth, .event = event };
     pause.ns = bpf_ktime_get_ns();
     if (bpf_map_update_elem(&pauses, &place.tid, &pause, BPF_ANY) != 0)
@@ -93,8 +116,15 @@ static void begin_pause(__u32 event)
 
 static void end_pause(struct task_struct *thread)
 {
-    __u32 tid = BPF_CORE_READ(thread, pid);
-    const struct pause *pause = bpf_map_lookup_elem(&pauses, &tid);
+    struct task *task = state_of(thread);
+    if (is_in_call(task) && task->off_ns) {
+        const struct place place = place_of(task);
+        write_event(&place, task->off_event, task->off_ns);
+        task->off_ns = 0;
+        return;
+    }
+    __u32 tid = (__u32)thread->pid;
+    const struct pause *pause = has_companions ? bpf_map_lookup_elem(&pauses, &tid) : 0;
     if (!pause)
         return;
     const struct place place = { pause->channel, tid, pause->depth };
@@ -105,33 +135,24 @@ static void end_pause(struct task_struct *thread)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(thread_switch, bool is_preempted, struct task_struct *from, struct task_struct *to)
 {
-    const __u32 event = is_preempted || state_of(from) == 0 ? CT_EVENT_PREEMPTED : CT_EVENT_BLOCKED;
-    struct task *task = in_call(from);
-    if (task) {
-        task->off_event = event;
-        task->off_ns = bpf_ktime_get_ns();
-    } else if (has_companions) {
-        begin_pause(event);
-    }
-    task = in_call(to);
-    if (task && task->off_ns) {
-        const struct place place = place_of(task);
-        write_event(&place, task->off_event, task->off_ns);
-        task->off_ns = 0;
-    } else if (has_companions) {
+    if (is_watched(from))
+        begin_pause(from, is_preempted);
+    if (is_watched(to))
         end_pause(to);
-    }
     return 0;
 }
 
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(page_fault, unsigned long address, struct pt_regs *registers, unsigned long error)
 {
-    const struct task *task = in_call(bpf_get_current_task_btf());
+    struct task_struct *current = bpf_get_current_task_btf();
+    if (!is_watched(current))
+        return 0;
+    const struct task *task = state_of(current);
     struct place place;
-    if (task)
+    if (is_in_call(task))
         place = place_of(task);
-    else if (!find_in_hook(&place))
+    else if (!find_in_hook(task, &place))
         return 0;
     write_event(&place, CT_EVENT_PAGE_FAULT, 0);
     return 0;

@@ -369,6 +369,8 @@ static int begin(struct probe *probe)
     char why[CT_WHY_BYTES];
     probe->has_fences = probe->options.kernel_events && ct_fences_find(&probe->fences, probe->hooks.tracefs);
     const struct ct_program_set optional = { .kernel_events = probe->options.kernel_events,
+                                             .pid = probe->options.pid,
+                                             .pids = probe->options.pids,
                                              .hooks = probe->hooks.path,
                                              .machine = ct_hooks_are_wanted(&probe->hooks),
                                              .ioctls = probe->options.ioctls,

@@ -534,6 +534,8 @@ static void choose_optional(struct ct_calls *calls, struct ct_program_set option
         bpf_program__set_autoload(programs[i].program, programs[i].is_wanted);
     bpf_map__set_autocreate(calls->maps.pauses, optional.kernel_events);
     bpf_map__set_autocreate(calls->maps.fences, optional.fences);
+    for (size_t i = 0; i < optional.pids && optional.pids <= CT_PROBE_WATCHED; i++)
+        calls->rodata->watched[calls->rodata->watched_count++] = (uint32_t)optional.pid[i];
 }
 
 static int load(struct ct_programs *programs, enum ct_method method, struct ct_program_set optional)

@@ -26,6 +26,8 @@ struct ct_programs;
 /* Selects the programs that are optional. */
 struct ct_program_set {
     bool kernel_events; /* record events of the kernel inside calls, on the whole machine at once */
+    const pid_t *pid;   /* the only processes that have such events; NULL: any process may have them */
+    size_t pids;
     bool hooks;
     bool machine; /* hooks in the whole machine */
     bool ioctls;  /* record system calls on the devices of the kernel driver */

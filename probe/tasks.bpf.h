@@ -93,7 +93,7 @@ static inline const struct ct_probe_companion *companion_of_current(void)
  * id is 0 if the thread has no lane, or if the hook has left it. */
 static inline void read_lane(__u64 producer, struct ct_probe_lane *lane)
 {
-    const __u64 thread = BPF_CORE_READ(bpf_get_current_task_btf(), thread.fsbase);
+    const __u64 thread = bpf_get_current_task_btf()->thread.fsbase;
     __u64 its_producer, address;
     if (!producer ||
         bpf_probe_read_user(&its_producer, sizeof(its_producer), (const void *)(thread + producer)) != 0 ||

@@ -66,6 +66,17 @@ def events(s, nest=0):
         probe.end(number=signal.SIGINT if target == "all" else None)
 
 
+def many_processes(s):
+    """More processes than the BPF programs compare directly have their events, too."""
+    processes = [Traced(s) for _ in range(10)]
+    probe = Probe(s, *(option for p in processes for option in ("--pid", p.pid)), "--kernel")
+    for p in processes:
+        p.finish()
+        p.await_end()
+        check_events(s, p.pid, 0)
+    probe.end(number=None)
+
+
 def replayed(s):
     """In a replayed recording, a companion's events are below the same threads' calls."""
     events(s)
@@ -248,8 +259,8 @@ def run_ended(s):
         probe.end()
 
 
-CASES = (events, replayed, nested_events, hooks, hooks_on_all, hooks_of_new, plain_probe, in_doctor, other_session, writer_killed, outlived,
-         daemon_restarted, run_ended)
+CASES = (events, many_processes, replayed, nested_events, hooks, hooks_on_all, hooks_of_new, plain_probe, in_doctor, other_session,
+         writer_killed, outlived, daemon_restarted, run_ended)
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:
