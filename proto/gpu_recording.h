@@ -2,19 +2,37 @@
 #ifndef CT_PROTO_GPU_RECORDING_H
 #define CT_PROTO_GPU_RECORDING_H
 
-/* Requests a recording of the GPU's work: CT_GPU_KERNELS_TEXT for each kernel, copy and set. */
-#define CT_GPU_ENV          "CUDATRACE_GPU"
-#define CT_GPU_KERNELS_TEXT "kernels"
-#define CT_GPU_LIBRARY      "libcudatrace-gpu.so" /* in the folder of the hook */
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Requests a recording of the GPU's work from the start of a program. The value is CT_GPU_NODES_TEXT for each
+ * kernel, copy and set, also those in graphs, or CT_GPU_WHOLE_TEXT for whole graphs instead of their nodes.
+ */
+#define CT_GPU_ENV        "CUDATRACE_GPU"
+#define CT_GPU_NODES_TEXT "kernels"
+#define CT_GPU_WHOLE_TEXT "graphs"
+#define CT_GPU_LIBRARY    "libcudatrace-gpu.so" /* in the folder of the hook */
 
 /* The duration of a recording without a given end, about a hundred years. */
 #define CT_GPU_ENDLESS_NS (UINT64_C(100) * 365 * 86400 * 1000000000)
+
+/* A request is the end of the recording, in CLOCK_MONOTONIC. Its lowest bit is set if graphs are recorded as
+ * a whole. Thus one word has the whole request, and the time is accurate to 2 ns. */
+static inline uint64_t ct_gpu_request(uint64_t until_ns, bool whole_graphs)
+{
+    return (until_ns & ~UINT64_C(1)) | whole_graphs;
+}
+
+static inline bool ct_gpu_request_is_whole(uint64_t request)
+{
+    return request & 1;
+}
 
 /* The state of the recording by libcudatrace-gpu.so. */
 enum ct_gpu_state {
     CT_GPU_OFF = 0, /* not requested, or the process has not yet called the driver */
     CT_GPU_STARTING,
-    CT_GPU_ON,
+    CT_GPU_ON, /* with an error: nodes of graphs are recorded, because CUPTI refused to record whole graphs */
     CT_GPU_ENDED,
     CT_GPU_NO_LIBRARY, /* libcudatrace-gpu.so cannot be loaded */
     CT_GPU_NO_CUPTI,   /* there is no libcupti with the necessary functions */

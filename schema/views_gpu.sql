@@ -2,7 +2,8 @@
 -- in views.sql.
 
 CREATE VIEW gpu_work AS
--- Work that GPUs have done: kernels, copies, sets and whole graphs, with their times on the GPU. The column call_id is
+-- Work that GPUs have done: kernels, copies, sets and whole graphs, with their times on the GPU. A graph that is recorded
+-- as a whole has a row of the kind graph for each launch, and its nodes have no rows. The column call_id is
 -- the call that caused the work, e.g. in `launches`, `copies` or `graph_launches`. It is NULL if the call is unknown or
 -- has expired. The numbers of devices, contexts, streams, graphs and nodes are CUPTI's. A process counts only the devices
 -- that CUDA_VISIBLE_DEVICES lists.

@@ -9,8 +9,8 @@ const int32_t ct_activity_kinds[] = { CONCURRENT_KERNEL, MEMCPY, MEMSET, MEMCPY2
 
 /* The offsets of a record's fields, in bytes. All records begin with their kind, so 0 means that there is no
  * such field. CUPTI appends fields to records and never moves any. They hold for
- * CUpti_ActivityKernel5 to 10, Memcpy3 to 6, Memset2 to 4 and MemcpyPtoP2 to 4, from CUDA 11.0 to 13.0.
- */
+ * CUpti_ActivityKernel5 to 10, Memcpy3 to 6, Memset2 to 4, MemcpyPtoP2 to 4 and GraphTrace to GraphTrace2,
+ * from CUDA 11.0 to 13.0 (docs.nvidia.com/cupti, and the headers of CUDA 13.0). */
 struct layout {
     int32_t kind;
     enum ct_gpu_work_kind work;
@@ -71,6 +71,16 @@ static const struct layout layouts[] = {
       .graph = 80,
       .copy = 4,
       .least = 84 },
+    { .kind = CT_ACTIVITY_GRAPH_TRACE,
+      .work = CT_GPU_GRAPH,
+      .start = 8,
+      .end = 16,
+      .device = 24,
+      .context = 32,
+      .stream = 36,
+      .correlation = 4,
+      .graph = 28,
+      .least = 40 },
 };
 
 /* Copies from and to arrays count as copies from and to the device. */
@@ -153,15 +163,23 @@ static bool read_record(const struct ct_gpu_host *host, const struct layout *lay
     return true;
 }
 
+/* CUPTI of CUDA 11.7 also returns the nodes of graphs that it records as a whole (CUPTI's release notes of
+ * CUDA 11.7 Update 1). */
+static bool is_within(const struct layout *layout, const uint8_t *record,
+                      const struct ct_activity_limits *limits)
+{
+    const bool is_node = layout->work != CT_GPU_GRAPH && half(record, layout->graph) != 0;
+    return half(record, layout->correlation) < limits->before && !(is_node && limits->without_nodes);
+}
+
 void ct_activity_read(const struct ct_gpu_host *host, const struct ct_cupti *cupti, uint8_t *buffer,
-                      size_t valid, uint32_t before)
+                      size_t valid, const struct ct_activity_limits *limits)
 {
     struct memo memos[MEMOS] = { { 0 } };
     uint64_t without_times = 0;
     for (uint8_t *record = NULL; cupti->ActivityGetNextRecord(buffer, valid, &record) == 0;) {
         const struct layout *layout = layout_of(record);
-        if (layout && layout->least <= valid - (size_t)(record - buffer) &&
-            half(record, layout->correlation) < before)
+        if (layout && layout->least <= valid - (size_t)(record - buffer) && is_within(layout, record, limits))
             without_times += !read_record(host, layout, record, memos);
     }
     for (int i = 0; i < MEMOS; i++)

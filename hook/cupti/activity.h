@@ -6,10 +6,17 @@
 
 /* The kinds of activity that a recording enables, as of CUpti_ActivityKind. The last one is 0. */
 extern const int32_t ct_activity_kinds[];
+/* The kind for whole graphs, from CUDA 11.7 on with drivers from 515 on (CUPTI's release notes). */
+enum { CT_ACTIVITY_GRAPH_TRACE = 51 };
 
-/* Passes the work in a buffer of `valid` bytes to the host. Leaves out work whose correlation is `before` or
- * higher. Counts records without times as dropped. */
+/* The work that a recording leaves out. */
+struct ct_activity_limits {
+    uint32_t before;    /* work with this correlation or a higher one */
+    bool without_nodes; /* work of the nodes of graphs, because the graphs are recorded as a whole */
+};
+/* Passes the work in a buffer of `valid` bytes to the host, within the limits. Counts records without times
+ * as dropped. */
 void ct_activity_read(const struct ct_gpu_host *host, const struct ct_cupti *cupti, uint8_t *buffer,
-                      size_t valid, uint32_t before);
+                      size_t valid, const struct ct_activity_limits *limits);
 
 #endif

@@ -41,7 +41,7 @@ static _Atomic bool has_called;     /* the driver has been called while there wa
 static _Atomic uint32_t recordings; /* number of recordings that this process has begun */
 static uint32_t epoch;              /* the process's epoch when the recording began */
 static struct ct_segment *place;    /* the segment of the recording */
-static uint64_t end_ns;             /* the request that the recording follows */
+static uint64_t end_ns;             /* the request that the recording follows, which is its end */
 
 static void futex_wake(_Atomic uint32_t *word)
 {
@@ -136,13 +136,16 @@ static void host_report(enum ct_gpu_state state, uint32_t result, const char *ho
 }
 
 /* Returns the time until the end of the recording, or 0 if its time is over. Follows a new end. If the new
- * end has passed, host_report() follows it, after the recording has ended. A segment that was created after
- * `place` was abandoned may have the same address, so the caller must check that first. */
+ * end has passed, host_report() follows it, after the recording has ended. A request for the other form of
+ * graphs also ends the recording, and begins the next one. A segment that was created after `place` was
+ * abandoned may have the same address, so the caller must check that first. */
 static uint64_t left_ns(void)
 {
     const uint64_t request_ns = atomic_load_explicit(&place->gpu_until_ns, memory_order_relaxed);
     const uint64_t now_ns = ct_monotonic_ns();
     const bool is_new = request_ns != end_ns;
+    if (request_ns > now_ns && ct_gpu_request_is_whole(request_ns) != ct_gpu_request_is_whole(end_ns))
+        return 0;
     end_ns = request_ns;
     if (end_ns <= now_ns)
         return 0;
@@ -211,7 +214,7 @@ static void record(void)
     ct_gpu_record_function *function = ct_gpu_library_load();
     ct_gpu_lane_begin(recordings);
     if (function)
-        function(&host);
+        function(&host, ct_gpu_request_is_whole(end_ns));
     else
         host_report(CT_GPU_NO_LIBRARY, 0, NULL);
     ct_gpu_lane_end();
@@ -268,8 +271,9 @@ static int create_thread(void)
 uint64_t ct_gpu_first_request(uint64_t session_ns)
 {
     const char *setting = ct_setting(CT_GPU_ENV);
-    const bool is_set = setting && strcmp(setting, CT_GPU_KERNELS_TEXT) == 0;
-    return is_set ? ct_monotonic_ns() + CT_GPU_ENDLESS_NS : session_ns;
+    const bool is_whole = setting && strcmp(setting, CT_GPU_WHOLE_TEXT) == 0;
+    const bool is_set = is_whole || (setting && strcmp(setting, CT_GPU_NODES_TEXT) == 0);
+    return is_set ? ct_gpu_request(ct_monotonic_ns() + CT_GPU_ENDLESS_NS, is_whole) : session_ns;
 }
 
 void ct_gpu_await_driver(void)

@@ -35,8 +35,9 @@ struct ct_gpu_host {
     enum ct_gpu_order (*wait)(uint32_t ms);
     /* Ends the wait early. May be called in any thread. */
     void (*wake)(void);
-    /* Reports the state. `result` is the error that a CUPTI function returned, or 0. `holder` is the name of
-     * the tool that uses CUPTI, or NULL. */
+    /* Reports the state. `result` is the error that a CUPTI function returned, or 0. With CT_GPU_ON, an error
+     * means that the nodes of graphs are recorded. `holder` is the name of the tool that uses CUPTI, or
+     * NULL. */
     void (*report)(enum ct_gpu_state state, uint32_t result, const char *holder);
     /* Returns a string that contains a copy of the name, or 0 if out of memory. `release` releases it. */
     uint32_t (*text)(const char *name);
@@ -52,8 +53,9 @@ struct ct_gpu_host {
     void (*leave)(void);
 };
 
-/* The library's only export. Records until `wait` returns an order to end. `host` stays valid for ever. */
-typedef void ct_gpu_record_function(const struct ct_gpu_host *host);
+/* The library's only export. Records until `wait` returns an order to end. `host` stays valid for ever. If
+ * `whole_graphs`, a launch of a graph is one piece of work, unless CUPTI cannot do that. */
+typedef void ct_gpu_record_function(const struct ct_gpu_host *host, bool whole_graphs);
 #define CT_GPU_RECORD_NAME "cudatrace_gpu_record"
 
 #endif

@@ -1,7 +1,7 @@
 -- Devices
 -- Shows how long each device was busy, from the first work to the last, or in the window, without the time between
--- recordings. Each time counts once, even if several kernels or copies ran at that time. During overlap_ms, both kernels and copies ran. Needs records of the GPU's
--- work.
+-- recordings. Each time counts once, even if several kernels or copies ran at that time. During overlap_ms, both kernels
+-- and copies ran. During graph_ms, graphs ran that were recorded as a whole. Needs records of GPU work.
 WITH work AS (
     SELECT device, kind,
            max(gpu_start_ns, ifnull(:from_ns, 0))                 AS start_ns,
@@ -15,7 +15,7 @@ part AS ( -- the work that each column is about
      UNION ALL
     SELECT device, 'both', start_ns, end_ns FROM work WHERE kind IN ('kernel', 'copy')
      UNION ALL
-    SELECT device, kind, start_ns, end_ns FROM work WHERE kind IN ('kernel', 'copy')
+    SELECT device, kind, start_ns, end_ns FROM work WHERE kind IN ('kernel', 'copy', 'graph')
 ),
 covered AS (
     SELECT device, part, start_ns, end_ns,
@@ -31,7 +31,8 @@ by_device AS (
            total(ns) FILTER (WHERE part = 'any')    AS busy_ns,
            total(ns) FILTER (WHERE part = 'kernel') AS kernel_ns,
            total(ns) FILTER (WHERE part = 'copy')   AS copy_ns,
-           total(ns) FILTER (WHERE part = 'both')   AS both_ns
+           total(ns) FILTER (WHERE part = 'both')   AS both_ns,
+           total(ns) FILTER (WHERE part = 'graph')  AS graph_ns
       FROM busy
      GROUP BY device
 ),
@@ -59,6 +60,7 @@ SELECT device,
        round(kernel_ns / 1e6, 3)                            AS kernel_ms,
        round(copy_ns / 1e6, 3)                              AS copy_ms,
        round((kernel_ns + copy_ns - both_ns) / 1e6, 3)      AS overlap_ms,
+       round(graph_ns / 1e6, 3)                             AS graph_ms,
        kernels,
        copies,
        sets,

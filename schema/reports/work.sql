@@ -1,7 +1,7 @@
 -- Work by time on the GPU
--- Shows kernels, directions of copies, sets and graphs by their total time on the GPU. Concurrent work counts in full.
+-- Shows kernels, directions of copies, sets and whole graphs by their total time on the GPU. Concurrent work counts in full.
 -- The column queued_us is the mean time from the driver's queue to the start. Needs records of the GPU's work.
-SELECT coalesce(kernel, copy_kind, kind)                                     AS work,
+SELECT coalesce(kernel, copy_kind, 'graph ' || iif(kind = 'graph', graph, NULL), kind) AS work,
        count(*)                                                              AS runs,
        round(sum(duration_ns) / 1e6, 3)                                      AS gpu_ms,
        round(100.0 * sum(duration_ns) / sum(sum(duration_ns)) OVER (), 1)    AS "%",
@@ -12,6 +12,6 @@ SELECT coalesce(kernel, copy_kind, kind)                                     AS 
   FROM gpu_work
  WHERE gpu_end_ns >= ifnull(:from_ns, 0) AND gpu_start_ns <= ifnull(:to_ns, 9223372036854775807)
    AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
- GROUP BY kind, mangled, copy_kind
+ GROUP BY kind, mangled, copy_kind, iif(kind = 'graph', graph, NULL)
  ORDER BY sum(duration_ns) DESC
  LIMIT 30;

@@ -277,8 +277,11 @@ with Session() as s, Session() as second:  # processes
                            ("names", "682 functions of the driver by their names")):
             with held(s, env={"CUDATRACE_WAY": way, "LD_LIBRARY_PATH": f"{SIMCUDA}/580"}) as program:
                 says(doctor(s, program.pid, status=0), "ok", "ways", words)
-    # Recording GPU work may be possible, or may fail for several reasons.
-    for verdict, words, env in (("ok", "CUPTI reports kernels, copies and sets", {}),
+    # A recording of GPU work can work, and can fail for several reasons.
+    for verdict, words, env in (("ok", "CUPTI reports kernels, copies and sets, also those in graphs", {}),
+                                ("ok", "CUPTI reports kernels, copies, sets and whole graphs", {"CUDATRACE_GPU": "graphs"}),
+                                ("miss", "CUPTI reports the nodes of graphs, because it refused whole graphs with 21: they need",
+                                 {"CUDATRACE_GPU": "graphs", "SIMCUPTI_LAST_KIND": 50}),
                                 ("miss", "Nsight Systems uses CUPTI", {"SIMCUPTI_TAKEN": "Nsight Systems"}),
                                 ("miss", "CUPTI failed with 35; let users profile", {"SIMCUPTI_REFUSE": "cuptiActivityEnable=35"})):
         with held(s, env={"CUDATRACE_GPU": "kernels", "LD_LIBRARY_PATH": f"{SIMCUDA}:{BUILD / 'tests/simcupti/13'}", **env}) as program:

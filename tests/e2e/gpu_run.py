@@ -1,5 +1,6 @@
-"""Tests `cudatrace run --gpu`, from the simulated CUPTI to the views. Each record delivered by CUPTI is a row in `gpu_work`, with the call
-that caused the work."""
+"""Tests `cudatrace run --gpu`, from the simulated CUPTI to the views. Each record that CUPTI delivered is a row of `gpu_work`, with the call
+that made the work."""
+import json
 import shutil
 
 from cudatrace_test import BUILD, CUDATRACE, SIMCUDA, WORKLOADS, Session, check, equal
@@ -11,12 +12,12 @@ WORK = [("copy", "cuMemcpyDtoD_v2", 1), ("copy", "cuMemcpyDtoH_v2", 1), ("copy",
         ("set", "cuMemsetD8Async", 1)]
 
 
-def run(s, *options, **more):
-    """Runs the program with `cudatrace run`. Returns standard output and standard error."""
+def run(s, *options, command=(PROGRAM, "--rounds", ROUNDS), output=f"gpu_work: rounds={ROUNDS} ok\n", **more):
+    """Runs the program with `cudatrace run`, and checks its output. Returns standard error."""
     env = {"LD_LIBRARY_PATH": f"{SIMCUDA}:{BUILD / 'tests/simcupti/13'}", "SIMCUPTI_LOG": s.dir / "cupti.log", "SIMCUDA_LAUNCH_NS": 5000,
            "SIMCUDA_COPY_GBPS": 2, **more}
-    done = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, *options, "--", PROGRAM, "--rounds", ROUNDS, preload=False, env=env)
-    equal(done.stdout, f"gpu_work: rounds={ROUNDS} ok\n", "the program's output")
+    done = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, *options, "--", *command, preload=False, env=env)
+    equal(done.stdout, output, "the program's output")
     return done.stderr
 
 
@@ -56,3 +57,20 @@ for tool in ("CUDA_INJECTION64_PATH", "LD_PRELOAD"):
 with Session() as s:
     equal(run(s), "", "messages without --gpu")
     equal(s.value("SELECT count(*) FROM gpu_work"), 0, "work without --gpu")
+
+# Whole graphs on request, or their nodes and a message if CUPTI is too old.
+GRAPHS = {"command": (WORKLOADS / "graph", "--launches", 6, "--replays", 4), "output": "graph: captured=6 replays=4 ok\n"}
+for env, message, work in (({}, "", [("graph", "cuGraphLaunch", 4)]),
+                           ({"SIMCUPTI_LAST_KIND": 50}, "cudatrace: run: the nodes of graphs were recorded: whole graphs need the CUPTI of CUDA 11.7 "
+                            "and driver 515, or later versions\n", [("kernel", "cuGraphLaunch", 24)])):
+    with Session() as s:
+        equal(run(s, "--gpu", "--gpu-graphs", "whole", **GRAPHS, **env), message, "messages")
+        equal(s.rows("SELECT kind, calls.name, count(*) FROM gpu_work JOIN calls USING (call_id) WHERE gpu_work.graph IS NOT NULL GROUP BY 1, 2"),
+              work, "the work of graphs")
+        s.check_identity()
+        rows = json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", "gpu", "work", preload=False).stdout)
+        equal([row["runs"] for row in rows["work"] if row["work"].startswith("graph ")], [n for kind, _, n in work if kind == "graph"], "graphs in work")
+        equal([row["graphs"] for row in rows["gpu"]], [sum(n for kind, _, n in work if kind == "graph")], "graphs in the section gpu")
+with Session() as s:
+    done = s.run(CUDATRACE, "run", "--gpu-graphs", "whole", "--", "true", preload=False, status=2)
+    check("run: --gpu-graphs needs --gpu" in done.stderr, "the message", done.stderr)

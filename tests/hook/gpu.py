@@ -12,7 +12,8 @@ from cudatrace_test import WORKLOADS, Session, check, wait_for
 
 SIMCUPTI = BUILD / "tests/simcupti"
 STARTING, ON, ENDED, NO_LIBRARY, NO_CUPTI, TAKEN, REFUSED, FORKED = range(1, 9)  # enum ct_gpu_state
-KERNEL, COPY, SET, DROPPED = 0, 1, 2, 255  # enum ct_gpu_work_kind
+KERNEL, COPY, SET, GRAPH, DROPPED = 0, 1, 2, 3, 255  # enum ct_gpu_work_kind
+KINDS = ["kernel", "copy", "set", "graph"]
 TRANSFERS = {0: 0, 1: 1, 2: 2, 8: 3, 9: 4}  # CUpti_ActivityMemcpyKind: enum ct_transfer_kind
 PROGRAM = WORKLOADS / "gpu_work"
 # The driver calls in one round of gpu_work that make GPU work.
@@ -71,9 +72,9 @@ def read_log(path, epoch=1):
             calls[epoch << 32 | int(rest[1])] = rest[0]
         elif word == "dropped":
             dropped += int(rest[0])
-        elif word in ("kernel", "copy", "set"):
+        elif word in KINDS:
             correlation, start, end, size, copy, context, stream, node, graph = map(int, rest[:9])
-            work.append(Work(["kernel", "copy", "set"].index(word), epoch << 32 | correlation, start, end, size, TRANSFERS[copy], context,
+            work.append(Work(KINDS.index(word), epoch << 32 | correlation, start, end, size, TRANSFERS[copy], context,
                              stream, node, graph, rest[9]))
     return work, calls, dropped
 
@@ -135,6 +136,26 @@ def graphs():
         check(all(w.graph for w in found.work if w.kind == KERNEL), "a kernel without a graph")
 
 
+def whole_graphs():
+    """On request, each launch of a graph is one piece of work, with the correlation of the launch and the times of all its nodes. A CUPTI
+    that returns the nodes, too, is of CUDA 11.7, and one without such records is older."""
+    for env, both in (({"version": "13"}, False), ({"version": "12"}, False), ({"SIMCUPTI_BOTH": 1}, True), ({"SIMCUPTI_LAST_KIND": 50}, None)):
+        with Session() as s:
+            found = recorded(s, WORKLOADS / "graph", "--launches", 7, "--replays", 5, **{**recording(s, **env), "CUDATRACE_GPU": "graphs"})
+            work, calls, dropped = read_log(s.dir / "cupti.log")
+            nodes = [w for w in work if w.node]
+            equal(len(nodes), 0 if both is False else 35, ("nodes that CUPTI returned with", env))
+            check_log(found, ([w for w in work if not w.node] if both else work, calls, dropped))
+            graphs = [w for w in found.work if w.kind == GRAPH]
+            equal([calls[w.correlation] for w in graphs], [] if both is None else ["cuGraphLaunch"] * 5, ("the launches of graphs with", env))
+            check(all(w.graph and not w.node and w.end - w.start > 6 * 20000 for w in graphs), "a graph without its number or time", graphs)
+            equal(collections.Counter(w.kind for w in found.work if not w.graph), {SET: 5, COPY: 1}, "other work")
+            for w in graphs if both else []:
+                own = [node for node in nodes if node.correlation == w.correlation]
+                apart = max(abs(w.start - own[0].start), abs(w.end - own[-1].end))  # each flush computes other times
+                check(apart < 20000, "the times of a graph differ from those of its nodes by", apart)
+
+
 def threads():
     """Each thread's calls have their own correlations."""
     with Session() as s:
@@ -149,6 +170,11 @@ def drops():
         found = recorded(s, PROGRAM, "--rounds", 30, **recording(s, SIMCUPTI_DROP=7))
         check_log(found, read_log(s.dir / "cupti.log"))
         equal((found.dropped, len(found.work)), (30, 180), "dropped and recorded work")
+    with Session() as s:
+        env = recording(s, SIMCUPTI_DROP=3, CUDATRACE_GPU="graphs")
+        found = recorded(s, WORKLOADS / "graph", "--launches", 7, "--replays", 10, **env)
+        check_log(found, read_log(s.dir / "cupti.log"))
+        equal((found.dropped, len(found.work)), (7, 14), "dropped and recorded work with whole graphs")
 
 
 def refused():
@@ -246,6 +272,6 @@ def found_by_libcudart():
             check_log(Recorded(lines), read_log(s.dir / "cupti.log"), rounds_of(5))
 
 
-for case in (all_work_by_any_end, counter, graphs, threads, drops, refused, off, killed, forked, own_cupti, found_by_libcudart):
+for case in (all_work_by_any_end, counter, graphs, whole_graphs, threads, drops, refused, off, killed, forked, own_cupti, found_by_libcudart):
     print(case.__name__, flush=True)
     case()

@@ -2,6 +2,7 @@
  * nodes. The ops of a child graph take the place of the child graph's node. A launch is a single op of its
  * stream. The launched nodes run one after another, so their times add up. */
 #include "sim_graph.h"
+#include "sim_observe.h"
 
 #include <stdlib.h>
 
@@ -43,17 +44,17 @@ bool exec_needs_thread(CUgraphExec exec)
 
 void exec_run(CUgraphExec exec, CUstream stream, uint64_t correlation)
 {
+    struct op_origin origin = { .correlation = correlation, .graph = (uint32_t)exec->handle.generation };
+    const int64_t start_ns = stream->busy_until_ns; /* the launch itself has just run, in no time */
     for (size_t i = 0; i < exec->op_count; i++) {
         if (exec->ops[i].disabled)
             continue;
         struct op op = exec->ops[i].op;
-        op.origin = (struct op_origin){
-            .correlation = correlation,
-            .node = exec->ops[i].node_generation,
-            .graph = (uint32_t)exec->handle.generation,
-        };
+        op.origin = origin;
+        op.origin.node = exec->ops[i].node_generation;
         op_run_late(&op, stream);
     }
+    observe_graph(&origin, stream, start_ns);
 }
 
 static CUresult flatten(CUgraphExec exec, CUgraph graph)

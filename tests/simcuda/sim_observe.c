@@ -51,20 +51,36 @@ static enum sim_place place_of(const struct side *side)
     return region && region->kind == REGION_DEVICE ? SIM_PLACE_DEVICE : SIM_PLACE_HOST;
 }
 
+/* Returns the facts that all kinds of work have. */
+static struct sim_work work_of(const struct op_origin *origin, CUstream stream, int64_t start_ns)
+{
+    return (struct sim_work){
+        .correlation = origin->correlation,
+        .start_ns = start_ns,
+        .end_ns = stream->busy_until_ns,
+        .context = (uint32_t)stream->context->handle.generation,
+        .stream = (uint32_t)stream->handle.generation,
+        .node = origin->node,
+        .graph = origin->graph,
+    };
+}
+
+void observe_graph(const struct op_origin *origin, CUstream stream, int64_t start_ns)
+{
+    const struct sim_observer *observer = atomic_load(&current);
+    if (!observer || !origin->correlation)
+        return;
+    struct sim_work work = work_of(origin, stream, start_ns);
+    work.kind = SIM_WORK_GRAPH;
+    observer->work(&work);
+}
+
 void observe_work(const struct op *op, CUstream stream, int64_t start_ns)
 {
     const struct sim_observer *observer = atomic_load(&current);
     if (!observer || !op->origin.correlation)
         return;
-    struct sim_work work = {
-        .correlation = op->origin.correlation,
-        .start_ns = start_ns,
-        .end_ns = stream->busy_until_ns,
-        .context = (uint32_t)stream->context->handle.generation,
-        .stream = (uint32_t)stream->handle.generation,
-        .node = op->origin.node,
-        .graph = op->origin.graph,
-    };
+    struct sim_work work = work_of(&op->origin, stream, start_ns);
     switch (op->kind) {
     case OP_KERNEL:
         work.kind = SIM_WORK_KERNEL;

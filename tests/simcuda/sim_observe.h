@@ -15,5 +15,7 @@ uint64_t observe_correlation(void);
 /* Reports an op that runs from `start_ns` until the stream's `busy_until_ns`. Ignores ops other than kernels,
  * copies and sets. */
 void observe_work(const struct op *op, CUstream stream, int64_t start_ns);
+/* Reports a whole graph that ran from `start_ns` until the stream's `busy_until_ns`, after its nodes. */
+void observe_graph(const struct op_origin *origin, CUstream stream, int64_t start_ns);
 
 #endif

@@ -5,16 +5,17 @@
 
 #include <stdint.h>
 
-enum sim_work_kind { SIM_WORK_KERNEL, SIM_WORK_COPY, SIM_WORK_SET };
+enum sim_work_kind { SIM_WORK_KERNEL, SIM_WORK_COPY, SIM_WORK_SET, SIM_WORK_GRAPH };
 enum sim_place { SIM_PLACE_HOST, SIM_PLACE_DEVICE, SIM_PLACE_ARRAY };
 
-/* A kernel, copy or set on a stream. The times are on CLOCK_MONOTONIC, and may be in the future. */
+/* A kernel, copy or set on a stream, or a whole graph after its nodes. The times are on CLOCK_MONOTONIC, and
+ * may be in the future. */
 struct sim_work {
     enum sim_work_kind kind;
     uint64_t correlation; /* what `enter` returned for the call that submitted the work */
     int64_t start_ns, end_ns;
-    const char *name;         /* of a kernel; valid during the call; NULL for copies and sets */
-    uint64_t bytes;           /* 0 for kernels */
+    const char *name;         /* of a kernel; valid during the call; NULL for other work */
+    uint64_t bytes;           /* 0 for kernels and graphs */
     enum sim_place from, to;  /* of a copy */
     uint32_t context, stream; /* unique in the process */
     uint64_t node;            /* the graph node that ran; 0 for none */

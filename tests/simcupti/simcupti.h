@@ -21,7 +21,13 @@ enum {
     SIMCUPTI_UNKNOWN = 999,
 };
 enum { SIMCUPTI_DRIVER_API = 1 }; /* a domain of callbacks */
-enum { SIMCUPTI_MEMCPY = 1, SIMCUPTI_MEMSET = 2, SIMCUPTI_CONCURRENT_KERNEL = 10, SIMCUPTI_KINDS = 64 };
+enum {
+    SIMCUPTI_MEMCPY = 1,
+    SIMCUPTI_MEMSET = 2,
+    SIMCUPTI_CONCURRENT_KERNEL = 10,
+    SIMCUPTI_GRAPH_TRACE = 51,
+    SIMCUPTI_KINDS = 64
+};
 
 struct simcupti_call {
     int32_t site; /* 0: entry, 1: return */

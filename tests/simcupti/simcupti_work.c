@@ -66,6 +66,17 @@ struct PACKED set_record {
     uint32_t graph, channel, channel_type;
 };
 
+/* CUpti_ActivityGraphTrace of CUDA 11.7, and CUpti_ActivityGraphTrace2 of CUDA 13.0. */
+struct PACKED graph_record {
+    uint32_t kind, correlation;
+    uint64_t start, end;
+    uint32_t device, graph, context, stream;
+    void *reserved;
+#if SIMCUPTI_VERSION >= 13
+    uint32_t end_device, end_context;
+#endif
+};
+
 struct pending {
     struct pending *next;
     struct sim_work work;
@@ -101,14 +112,29 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* Reads a variable whose value is a number. Returns 0 if it is not set. */
+static long number_of(const char *variable)
+{
+    const char *value = getenv(variable);
+    char *end;
+    const long number = value ? strtol(value, &end, 10) : 0;
+    if (value && (*end || number < 1))
+        simcupti_invalid(variable, value);
+    return number;
+}
+
+/* While graphs are recorded as a whole, their nodes are not, unless SIMCUPTI_BOTH is set. */
 static bool is_wanted(const struct sim_work *work)
 {
     static const int kind[] = {
         [SIM_WORK_KERNEL] = SIMCUPTI_CONCURRENT_KERNEL,
         [SIM_WORK_COPY] = SIMCUPTI_MEMCPY,
         [SIM_WORK_SET] = SIMCUPTI_MEMSET,
+        [SIM_WORK_GRAPH] = SIMCUPTI_GRAPH_TRACE,
     };
-    return kinds[kind[work->kind]];
+    const bool is_node = work->graph != 0 && work->kind != SIM_WORK_GRAPH;
+    return kinds[kind[work->kind]] &&
+           !(is_node && kinds[SIMCUPTI_GRAPH_TRACE] && number_of("SIMCUPTI_BOTH") == 0);
 }
 
 void simcupti_add_work(const struct sim_work *work)
@@ -159,6 +185,7 @@ union record {
     struct kernel_record kernel;
     struct copy_record copy;
     struct set_record set;
+    struct graph_record graph;
 };
 
 /* Fills in a record, and returns its size in bytes. */
@@ -166,9 +193,10 @@ static size_t make_record(union record *record, const struct pending *from, uint
 {
     const struct sim_work *work = &from->work;
     memset(record, 0, sizeof *record);
-#define COMMON(kind_)                                                                                        \
+#define COMMON_TO_ALL(kind_)                                                                                 \
     .kind = (kind_), .start = start, .end = end, .context = work->context, .stream = work->stream,           \
-    .correlation = (uint32_t)work->correlation, .node = work->node, .graph = work->graph
+    .correlation = (uint32_t)work->correlation, .graph = work->graph
+#define COMMON(kind_) COMMON_TO_ALL(kind_), .node = work->node
     switch (work->kind) {
     case SIM_WORK_KERNEL:
         record->kernel = (struct kernel_record){ COMMON(SIMCUPTI_CONCURRENT_KERNEL), .completed = end,
@@ -178,11 +206,15 @@ static size_t make_record(union record *record, const struct pending *from, uint
         record->copy = (struct copy_record){ COMMON(SIMCUPTI_MEMCPY), .bytes = work->bytes,
                                              .copy_kind = copy_kind(work) };
         return sizeof record->copy;
+    case SIM_WORK_GRAPH:
+        record->graph = (struct graph_record){ COMMON_TO_ALL(SIMCUPTI_GRAPH_TRACE) };
+        return sizeof record->graph;
     default:
         record->set = (struct set_record){ COMMON(SIMCUPTI_MEMSET), .bytes = work->bytes };
         return sizeof record->set;
     }
 #undef COMMON
+#undef COMMON_TO_ALL
 }
 
 static size_t record_bytes(const uint8_t *record)
@@ -191,6 +223,7 @@ static size_t record_bytes(const uint8_t *record)
     memcpy(&kind, record, sizeof kind);
     return kind == SIMCUPTI_CONCURRENT_KERNEL ? sizeof(struct kernel_record)
            : kind == SIMCUPTI_MEMCPY          ? sizeof(struct copy_record)
+           : kind == SIMCUPTI_GRAPH_TRACE     ? sizeof(struct graph_record)
                                               : sizeof(struct set_record);
 }
 
@@ -216,18 +249,14 @@ static bool have_room(size_t bytes)
 /* SIMCUPTI_DROP=N: every Nth record is dropped. */
 static bool must_drop(void)
 {
-    const char *value = getenv("SIMCUPTI_DROP");
-    char *end;
-    const long every = value ? strtol(value, &end, 10) : 0;
-    if (value && (*end || every < 1))
-        simcupti_invalid("SIMCUPTI_DROP", value);
+    const long every = number_of("SIMCUPTI_DROP");
     made++;
     return every && made % (uint64_t)every == 0;
 }
 
 static void deliver(const struct pending *from, uint64_t start, uint64_t end)
 {
-    static const char *const words[] = { "kernel", "copy", "set" };
+    static const char *const words[] = { "kernel", "copy", "set", "graph" };
     union record record;
     const size_t bytes = make_record(&record, from, start, end);
     if (must_drop() || !have_room(bytes)) {
@@ -327,7 +356,8 @@ EXPORTED int32_t cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void))
 
 static int32_t set_kind(int32_t kind, bool on)
 {
-    if (kind < 1 || kind >= SIMCUPTI_KINDS)
+    const long last = number_of("SIMCUPTI_LAST_KIND");
+    if (kind < 1 || kind >= SIMCUPTI_KINDS || (last && kind > last))
         return SIMCUPTI_INVALID_KIND;
     pthread_mutex_lock(&lock);
     kinds[kind] = on;

@@ -19,7 +19,8 @@ static const struct option_row options[] = {
     WORD_OPTION(
         "end", "HOW",
         "return; at-once (_exit); wait for the end of the input; fork a child that calls exit; own: after "
-        "a line of input, use CUPTI; commands: read lines (work BYTES, launch N, set N, access, call, fork, "
+        "a line of input, use CUPTI; commands: read lines (work BYTES, launch N, set N, graph N, access, "
+        "call, fork, "
         "subscribe, "
         "unsubscribe), "
         "answer each, and return at the end of the input",
@@ -109,6 +110,23 @@ static void use_cupti(void)
     ENSURE(unsubscribe(subscriber) == SIMCUPTI_SUCCESS);
 }
 
+/* Launches a graph of three kernels. */
+static void launch_graph(size_t launches)
+{
+    static CUgraphExec exec;
+    CUgraph graph;
+    if (!exec) {
+        OK(cu.StreamBeginCapture(streams[0], CU_STREAM_CAPTURE_MODE_RELAXED));
+        for (int i = 0; i < 3; i++)
+            OK(cu.LaunchKernel(kernels[i], 1, 1, 1, 32, 1, 1, 0, streams[0], NULL, NULL));
+        OK(cu.StreamEndCapture(streams[0], &graph));
+        OK(cu.GraphInstantiate(&exec, graph, NULL, NULL, 0));
+    }
+    for (size_t i = 0; i < launches; i++)
+        OK(cu.GraphLaunch(exec, streams[0]));
+    OK(cu.CtxSynchronize());
+}
+
 static void run_command(const char *line)
 {
     size_t bytes;
@@ -121,6 +139,8 @@ static void run_command(const char *line)
     } else if (sscanf(line, "set %zu", &bytes) == 1) {
         for (size_t i = 0; i < bytes; i++)
             OK(cu.MemsetD8Async(memory[0], 1, 256, streams[1]));
+    } else if (sscanf(line, "graph %zu", &bytes) == 1) {
+        launch_graph(bytes);
     } else if (strcmp(line, "access\n") == 0) {
         __typeof__(int(CUdeviceptr, size_t, const void *, size_t)) *const set_access =
             (__typeof__(set_access))dlsym(RTLD_DEFAULT, "cuMemSetAccess");

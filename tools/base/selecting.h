@@ -1,5 +1,5 @@
 /* Parses the options --layers, --calls and --sample, which select the calls to record, or the recorded calls
- * to show. */
+ * to show. The option --gpu-graphs selects the form of graphs in recordings of GPU work. */
 #ifndef CT_SELECTING_H
 #define CT_SELECTING_H
 
@@ -45,6 +45,16 @@ static_assert(CT_SELECTION_CALLS_BYTES == 1024 && CT_SAMPLE_MAX == 1000000000, "
     {                                                                                                        \
         .name = "sample", .value = "N", .help = "record 1 in N outermost calls, with the calls inside it",   \
         .to = selecting_, .take = ct_take_sample, .wrong = "expected a number from 1 (all) to 1000000000"    \
+    }
+
+/* Sets an int, which must be CT_GPU_GRAPHS_NONE before: no option has been given. */
+enum { CT_GPU_GRAPHS_NONE = -1, CT_GPU_GRAPHS_NODES, CT_GPU_GRAPHS_WHOLE };
+#define CT_OPTION_GPU_GRAPHS(to_)                                                                            \
+    {                                                                                                        \
+        .name = "gpu-graphs", .value = "FORM",                                                               \
+        .help = "with --gpu: record each node of a graph (default), or the graph as a whole,\n"              \
+                "which makes launches of graphs faster",                                                     \
+        .to = to_, .take = ct_take_choice, .choices = "nodes|whole"                                          \
     }
 
 #endif

@@ -203,7 +203,15 @@ static void say_gpu(struct ct_doctor *doctor, struct ct_segment *segment)
         NOTE("gpu work", "CUPTI is starting");
         break;
     case CT_GPU_ON:
-        FINE("gpu work", "CUPTI reports kernels, copies and sets");
+        if (result)
+            MISS("gpu work",
+                 "CUPTI reports the nodes of graphs, because it refused whole graphs with %u: they need the "
+                 "CUPTI of CUDA 11.7 and driver 515, or later versions",
+                 result);
+        else if (ct_gpu_request_is_whole(segment->gpu_followed_ns))
+            FINE("gpu work", "CUPTI reports kernels, copies, sets and whole graphs");
+        else
+            FINE("gpu work", "CUPTI reports kernels, copies and sets, also those in graphs");
         break;
     case CT_GPU_ENDED:
         NOTE("gpu work",

@@ -32,6 +32,7 @@ struct run_options {
     struct ct_selecting selecting;
     bool waits, leaves; /* --wait, --no-follow */
     bool gpu;           /* --gpu */
+    int graphs;         /* --gpu-graphs */
     struct ct_printing printing;
 };
 
@@ -63,7 +64,9 @@ static bool prepare(const void *data)
         setenv(CT_RUN_ENV, strchr(traced->mark.text, '=') + 1, 1) != 0 ||
         !pass_on(CT_LAYERS_ENV, selecting->layers) || !pass_on(CT_CALLS_ENV, selecting->calls) ||
         !pass_on(CT_SAMPLE_ENV, selecting->sample) ||
-        !pass_on(CT_GPU_ENV, options->gpu ? CT_GPU_KERNELS_TEXT : NULL))
+        !pass_on(CT_GPU_ENV, !options->gpu                            ? NULL
+                             : options->graphs == CT_GPU_GRAPHS_WHOLE ? CT_GPU_WHOLE_TEXT
+                                                                      : CT_GPU_NODES_TEXT))
         return ct_fail(false, "run: out of memory");
     return true;
 }
@@ -174,15 +177,20 @@ static void tell_all_losses(const char *database, int64_t began_ns)
                 began_ns);
 }
 
-/* Reports that --gpu had no effect. */
-static void tell_gpu(const char *database, int64_t began_ns)
+/* Reports that --gpu had no effect, or --gpu-graphs. */
+static void tell_gpu(const char *database, int64_t began_ns, int graphs)
 {
-    static const char sql[] =
+    static const char none_sql[] =
         "SELECT 'none' WHERE NOT EXISTS (SELECT 1 FROM gpu_work WHERE gpu_start_ns >= ?1)";
-    char none[128];
-    if (ask_trace(database, sql, began_ns, none))
+    static const char nodes_sql[] =
+        "SELECT 'nodes' WHERE EXISTS (SELECT 1 FROM gpu_work WHERE gpu_start_ns >= ?1 AND node IS NOT NULL)";
+    char found[128];
+    if (ask_trace(database, none_sql, began_ns, found))
         ct_fail(0,
                 "run: no GPU work was recorded; while the command runs, `cudatrace doctor PID` reports why");
+    if (graphs == CT_GPU_GRAPHS_WHOLE && ask_trace(database, nodes_sql, began_ns, found))
+        ct_fail(0, "run: the nodes of graphs were recorded: whole graphs need the CUPTI of CUDA 11.7 and "
+                   "driver 515, or later versions");
 }
 
 /* ---- processes that outlive the command ---- */
@@ -308,7 +316,7 @@ static int trace_command(struct run_options *options, char **command)
              traced.began_ns);
         tell_all_losses(database, traced.began_ns);
         if (ran && options->gpu)
-            tell_gpu(database, traced.began_ns);
+            tell_gpu(database, traced.began_ns, options->graphs);
     }
     /* If no other run needs the daemon, `release` is answered only after the daemon has exited, and the trace
      * is a single closed file. */
@@ -335,7 +343,7 @@ static bool check_way(void)
 
 static int run(int argc, char **argv)
 {
-    struct run_options options = { .printing.command = "run" };
+    struct run_options options = { .graphs = CT_GPU_GRAPHS_NONE, .printing.command = "run" };
     const struct ct_option table[] = {
         CT_OPTION_DB(&options.choice,
                      "the database (default: the one that the daemon of session default writes,\n"
@@ -363,6 +371,7 @@ static int run(int argc, char **argv)
           "record when kernels, copies and sets ran on the GPU, with the command's own CUPTI:\n"
           "see the view gpu_work",
           &options.gpu },
+        CT_OPTION_GPU_GRAPHS(&options.graphs),
         { "wait", NULL, "return only when the processes that outlive COMMAND have ended, too",
           &options.waits },
         { "no-follow", NULL, "stop tracing when COMMAND has ended", &options.leaves },
@@ -398,6 +407,8 @@ static int run(int argc, char **argv)
         return status;
     if (first >= argc)
         return ct_fail(EXIT_USAGE, "run: no command to run (see cudatrace run --help)");
+    if (options.graphs != CT_GPU_GRAPHS_NONE && !options.gpu)
+        return ct_fail(EXIT_USAGE, "run: --gpu-graphs needs --gpu (see cudatrace run --help)");
     if (options.waits && options.leaves)
         return ct_fail(EXIT_USAGE,
                        "run: --wait cannot be combined with --no-follow (see cudatrace run --help)");
