@@ -81,9 +81,9 @@ static void say_last_words(uintptr_t address)
 /* ---- guards ---- */
 
 /* Maps zeros over the missing page and all pages after it, which are missing as well. A single mapping covers
- * all of these pages, because a process may have only a limited number of mappings. With one mapping per
- * page, a few truncated files could exhaust the limit. If no further mapping is possible, the zeros replace
- * the whole range. */
+ * them all, because the number of mappings per process is limited, and with one mapping per page, a few
+ * truncated files could exhaust the limit. If no further mapping is possible, zeros replace the whole
+ * range. */
 static void handle(int number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -103,8 +103,8 @@ static void handle(int number, siginfo_t *info, void *context)
             return;
         }
     }
-    /* The range is not guarded, so let the signal take its default action, as if there were no handler. If
-     * another process sent the signal, there is no address to report. */
+    /* The fault is outside all guarded ranges, so let the signal take its default action, as if there were no
+     * handler. If another process sent the signal, there is no address to report. */
     if (info->si_code > 0)
         say_last_words(fault);
     signal(number, SIG_DFL);

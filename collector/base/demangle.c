@@ -3,8 +3,8 @@
 #include <libiberty/demangle.h>
 #include <string.h>
 
-/* Appends demangled text as it is produced. A short name can expand to gigabytes, so a longjmp() leaves the
- * demangler once the text exceeds the limit. Nothing leaks, because the demangler allocates only on the
+/* Appends demangled text as it is produced. Since a short name can expand to gigabytes, leaves the demangler
+ * with longjmp() once the text exceeds the limit. Nothing leaks, because the demangler allocates only on the
  * stack. */
 
 static void on_demangled(const char *piece, size_t bytes, void *data)
@@ -16,8 +16,8 @@ static void on_demangled(const char *piece, size_t bytes, void *data)
     out->bytes += bytes;
 }
 
-/* Removes the demangler's own recursion limit, which would reject names of 1 KiB. CUTLASS has such names. The
- * worker's stack has room for the recursion of the longest string. */
+/* Removes the demangler's own recursion limit, which would reject names of 1 KiB, such as those in CUTLASS.
+ * The worker's stack is large enough for the recursion that the longest string causes. */
 const char *ct_demangle(const char *mangled, struct ct_demangled *out)
 {
     out->bytes = 0;

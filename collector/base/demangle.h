@@ -19,7 +19,7 @@ struct ct_demangled {
     char text[CT_DEMANGLED_MAX + 1];
 };
 
-/* Demangles an Itanium C++ name into `out`. Returns other names unchanged, as well as names whose demangled
+/* Demangles an Itanium C++ name into `out`. Returns the name itself if it is not mangled, or if its demangled
  * form would be too long. */
 const char *ct_demangle(const char *mangled, struct ct_demangled *out);
 

@@ -1,6 +1,6 @@
 /* Counts how often each key has occurred since the counts were last cleared, and keeps the times of its first
- * and last occurrence. Uses open addressing. A process has about a hundred keys in a batch, so most of the
- * table stays in the cache. Used by a single thread. */
+ * and last occurrence. Uses open addressing. A process uses about a hundred keys per batch, so most of the
+ * table stays in the processor's cache. For use by a single thread. */
 #ifndef CT_HISTOGRAM_H
 #define CT_HISTOGRAM_H
 
@@ -30,9 +30,9 @@ void ct_histogram_finish(struct ct_histogram *histogram);
 
 /* ---- durations ---- */
 
-/* Durations are counted in buckets, sixteen per power of two, so the middle of a bucket is off by at most one
- * thirty-second. Below 32 ns, each bucket is one nanosecond wide. The view `durations` computes the bounds of
- * the buckets. */
+/* Durations are counted in buckets, sixteen per power of two, so a duration differs from the middle of its
+ * bucket by at most one thirty-second. Below 32 ns, each bucket is one nanosecond wide. The `durations` view
+ * computes the bucket bounds. */
 enum { CT_DURATION_BUCKETS = 60 * 16 };
 static inline uint32_t ct_duration_bucket(uint64_t ns)
 {

@@ -1,5 +1,5 @@
-/* Assigns numbers to strings chosen by applications, so that equal strings have the same number. The table
- * has a fixed size. A full table is emptied, after which known strings receive new numbers, at the cost of
+/* Assigns IDs to strings chosen by applications. Equal strings get the same ID. The table has a fixed size
+ * and is emptied when it is full. After that, strings that were already known get new IDs, at the cost of
  * duplicate rows in the database. */
 #ifndef CT_INTERNER_H
 #define CT_INTERNER_H
@@ -21,8 +21,8 @@ struct ct_interner {
     uint64_t seed;
 };
 
-/* Returns the number of a NUL-terminated string, or 0 if out of memory or if the string is too long for the
- * table. Sets *is_new if this call assigned the number. */
+/* Returns the ID of a NUL-terminated string, or 0 if out of memory or if the string is too long for the
+ * table. Sets *is_new if this call assigned the ID. */
 int64_t ct_interner_get(struct ct_interner *interner, const char *text, bool *is_new);
 /* Forgets all strings. Numbering continues at `first`. */
 void ct_interner_reset(struct ct_interner *interner, int64_t first);

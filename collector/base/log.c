@@ -110,8 +110,8 @@ void ct_log_printable(const char *text, char *out, size_t bytes)
     out[n] = '\0';
 }
 
-/* systemd sets JOURNAL_STREAM to the device and inode of its stream, so standard error does not match if it
- * was redirected. */
+/* systemd sets JOURNAL_STREAM to the device and inode of its stream. If standard error was redirected, it
+ * does not match. */
 static bool is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -142,7 +142,7 @@ static void write_line(enum ct_log_level level, const char *text)
         close(fd);
         fd = -1;
     }
-    /* If the log cannot be written, the line is lost. */
+    /* If the write fails, the line is lost. */
     if (fd < 0 || write(fd, line, (size_t)length) < 0)
         length = 0;
     if (state.path && fd >= 0)

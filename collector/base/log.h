@@ -1,5 +1,5 @@
-/* The daemon's log: one line per event, on standard error, or in a file that is created when the first line
- * is written. Can be used from any thread.
+/* The daemon's log: one line per event, written to standard error or to a file, which is created with the
+ * first line. Can be used from any thread.
  *
  * In a file or on a terminal, a line has the form "DATE TIME cudatraced[PID]: LEVEL: TEXT". If standard error
  * is connected to the journal, the form is "<N>TEXT", where N is the journal's number for the level. Control
@@ -14,7 +14,7 @@
 
 enum ct_log_level { CT_LOG_ERROR, CT_LOG_WARNING, CT_LOG_NOTICE, CT_LOG_INFO, CT_LOG_DEBUG, CT_LOG_LEVELS };
 
-/* The kind of event. Lines of one kind share a limit per minute (log.def). */
+/* The kind of event. All lines of a kind share a limit per minute (log.def). */
 enum ct_log_kind {
 #define KIND(name, level, burst) CT_LOG_##name,
 #include "log.def"
@@ -27,19 +27,19 @@ void ct_log(enum ct_log_kind kind, const char *format, ...) __attribute__((forma
 /* Makes the log write all further lines to the file at `path`. The caller keeps ownership of the string,
  * which must remain valid. */
 void ct_log_to(const char *path);
-/* Writes a line of level error, with the time that ct_log_catch_up() last recorded. Async-signal-safe. */
+/* Writes a line at level `error`, with the time that ct_log_catch_up() last recorded. Async-signal-safe. */
 void ct_log_last_words(const char *text);
-/* Sets the least severe level whose lines are written. The initial level is CT_LOG_NOTICE. */
+/* Sets the least severe level that is still written, initially CT_LOG_NOTICE. */
 void ct_log_set_level(enum ct_log_level level);
 /* Parses "error", "warning", "notice", "info" or "debug". Returns false for any other word. */
 bool ct_log_parse_level(const char *name, enum ct_log_level *level);
 
-/* Logs the number of suppressed lines for each kind whose minute is over at `now_ns` (CLOCK_MONOTONIC;
+/* Logs the number of suppressed lines of each kind whose minute has ended by `now_ns` (CLOCK_MONOTONIC;
  * UINT64_MAX: all kinds). */
 void ct_log_catch_up(uint64_t now_ns);
 
-/* Encloses a name or path in double quotes, and escapes quotes and backslashes in it with a backslash.
- * Truncates the result to fit. */
+/* Puts a name or path in double quotes, and escapes quotes and backslashes in it. Truncates the result to
+ * fit. */
 enum { CT_LOG_NAME_BYTES = 600 };
 const char *ct_log_quote(char quoted[CT_LOG_NAME_BYTES], const char *name);
 

@@ -1,4 +1,4 @@
-/* An error message for the user that may contain a path. */
+/* An error message for the user, long enough to contain a path. */
 #ifndef CT_MESSAGE_H
 #define CT_MESSAGE_H
 

@@ -47,8 +47,8 @@ int ct_private_own_fd(int fd, const char *path, const struct ct_private_readers 
     return 0;
 }
 
-/* O_PATH does not open the file itself. A FIFO therefore does not block the open, and closing the descriptor
- * does not drop the locks that SQLite holds on the file. */
+/* O_PATH does not open the file itself, so a FIFO does not block, and closing the descriptor does not drop
+ * the locks that SQLite holds on the file. */
 int ct_private_own(const char *path, const struct ct_private_readers *readers, char *message, size_t bytes)
 {
     const int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);

@@ -9,7 +9,7 @@
 
 enum { CT_NO_GROUP = -1 };
 
-/* Describes which users may read a file in addition to its owner. */
+/* The users who may read a file in addition to its owner. */
 struct ct_private_readers {
     mode_t mode; /* 0600; 0640 with a group */
     gid_t group; /* (gid_t)CT_NO_GROUP: unchanged */

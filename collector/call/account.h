@@ -1,5 +1,5 @@
-/* The ledger's processes, threads and functions. Each is created by its owner, who registers it with the
- * ledger. */
+/* Processes, threads and functions as the ledger sees them. The owner of each creates it and registers it
+ * with the ledger. */
 #ifndef CT_ACCOUNT_H
 #define CT_ACCOUNT_H
 
@@ -38,7 +38,8 @@ struct ct_caller {
     uint32_t tid;
     uint32_t numbering; /* the store's numbering for which `known` is valid */
     uint32_t recorded;  /* the recorder's epoch when the thread was recorded */
-    /* Returns the row that another caller has for the same thread, or 0. NULL: there is no other caller. */
+    /* Returns the thread_id that another caller has for the same thread, or 0. NULL: there is no other
+     * caller. */
     int64_t (*find_thread)(const struct ct_caller *caller);
 };
 

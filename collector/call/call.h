@@ -1,5 +1,5 @@
-/* A call on its way from a source to the store. Sources fill in the struct, and do not depend on the
- * database. The ledger, the recorder and the store read it, and do not depend on the source. */
+/* A call on its way from a source to the store. Sources fill in the struct without depending on the database.
+ * The ledger, the recorder and the store read it without depending on the source. */
 #ifndef CT_CALL_H
 #define CT_CALL_H
 
@@ -23,8 +23,8 @@ struct ct_call {
 };
 static_assert(sizeof(struct ct_call) <= 64, "ct_call");
 
-/* Returns the time that determines when the merge takes this call. Returns 0 for a note, which takes effect
- * at its place in the stream. */
+/* Returns the time by which the merge orders this call, or 0 for a note, which takes effect at its place in
+ * the stream. */
 static inline uint64_t ct_call_due_ns(const struct ct_call *call)
 {
     return ct_kind_is_call(call->kind) ? call->end_ns : 0;

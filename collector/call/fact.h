@@ -1,5 +1,5 @@
-/* The facts that a source reports in addition to calls. The layout of the structs of numbers is part of the
- * format of recordings. */
+/* The facts that a source reports in addition to calls. The layout of the structs that contain only numbers
+ * is part of the recording format. */
 #ifndef CT_FACT_H
 #define CT_FACT_H
 
@@ -39,8 +39,8 @@ struct ct_meta_facts {
     int64_t value;
 };
 
-/* Facts about GPUs name the GPU by its UUID. A value is from 0 to CT_GPU_VALUE_MAX, or CT_GPU_UNKNOWN. The
- * tables gpu, gpu_sample and gpu_process (schema/tables.sql) explain the values. */
+/* GPU facts identify the GPU by its UUID. Each value is between 0 and CT_GPU_VALUE_MAX, or CT_GPU_UNKNOWN.
+ * The tables gpu, gpu_sample and gpu_process (schema/tables.sql) explain the values. */
 #define CT_GPU_UNKNOWN   INT64_MIN
 #define CT_GPU_VALUE_MAX (INT64_C(1) << 60)
 enum ct_gpu_value {
@@ -90,8 +90,8 @@ enum ct_fact_type {
 #undef FACT
 };
 
-/* The state of a process that keeps running, but whose calls are not collected from `ended_ns` on. The other
- * states are exited, killed and detached. */
+/* The state of a process that keeps running, but whose calls are no longer collected after `ended_ns`. The
+ * other states are exited, killed and detached. */
 #define CT_STATE_LEFT "left"
 
 enum {

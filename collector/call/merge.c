@@ -10,8 +10,8 @@ void ct_merge_begin(struct ct_merge *merge, uint64_t until_ns)
     merge->until_ns = until_ns;
 }
 
-/* Returns whether the stream has a call for this merge. If the stream has more calls, but its user's budget
- * is spent, sets is_held in that budget. */
+/* Returns whether the stream has a call for this merge. Once the user's budget is spent, returns false, and
+ * sets is_held in the budget if the stream has more calls. */
 static bool has_next(struct ct_stream *stream, uint64_t until_ns)
 {
     if (stream->budget && stream->budget->spent >= stream->budget->allowance) {
@@ -38,8 +38,8 @@ int ct_merge_add(struct ct_merge *merge, struct ct_stream *stream)
     return 0;
 }
 
-/* Puts `entry` at the free root and restores the heap. Selects a child by adding the result of a comparison
- * to the index, not by a branch, because the processor cannot predict the order of the threads' calls. */
+/* Puts `entry` at the free root and restores the heap. Selects a child without a branch, by adding the result
+ * of a comparison to the index, because the processor cannot predict the order of the threads' calls. */
 static void sift_down(struct ct_merge *merge, struct ct_merge_entry entry)
 {
     struct ct_merge_entry *heap = merge->heap;

@@ -1,4 +1,4 @@
-/* Merges the calls of many streams in the order in which they returned. */
+/* Merges the calls of many streams into one sequence, ordered by return time. */
 #ifndef CT_MERGE_H
 #define CT_MERGE_H
 
@@ -7,14 +7,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Limits one user's share of a batch, in rows of plain calls. Other work is counted as the number of such
- * rows that would take the same time. */
+/* Limits one user's share of a batch. The unit is the row of a plain call. Other work is counted as the
+ * number of such rows that would take the same time. */
 struct ct_budget {
     uint64_t spent, allowance;
     bool is_held; /* some of the user's calls must wait for the next batch */
 };
 
-/* A stream of calls in the order in which they returned, fetched in portions. */
+/* A stream of calls, ordered by return time and fetched in portions. */
 struct ct_stream {
     /* Fetches more calls, and sets `next` and `end`. Returns false if the stream currently has no call that
      * returned at or before `until_ns`. */
@@ -44,8 +44,7 @@ static inline uint64_t ct_merge_due_ns(const struct ct_merge *merge)
 {
     return merge->heap[0].due_ns;
 }
-/* Returns the next call, or NULL at the end. The call remains the next one until ct_merge_take() is
- * called. */
+/* Returns the next call, or NULL at the end. The next call stays the same until ct_merge_take() is called. */
 static inline const struct ct_call *ct_merge_first(const struct ct_merge *merge)
 {
     return merge->count > 0 ? merge->heap[0].stream->next : NULL;

@@ -1,7 +1,7 @@
 /* The format of a recording: everything passed to the ledger, in the original order, one frame per committed
- * batch. Processes, segments, threads and functions keep the numbers that they have in the recorded trace.
- * Each number is defined before it is used. Times are nanoseconds of CLOCK_MONOTONIC in the recorded boot.
- * Everything is little-endian. Payloads have the format of proto/record.h in the version given in the header.
+ * batch. Processes, segments, threads and functions keep the IDs that they have in the recorded trace. Each
+ * ID is defined before it is used. Times are CLOCK_MONOTONIC nanoseconds of the recorded boot. Everything is
+ * little-endian. Payloads have the format of proto/record.h, in the version that the header names.
  *
  *   struct ct_dump_header
  *   struct ct_dump_frame, then its events: struct ct_dump_event, body and texts, up to a multiple of 8 bytes
@@ -69,7 +69,7 @@ struct ct_dump_thread {
     int64_t segment_id, thread_id;
     uint64_t tid;
 };
-/* A note whose thread has no number yet applies to the segment. */
+/* A note whose thread has no ID yet applies to the segment. */
 struct ct_dump_call {
     int64_t segment_id, thread_id, function_id;
     uint64_t end_ns, duration_ns, value;
@@ -80,8 +80,8 @@ static_assert(sizeof(struct ct_loss_facts) == 48, "ct_loss_facts");
 static_assert(sizeof(struct ct_unsent_facts) == 72, "ct_unsent_facts");
 static_assert(sizeof(struct ct_gpu_sample_facts) == 184, "ct_gpu_sample_facts");
 
-/* The body of an event, which follows the event's head. ct_dump_shapes holds the body's length and the number
- * of strings for each type. */
+/* The body of an event, which follows the event's head. For each type, ct_dump_shapes holds the length of the
+ * body and the number of strings. */
 union ct_dump_body {
     struct ct_dump_process process;
     struct ct_dump_function function;

@@ -23,7 +23,7 @@ struct total_facts {
     uint64_t calls, total_ns, min_ns, max_ns, bytes, failed;
 };
 
-/* The sums of a function's rows in this batch. */
+/* The sums over a function's rows in this batch. */
 struct ct_account_total {
     struct total_facts facts;
     struct ct_callee *callee;
@@ -76,8 +76,8 @@ static void charge(const struct ct_account *account, uint64_t effort)
         account->budget->spent += effort;
 }
 
-/* Returns the row that another caller has for the same thread, or 0. That caller's segment may have ended, so
- * that only the trace has the row. */
+/* Returns the thread_id that another caller has for the same thread, or 0. If that caller's segment has
+ * ended, only the trace still has the thread_id. */
 static int64_t find_thread(struct ct_ledger *ledger, const struct ct_caller *caller)
 {
     int64_t thread_id = caller->find_thread ? caller->find_thread(caller) : 0;
@@ -120,7 +120,8 @@ static void take_note(struct ct_ledger *ledger, const struct ct_call *note)
         memcpy(&name, note->payload, sizeof(name));
         name.name[sizeof(name.name) - 1] = '\0';
         ct_text_clean(clean, name.name, strlen(name.name));
-        /* The other caller's note may follow, so wait for a call. */
+        /* Another caller's note about the same thread may follow, so create the row only with the first
+         * call. */
         if (note->caller->find_thread)
             leave_thread(ledger, note->caller, (uint32_t)note->value);
         else
@@ -148,14 +149,14 @@ static struct total_facts *total_of(struct ct_ledger *ledger, struct ct_account 
     return &account->totals[account->total_count - 1].facts;
 }
 
-/* The key consists of the function, a bit that distinguishes statuses from durations, and the status or the
- * duration's bucket. */
+/* The key consists of the function, a bit that distinguishes statuses from durations, and the status or
+ * duration bucket. */
 static uint64_t histogram_key(const struct ct_callee *callee, bool is_status, uint32_t value)
 {
     return (uint64_t)callee->function_id << 33 | (uint64_t)is_status << 32 | value;
 }
 
-/* Counts a call by function and duration in the histogram, and a failed call also by status. */
+/* Counts a call in the histogram by function and duration, and also by status if it failed. */
 static void count(struct ct_ledger *ledger, struct ct_account *account, const struct ct_call *call)
 {
     const size_t before = account->histogram.count;

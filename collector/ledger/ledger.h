@@ -1,9 +1,9 @@
-/* The only path into a trace. The ledger takes merged calls and the sources' facts about processes. It keeps
+/* The only path into a trace. The ledger takes the merged calls and the sources' facts about processes, keeps
  * sums by function, status and duration, and passes everything to the store. A recording contains everything
- * that was passed to the ledger (recorder.h). Sources read directly from the store.
+ * that was passed to the ledger (recorder.h). To read, sources use the store directly.
  *
- * Used by one thread. For each batch, call ct_store_begin(), then any other functions, and then commit, or
- * roll back after an error. Functions return 0, or -1 with the error set in the store. */
+ * For use by one thread. For each batch, call ct_store_begin(), then any other functions, and finally commit,
+ * or roll back after an error. Functions return 0, or -1 with the error set in the store. */
 #ifndef CT_LEDGER_H
 #define CT_LEDGER_H
 
@@ -30,10 +30,10 @@ void ct_ledger_finish(struct ct_ledger *ledger);
 /* Takes at most `rows_max` calls from the merge. Sets *rows to the number of calls taken. */
 int ct_ledger_calls(struct ct_ledger *ledger, uint64_t rows_max, uint64_t *rows);
 
-/* Creates the rows of a process if it has none, or if the store's numbers have changed. */
+/* Creates the rows of a process if it has none, or if the store's IDs have changed. */
 int ct_ledger_register(struct ct_ledger *ledger, struct ct_account *account,
                        const struct ct_process_facts *facts);
-/* Returns whether the account was registered since the store's numbers last restarted. */
+/* Returns whether the account was registered since the store's IDs last changed. */
 static inline bool ct_account_is_registered(const struct ct_ledger *ledger, const struct ct_account *account)
 {
     return account->generation == ct_store_generation(ledger->store);
@@ -42,14 +42,14 @@ static inline bool ct_account_is_registered(const struct ct_ledger *ledger, cons
 void ct_account_revert(struct ct_account *account);
 void ct_account_finish(struct ct_account *account);
 
-/* Set the callee's function_id. If the trace has no such function, ct_ledger_find_function() sets 0, and
- * ct_ledger_make_function() creates the function. A failure aborts the batch. */
+/* Set the callee's function_id. If the function is not in the trace, ct_ledger_find_function() sets 0, and
+ * ct_ledger_make_function() adds it. A failure aborts the batch. */
 void ct_ledger_find_function(struct ct_ledger *ledger, struct ct_callee *callee,
                              const struct ct_function_name *name);
 void ct_ledger_make_function(struct ct_ledger *ledger, struct ct_callee *callee,
                              const struct ct_function_name *name);
 
-/* Writes the sums of a thread. */
+/* Writes a thread's sums. */
 void ct_ledger_sum_up(struct ct_ledger *ledger, struct ct_caller *caller);
 /* Discards the thread's known sites and frees their memory. */
 void ct_caller_rest(struct ct_caller *caller);
@@ -60,10 +60,10 @@ int ct_ledger_save(struct ct_ledger *ledger, const struct ct_fact *fact);
 int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account);
 /* The state of a process that the trace lists as running. */
 enum ct_going { CT_GOING_ENDED, CT_GOING_ON, CT_GOING_UNCOLLECTED };
-/* Finds processes that the trace lists as running, but that have exited, and records that they ended in an
- * unknown way. If a process is still running, but its calls are not collected, marks it as left since
- * `left_ns`. On success, sets *running to the number of processes still running. `running` may be NULL. Can
- * be called outside a batch. */
+/* Checks the processes that the trace lists as running. If a process has exited, records that it ended in an
+ * unknown way. If it is still running, but its calls are not collected, marks it as left since `left_ns`. On
+ * success, sets *running, unless `running` is NULL, to the number of processes still running. Can be called
+ * outside a batch. */
 int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns, uint64_t left_ns,
                           enum ct_going (*going)(const struct ct_running *running, const void *data),
                           const void *data, uint64_t *running);

@@ -24,7 +24,7 @@ struct ct_recorder {
     struct ct_dump_buffer batch;
 };
 
-/* A file of this user may be overwritten if it is empty or contains a recording. */
+/* This user's file may be overwritten if it is empty or contains a recording. */
 static const char *refuse(int fd)
 {
     uint64_t magic = 0;

@@ -22,13 +22,13 @@ enum {
 };
 /* The next batch is made during a commit only if at least CT_BESIDE_ROWS_MIN rows are being committed. In
  * addition, rows must be left over, or a ring must have been at least CT_BESIDE_FILL_MIN thousandths full.
- * The daemons of tests/faults use lower values. */
+ * The daemons in tests/faults use lower values. */
 #ifndef CT_BESIDE_ROWS_MIN
 #define CT_BESIDE_ROWS_MIN 10000
 #define CT_BESIDE_FILL_MIN CT_FILL_WANTED
 #endif
-/* With --keep, at least one batch per interval is committed before the next one begins, so that old rows can
- * be removed in between. */
+/* With --keep, at least one batch per interval is committed before the next batch begins, so that old rows
+ * can be removed in between. */
 #define ALONE_INTERVAL_NS UINT64_C(100000000)
 #define LOG_BYTES_MAX     (UINT64_C(256) << 20) /* a log of this size held by a reader starts a new file */
 #define PRUNE_INTERVAL_NS UINT64_C(60000000000)
@@ -66,7 +66,7 @@ void ct_batch_describe(struct ct_collection *collection, struct ct_report *repor
     snprintf(report->checkpoint_error, sizeof(report->checkpoint_error), "%s", problem ? problem : "");
 }
 
-/* Makes the sources free the space of all records that a committed batch has taken. */
+/* Makes the sources free the space of all records that the committed batch has taken. */
 static void publish(struct ct_collection *collection, struct ct_batch *batch)
 {
     CT_TEST_POINT("batch.committed");
@@ -84,7 +84,7 @@ static void tell(const struct ct_report *of_batch, struct ct_report *report)
     report->expired_total = before.expired_total + of_batch->expired;
 }
 
-/* Waits for the commit in progress and publishes its batch. Returns 0, or -1 if the commit failed. */
+/* Waits for the commit in progress, and publishes its batch. Returns 0, or -1 if the commit failed. */
 static int follow(struct ct_collection *collection)
 {
     if (!collection->is_committing)
@@ -112,7 +112,7 @@ static void undo(struct ct_collection *collection, struct ct_report *own)
     struct ct_store *store = collection->ledger.store;
     const bool is_committed = ct_store_commit_wait(store) == 0;
     memcpy(own->error, ct_store_error(store), sizeof(own->error));
-    /* Publish a batch that was committed, so that it is not read again. */
+    /* The batch was committed, so publish it. Otherwise, it would be read again. */
     if (is_committed)
         follow(collection);
     ct_ledger_rollback(&collection->ledger);
@@ -120,8 +120,8 @@ static void undo(struct ct_collection *collection, struct ct_report *own)
     revert(collection);
 }
 
-/* Removes some of the rows older than --keep. Removes up to twice as many rows as were stored since the last
- * removal, so that removal keeps up with storing. */
+/* Removes rows older than --keep, up to twice as many as were stored since the last removal, so that removal
+ * keeps up with storing. */
 static void expire(struct ct_collection *collection, const struct ct_batch *batch)
 {
     struct ct_report *report = batch->report;
@@ -150,14 +150,14 @@ static void prune(struct ct_collection *collection, uint64_t now_ns)
 {
     const struct ct_bounds *bounds = &collection->bounds;
     collection->pruned_ns = now_ns;
-    /* Reserve two shares, one for the file in use, and one for the file's log and a batch. */
+    /* Reserve one share for the file in use, and another for the file's log and a batch. */
     ct_store_prune(collection->ledger.store, bounds->max_bytes - 2 * ct_bounds_share(bounds),
                    bounds->keep_ns && now_ns > bounds->keep_ns ? now_ns - bounds->keep_ns : 0, note_removed);
 }
 
-/* Returns the reason to continue the trace in its next file, or NULL if there is none. One reason is a log
- * held by a reader, which grows until that reader ends, while the next file starts with an empty log. After a
- * failure, a request takes effect even before the next retry. */
+/* Returns the reason for continuing the trace in its next file, or NULL if there is none. One reason is a log
+ * that grows because a reader holds it; the next file starts with an empty log. After a failure, a request
+ * takes effect even before the next retry. */
 static const char *why_go_on(struct ct_collection *collection, uint64_t now_ns)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
@@ -203,7 +203,7 @@ static void tend_files(struct ct_collection *collection, const struct ct_batch *
 
 /* ---- a batch ---- */
 
-/* Takes the calls. As soon as the previous batch is committed, frees that batch's space in the rings. */
+/* Takes the calls. As soon as the previous batch is committed, frees its space in the rings. */
 static int take_calls(struct ct_collection *collection, struct ct_batch *batch)
 {
     uint64_t *rows = &batch->report->rows, wanted, taken;
@@ -218,7 +218,7 @@ static int take_calls(struct ct_collection *collection, struct ct_batch *batch)
     return 0;
 }
 
-/* Does everything between the begin and the commit of a batch. Returns 0 or -1. */
+/* Does everything between beginning and committing a batch. Returns 0 or -1. */
 static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
 {
     struct ct_ledger *ledger = batch->ledger;
@@ -255,15 +255,15 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
     return 0;
 }
 
-/* Returns whether the file has room for this batch and the next. The trace can continue in its next file only
- * after both batches. */
+/* Returns whether the file has room for this batch and the next, because the trace can continue in its next
+ * file only after both. */
 static bool has_room(const struct ct_collection *collection, const struct ct_batch *batch)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
     return share == 0 || ct_store_bytes(collection->ledger.store) + 2 * batch->rows_max * ROW_BYTES < share;
 }
 
-/* Returns whether the next batch, which is likely to be large as well, may be made while this batch is
+/* Returns whether the next batch, which is likely to be large as well, may be made while this one is
  * committed. */
 static bool may_commit_beside(struct ct_collection *collection, const struct ct_request *request,
                               const struct ct_batch *batch)

@@ -1,5 +1,5 @@
-/* Makes batches. A batch is one transaction with the calls of all sources. The functions run on the worker's
- * thread, or on any thread that owns the collection. */
+/* Makes batches. A batch is one transaction with the calls of all sources. The functions run on the worker
+ * thread, or on any other thread that owns the collection. */
 #ifndef CT_BATCH_H
 #define CT_BATCH_H
 
@@ -17,8 +17,8 @@ enum { CT_FILL_WANTED = 250 }; /* batches are timed so that the fullest ring is 
 /* Returns the maximum size of one file of the trace in bytes, or 0 if unbounded. */
 uint64_t ct_bounds_share(const struct ct_bounds *bounds);
 
-/* The sources of calls and their destination. The owner sets `ledger` with an open store, `sources`, `bounds`
- * and later `checkpointer`. The remaining fields start as zero. */
+/* The sources of calls and their destination. The owner sets `ledger`, with an open store, `sources`,
+ * `bounds`, and later `checkpointer`. The remaining fields start as zero. */
 struct ct_collection {
     struct ct_ledger ledger;
     struct ct_source *sources;
@@ -34,7 +34,7 @@ struct ct_collection {
 };
 
 /* Makes a batch, and adds its results to *report, including the totals. Returns false if the batch is still
- * being committed. The caller must then make the next batch at once, whose report covers both batches. */
+ * being committed. The caller must then make the next batch at once, and that batch's report covers both. */
 bool ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
                    struct ct_report *report);
 /* Reports the state of the store. No commit may be in progress. */

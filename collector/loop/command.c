@@ -86,7 +86,7 @@ static void on_written(uv_write_t *write, int status)
 static void answer(struct client *client, const char *text)
 {
     const size_t length = strlen(text);
-    /* The client sends commands but does not read the answers. */
+    /* The client sends commands but reads no answers. */
     if (uv_stream_get_write_queue_size((uv_stream_t *)&client->pipe) > UNREAD_MAX_BYTES) {
         drop(client);
         return;
@@ -318,8 +318,8 @@ static void on_listener_closed(uv_handle_t *handle)
     free(listener);
 }
 
-/* Binds a socket to its path without libuv, which would later unlink the path, even if another process owned
- * it by then. Returns a descriptor or a libuv error. */
+/* Binds a socket to its path without libuv, because libuv would later unlink the path, even if another
+ * process owned it by then. Returns a descriptor or a libuv error. */
 static int bind_socket(struct ct_commands *commands)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -393,8 +393,8 @@ bool ct_commands_renew(struct ct_commands *commands)
     return start_listening(commands) == 0;
 }
 
-/* In the system's session, the answer to root also reports other users' missing calls. It begins with `ok`,
- * because root's own flush did not fail. */
+/* In the system session, the answer to root also reports other users' missing calls. It still begins with
+ * `ok`, because root's own flush succeeded. */
 static void answer_flush(struct client *client, const struct ct_flush_answers *answers)
 {
     char text[ANSWER_BYTES], what[ANSWER_BYTES - 16];
@@ -464,8 +464,8 @@ void ct_commands_destroy(struct ct_commands *commands, const char *left, const c
         if (client->stops)
             answer(client, text);
         client->holds = false;
-        /* Answers this small have already been written synchronously. The client recognizes the daemon's exit
-         * by the closed connection. */
+        /* Answers are so small that they have already been written synchronously. The client recognizes the
+         * daemon's exit by the closed connection. */
         drop(client);
     }
     if (!commands->listener) {

@@ -1,4 +1,4 @@
-/* The daemon's command socket: one line in, one answer out. Used only on the loop thread. The system's daemon
+/* The daemon's command socket: one line in, one answer out. Used only on the loop thread. The system daemon
  * answers all users. For users other than root, `flush`, `hold` and `release` work as usual, `status` shows
  * less, and all other commands are answered with `refused …`. Only users who may read the trace receive its
  * path.
@@ -7,15 +7,15 @@
  *                               informs root of other users' calls that are missing
  *   status    key value lines   followed by an empty line
  *   stop      ok COUNT PID …    when the daemon is about to exit: the number of processes that keep running
- *                               untraced, and the pids of the first CT_LEFT_NAMED_MAX
+ *                               untraced, and the first CT_LEFT_NAMED_MAX pids
  *   hold      ok DATABASE       the connection counts as a user of the daemon until it ends
- *   release   ok                ends the hold; if that makes the daemon exit, the answer is as for stop
+ *   release   ok                ends the hold; if the daemon then exits, the answer is the same as for stop
  *   database  DATABASE          the file being written
  *   set       ok | error …      [layers=L] [calls=P] [sample=N]: selects the calls that the session's
  *                               processes record (proto/selection.h)
  *   gpu       ok SENTENCE |     SECONDS|on|off [PID]: records GPU work in the session's processes. The answer
- *             error …           describes the result. It comes when all processes have followed the request,
- *                               or after CT_GPU_ANSWER_NS at the next check
+ *             error …           describes the result. It is sent when all processes have followed the
+ *                               request, or at the next check after CT_GPU_ANSWER_NS
  */
 #ifndef CT_COMMAND_H
 #define CT_COMMAND_H
@@ -36,7 +36,7 @@ struct ct_command_handler {
     void (*stop)(void *data);
     /* Changes the selection. Returns false with a sentence in `problem` if `settings` is invalid. */
     bool (*set)(const char *settings, char *problem, size_t bytes, void *data);
-    /* Requests recordings of GPU work. Returns false with a sentence in `problem` if the request is
+    /* Requests the recording of GPU work. Returns false with a sentence in `problem` if the request is
      * invalid. */
     bool (*gpu)(const char *text, struct ct_gpu_request *request, char *problem, size_t bytes, void *data);
     /* Writes the answer to `status`. */
@@ -61,10 +61,10 @@ int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_comman
 bool ct_commands_are_named(const struct ct_commands *commands);
 /* Recreates the socket at its path. Existing connections continue. Returns false on failure. */
 bool ct_commands_renew(struct ct_commands *commands);
-/* The functions that determine the answer to a user's flush. */
+/* Functions that determine the answer to a user's flush. */
 struct ct_flush_answers {
-    /* Returns whether calls of this user are still held, so that the client keeps waiting. A client waits
-     * only for its own user's calls, so it never waits because another user exceeds a share. */
+    /* Returns whether calls of this user are still held, in which case the client keeps waiting. A client
+     * waits only for its own user's calls, and therefore never waits because another user exceeds a share. */
     bool (*held)(uint32_t uid, const void *data);
     /* Returns whether calls of this user, or of any user if `all`, would remain unstored even if the client
      * kept waiting. Writes a sentence about them. */
@@ -75,14 +75,14 @@ struct ct_flush_answers {
  * requested later wait for the next batch. `answers` may be NULL. */
 void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
                          const struct ct_flush_answers *answers, const char *error);
-/* Answers the requests for GPU work that all processes have followed, or that have waited long enough. Call
- * after each batch, and once in a while. */
+/* Answers GPU requests that all processes have followed, or that have waited long enough. Call after each
+ * batch, and once in a while. */
 enum { CT_GPU_ANSWER_NS = 1000000000 };
 void ct_commands_answer_gpu(struct ct_commands *commands, const struct ct_gpu_targets *targets);
 /* Returns the time of the oldest waiting flush, or 0 if there is none. */
 uint64_t ct_commands_waiting(const struct ct_commands *commands);
-/* Answers all waiting clients, with `error` unless it is NULL, removes the socket and closes the connections.
- * `left` is the answer for clients that stopped the daemon. `commands` may be NULL. */
+/* Answers all waiting clients, with `error` unless it is NULL. Then removes the socket and closes the
+ * connections. Clients that stopped the daemon get `left` as the answer. `commands` may be NULL. */
 void ct_commands_destroy(struct ct_commands *commands, const char *left, const char *error);
 
 #endif

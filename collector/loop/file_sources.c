@@ -14,7 +14,7 @@ const struct ct_file_source *const ct_file_sources[] = {
     NULL,
 };
 
-/* Before any file is read, checks that the database does not exist yet and can be created. */
+/* Checks, before any file is read, that the database does not exist yet and can be created. */
 static int check_database(const char *database, char *message)
 {
     struct stat status;
@@ -34,8 +34,8 @@ static int check_database(const char *database, char *message)
     return -1;
 }
 
-/* Refuses a source that begins with the same calls as an earlier one. The list has the newest source
- * first. */
+/* Refuses a source that begins with the same calls as an earlier source. The newest source is first in the
+ * list. */
 static int refuse_twin(const struct ct_file_source *kind, char *const *paths, size_t count,
                        const struct ct_source *source, char *message)
 {
@@ -73,7 +73,7 @@ static int open_all(const struct ct_file_source *kind, char *const *paths, size_
     return 0;
 }
 
-/* Makes batches until the sources have no more calls. */
+/* Makes batches until the sources have run out of calls. */
 static int store_all(struct ct_collection *collection, char *message)
 {
     struct ct_report report = { .backlog = true };

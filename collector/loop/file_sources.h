@@ -1,4 +1,4 @@
-/* Sources that read files. The calls in these files are stored in a separate trace, as if they had just been
+/* Sources that read files. The calls in the files are stored in a separate trace, as if they had just been
  * recorded.
  */
 #ifndef CT_FILE_SOURCES_H
@@ -6,7 +6,7 @@
 
 #include "batch.h"
 
-/* All kinds, ended by NULL. */
+/* All kinds, terminated by NULL. */
 extern const struct ct_file_source *const ct_file_sources[];
 
 /* Stores the files in a new database and returns the exit status. On failure, stores all valid data that

@@ -32,8 +32,8 @@ bool ct_gpu_request_read(const char *text, struct ct_gpu_request *request, char 
 
 /* ---- processes ---- */
 
-/* Returns whether the process still uses the segment. Companions are left out, because the hook's segment of
- * the same process has the request. */
+/* Returns whether the process still uses the segment. Returns false for a companion, because the request is
+ * in the hook's segment of the same process. */
 static bool is_current(const struct ct_shm_process *process, int32_t pid)
 {
     enum { ENDS = CT_SEGMENT_EXITING | CT_SEGMENT_DETACHED | CT_SEGMENT_LEFT };

@@ -1,6 +1,6 @@
-/* Requests for recordings of GPU work in running processes, and their results (`cudatrace set --gpu`). A
- * request is in the header of each process's segment, and in the control segment for new processes. The hooks
- * report the results in the headers. Used only on the loop thread. */
+/* Requests that running processes record their GPU work (`cudatrace set --gpu`), and reports the results. A
+ * request is written to the header of each process's segment, and to the control segment for new processes.
+ * The hooks report the results in the segment headers. Used only on the loop thread. */
 #ifndef CT_GPU_REQUEST_H
 #define CT_GPU_REQUEST_H
 
@@ -21,16 +21,16 @@ struct ct_gpu_targets {
 /* Reads "on", "off" or a number of seconds, which may be followed by CT_GPU_WHOLE_TEXT, and by a process ID.
  * Returns false with a sentence in `problem` if the text is invalid. */
 bool ct_gpu_request_read(const char *text, struct ct_gpu_request *request, char *problem, size_t bytes);
-/* Makes the request. The next batch notifies the hooks. Returns false with a sentence in `problem` if the
- * session does not have the process. */
+/* Makes the request, which the next batch passes on to the hooks. Returns false with a sentence in `problem`
+ * if the process is not in the session. */
 bool ct_gpu_request_make(struct ct_gpu_targets *targets, const struct ct_gpu_request *request, char *problem,
                          size_t bytes);
-/* Adds a process, and passes the session's request to it if its hook has not seen the request. */
+/* Adds a process, and passes the session's request to it if its hook has not seen that request yet. */
 void ct_gpu_request_add(struct ct_gpu_targets *targets, struct ct_shm_process *process);
 void ct_gpu_request_remove(struct ct_gpu_targets *targets, struct ct_shm_process *process);
-/* Returns whether all processes that the request names have followed it, or need not do so. */
+/* Returns whether all processes named by the request have followed it or need not do so. */
 bool ct_gpu_request_is_followed(const struct ct_gpu_targets *targets, const struct ct_gpu_request *request);
-/* Writes how many processes record GPU work, and how many cannot and why. `pid` is 0 for all processes. */
+/* Writes how many processes record GPU work, how many cannot, and why. `pid` 0 means all processes. */
 void ct_gpu_request_say(const struct ct_gpu_targets *targets, int32_t pid, char *text, size_t bytes);
 
 #endif

@@ -98,7 +98,7 @@ __attribute__((format(printf, 1, 2))) static int wrong(const char *format, ...)
     return EXIT_USAGE;
 }
 
-/* Converts "1M" to bytes. Returns 0 for an invalid size. */
+/* Converts a size such as "1M" to bytes. Returns 0 for an invalid size. */
 static uint64_t parse_size(const char *text)
 {
     char *end;
@@ -118,7 +118,8 @@ static uint64_t parse_size(const char *text)
     return number * unit;
 }
 
-/* Converts "10m" to nanoseconds. Returns 0 unless it is a duration from one second to ten years. */
+/* Converts a duration such as "10m" to nanoseconds. Returns 0 unless it is between one second and ten
+ * years. */
 static uint64_t parse_duration(const char *text)
 {
     static const struct {
@@ -144,8 +145,8 @@ static unsigned parse_workers(const char *text)
     return number >= 1 && number <= CT_WORKERS_MAX && !text[1] ? number : 0;
 }
 
-/* Returns a quarter of the available processors, from 1 to CT_WORKERS_MAX. The tests in tests/faults use two
- * workers, which have more points of failure than one. */
+/* Returns a quarter of the available processors, but at least 1 and at most CT_WORKERS_MAX. The tests in
+ * tests/faults use two workers, which have more points of failure than one. */
 static unsigned usual_workers(void)
 {
 #ifdef CT_WORKERS_USUAL
@@ -397,7 +398,7 @@ static int check_combination(const struct command_line *line)
 }
 
 /* Makes the path absolute, because the daemon changes its working directory. The file need not exist. Returns
- * NULL, or the reason for the failure. */
+ * NULL on success, or the reason for the failure. */
 static const char *absolute(const char *path, char *out, size_t bytes)
 {
     char cwd[4096] = "";
@@ -468,8 +469,8 @@ static int place_log(struct command_line *line)
 
 /* ---- the process ---- */
 
-/* Opens /dev/null on each standard descriptor that is closed. If standard error stayed closed, the database
- * could be opened on its descriptor, for example, and log lines would be written to the database. */
+/* Opens /dev/null on each standard descriptor that is closed. Otherwise, the database could be opened on the
+ * descriptor of standard error, for example, and log lines would be written to the database. */
 static void open_standard_files(void)
 {
     int fd;
@@ -480,9 +481,9 @@ static void open_standard_files(void)
         close(fd);
 }
 
-/* The parent of a background daemon waits on a pipe for one byte, which means that the daemon is ready. If
- * the pipe is closed without that byte, the daemon has printed the error, and the parent returns the daemon's
- * exit status. */
+/* The parent of a background daemon reads a pipe and waits for one byte, which means that the daemon is
+ * ready. If the pipe is closed without that byte, the daemon has failed and printed the error, and the parent
+ * returns its exit status. */
 struct readiness {
     int fd; /* -1 in the foreground */
     const char *log_path;

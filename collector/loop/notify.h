@@ -1,5 +1,5 @@
-/* Notifies a service manager of the daemon's state, with datagrams to $NOTIFY_SOCKET (see sd_notify(3)). Used
- * only on the loop thread. */
+/* Notifies a service manager of the daemon's state by sending datagrams to $NOTIFY_SOCKET (see sd_notify(3)).
+ * Used only on the loop thread. */
 #ifndef CT_NOTIFY_H
 #define CT_NOTIFY_H
 
@@ -12,8 +12,8 @@ struct ct_notify {
     uv_timer_t watchdog;
 };
 
-/* Connects if the environment names a socket. `supervised` is false for a daemon in the background, which
- * sends nothing, because it has inherited a NOTIFY_SOCKET that is meant for its caller. */
+/* Connects if the environment names a socket. `supervised` is false for a background daemon, which sends
+ * nothing, because the NOTIFY_SOCKET that it inherited is meant for its caller. */
 void ct_notify_init(struct ct_notify *notify, uv_loop_t *loop, bool supervised);
 /* Sends one or more lines such as "READY=1". Waits up to five seconds if the manager is not reading. */
 void ct_notify_say(const struct ct_notify *notify, const char *lines);

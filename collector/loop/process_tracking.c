@@ -15,9 +15,9 @@ static const char *on_process(struct ct_shm_process *process, void *data)
     if (process->who.seen_pid == getpid())
         return "it names the daemon as its process";
     /* Do not check a segment that the hook has left: no process has it mapped any more, and the process that
-     * created it may already have created the next one. Always check a probe's segment, although no process
-     * has it mapped, because it must not claim an image that the hook records. A companion adds only rows
-     * that the hook does not have. */
+     * created it may already have created the next one. Always check a probe's segment, which no process has
+     * mapped, because it must not claim an image that the hook records. A companion adds only rows that the
+     * hook does not have. */
     if ((ct_shm_is_probed(process) || !ct_shm_is_left(process)) && !ct_shm_is_companion(process) &&
         ct_followed_disproves(&tracking->followed, &process->who))
         return "the process that it names already has another segment";

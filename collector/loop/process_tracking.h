@@ -39,10 +39,10 @@ void ct_tracking_look_for_counted(struct ct_tracking *tracking);
 /* Finds everything that a flush must include, such as segments just created and processes that have just
  * exited. */
 void ct_tracking_look_around(struct ct_tracking *tracking);
-/* Closes the processes that the worker has returned. Returns whether there were any. */
+/* Closes the processes returned by the worker. Returns whether there were any. */
 bool ct_tracking_close_gone(struct ct_tracking *tracking);
-/* Call after the worker has ended. Unless `ledger` is NULL, records in the ledger which processes have exited
- * and which keep running. Closes the remaining processes. Calls that were not read, for example because of
+/* Call after the worker has ended. Records in the ledger, unless it is NULL, which processes have exited and
+ * which keep running. Closes the remaining processes. Calls that were not read, for example because of
  * `cut_short`, stay in shared memory for the next daemon. */
 void ct_tracking_end(struct ct_tracking *tracking, struct ct_ledger *ledger, bool cut_short);
 void ct_tracking_finish(struct ct_tracking *tracking);

@@ -59,7 +59,7 @@ struct daemon {
     char stamp[CT_LOG_STAMP_BYTES]; /* when the daemon began or ceased to fail */
 };
 
-/* Sends a line about the daemon's state, which `systemctl status` shows. */
+/* Sends a line about the daemon's state, to be shown by `systemctl status`. */
 static void tell_status(struct daemon *daemon)
 {
     const struct ct_report *last = &daemon->last;
@@ -87,8 +87,8 @@ static void batch_in(struct daemon *daemon, unsigned int ms)
 }
 
 /* Returns how soon the fullest ring will reach CT_FILL_WANTED if it keeps filling at its rate since the last
- * batch. Subtracts the time since that batch was read, during which the ring has kept filling. The ring's
- * remaining room absorbs a checkpoint or a slow disk. */
+ * batch. The result already excludes the time since that batch was read, during which the ring has kept
+ * filling. The remaining room in the ring absorbs a checkpoint or a slow disk. */
 static unsigned int pace_ms(const struct ct_report *report, uint64_t since_last_ms)
 {
     if (report->fill == 0)
@@ -154,7 +154,7 @@ static bool misses(uint32_t uid, bool all, char *text, size_t bytes, const void 
     return ct_quota_report_say(&quota, text, bytes);
 }
 
-/* Continues a stop until no calls are waiting, or no more calls can be stored. */
+/* Continues a stop until no calls are waiting or no more can be stored. */
 static void go_on_stopping(struct daemon *daemon, const struct ct_report *report)
 {
     if (report->rows > 0)
@@ -196,7 +196,7 @@ static void on_batch(const struct ct_report *report, void *data)
 {
     struct daemon *daemon = data;
     const bool any_gone = ct_tracking_close_gone(&daemon->tracking);
-    /* malloc does not return the fragmented memory of a thousand processes to the kernel by itself. */
+    /* malloc does not, on its own, return the fragmented memory of a thousand processes to the kernel. */
     if (any_gone && report->processes == 0)
         malloc_trim(0);
     if (daemon->rotating && (report->has_gone_on || !ct_worker_busy(daemon->worker))) {
@@ -243,9 +243,9 @@ static void on_doorbell(void *data)
 
 static void begin_stop(struct daemon *daemon);
 
-/* Recreates the session's files if they were removed, and makes the hooks look for the session again. For
- * example, systemd-logind removes a user's files at the last logout. If another daemon has taken the session,
- * stores the recorded calls and stops. */
+/* Recreates the session's files if they were removed, for example by systemd-logind at the user's last
+ * logout, and makes the hooks look for the session again. If another daemon has taken the session, stores the
+ * recorded calls and stops. */
 static void check_files(struct daemon *daemon)
 {
     const bool session = ct_session_is_named(&daemon->session),
@@ -301,8 +301,8 @@ static void on_flush_due(uv_timer_t *timer)
                       (struct ct_request){ .flush_ns = ct_commands_waiting(daemon->commands) });
 }
 
-/* Users may flush as often as they like, so in the system's session, a single scan serves all flushes that
- * are requested within ten milliseconds. */
+/* In the system session, where users may flush as often as they like, a single scan serves all flushes
+ * requested within ten milliseconds. */
 static void on_flush(uint64_t flush_ns, void *data)
 {
     struct daemon *daemon = data;
@@ -371,7 +371,7 @@ static void on_status(char *text, size_t bytes, void *data)
     snprintf(text + length, bytes - length, "gpu %s\nmade_anew %u\n", gpu, daemon->made_anew);
 }
 
-/* The next batch notifies the hooks. */
+/* The next batch passes the selection on to the hooks. */
 static bool on_set(const char *settings, char *problem, size_t bytes, void *data)
 {
     struct daemon *daemon = data;
@@ -417,7 +417,8 @@ static void on_signal(uv_signal_t *signal, int number)
     begin_stop(signal->data);
 }
 
-/* The log is opened for each line, so it is not reopened. on_batch() reports the reload as complete. */
+/* The log need not be reopened, because it is opened for each line. on_batch() reports the reload as
+ * complete. */
 static void rotate(struct daemon *daemon)
 {
     daemon->rotating = true;
@@ -426,8 +427,8 @@ static void rotate(struct daemon *daemon)
     ct_worker_request(daemon->worker, (struct ct_request){ .next_file = true });
 }
 
-/* If the daemon has a controlling terminal, SIGHUP means a hang-up and stops the daemon, as it stops any
- * program. If not, SIGHUP is a request to rotate, for example from logrotate. */
+/* If the daemon has a controlling terminal, SIGHUP means a hang-up, and stops the daemon as it would any
+ * program. Otherwise, SIGHUP is a request to rotate, for example from logrotate. */
 static void on_hangup(uv_signal_t *signal, int number)
 {
     struct daemon *daemon = signal->data;

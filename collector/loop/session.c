@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Takes an open file description lock, because no other close() in this process drops it. A lock with a
- * process ID belongs to a tool (proto/control.h), which releases it soon. */
+/* Takes an open file description lock, which no other close() in this process can drop. A lock with a process
+ * ID belongs to a tool (proto/control.h), which will release it soon. */
 static int lock(int fd)
 {
     enum { STEPS = 2500 };
@@ -34,7 +34,8 @@ static int lock(int fd)
     return -1;
 }
 
-/* Daemons take write locks. Any user with read access can take a read lock, which would keep daemons out. */
+/* Returns whether a read lock keeps daemons out. Any user with read access can take a read lock, while
+ * daemons take write locks. */
 static bool is_held_by_readers(int fd)
 {
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -47,8 +48,8 @@ static bool still_named(const struct ct_session *session)
     return stat(session->path, &named) == 0 && fstat(session->fd, &held) == 0 && named.st_ino == held.st_ino;
 }
 
-/* Repairs a selection that a daemon was writing when it was killed. That daemon left an odd count, which
- * would make hooks re-read the selection for each record. */
+/* Repairs a selection that a daemon was writing when it was killed. The daemon left an odd count, which would
+ * make hooks re-read the selection for each record. */
 static void mend_selection(struct ct_control *control)
 {
     const uint32_t selections = atomic_load_explicit(&control->selections, memory_order_relaxed);
@@ -77,8 +78,8 @@ static struct ct_selection take_over_selection(struct ct_control *control)
                : everything;
 }
 
-/* Initialises the control segment. If the session has a different clock from the requested one, or belongs to
- * another kind of daemon, returns false and changes nothing. */
+/* Initialises the control segment. If the session's clock differs from the requested one, or the session
+ * belongs to another kind of daemon, returns false and changes nothing. */
 static bool initialise(struct ct_control *control, bool system, uint64_t trace, uint64_t ring_bytes,
                        int clock)
 {
@@ -88,8 +89,8 @@ static bool initialise(struct ct_control *control, bool system, uint64_t trace, 
         return false;
     if (known && clock != CT_CLOCK_CHOSEN && control->clock != (uint32_t)clock)
         return false;
-    /* Keep the clock of a segment that a killed daemon left, because hooks have the segment mapped and ring
-     * its doorbell. */
+    /* Keep the clock of a segment left behind by a killed daemon, because hooks have the segment mapped and
+     * ring its doorbell. */
     if (!known) {
         memset(control, 0, sizeof(*control));
         char source[CT_CLOCK_SOURCES_BYTES];
@@ -195,7 +196,7 @@ static void close_file(struct ct_session *session)
     session->fd = -1;
 }
 
-/* Opens and locks the file that the path names. */
+/* Opens and locks the file at the path. */
 static bool take_file(struct ct_session *session, char message[CT_MESSAGE_BYTES])
 {
     enum locking locking;
@@ -229,7 +230,7 @@ static void unmap_file(struct ct_session *session)
     munmap(session->control, sizeof(*session->control));
 }
 
-/* Fails if a killed daemon left a segment that does not fit the options. */
+/* Fails if a segment left behind by a killed daemon does not match the options. */
 static bool take_control(struct ct_session *session, uint64_t trace, uint64_t ring_bytes, int clock,
                          char message[CT_MESSAGE_BYTES])
 {
@@ -264,9 +265,9 @@ fail_file:
     return -1;
 }
 
-/* Runs on a separate thread, because waiting blocks. Wakes the loop through an async handle. Any process that
- * has the doorbell mapped can overwrite it without waking this thread, so the thread checks it twice a
- * second. */
+/* Runs on a separate thread, because waiting for the doorbell blocks. Wakes the loop through an async handle.
+ * Any process that has the doorbell mapped can overwrite it without waking this thread, so the thread also
+ * checks it twice a second. */
 static void wait_for_doorbell(void *data)
 {
     enum { LOOK_NS = 500000000 };
@@ -418,8 +419,8 @@ static void renew_bell(struct ct_session *session)
     uv_poll_start(&session->bell_poll, UV_READABLE, on_bell);
 }
 
-/* Copies everything about the session that hooks read. To hooks that have the old segment mapped, the daemon
- * appears to have exited. */
+/* Copies everything about the session that hooks read. To hooks that still have the old segment mapped, the
+ * daemon appears to have exited. */
 static void fill_anew(struct ct_control *fresh, const struct ct_control *old)
 {
     memcpy(fresh, old, sizeof(*fresh));
@@ -446,7 +447,7 @@ static int make_unnamed(const struct ct_session *session, const struct ct_contro
 }
 
 /* Returns whether a process holds a daemon's lock on the file at `path`. A process that may only read the
- * file cannot get such a lock. */
+ * file cannot take such a lock. */
 static bool is_served(const char *path)
 {
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -478,7 +479,7 @@ enum ct_session_renewal ct_session_renew(struct ct_session *session)
     if (!session->system)
         stop_waiting(session);
     atomic_store(&session->control->closing, 1);
-    /* Map the new segment over the old one, because other parts keep its address. */
+    /* Map the new segment over the old one, because other parts of the daemon keep its address. */
     mmap(session->control, sizeof(*session->control), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
     close(session->fd);
     session->fd = fd;

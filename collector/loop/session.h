@@ -37,19 +37,20 @@ struct ct_session {
 enum { CT_CLOCK_CHOSEN = -1 };
 
 /* Takes the session. Returns 0, or -1 with a sentence in `message`, which names the session's current owner
- * if there is one. `clock` is an enum ct_clock_kind, or CT_CLOCK_CHOSEN. A session that a killed daemon left
- * keeps its clock, and is not taken if a different clock is requested. If `system`, the session is for the
- * processes of all users. `trace` identifies the trace being written. The caller keeps ownership of `dir`. */
+ * if there is one. `clock` is an enum ct_clock_kind, or CT_CLOCK_CHOSEN. A session left behind by a killed
+ * daemon keeps its clock, and is not taken if a different clock is requested. If `system` is set, the session
+ * is for the processes of all users. `trace` identifies the trace being written. The caller keeps ownership
+ * of `dir`. */
 int ct_session_open(struct ct_session *session, const char *dir, const char *name, bool system,
                     uint64_t trace, uint64_t ring_bytes, int clock, char message[CT_MESSAGE_BYTES]);
-/* Calls `on_doorbell` on the loop's thread whenever a producer rings. Returns 0 or a libuv error. */
+/* Calls `on_doorbell` on the loop thread whenever a producer rings. Returns 0 or a libuv error. */
 int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data),
                       void *data);
 /* Returns the last published selection of calls to record. Initially, all calls are selected. */
 struct ct_selection ct_session_selection(const struct ct_session *session);
-/* Changes and publishes the selection. `settings` is "layers=L calls=P sample=N" or a part of it. Settings
- * that are not mentioned stay unchanged. If any part is invalid, returns false with a sentence in `problem`
- * and changes nothing. */
+/* Changes and publishes the selection. `settings` is "layers=L calls=P sample=N" or a part of it. Omitted
+ * settings stay unchanged. If any part is invalid, returns false with a sentence in `problem` and changes
+ * nothing. */
 bool ct_session_select(struct ct_session *session, const char *settings, char *problem, size_t bytes);
 /* Returns whether the session's files still exist under their names. systemd-logind, for example, removes all
  * of a user's files at the last logout (RemoveIPC=yes). */
@@ -59,10 +60,10 @@ bool ct_session_is_named(const struct ct_session *session);
 enum ct_session_renewal { CT_RENEWED, CT_NOT_RENEWED, CT_TAKEN }; /* CT_TAKEN: by another daemon */
 enum ct_session_renewal ct_session_renew(struct ct_session *session);
 /* Checks whether the kernel still trusts the processor's counter, which it may stop trusting at any time.
- * Recording continues with the counter. Because anchors are still taken, times remain as accurate as the
- * anchors. Call only if the options do not choose the clock. */
+ * Recording continues with the counter even then, and because anchors are still taken, times remain as
+ * accurate as the anchors. Call only if the options do not choose the clock. */
 void ct_session_check_clock(struct ct_session *session);
-/* Keeps further hooks from joining the session. This daemon keeps the session until ct_session_close(). */
+/* Prevents further hooks from joining the session, which this daemon keeps until ct_session_close(). */
 void ct_session_hide(struct ct_session *session);
 void ct_session_close(struct ct_session *session);
 

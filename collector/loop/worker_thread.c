@@ -24,7 +24,7 @@ struct ct_worker {
     struct ct_collection *collection; /* owned by the thread */
 };
 
-/* Creates a checkpointer. If the trace has small files, limits the log to a quarter of a file's share. */
+/* Creates a checkpointer. If the trace uses small files, limits the log to a quarter of a file's share. */
 static struct ct_checkpointer *create_checkpointer(const struct ct_collection *collection)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
@@ -97,8 +97,7 @@ static void on_done(uv_async_t *async)
     const bool reported = worker->reported;
     worker->reported = false;
     uv_mutex_unlock(&worker->mutex);
-    /* If one call has handled two reports, the loop is woken once more, although there is nothing left to
-     * report. */
+    /* If one call has handled two reports, the loop is woken once more with nothing left to report. */
     if (reported)
         worker->on_batch(&report, worker->data);
 }

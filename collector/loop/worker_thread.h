@@ -8,7 +8,7 @@
 #include <uv.h>
 
 struct ct_worker;
-/* Called on the loop's thread. The report is valid only during the call. */
+/* Called on the loop thread. The report is valid only during the call. */
 typedef void ct_worker_on_batch(const struct ct_report *report, void *data);
 
 /* Starts the thread with the ledger and the sources of `collection`, which must outlive it. Returns 0 or a

@@ -3,8 +3,8 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* Limits on the images of one process. Apart from the current one, they are programs that the process
- * executed earlier, or images left by an earlier daemon, and are about to end. */
+/* Limits on the images of one process. All except the current one are about to end: they are programs that
+ * the process executed earlier, or were left behind by an earlier daemon. */
 enum { IMAGES_LOOKED_AT = 4, IMAGES_MAX = 64 };
 
 /* A followed process. The close callback of the poll handle frees this struct. */
@@ -100,7 +100,7 @@ bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_p
     return false;
 }
 
-/* Charges the user for each look-up, because a process may have many mappings, and images can be forged. */
+/* Charges the user for each lookup, because a process may have many mappings and images can be forged. */
 void ct_followed_end_earlier_execs(struct ct_followed *followed, const struct ct_process *process)
 {
     int looked_at = 0;

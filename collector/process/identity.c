@@ -61,7 +61,7 @@ bool ct_process_runs(const struct ct_process *process)
     return process->looked_up && ct_process_lives(process->looked_up, process->start_ticks);
 }
 
-/* Looks for the file in /proc/PID/maps, which shows the device and inode of every mapping. */
+/* Looks the file up in /proc/PID/maps, which shows the device and inode of every mapping. */
 enum ct_process_hold ct_process_hold(const struct ct_process *process)
 {
     char path[64], line[512];
@@ -93,7 +93,7 @@ void ct_process_let_go(struct ct_process *process)
 
 /* ---- exit status ---- */
 
-/* From <linux/pidfd.h> of Linux 6.15. The exit code is available once the parent has waited for the
+/* From <linux/pidfd.h> in Linux 6.15. The exit code is available once the parent has waited for the
  * process. */
 struct pidfd_info {
     uint64_t mask, cgroup;
@@ -113,8 +113,8 @@ static bool ask_pidfd(int pidfd, int *status)
     return true;
 }
 
-/* Without permission to inspect the process, a zombie's exit code reads as 0. Its namespace is then
- * unreadable as well, so check that the namespace can be read. */
+/* To readers without permission to inspect it, a zombie's exit code reads as 0. Such readers cannot read its
+ * namespace either, so check that the namespace can be read. */
 static bool ask_zombie(int32_t pid, uint64_t start_ticks, int *status)
 {
     struct ct_proc_stat stat;

@@ -1,5 +1,5 @@
-/* The identity of a traced process, whether it is running, and how it ended. shm_process.h describes the
- * process's recorded data. */
+/* Identifies a traced process, and determines whether it is running and how it ended. For the data that it
+ * records, see shm_process.h. */
 #ifndef CT_IDENTITY_H
 #define CT_IDENTITY_H
 
@@ -26,31 +26,31 @@ struct ct_process {
     void *follower;       /* used by followed.c */
 };
 
-/* Opens a pidfd to follow a process. If the kernel has no pidfd_open() (before Linux 5.3), or a system call
- * filter forbids the call, uses the process's entry in /proc instead. Marks a process that has ended as dead.
- * Returns 0, or -errno for a shortage that may be temporary. */
+/* Opens a pidfd to follow a process. Before Linux 5.3, and if a system call filter forbids pidfd_open(), uses
+ * the process's entry in /proc instead. Marks the process as dead if it has ended. Returns 0, or -errno for a
+ * shortage that may be temporary. */
 int ct_process_follow(struct ct_process *process);
 /* Checks that `uid` is the real, effective or saved user of a live process. Always succeeds if `uid` is root,
  * because the process may have changed to another user. Returns 0 on success, -EPERM if `uid` is none of
- * these users or if the process has exited, and another -errno if unknown. */
+ * these users or if the process has exited, and otherwise another -errno. */
 int ct_process_check_owner(const struct ct_process *process);
 /* Returns whether process `pid` is running and started at `start_ticks`. Returns true if unknown, because the
  * caller will check again. */
 bool ct_process_lives(int32_t pid, uint64_t start_ticks);
 /* Returns whether the process is still running, possibly with a different program. */
 bool ct_process_runs(const struct ct_process *process);
-/* Reports whether the process has the file mapped. The mapping is the only proof that the file belongs to the
+/* Reports whether the process has the file mapped, which is the only proof that the file belongs to the
  * process. */
 enum ct_process_hold { CT_HOLD_NO, CT_HOLD_YES, CT_HOLD_UNKNOWN };
 enum ct_process_hold ct_process_hold(const struct ct_process *process);
 void ct_process_let_go(struct ct_process *process);
 
-/* How a process ended, as far as the kernel reports it to processes other than the parent. */
+/* How a process ended, as far as the kernel reports that to processes other than the parent. */
 enum ct_ending { CT_ENDING_UNKNOWN, CT_ENDING_EXITED, CT_ENDING_KILLED };
 
 /* Reports how a process ended. First reads the exit status of the zombie `pid` (0: none), if it started at
- * `start_ticks` (0: unknown). If that fails, queries the pidfd (-1: none), which provides the exit status on
- * Linux 6.15 and later, once the parent has waited for the process. */
+ * `start_ticks` (0: unknown). If that fails, queries the pidfd (-1: none), which provides the exit status
+ * since Linux 6.15, once the parent has waited for the process. */
 enum ct_ending ct_exit_status(int pidfd, int32_t pid, uint64_t start_ticks);
 
 #endif

@@ -52,8 +52,8 @@ int ct_namespace_find(uint64_t pid_namespace, int32_t pid, int32_t *found)
     return ct_proc_is_short(error) ? error : 0;
 }
 
-/* Reads the clock offsets of the process's children, the only ones that /proc shows. The process itself has
- * the same offsets unless its children are created in a different namespace, which is reported as an
+/* Reads the clock offsets of the process's children, the only offsets shown in /proc. The process itself has
+ * the same offsets, unless it creates its children in a different namespace. That case is reported as an
  * error. */
 static int offsets_of(int32_t pid, struct ct_time_ahead *offsets)
 {

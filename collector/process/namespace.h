@@ -1,5 +1,5 @@
-/* Finds processes in other namespaces, mostly in containers. A process in another pid namespace sees a
- * different pid for itself than the daemon sees. In another time namespace, CLOCK_MONOTONIC has a different
+/* Finds processes in other namespaces, mostly in containers. In another pid namespace, a process has a
+ * different pid for itself than for the daemon. In another time namespace, CLOCK_MONOTONIC has a different
  * origin, and /proc counts a process's start from a different boot time. The processor's counter is the same
  * in all namespaces. */
 #ifndef CT_NAMESPACE_H
@@ -9,9 +9,9 @@
 
 /* Returns the pid namespace of a process (0: of the caller), or 0 if unknown. */
 uint64_t ct_namespace_of(int32_t pid);
-/* Finds the process that has `pid` in `pid_namespace`. Sets *found to the process's pid in the daemon's
- * namespace, or to 0 if the process has exited or is not visible there. Returns 0, or -errno for a shortage
- * that may be temporary. */
+/* Finds the process with the given pid in `pid_namespace`. Sets *found to its pid in the daemon's namespace,
+ * or to 0 if the process has exited or is not visible there. Returns 0, or -errno for a shortage that may be
+ * temporary. */
 int ct_namespace_find(uint64_t pid_namespace, int32_t pid, int32_t *found);
 
 /* How far a process's clocks are ahead of the daemon's. */
@@ -19,7 +19,7 @@ struct ct_time_ahead {
     int64_t monotonic_ns, boottime_ns;
 };
 
-/* Returns 0, even if the kernel has no time namespaces (before Linux 5.6), or -errno if unknown. */
+/* Returns 0, or -errno if unknown. Also returns 0 if the kernel has no time namespaces (before Linux 5.6). */
 int ct_time_ahead_of(int32_t pid, struct ct_time_ahead *ahead);
 
 #endif

@@ -90,7 +90,7 @@ uint32_t ct_user_may_scan(struct ct_user *user, uint32_t wanted)
     return may;
 }
 
-/* Limits the rate of messages, because a user who keeps creating segments could otherwise fill the log. */
+/* Limits the message rate, because a user who keeps creating segments could otherwise fill the log. */
 void ct_user_complain(struct ct_user *user, const char *what, const char *path)
 {
     const uint64_t interval_ns = 10000000000;

@@ -1,4 +1,4 @@
-/* The users whose processes the system's daemon traces, and their shares of common resources. The kernel
+/* The users whose processes the system daemon traces, and their shares of common resources. The kernel
  * reports each process's user. A user who exceeds a share does not starve other users. */
 #ifndef CT_USER_H
 #define CT_USER_H
@@ -10,12 +10,12 @@
 
 /* ---- shares ----
  *
- * Limits the use of common resources: `of_user` for one user, and `of_all` for all users together. In
+ * Limits the use of common resources: `of_user` applies to each user, and `of_all` to all users together. In
  * addition, a user may take another unit of a resource only while holding fewer units than are still free. A
- * single user can thus hold at most half of a resource, and two users a third each, which leaves part of it
- * for a later user. A shortage is reported in the log, in `status` and by `flush`.
+ * single user can thus hold at most half of a resource, and two users at most a third each, so part of it is
+ * left for another user. A shortage is reported in the log, in `status` and by `flush`.
  *
- * In a session of a single user, only `of_all` applies. */
+ * In a single user's session, only `of_all` applies. */
 
 /* The loop thread owns the first four resources, and the worker owns the others. */
 enum ct_shared {
@@ -41,9 +41,9 @@ struct ct_holding {
     uint32_t has[CT_SHARED_COUNT];
 };
 
-/* Takes one more unit for `user`, which is NULL in a session of a single user. A nonzero `of_all` is a lower
- * limit for all users together, and replaces the one in ct_share_bounds. If a limit is reached, returns false
- * and takes nothing. */
+/* Takes one more unit for `user`, which is NULL in a single user's session. A nonzero `of_all` replaces the
+ * limit in ct_share_bounds with a lower one for all users together. If a limit is reached, returns false and
+ * takes nothing. */
 bool ct_share_take(struct ct_holding *all, struct ct_holding *user, enum ct_shared what, uint32_t of_all);
 /* Returns whether ct_share_take() would succeed. */
 bool ct_share_has_room(const struct ct_holding *all, const struct ct_holding *user, enum ct_shared what,
@@ -55,8 +55,8 @@ void ct_share_give(struct ct_holding *all, struct ct_holding *user, enum ct_shar
 enum {
     CT_USER_LOOKS_NAMESPACE = 16, /* charge for finding a process in /proc that is in another pid namespace */
     CT_USER_LOOKS_MAPS = 256,     /* charge for reading a process's mappings */
-    /* Limits on the look-ups and writes for one user in one batch, apart from rows of calls. Further work
-     * waits for the next batch. */
+    /* Limits on the lookups and writes for one user in one batch, not counting call rows. Further work waits
+     * for the next batch. */
     CT_USER_STARTS_MAX = 256,  /* processes in their first batch */
     CT_USER_WRITES_MAX = 8192, /* rows about lanes, losses and open calls */
     CT_USER_SCANS_MAX = 65536, /* directory entries whose counters are read */
@@ -72,7 +72,7 @@ struct ct_quota_report {
 
 struct ct_user {
     uint32_t uid;
-    /* The next fields are owned by the loop thread, which also finds and frees the entry. */
+    /* The following fields are owned by the loop thread, which also finds and frees the entry. */
     struct ct_holding loop_has;
     uint32_t segments_wait; /* in this scan */
     uint64_t said_ns;       /* time of the last log line about the user */
@@ -91,7 +91,7 @@ struct ct_user {
  * NULL. */
 bool ct_user_may_start(struct ct_user *user);
 bool ct_user_may_write(struct ct_user *user);
-/* Returns how many of `wanted` entries may be read in this batch. */
+/* Returns how many of the `wanted` entries may be read in this batch. */
 uint32_t ct_user_may_scan(struct ct_user *user, uint32_t wanted);
 
 struct ct_users {
@@ -100,7 +100,7 @@ struct ct_users {
 
 /* Returns a user's entry, or NULL if out of memory. Call it only on the loop thread. */
 struct ct_user *ct_users_find(struct ct_users *users, uint32_t uid);
-/* Resets every user's counts of look-ups and of waiting segments. */
+/* Resets every user's counts of lookups and of waiting segments. */
 void ct_users_look_anew(struct ct_users *users, struct ct_holding *all);
 /* Logs a user's violation, at most once per ten seconds. */
 void ct_user_complain(struct ct_user *user, const char *what, const char *path);

@@ -18,8 +18,8 @@ bool ct_report_holds(const struct ct_report *report, uint32_t uid)
     return report->held_count > CT_HELD_MAX;
 }
 
-/* Users in the earlier report stay marked as held, although the later batch may have stored all of their
- * calls. The next report corrects this. */
+/* Users in the earlier report stay marked as held, even if the later batch has stored all of their calls. The
+ * next report corrects this. */
 void ct_report_add(struct ct_report *report, const struct ct_report *earlier)
 {
     report->rows += earlier->rows;

@@ -1,4 +1,4 @@
-/* The report on a batch's results, which the worker writes and the loop reads. */
+/* A report on the results of a batch, written by the worker and read by the loop. */
 #ifndef CT_BATCH_REPORT_H
 #define CT_BATCH_REPORT_H
 
@@ -8,7 +8,7 @@
 enum { CT_CHECKPOINT_ERROR_BYTES = 256, CT_BY_ROW_BYTES = 160, CT_HELD_MAX = 8 };
 
 struct ct_report {
-    /* The first few users whose calls were left over because the user exceeded a share. */
+    /* The first few users with calls left over because the user exceeded a share. */
     uint32_t held[CT_HELD_MAX];
     uint32_t held_count; /* if this exceeds CT_HELD_MAX, any user may be held */
     /* Everything that exceeded a share, for all users together, and for each of the first few users. */
@@ -46,9 +46,9 @@ struct ct_report {
 
 /* Marks the user as held, with calls left over. */
 void ct_report_hold(struct ct_report *report, uint32_t uid);
-/* Returns whether calls of that user may have been left over. */
+/* Returns whether some of the user's calls may have been left over. */
 bool ct_report_holds(const struct ct_report *report, uint32_t uid);
-/* Adds the previous batch's report, which has not been delivered. The totals are not added. */
+/* Adds the previous batch's undelivered report, except for the totals. */
 void ct_report_add(struct ct_report *report, const struct ct_report *earlier);
 
 #endif

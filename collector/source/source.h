@@ -31,28 +31,28 @@ struct ct_source {
     struct ct_source *next;
 };
 
-/* Each batch calls these functions in this order, except `start`, which may take a while and is called before
- * the first batch. `start` and `wake` may be NULL. Functions that return int return 0, or -1 with the error
- * set in the store. After an error, the batch is undone. */
+/* `start` is called once before the first batch, and may take a while. Each batch calls the other functions
+ * in this order. `start` and `wake` may be NULL. Functions that return int return 0, or -1 with the error set
+ * in the store. After an error, the batch is undone. */
 struct ct_source_class {
     void (*start)(struct ct_source *source);
     /* Called when a batch is about to begin. The batch may still have to wait for the database. */
     void (*wake)(struct ct_source *source, const struct ct_request *request, struct ct_report *report);
     /* Called when the batch has begun. Registers new processes with the ledger. */
     int (*begin)(struct ct_source *source, struct ct_batch *batch);
-    /* Lowers batch->until_ns so that no call that the source provides later can have returned before it.
-     * Waits only for a bounded time. */
+    /* Lowers batch->until_ns so that no call provided later can have returned before it. Waits only for a
+     * bounded time. */
     void (*watermark)(struct ct_source *source, struct ct_batch *batch);
     /* Adds the streams of calls to the ledger's merge. */
     int (*streams)(struct ct_source *source, struct ct_batch *batch);
     /* Called when the calls have been taken. Saves positions and all other facts. */
     int (*save)(struct ct_source *source, struct ct_batch *batch);
-    /* Called when the batch is committed, so that the taken calls need not be kept. Unless `is_alone` is set,
-     * the next batch may already be taking calls. */
+    /* Called when the batch is committed, so the source need not keep the taken calls. Unless `is_alone` is
+     * set, the next batch may already be taking calls. */
     void (*publish)(struct ct_source *source, struct ct_batch *batch);
-    /* Called instead of `publish` if the batch was rolled back, or if the store's numbers are no longer
-     * valid. A previous batch that was not published is also rolled back. The source must provide all calls
-     * since the last commit again. */
+    /* Called instead of `publish` if the batch was rolled back, or if the store's IDs are no longer valid. A
+     * previous batch that was not published is also rolled back. The source must provide all calls since the
+     * last commit again. */
     void (*revert)(struct ct_source *source);
     /* Called when the batch is over. Adds the waiting calls, the processes and the threads to the report. */
     void (*rest)(struct ct_source *source, struct ct_report *report);
@@ -69,7 +69,7 @@ struct ct_file_source {
     const struct ct_origin *(*origin)(const struct ct_source *source);
     /* Returns whether two newly opened files begin with the same calls, which would then be stored twice. */
     bool (*is_same)(const struct ct_source *a, const struct ct_source *b);
-    /* Returns a sentence about why the source ended early, or NULL if it did not. */
+    /* Returns a sentence that explains why the source ended early, or NULL if it did not. */
     const char *(*problem)(const struct ct_source *source);
     void (*close)(struct ct_source *source);
 };

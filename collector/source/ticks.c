@@ -20,8 +20,8 @@ enum {
      * slews and slope errors are always smaller. */
     STEP_NS = 100000,
     STEP_PARTS = 1000,
-    /* A small step may be a change of rate, so it is given a separate line, with an error of a quarter of the
-     * step. A step that exceeds this limit is a leap. */
+    /* A small step may really be a change of rate, so it gets a separate line, with an error of a quarter of
+     * the step. A step that exceeds this limit is a leap. */
     LEAP_NS = 1000000,
     LEAP_PARTS = 2,
     AHEAD_S = 60, /* no record is newer than the newest anchor by more than this */
@@ -33,7 +33,7 @@ static void pause_machine(uint64_t ns)
 }
 static const struct ct_clocks machine = { ct_anchor_read, pause_machine };
 
-/* Returns nanoseconds per tick as 32.32 fixed point. Never returns 0, even for arbitrary anchors from the
+/* Returns nanoseconds per tick in 32.32 fixed point. Never returns 0, not even for arbitrary anchors from the
  * control segment. */
 static uint64_t slope(const struct ct_anchor *from, const struct ct_anchor *to)
 {
@@ -46,8 +46,7 @@ static uint64_t slope(const struct ct_anchor *from, const struct ct_anchor *to)
 static void append(struct ct_timeline *timeline, struct ct_anchor anchor)
 {
     if (timeline->count == CT_ANCHORS) {
-        /* Drop every second anchor of the older half, so that the past is covered by fewer anchors, but
-         * remains covered. */
+        /* Drop every second anchor of the older half, so that fewer anchors still cover the whole past. */
         const size_t half = CT_ANCHORS / 2, kept = half / 2;
         for (size_t i = 0; i < kept; i++)
             timeline->anchor[i] = timeline->anchor[2 * i];
@@ -78,7 +77,7 @@ static uint64_t ns_to_ticks(uint64_t ns, uint64_t line)
 }
 
 /* Begins a new stretch between the newest anchor and the reading `now`, which was taken `awake` ticks after
- * that anchor. Both stretches cover the ticks in between. A look-up tries the newer stretch first. */
+ * that anchor. The ticks in between belong to both stretches, and a lookup tries the newer one first. */
 static void begin_stretch(struct ct_timeline *timeline, uint64_t now, uint64_t awake)
 {
     const struct ct_anchor *last = &timeline->anchor[timeline->count - 1];
@@ -187,7 +186,7 @@ void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
     const uint64_t written = atomic_load_explicit(&control->anchors, memory_order_acquire);
     kept[ct_anchor_place(written)].monotonic_ns = 0; /* perhaps half written */
     qsort(kept, CT_ANCHORS, sizeof(kept[0]), by_time);
-    /* Any process that can write to the segment may have forged an anchor. An anchor in the future would
+    /* Any process that can write to the segment may have forged an anchor, and an anchor in the future would
      * cause all others to be refused. */
     const uint64_t now_ns = timeline->clocks->read(1).monotonic_ns;
     int64_t off_ns;
@@ -195,8 +194,8 @@ void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
         if (kept[i].monotonic_ns > 0 && kept[i].monotonic_ns < now_ns)
             admit(timeline, kept[i], &off_ns);
     }
-    /* A single anchor defines no line. If it came from another machine's counter, it would cause all later
-     * anchors to be refused. */
+    /* A single anchor defines no line, and if it came from another machine's counter, it would cause all
+     * later anchors to be refused. */
     if (timeline->count < 2)
         timeline->count = 0;
     while (timeline->count < 2) {

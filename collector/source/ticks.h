@@ -1,4 +1,4 @@
-/* Converts ticks to CLOCK_MONOTONIC nanoseconds, by straight lines between anchors (proto/clock.h). The
+/* Converts ticks to CLOCK_MONOTONIC nanoseconds by linear interpolation between anchors (proto/clock.h). The
  * kernel slews its clock, so an anchor is taken with every batch. Used only by the worker thread.
  *
  * While the clock's rate is steady, a time may be off by a microsecond. If a slew begins or ends between two
@@ -37,7 +37,7 @@ struct ct_timeline {
     struct ct_control *control;          /* keeps the anchors for the next daemon; not owned */
     size_t count;                        /* anchors in use: at least 2 once begun, at most CT_ANCHORS */
     struct ct_anchor anchor[CT_ANCHORS]; /* each anchor's ticks include the shift of its stretch */
-    /* line[i] leads from anchor[i] to anchor[i + 1], in nanoseconds per tick as 32.32 fixed point. */
+    /* line[i] is the slope from anchor[i] to anchor[i + 1]: nanoseconds per tick in 32.32 fixed point. */
     uint64_t line[CT_ANCHORS];
     struct ct_stretch stretch[CT_STRETCHES]; /* the last one is current */
     size_t stretches;
@@ -45,16 +45,16 @@ struct ct_timeline {
 };
 
 /* Takes over the anchors that an earlier daemon of the session left in `control`. If there are fewer than
- * two, takes 20 ms to determine the first slope. If `clocks` is NULL, the machine's clocks are used. */
+ * two, takes 20 ms to determine the first slope. Uses the machine's clocks if `clocks` is NULL. */
 void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
                        const struct ct_clocks *clocks);
-/* Takes an anchor, unless the last anchor is less than 5 ms old or the reading was disturbed. Takes 10 ms if
+/* Takes an anchor, unless the last anchor is less than 5 ms old or the reading is disturbed. Needs 10 ms if
  * the counter has stepped. */
 void ct_timeline_anchor(struct ct_timeline *timeline);
-/* Converts a duration in ticks to nanoseconds. Returns at most INT64_MAX if the clock is a counter. */
+/* Converts a duration from ticks to nanoseconds. Returns at most INT64_MAX if the clock is a counter. */
 uint64_t ct_timeline_span_ns(const struct ct_timeline *timeline, uint64_t ticks);
-/* Converts a time in ticks to nanoseconds. `hint` keeps the line from one conversion to the next, and is 0
- * for the first one. */
+/* Converts a time from ticks to nanoseconds. `hint` keeps the line from one conversion to the next, and is 0
+ * for the first. */
 uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size_t *hint);
 
 #endif

@@ -1,8 +1,8 @@
 /* Finds the allocation that a call freed. Calls are stored in the order in which they returned, but the
  * driver may have executed them in a different order. A call that frees memory may return after another
- * thread has allocated the address again. Therefore, only memory that was allocated when the call began is
- * taken as freed (free_allocation in schema/store.sql). The record of an allocation may also arrive after the
- * record of the call that frees it. For this reason, calls that free unknown memory are kept for a while. */
+ * thread has allocated the address again. Therefore, only memory that was allocated when the call began
+ * counts as freed (free_allocation in schema/store.sql). An allocation's record may also arrive after the
+ * record of the call that freed it. For this reason, calls that free unknown memory are kept for a while. */
 #ifndef CT_ALLOCATIONS_H
 #define CT_ALLOCATIONS_H
 
@@ -10,11 +10,11 @@
 
 struct ct_store;
 
-/* Frees memory. `value` has CT_FREE_VALUES values. If no matching allocation is known, counts the call in
- * process.unknown_frees. Returns 0 or -1. */
+/* Marks memory as freed. `value` has CT_FREE_VALUES values. If no matching allocation is known, counts the
+ * call in process.unknown_frees. Returns 0 or -1. */
 int ct_store_free_allocation(struct ct_store *store, const int64_t *value, const char *kind);
-/* Checks whether a call that was kept had freed an allocation whose row arrived late. `value` is process_id,
- * address, call_id. Returns 0 or -1. */
+/* Checks whether any of the calls kept for this purpose freed an allocation whose row arrived late. `value`
+ * is process_id, address, call_id. Returns 0 or -1. */
 int ct_store_settle_late_allocation(struct ct_store *store, const int64_t *value);
 
 #endif

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The name of each table of rows, and the statement that reads it. The page loader cannot load a table with
- * an index. */
+/* For each table of rows, its name and the statement that reads it. The page loader cannot load tables that
+ * have an index. */
 static const struct {
     const char *name;
     unsigned columns;
@@ -98,8 +98,8 @@ static int compare_keys(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Merges the stray rows into the ordered rows, except for stray rows that come before the first ordered row.
- * Sets *twins if a key occurs twice. Returns 0 or -1. */
+/* Merges the stray rows into the ordered rows, except for those that come before the first ordered row. Sets
+ * *twins if a key occurs twice. Returns 0 or -1. */
 static int gather(struct ct_store *store, struct ct_bulk_table *bulk, bool *twins)
 {
     struct ct_bulk_rows *ordered = &bulk->committing.ordered, *stray = &bulk->committing.stray;
@@ -125,7 +125,7 @@ static int gather(struct ct_store *store, struct ct_bulk_table *bulk, bool *twin
     return 0;
 }
 
-/* Writes a table's rows, as whole pages where possible. */
+/* Writes a table's rows, in whole pages where possible. */
 static int write_table(struct ct_store *store, enum ct_bulk table)
 {
     struct ct_bulk_table *bulk = &store->bulk[table];

@@ -1,5 +1,5 @@
-/* Collects rows for the tables to which many of the calls add a row. Keeps the rows while a batch is made,
- * and writes them together when the batch ends. */
+/* Collects rows for the tables that get a row for every call or for many calls. Keeps the rows while a batch
+ * is made, and writes them all when the batch ends. */
 #ifndef CT_BULK_H
 #define CT_BULK_H
 
@@ -11,9 +11,9 @@
 struct ct_store;
 struct sqlite3;
 
-/* Returns a new row with its key set. A row of details counts as effort. The caller sets the other values,
- * which `enum ct_bulk` lists. Never returns NULL. If out of memory, the row is discarded and the commit
- * fails. The row is valid until the next call. */
+/* Returns a new row with its key set, which is valid until the next call. The caller sets the other values,
+ * which `enum ct_bulk` lists. A row of details counts as effort. Never returns NULL: if out of memory, the
+ * row is discarded and the commit fails. */
 int64_t *ct_bulk_add(struct ct_store *store, enum ct_bulk table, int64_t key);
 /* Returns whether the key is among the rows that arrived in order. */
 bool ct_bulk_has(const struct ct_store *store, enum ct_bulk table, int64_t key);

@@ -20,9 +20,8 @@ struct ct_checkpointer {
     struct ct_task *task;
 };
 
-/* Copies the log until little is left for the worker to copy, because all rings wait for the worker. An
- * error, such as a full disk, leaves the log unchanged. The worker then retries the copy and reports the
- * error. */
+/* Copies the log until little is left for the worker to copy, because all rings wait for the worker. After an
+ * error, such as a full disk, the log is unchanged, and the worker retries the copy and reports the error. */
 static int copy_bulk(void *data)
 {
     enum { PASSES = 4, LITTLE = 256 };
@@ -80,7 +79,7 @@ void ct_checkpointer_tend(struct ct_checkpointer *checkpointer)
         ct_task_start(checkpointer->task);
     } else if (checkpointer->is_copying && ct_task_is_done(checkpointer->task)) {
         /* Copy the remaining pages, so that the next commit restarts the log. If a reader holds the log,
-         * retry when the log has grown by another `pages` pages. */
+         * retry once it has grown by another `pages` pages. */
         CT_TEST_POINT("checkpoint.rest");
         const bool all = ct_store_checkpoint(checkpointer->store);
         checkpointer->grown_from = all ? 0 : pages;

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum {
-    STEPS_MAX = 1000000,    /* steps of SQLite's virtual machine; a look-up takes a few dozen */
+    STEPS_MAX = 1000000,    /* steps of SQLite's virtual machine; a lookup takes a few dozen */
     BUSY_TIMEOUT_MS = 5000, /* for another process's lock */
     LOG_TIMEOUT_MS = 1000,  /* for the lock that is needed to turn the write-ahead log on */
 };
@@ -26,10 +26,10 @@ enum {
 const char *ct_database_problem(sqlite3 *connection)
 {
     static _Thread_local char text[512];
-    /* sqlite3_system_errno() is correct after some calls, but outdated after others, so use errno instead. */
+    /* sqlite3_system_errno() is correct after some calls but outdated after others, so use errno. */
     const int kind = sqlite3_errcode(connection) & 0xff, error = errno;
     const bool system = error != 0 && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN);
-    /* If SQLite has recorded no error, this process ran out of memory. */
+    /* If SQLite has recorded no error, this process is out of memory. */
     const char *said = kind == SQLITE_OK || kind == SQLITE_ROW || kind == SQLITE_DONE
                            ? "out of memory"
                            : sqlite3_errmsg(connection);
@@ -44,8 +44,8 @@ void ct_database_share(const struct ct_private_readers *who)
     readers = *who;
 }
 
-/* SQLite's files for a database, beginning with the database itself. SQLite gives the other files the
- * database's mode regardless of the umask, and also its group when running as root. */
+/* The files that SQLite uses for a database, starting with the database itself. SQLite gives the other files
+ * the database's mode regardless of the umask, and also its group when running as root. */
 static const char *const parts[] = { "", "-journal", "-wal", "-shm" };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]), PART_BYTES = sizeof(((struct ct_database *)0)->path) + 16 };
 
@@ -65,8 +65,8 @@ static int own(const char *path, const struct ct_private_readers *who, char *mes
     return 0;
 }
 
-/* Removes SQLite's files from index `first` on. With 0, removes all of them, and with 1, all except the
- * database. */
+/* Removes SQLite's files from index `first` on: all of them if `first` is 0, all except the database if it is
+ * 1. */
 static void remove_parts(const char *path, size_t first)
 {
     for (size_t i = first; i < PARTS; i++) {
@@ -95,8 +95,8 @@ int ct_database_own(const char *path, char message[CT_MESSAGE_BYTES])
     return own(path, &readers, message);
 }
 
-/* Follows a link to the database if the link belongs to this user or to root. A link that belongs to another
- * user could point anywhere. */
+/* Follows a link to the database if the link belongs to this user or to root. Another user's link could point
+ * anywhere. */
 static int follow_link(char path[4096], char *message)
 {
     struct stat status;
@@ -113,7 +113,7 @@ static int follow_link(char path[4096], char *message)
     return 0;
 }
 
-/* Reads the first column of the first row, or sets `text` to "" if there is no row. `key` is the query's
+/* Copies the first column of the first row to `text`, or "" if there is no row. `key` is the query's
  * parameter, or NULL. */
 static int query_text(sqlite3 *connection, const char *sql, const char *key, char *text, size_t bytes)
 {
@@ -171,7 +171,7 @@ static int count_objects(const char *path, int flags, sqlite3 **connection, char
 
 enum verdict { REFUSED = -1, EMPTY, OURS, OTHER_BOOT };
 
-/* Inspects a file without writing. Opens the file read-only, so that a foreign file stays unchanged. */
+/* Inspects a file. Opens it read-only, so that a foreign file stays unchanged. */
 static enum verdict inspect(const char *path, const char *boot_id, char *message)
 {
     struct stat status;
@@ -189,7 +189,7 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     if (status.st_size == 0)
         return EMPTY;
 
-    /* Check the side files, because SQLite would read any that another user has created. */
+    /* Check the side files as well, because SQLite would read them even if another user had created them. */
     if (own(path, NULL, message) != 0)
         return REFUSED;
     errno = 0;
@@ -234,8 +234,8 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     return verdict;
 }
 
-/* Locks the file for a single writer, on a descriptor that stays open as long as SQLite's. Closing this
- * descriptor earlier would drop the locks that SQLite holds on the same file. */
+/* Locks the file for a single writer, on a descriptor that stays open as long as SQLite's own. Closing it
+ * earlier would drop the locks that SQLite holds on the file. */
 static int lock(struct ct_database *database, bool *created, char *message)
 {
     const char *path = database->path;
@@ -320,7 +320,7 @@ static int create(sqlite3 *connection, const struct ct_origin *origin, const cha
     return rc;
 }
 
-/* Turns the write-ahead log on, which the file's header records. Changing the header is a single write,
+/* Turns the write-ahead log on, as recorded in the file's header. Changing the header is a single write,
  * smaller than a disk sector, so no journal file is needed. After a power failure, a journal file would keep
  * readers out until it is rolled back. */
 static int turn_log_on(sqlite3 *connection)
@@ -386,7 +386,7 @@ static void take_back(struct ct_database *database, bool created)
         remove_parts(database->path, 0);
 }
 
-/* Makes file `number` the current file, without reading it. Returns EMPTY if the file's path can be used, and
+/* Makes file `number` the current file, without reading it. Returns EMPTY if its path can be used, and
  * REFUSED otherwise. */
 static enum verdict name_file(struct ct_database *database, uint32_t number, char *message)
 {
@@ -396,8 +396,8 @@ static enum verdict name_file(struct ct_database *database, uint32_t number, cha
     return follow_link(database->path, message) == 0 ? EMPTY : REFUSED;
 }
 
-/* Selects the file to write, which is the newest file with contents or, if that file cannot be continued, the
- * one with the next number. Empty files with higher numbers were left by daemons that were killed while
+/* Selects the file to write: the newest file with contents or, if that file cannot be continued, the file
+ * with the next number. Empty files with higher numbers were left behind by daemons that were killed while
  * creating them. */
 static enum verdict find(struct ct_database *database, char *message)
 {
@@ -417,14 +417,16 @@ static enum verdict find(struct ct_database *database, char *message)
 }
 
 /* Locks the current file, makes it private, opens it and, unless the verdict is OURS, fills it. If `past`
- * names a file, the current file continues it. On failure, removes the file if this function created it. */
+ * names a file, the current file continues that one. On failure, removes the file if this function created
+ * it. */
 static int take(struct ct_database *database, enum verdict verdict, const char *past, char *message)
 {
     bool created = false;
     /* Check this first, so that a failure removes only files that belong to this user. */
     if (own(database->path, NULL, message) != 0 || lock(database, &created, message) != 0)
         return -1;
-    /* Side files next to a new database belong to a deleted one, whose readers may still share a -shm. */
+    /* Side files next to a new database belong to a deleted database, whose readers may still share a
+     * -shm. */
     if (created)
         remove_parts(database->path, 1);
     if (ct_database_own(database->path, message) == 0 && connect_to(database, message) == 0 &&
@@ -454,8 +456,8 @@ int ct_database_open(struct ct_database *database, const char *path, const struc
         return 0;
     if (verdict != OURS || !database->is_held)
         return -1;
-    /* If another program is reading a plain file, this file stays unchanged, and the trace continues in the
-     * next file.
+    /* If another program is reading a plain file, it stays unchanged, and the trace continues in the next
+     * file.
      */
     const struct ct_database past = *database;
     return ct_database_follow(&past, database, message);
@@ -473,9 +475,9 @@ bool ct_database_in_place(const struct ct_database *database)
     return is_same_file(database->path, database->lock_fd);
 }
 
-/* Turns the write-ahead log off when a file is no longer written. Without a log, a file can be opened on
+/* Turns the write-ahead log off for a file that is no longer written. Without a log, a file can be opened on
  * read-only media, and where memory cannot be shared. If a reader has the file open, the log stays. As in
- * turn_log_on(), no journal file is used. Other connections see the journal mode DELETE. */
+ * turn_log_on(), no journal file is used. Other connections see journal mode DELETE. */
 static void make_plain(sqlite3 *connection)
 {
     sqlite3_busy_timeout(connection, 0);
@@ -485,7 +487,7 @@ static void make_plain(sqlite3 *connection)
 
 void ct_database_close(struct ct_database *database)
 {
-    /* If the file was moved, do not touch any file at its former path. */
+    /* If the file was moved, leave alone any file that is now at its former path. */
     if (database->connection && ct_database_in_place(database))
         make_plain(database->connection);
     sqlite3_close(database->connection);
@@ -518,8 +520,8 @@ void ct_database_discard(struct ct_database *next)
     take_back(next, true);
 }
 
-/* Does not trust the path of an earlier file. By now, the path may refer to a FIFO, to another user's or
- * another trace's file, or, through a link, to the current file. */
+/* Does not trust the path of an earlier file. By now, there may be a FIFO at that path, another user's file,
+ * another trace's file, or a link to the current file. */
 sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t number, bool with_log,
                                   char path[4096])
 {
@@ -543,9 +545,9 @@ sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t n
     return NULL;
 }
 
-/* Opens an earlier file of the series briefly. If readers left a log, writes the log into the file and turns
- * it off. Sets *until_ns to the return time of the last call in the files before this one, or 0 if there is
- * none. */
+/* Opens an earlier file of the series briefly. If readers left a log behind, writes the log into the file and
+ * turns it off. Sets *until_ns to the return time of the last call in the files before this one, or 0 if
+ * there is none. */
 static bool tend(const struct ct_database *database, uint32_t number, char path[4096], uint64_t *until_ns)
 {
     char until[32];
@@ -577,7 +579,7 @@ void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint6
         if (!tend(database, number, path, &until_ns))
             break;
         total += bytes_of(path);
-        /* Also remove all files before a removed file, so that the series has no gap. */
+        /* Also remove all files before a removed file, so that the series has no gaps. */
         goes |= (bytes && (++files > CT_SERIES_FILES_MAX || total > bytes)) ||
                 (keep_from_ns && last_call_ns < keep_from_ns);
         if (goes) {

@@ -1,4 +1,4 @@
-/* Keeps the statements that result from taking calls, in order, until the batch ends. */
+/* Keeps the statements that result from taking calls until the batch ends, in their order. */
 #ifndef CT_DEFERRED_H
 #define CT_DEFERRED_H
 
@@ -10,14 +10,14 @@
 
 struct ct_store;
 
-/* Defers a statement with its integers and, if it has one, its text. For insert_kernel, the integers are
- * process_id and number, and the text is the mangled name, for which a row is created too. For
- * free_allocation, there are CT_FREE_VALUES integers, and the text is the kind. The statements
- * free_allocation and supersede_late_allocation call the functions in allocations.h. */
+/* Defers a statement with its integers and its string, if any. For insert_kernel, the integers are process_id
+ * and number, and the string is the mangled name, for which a row is created too. For free_allocation, there
+ * are CT_FREE_VALUES integers, and the string is the kind. free_allocation and supersede_late_allocation call
+ * the functions in allocations.h. */
 void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t values, const int64_t *value,
                     const char *text);
 
-/* Returns whether the batch has reached its maximum of details, so that the next call must wait for another
+/* Returns whether the batch has reached its limit of details, so that the next call must wait for another
  * batch. */
 bool ct_store_is_full(const struct ct_store *store);
 

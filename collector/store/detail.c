@@ -63,8 +63,8 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
 
 /* Stores a successful allocation, or a successful free. A failed allocation holds no memory, and its size is
  * stored only with the call. A captured allocation takes effect only when the graph is launched. If an
- * address is allocated again, either the call that freed it was lost, or its context has ended. The exception
- * is a shared allocation, which must then be freed once more. */
+ * address is allocated again, either the call that freed it was lost, or its context has ended. Shared
+ * allocations are an exception: they can be allocated again, but must then be freed as often. */
 static void store_held(const struct context *c, const struct ct_alloc *alloc, const char *kind)
 {
     const int64_t address = ct_stored(alloc->address);
@@ -120,9 +120,9 @@ static void store_objects(const struct context *c, const struct ct_objects *obje
     ct_bulk_add(c->store, CT_BULK_CALL_SUBJECT, c->call_id)[1] = subject;
 }
 
-/* Returns the number of the string at *texts, and advances *texts past it. The string has `bytes` bytes
- * including its NUL, and *left bytes of the record remain. Returns CT_NULL if there is no string. If a length
- * in the record is invalid, all further strings are skipped. */
+/* Returns the text_id of the string at *texts, or CT_NULL if there is no string, and advances *texts past it.
+ * The string has `bytes` bytes including its NUL, and *left bytes of the record remain. If a length in the
+ * record is invalid, all further strings are skipped. */
 static int64_t take_text(struct ct_store *store, const char **texts, size_t *left, uint32_t bytes)
 {
     char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
@@ -136,8 +136,8 @@ static int64_t take_text(struct ct_store *store, const char **texts, size_t *lef
     return ct_store_text(store, clean);
 }
 
-/* Prints the payload in decimal, with the type given as an nvtxPayloadType_t. Prints nothing for NaN, or if
- * there is no payload. Prints infinity as a number that SQLite reads as infinity. */
+/* Prints the payload in decimal. The type is an nvtxPayloadType_t. Prints nothing for NaN, or if there is no
+ * payload. Prints infinity as a number that SQLite reads as infinity. */
 static void print_payload(char *to, size_t bytes, uint32_t type, uint64_t value)
 {
     double real;
@@ -183,7 +183,7 @@ static void store_range(const struct context *c, const struct ct_range *range, c
         payload);
 }
 
-/* Stores the fields of a call. A call whose payload is invalid has no fields. */
+/* Stores the fields of a call. A call with an invalid payload has no fields. */
 static void store_fields(const struct context *c)
 {
     struct ct_field field[CT_FIELDS_MAX];
@@ -204,8 +204,8 @@ static void store_fields(const struct context *c)
     ct_store_defer(c->store, CT_SQL_insert_hook_call, 2 + CT_FIELDS_MAX, value, NULL);
 }
 
-/* Stores an allocation or a free. The objects of the call also include the stream if the call uses a pool,
- * and the address that a failed call could not free. */
+/* Stores an allocation or a free. The call's objects also include the stream if the call uses a pool, and the
+ * address if the call failed to free it. */
 static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
 {
     const uint8_t kind = alloc->alloc < CT_ALLOC_COUNT ? alloc->alloc : CT_ALLOC_DEVICE;

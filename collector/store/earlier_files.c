@@ -13,8 +13,8 @@ void ct_earlier_files_begin(struct ct_earlier_files *earlier, uint64_t until_ns)
     *earlier = (struct ct_earlier_files){ .until_ns = until_ns };
 }
 
-/* Opens the earlier files. Skips any file that cannot be queried, because readers of the whole series cannot
- * read it either. */
+/* Opens the earlier files. Skips files that cannot be queried, because readers of the whole series cannot
+ * read them either. */
 static void open_files(struct ct_earlier_files *earlier, const struct ct_database *database)
 {
     char path[sizeof(database->path)];

@@ -1,5 +1,5 @@
-/* Checks whether a call in a trace's earlier files already has the id that was chosen for a late row. Opens
- * the files read-only when the first late row arrives. */
+/* Checks whether the ID chosen for a late row is already used by a call in the trace's earlier files. Opens
+ * these files read-only when the first late row arrives. */
 #ifndef CT_EARLIER_FILES_H
 #define CT_EARLIER_FILES_H
 
@@ -15,7 +15,7 @@ struct ct_earlier_files {
     } file[CT_SERIES_FILES_MAX];
 };
 
-/* Closes all files, and sets the time at which the earlier files end. */
+/* Closes all earlier files, and sets the time at which they end. */
 void ct_earlier_files_begin(struct ct_earlier_files *earlier, uint64_t until_ns);
 /* Returns whether any file before the current one has a call with this call_id. */
 bool ct_earlier_files_has(struct ct_earlier_files *earlier, const struct ct_database *database,

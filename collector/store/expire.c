@@ -55,8 +55,8 @@ static int remove_calls(struct ct_store *store, int64_t bound_ns, uint64_t *rows
     return ct_store_set_meta(store, "expired_before_ns", bound_ns);
 }
 
-/* Removes rows that nothing refers to any more. Every remaining call was stored since the numbers last
- * restarted, so no call refers to older numbers. The sums of processes that ended before `bound_ns` are
+/* Removes rows that nothing refers to any more. Every remaining call was stored after the IDs were last
+ * invalidated, so no call refers to older IDs. The sums of processes that ended before `bound_ns` are
  * kept. */
 static int remove_unused(struct ct_store *store, int64_t bound_ns)
 {
@@ -97,8 +97,8 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
 
     if (ct_store_begin(store) != 0 || (due && remove_calls(store, bound_ns, &expired->rows) != 0))
         return -1;
-    /* Sweep less often, because every sweep visits the rows of all memory that is still held, and of all
-     * processes. GPUs are sampled even if no calls are made, so their rows may be the only ones that are due.
+    /* Sweep less often, because every sweep visits the rows of all processes, and of all memory still held.
+     * GPUs are sampled even if no calls are made, so their rows may be the only ones that are due.
      */
     if (sweep && (run_with(store, CT_SQL_expire_allocations, bound_ns) != 0 ||
                   run_with(store, CT_SQL_expire_gpu_samples, bound_ns) != 0 ||

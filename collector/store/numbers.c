@@ -13,16 +13,16 @@
 
 enum { KNOWN_SITES = 64 };
 
-/* Caches the number of the site that belongs to a function, a depth and a status. */
+/* Caches the ID of the site that belongs to a function, a depth and a status. */
 struct ct_known_site {
     uint64_t call;   /* function, depth and status */
     int64_t site_id; /* 0: unknown */
 };
 
-/* The kinds of numbers. `highest` queries the highest number in the database, and `insert` writes a number's
- * row. `values` is the row's number of values, and `limit` is the maximum number of entries in memory. Full
- * tables take 25 MiB in total. Ten thousand short-lived processes, for example, fill the tables. A thousand
- * threads that each call eighty functions fit into the tables. */
+/* The kinds of IDs. `highest` queries the highest ID in the database, and `insert` writes the row that
+ * defines an ID. `values` is how many values the row has, and `limit` is the maximum number of entries in
+ * memory. Full tables take 25 MiB in total. For example, a thousand threads that each call eighty functions
+ * fit into the tables, while ten thousand short-lived processes fill them. */
 static const struct {
     const char *highest;
     enum ct_statement insert;
@@ -40,8 +40,7 @@ static const struct {
     [CT_NUMBER_TEXT] = { "SELECT max(text_id) FROM text", CT_SQL_insert_text, 0, CT_INTERNER_TEXTS_MAX },
 };
 
-/* Returns the first number that is free. If the highest number cannot be read, returns 0 and sets
- * numbers_unknown. */
+/* Returns the first free ID. If the highest ID cannot be read, returns 0 and sets numbers_unknown. */
 static int64_t first_free(struct ct_store *store, const char *sql)
 {
     sqlite3_stmt *statement;
@@ -71,8 +70,8 @@ static void restart(struct ct_store *store, int kind, int64_t first)
         ct_intern_reset(&store->numbers[kind], first);
 }
 
-/* Records that all earlier numbers are no longer valid. Every call that refers to such a number has already
- * been stored, and returned at or before `numbered_ns`. */
+/* Records that no earlier ID is valid any more. Every call that refers to an earlier ID has already been
+ * stored, and returned at or before `numbered_ns`. */
 static void mark_numbers(struct ct_store *store)
 {
     const uint64_t now_ns = ct_monotonic_ns();
@@ -130,7 +129,7 @@ static int64_t find_site(struct ct_store *store, const struct ct_call *call)
     return site;
 }
 
-/* A thread tends to repeat the same calls, so its last site is cached for each function and depth. */
+/* Threads tend to repeat the same calls, so a thread's last site is cached for each function and depth. */
 int64_t ct_store_site(struct ct_store *store, const struct ct_call *call)
 {
     struct ct_caller *caller = call->caller;
@@ -172,7 +171,7 @@ int64_t ct_store_number(struct ct_store *store, enum ct_number kind, const int64
     return number;
 }
 
-/* The fields of a function's calls, encoded so that equal sets of fields consist of equal bytes. */
+/* The fields of a function's calls, encoded so that equal field sets consist of equal bytes. */
 struct field_set {
     int64_t function_id;
     uint8_t is_text[CT_FIELDS_MAX];

@@ -10,8 +10,8 @@ struct ct_origin {
     char host[CT_ORIGIN_HOST_BYTES];
 };
 
-/* Fills in the origin of a trace that is being made on this machine. If /proc is missing, boot_id is empty,
- * and boots cannot be distinguished. Returns 0 or -errno. */
+/* Fills in the origin of a trace that is recorded on this machine. If /proc is missing, boot_id is empty, and
+ * boots cannot be distinguished. Returns 0 or -errno. */
 int ct_origin_here(struct ct_origin *origin, const char *session);
 
 #endif

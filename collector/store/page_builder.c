@@ -14,8 +14,7 @@ enum {
     HEAD_BYTES = 8,
     POINTER_BYTES = 2,
     VARINT_MAX = 9,
-    /* Room for the record's length and the key, followed by the header's length, the types and the
-     * integers. */
+    /* Room for the record's length and key, followed by the header length, the types and the integers. */
     CELL_MAX = 1 + VARINT_MAX + 1 + CT_ROW_COLUMNS_MAX * (1 + 8),
 };
 static_assert(CELL_MAX - 1 - VARINT_MAX < 128, "the record's length is one byte");
@@ -58,7 +57,7 @@ static const uint8_t *get_varint(const uint8_t *from, uint64_t *value)
  * end are valid. */
 static uint8_t *put_integer(uint8_t *to, int64_t value, uint8_t *type)
 {
-    /* A value's serial type and the length of that type, both indexed by the number of bytes that the value
+    /* A value's serial type and that type's length, both indexed by the number of bytes that the value
      * needs. */
     static const uint8_t types[] = { 0, 1, 2, 3, 4, 5, 5, 6, 6 }, bytes_of[] = { 0, 1, 2, 3, 4, 6, 6, 8, 8 };
     if (value == 0 || value == 1) {
@@ -74,8 +73,8 @@ static uint8_t *put_integer(uint8_t *to, int64_t value, uint8_t *type)
     return to + bytes;
 }
 
-/* Writes a row and returns its end. The key precedes the record. The key is the table's last column, so the
- * record omits the key, and any NULLs before it. SQLite reads missing columns as NULL. */
+/* Writes a row and returns its end. The key precedes the record. Since the key is the table's last column,
+ * the record omits it, as well as any NULLs just before it. SQLite reads missing columns as NULL. */
 static uint8_t *put_row(uint8_t *cell, const int64_t *value, unsigned columns)
 {
     while (columns > 1 && value[columns - 1] == CT_NULL)
@@ -105,7 +104,7 @@ static size_t get_16(const uint8_t *from)
 }
 
 /* Lays out rows from `from` on until the page is full. The rows are placed in order at the end of the page.
- * Their start depends on how many rows fit, so they are first written to a buffer. */
+ * They are first written to a buffer, because their start in the page depends on how many of them fit. */
 static void lay_out_leaf(struct ct_leaf *leaf, const int64_t *value, unsigned columns, size_t from,
                          size_t rows)
 {

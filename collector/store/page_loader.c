@@ -12,12 +12,12 @@
 #include <string.h>
 
 enum {
-    /* SQLite stores a record with more bytes partly on other pages. */
+    /* If a record is longer than this, SQLite stores a part of it on other pages. */
     RECORD_BYTES_MAX = CT_LEAF_BYTES - 35,
     FILLER_BYTES_MAX = RECORD_BYTES_MAX - 4,
 };
 /* The minimum number of rows for which the loader is used. The last page is usually half empty, so there must
- * be enough other pages. The daemons of tests/faults use a lower value. */
+ * be enough other pages. The daemons in tests/faults use a lower value. */
 #ifndef CT_PAGE_LOADER_ROWS_MIN
 #define CT_PAGE_LOADER_ROWS_MIN 2000
 #endif
@@ -66,9 +66,9 @@ static void say_why(struct ct_store *store, const char *why)
         ct_log(CT_LOG_feed_on, "calls are stored a page at a time again");
 }
 
-/* Checks and sets the conditions for loading pages. Pages must stay in the cache until the commit, so SQLite
- * must not spill or map them. Leaves must fill a page, so SQLite must not reserve bytes. Pages must not move,
- * so commits must not vacuum. */
+/* Checks and sets up the conditions for loading pages. Pages must stay in the cache until the commit, so
+ * SQLite must not spill or map them. A leaf must fill its page, so SQLite must not reserve bytes. Pages must
+ * not move, so commits must not vacuum. */
 void ct_page_loader_connect(struct ct_store *store)
 {
     sqlite3 *connection = store->database.connection;
@@ -127,8 +127,8 @@ static enum found find_place(const struct ct_page_list *watched, int64_t key, ui
     return NOWHERE;
 }
 
-/* Returns the size of the filler with which a row of NULLs and zeros has RECORD_BYTES_MAX. The head of the
- * record has one byte for its own length, two for the filler's type, and one for each other column. */
+/* Returns the filler size that makes a row of NULLs and zeros RECORD_BYTES_MAX long. The record's head has
+ * one byte for its own length, two for the filler's type, and one for each other column. */
 static int filler_bytes(unsigned columns)
 {
     return RECORD_BYTES_MAX - 3 - (int)(columns - 1);
@@ -152,7 +152,7 @@ static int make_place(struct ct_store *store, const struct ct_loaded_table *tabl
     return *found == ALONE ? 0 : ct_store_do(store, table->unfill, CT_VALUES(leaf->last_key));
 }
 
-/* Called if this build of SQLite places pages differently from all others. */
+/* Called if this build of SQLite places pages differently from all known builds. */
 static void give_up(struct ct_store *store)
 {
     store->loader.is_possible = false;

@@ -1,6 +1,6 @@
 /* Writes and reads rows about processes, and about their segments, lanes, functions, sums, losses and open
- * calls. Each row is written at once, in the batch's transaction. Functions return 0 or -1, and return
- * identifiers through pointers. */
+ * calls. Each row is written immediately, in the batch's transaction. Functions return 0 or -1, and return
+ * IDs through pointers. */
 #ifndef CT_PROCESS_ROWS_H
 #define CT_PROCESS_ROWS_H
 
@@ -13,8 +13,8 @@
 struct ct_caller;
 struct ct_store;
 
-/* The layout of this struct is part of the format of recordings. A process starts at started_ns, with its
- * first segment. */
+/* The layout of this struct is part of the recording format. A process starts at started_ns, with its first
+ * segment. */
 struct ct_process_numbers {
     uint64_t start_ticks, exec_ns, started_ns; /* started_ns: when the segment was created */
     uint64_t absent_ns; /* start of a gap before started_ns, in which calls may be missing; 0: no gap */
@@ -26,12 +26,12 @@ struct ct_process_facts {
     struct ct_process_numbers is;
     const char *exe, *cmdline, *segment;
 };
-/* Creates the rows of a process and a segment. Refuses a segment that has the same name as another process's
- * segment, or that was created after the process had ended. If it refuses the segment, writes nothing and
- * sets *segment_id to 0. */
+/* Creates the rows of a process and a segment. A segment is refused if it has the same name as another
+ * process's segment, or was created after the process had ended. In that case, nothing is written, and
+ * *segment_id is set to 0. */
 int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
                      int64_t *segment_id);
-/* A process that the database lists as running, or as left by a daemon. */
+/* A process that the database lists as running or left by a daemon. */
 struct ct_running {
     int64_t process_id;
     int32_t pid;
@@ -43,7 +43,7 @@ struct ct_running {
 int ct_store_each_running(struct ct_store *store, int (*each)(const struct ct_running *running, void *data),
                           void *data);
 
-/* Finds the saved position of a lane, and sets the caller's thread and last call before that position. Leaves
+/* Finds a lane's saved position, and sets the caller's thread and its last call before that position. Leaves
  * *position and *caller unchanged if the lane is new. */
 int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, uint64_t *position,
                        struct ct_caller *caller);
@@ -52,7 +52,7 @@ int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t la
                          uint64_t *lost);
 
 /* CT_UNSENT_CALLS_MAX is a million calls per second for almost nine years. CT_UNSENT_SUM_MAX is thirty-six
- * years in nanoseconds, or an exabyte. The sum of a few such numbers is still an integer in SQLite. */
+ * years in nanoseconds, or an exabyte. A few such numbers still add up to an integer in SQLite. */
 #define CT_UNSENT_CALLS_MAX (UINT64_C(1) << 48)
 #define CT_UNSENT_SUM_MAX   (UINT64_C(1) << 60)
 

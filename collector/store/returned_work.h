@@ -1,5 +1,5 @@
-/* The newest work that CUPTI has returned, for each stream of a process. Calls after it may have work that
- * CUPTI has not returned (view gpu_pending). Each batch writes only the streams that had work. */
+/* The newest work that CUPTI has returned for each stream of a process. Later calls may have work that CUPTI
+ * has not returned yet (view gpu_pending). Each batch writes only the streams that had work. */
 #ifndef CT_RETURNED_WORK_H
 #define CT_RETURNED_WORK_H
 

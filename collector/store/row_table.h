@@ -1,5 +1,5 @@
-/* Presents rows from C code as a table in SQLite. `INSERT … SELECT` from such a table takes half as long as a
- * bind and a step for each row. */
+/* Presents rows from C code as a table in SQLite. `INSERT … SELECT` from such a table takes half as long as
+ * binding and stepping a statement for each row. */
 #ifndef CT_ROW_TABLE_H
 #define CT_ROW_TABLE_H
 
@@ -19,7 +19,7 @@ struct ct_row_table {
     int64_t value[CT_ROW_COLUMNS_MAX]; /* CT_NULL for NULL */
 };
 
-/* Registers `table`, which must outlive the connection, under `name`. Returns SQLite's code. */
+/* Registers `table`, which must outlive the connection, under `name`. Returns an SQLite code. */
 int ct_row_table_register(sqlite3 *connection, const char *name, struct ct_row_table *table);
 
 /* A batch's rows for one table (bulk.c). */

@@ -1,5 +1,5 @@
 /* Prepares, binds and runs the statements of schema/store.sql by name. Functions that run statements return 0
- * or -1, and not SQLite's codes. */
+ * or -1, not SQLite's codes. */
 #ifndef CT_STATEMENTS_H
 #define CT_STATEMENTS_H
 
@@ -20,18 +20,17 @@ void ct_statements_finalize(struct sqlite3_stmt *statement[CT_SQL_COUNT]);
 int ct_store_failed(struct ct_store *store);
 /* Records the error "out of memory". Always returns -1. */
 int ct_store_no_memory(struct ct_store *store);
-/* Waits for the commit in progress, if there is one. Returns -1 if this commit failed, or if an earlier
- * commit failed and was not rolled back. */
+/* Waits for the commit in progress, if there is one. Returns -1 if it failed, or if an earlier commit failed
+ * and was not rolled back. */
 int ct_store_commit_wait(struct ct_store *store);
-/* Begins the transaction of the batch being made, unless the batch already has one. First waits for the
- * commit in progress. Call this before any access to the database other than through the functions below.
- * Does nothing in the committer, which already has a transaction. Returns 0, or aborts the batch and returns
- * -1. */
+/* Waits for the commit in progress, then begins a transaction for the batch being made, unless it already has
+ * one. Call this before any access to the database other than through the functions below. Does nothing in
+ * the committer, which already has a transaction. Returns 0, or aborts the batch and returns -1. */
 int ct_store_need_transaction(struct ct_store *store);
-/* Binds integers to a statement, CT_NULL as NULL, and returns the statement. */
+/* Binds integers to a statement, with CT_NULL as NULL, and returns the statement. */
 struct sqlite3_stmt *ct_store_bind(struct ct_store *store, enum ct_statement which, size_t values,
                                    const int64_t *value);
-/* Calls sqlite3_step() in a way that lets ct_store_failed() report the system's reason. */
+/* Calls sqlite3_step() in a way that lets ct_store_failed() report the system's reason for a failure. */
 int ct_store_step(struct sqlite3_stmt *statement);
 /* Runs a statement. Stores the first column of the first row, if there is one, in *result. `result` may be
  * NULL. Returns 0 or -1. */
@@ -44,7 +43,7 @@ int ct_store_ask(struct ct_store *store, enum ct_statement which, size_t values,
 /* clang-format off */
 #define CT_TEXTS(...) sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *), (const char *const[]){ __VA_ARGS__ }
 /* clang-format on */
-/* Runs a named statement that has only integers as parameters, and no result. Returns 0 or -1. */
+/* Runs a named statement with integer parameters and no result. Returns 0 or -1. */
 int ct_store_do(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value);
 
 #endif

@@ -22,7 +22,7 @@ static_assert((int)CT_LEAF_BYTES == (int)CT_STORE_PAGE_BYTES, "a leaf is a page"
 
 /* ---- batches ---- */
 
-/* Discards a batch's numbers, rows and deferred statements, which are in memory. */
+/* Discards a batch's IDs, rows and deferred statements, all of which are in memory. */
 static void begin_anew(struct ct_store *store)
 {
     ct_store_forget_numbers(store);
@@ -75,7 +75,7 @@ static int write_batch(void *data)
 
 static int hand_over(struct ct_store *store)
 {
-    /* Fail if a row, or anything that a row refers to, was omitted, which can happen even in a batch without
+    /* Fail if a row, or anything that a row refers to, was left out, which can happen even in a batch without
      * calls. */
     if (store->out_of_memory)
         return ct_store_no_memory(store);
@@ -298,7 +298,7 @@ int ct_store_go_on(struct ct_store *store)
 void ct_store_prune(struct ct_store *store, uint64_t bytes, uint64_t keep_from_ns,
                     void (*on_removed)(const char *path))
 {
-    /* Close the earlier files, because a removed file keeps its disk space while it is open. */
+    /* Close the earlier files, because the disk space of a removed file is not freed while it is open. */
     ct_earlier_files_begin(&store->earlier, store->earlier.until_ns);
     ct_database_prune(&store->database, bytes, keep_from_ns, on_removed);
 }

@@ -1,4 +1,4 @@
-/* The database, which is written in one transaction per batch. SQLite's codes are not passed to callers. All
+/* The database, written in one transaction per batch. SQLite's codes are not passed on to callers. All
  * functions except open run on the worker thread. */
 #ifndef CT_STORE_H
 #define CT_STORE_H
@@ -18,21 +18,21 @@ struct ct_store;
 int ct_store_open(const char *path, const char *session, struct ct_store **store,
                   char message[CT_MESSAGE_BYTES]);
 /* Does the same as ct_store_open() for calls that were recorded elsewhere. A database belongs to another boot
- * if its boot is not the one in `origin`. */
+ * if its boot differs from the boot in `origin`. */
 int ct_store_open_of(const char *path, const struct ct_origin *origin, struct ct_store **store,
                      char message[CT_MESSAGE_BYTES]);
 /* Checkpoints and closes. `store` may be NULL. */
 void ct_store_close(struct ct_store *store);
-/* Leaves checkpoints to the caller, so that commits no longer make them. */
+/* Leaves checkpoints to the caller: commits no longer make them. */
 void ct_store_leave_checkpoints(struct ct_store *store);
 enum { CT_STORE_PAGE_BYTES = 4096 };
 /* Returns the length of the write-ahead log after the last commit, in pages. Valid only if checkpoints were
  * left to the caller. */
 uint32_t ct_store_log_pages(const struct ct_store *store);
-/* Returns whether the last checkpoint could not copy a part of the log because a reader needs the old
+/* Returns whether the last checkpoint had to leave out a part of the log, because a reader needs the old
  * contents. */
 bool ct_store_log_is_held(const struct ct_store *store);
-/* Copies the log into the database as far as readers allow. Returns true if it copied the whole log. */
+/* Copies the log into the database as far as readers allow. Returns whether it copied the whole log. */
 bool ct_store_checkpoint(struct ct_store *store);
 /* Logs a message if another program has written the file. Call before copying the log, while no other thread
  * copies it. */
@@ -42,17 +42,17 @@ void ct_store_check_written(struct ct_store *store);
 const char *ct_store_checkpoint_error(const struct ct_store *store);
 /* Returns the path of the current file, which is valid until ct_store_close() or ct_store_go_on(). */
 const char *ct_store_path(const struct ct_store *store);
-/* Returns the number of the current file among the files of the trace, from 1. */
+/* Returns the number of the current file within the trace, from 1. */
 uint32_t ct_store_file(const struct ct_store *store);
-/* Continues in the trace's next file. Must not be called between begin and commit. Invalidates all numbers,
- * as a rollback does. Returns 0, or -1 with the error set. After an error, the trace continues in the current
+/* Continues in the trace's next file. Must not be called between begin and commit. Invalidates all IDs, as a
+ * rollback does. Returns 0, or -1 with the error set. After an error, the trace continues in the current
  * file. */
 int ct_store_go_on(struct ct_store *store);
 /* See ct_database_prune(). */
 void ct_store_prune(struct ct_store *store, uint64_t bytes, uint64_t keep_from_ns,
                     void (*on_removed)(const char *path));
 /* Returns the size of the current file in bytes, including the part of the log that has not been copied into
- * the file. */
+ * it yet. */
 uint64_t ct_store_bytes(struct ct_store *store);
 /* Returns the last error as a sentence. The text is valid until the next call. */
 const char *ct_store_error(const struct ct_store *store);
@@ -63,11 +63,11 @@ void ct_store_short_of_memory(struct ct_store *store);
 
 int ct_store_begin(struct ct_store *store);
 int ct_store_commit(struct ct_store *store);
-/* Starts committing the batch in a thread while the next batch is made. The next batch waits for this commit
- * before it accesses the database or ends. */
+/* Starts committing the batch in a thread, so that the next batch can be made at the same time. The next
+ * batch waits for this commit before it accesses the database or ends. */
 int ct_store_commit_start(struct ct_store *store);
-/* Returns whether ct_store_commit_start() can commit this batch. It can if the thread exists and the next
- * batch needs no data from this one. */
+/* Returns whether ct_store_commit_start() can commit this batch: the thread must exist, and the next batch
+ * must not need data from this one. */
 bool ct_store_may_commit_start(const struct ct_store *store);
 /* Starts the thread for ct_store_commit_start(), if possible. */
 void ct_store_commit_by_thread(struct ct_store *store);
@@ -77,13 +77,13 @@ void ct_store_on_committed(struct ct_store *store, void (*on_committed)(void *da
 /* Returns whether the thread has finished its commit, so that ct_store_commit_wait() (statements.h) returns
  * the result without waiting. */
 bool ct_store_commit_is_done(const struct ct_store *store);
-/* Undoes everything since begin, including a commit in progress that failed. Invalidates all numbers and
- * increments `generation`. */
+/* Undoes everything since begin, including a failed commit in progress. Invalidates all IDs and increments
+ * `generation`. */
 void ct_store_rollback(struct ct_store *store);
 uint32_t ct_store_generation(const struct ct_store *store);
 
-/* Aborts the batch because a row could not be taken. The caller must have set the error. No further rows are
- * taken, and the batch fails. */
+/* Aborts the batch because a row could not be taken: no further rows are taken, and the batch fails. The
+ * caller must have set the error. */
 void ct_store_break_off(struct ct_store *store);
 bool ct_store_is_broken_off(const struct ct_store *store);
 

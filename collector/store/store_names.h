@@ -1,4 +1,4 @@
-/* The names of the statements and values that the store writes. */
+/* Names for the statements and values that the store writes. */
 #ifndef CT_STORE_NAMES_H
 #define CT_STORE_NAMES_H
 
@@ -12,7 +12,7 @@ enum ct_statement {
         CT_SQL_COUNT
 };
 
-/* The tables to which many of the calls add a row, and the values of a row. */
+/* The tables collected in bulk.h, and the values in a row of each. */
 enum ct_bulk {
     CT_BULK_CALL,         /* end_ns, duration_ns, site_id, bytes */
     CT_BULK_LAUNCH,       /* call_id, shape_id, process_id */
@@ -23,7 +23,7 @@ enum ct_bulk {
     CT_BULK_COUNT
 };
 
-/* The kinds of combinations that are numbered in memory and have a row for each number. */
+/* The kinds of combinations that get their IDs in memory. Each ID has a row. */
 enum ct_number {
     CT_NUMBER_SITE,
     CT_NUMBER_SHAPE,     /* process_id, kernel, grid, block, shared_bytes, stream, captured */
@@ -44,8 +44,8 @@ enum {
     CT_GPU_TASK_VALUES = 9
 };
 
-/* The number of values of free_allocation: process_id, address, start_ns, call_id, bytes and
- * CT_FREE_SLACK_NS. The kind follows as a text. */
+/* The number of values for free_allocation: process_id, address, start_ns, call_id, bytes and
+ * CT_FREE_SLACK_NS. The kind follows as a string. */
 enum { CT_FREE_VALUES = 6, CT_FREE_SLACK_NS = 20000 };
 
 #endif

@@ -1,4 +1,4 @@
-/* The store's state, which only the store's own files share. */
+/* The store's state, shared only by the store's own files. */
 #ifndef CT_STORE_STATE_H
 #define CT_STORE_STATE_H
 
@@ -13,7 +13,7 @@
 #include "row_table.h"
 #include "store_names.h"
 
-/* A call that freed memory whose allocation is unknown. Has the values of CT_FREE_VALUES. */
+/* A call that freed memory whose allocation is unknown. Holds the values listed at CT_FREE_VALUES. */
 struct ct_unmatched_free {
     int64_t value[CT_FREE_VALUES];
     char kind[16];
@@ -30,7 +30,7 @@ struct ct_stored_calls {
 };
 
 /* Deferred statements, packed one after another. Each is a struct deferred, followed by its values and its
- * text. */
+ * string. */
 struct ct_deferred {
     uint8_t *bytes;
     size_t used, room;
@@ -47,8 +47,8 @@ struct ct_page_loader {
     uint64_t rows; /* rows loaded since the store was opened, including rows later rolled back */
 };
 
-/* A stream's newest returned work in this batch (returned_work.c). The context and the stream have CUPTI's
- * numbers. */
+/* A stream's newest returned work in this batch (returned_work.c). The context and the stream are identified
+ * as in CUPTI. */
 struct ct_returned_stream {
     int64_t process_id; /* 0: unused */
     int64_t context, stream;
@@ -57,8 +57,8 @@ struct ct_returned_stream {
 };
 enum { CT_RETURNED_STREAMS = 64 };
 
-/* The store belongs to the thread that makes batches. While the committer is committing, it owns the
- * connection, the statements, the page loader, everything named committing, `unmatched` and `error`. */
+/* The store belongs to the thread that makes batches. During a commit, the committer owns the connection, the
+ * statements, the page loader, everything named committing, `unmatched` and `error`. */
 struct ct_store {
     struct ct_task *committer; /* NULL: no committer */
     bool is_committing;        /* a batch was handed to the committer, and has not been waited for */

@@ -7,14 +7,14 @@
 #include "statements.h"
 #include "store_state.h"
 
-/* Calls that take longer than this have a row in the table long_call. Queries by start time rely on these
+/* Calls that take longer than this have a row in the long_call table. Queries by start time rely on these
  * rows (docs/sql.md). */
 #define LONG_CALL_NS 100000000
 
-/* A batch ends after this many attempts to find ids for late rows. Each attempt costs as much as a row. */
+/* A batch ends after this many attempts to find IDs for late rows. Each attempt costs as much as a row. */
 enum { LATE_TRIES_MAX = 50000 };
-/* The costs of a late row and of each attempt, in rows of plain calls. With these costs, no single user can
- * end a batch. */
+/* The costs of a late row and of each attempt, in rows of plain calls. They are high enough that no single
+ * user can end a batch. */
 enum { LATE_EFFORT = 16, TRY_EFFORT = 8 };
 
 uint64_t ct_store_newest_call(const struct ct_store *store)
@@ -23,10 +23,10 @@ uint64_t ct_store_newest_call(const struct ct_store *store)
     return newest > store->earlier.until_ns ? newest : store->earlier.until_ns;
 }
 
-/* Returns a call_id for a late row that is neither stored nor used in this batch. Further rows may need ids
- * after `wanted`, so an id after `wanted` is used only if no earlier id is free. An id after the last row in
- * order is never used, because the next row in order would then be refused. The search becomes wider as more
- * ids are taken, because a process may claim the same return time for all its calls. */
+/* Returns a free call_id for a late row, that is, an ID neither stored nor used in this batch. Prefers IDs up
+ * to `wanted`, because further rows may need the later ones. Never uses an ID after the last row in order,
+ * because the next row in order would then be refused. The search becomes wider as more IDs are taken,
+ * because a process may claim the same return time for all its calls. */
 static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
 {
     enum { NEIGHBOURS = 16 };
@@ -81,7 +81,7 @@ int64_t ct_store_call(struct ct_store *store, const struct ct_call *call)
     const int64_t site_id = ct_store_site(store, call);
     if (call->kind != CT_KIND_CALL)
         ct_detail_store(store, call, call_id);
-    /* A call that was moved to an earlier time may appear to begin before time 0. */
+    /* If a call was moved to an earlier time, it may appear to begin before time 0. */
     const int64_t duration_ns = call->duration_ns < (uint64_t)call_id ? (int64_t)call->duration_ns : call_id;
     const int64_t bytes = call->value < INT64_MAX ? (int64_t)call->value : INT64_MAX;
     int64_t *value = ct_bulk_add(store, CT_BULK_CALL, call_id);

@@ -8,14 +8,14 @@
 
 struct ct_store;
 
-/* Returns whether the batch can take another call. Returns false if memory is short, if a step has failed, or
- * if details and late calls have used up the batch's limits. */
+/* Returns whether the batch can take another call. It cannot if memory is short, if a step has failed, or if
+ * details and late calls have used up its limits. */
 bool ct_store_takes_calls(const struct ct_store *store);
 /* Stores a call with its details, and returns its call_id. The call's process, thread and function must have
- * numbers. If a step fails, the batch fails. */
+ * IDs. If a step fails, the batch fails. */
 int64_t ct_store_call(struct ct_store *store, const struct ct_call *call);
-/* Returns the total cost of everything that was stored, in rows of plain calls. The cost of the calls
- * themselves is not included.
+/* Returns the total cost of everything that was stored, except for the calls themselves, in rows of plain
+ * calls.
  */
 uint64_t ct_store_effort(const struct ct_store *store);
 uint64_t ct_store_late_rows(const struct ct_store *store);
@@ -28,7 +28,7 @@ void ct_stored_calls_init(struct ct_store *store);
 void ct_stored_calls_finish(struct ct_store *store);
 /* Counts the late rows of a committed batch. */
 void ct_stored_calls_committed(struct ct_store *store);
-/* Discards the late rows of any batch. */
+/* Discards late rows, whichever batch they belong to. */
 void ct_stored_calls_clear(struct ct_store *store);
 
 #endif

@@ -14,7 +14,7 @@
 
 /* ---- names ---- */
 
-/* Gives an object a name that is valid from the note's time on, or removes the name. */
+/* Names an object from the note's time on, or removes its name. */
 static void name_object(struct ct_store *store, int64_t process_id, const struct ct_call *note)
 {
     struct ct_object_name name;
@@ -67,8 +67,8 @@ static void store_dropped(struct ct_store *store, const struct ct_call *note, co
                        NULL);
 }
 
-/* Returns the number of the work's combination of process, kind, kernel, device, context, stream and
- * graph. */
+/* Returns the ID of the work's (process, kind, kernel, device, context, stream, graph, graph node)
+ * combination. */
 static int64_t task_of(struct ct_store *store, const struct ct_call *note, const struct ct_gpu_work *work)
 {
     const bool is_copy = work->kind == CT_GPU_COPY;

@@ -1,4 +1,4 @@
-/* How the store represents integers and NULL. */
+/* The store's representation of integers and NULL. */
 #ifndef CT_VALUE_H
 #define CT_VALUE_H
 

@@ -1,4 +1,4 @@
-/* Detects that another program writes to the database file. This process writes to the file only when it
+/* Detects that another program has written to the database file. This process writes to it only when it
  * copies the log. */
 #ifndef CT_WRITTEN_H
 #define CT_WRITTEN_H

@@ -28,7 +28,7 @@ struct event {
     char phase;
 };
 
-/* Identifies the GPU event of a launch. */
+/* Identifies the GPU event that belongs to a launch. */
 struct kernel {
     int64_t correlation, place;
     uint32_t bytes;
@@ -66,13 +66,13 @@ static const char *layer_of(const char *category, const char *name)
         if (strcmp(category, layers[i][0]) == 0)
             return layers[i][1];
     }
-    /* cudatrace's category for a call that has not returned. */
+    /* cudatrace's category for calls that have not returned. */
     if (strcmp(category, "open") == 0)
         return strncmp(name, "cuda", 4) == 0 ? "runtime" : "driver";
     return NULL;
 }
 
-/* Returns whether an event is skipped because it is an activity of the GPU or of the profiler itself. */
+/* Returns whether an event is skipped because it describes GPU activity or the profiler itself. */
 static bool is_left_out(const char *category)
 {
     static const char *const names[] = { "kernel",    "gpu_memcpy",          "gpu_memset",
@@ -118,7 +118,7 @@ static void end_event(struct chrome *chrome, const char *open, double end_us)
     json_object_set_new(chrome->open, open, json_integer(chrome->event[number].below));
 }
 
-/* Adds one half of an asynchronous event. In the file, the end of an event may precede its beginning. */
+/* Adds one half of an asynchronous event, whose end may precede its beginning in the file. */
 static void add_half(struct chrome *chrome, struct event *event, const json_t *object, const char *open)
 {
     char key[256];
@@ -179,7 +179,7 @@ static void take_event(struct chrome *chrome, const json_t *object)
         add_event(chrome, &event, NULL);
 }
 
-/* Returns false if the document ends within an event. Skips events that are too long. */
+/* Skips events that are too long. Returns false if the document ends within an event. */
 static bool read_events(struct chrome *chrome)
 {
     struct ct_json_elements *from = &chrome->from;
@@ -263,7 +263,7 @@ static int by_correlation(const void *a, const void *b)
     return (one->correlation > other->correlation) - (one->correlation < other->correlation);
 }
 
-/* Counts the events that enclose each event, or for a call, only the enclosing calls. */
+/* Counts the events that enclose each event. For a call, counts only the enclosing calls. */
 static bool find_depths(struct chrome *chrome)
 {
     const struct event **around = malloc((chrome->events + 1) * sizeof(struct event *));
@@ -353,8 +353,8 @@ static json_t *details_of(const struct chrome *chrome, int fd, const struct even
     return details;
 }
 
-/* Writes an event as a line. *last_ns is the return time of the previous call. Each call is given a distinct
- * time. */
+/* Writes an event as a line. *last_ns is the return time of the previous call, so that each call gets a
+ * distinct time. */
 static bool write_event(const struct chrome *chrome, int fd, FILE *to, const struct event *event,
                         int64_t first_ns, int64_t *last_ns)
 {

@@ -1,8 +1,8 @@
 /* Converts a trace in Chrome's Trace Event Format to JSON lines (json_lines.h) for storing. `cudatrace export
  * --format chrome`, PyTorch's profiler and others write this format.
  *
- * Events in the categories that cudatrace and PyTorch use for calls become calls. Other events of a thread
- * become ranges and marks. Launches are stored with the names and shapes of their kernels. GPU activity,
+ * Events in the categories that cudatrace and PyTorch use for calls become calls. A thread's other events
+ * become ranges and marks. Launches are stored with the kernel's name and launch dimensions. GPU activity,
  * counters, flow arrows and names are skipped, because there are no tables for them. */
 #ifndef CT_CHROME_TRACE_H
 #define CT_CHROME_TRACE_H
@@ -10,9 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns a descriptor from which the lines can be read, or -1 with the rest of a sentence in `why`. If a
- * descriptor is returned and `why` is not empty, the trace ends early. `fd` is read from byte `from` on, and
- * stays open. */
+/* Returns a descriptor for reading the lines, or -1 with the rest of a sentence in `why`. If a descriptor is
+ * returned and `why` is not empty, the trace ends early. `fd` is read from byte `from` on, and stays open. */
 int ct_chrome_lines(int fd, int64_t from, char *why, size_t bytes);
 
 #endif

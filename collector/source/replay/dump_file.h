@@ -1,5 +1,5 @@
-/* Reads a recording from a file, or converts a trace in JSON lines to a recording. Returns only frames that
- * are complete and undamaged. Apart from that, the contents of frames are not trusted. */
+/* Reads a recording from a file, or converts a trace in JSON lines to a recording. Returns only complete,
+ * undamaged frames. Their contents must not be trusted. */
 #ifndef CT_DUMP_FILE_H
 #define CT_DUMP_FILE_H
 
@@ -28,7 +28,7 @@ struct ct_dump_file {
 int ct_dump_open(struct ct_dump_file *file, const char *path);
 /* Reads the next frame. Returns false if there is no further frame. */
 bool ct_dump_next(struct ct_dump_file *file);
-/* Rejects the current frame, which contains an invalid event, and all following frames. */
+/* Rejects the current frame, because it contains an invalid event, and all following frames. */
 void ct_dump_doubt(struct ct_dump_file *file);
 void ct_dump_close(struct ct_dump_file *file);
 

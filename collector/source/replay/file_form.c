@@ -33,8 +33,8 @@ static const struct {
 
 static const char events[] = "\"traceEvents\"";
 
-/* In JSON lines, each line is a complete object. A document has a member for its events, on the first line or
- * on a later one. */
+/* In JSON lines, each line is a complete object. A document has a member for its events, on the first or a
+ * later line. */
 static enum ct_file_form form_of_object(const char *text, size_t bytes)
 {
     const char *end = memchr(text, '\n', bytes);

@@ -1,4 +1,4 @@
-/* Detects the format of a file of calls from the file's first bytes. */
+/* Detects the format of an input file from its first bytes. */
 #ifndef CT_FILE_FORM_H
 #define CT_FILE_FORM_H
 

@@ -45,8 +45,8 @@ static bool is_one(const json_t *object, const char *name)
     return json_is_true(value) || (json_is_integer(value) && json_integer_value(value) != 0);
 }
 
-/* Returns the number of a string that has two parts, or 0 if out of memory. The first part must not contain
- * the byte that separates the parts. */
+/* Returns the ID of a string made of two parts, or 0 if out of memory. The first part must not contain the
+ * byte that separates the two. */
 static int64_t number_of(struct ct_interner *texts, const char *first, const char *second, bool *is_new)
 {
     char *whole;
@@ -69,7 +69,7 @@ static bool name_function(struct ct_json_frame *frame, const struct ct_json_line
            (!is_new || ct_dump_add_texts(&frame->events, CT_DUMP_FUNCTION, &function, texts));
 }
 
-/* Adds a note that defines a number used in calls. */
+/* Adds a note that defines an ID used in calls. */
 static bool note(struct ct_json_frame *frame, const struct ct_json_call *call, enum ct_kind kind,
                  int64_t value, const void *head, size_t head_bytes, const char *name)
 {
@@ -89,7 +89,7 @@ static bool note(struct ct_json_frame *frame, const struct ct_json_call *call, e
     return true;
 }
 
-/* Adds a note if a stream's name was changed or removed. */
+/* Adds a note if a stream was renamed or lost its name. */
 static bool name_stream(struct ct_json_frame *frame, const struct ct_json_line *line,
                         const struct ct_json_call *call, int64_t stream)
 {
@@ -197,7 +197,7 @@ static bool fill_range(struct ct_json_frame *frame, const struct ct_json_line *l
     return true;
 }
 
-/* Keeps the fields of a call if all names are valid. Fields after the first CT_FIELDS_MAX are omitted. */
+/* Keeps the fields of a call if all their names are valid. Omits all fields after the first CT_FIELDS_MAX. */
 static bool fill_fields(struct ct_json_frame *frame, const struct ct_json_line *line,
                         struct ct_json_call *call)
 {
@@ -235,7 +235,7 @@ static bool fill_plain(struct ct_json_frame *frame, const struct ct_json_line *l
     return true;
 }
 
-/* A call's layer, or a member of its details, determines its kind. */
+/* A call's kind is determined by its layer or by a member of its details. */
 static const struct {
     const char *member, *layer;
     bool (*fill)(struct ct_json_frame *frame, const struct ct_json_line *line, struct ct_json_call *call);

@@ -1,5 +1,5 @@
-/* Converts a call in JSON lines to an event of a recording. The line for a call's beginning contains details
- * of the call and of everything that the call refers to. */
+/* Converts a call in JSON lines to a recording's event. The line for the beginning of a call contains details
+ * of the call and of everything that it refers to. */
 #ifndef CT_JSON_CALL_H
 #define CT_JSON_CALL_H
 
@@ -25,8 +25,8 @@ struct ct_json_call {
     size_t payload_bytes;
 };
 
-/* A frame under construction, and the numbers assigned to functions, kernels and streams, which are valid for
- * the whole file. An event defines each number before a call uses it. */
+/* A frame under construction, and the IDs assigned to functions, kernels and streams, which are valid for the
+ * whole file. An event defines each ID before a call uses it. */
 struct ct_json_frame {
     struct ct_dump_buffer events;
     struct ct_intern streams;

@@ -57,8 +57,8 @@ static bool read_word(struct ct_json_elements *from)
     return true;
 }
 
-/* Reads an object or an array. Call after the opening bracket has been read. The contents are parsed later,
- * from the text. */
+/* Reads an object or an array as text, which is parsed later. Call after the opening bracket has been
+ * read. */
 static bool read_nested(struct ct_json_elements *from)
 {
     int byte;

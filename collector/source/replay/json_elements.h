@@ -1,5 +1,5 @@
-/* Reads the elements of an array in a JSON document one by one, in bounded memory. Other programs' documents
- * can be gigabytes in size. */
+/* Reads the elements of an array in a JSON document one by one, in bounded memory, because other programs'
+ * documents can be gigabytes in size. */
 #ifndef CT_JSON_ELEMENTS_H
 #define CT_JSON_ELEMENTS_H
 

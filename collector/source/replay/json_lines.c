@@ -81,7 +81,7 @@ static bool tell_process(struct ct_json_lines *lines, int64_t pid, int64_t proce
     return ct_dump_add_texts(&lines->frame.events, CT_DUMP_PROCESS, &body, texts);
 }
 
-/* Returns the number of the process, which is also the number of its segment, or 0 if out of memory. */
+/* Returns the ID of the process, which is also the ID of its segment, or 0 if out of memory. */
 static int64_t process_of(struct ct_json_lines *lines, int64_t pid, int64_t at_ns)
 {
     bool is_new = false;
@@ -149,7 +149,7 @@ static bool begin(struct ct_json_lines *lines, const struct ct_json_line *line)
     return fail_memory(lines);
 }
 
-/* Removes a call from the calls that have begun, searching from the innermost call outwards. */
+/* Removes a call from the open calls, searching from the innermost call outwards. */
 static bool take(struct thread *thread, int64_t op_id, struct ct_json_call *call)
 {
     for (size_t i = thread->count; i-- > 0;) {
@@ -162,8 +162,8 @@ static bool take(struct thread *thread, int64_t op_id, struct ct_json_call *call
     return false;
 }
 
-/* Sets the times of a call. A line that cudatrace wrote has the exact duration, and its op_id is the return
- * time. */
+/* Sets the times of a call. If cudatrace wrote the line, it has the exact duration, and the op_id is the
+ * return time. */
 static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *line, bool has_begun,
                       struct ct_json_call *call)
 {
@@ -232,7 +232,7 @@ static const char *layer_of(const char *name)
     return strncmp(name, "nvtx", 4) == 0 ? "nvtx" : "driver";
 }
 
-/* Reports that a member has an unexpected value, and which value is expected. Always returns false. */
+/* Reports that a member has an unexpected value, and names the expected value. Always returns false. */
 static bool fail_member(struct ct_json_lines *lines, const json_t *object, const char *key,
                         const char *expected)
 {
@@ -277,8 +277,8 @@ static bool read_line(struct ct_json_lines *lines, const json_t *object)
 
 /* ---- the end ---- */
 
-/* Adds the calls that have not returned. If a process has no such calls, records that it ended when its last
- * call returned. */
+/* Adds the calls that have not returned. If a process has none, records that it ended when its last call
+ * returned. */
 static bool tell_end(struct ct_json_lines *lines)
 {
     for (size_t t = 0; t < lines->thread_count; t++) {
@@ -320,7 +320,7 @@ static bool next_line(struct ct_json_lines *lines)
     return good;
 }
 
-/* Finds the offset for `ts`, using the first line that cudatrace wrote for a return. */
+/* Finds the offset for `ts`, using cudatrace's first line about a return. */
 static void find_offset(struct ct_json_lines *lines, int64_t from)
 {
     int64_t duration_ns = -1;

@@ -2,7 +2,7 @@
  * recording (dump.h). A line reports that a call began ("phase":"B") or returned ("E"). Both lines have the
  * call's op_id.
  *
- * Lines that other programs wrote can also be read, and must have ts (seconds), op_id, phase and name. The
+ * Lines written by other programs can also be read if they have ts (seconds), op_id, phase and name. The
  * defaults are process 1, the process's first thread, the layer that matches the name, and status 0. */
 #ifndef CT_JSON_LINES_H
 #define CT_JSON_LINES_H
@@ -14,14 +14,14 @@ enum { CT_JSON_LINE_BYTES = 256 * 1024 }; /* the longest line */
 struct ct_json_lines;
 
 /* Reads `fd` from byte `from` on, and takes ownership of it. If out of memory, returns NULL and leaves `fd`
- * to the caller. `is_converted` means that the lines were converted from another format, so problems are
+ * to the caller. Set `is_converted` if the lines were converted from another format. Problems are then
  * reported without line numbers. */
 struct ct_json_lines *ct_json_lines_open(int fd, int64_t from, bool is_converted);
 void ct_json_lines_close(struct ct_json_lines *lines);
 
-/* Reads a few thousand lines. Returns the frame made from these lines, which is valid until the next call.
- * Returns NULL at the end of the file, or if out of memory. An invalid line ends the file, and sets `problem`
- * to the rest of a sentence with the line's number and the reason. */
+/* Reads a few thousand lines. Returns the frame made from them, which is valid until the next call, or NULL
+ * at the end of the file or if out of memory. An invalid line ends the file, and sets `problem` to the rest
+ * of a sentence with the line number and the reason. */
 const struct ct_dump_frame *ct_json_lines_next(struct ct_json_lines *lines, char *problem, size_t bytes);
 
 #endif

@@ -26,7 +26,7 @@ struct thread {
     struct row *row;
 };
 
-/* A thread of a process. The segments of a hook and of its companion have the same threads. */
+/* A thread of a process. A hook's segment and its companion's segment have the same threads. */
 struct row {
     const struct thread *first; /* creates the row in the new trace */
 };
@@ -202,7 +202,7 @@ static bool is_end(const char *state)
            strcmp(state, CT_STATE_LEFT) == 0;
 }
 
-/* Returns whether all texts can be stored in the database, and all known values are in their range. */
+/* Returns whether all strings can be stored in the database and all known values are in range. */
 static bool is_gpu_fact(const struct ct_dump_view *view)
 {
     int64_t value[sizeof(union ct_dump_body) / sizeof(int64_t)];
@@ -293,7 +293,7 @@ struct ct_caller *ct_known_thread(const struct ct_known *known, int64_t segment_
     return find(&known->threads, (const int64_t[]){ segment_id, thread_id });
 }
 
-/* Copies the function's current number, which may have changed. */
+/* Copies the function's current ID, which may have changed. */
 static struct ct_callee *number(struct callee *callee)
 {
     callee->callee.function_id = callee->function->callee.function_id;
@@ -372,7 +372,7 @@ static int save_end(struct ct_known *known, struct ct_ledger *ledger, const stru
     return ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_END, .text = { view->text[0] }, .end = end });
 }
 
-/* Saves a fact about a segment. All such facts begin with the segment's number. */
+/* Saves a fact about a segment. All such facts begin with the segment's ID. */
 static int save_of_segment(struct ct_known *known, struct ct_ledger *ledger, struct ct_fact *fact)
 {
     const int64_t segment_id = fact->loss.segment_id;

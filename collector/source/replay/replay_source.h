@@ -1,4 +1,5 @@
-/* A recording as a source. Passes the recorded calls and facts to the ledger again, in the same batches. */
+/* Uses a recording as a source. Passes the recorded calls and facts to the ledger again, in the same
+ * batches. */
 #ifndef CT_REPLAY_SOURCE_H
 #define CT_REPLAY_SOURCE_H
 

@@ -1,5 +1,5 @@
-/* Translates numbers sent by the hook into the names in ioctl_names.def. To stay small, the hook contains no
- * names. Called by shm_functions.c when it looks up a function. */
+/* Translates numbers sent by the hook into the names in ioctl_names.def. The hook itself contains no names,
+ * so that it stays small. Called by shm_functions.c to look up a function. */
 #include "ioctl_names.h"
 
 #include "names.h"
@@ -11,8 +11,8 @@
 
 enum space { ESCAPE, CONTROL, CLASS, UVM };
 
-/* Prefixes of names, as sent by the hook and as shown in the trace. The trace omits a prefix if the name
- * alone identifies the space of its number. */
+/* Name prefixes, as sent by the hook and as shown in the trace. The trace omits a prefix if the name alone
+ * identifies the number space. */
 static const char *const sent[] = {
     [ESCAPE] = "ESC ", [CONTROL] = "RM_CONTROL ", [CLASS] = "RM_ALLOC ", [UVM] = "UVM "
 };
@@ -52,8 +52,8 @@ static int compare(const void *key, const void *element)
     return (x > y) - (x < y);
 }
 
-/* Returns the name of a command of /dev/nvidia-modeset, or NULL if the name depends on the release and the
- * release is unknown. */
+/* Returns the name of a /dev/nvidia-modeset command, or NULL if the name depends on an unknown driver
+ * release. */
 static const char *modeset_name(const char *number, uint32_t release)
 {
     char *end;

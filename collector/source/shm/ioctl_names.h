@@ -1,4 +1,4 @@
-/* Maps the ioctl commands of the NVIDIA kernel driver from numbers to names. */
+/* Maps the ioctl command numbers of the NVIDIA kernel driver to names. */
 #ifndef CT_IOCTL_NAMES_H
 #define CT_IOCTL_NAMES_H
 
@@ -9,9 +9,8 @@ enum { CT_IOCTL_NAME_MAX = 127 };
 
 /* Translates the hook's name for an ioctl, which contains its number, such as "RM_CONTROL 0x20800102",
  * "RM_ALLOC 0x0080", "UVM 27", "NVKMS 9" or "ESC 0xd2". Returns false for other names and for unknown
- * numbers, which stay untranslated. `release` is 1000 times the first number of the driver's version plus the
- * second, or 0 if unknown. If `release` is 0, commands whose numbers have changed between releases are not
- * translated. */
+ * numbers, which stay untranslated. For driver version A.B, `release` is 1000 * A + B. If it is 0 (unknown),
+ * command numbers that have changed between releases are not translated. */
 bool ct_ioctl_names_find(const char *number, uint32_t release, char name[CT_IOCTL_NAME_MAX + 1],
                          uint32_t *category);
 /* Returns the release of the loaded kernel driver, or 0 if there is none. */

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How long the watermark waits for a probe of the daemon's own user, and for a probe of another user. */
+/* How long the watermark waits for a probe run by the daemon's own user, and for another user's probe. */
 #ifndef CT_PROBE_PATIENCE_NS
 #define CT_PROBE_PATIENCE_NS UINT64_C(1000000000)
 #endif
@@ -66,10 +66,10 @@ static int sync_lanes(struct ct_shm_process *process, struct ct_ledger *ledger)
     return 0;
 }
 
-/* Determines how far a process's clock is ahead without /proc, for a process that exited early or whose /proc
- * is not accessible. The counter is the same in all namespaces, and the segment's header has the values of
- * both clocks from when the segment was created. If no step or slew can explain the difference, the process's
- * clock has a different origin. */
+/* Determines how far a process's clock is ahead without using /proc, for a process that exited early or whose
+ * /proc entry is not accessible. The counter is the same in all namespaces, and the segment header has the
+ * values of both clocks from when the segment was created. If neither a step nor a slew can explain the
+ * difference, the process's clock has a different origin. */
 static void learn_ahead(struct ct_shm_process *process)
 {
     const int64_t differs_ns = 1000000000;
@@ -88,8 +88,8 @@ static void learn_ahead(struct ct_shm_process *process)
     process->is_ahead_known = true;
 }
 
-/* Registers the process in the ledger, which creates its rows. Returns 0 or -1. Marks the process as broken
- * if the trace refuses it. */
+/* Registers the process with the ledger, which creates its rows. Marks the process as broken if the trace
+ * refuses it. Returns 0 or -1. */
 static int make_rows(struct ct_shm_process *process, struct ct_batch *batch)
 {
     size_t hint = 0;
@@ -143,9 +143,9 @@ void ct_shm_use_complete(struct ct_shm_process *process, uint64_t now_ns, bool a
         process->complete_ns = process->complete_read_ns < oldest_ns ? process->complete_read_ns : oldest_ns;
 }
 
-/* Checks whether the segment's writer has ended. A probe keeps writing after its process has exited, until
- * the probe marks the segment as left or loses its lock. Checking the lock takes a system call, so the lock
- * is checked only once a second, and in each batch after the process has exited. */
+/* Checks whether the segment's writer has ended. After a process has exited, its probe keeps writing until
+ * the probe marks the segment as left or loses its lock. Checking the lock takes a system call. It is
+ * therefore checked only once a second, and in each batch after the process has exited. */
 static void note_end(struct ct_shm_process *process, const struct ct_batch *batch)
 {
     const bool is_left = ct_shm_is_left(process);
@@ -182,8 +182,8 @@ int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
     return error;
 }
 
-/* Ends the batch before calls that a probe has not published yet. Does not wait for a probe that lags too
- * much, so the rows of such a probe will be late. */
+/* Ends the batch before calls that a probe has not published yet. A probe that lags too far behind is not
+ * waited for, so its rows will be late. */
 static void wait_for_probe(const struct ct_shm_process *process, struct ct_batch *batch)
 {
     const struct ct_user *user = process->who.user;
@@ -220,9 +220,9 @@ void ct_shm_hold_back(struct ct_shm_process *process, uint64_t share, uint64_t o
 
 int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
-    /* Read the directory after the positions, so that it has every function that a published record names.
-     * Read it even if there is no lane, because calls that found no memory for a lane are counted by
-     * function. */
+    /* Read the directory after the positions, so that it has every function named by a published record. Read
+     * it even if there is no lane, because calls are also counted by function if there was no memory for a
+     * lane. */
     ct_shm_read_directory(process);
     for (uint32_t i = 0; i < process->lane_count && !process->broken; i++) {
         if (ct_merge_add(&ledger->merge, &process->lanes[i]->stream) != 0) {
@@ -233,7 +233,7 @@ int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger)
     return 0;
 }
 
-/* Saves the losses of threads that have no lane, as lane UINT32_MAX and thread 0. */
+/* Saves the losses of threads without a lane under lane UINT32_MAX and thread 0. */
 static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
     struct ct_loss *loss = &process->shared->unlaned;
@@ -262,7 +262,7 @@ static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger
 /* ---- open calls ---- */
 
 /* Reads a thread's open calls. The stack of a running thread may change while it is read, so the result is
- * discarded if anything was published in between. Calls that last long enough to matter do not change. */
+ * discarded if anything was published in between. Calls long enough to matter stay on the stack. */
 static size_t read_open(struct ct_lane_source *lane, struct ct_open_call open[CT_OPEN_MAX])
 {
     const struct ct_lane_state before = ct_lane_state(lane->shared);
@@ -272,7 +272,7 @@ static size_t read_open(struct ct_lane_source *lane, struct ct_open_call open[CT
     CT_TEST_POINT("process.open_read");
     if (ct_lane_state(lane->shared).position != before.position || ct_lane_depth(lane->shared) != entered)
         return 0;
-    /* If the thread was killed, the call of its last published record may still be on the stack. */
+    /* If the thread was killed, the call that it published last may still be on the stack. */
     while (depth > 0 && open[depth - 1].start == lane->last_start)
         depth--;
     return depth;
@@ -309,7 +309,7 @@ static int store_open_calls(struct ct_shm_process *process, struct ct_ledger *le
 }
 
 /* Returns whether the process has a later segment, because the hook has abandoned this one, or because the
- * probe's writer was killed and replaced. */
+ * probe that wrote it was killed and replaced. */
 static bool is_replaced(const struct ct_shm_process *process)
 {
     for (const struct ct_shm_process *other = process->shm->processes; other; other = other->next) {
@@ -320,8 +320,8 @@ static bool is_replaced(const struct ct_shm_process *process)
     return false;
 }
 
-/* Saves the open calls if they differ from the database. The saved calls replace all open calls of the
- * process, because its latest segment has all its open calls. Returns 0 or -1. */
+/* Saves the open calls if they differ from those in the database, and replaces all the process's open calls
+ * there, because its latest segment has all of them. Returns 0 or -1. */
 static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
     struct ct_open_call open[CT_OPEN_MAX];
@@ -338,7 +338,7 @@ static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *led
     const struct ct_open_facts none = { .segment_id = process->account.segment_id };
     if (ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_NOTHING_OPEN, .open = none }) != 0)
         return -1;
-    /* Read the open calls again, because the threads keep running, and the signature must match the stored
+    /* Read the open calls again, because the threads keep running and the signature must match the stored
      * calls. */
     bool complete = true;
     signature = 0;
@@ -426,8 +426,8 @@ bool ct_shm_has_backlog(const struct ct_shm_process *process)
            (process->unfinished || (has_unread_lanes(process) && !process->lanes_refused));
 }
 
-/* Counts the calls of a lane that no batch has begun to read, because its position could not be read from the
- * database. */
+/* Counts the calls in a lane that no batch has begun to read. Counts from the tail, because the position in
+ * the database is not known. */
 static uint64_t waiting_unread(struct ct_shm_process *process, uint32_t index)
 {
     struct ct_lane_source *lane;
@@ -460,12 +460,12 @@ int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger)
                              : ct_shm_is_left(process);
     const char *state = goes_on ? "detached" : ct_shm_has_exited(process) ? "exited" : "killed";
     CT_TEST_POINT("process.ending");
-    /* Do not wait for unread lanes, because each of the user's ended processes would then keep a part of the
-     * share. */
+    /* Do not wait for unread lanes. Otherwise, each of the user's ended processes would hold on to a part of
+     * the share. */
     if (!process->broken && has_unread_lanes(process))
         process->broken = "it had more threads than are read at once for one user";
-    /* The process may have ended after the batch began, so use the current time, which is after all of the
-     * process's calls. */
+    /* The process may have ended after the batch began, so use the current time, which is later than all of
+     * its calls. */
     const struct ct_end_facts end = { process->account.process_id, ct_monotonic_ns() };
     return ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_END, .text = { state }, .end = end });
 }

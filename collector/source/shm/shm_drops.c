@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum { SAVED = 0, LEFT = 1 };
-/* Reading a lane counts towards the user's limit like reading this number of directory entries. */
+/* Reading a lane counts towards the user's limit as if this many directory entries were read. */
 enum { LANE_SCANS = CT_LANE_DROPS / 8 };
 
 struct sum {
@@ -31,8 +31,8 @@ static uint64_t read_word(_Atomic uint64_t *word)
 
 /* ---- reading ---- */
 
-/* Returns how many of a lane's calls were not sent, for all functions together. The hook counts a call in
- * these counters after it has counted the call for its function. */
+/* Returns how many of a lane's calls, to any function, were not sent. The hook updates these counters after
+ * the function's own counter. */
 static uint64_t read_drops(struct ct_lane *lane)
 {
     uint64_t calls = read_word(&lane->skipped);
@@ -41,7 +41,7 @@ static uint64_t read_drops(struct ct_lane *lane)
     return calls;
 }
 
-/* Returns whether any lane has counted further calls since the last check. */
+/* Returns whether any lane has counted more calls since the last check. */
 static bool note_moves(struct ct_shm_process *process)
 {
     bool moved = false;
@@ -110,7 +110,7 @@ static int save(struct ct_shm_process *process, struct ct_ledger *ledger, uint32
     struct ct_shm_function *function = ct_shm_find_function(process, ledger, i);
     if (!function)
         return -1;
-    /* Entries whose calls are counted together share `function`, which has no saved values for a single
+    /* Entries that are counted together share `function`, which therefore has no saved values for a single
      * entry. Such entries are saved every time. */
     const bool is_own = function->entry == i && function->callee.function_id != 0;
     if (is_own && lost == function->lost && skipped == function->skipped)
@@ -168,9 +168,9 @@ static int save_until(struct ct_shm_process *process, struct ct_ledger *ledger, 
     return done;
 }
 
-/* Returns whether any counter has changed since the last scan began. After counting in the directory, the
- * hook sets a single word for all entries. The process may have been killed between these two steps, so an
- * ended process is scanned once more. */
+/* Returns whether any counter has changed since the last scan began. After counting a call in the directory,
+ * the hook sets a word that is shared by all entries. Since the process may have been killed between these
+ * two steps, an ended process is scanned once more. */
 static bool is_due(struct ct_shm_process *process)
 {
     _Atomic uint32_t *const moved = &process->shared->has_drops;

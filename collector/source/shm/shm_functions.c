@@ -42,8 +42,8 @@ static enum ct_layer layer_of(const struct ct_shm_process *process, uint8_t laye
     return layer < CT_LAYER_COUNT ? (enum ct_layer)layer : CT_LAYER_DRIVER;
 }
 
-/* Finds the trace's number for an entry's function. A function that is new to the trace counts towards the
- * user's share of names. If the share is used up, the number stays 0, and no error is reported. */
+/* Finds the function_id for a directory entry. A function that is new to the trace counts towards the user's
+ * share of names. If the share is used up, function_id stays 0, and no error is reported. */
 static void look_up(struct ct_shm_process *process, struct ct_ledger *ledger,
                     struct ct_shm_function *function)
 {
@@ -133,8 +133,8 @@ struct ct_callee *ct_shm_function(struct ct_shm_process *process, struct ct_ledg
     return function ? &function->callee : NULL;
 }
 
-/* Makes the next batch save every counter again, because the counters that this batch saved cannot be
- * distinguished from those that earlier batches saved. */
+/* Makes the next batch save every counter again, because counters saved by this batch cannot be distinguished
+ * from counters saved earlier. */
 void ct_shm_revert_functions(struct ct_shm_process *process)
 {
     for (uint32_t i = 0; i < process->function_count; i++) {

@@ -1,6 +1,6 @@
-/* The functions that a process calls. Each is an entry of the segment's directory, and is looked up when it
- * is first called. Entries that are never called cost nothing. Most processes call only a few dozen of the
- * thousands of possible functions. */
+/* The functions that a process calls. Each has an entry in the segment's directory, and is looked up when it
+ * is first called. Functions that are never called cost nothing: most processes call only a few dozen of the
+ * thousands of functions in the directory. */
 #ifndef CT_SHM_FUNCTIONS_H
 #define CT_SHM_FUNCTIONS_H
 
@@ -14,7 +14,7 @@ struct ct_callee *ct_shm_function(struct ct_shm_process *process, struct ct_ledg
 /* Returns the same function as ct_shm_function(), together with its saved counters. */
 struct ct_shm_function *ct_shm_find_function(struct ct_shm_process *process, struct ct_ledger *ledger,
                                              uint32_t entry);
-/* Resets the numbers and saved counters of all functions, which the store has rolled back. */
+/* Resets the IDs and saved counters of all functions, because the store has rolled them back. */
 void ct_shm_revert_functions(struct ct_shm_process *process);
 /* Frees all functions. */
 void ct_shm_forget_functions(struct ct_shm_process *process);

@@ -20,8 +20,8 @@ enum {
 enum { BUFFER_SLOTS = 512, FILLED_MAX = 64 };
 static_assert((int)BUFFER_SLOTS >= (int)CT_SLOTS_MAX, "a buffer holds the longest record");
 
-/* The data that a lane needs only while it is active. In a process with thousands of threads, most threads
- * are silent most of the time. */
+/* The data that a lane needs only while it is active. In a process with thousands of threads, most are silent
+ * most of the time. */
 struct ct_lane_work {
     uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES]; /* private copies of the slots that begin at buffer_at */
     struct ct_call call[FILLED_MAX];              /* of the stream */
@@ -30,14 +30,14 @@ struct ct_lane_work {
 
 #define DISTRUST_NS UINT64_C(60000000000) /* after this time, batches wait for a user's threads again */
 
-/* A record's return time must not be in the future, except for the error of the anchors. */
+/* A record's return time must not be in the future, apart from the anchors' error. */
 #define FUTURE_NS 1000000
 
 static bool fill(struct ct_stream *stream, uint64_t until_ns);
 
-/* Returns the row that the hook's lane has for a thread of a companion. The hook takes a thread's lane before
- * the first call, so its lane is known before any event in a call. Of several lanes with the same thread id,
- * the newest belongs to the living thread. */
+/* Returns the thread_id that the hook's lane has for a companion's thread. The hook takes a lane for a thread
+ * before the first call, so the lane is known before any event within a call. If several lanes have the same
+ * tid, the newest one belongs to the living thread. */
 static int64_t find_thread(const struct ct_caller *caller)
 {
     const struct ct_lane_source *source =
@@ -110,7 +110,7 @@ int ct_lane_source_begin(struct ct_lane_source *source, struct ct_ledger *ledger
     return 0;
 }
 
-/* Stops the lane. Calls that are already filled in are still taken, but no further ones. */
+/* Stops the lane. Only calls that have already been filled in are still taken. */
 static void break_rule(struct ct_lane_source *source, const char *rule)
 {
     source->process->broken = rule;
@@ -144,9 +144,9 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         source->announced_since_ns = 0;
         return;
     }
-    /* The thread may have read an end time that it has not published yet. Its records are in order, and it
-     * was silent at silent_ns, so no record older than silent_ns can follow. If the position has moved since
-     * the thread was last found announcing a record, it has been silent in between. */
+    /* The thread may have read an end time that it has not published yet. Its records are in order and it was
+     * silent at silent_ns, so no record older than silent_ns can follow. If the position has moved since the
+     * thread was last found announcing a record, the thread has been silent in between. */
     if (source->announced_since_ns == 0 || source->announced_at != state.position) {
         if (source->announced_since_ns != 0)
             source->silent_ns = source->announced_silent_ns;
@@ -157,8 +157,8 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
     if (batch->now_ns - source->announced_since_ns >= ANNOUNCE_PATIENCE_NS ||
         source->silent_ns >= batch->until_ns)
         return;
-    /* Another user's thread delays everyone if it keeps publishing and is never found silent. Wait for such a
-     * thread only once per DISTRUST_NS. */
+    /* A thread of another user that keeps publishing, and is never found silent, delays everyone. Wait for
+     * such a thread only once per DISTRUST_NS. */
     struct ct_user *user = process->who.user;
     if (user && batch->now_ns < user->not_waited_until_ns)
         return;
@@ -171,8 +171,8 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
 
 /* ---- reading ---- */
 
-/* Makes `slots` slots, beginning at `read`, readable in the buffer. Returns false if not all of them are
- * published, if the buffer is still in use, or if out of memory. */
+/* Makes `slots` slots available in the buffer, starting at `read`. Returns false if some of them are not
+ * published yet, if the buffer is still in use, or if out of memory. */
 static bool make_readable(struct ct_lane_source *source, uint64_t slots)
 {
     const uint64_t position = source->read;
@@ -221,7 +221,7 @@ static const char *check(const struct ct_lane_source *source, const struct ct_re
     return NULL;
 }
 
-/* Positions are read after the batch's time was taken, so also compare with the current time. */
+/* Positions are read after the batch has taken its time, so also compare with the current time. */
 static bool is_future(const struct ct_lane_source *source, uint64_t ns)
 {
     return ns > source->batch->now_ns + FUTURE_NS && ns > ct_monotonic_ns() + FUTURE_NS;
@@ -249,9 +249,9 @@ static bool tell_times(struct ct_lane_source *source, const struct ct_record *re
     return true;
 }
 
-/* Fills in the times of GPU work, and converts the payload in the buffer to nanoseconds. Work has ended when
- * its record is read. Its times are the GPU's, which may be ahead of the processor's by some microseconds.
- * Returns false if the payload is invalid. */
+/* Fills in the times of GPU work, and converts the payload in the buffer to nanoseconds. By the time its
+ * record is read, the work has ended. Its times come from the GPU's clock, which may be a few microseconds
+ * ahead of the processor's. Returns false if the payload is invalid. */
 static bool convert_gpu_work(struct ct_lane_source *source, const struct ct_record *record,
                              struct ct_call *call)
 {
@@ -267,7 +267,7 @@ static bool convert_gpu_work(struct ct_lane_source *source, const struct ct_reco
     return true;
 }
 
-/* What happened to a record: it was filled in, left for later, or found to break a rule. */
+/* The fate of a record: filled in, left for later, or found to break a rule. */
 enum filled { FILLED, LATER, BROKEN };
 
 static enum filled fill_in(struct ct_lane_source *source, const struct ct_record *record, uint64_t until_ns,
@@ -304,7 +304,7 @@ static enum filled fill_in(struct ct_lane_source *source, const struct ct_record
     return call->callee ? FILLED : LATER;
 }
 
-/* Returns whether the user's budget for this batch is spent. If it is, records that calls are left. */
+/* Returns whether the user's budget for this batch is spent. If so, records that calls are left over. */
 static bool has_spent(struct ct_lane_source *source)
 {
     struct ct_budget *budget = source->stream.budget;
@@ -327,7 +327,7 @@ static void note_taken(struct ct_lane_source *source)
     }
 }
 
-/* Rewinds to the end of the calls that were taken. The next batch fills in the other calls again. */
+/* Rewinds to the end of the calls that were taken. The next batch fills in the rest again. */
 static void settle(struct ct_lane_source *source)
 {
     struct ct_stream *stream = &source->stream;
@@ -388,8 +388,8 @@ uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, ui
 
 /* ---- saving ---- */
 
-/* A lane counts the losses of all its owners. A lane changes its owner only after its losses are saved, so
- * losses saved before the change belong to earlier owners. */
+/* A lane counts the losses of all its owners. It gets a new owner only after its losses are saved, so losses
+ * saved before the change belong to earlier owners. */
 static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
 {
     struct ct_lane *lane = source->shared;
@@ -405,7 +405,7 @@ static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
     for (uint32_t cause = 0; cause < CT_LANE_LOSS_COUNT; cause++) {
         const uint64_t calls = atomic_load_explicit(&lane->loss[cause].calls, memory_order_acquire);
         /* A new owner increments the tenancy before its first loss. If the tenancy has changed, the count may
-         * include the new owner's losses, so leave it to the next batch. */
+         * include the new owner's losses, so leave the count to the next batch. */
         if (atomic_load_explicit(&lane->tenancy, memory_order_relaxed) != tenancy)
             break;
         if (calls <= source->loss_base[cause])
@@ -462,8 +462,8 @@ int ct_lane_source_save(struct ct_lane_source *source, struct ct_ledger *ledger)
     return ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_LANE, &source->caller, .lane = lane });
 }
 
-/* Sets a limit on what the producer may still write, because the producer notices the detach only after its
- * next record. Even if the rings are full, the producer cannot write twice their size before it notices. */
+/* Limits how much the producer may still write. The producer notices the detach only after its next record,
+ * but even if the rings are full, it cannot write twice their size by then. */
 void ct_lane_source_detach(struct ct_lane_source *source)
 {
     source->last_position = source->head + 2 * ct_ring_slots_all(source->index, source->rings.most);
@@ -488,8 +488,8 @@ void ct_lane_source_publish(struct ct_lane_source *source, const struct ct_batch
         seen += source->loss_saved[cause];
     atomic_store_explicit(&lane->loss_seen, seen, memory_order_release);
     CT_TEST_POINT("lane.loss_seen");
-    /* A busy collector reads the lane again without being notified, and needs the doorbell only if the lane
-     * fills up first. An idle collector needs the doorbell at the next record. */
+    /* A busy collector will read the lane again anyway, and needs the doorbell only if the lane fills up
+     * before that. An idle collector needs the doorbell at the next record. */
     const uint64_t wake =
         position + (source->process->shm->quiet ? 1 : ct_lane_rings_slots(&source->rings) / 2);
     atomic_store_explicit(&lane->wake, source->process->call_soon ? 0 : wake, memory_order_relaxed);
@@ -511,8 +511,8 @@ void ct_lane_source_revert(struct ct_lane_source *source)
     memset(source->loss_saved, 0, sizeof(source->loss_saved));
 }
 
-/* Counts the waiting calls. The contents of the rings are not trusted, so the count is limited by the rings'
- * sizes. */
+/* Counts the waiting calls. The contents of the rings are not trusted, so the sizes of the rings limit the
+ * count. */
 uint64_t ct_lane_source_waiting(struct ct_lane_source *source)
 {
     uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES];

@@ -52,14 +52,14 @@ struct ct_lane_source {
 };
 
 /* Maps lane `index` of the process. Returns 0 or -errno. The caller must destroy the source before the
- * process's map. */
+ * process's segment map. */
 int ct_lane_source_create(struct ct_shm_process *process, uint32_t index, struct ct_lane_source **source);
 void ct_lane_source_destroy(struct ct_lane_source *source);
 /* Continues at the position saved in the database, or at the oldest record in the ring if that record is
  * newer. Returns 0 or -1. */
 int ct_lane_source_begin(struct ct_lane_source *source, struct ct_ledger *ledger);
 
-/* Returns the start time of a call that was seen open at this depth. */
+/* Returns the start time of an open call at this depth. */
 uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, uint64_t ticks);
 
 /* Reads the lane's position, and lowers batch->until_ns to a safe value. */
@@ -75,7 +75,7 @@ void ct_lane_source_detach(struct ct_lane_source *source);
 int ct_lane_source_save(struct ct_lane_source *source, struct ct_ledger *ledger);
 /* Returns the fill of the rings at the start of the batch, in thousandths. */
 uint32_t ct_lane_source_fill(const struct ct_lane_source *source);
-/* Allows the producer to reuse the space of all calls that the batch saved. */
+/* Allows the producer to reuse the space of all calls saved by the batch. */
 void ct_lane_source_publish(struct ct_lane_source *source, const struct ct_batch *batch);
 void ct_lane_source_revert(struct ct_lane_source *source);
 /* Returns the number of calls that are published but not stored. */

@@ -1,6 +1,7 @@
-/* The collector's view of the session's shared memory: each writing process, its segment (opened, checked and
- * mapped), and its lanes. The contents of a segment are not trusted. Its geometry is read once, checked and
- * copied. Every index and length is checked whenever it is used. A process that breaks the rules is detached.
+/* The collector's view of the session's shared memory: each process that writes to it, the process's segment
+ * (opened, checked and mapped), and its lanes. The contents of a segment are not trusted. Its geometry is
+ * read once, checked and copied. Every index and length is checked whenever it is used. A process that breaks
+ * a rule is detached.
  *
  * The loop thread opens a process and hands it over to the worker thread. After the handover, everything runs
  * on the worker thread, except where noted. */
@@ -19,7 +20,7 @@
 
 struct ct_lane_source;
 
-/* A lane's position has 63 bits, because the producer publishes it together with another bit. */
+/* A lane's position has only 63 bits, because the producer publishes it together with another bit. */
 #define CT_POSITION_MAX (UINT64_MAX >> 1)
 
 /* A directory entry whose function has been called (shm_functions.c). */
@@ -44,7 +45,7 @@ struct ct_shm_process {
     int64_t made_ns;      /* when the file was created; 0: not reported (tmpfs before Linux 5.18) */
 
     struct ct_segment facts; /* copied and checked when opened, with times converted to the daemon's clocks */
-    bool is_ahead_known;     /* the clocks' lead is known; false if the process exited before the look-up */
+    bool is_ahead_known;     /* the clocks' lead is known; false if the process exited before the lookup */
     uint64_t ahead_ticks;    /* the records' lead over the daemon's CLOCK_MONOTONIC; 0 for the counter */
     struct ct_segment *shared;
     struct ct_guard *guard;
@@ -83,8 +84,8 @@ struct ct_shm {
     struct ct_source source;    /* first */
     const char *dir;            /* the folder of the session's segments */
     struct ct_control *control; /* control->sleeping is set between batches */
-    /* Some processes that are not followed may still be running, because they belong to an earlier daemon or
-     * broke a rule. The source checks whether they have exited until none are left. */
+    /* There may be running processes that are not followed, because they belong to an earlier daemon or broke
+     * a rule. The source checks whether they have exited until none are left. */
     bool orphans;
     struct ct_timeline timeline; /* begins with the first batch */
     struct ct_shm_process *processes;
@@ -94,13 +95,13 @@ struct ct_shm {
     uint64_t all_known_ns;   /* when all segments were last known */
     uint64_t silent_ns; /* the watermark before lanes lower it; a lane found silent was silent until then */
     uint64_t meta_written_ns;
-    /* In the first batch, the time just after the last call that earlier daemons stored. Processes that no
-     * daemon collects from are recorded as left since this time. In later batches, 0. */
+    /* In the first batch, the time just after the last call stored by earlier daemons; in later batches, 0.
+     * Processes from which no daemon collects calls are recorded as left since this time. */
     uint64_t earlier_until_ns;
     bool has_begun;
     uint32_t sleeps; /* counts the values of control->sleeping; only for the system's session */
-    /* Whether the last batch was empty. After an empty batch, `sleeping` stays set, so that a producer that
-     * publishes a record rings the doorbell, unless the next batch is certain to see the record. */
+    /* Whether the last batch was empty. After an empty batch, `sleeping` stays set. A producer that publishes
+     * a record then rings the doorbell, unless the next batch is certain to see that record. */
     bool quiet;
     uint64_t give_back_bytes; /* how much memory of the rings may be returned in this batch */
     bool detaching;           /* processes must no longer write to their segments */
@@ -146,15 +147,15 @@ static inline bool ct_shm_may_have(const struct ct_shm_process *process, uint8_t
     return !ct_shm_is_companion(process) || layer == CT_LAYER_KERNEL || layer == CT_LAYER_HOOK;
 }
 
-/* Converts a time in ticks of the segment's clock to the daemon's clock. The session's clock may differ from
- * the segment's. */
+/* Converts a time from the segment's ticks to the daemon's clock. The session's clock may differ from the
+ * segment's. */
 static inline uint64_t ct_shm_ns(const struct ct_shm_process *process, uint64_t ticks, size_t *hint)
 {
     if (process->facts.clock == CT_CLOCK_MONOTONIC)
         return ticks - process->ahead_ticks;
     return ct_timeline_ns(&process->shm->timeline, ticks, hint);
 }
-/* Converts a duration in ticks of the segment's clock to nanoseconds. */
+/* Converts a duration from the segment's ticks to nanoseconds. */
 static inline uint64_t ct_shm_span_ns(const struct ct_shm_process *process, uint64_t ticks)
 {
     if (process->facts.clock == CT_CLOCK_MONOTONIC)

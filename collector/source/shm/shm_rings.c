@@ -10,8 +10,8 @@
 enum {
     PAGE_SLOTS = 4096 / CT_SLOT_BYTES,
     PIECE_SLOTS = (128 << 10) / CT_SLOT_BYTES, /* freed at a time, because a producer may be waiting */
-    /* A lane that can still grow counts as having at least this many slots. Running a batch for each kilobyte
-     * would cost more than the memory is worth. */
+    /* A lane that can still grow counts as having at least this many slots, because running a batch for each
+     * kilobyte would cost more than the memory is worth. */
     ENOUGH_SLOTS = (2 << 20) / CT_SLOT_BYTES,
     LEAST_PARTS = 2, /* a ring is sufficient if it holds this many times the waiting slots */
 };
@@ -105,8 +105,8 @@ struct part {
 };
 
 /* Finds the part of a ring that can be freed. The part can change unless the caller holds the ring's lock. In
- * the ring in use, only the part that the producer may not write before it checks the lane again can be
- * freed. Any other ring can be freed completely once it has been read. */
+ * the ring in use, this is the part that the producer may not write to before it checks the lane again. Any
+ * other ring can be freed completely once it has been read. */
 static struct part find_part(const struct ct_lane_rings *rings, uint32_t level, uint64_t tail)
 {
     uint64_t since[CT_RINGS], until = UINT64_MAX;
@@ -133,7 +133,7 @@ static struct part find_part(const struct ct_lane_rings *rings, uint32_t level, 
     return part;
 }
 
-/* Returns whether the file has data in this range of slots, or true if unknown. */
+/* Returns whether the file has data in this range of slots. Returns true if unknown. */
 static bool has_data(const struct ct_lane_rings *rings, uint32_t level, uint64_t from, uint64_t to)
 {
     const uint64_t place = (from & (slots_of(rings, level) - 1)) * CT_SLOT_BYTES;
@@ -142,8 +142,8 @@ static bool has_data(const struct ct_lane_rings *rings, uint32_t level, uint64_t
     return data < 0 ? errno != ENXIO : data < at + (off_t)((to - from) * CT_SLOT_BYTES);
 }
 
-/* Informs the producer which ring is large enough. Also keeps the producer from touching the ring's memory
- * before it checks the ring again. */
+/* Informs the producer which ring is large enough, and keeps it from touching the ring's memory before it
+ * checks the ring again. */
 static void send_request(struct ct_lane *lane, uint32_t suffices)
 {
     const uint32_t before = atomic_load_explicit(&lane->request, memory_order_relaxed) >> CT_RING_STEP;
@@ -152,8 +152,8 @@ static void send_request(struct ct_lane *lane, uint32_t suffices)
 }
 
 /* Frees a piece, or returns false if the producer needs the piece now. The producer may have followed the
- * previous request and be treating the memory as its own. The new request is therefore written while the lock
- * is held, so that the producer finds the request when it takes the lock. */
+ * previous request, and may be treating the memory as its own. The new request is therefore written while the
+ * lock is held, so that the producer finds it after taking the lock. */
 static bool give_piece(struct ct_lane_rings *rings, uint32_t level, uint64_t tail, const struct part *part,
                        uint64_t from, uint64_t to)
 {
@@ -199,7 +199,7 @@ static void give_back(struct ct_lane_rings *rings, uint32_t level, uint64_t tail
     }
 }
 
-/* Returns whether a ring seems to have unneeded memory. Does not take the ring's lock. */
+/* Returns whether a ring seems to have unneeded memory, without taking the ring's lock. */
 static bool has_part(const struct ct_lane_rings *rings, uint32_t level, uint64_t tail)
 {
     const struct part part = find_part(rings, level, tail);

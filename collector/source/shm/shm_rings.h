@@ -1,6 +1,6 @@
 /* The collector's view of a lane's rings. Finds the ring that contains a slot, and the memory that is no
  * longer needed. The shortest ring is mapped. Longer rings are read from the file, so that they use no
- * address space, no matter what length a process claims. */
+ * address space, whatever length a process claims. */
 #ifndef CT_SHM_RINGS_H
 #define CT_SHM_RINGS_H
 
@@ -16,9 +16,9 @@ struct ct_lane_rings {
     uint64_t since[CT_RINGS];   /* read after the position */
     struct ct_lane_window seen; /* read after the position */
     uint64_t peak, peak_since_ns;
-    /* The part of each ring whose memory was last freed. If the producer began the ring at `since` and has
-     * left it, the part is the whole ring. If the producer still uses the ring, the part begins after `upto`,
-     * and the producer may not write there before it checks the lane again. */
+    /* The part of each ring that was last freed. If the producer began the ring at `since` and has left it,
+     * this is the whole ring. If the producer still uses the ring, the part begins after `upto`, and the
+     * producer may not write there before it checks the lane again. */
     struct {
         uint64_t since, upto;
     } given[CT_RINGS];
@@ -26,7 +26,7 @@ struct ct_lane_rings {
 
 void ct_lane_rings_init(struct ct_lane_rings *rings, const struct ct_shm_process *process,
                         struct ct_lane *shared, uint32_t index);
-/* Finds the rings in use. Call after reading the position. */
+/* Determines which rings are in use. Call after reading the position. */
 void ct_lane_rings_look(struct ct_lane_rings *rings);
 /* Copies slots that have been published but not returned. Slots that the file does not contain are copied as
  * zeros. */
@@ -34,9 +34,8 @@ void ct_lane_rings_read(const struct ct_lane_rings *rings, uint64_t position, ui
 /* Returns the number of slots that the lane had when ct_lane_rings_look() was last called. A lane that can
  * still grow counts as having at least 2 MiB of slots. */
 uint64_t ct_lane_rings_slots(const struct ct_lane_rings *rings);
-/* Frees memory that has not been needed for a while. `tail` is the position that was last returned to the
- * producer, and `used` is the number of slots that were waiting for the batch. Frees at most *budget
- * bytes. */
+/* Frees up to *budget bytes of memory that has not been needed for a while. `tail` is the position last
+ * returned to the producer, and `used` is the number of slots that were waiting for the batch. */
 void ct_lane_rings_tidy(struct ct_lane_rings *rings, uint64_t tail, uint64_t used, uint64_t now_ns,
                         uint64_t *budget);
 

@@ -66,8 +66,8 @@ static int64_t since_ns(int64_t seconds, int64_t nanoseconds)
 }
 
 /* Converts a process's times to the daemon's clocks. Field 22 of /proc/PID/stat is truncated to ticks in both
- * namespaces, so the value that the daemon reads is used. A probe's times use the probe's own clocks, and
- * stay unchanged. */
+ * namespaces, so it is not converted, but replaced by the value that the daemon reads. A probe's times use
+ * the probe's own clocks, and stay unchanged. */
 static void learn_ahead(struct ct_shm_process *process)
 {
     enum { TICK_NS = 10000000 };
@@ -97,7 +97,7 @@ static void learn_ahead(struct ct_shm_process *process)
         facts->exec_ns = facts->absent_ns = facts->process_start = 0;
 }
 
-/* Terminates a text, and replaces bytes that readers of the database reject. */
+/* Terminates a string, and replaces bytes that database readers reject. */
 static void clean(char *text, size_t bytes)
 {
     char copy[sizeof(((struct ct_segment *)NULL)->cmdline)];
@@ -113,8 +113,8 @@ bool ct_shm_is_at(const struct ct_shm_process *process, const char *path)
            status.st_ino == process->who.inode;
 }
 
-/* A segment file that is being opened. Each function that takes this struct and returns int returns 0, or
- * -errno with the reason set. */
+/* A segment file that is being opened. Functions that take this struct and return int return 0, or -errno
+ * with the reason set. */
 struct opening {
     struct ct_shm_process *process; /* owns everything that a step acquires */
     struct ct_user *user;           /* NULL: the daemon's own */
@@ -134,7 +134,7 @@ static int open_file(struct opening *opening, const char *path)
 {
     struct ct_shm_process *process = opening->process;
     snprintf(process->path, sizeof(process->path), "%s", path);
-    /* Do not block on a FIFO, or on a lease that the file's owner holds. */
+    /* Do not block on a FIFO, or on a lease held by the file's owner. */
     process->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (process->fd < 0)
         return fail(opening, errno == EWOULDBLOCK ? -EBUSY : -errno, "it cannot be opened");
@@ -181,8 +181,8 @@ static int read_facts(struct opening *opening)
     return reason ? fail(opening, -EPROTO, reason) : 0;
 }
 
-/* Replaces the user in the segment with the user that the kernel reports. Only a probe of the daemon's own
- * user may write for a process of another user. */
+/* Replaces the user in the segment with the user reported by the kernel. Only a probe of the daemon's own
+ * user may write for another user's process. */
 static void correct_facts(struct opening *opening)
 {
     struct ct_segment *facts = &opening->process->facts;
@@ -204,7 +204,7 @@ static int map_header(struct opening *opening)
 }
 
 /* Finds the process that the segment names. If the process is not visible, it is in a namespace outside the
- * daemon's, or exited before the look-up. ct_segment_hold() later distinguishes these two cases. */
+ * daemon's, or exited before the lookup. ct_segment_hold() later distinguishes these two cases. */
 static int find_process(struct opening *opening)
 {
     struct ct_shm_process *process = opening->process;
@@ -309,7 +309,7 @@ void ct_shm_close(struct ct_shm_process *process, bool remove)
 
 /* ---- end ---- */
 
-/* Returns whether the program image has released its memory, because the process has exited or runs another
+/* Returns whether the program image has let go of the segment, because the process has exited or runs another
  * program. Also works for processes in other namespaces. */
 static bool has_let_go(const struct ct_shm_process *process)
 {
@@ -317,7 +317,7 @@ static bool has_let_go(const struct ct_shm_process *process)
 }
 
 /* Detects that the segment's writer has ended, even if no pidfd reports it. A probe's segment ends when the
- * probe's lock is released, or when the process exits if the segment was never locked. A visible process
+ * probe's lock is released or, if the segment was never locked, when the process exits. A visible process
  * without any memory is about to exit, and its pidfd will report that. A process with different memory runs
  * another program. */
 bool ct_shm_is_over(const struct ct_shm_process *process)
@@ -341,7 +341,8 @@ bool ct_shm_is_left(const struct ct_shm_process *process)
 }
 
 /* Queries the kernel first. If the kernel has no exit status, checks whether the exit handlers have run. If
- * the process is still running without the image, it runs another program, which may never make a call. */
+ * the process is still running, but without the image, it runs another program, which may never make a
+ * call. */
 bool ct_shm_has_exited(const struct ct_shm_process *process)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);

@@ -102,8 +102,8 @@ bool ct_shm_runs_on(const struct ct_shm_process *process)
     return !ct_shm_is_left(process) && !ct_shm_is_over(process);
 }
 
-/* Returns the state of a process that is not in the list. The process may have a segment for this daemon, or
- * for another session's daemon. */
+/* Returns the state of a process that is not in the list, but may have a segment for this daemon or for
+ * another session's daemon. */
 static enum ct_going going_elsewhere(const struct ct_shm *shm, const struct ct_running *running)
 {
     char path[CT_NAME_BYTES];
@@ -170,7 +170,7 @@ static void begin_accounts(struct ct_shm *shm)
 }
 
 /* Divides the batch's limit, in rows of plain calls, among the users that have waiting calls. Calls that
- * exceed a user's share are left for the next batch, and are late if other users' calls were stored before
+ * exceed a user's share are left for the next batch, and will be late if other users' calls are stored before
  * them. A user who never stops publishing, claims times in the distant past or invents names thus delays only
  * that user's own calls. */
 static void share_out(struct ct_shm *shm, uint64_t rows_max)
@@ -204,7 +204,7 @@ static void add_quota(struct ct_quota_report *to, const struct ct_shm_process *p
     to->functions += p->merged;
 }
 
-/* Reports the users that were held back, and each user's shortages. */
+/* Reports which users were held back, and each user's shortages. */
 static void close_accounts(struct ct_shm *shm, struct ct_report *report)
 {
     EACH_PROCESS(p)
@@ -261,15 +261,15 @@ static void wake(struct ct_source *source, const struct ct_request *request, str
     ct_timeline_anchor(&shm->timeline);
 }
 
-/* Returns the time up to which all segments are known. Calls in a segment that has not been read yet cannot
- * be older than this time. A hook first creates its segment, then counts it, and then makes its first call. A
- * hook that never stops counting delays no other process, because the last scan found every segment that
- * existed.
+/* Returns the time up to which all segments are known. A hook first creates its segment, then counts it, and
+ * only then records a call. Calls in a segment that has not been read yet therefore cannot be older than this
+ * time. A hook that never stops counting delays no other process, because the last scan found every segment
+ * that existed.
  *
- * In the system's session, hooks cannot count segments, because a user who can write the counter could delay
- * all users' rows. The event for a new file adds its segment within a batch or two. If a segment was unknown
- * during a batch, its calls that returned before the batch's watermark are late. They are marked and
- * counted. */
+ * In the system session, hooks cannot count segments, because a user who can write the counter could delay
+ * all users' rows. Instead, the event for a new file adds its segment within a batch or two. If a segment was
+ * unknown during a batch, any of its calls that returned before the batch's watermark are late, and are
+ * marked and counted as such. */
 static uint64_t all_are_known_ns(struct ct_shm *shm, uint64_t now_ns)
 {
     const uint32_t segments = atomic_load_explicit(&shm->control->segments, memory_order_acquire);
@@ -332,8 +332,9 @@ static int write_meta(struct ct_shm *shm, const struct ct_batch *batch)
                                                             .meta = offset_ns });
 }
 
-/* Returns whether another live segment will report the process's end. Either its hook has left this segment
- * and created another, or a probe writes this segment, or a companion writes the other segment. */
+/* Returns whether another live segment will report the process's end. This is the case if the hook has left
+ * this segment and created another, if a probe writes this segment, or if a companion writes the other
+ * one. */
 static bool goes_on(const struct ct_shm *shm, const struct ct_shm_process *ended)
 {
     const bool may_go_on = ct_shm_is_left(ended) || ct_shm_is_probed(ended);
@@ -348,7 +349,8 @@ static bool goes_on(const struct ct_shm *shm, const struct ct_shm_process *ended
     return false;
 }
 
-/* Passes the report that the process has exited to its other segments. One of them will report the end. */
+/* Passes on the information that the process has exited to its other segments. One of them will report the
+ * end. */
 static void pass_exit(const struct ct_shm *shm, const struct ct_shm_process *ended)
 {
     if (!(atomic_load_explicit(&ended->shared->flags, memory_order_acquire) & CT_SEGMENT_EXITING))
@@ -372,8 +374,7 @@ static int end(const struct ct_shm *shm, struct ct_shm_process *ended, struct ct
 static int save(struct ct_source *source, struct ct_batch *batch)
 {
     struct ct_shm *shm = shm_of(source);
-    /* The segments of the system's session are not counted, so segments that were created after the last scan
-     * are unknown. */
+    /* In the system session, segments are not counted, so any created after the last scan are unknown. */
     if (shm->control->system && shm->looked_ns < batch->report->flushed_ns)
         batch->report->flushed_ns = shm->looked_ns;
     EACH_PROCESS(p)
@@ -399,7 +400,7 @@ static void publish(struct ct_source *source, struct ct_batch *batch)
     shm->give_back_bytes = GIVE_BACK_BYTES;
     EACH_PROCESS(p) ct_shm_publish(p, batch, selections);
     CT_TEST_POINT("batch.published");
-    /* Unless `is_alone` is set, the next batch may already have taken calls of these processes. */
+    /* Unless `is_alone` is set, the next batch may already have taken calls from these processes. */
     if (batch->is_alone)
         sort_out(shm);
 }
@@ -418,7 +419,7 @@ static void rest(struct ct_source *source, struct ct_report *report)
 {
     struct ct_shm *shm = shm_of(source);
     /* From here on, a lane that passes its `wake` position rings the doorbell. If a lane passed this position
-     * earlier, it is found as backlog. In the system's session, `sleeping` is odd, and therefore never 0. Its
+     * earlier, it is found as backlog. In the system session, `sleeping` is odd, and therefore never 0. Its
      * first value is arbitrary, because a process may remember an earlier daemon's values. */
     shm->sleeps = (shm->sleeps ? shm->sleeps : (uint32_t)ct_monotonic_ns()) + 2;
     atomic_store_explicit(&shm->control->sleeping, shm->control->system ? shm->sleeps | 1 : 1,

@@ -12,14 +12,14 @@ struct ct_shm_process *ct_shm_finish(struct ct_shm *shm);
 
 /* For the loop thread. Hands over a process. */
 void ct_shm_adopt(struct ct_shm *shm, struct ct_shm_process *process);
-/* Reports that all segments that were counted up to `segments`, and all that existed at looked_ns, have been
- * handed over. */
+/* Reports that all segments counted up to `segments`, and all that existed at looked_ns, have been handed
+ * over. */
 void ct_shm_adopted(struct ct_shm *shm, uint32_t segments, uint64_t looked_ns);
-/* Returns the list of processes that have ended or broken a rule. The caller must close them. */
+/* Returns the processes that have ended or broken a rule. The caller must close them. */
 struct ct_shm_process *ct_shm_take_gone(struct ct_shm *shm);
 
-/* Returns the state that a process of the trace has when the source ends. `shm->processes` must be the list
- * that ct_shm_finish() returned. */
+/* Returns a process's state for the trace when the source ends. `shm->processes` must be the list returned by
+ * ct_shm_finish(). */
 enum ct_going ct_shm_going_at_end(const struct ct_running *running, const void *shm);
 /* Returns whether a process of `shm->processes` is still running the same program. */
 bool ct_shm_runs_on(const struct ct_shm_process *process);

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A known segment file, which is being read, or is refused as long as it exists. */
+/* A known segment file, which is either being read or refused for as long as it exists. */
 struct seen {
     char path[CT_NAME_BYTES];
     struct seen *next;
@@ -71,7 +71,7 @@ static uint32_t processes_allowed(void)
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= OWN + (rlim_t)DESCRIPTORS * most)
         return most;
-    /* Reserve all descriptors that connections may use, unless these would take up most of the limit. */
+    /* Reserve all descriptors that connections may use, unless that would take up most of the limit. */
     const uint32_t limit = (uint32_t)files.rlim_cur;
     const uint32_t own = OWN + (limit > 16384 ? ct_share_bounds[CT_SHARED_CLIENTS].of_all : 0);
     return limit > own + DESCRIPTORS ? (limit - own) / DESCRIPTORS : 1;
@@ -131,7 +131,7 @@ static bool is_left_over(const char *path, pid_t pid)
            now.tv_sec - status.st_mtim.tv_sec > MAKING_S;
 }
 
-/* Returns whether a user's share has room for the file. A NULL user is the daemon's own, which has no
+/* Returns whether a user's share has room for the file. NULL means the daemon's own user, who has no
  * share. */
 static bool may_take(struct ct_watch *watch, struct ct_user *user, const char *path)
 {
@@ -169,7 +169,7 @@ static void refuse(struct ct_watch *watch, struct seen *seen, struct ct_user *us
 
 static void consider(struct ct_watch *watch, const char *path, int32_t pid, struct ct_user *user)
 {
-    /* These errors may be gone by the next scan, without any action by the file's owner. */
+    /* These errors may disappear by the next scan without the owner's help. */
     static const int later[] = { -EAGAIN, -ENOENT, -ENOMEM, -EMFILE, -ENFILE, -EBUSY };
     struct seen *seen = find(watch, path);
     if (seen)
@@ -179,8 +179,8 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
     struct ct_shm_process *process;
     const char *reason;
     const int error = ct_shm_open(path, user, &process, &reason);
-    /* The segment is not complete yet. The hook rings the doorbell when the segment is complete, unless the
-     * hook was killed first. */
+    /* The segment is not complete yet. The hook will ring the doorbell when it is, unless the hook is killed
+     * first. */
     if (error == -EAGAIN && is_left_over(path, pid)) {
         CT_TEST_POINT("watch.left_over");
         unlink(path);
@@ -206,7 +206,7 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
         refuse(watch, seen, user, reason);
 }
 
-/* Returns the owner of a file of the system's session, or NULL if the file's name contains another user's
+/* Returns the owner of a file in the system session, or NULL if the file's name contains another user's
  * ID. */
 static struct ct_user *owner_of(struct ct_watch *watch, uint32_t named, const char *path)
 {
@@ -222,7 +222,7 @@ static struct ct_user *owner_of(struct ct_watch *watch, uint32_t named, const ch
     return user;
 }
 
-/* Considers a file if it has the name of one of the session's segments. */
+/* Considers a file if its name is a segment name of the session. */
 static void consider_name(struct ct_watch *watch, const char *name)
 {
     struct ct_session_file file;
@@ -269,8 +269,8 @@ static void forget_gone(struct ct_watch *watch)
     }
 }
 
-/* Logs that processes are waiting. Their calls stay in the rings, and are only counted once the rings are
- * full. */
+/* Logs that processes are waiting. Their calls stay in the rings; once the rings are full, calls are only
+ * counted. */
 static void note_waiting(struct ct_watch *watch)
 {
     if (watch->waiting > 0 && !watch->is_short)
@@ -318,7 +318,7 @@ uint32_t ct_watch_waiting_of(const struct ct_watch *watch, uint32_t uid)
     return 0;
 }
 
-/* Checks only this file. If a thousand programs start at once, a scan for each of them would read a million
+/* Checks only this file. If a thousand programs started at once, a scan for each would read a million
  * names. */
 static void on_event(uv_fs_event_t *handle, const char *name, int events, int status)
 {

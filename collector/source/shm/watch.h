@@ -10,23 +10,22 @@
 
 struct ct_watch;
 
-/* The caller keeps ownership of `dir`. If `system`, finds all users' segments that were created for the
- * system's session, and otherwise only those of user `uid`. `on_process` receives each new process, and owns
- * it unless it returns a reason for refusing the process. Returns 0 or a libuv error. */
+/* The caller keeps ownership of `dir`. If `system` is set, finds all users' segments for the system session,
+ * and otherwise only the segments of user `uid`. `on_process` receives each new process, and owns it unless
+ * it returns a reason for refusing the process. Returns 0 or a libuv error. */
 int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *session, bool system,
                     const char *(*on_process)(struct ct_shm_process *process, void *data), void *data,
                     struct ct_watch **watch);
-/* Returns how many files with a segment's name were refused, because they were not segments or named a
+/* Returns how many files with a segment name were refused, because they were not segments or named a
  * different process. */
 uint64_t ct_watch_refused(const struct ct_watch *watch);
-/* Return how many processes are waiting for descriptors or mappings, for all users, or for one user of the
- * system's session. */
+/* Return how many processes are waiting for descriptors or mappings, for all users or for one user of the
+ * system session. */
 uint32_t ct_watch_waiting(const struct ct_watch *watch);
 uint32_t ct_watch_waiting_of(const struct ct_watch *watch, uint32_t uid);
-/* Scans the directory now. Returns false if there is no descriptor or memory for reading the directory. */
+/* Scans the directory now. Returns false if there is no descriptor or memory for that. */
 bool ct_watch_scan(struct ct_watch *watch);
-/* Call when a process has been closed. Frees the entry for the process's file, and its place in the user's
- * share. */
+/* Call when a process has been closed. Frees the entry for its file, and its place in the user's share. */
 void ct_watch_forget(struct ct_watch *watch, const char *path, struct ct_user *user);
 void ct_watch_destroy(struct ct_watch *watch);
 
