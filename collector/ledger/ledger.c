@@ -95,7 +95,7 @@ static void make_thread(struct ct_ledger *ledger, struct ct_caller *caller, uint
     caller->thread_id = find_thread(ledger, caller);
     if (caller->thread_id == 0)
         caller->thread_id = ct_store_thread(ledger->store, caller->account->process_id, tid, name);
-    caller->numbering = 0; /* its sites have other numbers */
+    caller->numbering = 0; /* its sites have other IDs */
     caller->last_call_id = 0;
     ct_recorder_thread(ledger->recorder, caller, name);
 }

@@ -309,7 +309,7 @@ static void on_async(uv_async_t *async)
     uv_sem_post(&session->heard);
 }
 
-/* ---- the bell of the system's session: a socket that accepts datagrams from all users ---- */
+/* ---- the bell of the system session: a socket that accepts datagrams from all users ---- */
 
 enum { BELL_PAUSE_MS = 10, BELL_DRAIN_MAX = 1024 };
 

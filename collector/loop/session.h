@@ -20,13 +20,13 @@ struct ct_session {
     struct ct_selection selection; /* as last published; `control` is never re-read */
     bool is_clock_doubted;         /* the kernel no longer trusts the session's clock */
     bool system;
-    int bell; /* only in the system's session */
+    int bell; /* only in the system session */
     char bell_path[CT_NAME_BYTES];
     ino_t bell_inode;
     uv_poll_t bell_poll;
     uv_timer_t bell_pause;
     uv_thread_t doorbell_thread;
-    uv_async_t doorbell; /* runs on_doorbell on the loop's thread */
+    uv_async_t doorbell; /* runs on_doorbell on the loop thread */
     uv_sem_t heard; /* posted when the loop has seen the ring, so that a constantly ringing doorbell wakes the
                      * loop once per iteration */
     _Atomic bool closing;

@@ -22,7 +22,7 @@ struct ct_process {
     _Atomic bool dead;    /* set by the first thread that finds the process dead */
     dev_t device;         /* device and inode of a file that stays mapped until the program ends */
     ino_t inode;
-    struct ct_user *user; /* NULL except in the system's session */
+    struct ct_user *user; /* NULL except in the system session */
     void *follower;       /* used by followed.c */
 };
 

@@ -26,12 +26,12 @@ enum ct_bulk {
 /* The kinds of combinations that get their IDs in memory. Each ID has a row. */
 enum ct_number {
     CT_NUMBER_SITE,
-    CT_NUMBER_SHAPE,     /* process_id, kernel, grid, block, shared_bytes, stream, captured */
-    CT_NUMBER_ROUTE,     /* process_id, enum ct_transfer_kind, async, stream, captured; its kind as a text */
-    CT_NUMBER_SUBJECT,   /* process_id, captured, then enum ct_role and handle of three objects */
+    CT_NUMBER_SHAPE,   /* process_id, kernel, grid, block, shared_bytes, stream, captured */
+    CT_NUMBER_ROUTE,   /* process_id, enum ct_transfer_kind, async, stream, captured; its kind as a string */
+    CT_NUMBER_SUBJECT, /* process_id, captured, then enum ct_role and handle of three objects */
     CT_NUMBER_FIELD_SET, /* function_id, then the type and name of each field */
     /* process_id, enum ct_gpu_work_kind, enum ct_transfer_kind, kernel, device, context, stream, graph, node;
-     * its kind as a text */
+     * its kind as a string */
     CT_NUMBER_GPU_TASK,
     CT_NUMBER_TEXT,
     CT_NUMBERS

@@ -99,7 +99,7 @@ struct ct_shm {
      * Processes from which no daemon collects calls are recorded as left since this time. */
     uint64_t earlier_until_ns;
     bool has_begun;
-    uint32_t sleeps; /* counts the values of control->sleeping; only for the system's session */
+    uint32_t sleeps; /* counts the values of control->sleeping; only for the system session */
     /* Whether the last batch was empty. After an empty batch, `sleeping` stays set. A producer that publishes
      * a record then rings the doorbell, unless the next batch is certain to see that record. */
     bool quiet;
