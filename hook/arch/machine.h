@@ -1,13 +1,13 @@
-/* Differences between processors. Each processor has its own folder for its trampolines. */
+/* Differences between processor architectures. Each has a folder with its trampolines. */
 #ifndef CT_MACHINE_H
 #define CT_MACHINE_H
 
-/* CT_REGISTER_ARGS is the number of integer arguments passed in registers. The function tables give the
- * number of 8-byte words that a function's arguments need beyond the six registers of x86-64, and mark
+/* CT_REGISTER_ARGS is the number of integer arguments passed in registers. For each function, the tables give
+ * the number of 8-byte words that its arguments need beyond the six registers of x86-64. They also mark
  * structs of more than 16 bytes that are passed by value. On x86-64, a struct passed by value is on the stack
  * (System V ABI, section 3.2.3). On aarch64, such a struct is passed by reference (AAPCS64, section 6.8.2,
- * stage B). CT_STACK_WORDS() converts a table's number of words to an upper bound for this architecture's
- * stack. Forwarding too many words does no harm. */
+ * stage B). CT_STACK_WORDS() converts a word count from a table to an upper bound for the stack words on this
+ * architecture. Forwarding too many words does no harm. */
 #if defined(__x86_64__)
 #define CT_REGISTER_ARGS 6
 #define BY_VALUE(bytes)  (((bytes) + 7) / 8)
@@ -20,7 +20,7 @@
 #define CT_STACK_WORDS(beyond_six)                                                                           \
     ((beyond_six) + 6 > CT_REGISTER_ARGS ? (beyond_six) + 6 - CT_REGISTER_ARGS : 0)
 
-/* Prefetches the cache line at an address that will soon be written to. The address may be invalid. */
+/* Prefetches the cache line at an address that will be written soon. The address may be invalid. */
 static inline void ct_prefetch_to_write(const void *address)
 {
 #if defined(__x86_64__)
@@ -30,7 +30,7 @@ static inline void ct_prefetch_to_write(const void *address)
 #endif
 }
 
-/* Returns the thread pointer. Offsets of thread-local variables are relative to the thread pointer. */
+/* Returns the thread pointer, to which the offsets of thread-local variables are relative. */
 static inline void *ct_thread_pointer(void)
 {
     void *pointer;

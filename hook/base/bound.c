@@ -18,8 +18,8 @@ enum { PART_OF_ADDRESSES = 16 };
 
 static _Atomic uint64_t mapped; /* bytes mapped by the hook; inherited across fork() */
 
-/* Returns the limit on address space or on private memory, whichever is lower, since most of the address
- * space in use is private memory. */
+/* Returns the limit on address space or the limit on private memory, whichever is lower, since most of the
+ * address space in use is private memory. */
 static uint64_t address_limit(void)
 {
     /* RLIM_INFINITY (no limit) is the largest value. */
@@ -104,11 +104,11 @@ void ct_pages_unmap(void *pages, size_t bytes)
 
 /* ---- shared memory ---- */
 
-/* A container's /dev/shm is often only 64 MiB, which its programs also need. Memory that tracing requires
- * (CT_BOUND_FIRST) is allocated only if half of the file system stays free. A ring grows only if five eighths
- * of the file system stay free or, on a large /dev/shm, a fixed amount. In addition to what stays free, eight
- * times the requested bytes must be available, so that many small rings take precedence over a few large
- * ones. The available bytes must also be at least as many as the ring already has. */
+/* A container's /dev/shm is often only 64 MiB in size, and its programs need it as well. Memory that tracing
+ * requires (CT_BOUND_FIRST) is allocated only if half of the file system stays free. A ring grows only if
+ * more stays free: five eighths of the file system or, on a large /dev/shm, a fixed amount. On top of that,
+ * at least the ring's current size and eight times the requested bytes must be available, so that many small
+ * rings take precedence over a few large ones. */
 enum { MORE_EIGHTHS = 5, MORE_FITS = 8 };
 #define MORE_LEAVES (UINT64_C(1) << 30)
 

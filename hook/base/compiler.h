@@ -1,7 +1,7 @@
 /* Compiler extensions.
  *
- * The whole hook is compiled with -fvisibility=hidden, which affects only definitions. Declarations of data
- * need an attribute for the same effect, so that the compiler accesses the data without the global offset
+ * The whole hook is compiled with -fvisibility=hidden, which affects only definitions. Data declarations need
+ * an attribute for the same effect, so that the compiler accesses the data without the global offset
  * table. */
 #ifndef CT_COMPILER_H
 #define CT_COMPILER_H

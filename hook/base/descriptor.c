@@ -11,9 +11,9 @@
 
 enum { STANDARD = 3 }; /* standard input, output and error */
 
-/* The kernel always returns the lowest free descriptor, so any free descriptors from 0 to 2 are first filled
- * with O_PATH descriptors. Reading or writing an O_PATH descriptor fails with EBADF, just as for a closed
- * one. */
+/* The kernel always returns the lowest free descriptor, so any that are free from 0 to 2 are first filled
+ * with O_PATH descriptors. Reading or writing an O_PATH descriptor fails with EBADF, just as with a closed
+ * descriptor. */
 static struct {
     _Atomic bool busy;
     _Atomic uint32_t numbers; /* bit N is set if descriptor N is filled */
@@ -30,7 +30,7 @@ static bool all_open(void)
     return true;
 }
 
-/* True if the hook still owns the descriptor. The program may have opened another file with the same number
+/* True if the hook still owns the descriptor. The program may have opened another file under the same number
  * (dup2()). */
 static bool is_ours(int number)
 {
@@ -97,7 +97,7 @@ static int open_wanted(const struct wanted *wanted)
 {
     if (all_open())
         return open_above(wanted);
-    /* Only one thread at a time may fill the descriptors. A second thread fails instead of waiting. Most
+    /* Only one thread at a time may fill the descriptors. A second thread fails instead of waiting, but most
      * files are opened under the process lock, and therefore by only one thread at a time. A failure does
      * little harm: the daemon still works if its doorbell is not rung, and if /proc/self/statm cannot be
      * read, bound.c assumes that no addresses are in use. */

@@ -1,7 +1,6 @@
-/* Opens the hook's file descriptors, each of which stays open only briefly. No other code in hook/ opens
- * files.
+/* Opens the hook's file descriptors, each only for a short time. No other code in hook/ opens files.
  *
- * A program may have closed its standard input, output or error. If one of its threads still writes to such a
+ * A program may have closed its standard input, output or error. If a thread still writes to such a
  * descriptor, the write must fail. The hook's files must therefore never occupy descriptors 0 to 2, not even
  * for an instant. */
 #ifndef CT_DESCRIPTOR_H
@@ -16,8 +15,8 @@ int ct_descriptor_open(const char *path, int flags, mode_t mode);
 int ct_descriptor_socket(int domain, int type);
 /* Reads the beginning of a file and appends a NUL. Returns the length, or 0 if the file cannot be read. */
 size_t ct_descriptor_read(const char *path, char *text, size_t bytes);
-/* In the child of a fork, closes any placeholder descriptors inherited from the parent, which may have been
- * opening a file. */
+/* In the child of a fork, closes any placeholder descriptors that it inherited because the parent was opening
+ * a file. */
 void ct_descriptor_forget(void);
 
 #endif

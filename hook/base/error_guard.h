@@ -1,6 +1,5 @@
-/* On its slow paths, the hook opens files and makes system calls. These operations must not turn the
- * application's calls into cancellation points, cancel a thread that holds the process lock, or change
- * errno. */
+/* On its slow paths, the hook opens files and makes system calls. These must not turn the application's calls
+ * into cancellation points, allow a thread that holds the process lock to be cancelled, or change errno. */
 #ifndef CT_ERROR_GUARD_H
 #define CT_ERROR_GUARD_H
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 static int32_t pid;
-/* Points to a byte that is 1 in the process `pid`, and 0 in the child of a fork, where the kernel wipes the
- * page. NULL if the kernel does not support this. */
+/* Points to a byte that is 1 in process `pid`, and 0 in the child of a fork, where the kernel wipes the page.
+ * NULL if the kernel does not support this. */
 static uint8_t *own;
 
 __thread uint32_t ct_vforked;

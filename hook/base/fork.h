@@ -1,5 +1,5 @@
-/* Reports whose memory the calling thread uses. The child of a fork inherits its parent's state if no atfork
- * handlers ran, and the child of vfork() shares its parent's memory. */
+/* Determines which process's memory the calling thread uses. The child of a fork inherits its parent's state
+ * if no atfork handlers ran, and the child of vfork() shares its parent's memory. */
 #ifndef CT_FORK_H
 #define CT_FORK_H
 
@@ -13,7 +13,7 @@ enum ct_fork_memory ct_fork_memory(void);
 /* Checks with the kernel whether the calling thread's memory is borrowed. Must be called between
  * ct_system_begin() and ct_system_end(). Does not write to memory, since the parent would see the change. */
 bool ct_fork_is_borrower(void);
-/* Returns the pid of the process that the state in memory belongs to. */
+/* Returns the pid of the process that owns the state in memory. */
 int32_t ct_fork_pid(void);
 
 /* Nonzero if the thread has called vfork() (trampoline_<cpu>.S) and may be in the child. FILTERED means that

@@ -90,7 +90,8 @@ int linkat(int from_folder, const char *from, int to_folder, const char *to, int
     return (int)CALL_5(SYS_linkat, from_folder, from, to_folder, to, flags);
 }
 
-/* readlink() and unlink() make the same system calls as in the C library, because filters allow these. */
+/* readlink() and unlink() make the same system calls as in the C library, because those are the calls that
+ * filters allow. */
 ssize_t readlink(const char *path, char *text, size_t bytes)
 {
 #ifdef SYS_readlink

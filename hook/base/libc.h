@@ -1,11 +1,10 @@
 /* The hook's own versions of C library functions. Meson passes this header to every file in hook/ (-include).
  *
- * The hook is initialised before every other library (-z initfirst). Other preloaded libraries interpose C
- * library functions for the clock, files and memory. If the hook called such a function by its symbol, the
- * interposer would run before its library had been initialised. Such an interposer might read its settings
- * before the program has an environment, or reject a system call that it does not know. The hook therefore
- * makes system calls itself (kernel.c), and finds all other functions in the C library's own symbol table
- * (libc.c).
+ * The hook is initialised before every other library (-z initfirst). Other preloaded libraries may interpose
+ * C library functions for the clock, files and memory. If the hook called such a function by its symbol, the
+ * interposer would run before its library had been initialised. It might then read its settings before the
+ * program has an environment, or reject a system call that it does not know. The hook therefore makes system
+ * calls itself (kernel.c), and finds all other functions in the C library's own symbol table (libc.c).
  *
  * The hook's system calls are not cancellation points. Symbols are looked up without a version, so that one
  * binary works on every distribution since 2013. The test `hook-symbols` reports any C library function that

@@ -70,9 +70,9 @@ void *ct_loader_next(const char *name)
 
 /* The hook's constructors run before all others (-z initfirst), including the C library's. In glibc 2.33 and
  * older, libpthread is also marked initfirst and takes precedence. The C library has started once it has set
- * the program's name or environment. `environ` alone is not enough, since clearenv() resets it to NULL. The
- * two variables are atomic, because clang would otherwise run the constructor, which contains nothing but
- * stores, at compile time. */
+ * the program's name or environment. Checking `environ` alone is not enough, since clearenv() resets it to
+ * NULL. The two variables are atomic, because clang would otherwise run the constructor, which contains
+ * nothing but stores, at compile time. */
 static _Atomic bool begun;
 static _Atomic(const char *) first_name;
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Long enough even if the holder is preempted by hundreds of threads on a few processors. */
+/* This is long enough even if hundreds of threads on a few processors preempt the holder. */
 uint32_t ct_lock_patience_ms = 10000;
 
 static struct timespec later(struct timespec time)
@@ -25,8 +25,8 @@ static struct timespec later(struct timespec time)
 static __thread uint32_t own_number;
 static _Atomic bool no_inheritance; /* the kernel lacks futexes with priority inheritance */
 
-/* Obtains the thread's number from the C library, for use when system calls are not allowed. In glibc, an
- * error-checking mutex contains its owner's thread number, whereas musl leaves 0 there. */
+/* Gets the thread ID from the C library, for use when system calls are not allowed. In glibc, an
+ * error-checking mutex contains its owner's thread ID, whereas musl leaves 0 there. */
 static uint32_t number_by_mutex(void)
 {
     uint32_t number = 0;
@@ -127,8 +127,8 @@ static bool take(struct ct_lock *lock, uint32_t number)
     if (CT_LIKELY(try(lock, number, &found)))
         return true;
     const uint32_t holder = found & FUTEX_TID_MASK;
-    /* If a signal handler jumped out of the code that held the lock, the protected data may have been left
-     * half-changed, which readers can cope with. */
+    /* If a signal handler jumped out of the code that held the lock, the protected data may be half-changed,
+     * which readers can cope with. */
     if (holder == number)
         return lock->frame && ct_stack_left(lock->frame, (uintptr_t)__builtin_frame_address(0));
     if (holder == atomic_load_explicit(&lock->stuck, memory_order_relaxed) || !ct_system_begin())
@@ -176,7 +176,7 @@ static void give_to_next(struct ct_lock *lock)
         atomic_store_explicit(&lock->word, 0, memory_order_release);
         return;
     }
-    /* Changes nothing, but pairs with the acquire in wait_for(). */
+    /* Leaves the value unchanged, but pairs with the acquire in wait_for(). */
     atomic_fetch_or_explicit(&lock->word, 0, memory_order_release);
     ct_system_begin_anyway();
     const bool inherits = !atomic_load_explicit(&no_inheritance, memory_order_relaxed);

@@ -1,6 +1,6 @@
 /* The hook's only kind of lock. Taking an uncontended lock makes no system call. A thread that must wait
  * lends its priority to the holder (FUTEX_LOCK_PI), and waits at most ten seconds. If a thread fails to take
- * the lock, or a signal handler interrupted the holder, the code continues without the protected data.
+ * the lock, or is in a signal handler that interrupted the holder, it continues without the protected data.
  *
  * There are two locks. The process lock (ct_process_lock()) blocks signals while held. The table lock
  * (ct_table_lock()), which protects the data about the program's objects, does not block signals. A thread
@@ -30,21 +30,21 @@ struct ct_lock {
     struct error_guard guard;
 };
 
-/* Takes the lock. Returns false if the caller already holds the lock, or cannot obtain it. Cancellation is
+/* Takes the lock. Returns false if the caller already holds the lock, or cannot get it. Cancellation is
  * disabled while the lock is held. ct_lock_give() restores errno. */
 bool ct_lock_take(struct ct_lock *lock);
 void ct_lock_give(struct ct_lock *lock);
-/* Takes the lock if it is free, without waiting. Does not change signals or cancellation, since a visit may
- * force a thread to call this function at any instruction (proto/visit.h). */
+/* Takes the lock if it is free, without waiting. Does not touch the signal mask or cancellation, since a
+ * visit may force a thread to call this function at any instruction (proto/visit.h). */
 bool ct_lock_try(struct ct_lock *lock);
-/* Frees the lock in the child of a fork, where the holder may not exist. */
+/* Frees the lock in the child of a fork, where the holder may no longer exist. */
 void ct_lock_forget(struct ct_lock *lock);
 
 extern CT_LOCAL uint32_t ct_lock_patience_ms; /* for tests */
 
-/* Returns the calling thread's number, which is cached after the first call. */
+/* Returns the calling thread's ID (tid), which is cached after the first call. */
 uint32_t ct_thread_number(void);
-/* Forgets the cached number. Called in the child of a fork, whose thread has a different number. */
+/* Forgets the cached ID. Called in the child of a fork, whose thread has a different ID. */
 void ct_thread_number_forget(void);
 
 #endif

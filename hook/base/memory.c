@@ -1,6 +1,6 @@
-/* The memory available to rings. Pages in /dev/shm use the machine's memory, and are charged to the control
- * group of the process that allocated them. If a control group exceeds its limit, the kernel kills processes
- * in the group. */
+/* Determines how much memory is available for rings. Pages in /dev/shm use the machine's memory, and are
+ * charged to the control group of the process that allocated them. If a control group exceeds its limit, the
+ * kernel kills processes in it. */
 #include "bound.h"
 
 #include "clock.h"
@@ -28,7 +28,8 @@ static uint64_t spare(uint64_t all, uint64_t available)
     return available > leaves ? available - leaves : 0;
 }
 
-/* Returns the number that follows `word` at the beginning of a line, or 0 if there is no such line. */
+/* Returns the number after `word`, which must be at the beginning of a line, or 0 if there is no such
+ * line. */
 static uint64_t number_of(const char *text, const char *word)
 {
     const size_t length = strlen(word);
@@ -47,7 +48,7 @@ static uint64_t of_machine(char text[TEXT_BYTES])
     return spare(number_of(text, "MemTotal:") * 1024, number_of(text, "MemAvailable:") * 1024);
 }
 
-/* The files to read, whose names depend on the version of control groups. */
+/* The files to read, with names that depend on the control group version. */
 struct group_files {
     const char *root, *limit, *used, *cache;
 };
@@ -82,8 +83,8 @@ static uint64_t of_group(const struct group_files *files, const char *group, cha
 }
 
 /* Returns the number of bytes that the process's control group and all its ancestors may still allocate. In a
- * container, /proc may give the group's name on the host, although the file system mounted in the container
- * has the group itself as its root. */
+ * container, /proc may give the group's name on the host, although the control group file system mounted
+ * there has the group itself as its root. */
 static uint64_t of_groups(char text[TEXT_BYTES])
 {
     char group[256] = "";

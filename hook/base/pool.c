@@ -1,4 +1,4 @@
-/* Numbers that were returned are reused first, so a pool never takes more memory than its peak number of live
+/* Returned indexes are reused first, so a pool never takes more memory than its largest number of live
  * objects needs. */
 #include "pool.h"
 

@@ -5,12 +5,12 @@
 
 struct ct_visit;
 
-/* Returns a variable's value, or NULL if it is not set. Variables that a visit does not contain are always
+/* Returns a variable's value, or NULL if it is not set. Variables that are not part of a visit are always
  * read from the environment. */
 const char *ct_setting(const char *variable);
-/* Returns the path of libcudatrace-gpu.so that a visit has given, or NULL. */
+/* Returns the path of libcudatrace-gpu.so as given by a visit, or NULL. */
 const char *ct_setting_gpu_library(void);
-/* Adopts the settings of a visit. No other thread may call ct_setting() during this call. */
+/* Adopts a visit's settings. No other thread may call ct_setting() during this call. */
 void ct_setting_take(const struct ct_visit *visit);
 
 #endif

@@ -1,5 +1,5 @@
 /* Compares calls by their stack addresses. When a call is made, all earlier frames at its address or below
- * are gone. */
+ * have ended. */
 #ifndef CT_STACK_H
 #define CT_STACK_H
 

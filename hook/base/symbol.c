@@ -1,6 +1,6 @@
 /* Reads the symbols of loaded objects from their dynamic sections through either of the two hash tables, as
- * the dynamic linker does. The format is in the gABI, chapter 5, except for the GNU hash table, which is
- * documented only by its implementations. The code in this file takes no lock except the loader's, in
+ * the dynamic linker does. Chapter 5 of the gABI describes the format, except for the GNU hash table, which
+ * is documented only by its implementations. The code in this file takes no lock except the loader's, in
  * dl_iterate_phdr(), allocates no memory and makes no system calls. */
 #include "symbol.h"
 
@@ -13,8 +13,8 @@
 
 extern const char __ehdr_start[]; /* the hook's own load address; defined by the linker */
 
-/* Compares two strings for equality. strcmp() may belong to a sanitizer, which looks symbols up before it is
- * ready. */
+/* Compares two strings for equality without strcmp(), which may be a sanitizer's. Sanitizers look symbols up
+ * before their own functions are ready. */
 static bool is_same(const char *a, const char *b)
 {
     while (*a && *a == *b) {
@@ -26,8 +26,8 @@ static bool is_same(const char *a, const char *b)
 
 /* ---- objects ---- */
 
-/* Some dynamic entries hold addresses, and others hold offsets from the object's start. glibc relocates the
- * entries that it uses itself, whereas musl relocates none. */
+/* Some dynamic entries contain addresses, and others contain offsets from the object's start: glibc relocates
+ * the entries that it uses itself, whereas musl relocates none. */
 static const void *dynamic_address(uintptr_t base, uint64_t value)
 {
     return (const void *)(uintptr_t)(value < base ? base + value : value);
@@ -137,8 +137,8 @@ void *ct_symbol_behind(const struct link_map *first, const char *name)
 /* The number of objects when the hook was loaded. A preloaded hook is loaded with the program. */
 static _Atomic uint64_t loaded_at_start;
 
-/* musl's loader does not define `_r_debug`. The hook does nothing in a program that uses musl, but such a
- * program must be able to load it. */
+/* musl's loader does not define `_r_debug`. The hook does nothing in a program that uses musl, but it must be
+ * possible to load it there. */
 #pragma weak _r_debug
 
 static void *find_listed(const char *name)
@@ -152,8 +152,8 @@ static void *find_listed(const char *name)
     return found;
 }
 
-/* Calls the C library's own dl_iterate_phdr(), just as libc.h does for other functions. With musl, calls
- * dl_iterate_phdr() by its symbol. */
+/* Calls the C library's own dl_iterate_phdr(), as libc.h does for other functions. With musl, calls it by its
+ * symbol. */
 typedef int visit_function(struct dl_phdr_info *info, size_t bytes, void *data);
 static int iterate(visit_function *visit, void *data)
 {
@@ -323,8 +323,8 @@ bool ct_symbol_object_at(const void *address, struct ct_object *object)
 
 enum { VERSION_HIDDEN = 0x8000, VERSION_BASE = 1 };
 
-/* Returns a version's definition. Returns NULL if the object does not define the version, or if the version
- * only names the file itself. */
+/* Returns a version's definition, or NULL if the object does not define the version, or if the version only
+ * names the file itself. */
 static const ElfW(Verdef) * find_version(const struct ct_object *object, const char *version)
 {
     const char *at = object->definitions;

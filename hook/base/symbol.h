@@ -1,5 +1,5 @@
-/* Looks symbols up without the dynamic linker's functions. Those clear the program's pending dlerror() even
- * on success, set a new one on failure, and open files if a library is not loaded. */
+/* Looks symbols up without using the dynamic linker's functions, which clear the program's pending dlerror()
+ * even on success, set a new one on failure, and open files if a library is not loaded. */
 #ifndef CT_SYMBOL_H
 #define CT_SYMBOL_H
 
@@ -33,15 +33,14 @@ struct ct_object {
  * caller keeps all others loaded. */
 struct link_map;
 bool ct_symbol_in_list(const struct link_map *first, const char *name, struct ct_object *object);
-/* Finds the first function called `name`, in any version, that follows the hook in a list of link maps. */
+/* Finds the first function called `name`, in any version, after the hook in a list of link maps. */
 void *ct_symbol_behind(const struct link_map *first, const char *name);
 
-/* Returns the default version of the object's function called `name`, or NULL if the object does not define
- * one. If `version` is set, only a symbol with that version or without a version matches. */
+/* Returns the default version of the object's function `name`, or NULL if the object does not define one. If
+ * `version` is set, only a symbol with that version or without a version matches. */
 void *ct_symbol_in(const struct ct_object *object, const char *name, const char *version);
 
-/* Returns the name of the symbol that a relocation refers to. `index` is ELF64_R_SYM of the relocation's
- * r_info. */
+/* Returns the name of a relocation's symbol. `index` is ELF64_R_SYM of the relocation's r_info. */
 const char *ct_symbol_name(const struct ct_object *object, uint64_t index);
 
 /* Kinds of memory in a loaded object. */
@@ -50,23 +49,23 @@ enum ct_segment_use {
     CT_SEGMENT_DATA = 2,   /* writable at any time */
     CT_SEGMENT_SEALED = 4, /* written by the loader, then made read-only */
 };
-/* Returns the kind of memory that contains the bytes, according to the program headers. Returns 0 if the
- * memory is of any other kind, or if the bytes are outside the object. */
+/* Returns the kind of memory that contains the bytes, according to the program headers. Returns 0 for any
+ * other kind of memory, and if the bytes are outside the object. */
 unsigned ct_symbol_use(const struct ct_object *object, const void *address, uint64_t bytes);
 
 /* True if the object defines a version with the given name. */
 bool ct_symbol_defines_version(const struct ct_object *object, const char *version);
 
-/* Calls `visit` for each loaded object in load order, until it returns true. Returns the last result. */
+/* Calls `visit` for each loaded object in load order until it returns true. Returns the last result. */
 bool ct_symbol_each(bool (*visit)(const struct ct_object *object, void *data), void *data);
-/* A caller's progress through the loaded objects: how many had ever been loaded, how many had been unloaded,
- * and how many were loaded when the caller last examined them. All fields are zero if the caller has not
- * examined any yet. */
+/* A caller's progress through the loaded objects. At the caller's last examination, `adds` objects had been
+ * loaded so far, `subs` had been unloaded, and `objects` were still loaded. All fields are zero before the
+ * first examination. */
 struct ct_seen {
     _Atomic uint64_t adds, subs, objects;
 };
 /* The objects that the caller has not examined, from index `from` up to but not including `to` in load order
- * (new objects are last). If an object was unloaded since the last examination, the range covers all
+ * (new objects are last). If an object has been unloaded since the last examination, the range covers all
  * objects. */
 struct ct_arrivals {
     uint64_t adds, subs, from, to;
@@ -77,14 +76,14 @@ bool ct_symbol_arrivals(const struct ct_seen *seen, struct ct_arrivals *arrivals
 /* Calls `visit` for each object in `arrivals`, like ct_symbol_each(). */
 bool ct_symbol_each_of(const struct ct_arrivals *arrivals,
                        bool (*visit)(const struct ct_object *object, void *data), void *data);
-/* Records in `seen` that the caller has examined the objects in `arrivals`. If several threads call this
- * function at the same time, some objects may be examined twice. */
+/* Records in `seen` that the caller has examined the objects in `arrivals`. If several threads do this at the
+ * same time, some objects may be examined twice. */
 void ct_symbol_see(struct ct_seen *seen, const struct ct_arrivals *arrivals);
-/* True if the object's file name or its soname equals `soname`. */
+/* True if the object's file name or soname is `soname`. */
 bool ct_symbol_is(const struct ct_object *object, const char *soname);
 /* True if a visit has loaded the hook (proto/visit.h). */
 bool ct_symbol_is_visitor(void);
-/* Find the loaded object with the given name, or at the given address. Return false if there is no such
+/* Find the loaded object with the given name or at the given address. Return false if there is no such
  * object. */
 bool ct_symbol_object(const char *soname, struct ct_object *object);
 bool ct_symbol_object_at(const void *address, struct ct_object *object);

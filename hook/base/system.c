@@ -16,8 +16,8 @@ static __thread uint32_t own_busy;
 void ct_system_begin_anyway(void)
 {
     own_busy++;
-    /* Sequentially consistent, like the load that follows and the addition in ct_system_silence(), so that at
-     * least one of the two threads sees the other's change. */
+    /* This, the following load and the addition in ct_system_silence() are sequentially consistent, so that
+     * at least one of the two threads sees the other's change. */
     atomic_fetch_add(&busy, 1);
 }
 
@@ -38,7 +38,7 @@ void ct_system_end(void)
     own_busy--;
 }
 
-/* Makes the raw system call with a 64-bit mask, which cannot fail with these arguments. */
+/* Makes the raw system call, which has a 64-bit mask and cannot fail with these arguments. */
 uint64_t ct_system_mask_signals(uint64_t mask)
 {
     uint64_t before = 0;
@@ -51,8 +51,8 @@ bool ct_system_alone(void)
     return atomic_load(&busy) <= own_busy;
 }
 
-/* rt_sigprocmask() copies the set from memory before it rejects an invalid `how`. The error is EINVAL for a
- * readable word and EFAULT for an unreadable one, and the signal mask does not change. */
+/* rt_sigprocmask() copies the set from memory before it rejects an invalid `how`. The error is thus EINVAL
+ * for a readable word and EFAULT for an unreadable word, and the signal mask does not change. */
 enum ct_readable ct_system_readable(uint64_t address)
 {
     const long nonsense = -1, set_bytes = 8;
@@ -68,8 +68,7 @@ enum ct_readable ct_system_readable(uint64_t address)
 }
 
 /* FUTEX_WAKE_OP modifies the second word before it wakes waiters on either word. The call fails with EFAULT
- * if the second word is not writable. In this call, the operation adds 0, and no thread waits on either
- * word. */
+ * if the second word is not writable. Here, the operation adds 0, and no thread waits on either word. */
 bool ct_system_writable(const void *address)
 {
     static uint32_t nobody;

@@ -1,8 +1,8 @@
 /* A hash table with open addressing. A removed key keeps its slot until the table is rebuilt, so that readers
  * need no lock. A rebuild copies the live keys to a different block of memory, then switches readers to that
- * block. Memory is never unmapped, since a reader may be using it. A rebuild reuses the memory of the table
- * that the previous rebuild replaced. A reader that is still using that table detects the reuse by a change
- * in `rebuilds`. */
+ * block. Memory is never unmapped, since a reader may be using it, but a rebuild reuses the memory of the
+ * table that the previous rebuild replaced. A reader still using that table detects the reuse by a change in
+ * `rebuilds`. */
 #include "table.h"
 
 #include "bound.h"
@@ -72,8 +72,8 @@ uint32_t ct_table_get(struct ct_table *table, uint64_t key)
             return 0;
         struct slot *slot = find(slots, key);
         const uint32_t value = slot ? atomic_load_explicit(&slot->value, memory_order_relaxed) : 0;
-        /* Pairs with the fence in rebuild(). A reader that sees data written by a rebuild also sees that the
-         * rebuild has begun. */
+        /* Pairs with the fence in rebuild(), so that a reader that sees data written by a rebuild also sees
+         * that the rebuild has begun. */
         atomic_thread_fence(memory_order_acquire);
         if (CT_LIKELY(atomic_load_explicit(&table->rebuilds, memory_order_relaxed) == rebuilds))
             return value;
@@ -122,8 +122,8 @@ static bool rebuild(struct ct_table *table)
     uint64_t count = old ? old->mask + 1 : SLOTS_FIRST;
     if (old && old->live > count / 2)
         count *= 2;
-    /* Release, so that a reader that sees the count of this rebuild also sees the previous rebuild's table as
-     * the current one, not as the spare. */
+    /* Release, so that a reader that sees this rebuild's count also sees the previous rebuild's table as the
+     * current table, not as the spare. */
     atomic_fetch_add_explicit(&table->rebuilds, 1, memory_order_release);
     atomic_thread_fence(memory_order_release); /* before the spare is written */
     struct ct_table_slots *slots = empty(table, count);

@@ -1,5 +1,5 @@
-/* Handles calls to functions that are missing from the table. Such calls pass through fallback stubs, and the
- * number of stack arguments is unknown.
+/* Handles calls to functions that are missing from the table. Such calls pass through fallback stubs, and it
+ * is unknown how many stack arguments they have.
  */
 #include "current.h"
 #include "loss.h"
@@ -8,7 +8,7 @@
 
 /* Counts the words above a call's frame that can hold arguments. The caller's stack may end at a page
  * boundary (as in coroutines), so words on the next page count only if they are readable. Returns false if it
- * is unknown whether the words are readable. */
+ * is unknown whether they are. */
 static bool find_stack_words(const uint64_t *from, uint64_t *words)
 {
     const uint64_t page = 4096, begin = (uintptr_t)from; /* the smallest page size */

@@ -1,4 +1,4 @@
-/* On the hot path, counts calls that are not recorded, for entry.c and wrap.c. A call is not recorded if the
+/* Counts calls that are not recorded, on the hot path of entry.c and wrap.c. A call is not recorded if the
  * selection leaves it out, or if the ring is still as full as at the previous call. Calls in a loop take no
  * longer if they are only counted. */
 #ifndef CT_HOT_COUNT_H
@@ -49,11 +49,11 @@ count_skipped(const struct ct_row *row, struct ct_producer *self, struct entered
     return true;
 }
 
-/* Counts a call that moved no bytes, if the ring is still as full as at the previous call. `id` is the call's
- * function number, and `slots` is the length of its record. If only the reserve has room, a low-priority call
- * (`says_little`, and not long) is counted as skipped. All other calls may use the reserve, and are therefore
- * not counted. If there is no room even in the reserve, the call is counted as lost. Returns false if it did
- * nothing. */
+/* Counts a call that moved no bytes, if the ring is still as full as at the previous call. `id` is the
+ * function number, and `slots` is the length of the record. If only the reserve has room, a low-priority call
+ * (`says_little`, and not long) is counted as skipped. Any other call may use the reserve, and is therefore
+ * not counted here. If there is no room even in the reserve, the call is counted as lost. Returns false if it
+ * did nothing. */
 static inline __attribute__((always_inline)) bool
 count_full(struct ct_producer *self, uint16_t id, struct entered_call call, uint32_t slots, bool says_little)
 {

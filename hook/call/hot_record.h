@@ -1,4 +1,4 @@
-/* Writes a record on the hot path, for entry.c and wrap.c. A lane is held from hold() to finish_record(), and
+/* Writes a record on the hot path of entry.c and wrap.c. A lane is held from hold() to finish_record(), and
  * its state is stable only during that time. A signal handler's calls can write records before hold(), but
  * are only counted while the lane is held. */
 #ifndef CT_HOT_RECORD_H
@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) bool hold(struct ct_producer *self,
     self->idle = 0;
     atomic_signal_fence(memory_order_seq_cst);
     CT_TEST_POINT("hot_record.held");
-    /* The limit is 0 if the thread no longer owns the lane, because it has returned the lane or is in the
+    /* The limit is 0 if the thread no longer owns the lane, because it has given the lane back or is in the
      * child of a fork. */
     if (CT_LIKELY(self->position + slots <= self->limit &&
                   (slots == 1 || (self->position & self->mask) + slots <= self->mask + 1)))
@@ -41,7 +41,7 @@ struct record_place {
     uint64_t position;
 };
 
-/* Announces a call's record, and reads the time at which the call returned. */
+/* Announces a call's record, and reads the call's return time. */
 static inline __attribute__((always_inline)) struct record_place begin_record(struct ct_producer *self,
                                                                               uint64_t *end)
 {

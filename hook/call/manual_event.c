@@ -21,7 +21,7 @@ struct ct_producer *ct_manual_event_begin(uint32_t row, uint16_t *function)
     const enum ct_attached attached = ct_process_attach(0);
     if (attached != CT_ATTACHED_NOT)
         producer = attached == CT_ATTACHED ? ct_self : &ct_unlaned;
-    /* ct_process_attach() may have begun a new segment, whose function numbers are different. */
+    /* ct_process_attach() may have begun a new segment with different function numbers. */
     *function = producer ? atomic_load_explicit(&ct_rows[row].id, memory_order_acquire) : 0;
     if (producer && !*function)
         *function = ct_row_define(row);

@@ -1,5 +1,5 @@
-/* The slow path of a call, which handles a thread's first call, missing functions, decoded arguments, clocks
- * that need a function call, full rings and loss. */
+/* The slow path of a call. It handles a thread's first call, missing functions, decoded arguments, clocks
+ * that need a function call, full rings and losses. */
 #include "attach.h"
 #include "correlation.h"
 #include "current.h"
@@ -15,9 +15,9 @@
 #include "test_point.h"
 #include "trampoline.h"
 
-/* Substitutes for functions that the program's libcudart lacks. Without the hook, the program could not have
- * been linked. missing_function() returns cudaErrorSharedObjectSymbolNotFound, and missing_text() returns
- * NULL in place of functions that return no status. */
+/* Substitutes for functions that the program's libcudart lacks. Without the hook, such a program could not be
+ * linked. missing_function() returns cudaErrorSharedObjectSymbolNotFound. missing_text() replaces functions
+ * that do not return a status, and returns NULL. */
 static ct_status missing_function(void)
 {
     return 302;
@@ -103,7 +103,7 @@ static struct ct_decoded decoded_call(const struct ct_frame *frame, ct_decoder *
     return decoded;
 }
 
-/* Ends a call that has no record because nothing is being recorded or the thread has lost its lane. */
+/* Ends a call that gets no record because nothing is being recorded or the thread has lost its lane. */
 static void leave_unrecorded(const struct ct_frame *frame)
 {
     if (ct_decode_always(frame->row))
@@ -149,7 +149,7 @@ static bool leave_skipped(struct ct_frame *frame, uint16_t id, ct_decoder *decod
     return true;
 }
 
-/* Counts a call as lost, because it came from a signal handler that interrupted a record, or because the
+/* Counts a call as lost because it was made in a signal handler that interrupted a record, or because the
  * directory has no room for its function. */
 static void leave_lost(struct ct_frame *frame, uint16_t id)
 {
@@ -206,7 +206,7 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
     if (is_skipped || !idle || !id) {
         if (!is_skipped)
             leave_lost(frame, id);
-        /* Once a segment has been abandoned, no function has a number. */
+        /* Once a segment has been abandoned, no function has a function number. */
         if (idle && ct_wants_attention(lane))
             ct_attach_apply(self);
         return;

@@ -1,6 +1,6 @@
-/* A call goes from the stub through the trampoline (trampoline_<cpu>.S) to these functions, then to the real
- * function, and back here to write the record. The hot path (entry.c, or wrap.c for a whole call) uses no
- * locks, system calls or locked instructions. All other cases take the slow path. */
+/* A call passes from the stub through the trampoline (trampoline_<cpu>.S) to these functions, then to the
+ * real function, and back here to write the record. The hot path (entry.c, or wrap.c for a whole call) uses
+ * no locks, system calls or locked instructions. All other cases take the slow path. */
 #ifndef CT_TRAMPOLINE_H
 #define CT_TRAMPOLINE_H
 
@@ -29,8 +29,8 @@ struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller);
 struct ct_target ct_enter_fallback(struct ct_frame *frame);
 
 /* Record a call whose row has no stub. The caller fills in the frame's row, args and result, and makes the
- * real call between these two functions. The frame is on the stack, below the frames of the enclosing calls.
- * `decode` decodes the call's arguments; if it is NULL, the row's decoder is used. */
+ * real call between these two functions. The frame must be on the stack, below the frames of the enclosing
+ * calls. `decode` decodes the arguments; if it is NULL, the row's decoder is used. */
 void ct_call_begin(struct ct_frame *frame);
 void ct_call_end(struct ct_frame *frame, ct_decoder *decode);
 

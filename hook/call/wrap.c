@@ -4,9 +4,9 @@
  * between calls.
  *
  * The trampoline (trampoline_x86_64.S) jumps here only if the thread has a lane and fewer than CT_OPEN_MAX
- * open calls, and the function has a number. A wrapper forwards only the arguments that it declares. It
- * therefore serves only functions whose stubs name it, namely launches and plain functions with few
- * arguments. In rare cases, it builds a frame after the real function has returned, and takes the slow path.
+ * open calls, and the function has a function number. A wrapper forwards only the arguments that it declares.
+ * It therefore serves only functions whose stubs name it: launches, and plain functions with few arguments.
+ * In rare cases, it builds a frame after the real function has returned, and takes the slow path.
  *
  * As in entry.c, the code uses no vector registers, takes no locks, makes no system calls and allocates no
  * memory. */
@@ -24,8 +24,8 @@ enter(const struct ct_row *row, struct ct_producer *self, uintptr_t place)
     /* Keep the compiler from emitting a separate path for outermost calls, which would need more
      * registers. */
     __asm__("" : "+r"(depth));
-    /* The trampoline has checked the depth, but a signal handler may have opened ranges after the check and
-     * left them open. */
+    /* The trampoline has checked the depth, but a signal handler may since have opened ranges and left them
+     * open. */
     depth %= CT_OPEN_MAX;
     ct_depth_put(self, depth, place);
     const uint64_t start = ct_counter_read();
@@ -95,8 +95,8 @@ word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f)
     return leave_plain(row, self, &call, result);
 }
 
-/* A struct ct_launch as four words. The kernel, in the lower half of the first word, is filled in later.
- * Values are combined in 64-bit registers, because a load that spans two smaller stores must wait for
+/* A struct ct_launch as four words. The kernel, in the lower half of the first word, is filled in later. The
+ * words are assembled in 64-bit registers, because a load that spans two smaller stores must wait for
  * both. */
 struct launch_words {
     word kernel_grid_x, grid_yz, block_xy, block_z_shared;
@@ -113,7 +113,7 @@ static inline word pair(word lower, word upper)
     return (uint32_t)lower | upper << 32;
 }
 
-/* Writes the record of a launch that succeeded and was not captured, and whose kernel was launched in this
+/* Writes the record of a launch that succeeded and was not captured, if the same kernel was launched in this
  * lane before. Counts the call if the ring is full. Returns false if it did nothing. */
 static inline __attribute__((always_inline)) bool
 leave_launch(const struct ct_row *row, struct ct_producer *self, const struct entered_call *call, word result,
@@ -151,7 +151,7 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct en
     return true;
 }
 
-/* Wraps cuLaunchKernel and functions with the same parameters: function, grid, block, shared bytes, stream,
+/* Wraps cuLaunchKernel and functions with the same parameters: function, grid, block, shared memory, stream,
  * and two words that the wrapper does not read. */
 word ct_wrap_launch(word a, word b, word c, word d, word e, word f)
 {

@@ -17,15 +17,14 @@
 
 typedef uint64_t word;
 
-/* Returns the words that the caller has pushed, which follow the return address. They are not declared as
- * parameters, since a compiler might load a parameter into one of the result registers before that register
- * is read. */
+/* Returns the words pushed by the caller, which follow the return address. They are not declared as
+ * parameters, since a compiler might load a parameter into a result register before that register is read. */
 static inline const word *stack_words(uintptr_t place)
 {
     return (const word *)place + 1;
 }
 
-/* Places the wrappers next to the trampolines, in as few pages as possible. */
+/* Places the wrappers next to the trampolines, on as few pages as possible. */
 #define BESIDE_TRAMPOLINES __attribute__((section(".text.hot")))
 
 BESIDE_TRAMPOLINES word ct_wrap_plain(word a, word b, word c, word d, word e, word f);

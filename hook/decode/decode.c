@@ -33,8 +33,8 @@ void ct_decode_add_object(struct ct_decoded *decoded, enum ct_role role, uint64_
     }
 }
 
-/* True for kinds of allocation that create new device addresses. CT_ALLOC_MAPPED creates none, since memory
- * is mapped at addresses that are already reserved. */
+/* True for kinds of allocation that create new device addresses. CT_ALLOC_MAPPED does not, since it maps
+ * memory at addresses that are already reserved. */
 static bool on_device(enum ct_alloc_kind kind)
 {
     return kind == CT_ALLOC_DEVICE || kind == CT_ALLOC_MANAGED || kind == CT_ALLOC_POOL ||

@@ -14,8 +14,8 @@ static inline bool succeeded(const struct ct_frame *frame)
     return (ct_status)frame->result == 0;
 }
 
-/* True if the driver has certainly read its input. The driver may return the errors below before it reads its
- * input, so the pointers may be invalid. */
+/* True if the driver has certainly read its input. It may return the errors below before it does so, in which
+ * case the pointers may be invalid. */
 static inline bool inspected(const struct ct_frame *frame)
 {
     enum { NOT_INITIALIZED = 3, DEINITIALIZED = 4, INVALID_CONTEXT = 201, CONTEXT_IS_DESTROYED = 709 };
@@ -24,7 +24,7 @@ static inline bool inspected(const struct ct_frame *frame)
            status != CONTEXT_IS_DESTROYED;
 }
 
-/* Reads memory that an argument points to and that the driver has read or written. Returns false if the
+/* Reads memory that an argument points to, and that the driver has read or written. Returns false if the
  * argument is NULL or the call failed. */
 static inline bool out_bytes(const struct ct_frame *frame, unsigned argument, void *to, size_t bytes)
 {
@@ -48,8 +48,8 @@ static inline bool in_bytes(const struct ct_frame *frame, unsigned argument, voi
 }
 
 /* Returns the time when the call began, or UINT64_MAX while nothing is recorded. A call that destroys an
- * object must not remove facts learned after the call began, since the driver may have given the same handle
- * to another thread. */
+ * object must not remove facts learned after it began, since the driver may have given the same handle to
+ * another thread. */
 static inline uint64_t began(const struct ct_frame *frame)
 {
     return frame->producer ? frame->start : UINT64_MAX;
@@ -65,15 +65,15 @@ static inline uint64_t stream_of(const struct ct_frame *frame, uint64_t stream)
 /* Returns CT_FLAG_CAPTURED if `stream` is being captured, which makes the call part of a graph, and 0
  * otherwise. */
 uint8_t ct_decode_captured(const struct ct_frame *frame, uint64_t stream);
-/* Like ct_decode_captured(). If the call succeeded, also counts the graph nodes that it became. */
+/* Like ct_decode_captured(), but also counts the graph nodes that the call became if it succeeded. */
 uint8_t ct_decode_captured_as(const struct ct_frame *frame, uint64_t stream, enum ct_node_kind kind,
                               uint32_t count);
 
 /* Adds an object to the call if there is room for it. Ignores CT_ROLE_none. */
 void ct_decode_add_object(struct ct_decoded *decoded, enum ct_role role, uint64_t handle);
 
-/* Describe the call as an allocation or a release. `address` is 0 if there is no address, for example because
- * the call failed. */
+/* Describe the call as an allocation or a release. `address` is 0 if there is none, for example because the
+ * call failed. */
 void ct_decode_allocated(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address,
                          uint64_t bytes);
 void ct_decode_freed(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_alloc_kind kind,

@@ -1,4 +1,4 @@
-/* Decoders for the allocation and release of memory by cuMemAlloc and related functions. */
+/* Decoders for memory allocation and release by cuMemAlloc and related functions. */
 #include "decode.h"
 
 /* Like out(), for a 32-bit address in argument 0. */

@@ -1,5 +1,5 @@
-/* Decoders for memory copies and memsets. They read the direction, size, addresses and stream from each form
- * of argument list. */
+/* Decoders for memory copies and memsets. They read the direction, size, addresses and stream from the
+ * various argument lists. */
 #include "addresses.h"
 #include "decode.h"
 
@@ -31,7 +31,7 @@ static void transferred(const struct ct_frame *frame, struct ct_decoded *decoded
                                   t.bytes ? 1 + t.more : 0);
 }
 
-/* The side of the bus that a piece of memory is on. */
+/* Which side of the bus a piece of memory is on. */
 enum side { SIDE_UNKNOWN, SIDE_HOST, SIDE_DEVICE };
 
 static enum ct_transfer_kind kind_of(enum side source, enum side destination)
@@ -43,7 +43,7 @@ static enum ct_transfer_kind kind_of(enum side source, enum side destination)
     return (enum ct_transfer_kind)kinds[source][destination];
 }
 
-/* Derives the side of an address from the recorded allocations. Any memory that is not device memory is host
+/* Determines the side of an address from the recorded allocations. Memory that is not device memory is host
  * memory. */
 static enum side side_of(uint64_t address)
 {
@@ -67,7 +67,7 @@ static enum side side_of_type(uint32_t type, uint64_t address)
 }
 
 /* Linear copies. A row gives the positions of the destination, source, size and stream in the argument list,
- * or NO for an argument that is absent. */
+ * or NO for an argument that does not exist. */
 enum { NO = -1 };
 #define ARGUMENT(i)   ((i) == NO ? 0 : frame->args[(i) == NO ? 0 : (i)])
 #define ARGUMENT32(i) ((uint32_t)ARGUMENT(i))
@@ -82,7 +82,7 @@ enum { NO = -1 };
                                        .stream = ARGUMENT(stream_at),                                        \
                                        .async = (stream_at) != NO });                                        \
     }
-/* The first versions of the functions take 32-bit device addresses and sizes, and callers leave the upper
+/* The first versions of these functions take 32-bit device addresses and sizes, and callers leave the upper
  * halves of the registers unset. */
 #define COPY_V1(name, kind, destination_at, source_at, bytes_at, stream_at)                                  \
     void ct_decode_##name##_v1(const struct ct_frame *frame, struct ct_decoded *decoded)                     \
@@ -141,7 +141,7 @@ static void copied_block(const struct ct_frame *frame, struct ct_decoded *decode
                                    .async = async });
 }
 
-/* CUDA_MEMCPY2D and CUDA_MEMCPY3D. `word` is 64 bits wide, or 32 bits in the first versions of the functions.
+/* CUDA_MEMCPY2D and CUDA_MEMCPY3D. `word` has 64 bits, or 32 bits in the first versions of the functions.
  * CUDA_MEMCPY3D_PEER has a context in place of each `reserved` member. */
 #define SIDE_2D(side, word)                                                                                  \
     word side##_x, side##_y;                                                                                 \
@@ -193,7 +193,7 @@ COPY_BLOCK(copy_3d_async_v1, memcpy_3d_v1, VOLUME, true, false)
 COPY_BLOCK(copy_3d_peer, memcpy_3d, VOLUME, false, true)
 COPY_BLOCK(copy_3d_peer_async, memcpy_3d, VOLUME, true, true)
 
-/* A batch of copies is recorded as a single call, with the total size of the copies and the direction and
+/* A batch of copies is recorded as a single call, with the total size of all copies, and the direction and
  * addresses of the first. */
 static void copied_batch(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t stream)
 {
@@ -238,8 +238,8 @@ static enum side side_of_operand(const struct batch_operand *operand)
     return operand->type == 2 ? SIDE_DEVICE : side_of(operand->pointer_or_array);
 }
 
-/* Extents are in elements of the array that is copied from or to, or in bytes if neither side is an array
- * (cuda.h 13.0). */
+/* Extents are in array elements if either side of the copy is an array, and otherwise in bytes (cuda.h
+ * 13.0). */
 static uint64_t operation_bytes(const struct batch_operation *operation)
 {
     const struct batch_operand *source = &operation->source, *destination = &operation->destination;

@@ -1,4 +1,4 @@
-/* Reads the sizes of files whose paths the program passes to the driver. */
+/* Determines the sizes of files whose paths the program passes to the driver. */
 #include "error_guard.h"
 #include "system.h"
 #include "target_access.h"

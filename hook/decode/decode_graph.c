@@ -25,8 +25,8 @@ void ct_decode_capture_begin_to_graph(const struct ct_frame *frame, struct ct_de
     about(decoded, CT_ROLE_stream, stream_of(frame, frame->args[0]), CT_ROLE_graph, frame->args[1]);
 }
 
-/* cuStreamEndCapture() ends the capture even if it fails. The exceptions are three errors, which mean that
- * the stream was not being captured, or that another thread owns the capture. */
+/* cuStreamEndCapture() ends the capture even if it fails, except with three errors. These mean that the
+ * stream was not being captured, or that another thread owns the capture. */
 void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const ct_status not_capturing = 1; /* CUDA_ERROR_INVALID_VALUE; 900 to 909 are capture errors */
@@ -38,8 +38,8 @@ void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *deco
     about(decoded, CT_ROLE_stream, stream, made ? CT_ROLE_graph : CT_ROLE_none, made);
 }
 
-/* cuStreamGetCaptureInfo() returns the graph that is being captured, and the program may then add nodes to
- * that graph directly. */
+/* cuStreamGetCaptureInfo() returns the graph being captured, and the program may then add nodes to it
+ * directly. */
 void ct_decode_capture_info(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const int32_t active = 1;

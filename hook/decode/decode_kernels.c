@@ -21,7 +21,7 @@ void ct_decode_kernel_function(const struct ct_frame *frame, struct ct_decoded *
         ct_names_alias(handle, frame->args[1], frame->producer);
 }
 
-/* The program's array may have more elements than there are handles. The driver leaves the excess elements
+/* The program's array may have room for more handles than there are. The driver leaves the remaining elements
  * unset. */
 void ct_decode_enumerate(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
@@ -45,8 +45,7 @@ void ct_decode_get_name(const struct ct_frame *frame, struct ct_decoded *decoded
         ct_names_told(frame->args[1], name, frame->producer);
 }
 
-/* The program may obtain functions from a library's module. They become invalid when the library is
- * unloaded. */
+/* The program may get functions from a library's module. They become invalid when the library is unloaded. */
 void ct_decode_library_module(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const uint64_t module = out(frame, 0);
@@ -74,8 +73,8 @@ void ct_decode_library_unload(const struct ct_frame *frame, struct ct_decoded *d
     unloaded(frame, decoded, CT_ROLE_library);
 }
 
-/* Destroying a context unloads all modules that were loaded in it. Releasing a primary context may not
- * destroy it, since there may be other holders that the hook does not know about. */
+/* Destroying a context unloads all modules that were loaded in it. Releasing a primary context does not
+ * necessarily destroy it, since it may have other holders unknown to the hook. */
 void ct_decode_context_end(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     ct_decode_add_object(decoded, CT_ROLE_context, frame->args[0]);

@@ -1,5 +1,4 @@
-/* Decoders for kernel launches, which read the kernel, the dimensions of the grid and its blocks, and the
- * stream. */
+/* Decoders for kernel launches, which read the kernel, the grid and block dimensions, and the stream. */
 #include "decode.h"
 #include "kernel_names.h"
 
@@ -36,8 +35,8 @@ void ct_decode_launch_ex(const struct ct_frame *frame, struct ct_decoded *decode
     launched(frame, decoded, frame->args[1], config.stream, launch);
 }
 
-/* With the launch functions of CUDA 3, an earlier call sets the dimensions of a block, which are therefore
- * left 0 here. */
+/* With the launch functions of CUDA 3, an earlier call sets the block dimensions, which are therefore left 0
+ * here. */
 void ct_decode_launch_one(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     launched(frame, decoded, frame->args[0], 0, (struct ct_launch){ .grid = { 1, 1, 1 } });

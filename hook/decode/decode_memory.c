@@ -1,5 +1,5 @@
-/* Decoders for memory that is not allocated by cuMemAlloc and related functions. They cover physical memory
- * and address ranges (allocated separately and then mapped), arrays, and memory shared by other processes or
+/* Decoders for memory that is not allocated by cuMemAlloc and related functions: physical memory and address
+ * ranges (allocated separately and then mapped), arrays, and memory shared by other processes or
  * interfaces. */
 #include "compiler.h"
 #include "decode.h"
@@ -14,7 +14,7 @@ FREED(reserve_free, CT_ALLOC_RESERVED, ct_argument(frame, 0), ct_argument(frame,
 FREED(unmap, CT_ALLOC_MAPPED, ct_argument(frame, 0), ct_argument(frame, 1))
 FREED(ipc_close, CT_ALLOC_IPC, ct_argument(frame, 0), 0)
 
-/* The driver does not report the size of memory that is shared by another process. */
+/* The driver does not report the size of memory shared by another process. */
 static void shared_by_others(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address)
 {
     ct_decode_allocated(decoded, kind, address, 0);
@@ -43,7 +43,7 @@ void ct_decode_pool_import(const struct ct_frame *frame, struct ct_decoded *deco
     decoded->payload.alloc.pool = ct_argument(frame, 1);
 }
 
-/* Opening a handle again returns the same address, which must be closed as many times as it was opened. */
+/* Opening a handle again returns the same address, which must then be closed as often as it was opened. */
 void ct_decode_ipc_open(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     shared_by_others(decoded, CT_ALLOC_IPC, out(frame, 0));
@@ -105,8 +105,8 @@ static uint64_t at_least_1(uint64_t n)
     return n > 0 ? n : 1;
 }
 
-/* Returns the size of an array in bytes, or 0 if the format is unknown. Does not count padding of rows, which
- * the driver may add without reporting it. */
+/* Returns the size of an array in bytes, or 0 if the format is unknown. Does not count row padding, which the
+ * driver may add without reporting it. */
 static uint64_t extent_bytes(const struct extent *extent)
 {
     const struct format *format = format_of(extent->format);
@@ -181,8 +181,8 @@ static uint64_t halved(uint64_t n)
     return n > 1 ? n / 2 : n;
 }
 
-/* (array *, CUDA_ARRAY3D_DESCRIPTOR *, levels). Each mipmap level is half as large as the previous one in
- * each dimension. In layered arrays and cubemaps, the depth is the number of layers, which is the same for
+/* (array *, CUDA_ARRAY3D_DESCRIPTOR *, levels). In each dimension, a mipmap level is half as large as the
+ * previous level. In layered arrays and cubemaps, the depth is the number of layers, which is the same for
  * all levels. */
 void ct_decode_array_create_mipmapped(const struct ct_frame *frame, struct ct_decoded *decoded)
 {

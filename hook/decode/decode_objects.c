@@ -1,8 +1,8 @@
-/* The decoders in objects.def, which record the objects of a call. A row of objects.def lists places in the
+/* The decoders in objects.def, which record a call's objects. A row of objects.def lists places in the
  * arguments, and a single function reads all of them.
  *
- * The arguments themselves are recorded even if the call failed. Pointers are followed only if it succeeded,
- * since the driver has then accessed the same memory, and counts are valid. */
+ * The arguments themselves are recorded even if the call failed. Pointers are followed only if it succeeded:
+ * the driver has then accessed the same memory, and counts are valid. */
 #include "addresses.h"
 #include "decode.h"
 #include "decode_image.h"
@@ -36,7 +36,7 @@ enum how {
     OPERATION_BEHIND,
 };
 
-/* A place in the arguments from which a value is read. With the role CT_ROLE_none, the value is the call's
+/* A place in the arguments from which a value is read. If the role is CT_ROLE_none, the value is the call's
  * number of bytes. */
 struct place {
     uint8_t how; /* enum how */
@@ -68,8 +68,8 @@ static uint64_t widened(uint64_t word)
     return (uint64_t)(int64_t)(int32_t)(uint32_t)word;
 }
 
-/* A CUmemLocation consists of a type in the lower half and a number in the upper half. All host locations
- * become CU_DEVICE_CPU, the value that the first versions of the functions use. */
+/* A CUmemLocation consists of a type in the lower half and a device number in the upper half. All host
+ * locations become CU_DEVICE_CPU, the value used by the first versions of the functions. */
 static uint64_t device_of_location(uint64_t location)
 {
     enum { LOCATION_DEVICE = 1, DEVICE_CPU = -1 };

@@ -1,4 +1,4 @@
-/* Decoders for runtime functions. The launches, copies, allocations and releases of a runtime call are
+/* Decoders for runtime functions. The launches, copies, allocations and releases made by a runtime call are
  * recorded by the driver calls inside it. For traces that contain only the runtime layer, these decoders add
  * the number of bytes where objects.def cannot describe it. The structures are from driver_types.h 13.0, and
  * have the same layout in CUDA 11 and 12. Only the parts of a structure that decoders read are declared. */
@@ -45,15 +45,15 @@ void ct_decode_bytes_pitch(const struct ct_frame *frame, struct ct_decoded *deco
     moved(decoded, (succeeded(frame) && pitch ? *pitch : frame->args[2]) * frame->args[3]);
 }
 
-/* Ignores copies from or to an array, whose width is in array elements, since only the driver call records
- * the size of the elements. */
+/* Ignores copies from or to an array. Their width is in array elements, and only the driver call records the
+ * element size. */
 static void moved_3d(struct ct_decoded *decoded, uint64_t source, uint64_t destination, struct extent extent)
 {
     if (!source && !destination)
         moved(decoded, extent.width * extent.height * extent.depth);
 }
 
-/* `device` declares the field that follows the source and the destination in a copy between peers. */
+/* `device` declares the field that follows the source and the destination in a peer copy. */
 #define COPY_3D(name, device)                                                                                \
     void ct_decode_bytes_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                    \
     {                                                                                                        \

@@ -7,8 +7,8 @@
 #include "record.h"
 #include "rows.h"
 
-/* A decoder's description of a call that has returned. Fields that the decoder does not set are 0, except
- * `kind` and `status`. */
+/* A decoder's description of a call that has returned. Fields not set by the decoder are 0, except `kind` and
+ * `status`. */
 struct ct_decoded {
     uint8_t kind;          /* enum ct_kind; CT_KIND_CALL if no other kind fits */
     uint8_t flags;         /* CT_FLAG_… */
@@ -18,8 +18,8 @@ struct ct_decoded {
     union ct_payload payload;
 };
 
-/* Returns the number of bytes that the call adds to the table `totals`, which counts only calls that
- * succeeded. */
+/* Returns the number of bytes that the call adds to the `totals` table, which counts only successful
+ * calls. */
 static inline uint64_t ct_decoded_bytes(const struct ct_decoded *decoded)
 {
     return decoded->status == 0 && ct_kind_has_bytes(decoded->kind, decoded->flags) ? decoded->value : 0;
@@ -32,7 +32,7 @@ struct ct_launch_config {
 };
 
 /* Reads the arguments and the result of a call that has returned. In the hook, a decoder runs on the
- * application's thread. It may call the real driver only for lookups that neither synchronise nor break a
+ * application's thread, and may call the real driver only for lookups that neither synchronise nor break a
  * stream capture. */
 typedef void ct_decoder(const struct ct_frame *frame, struct ct_decoded *decoded);
 

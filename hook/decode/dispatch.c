@@ -61,10 +61,10 @@ bool ct_decode_always(uint32_t row)
 }
 
 /* Decoders that learn facts or replace functions may open files or make system calls, so they run with
- * CT_ERROR_GUARD. The other decoders mostly only read; if they do more, they take the table lock or use
- * CT_ERROR_GUARD themselves. They handle the most frequent calls, which CT_ERROR_GUARD would slow down:
- * disabling and re-enabling cancellation takes two locked instructions, which wait until the stores of a
- * launch reach the device. */
+ * CT_ERROR_GUARD. Most of the others only read. Those that do more take the table lock, or use CT_ERROR_GUARD
+ * themselves. They handle the most frequent calls, which CT_ERROR_GUARD would slow down: disabling and
+ * re-enabling cancellation takes two locked instructions, which wait until a launch's stores have reached the
+ * device. */
 struct ct_decoded ct_decode(const struct ct_frame *frame)
 {
     struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };

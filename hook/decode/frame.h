@@ -30,9 +30,9 @@ static_assert(offsetof(struct ct_frame, row) == CT_FRAME_REST + 24, "trampoline"
 static_assert(offsetof(struct ct_frame, result) == CT_FRAME_REST + 32, "trampoline");
 static_assert(offsetof(struct ct_frame, indirect) == CT_FRAME_REST + 40, "trampoline");
 
-/* Returns argument `i`, counted from 0 among integers, pointers and structs of up to 8 bytes. Floats are not
- * counted, since they are passed in separate registers. A larger struct passed by value is counted on
- * aarch64, where it is passed by reference, but not on x86-64. At least the first six arguments are in
+/* Returns argument `i`. Counting starts at 0 and includes integers, pointers and structs of up to 8 bytes,
+ * but not floats, which are passed in separate registers. A larger struct passed by value counts on aarch64,
+ * where it is really passed by reference, but not on x86-64. At least the first six arguments are in
  * `frame->args`. If an argument is narrower than 64 bits, the upper bits of its word are undefined. On the
  * stack, each argument takes 8 bytes on both architectures. */
 static inline uint64_t ct_argument(const struct ct_frame *frame, unsigned int i)
@@ -40,8 +40,8 @@ static inline uint64_t ct_argument(const struct ct_frame *frame, unsigned int i)
     return i < CT_REGISTER_ARGS ? frame->args[i] : frame->stack_args[i - CT_REGISTER_ARGS];
 }
 
-/* Returns a call's address on its thread's stack, which does not depend on the path that the call takes
- * through the hook. On x86-64, it is the location of the return address. */
+/* Returns a call's address on its thread's stack. The address does not depend on the call's path through the
+ * hook. On x86-64, it is the location of the return address. */
 static inline uintptr_t ct_frame_address(const struct ct_frame *frame)
 {
     return (uintptr_t)frame->stack_args - 8;

@@ -3,8 +3,8 @@
 #include "loader.h"
 #include "rows.h"
 
-/* A hash table with open addressing. Entries are added with the process lock held, and never change. The
- * table is static, so adding an entry cannot run out of memory. */
+/* A hash table with open addressing. Entries are added under the process lock, and never change. The table is
+ * static, so adding an entry cannot fail for lack of memory. */
 enum { ADDRESS_BITS = 12, ADDRESS_SLOTS = 1 << ADDRESS_BITS };
 static_assert(ADDRESS_SLOTS > 2 * CT_DRIVERS * CT_ROW_COUNT, "half empty");
 static struct {
@@ -29,8 +29,8 @@ bool ct_driver_is_known(void)
     return atomic_load_explicit(&published, memory_order_acquire);
 }
 
-/* Returns an address's index in the table. Sets *there to the address in that entry, or to NULL if the entry
- * is empty. */
+/* Returns the index at which an address is or belongs in the table. Sets *there to the address stored there,
+ * or to NULL if the entry is empty. */
 static size_t address_place(const void *real, const void **there)
 {
     size_t place = ((uint64_t)(uintptr_t)real * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - ADDRESS_BITS);
@@ -40,7 +40,8 @@ static size_t address_place(const void *real, const void **there)
     return place;
 }
 
-/* A function exported under two names would keep its first row, but the driver exports no function twice. */
+/* If a function were exported under two names, it would keep its first row, but the driver exports no
+ * function twice. */
 void ct_driver_remember(const void *real, uint32_t row)
 {
     const void *there;

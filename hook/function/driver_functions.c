@@ -54,8 +54,8 @@ static bool is_in_namespace(void *handle, struct search *search)
            is_other(search->driver, &search->object);
 }
 
-/* If the program is linked to the driver, the hook may find the driver before the constructors run. It must
- * not find a driver loaded later until they have run: the environment is not set up until then, and pinning
+/* If the program is linked to the driver, the hook may find the driver before the constructors run. A driver
+ * loaded later must not be found until they have run: the environment is not set up until then, and pinning
  * the driver with dlopen() would run pending constructors. If the C library's constructor were among them, it
  * would copy the environment from its own variable, which is still empty. The program would then never see
  * its environment (glibc 2.36). */
@@ -94,8 +94,8 @@ void *ct_driver_symbol(const char *name)
 
 /* ---- entry points ---- */
 
-/* 1 if every lookup must call the hook, since a library that was just loaded may be the driver, or may import
- * driver functions by name. Read by the trampoline's dlsym. */
+/* 1 if every lookup must call the hook, since a library that has just been loaded may be the driver, or may
+ * import driver functions by name. Read by the trampoline's dlsym. */
 _Atomic uint32_t ct_dlsym_looks;
 
 /* Called without the process lock, since the thread that holds the loader's lock may be waiting for the
@@ -111,7 +111,7 @@ static void look_all_up(struct driver *driver, void *_Atomic *exports)
     }
 }
 
-/* True if CUDATRACE_WAY requests that functions be intercepted only by name. */
+/* True if CUDATRACE_WAY restricts interception to names. */
 static bool wants_names;
 
 static void read_way(char **environment)
@@ -183,9 +183,9 @@ static void fill_rows(struct driver *driver, void *_Atomic *exports)
 
 /* A fork copies memory page by page while other threads write. In the child, only some slots might be
  * exchanged, or the slots' original addresses might be missing. A fork therefore waits until an exchange in
- * progress has finished, which takes microseconds. An exchange does not wait for a fork, since the fork's
- * handlers may be waiting for the exchanging thread. Instead, the forking thread makes the exchange after the
- * fork. */
+ * progress has finished, which takes microseconds. An exchange, in contrast, does not wait for a fork, since
+ * the fork's handlers may be waiting for the exchanging thread. Instead, the exchange is left to the forking
+ * thread, after the fork. */
 static _Atomic uint32_t forks;     /* in progress */
 static _Atomic bool is_exchanging; /* sequentially consistent, like `forks`, so that one thread sees the
                                     * other's store */
@@ -269,7 +269,7 @@ static bool resolve(struct driver *driver)
     return true;
 }
 
-/* Waits until no thread is forking, but at most one second, since a fork's handlers may be waiting for this
+/* Waits until no thread is forking, but at most for a second, since a fork's handlers may be waiting for this
  * thread. */
 static void await_forks(void)
 {
@@ -329,8 +329,8 @@ bool ct_driver_look(void *handle, bool is_asked)
 }
 
 /* Runs before all other constructors (-z initfirst), when the program has been linked but none of its code
- * has run. If the constructor calls a C library function that a sanitizer interposes, the sanitizer may
- * initialise itself and look up symbols. Therefore `ct_dlsym_looks` is set last. */
+ * has run. Calling a C library function that a sanitizer interposes may make the sanitizer initialise itself
+ * and look up symbols, so `ct_dlsym_looks` is set last. */
 __attribute__((constructor)) static void look_at_start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;

@@ -1,5 +1,5 @@
 /* Entries in other objects' tables that the hook has replaced with the addresses of its stubs. If a visit has
- * loaded the hook (proto/visit.h), the hook records these entries, so that it can restore them. */
+ * loaded the hook (proto/visit.h), the hook records the entries, so that it can restore them. */
 #ifndef CT_EXCHANGED_H
 #define CT_EXCHANGED_H
 

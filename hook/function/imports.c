@@ -1,7 +1,6 @@
-/* An entry of an import table that is bound to the driver holds an address in the driver. A lazily bound
- * entry points into its own object until the first call, which overwrites the entry with the function's
- * address. If the first call would bind the entry to the driver, the hook writes the stub's address to it in
- * advance.
+/* If an import table entry is bound to the driver, it contains an address in the driver. A lazily bound entry
+ * points into its own object until the first call, which overwrites it with the function's address. If the
+ * first call would bind the entry to the driver, the hook writes the stub's address to it in advance.
  *
  * If a visit has loaded the hook (proto/visit.h), no object is linked to the hook's exports. In that case,
  * the hook also exchanges entries that lead to the runtime, or to C library functions that it exports itself.
@@ -34,8 +33,8 @@ struct importer {
     struct ct_sealed sealed; /* the pages that the loader protected */
     struct ct_page page;     /* the page that was last checked */
     /* One bit for each symbol that the object imports, set if the symbol is wanted. The bits are used only if
-     * the number of imported symbols is known. Otherwise, the name of every relocation must be compared,
-     * which takes tens of milliseconds. */
+     * the number of imported symbols is known. Otherwise, every relocation's name must be compared, which
+     * takes tens of milliseconds. */
     bool has_list;
     uint8_t list[WANTED_MOST / 8];
     uint32_t look; /* sequence number of this call to ct_imports_take() */
@@ -86,7 +85,7 @@ static bool is_wanted(const struct importer *importer, const char *name)
 
 /* ---- targets of entries ---- */
 
-/* The address of a symbol in the first object that defines it, and the number of objects that do. */
+/* A symbol's address in the first object that defines it, and the number of objects that do. */
 struct definer {
     const char *name;
     void *first;
@@ -139,7 +138,7 @@ static void *leads_to(const struct importer *importer, const struct ct_object *o
     if (function)
         return function->theirs;
     const struct definer definer = find_definer(importer, name);
-    /* The symbol version of the entry would show which object is meant, but is not read. */
+    /* The entry's symbol version would show which object is meant, but is not read. */
     const bool is_one_of_several = definer.count > 1 && ct_row_of_runtime(name) != CT_ROWS_ALL;
     return is_one_of_several ? NULL : definer.first;
 }
@@ -179,8 +178,8 @@ static bool protect(const struct ct_sealed *sealed, int protection)
     return !sealed->from || mprotect(sealed->from, sealed->bytes, protection) == 0;
 }
 
-/* Checks with the kernel, since another library may have changed the protection that the program headers
- * show. */
+/* Checks with the kernel, since the program headers may no longer be right: another library may have changed
+ * the protection. */
 static bool may_write(struct importer *importer, const struct ct_object *object, void *where)
 {
     const unsigned use = ct_symbol_use(object, where, sizeof(void *));
@@ -228,9 +227,9 @@ static void take_table(struct importer *importer, const struct ct_object *object
     }
 }
 
-/* True if the object may import a wanted symbol. Most objects import nothing from the driver. Imported
- * symbols precede the hashed symbols, which the object defines itself. If no symbol is hashed, the number of
- * imported symbols is unknown. */
+/* True if the object may import a wanted symbol, which most objects do not. Imported symbols precede the
+ * hashed symbols, which the object defines itself. If no symbol is hashed, the number of imported symbols is
+ * unknown. */
 static bool wants_any(struct importer *importer, const struct ct_object *object)
 {
     const uint32_t *const table = object->gnu_hash;
@@ -270,10 +269,10 @@ static bool take_object(const struct ct_object *object, void *data)
     return false;
 }
 
-/* The loader lists an object before it has filled in the object's tables. After ct_imports_take() has counted
- * the objects, it therefore looks a symbol up. The lookup waits until no thread is loading a library, so that
- * the tables of all counted objects are filled in. The program's own call to dlsym would wait for the same
- * threads. */
+/* The loader lists an object before it has filled in the object's tables. After counting the objects,
+ * ct_imports_take() therefore looks a symbol up. The lookup waits until no thread is loading a library, by
+ * which time the tables of all counted objects are filled in. The program's own call to dlsym would wait for
+ * the same threads. */
 static struct ct_seen seen;
 
 void ct_imports_take(void)

@@ -1,4 +1,4 @@
-/* Interposes dladdr() and dladdr1() for functions replaced by a stub. Package loaders locate libraries by a
+/* Interposes dladdr() and dladdr1(), for functions replaced by a stub. Package loaders locate libraries by a
  * function's address, so the result must describe the real function. */
 #include "rows.h"
 #include "symbol.h"

@@ -1,8 +1,8 @@
-/* Function lookups. The trampoline's file calls ct_dlsym() and ct_dlvsym(), and the decoder of
- * cuGetProcAddress calls ct_lookup_replace().
+/* Function lookups. The trampolines call ct_dlsym() and ct_dlvsym(), and the decoder of cuGetProcAddress
+ * calls ct_lookup_replace().
  *
- * A lookup returns the same result as without the hook, with one exception: instead of a driver function that
- * is not intercepted by its slot, it returns the function's stub. */
+ * A lookup returns the same result as without the hook, with one exception: for a driver function that is not
+ * intercepted by its slot, it returns the function's stub. */
 #include "lookup.h"
 
 #include "driver_addresses.h"
@@ -17,7 +17,7 @@ struct ct_dlsym_result {
     void *pointer;
     uint64_t tail; /* 1: not handled here, jump to the real dlsym */
 };
-/* Called by the trampolines. Lookups that these functions do not handle are left to the real functions
+/* Called by the trampolines. Look-ups that these functions do not handle are left to the real functions
  * (loader.h). */
 struct ct_dlsym_result ct_dlsym(void *handle, const char *name, const void *caller);
 struct ct_dlsym_result ct_dlsym_of_library(void *handle, const char *name, const void *caller);
@@ -25,7 +25,7 @@ struct ct_dlsym_result ct_dlvsym(void *handle, const char *name, const char *ver
 static const struct ct_dlsym_result on = { NULL, 1 };
 
 /* A runtime function is recognized by its address. If the result depends on the order of libraries, the hook
- * might find a different function than the caller would, so the real dlsym does the lookup. */
+ * might find a different function than the caller would, so the lookup is left to the real dlsym. */
 static struct ct_dlsym_result runtime_symbol(ct_dlsym_function *next, void *handle, const char *name)
 {
     const bool searches = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
@@ -62,7 +62,7 @@ static bool is_drivers(const char *name)
 
 /* ---- the caller's own result ---- */
 
-/* A search in load order that starts after the caller's object. */
+/* A search in load order, starting after the caller's object. */
 struct search {
     const char *name;
     const void *caller; /* an address in the caller's object: its dynamic section */
@@ -95,7 +95,7 @@ static void *find_in_scope(const struct ct_object *caller, const char *name, boo
 }
 
 /* True if the driver is in the global scope although it was not loaded with the program. Looks up a function
- * that is not defined by any object before the driver. */
+ * that no object before the driver defines. */
 static bool driver_is_global(void)
 {
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
@@ -140,9 +140,9 @@ static void *find_as(void *handle, const char *name, const void *caller)
 
 /* ---- entry points ---- */
 
-/* Called with any name, since a library that uses the driver may have just been loaded. Handles names that
- * begin with "cu" or "cuda" followed by an upper-case letter. The order of lookups matters, since the
- * application may read the dlerror() of the last one. */
+/* May be called with any name, since a library that uses the driver may just have been loaded. Handles names
+ * that begin with "cu" or "cuda" followed by an upper-case letter. The order of lookups matters, since the
+ * application may read the last one's dlerror(). */
 static struct ct_dlsym_result look_up(ct_dlsym_function *next, void *handle, const char *name,
                                       const void *caller)
 {
@@ -176,7 +176,7 @@ struct ct_dlsym_result ct_dlsym_of_library(void *handle, const char *name, const
 }
 
 /* Driver functions have no version, so a lookup with any version finds them. If a program looks up the C
- * library's dlsym to bypass interposers, it receives an entry point of the hook, which calls that dlsym. */
+ * library's dlsym to bypass interposers, it gets an entry point of the hook that calls that dlsym. */
 struct ct_dlsym_result ct_dlvsym(void *handle, const char *name, const char *version)
 {
     const bool is_driver = is_drivers(name);

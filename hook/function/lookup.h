@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Replaces the address that the driver returned for `name` with the stub of the function's row. A function
- * without a row receives a fallback stub, unless `name` is NULL. */
+/* Replaces the address that the driver returned for `name` with the function's stub. A function without a row
+ * gets a fallback stub, unless `name` is NULL. */
 void ct_lookup_replace(void **answer, const char *name);
 
 #endif

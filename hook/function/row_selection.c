@@ -1,7 +1,7 @@
 /* A function that the selection leaves out keeps its fast path at entry, so that its calls nest and are
  * visible while they are open. When they return, they are only counted (loss.h). To make running processes
- * read a new selection, the daemon requests the doorbell at the next record (a lane's `wake`). Calls that are
- * left out check for this request, too. */
+ * read a new selection, the daemon requests that they ring the doorbell at the next record (a lane's `wake`).
+ * Calls that are left out check for this request, too. */
 #include "row_selection.h"
 
 #include "current.h"
@@ -46,8 +46,8 @@ static void apply_to_all(void)
     }
 }
 
-/* Reads the daemon's selection. Does nothing while the daemon is writing it, since the daemon will notify the
- * process again. */
+/* Reads the daemon's selection. Does nothing while the daemon is writing it, since another notification will
+ * follow. */
 static void read_requested(struct ct_segment *segment)
 {
     const uint32_t requested = atomic_load_explicit(&ct_control->selections, memory_order_acquire);
@@ -75,8 +75,8 @@ void ct_selection_begin(struct ct_segment *segment)
     const char *layers = ct_setting(CT_LAYERS_ENV), *calls = ct_setting(CT_CALLS_ENV),
                *rate = ct_setting(CT_SAMPLE_ENV);
     selection = ct_selection_everything();
-    /* `cudatrace run` rejects invalid selections. If the variable was set by hand, an invalid selection has
-     * no effect. */
+    /* `cudatrace run` rejects invalid selections. If the variable was set by hand, an invalid selection is
+     * ignored. */
     if (layers)
         ct_selection_set_layers(&selection, layers);
     if (calls)
@@ -99,8 +99,8 @@ void ct_selection_follow(struct ct_segment *segment)
 }
 
 /* An outermost call is kept or left out together with all calls inside it. Since the inner calls return
- * first, the choice depends on the number of the current call tree. This number is hashed, so that periodic
- * patterns in the program do not affect the choice. */
+ * first, the choice depends on a count of call trees. The count is hashed, so that periodic patterns in the
+ * program do not affect the choice. */
 static bool in_sample(const struct ct_producer *self, uint32_t one_of)
 {
     const uint64_t mixed =

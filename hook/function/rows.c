@@ -6,14 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A row has a decoder unless the table names one of these two. */
+/* A row is decoded unless the table names the decoder `none`. `no_status` marks functions that return no
+ * status. */
 #define FLAGS_none                 , 0
 #define FLAGS_no_status            , CT_ROW_DECODED | CT_ROW_NO_STATUS
 #define SECOND(first, second, ...) second
 #define FLAGS_OF(...)              SECOND(__VA_ARGS__, CT_ROW_DECODED, )
 
-/* A second image of the driver uses only one decoder. The others keep facts about the first image's objects
- * and call its functions, and the two images may use equal handles. */
+/* A second driver image uses only one decoder. The others keep facts about the first image's objects and call
+ * its functions, and the two images may use equal handles. */
 #define OTHERS_proc_address , CT_ROW_DECODED
 #define OTHERS_OF(...)      SECOND(__VA_ARGS__, 0, )
 
@@ -64,7 +65,7 @@ static const char *const runtime_names[CT_RUNTIME_FUNCTIONS] = {
 #undef ROW
 };
 
-/* Names of the rows that are not in any table: fallback rows, followed by extra rows. */
+/* Names of the rows that are in no table: fallback rows, followed by extra rows. */
 static char made_names[CT_ROWS_ALL - CT_NAMED_COUNT][CT_FUNCTION_NAME_MAX + 1];
 static _Atomic uint32_t fallbacks, extras; /* number of rows in use; increased after a row's fields are
                                             * written */

@@ -1,5 +1,5 @@
-/* The traced functions. Each has one row, which contains the function's real address, its number in the
- * segment, and how to trace a call. */
+/* The traced functions. Each has a row, which contains the function's real address, its number in the
+ * segment, and how its calls are traced. */
 #ifndef CT_ROWS_H
 #define CT_ROWS_H
 
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The runtime functions in the order of the table. Each function has one stub for each of the
+/* The runtime functions in the order of the table. Each function has a stub for each of the
  * CT_RUNTIME_VERSIONS versions of libcudart. */
 enum {
 #define ROW(name, category, stack_words, decoder) CT_RUNTIME_##name,
@@ -23,8 +23,8 @@ enum {
     CT_RUNTIME_VERSIONS = 3
 };
 
-/* The number of driver images that are recorded in one process. Calls to the second image are recorded
- * without details. */
+/* The number of driver images recorded in one process. Calls to the second image are recorded without
+ * details. */
 enum { CT_DRIVERS = 2 };
 
 /* Row numbers. The driver functions come first, followed by the runtime functions for each version, the
@@ -64,7 +64,8 @@ enum ct_row_flags {
 struct ct_row {
     void *real; /* NULL if the driver lacks the function */
     uint64_t reserved0;
-    /* Stored with release once the directory entry is written, and loaded with acquire by ct_enter(). */
+    /* Stored with release once the directory entry has been written, and loaded with acquire by
+     * ct_enter(). */
     _Atomic uint16_t id;       /* index in the segment's directory; 0 if not called yet */
     _Atomic uint16_t enter_id; /* 0 unless the counter is the clock */
     _Atomic uint16_t leave_id; /* also 0 if there is a decoder, or if some calls are not recorded */
@@ -91,25 +92,24 @@ static inline bool ct_row_says_little(const struct ct_row *row)
     return row->flags & CT_ROW_ASKS || !ct_category_says_more(row->category);
 }
 
-/* ct_row_name() returns the name that is recorded, and ct_row_symbol() the name that is exported. A function
- * that only compiler-generated code calls is recorded under its name in the program's source. */
+/* ct_row_name() returns the recorded name, and ct_row_symbol() the exported name. A function called only by
+ * compiler-generated code is recorded under its name in the program's source. */
 const char *ct_row_name(uint32_t row);
 const char *ct_row_symbol(uint32_t row);
-/* Returns the row flags that a function's name implies. */
+/* Returns the row flags implied by a function's name. */
 uint8_t ct_row_form(const char *name);
 /* Return the row called `name` in the driver's table, or in the runtime's table for the first version. Return
- * CT_ROWS_ALL if the table has no such name. */
+ * CT_ROWS_ALL if there is none. */
 uint32_t ct_row_of_driver(const char *name);
 uint32_t ct_row_of_runtime(const char *name);
-/* Returns the row without a stub that has the given layer and name, after creating it if necessary. Returns
- * CT_ROWS_ALL if all such rows are used up. The search is linear, so callers should keep the result. `name`
- * is copied. */
+/* Returns the stubless row with the given layer and name, after creating it if necessary. Returns CT_ROWS_ALL
+ * if such rows are used up. The search is linear, so callers should keep the result. `name` is copied. */
 uint32_t ct_row_extra(enum ct_layer layer, uint8_t category, const char *name);
-/* Returns the row of the fallback stub for `real`, after creating it with the name `name` if necessary.
+/* Returns the row of the fallback stub for `real`, after creating it under the name `name` if necessary.
  * Returns CT_ROWS_ALL if all fallback stubs are used up. */
 uint32_t ct_row_fallback(void *real, const char *name);
 
-/* The locations of the stubs. The trampoline's file emits the entries in row order into a separate section.
+/* The locations of the stubs. The trampoline source emits the entries in row order into a separate section.
  * Each entry is the distance from the entry itself to the stub, or 0 if there is no stub. The linker defines
  * the section's start. */
 extern CT_LOCAL const int32_t __start_ct_stubs[];

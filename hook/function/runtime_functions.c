@@ -1,15 +1,15 @@
-/* A process may load more than one libcudart, and a kernel is known only to the one that its library
- * registered it with. The symbols of a libcudart have its soname as their version. The hook exports each
- * function once per version, so the dynamic linker has resolved the version before a stub is entered.
- * Nevertheless, a process can contain several libraries with the same version, since wheels contain renamed
- * copies (libcudart-d0da41ae.so.11.0). The stub therefore checks its caller. A call from a page that is known
- * to be bound to the version's first library proceeds like any other call (`ct_runtime_callers`, which the
- * trampoline reads). The first call from any other page ends up in this file, as does every call from a page
- * that is bound to another library.
+/* A process may load more than one libcudart, and each knows only the kernels that were registered with it.
+ * The symbols of a libcudart have its soname as their version. The hook exports each function once per
+ * version, so the dynamic linker has resolved the version before a stub is entered. Nevertheless, a process
+ * can contain several libraries with the same version, since wheels contain renamed copies
+ * (libcudart-d0da41ae.so.11.0). The stub therefore checks its caller. If the calling page is known to be
+ * bound to the version's first library (`ct_runtime_callers`, read by the trampoline), the call proceeds like
+ * any other. The first call from any other page ends up in this file, as does every call from a page bound to
+ * another library.
  *
- * If a program finds a function with dlsym, the function's address identifies its library. Only functions of
- * the first library are replaced, with the stub's other entry point (ct_row_stub()), which does not check the
- * caller. */
+ * If a program finds a function with dlsym, the function's address identifies its library. Only the first
+ * library's functions are replaced, with the stub's other entry point (ct_row_stub()), which does not check
+ * the caller. */
 #include "runtime_functions.h"
 
 #include "bound.h"
@@ -27,7 +27,7 @@ static const char *const versions[CT_RUNTIME_VERSIONS] = {
     "libcudart.so.13",
 };
 
-/* A libcudart. Once it is in the list, the struct does not change, and the library is not unloaded, since the
+/* A libcudart. Once it is in the list, the struct does not change, and the library stays loaded, since the
  * hook keeps a handle. */
 struct library {
     uintptr_t base; /* its load address */
@@ -94,8 +94,7 @@ static void take_census(uint32_t version, struct census *census)
     ct_symbol_each(visit_object, census);
 }
 
-/* Returns the number of loaded libraries with the version. A library that has been unloaded may still be
- * counted. */
+/* Returns the number of loaded libraries with the version. Unloaded libraries may still be counted. */
 static uint32_t count_libraries(uint32_t version)
 {
     struct ct_arrivals arrivals;
@@ -177,8 +176,8 @@ static struct library *find_first(uint32_t version)
     return read && list_library(read) ? atomic_load_explicit(&first[version], memory_order_acquire) : NULL;
 }
 
-/* Returns the library that the caller's reference would be bound to without the hook: the first in the
- * process's lookup order, or else the first among the caller's own dependencies. If neither is found (for
+/* Returns the library to bind the caller's reference to, as would happen without the hook: the first in the
+ * process's lookup order, or else the first among the caller's own dependencies. If there is neither (for
  * example, after a jump from another object's code), returns the library whose functions are in the rows. */
 static struct library *bound_library(uint32_t version, uint32_t function, const void *caller)
 {
@@ -232,8 +231,8 @@ static struct library *library_of_caller(uint32_t version, uint32_t function, co
     } else {
         if (count_libraries(version) > 1)
             library = bound_library(version, function, caller);
-        /* If the lock is not available because a signal handler has interrupted its holder, the handler's
-         * next call repeats this search. */
+        /* If this is a signal handler that interrupted the lock's holder, the lock is not available. The next
+         * call from this page then repeats the search. */
         if (!ct_table_lock())
             return library;
         ct_table_set(&callers, key, number_of(library));
@@ -278,8 +277,8 @@ void *ct_runtime_stub(const void *real, uint32_t row)
     return ct_runtime_known_stub(real, row);
 }
 
-/* Calls the dynamic linker for an object that was not loaded with the program, since only the linker knows
- * whether it searches that object. */
+/* For an object that was not loaded with the program, calls the dynamic linker, which alone knows whether it
+ * searches that object. */
 static void *find_elsewhere(const char *name)
 {
     struct ct_object object;

@@ -6,13 +6,13 @@
 #include "compiler.h"
 #include "rows.h"
 
-/* For each version, the pages of code that are bound to the library whose functions are in the rows. A page's
- * index is its number modulo CT_RUNTIME_CALLERS. The trampoline depends on this layout. */
+/* For each version, the code pages bound to the library whose functions are in the rows. A page's index is
+ * its page number modulo CT_RUNTIME_CALLERS. The trampoline depends on this layout. */
 enum { CT_RUNTIME_CALLERS = 1024 };
 extern CT_LOCAL _Atomic uint64_t ct_runtime_callers[CT_RUNTIME_VERSIONS][CT_RUNTIME_CALLERS];
 
 /* Returns the real function of row `row` for a call that will return to `caller`. Returns NULL if no library
- * with the row's version is loaded, or if that library lacks the function. */
+ * with the row's version is loaded, or if it lacks the function. */
 void *ct_runtime_real(uint32_t row, const void *caller);
 /* Called if ct_runtime_real() returns NULL. Returns the function that the program would have found in another
  * library without the hook, or NULL if there is none. */

@@ -1,5 +1,5 @@
-/* If the code of an exported function differs from the known shapes (slot_shape.h) in any way, its slot is
- * not exchanged, and its calls are intercepted by name.
+/* If an exported function's code differs from the known shapes (slot_shape.h) in any way, its slot is not
+ * exchanged, and its calls are intercepted by name.
  *
  * A driver, or a library that hardens programs, may protect the table's pages at any time. Just before
  * writing a page's slots, the hook checks with the kernel that the page is writable. If another thread
@@ -17,8 +17,8 @@
 
 /* ---- finding ---- */
 
-/* The table of slots of an image. All slots are within TABLE_SLOTS / 2 of the first slot found. A slot that
- * two functions share is not exchanged. */
+/* An image's slot table. All slots are within TABLE_SLOTS / 2 of the first slot found. A slot shared by two
+ * functions is not exchanged. */
 enum { TABLE_SLOTS = 8192, SHARED = UINT16_MAX };
 static_assert((int)CT_ROW_COUNT < (int)SHARED, "functions of slots");
 static struct table {
@@ -26,7 +26,7 @@ static struct table {
     uint16_t functions[TABLE_SLOTS]; /* for each slot, the function's number plus 1; 0: none */
 } tables[CT_DRIVERS];
 
-/* Slots that a visit has created for functions of the first image; NULL: none. */
+/* Slots created by a visit for functions of the first image; NULL: none. */
 static void **made[CT_ROW_COUNT];
 
 /* Reads the shape of an exported function's code. Returns false if the shape is unknown. */
@@ -43,7 +43,7 @@ static bool read_shape(const struct ct_object *image, const void *export, struct
            ct_symbol_use(image, (void *)(uintptr_t)shape->ended, sizeof(uint32_t)) == CT_SEGMENT_DATA;
 }
 
-/* Returns an exported function's slot, or NULL if it has no slot in the image's own data. */
+/* Returns an exported function's slot, or NULL if there is none in the image's own data. */
 static void **find_slot(const struct ct_object *image, const void *export)
 {
     struct ct_slot_shape shape;
@@ -64,7 +64,7 @@ static void note(struct table *table, void **slot, uint32_t function)
         table->functions[place] = table->functions[place] ? SHARED : (uint16_t)(function + 1);
 }
 
-/* Returns the row for the table's slot number `place`, or CT_ROWS_ALL if the slot must not be exchanged. */
+/* Returns the row for slot `place` of the table, or CT_ROWS_ALL if the slot must not be exchanged. */
 static uint32_t row_at(uint32_t driver, uint32_t place)
 {
     const uint16_t function = tables[driver].functions[place];
@@ -74,8 +74,8 @@ static uint32_t row_at(uint32_t driver, uint32_t place)
     return ct_row_stub(row) ? row : CT_ROWS_ALL;
 }
 
-/* Reads the slots in address order, and drops slots that do not point into the image's own code or are not
- * writable. Returns the number of slots that are not writable. */
+/* Reads the slots in address order, and drops those that do not point into the image's own code or are not
+ * writable. Returns how many are not writable. */
 static uint32_t read_slots(uint32_t driver, const struct ct_object *image)
 {
     struct table *const table = &tables[driver];
@@ -114,7 +114,7 @@ uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image)
 }
 
 /* The slot is not used until the visit has written a jump through it. `real` must be set before the slot is
- * exchanged. Otherwise, the stub would call the function, which would jump to the stub again. */
+ * exchanged, because otherwise the stub would call the function, which would jump to the stub again. */
 void ct_slots_add_made(uint32_t row, void **slot)
 {
     if (row >= CT_ROW_COUNT || !ct_row_stub(row) || ct_rows[row].intercept == CT_INTERCEPT_SLOTS)
@@ -159,7 +159,7 @@ static uint32_t exchange(uint32_t driver, bool to_stubs, bool checks)
     return count;
 }
 
-/* The next visit may not use these slots. `real` is kept, since the relocated instructions that it points to
+/* The next visit may not use these slots. `real` is kept, since it points to relocated instructions, which
  * behave like the function even without a jump through the slot. */
 static void forget_made(void)
 {

@@ -2,10 +2,10 @@
  * call the C library's ioctl() through the dynamic linker, the hook can interpose it.
  *
  * A request is for the driver if its descriptor refers to a character device with the device number of
- * /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools or nvidia-modeset. The request number is checked first. This
- * is not sufficient, but cheap, and lets nearly all other ioctls pass immediately.
+ * /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools or nvidia-modeset. The request number is checked first,
+ * because this is cheap and lets nearly all other ioctls pass immediately, although it is not sufficient.
  *
- * A traced ioctl is recorded as a call in the layer `ioctl`. The request number determines the call's row,
+ * A traced ioctl is recorded as a call in the `ioctl` layer. The request number determines the call's row,
  * and serves as its name until the collector translates it.
  *
  * For tests without a GPU, $CUDATRACE_DEVICES names a directory to use instead of /dev. */
@@ -76,8 +76,8 @@ static bool is_file(uint64_t device, const struct file *file)
     return known && major(device) == major(known) && minor(device) != CT_IOCTL_MINOR_MODESET;
 }
 
-/* If a device does not match, reads the files' device numbers again. They change if a module is reloaded, or
- * if nvidia-modprobe creates the files after the first check. */
+/* If a device does not match, re-reads the files' device numbers, which change if a module is reloaded, or if
+ * nvidia-modprobe creates the files after the first check. */
 static bool is_driver_file(int fd, enum ct_ioctl_language language)
 {
     struct stat status;
@@ -96,8 +96,8 @@ static bool is_driver_file(int fd, enum ct_ioctl_language language)
     return false;
 }
 
-/* The last result for each low-numbered descriptor, for use when system calls are not allowed. There is one
- * bit for each protocol (enum ct_ioctl_language). */
+/* The last result for each low-numbered descriptor, for use when system calls are not allowed. Each protocol
+ * has a bit (enum ct_ioctl_language). */
 enum { KNOWN_FILES = 4096 };
 static _Atomic uint8_t known[KNOWN_FILES];
 
@@ -143,7 +143,7 @@ static uint32_t row_for_others(enum ct_ioctl_language language)
     return row;
 }
 
-/* Returns a request's row, or CT_ROWS_ALL if not even the row for other requests can be created. */
+/* Returns a request's row, or CT_ROWS_ALL if not even the common row for other requests can be created. */
 static uint32_t row_of(const struct ct_ioctl *ioctl, enum ct_ioctl_language language)
 {
     const uint64_t key = (uint64_t)ioctl->space << 32 | ioctl->code;
@@ -167,9 +167,9 @@ static uint32_t row_of(const struct ct_ioctl *ioctl, enum ct_ioctl_language lang
 
 /* ---- the call ---- */
 
-/* Calls the next ioctl(), which only the constructor looks up, since a lookup here could clear the
- * application's pending dlerror(). Until the constructor has run, makes the system call directly, which is
- * all that the C library's ioctl() does. */
+/* Calls the next ioctl(). Only the constructor looks it up, since a lookup here could clear the application's
+ * pending dlerror(). Until the constructor has run, makes the system call directly, which is all that the C
+ * library's ioctl() does. */
 static int call_next(int fd, unsigned long request, void *argument)
 {
     ioctl_function *next = atomic_load_explicit(&next_ioctl, memory_order_relaxed);
@@ -198,7 +198,7 @@ static void learn_release(uint64_t argument)
     }
 }
 
-/* Not inlined, so that ioctls for other drivers do not use this much stack. */
+/* Not inlined, so that ioctls for other drivers use less stack. */
 __attribute__((noinline)) static int call_candidate(int fd, unsigned long request, void *argument,
                                                     enum ct_ioctl_language language)
 {
@@ -228,9 +228,9 @@ __attribute__((noinline)) static int call_candidate(int fd, unsigned long reques
     return result;
 }
 
-/* Replaces int ioctl(int fd, unsigned long request, ...). The variable argument is declared as a named one,
- * so that no registers need to be saved before the jump to the real function. Both x86-64 and aarch64 pass
- * named and variable arguments in the same way. */
+/* Replaces int ioctl(int fd, unsigned long request, ...). The variable argument is declared as a named
+ * argument, so that no registers need to be saved before the jump to the real function. Both x86-64 and
+ * aarch64 pass named and variable arguments in the same way. */
 __attribute__((visibility("default"))) int ct_ioctl_entry(int fd, unsigned long request,
                                                           void *argument) __asm__("ioctl");
 

@@ -1,5 +1,5 @@
-/* Decodes an NVIDIA kernel driver ioctl from the application's structs. The code in this file does not depend
- * on files, rows or lanes, so that it can be tested separately. */
+/* Decodes an NVIDIA kernel driver ioctl from the application's structs. This code does not depend on files,
+ * rows or lanes, so that it can be tested separately. */
 #include "ioctl_layout.h"
 
 #include "system.h"

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #endif
 
-/* The number spaces that request numbers belong to. */
+/* The number spaces of requests. */
 enum ct_ioctl_space {
     CT_IOCTL_ESCAPE = 1, /* _IOC_NR of a request on /dev/nvidiactl or /dev/nvidiaN */
     CT_IOCTL_CONTROL,    /* the command of NV_ESC_RM_CONTROL */
@@ -16,7 +16,7 @@ enum ct_ioctl_space {
     CT_IOCTL_MODESET,    /* the command of a request on /dev/nvidia-modeset */
 };
 
-/* The protocols that the device files use. /dev/nvidia-uvm-tools uses the same protocol as /dev/nvidia-uvm.
+/* The protocols of the device files. /dev/nvidia-uvm-tools uses the same protocol as /dev/nvidia-uvm.
  */
 enum ct_ioctl_language { CT_IOCTL_ESCAPES, CT_IOCTL_OF_UVM, CT_IOCTL_OF_MODESET, CT_IOCTL_LANGUAGES };
 
@@ -39,11 +39,11 @@ enum {
 
 enum {
     CT_IOCTL_MINOR_MODESET = 254, /* nvidia-modeset has nvidiactl's major number, but a different protocol */
-    /* The maximum number of requests of a process that are recorded under their own names. If a process makes
-     * more kinds of requests, the remaining ones are recorded under one name per protocol. */
+    /* The maximum number of different requests that a process can record under their own names. All others
+     * are recorded under one name per protocol. */
     CT_IOCTL_NAMES_MAX = 512,
 };
-/* The names of those requests, by language. */
+/* The names for all other requests, by language. */
 extern const char *const ct_ioctl_other_names[CT_IOCTL_LANGUAGES];
 
 /* A request, decoded before it is passed to the kernel. */
@@ -59,7 +59,7 @@ struct ct_ioctl {
     int32_t status_offset; /* offset of the RM status in the struct; -1 if there is none */
 };
 
-/* Reads `bytes` bytes (1 to 8) at `address`. Returns false if the bytes are not readable. Never crashes. The
+/* Reads `bytes` bytes (1 to 8) at `address`. Returns false if they are not readable. Never crashes. The
  * caller saves errno. */
 bool ct_ioctl_peek(uint64_t address, void *value, uint32_t bytes);
 
@@ -89,7 +89,7 @@ static inline enum ct_ioctl_language ct_ioctl_language(uint32_t request)
                                           : CT_IOCTL_LANGUAGES;
 }
 
-/* Decode a request on one of the driver's device files. `argument` may be any value. Fields that cannot be
+/* Decode a request on one of the driver's device files. `argument` may have any value. Fields that cannot be
  * read are left unknown. `release` is the driver's release. If it is 0 (unknown), the newest release is
  * assumed. */
 struct ct_ioctl ct_ioctl_parse_escape(uint32_t request, uint64_t argument, uint32_t release);
@@ -97,10 +97,10 @@ struct ct_ioctl ct_ioctl_parse_uvm(uint32_t request, uint64_t argument, uint32_t
 struct ct_ioctl ct_ioctl_parse_modeset(uint32_t request, uint64_t argument, uint32_t release);
 /* Returns the RM status that a successful request left in its struct, or 0 if the struct contains none. */
 int32_t ct_ioctl_status(const struct ct_ioctl *ioctl);
-/* Returns 1000 times the first number of a driver version plus the second number, or 0 if `version` is
- * malformed. Reads at most `bytes` bytes. */
+/* Returns 1000 * A + B for a driver version A.B, or 0 if `version` is malformed. Reads at most `bytes`
+ * bytes. */
 uint32_t ct_ioctl_release(const char *version, uint32_t bytes);
-/* Writes the name under which the hook records a request, until the collector translates it. The name
+/* Writes the name under which the hook records a request and which the collector translates later. It
  * consists of the request's number space and number. `name` has room for CT_IOCTL_NAME_BYTES. */
 enum { CT_IOCTL_NAME_BYTES = 32 };
 void ct_ioctl_name(const struct ct_ioctl *ioctl, char *name);

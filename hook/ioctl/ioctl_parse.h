@@ -1,5 +1,5 @@
-/* Decodes a request from the struct that its argument points to. The hook and the BPF programs of the probe
- * share this code, so that both record the same rows.
+/* Decodes a request from the struct that its argument points to. The hook and the probe's BPF programs share
+ * this code, so that both record the same rows.
  *
  * The structs are from open-gpu-kernel-modules (MIT): nvos.h, nv-ioctl.h, uvm_ioctl.h, nvkms-ioctl.h. The
  * application's pointers are not trusted. An ioctl with an invalid pointer returns EFAULT without the tracer,
@@ -112,7 +112,7 @@ CT_IOCTL_PARSER struct ct_ioctl parse_uvm(uint32_t request, uint64_t argument, u
     };
 }
 
-/* Modeset commands return their results in structs that contain no RM status. */
+/* Modeset commands return their results in structs without an RM status. */
 CT_IOCTL_PARSER struct ct_ioctl parse_modeset(uint32_t request, uint64_t argument, uint32_t release)
 {
     struct ct_ioctl ioctl = { .space = CT_IOCTL_MODESET,

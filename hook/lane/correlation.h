@@ -1,5 +1,5 @@
 /* Connects a call with the GPU work that it causes. CUPTI reports a call's correlation while the call is
- * open. A note with the correlation follows the call's record in the lane (CT_KIND_CORRELATION). */
+ * open. In the lane, a note with the correlation follows the call's record (CT_KIND_CORRELATION). */
 #ifndef CT_CORRELATION_H
 #define CT_CORRELATION_H
 
@@ -8,8 +8,8 @@
 /* Notes the correlation of the calling thread's innermost open call. Does nothing if the thread has no open
  * call, or more than CT_OPEN_MAX. May be called in a signal handler. */
 void ct_correlation_note(uint64_t correlation);
-/* Writes the note if it belongs to the call that has just been recorded at the given depth. Called only while
- * `noted` is 1. The lane is held. If the ring has no room for the note, the GPU work has no call. */
+/* Writes the note if it belongs to the call just recorded at the given depth. Called only while `noted` is 1
+ * and the lane is held. If the ring has no room for the note, the GPU work will have no call. */
 void ct_correlation_write(struct ct_producer *self, uint32_t depth);
 
 #endif

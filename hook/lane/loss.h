@@ -1,5 +1,5 @@
-/* Counts calls that are not in the ring, because they were lost or the selection leaves them out. The holder
- * of a lane counts its unrecorded calls in the lane, without a locked instruction. All other code, including
+/* Counts calls that are not in the ring because they were lost or the selection leaves them out. The holder
+ * of a lane counts its unrecorded calls in the lane, without locked instructions. All other code, including
  * signal handlers that interrupted the holder, counts them in the segment's directory. */
 #ifndef CT_LOSS_H
 #define CT_LOSS_H
@@ -7,11 +7,11 @@
 #include "producer.h"
 #include "test_point.h"
 
-/* Counts a lost call, for code that does not hold the thread's lane. If the lane is held, the cause becomes
+/* Counts a lost call. For code that does not hold the thread's lane. If the lane is held, the cause becomes
  * CT_LOSS_SIGNAL. */
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
                     uint64_t end);
-/* Counts a lost call of a thread that has no lane. */
+/* Counts a lost call of a thread without a lane. */
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end);
 
 /* Counts several lost calls. `ticks` is the sum of the calls' durations. `end` is approximately when the last
@@ -19,17 +19,17 @@ void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint6
 void ct_record_lose_many(struct ct_segment *segment, uint16_t function, uint64_t calls, uint64_t ticks,
                          uint64_t end);
 
-/* Counts a call that the selection leaves out, for code that does not hold a lane. */
+/* Counts a call that the selection leaves out. For code that does not hold a lane. */
 void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes);
 /* Counts several calls that the selection leaves out. `ticks` is the sum of their durations. */
 void ct_record_skip_many(struct ct_segment *segment, uint16_t function, uint64_t calls, uint64_t ticks);
 
 /* ---- by the holder of the lane, inline for the fast paths ---- */
 
-/* Returns the lane's counters for the key, after assigning a place to the key if necessary. Returns NULL if
- * all places for the key are taken. */
+/* Returns the lane's counters for the key, after assigning the key a place if necessary. Returns NULL if all
+ * places for the key are taken. */
 struct ct_drop_count *ct_loss_find(struct ct_lane *lane, uint32_t key);
-/* Counts a call in the directory, because there is no place for its counters in the lane. */
+/* Counts a call in the directory, because the lane has no place for its counters. */
 void ct_loss_count_shared(struct ct_producer *producer, uint16_t function, enum ct_drop_kind kind,
                           uint64_t ticks, uint64_t bytes);
 

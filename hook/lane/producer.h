@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A kernel that was launched in this lane, and the number of its name, which is already defined in the lane.
- * It is valid as long as ct_names_version does not change. */
+/* A kernel that was launched in this lane, and its name's ID, which is already defined in the lane. Valid as
+ * long as ct_names_version does not change. */
 struct ct_kernel_memo {
     uint64_t handle;
     uint32_t version; /* 0: none */
@@ -19,8 +19,8 @@ struct ct_kernel_memo {
 };
 enum { CT_KERNEL_MEMO_BITS = 7, CT_KERNEL_MEMOS = 1 << CT_KERNEL_MEMO_BITS };
 
-/* Private to the process, in memory that the kernel wipes on fork. Not even the child of a raw clone() can
- * write to its parent's lane. If all fields are zero, the lane belongs to another process. */
+/* This is private to the process, in memory that the kernel wipes on fork, so that not even the child of a
+ * raw clone() can write to its parent's lane. If all fields are zero, the lane belongs to another process. */
 struct ct_producer {
     /* The cache line that every call touches. */
     _Alignas(64) struct ct_lane *lane; /* NULL: nothing is recorded */
@@ -86,9 +86,9 @@ static_assert(offsetof(struct ct_producer, frames) == 48, "two open calls share 
 static_assert(offsetof(struct ct_producer, lane) == 0, "trampoline");
 static_assert(offsetof(struct ct_producer, depth) == 44 && CT_OPEN_MAX == 16, "trampoline");
 
-/* The depth of a producer after another thread has abandoned its segment. The producer's owner takes another
- * lane at its next call. If the owner was inside a call, it may have overwritten this depth. In that case, it
- * finds no room for the call's record, and drops the lane at that point. */
+/* A producer's depth after another thread has abandoned the segment. The producer's owner takes another lane
+ * at its next call. If the owner was inside a call, it may have overwritten this depth. It then finds no room
+ * for the call's record, and drops the lane at that point. */
 enum { CT_DEPTH_STALE = 1 << 30 };
 
 static inline bool ct_producer_is_stale(const struct ct_producer *self)
@@ -99,13 +99,13 @@ static inline bool ct_producer_is_stale(const struct ct_producer *self)
 /* The calling thread's producer, or &ct_dormant while nothing is recorded. Never NULL. */
 extern CT_LOCAL __thread struct ct_producer *ct_self;
 extern CT_LOCAL struct ct_producer ct_dormant;
-/* Used as the producer in a call's frame if the process is being recorded but the thread has no lane. */
+/* The producer in a call's frame if the process is being recorded but the thread has no lane. */
 extern CT_LOCAL struct ct_producer ct_unlaned;
 /* The producer of the hook's own thread, whose calls are not the program's and are not recorded. */
 extern CT_LOCAL struct ct_producer ct_untraced;
 
-/* True if the segment has been abandoned or the daemon has a request. In that case, every call in the lane,
- * even if it is not recorded, must run ct_attach_apply(). */
+/* True if the segment has been abandoned or the daemon has a request. In that case, every call in the lane
+ * must run ct_attach_apply(), even if the call is not recorded. */
 static inline bool ct_wants_attention(struct ct_lane *lane)
 {
     return ct_lane_wake(lane) == 0;
@@ -117,8 +117,8 @@ static inline bool ct_wants_doorbell(struct ct_lane *lane, uint64_t position)
     return position >= ct_lane_wake(lane);
 }
 
-/* Counts the open calls around a call at stack address `frame`. A call at or below `frame` is no longer open,
- * because it was left by longjmp, an exception or cancellation. */
+/* Counts the open calls around a call at stack address `frame`. Calls at or below `frame` are no longer open:
+ * they were left by longjmp, an exception or cancellation. */
 static inline uint32_t ct_depth_around(const struct ct_producer *self, uintptr_t frame)
 {
     uint32_t depth = self->depth;
@@ -139,7 +139,7 @@ static inline void ct_depth_put(struct ct_producer *self, uint32_t depth, uintpt
     self->depth = depth + 1;
 }
 
-/* Pushes a call at `frame` at the depth that its address implies, and returns that depth. */
+/* Pushes a call at `frame` at the depth implied by its address, and returns that depth. */
 static inline uint32_t ct_depth_enter(struct ct_producer *self, uintptr_t frame)
 {
     const uint32_t depth = ct_depth_around(self, frame);
@@ -151,8 +151,8 @@ static inline uint32_t ct_depth_enter(struct ct_producer *self, uintptr_t frame)
  * trees without being part of them. */
 static inline bool ct_outermost(const struct ct_producer *self, uint32_t depth)
 {
-    /* For a range, `frames` contains either 0 or a number above all addresses, neither of which can be the
-     * address of a frame. */
+    /* For a range, `frames` contains 0 or a number above all addresses, neither of which can be a frame's
+     * address. */
     return depth == 0 || (depth <= CT_OPEN_MAX && (intptr_t)self->frames[depth - 1] <= 0);
 }
 

@@ -16,8 +16,8 @@ enum {
     BLOCK_MAPS = 4096,
     BLOCK_LANES = BLOCK_COUNT * CT_LANE_HEADER_BYTES,
     PRODUCER_BYTES = 4096,
-    /* The offset of a producer from the start of its page. Lanes also begin at the start of a page. Without
-     * the offset, loads from a producer and stores to its lane would have the same low 12 address bits, and
+    /* The offset of a producer from the start of its page. Lanes begin at the start of a page. Without the
+     * offset, loads from a producer and stores to its lane would have the same low 12 address bits, and
      * processors would delay the loads. */
     PRODUCER_APART = 192,
     BLOCK_PRODUCERS = BLOCK_COUNT * PRODUCER_BYTES,
@@ -25,7 +25,7 @@ enum {
 static_assert(PRODUCER_APART + sizeof(struct ct_producer) <= PRODUCER_BYTES, "producers");
 static_assert(BLOCK_COUNT * sizeof(struct ct_ring_map) <= BLOCK_MAPS, "maps");
 
-/* Each block is one mapping, which is never unmapped. A block contains the maps, the producers, and room for
+/* Each block is a single mapping, which is never unmapped. It contains the maps, the producers, and room for
  * the lanes' headers. */
 static uint8_t *blocks[BLOCKS];
 static uint32_t in_use; /* producers */
@@ -51,7 +51,7 @@ struct ct_ring_map *ct_ring_map(const struct ct_producer *producer)
     return map_of(producer->number);
 }
 
-/* Returns the address where the header of a producer's lane is mapped. */
+/* Returns the address at which the header of a producer's lane is mapped. */
 static void *lane_of(uint32_t number)
 {
     return blocks[number / BLOCK_COUNT] + BLOCK_MAPS + number % BLOCK_COUNT * CT_LANE_HEADER_BYTES;
@@ -77,7 +77,7 @@ static bool add_block(void)
 }
 
 /* A thread accesses its rings only while it holds the lane (`idle` is 0), and does not drop a lane that it
- * holds. Therefore no thread is using the rings here. */
+ * holds, so no thread is using the rings here. */
 void ct_ring_map_drop(struct ct_ring_map *map)
 {
     if ((!map->ring && !map->longer) || !ct_system_begin())
@@ -125,7 +125,7 @@ static struct ct_producer *spare_producer(void)
 /* ---- taking and returning lanes ---- */
 
 /* Takes a lane only if its ring has enough room to start with, and if the collector has seen all losses of
- * its last owner. Otherwise, unseen losses would be attributed to the new owner. */
+ * its last owner. Otherwise, those losses would be attributed to the new owner. */
 struct ct_producer *ct_producer_take_free(void)
 {
     for (uint32_t number = 0; number < in_use; number++) {

@@ -1,6 +1,6 @@
-/* The pool of producers, and the mappings of their lanes. The number of producers is the largest number of
- * threads that have ever had lanes at the same time. A lane belongs to a thread until the thread gives it
- * back. Another thread can then take it. */
+/* The pool of producers, and the mappings of their lanes. There are as many producers as threads have ever
+ * had lanes at the same time. A lane belongs to a thread until the thread gives it back. Another thread can
+ * then take it. */
 #ifndef CT_PRODUCER_POOL_H
 #define CT_PRODUCER_POOL_H
 
@@ -11,14 +11,14 @@ enum ct_producer_owner {
     CT_PRODUCER_FREE,      /* the thread has given the lane back; counts as spare if the lane is in an earlier
                             * segment */
     CT_PRODUCER_OWNED,
-    /* The thread dropped the lane while a call was open. At that moment, the call may have been entering or
-     * returning, and it may end after a signal handler's call. */
+    /* The thread dropped the lane while a call was open. The call may have been in the middle of entering or
+     * returning, and may end after a signal handler's call. */
     CT_PRODUCER_LEFT,
 };
 void ct_producer_set_owner(struct ct_producer *producer, enum ct_producer_owner owner);
 
-/* ct_producer_take_free() takes a lane that a thread has given back. ct_producer_take_new() creates a lane,
- * which requires system calls. Both return NULL if no lane is available, and require the process lock. */
+/* ct_producer_take_free() takes a lane given back by a thread. ct_producer_take_new() creates a lane, which
+ * requires system calls. Both return NULL if no lane is available, and require the process lock. */
 struct ct_producer *ct_producer_take_free(void);
 struct ct_producer *ct_producer_take_new(struct ct_segment *segment);
 /* True if ct_producer_take_free() or ct_producer_take_new() may succeed. */
@@ -40,7 +40,7 @@ struct ct_ring_map *ct_ring_map(const struct ct_producer *producer);
 /* Unmaps the rings of a lane that is no longer written to. */
 void ct_ring_map_drop(struct ct_ring_map *map);
 
-/* Maps private memory over the lanes of a segment that is being abandoned, which frees the shared memory and
+/* When a segment is being abandoned, maps private memory over its lanes, which frees the shared memory and
  * makes late writes harmless. Requires the process lock. */
 void ct_producers_abandon(void);
 /* In the child of a fork, maps private memory over the lane that the calling thread had in the parent. `map`

@@ -44,8 +44,8 @@ uint64_t ct_reserve_share(const struct ct_producer *self)
     return share_at(self, self->pressure);
 }
 
-/* Judges a record only by its kind. An important call without a payload, such as a synchronisation, therefore
- * counts as low-priority here. */
+/* Judges a record only by its kind, so an important call without a payload, such as a synchronisation, counts
+ * as low-priority here. */
 static bool is_important(uint32_t kind)
 {
     return kind != CT_KIND_CALL && kind != CT_KIND_OBJECTS && kind != CT_KIND_PAD;
@@ -71,8 +71,8 @@ void ct_reserve_sample(struct ct_producer *self)
         at += length;
     }
     self->is_sampled = true;
-    /* Assume a burst of BURST * slots with the same mix of calls. Once the burst has filled the share that
-     * all calls may use, the important calls that follow must fit in the reserve. */
+    /* Assume a burst of BURST * slots with the same mix of calls. Once it has filled the share that all calls
+     * may use, the important calls that follow must fit in the reserve. */
     if (others > 0)
         enlarge(self, (BURST - 1) * important * slots / others, SAMPLED_MAX);
 }
@@ -80,7 +80,7 @@ void ct_reserve_sample(struct ct_producer *self)
 void ct_reserve_adapt(struct ct_producer *self)
 {
     const uint64_t slots = self->mask + 1;
-    /* The reserve takes over a part of the share that important calls used as well. Half of lost_slots is
+    /* Important calls also used the part of the share that the reserve takes over. Half of lost_slots is
      * added to make up for the room that they lose in this way. */
     if (self->lost_slots > 0)
         enlarge(self, reserve_at(self, self->pressure) + self->lost_slots + self->lost_slots / 2,

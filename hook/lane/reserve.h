@@ -1,6 +1,6 @@
 /* The reserve is the part of a ring that is closed to low-priority calls (ct_row_says_little()). A ring has a
  * reserve if its lane cannot switch to a longer ring. The reserve is at least a quarter of the ring. It is
- * larger if many of the lane's records are important calls, and grows after important calls have been
+ * larger if many of the lane's records are important calls, and it grows after important calls have been
  * lost. */
 #ifndef CT_RESERVE_H
 #define CT_RESERVE_H
@@ -10,8 +10,7 @@
 /* Resets the reserve for the new owner of a lane. */
 void ct_reserve_begin(struct ct_producer *producer);
 
-/* Returns the number of slots of the current ring that all calls may fill. All other slots are the
- * reserve. */
+/* Returns how many slots of the current ring all calls may fill. The remaining slots are the reserve. */
 uint64_t ct_reserve_share(const struct ct_producer *producer);
 
 /* Examines the records from `step` up to the producer's position, and enlarges the reserve if many of them
@@ -26,8 +25,8 @@ static inline void ct_reserve_note_lost(struct ct_producer *producer, uint32_t s
 }
 
 /* Called when the collector has read part of a full ring. If important calls were lost, enlarges the reserve
- * by more slots than they needed. Otherwise, if most of the ring is empty, undoes one halving of the
- * low-priority calls' share. */
+ * by more slots than they needed. Otherwise, if most of the ring is empty, undoes one halving of the share
+ * that low-priority calls may use. */
 void ct_reserve_adapt(struct ct_producer *producer);
 
 #endif

@@ -76,11 +76,11 @@ void ct_record_release(struct ct_producer *self)
     self->event = 0;
 }
 
-/* A record is never finished if a signal handler calls siglongjmp() while the record is being written, or if
- * its thread is cancelled. The next call detects such a record. That call is at `frame`, with `depth` open
- * calls and ranges around it. The writer of a record is an open call or a manual event until only `idle`
- * remains to be written. The lane may therefore be taken over if there is no open call and no manual event.
- * If another call around the abandoned record is still open, the record is detected when that call
+/* A record stays unfinished if a signal handler calls siglongjmp() while the record is being written, or if
+ * the thread is cancelled. The next call detects such a record. That call is at `frame`, with `depth` open
+ * calls and ranges around it. A record's writer counts as an open call or manual event until only `idle`
+ * remains to be written. The lane may therefore be taken over if no call is open and there is no manual
+ * event. If another call around the abandoned record is still open, the record is detected when that call
  * returns. */
 bool ct_record_is_left(const struct ct_producer *self, uint32_t depth, uintptr_t frame)
 {
@@ -101,7 +101,7 @@ uint64_t ct_record_published(const struct ct_producer *self)
 }
 
 /* Continues at the published position, since an unpublished record may be incomplete. Clears `kernels`, since
- * one of its entries may be half-written. */
+ * an entry may be half-written. */
 void ct_record_take_over(struct ct_producer *self)
 {
     self->position = ct_record_published(self);

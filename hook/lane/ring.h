@@ -13,19 +13,19 @@ bool ct_record_room(struct ct_producer *producer, uint32_t slots);
 bool ct_record_room_for_all(struct ct_producer *producer, uint32_t slots);
 /* Called after ct_record_room_for_all() has failed. True if the reserve has room for the record. */
 bool ct_record_reserve(struct ct_producer *producer, uint32_t slots);
-/* True if a ring that had no room for a record ending at `wanted` still has no room. In that case, the
- * collector has read nothing from the ring since it was found full, and the lane needs no attention. Returns
- * false once every LOOKS calls, so that the caller checks whether the ring can grow and whether the collector
- * is asleep. */
+/* True if a ring that had no room for a record ending at `wanted` still has none. In that case, the collector
+ * has read nothing from the ring since it was found full, and the lane needs no attention. Returns false once
+ * every LOOKS calls, so that the caller checks whether the ring can grow and whether the collector is
+ * asleep. */
 static inline bool ct_record_is_still_full(struct ct_producer *producer, uint64_t wanted)
 {
     enum { LOOKS = 256 };
     return wanted > producer->limit && ct_lane_tail(producer->lane) == producer->full_tail &&
            ct_lane_wake(producer->lane) != 0 && ++producer->full_calls % LOOKS != 0;
 }
-/* Prefetches a cache line that will be written to a few calls after the line at `slot`. The ring's cache
- * lines must be fetched from the processor that last read them. Without the prefetch, the program's next
- * locked instruction would wait for the hook's stores to the ring. */
+/* Prefetches a cache line that will be written a few calls after the line at `slot`. The ring's cache lines
+ * must be fetched from the processor that last read them. Without the prefetch, the program's next locked
+ * instruction would wait for the hook's stores to the ring. */
 static inline void ct_ring_prefetch(const uint8_t *slot)
 {
     enum { AHEAD_BYTES = 128 };
@@ -38,8 +38,8 @@ void ct_record_write(struct ct_producer *producer, const struct ct_record *recor
 
 /* Resets the producer for the new owner of a lane. */
 void ct_record_begin_lane(struct ct_producer *producer);
-/* Returns the position that the lane publishes. Other processes can overwrite the published position, so it
- * is ignored if it differs from the producer's position by more than a pad and a record. */
+/* Returns the published position of the lane. Other processes can overwrite it, so it is ignored if it
+ * differs from the producer's position by more than a pad and a record. */
 uint64_t ct_record_published(const struct ct_producer *producer);
 
 /* ct_record_hold() holds an idle lane and announces a record that does not belong to a call. `frame` is the
@@ -47,10 +47,10 @@ uint64_t ct_record_published(const struct ct_producer *producer);
  * the lane idle again. */
 void ct_record_hold(struct ct_producer *producer, uintptr_t frame);
 void ct_record_release(struct ct_producer *producer);
-/* Makes a lane writable again after the code that held it was abandoned in the middle of a record. */
+/* Makes a lane writable again whose holder was abandoned in the middle of a record. */
 void ct_record_take_over(struct ct_producer *producer);
-/* True if the record that holds the lane will never be finished, as proved by a call at `frame` with `depth`
- * open calls around it. */
+/* True if the record that holds the lane will never be finished, as a call at `frame` with `depth` open calls
+ * around it proves. */
 bool ct_record_is_left(const struct ct_producer *producer, uint32_t depth, uintptr_t frame);
 /* Makes a lane writable again if ct_record_is_left() returns true. Returns true if the lane is idle. */
 static inline bool ct_record_recover(struct ct_producer *producer, uint32_t depth, uintptr_t frame)

@@ -2,9 +2,9 @@
  * to a longer ring when its ring is full, and to a shorter one when the collector reports that a shorter ring
  * suffices.
  *
- * System calls are made while signals are blocked, in most cases by the process lock. All other code may be
- * abandoned midway by a signal handler that calls siglongjmp(). Even then, `level` identifies the current
- * ring, and settle() derives the other fields from `level` again. */
+ * System calls are made while signals are blocked, in most cases by the process lock. A signal handler that
+ * calls siglongjmp() may abandon all other code midway. Even then, `level` identifies the current ring, and
+ * settle() derives the other fields from `level` again. */
 #include "ring_resize.h"
 
 #include "current.h"
@@ -23,7 +23,7 @@
 enum {
     PAGE_SLOTS = 4096 / CT_SLOT_BYTES,
     /* A ring of at most PIECE_SLOTS slots is allocated as a whole, and a longer ring in pieces of
-     * PIECE_SLOTS. If there is no memory for the next piece, the producer continues in a ring that is
+     * PIECE_SLOTS. If there is no memory for the next piece, the producer continues in a ring that has been
      * allocated as a whole. */
     PIECE_SLOTS = 2 * 1024 * 1024 / CT_SLOT_BYTES,
     STEPS = 8, /* per ring; the collector's request is checked at each step */
@@ -60,16 +60,16 @@ static void settle(struct ct_producer *self)
 
 /* ---- ring locks ---- */
 
-/* Takes the lock, or keeps it if a signal handler jumped out of the code that held it, which left the
- * producer's mark in place. */
+/* Takes the lock, or keeps it if it still has the producer's mark because a signal handler jumped out of the
+ * code that held it. */
 static bool try_lock(_Atomic uint8_t *lock)
 {
     return ct_ring_lock_take(lock, CT_RING_LOCK_PRODUCER) ||
            atomic_load_explicit(lock, memory_order_relaxed) == CT_RING_LOCK_PRODUCER;
 }
 
-/* Lets other threads run for a moment. Blocks signals while waiting, since a signal handler might jump out of
- * this function. Returns false if system calls are not allowed. */
+/* Lets other threads run for a moment, with signals blocked, since a signal handler might jump out of this
+ * function. Returns false if system calls are not allowed. */
 static bool pause_briefly(void)
 {
     if (!ct_system_begin())
@@ -100,8 +100,7 @@ static bool take_lock(struct ct_producer *self, uint32_t level)
     return taken;
 }
 
-/* Applies a new request from the collector, which may have removed memory that was allocated for the
- * rings. */
+/* Applies a new request from the collector, which may have removed memory allocated for the rings. */
 static void apply_request(struct ct_producer *self)
 {
     const uint32_t request = atomic_load_explicit(&self->lane->request, memory_order_relaxed);
@@ -165,7 +164,7 @@ static void end_asking(void)
 
 /* ---- the current ring ---- */
 
-/* Returns the next position where the collector's request is checked. */
+/* Returns the next position at which the collector's request is checked. */
 static uint64_t step_from(uint64_t position, uint64_t slots)
 {
     return (position + at_most(slots / STEPS, PIECE_SLOTS)) / PAGE_SLOTS * PAGE_SLOTS;
@@ -201,14 +200,14 @@ static void sample(struct ct_producer *self)
         ct_ring_lock_release(&self->lane->ring_lock[self->level]);
 }
 
-/* Returns the position where the reserve begins if the ring's room ends at `end`. */
+/* Returns the position at which the reserve begins if the ring's room ends at `end`. */
 static uint64_t reserve_of(const struct ct_producer *self, uint64_t end)
 {
     return end - (self->mask + 1) + ct_reserve_share(self);
 }
 
-/* Makes the current ring writable up to a position of at most `most`, and returns that position. Returns 0 if
- * there is no memory for more slots, or if the collector holds the ring's lock. */
+/* Makes the current ring writable up to `most` or an earlier position, and returns that position. Returns 0
+ * if there is no memory for more slots, or if the collector holds the ring's lock. */
 static uint64_t reach(struct ct_producer *self, uint64_t most)
 {
     if (self->level == 0)
@@ -230,7 +229,7 @@ static uint64_t reach(struct ct_producer *self, uint64_t most)
 }
 
 /* Extends the writable part of the current ring. Returns false if a record that ends at `wanted` does not
- * fit, for lack of free slots, of memory or of the ring's lock. */
+ * fit, because there are no free slots, there is no memory, or the ring's lock is taken. */
 static bool extend(struct ct_producer *self, uint64_t tail, uint64_t wanted)
 {
     const uint64_t begun = self->begun[self->level], end = (tail > begun ? tail : begun) + self->mask + 1;
@@ -253,7 +252,7 @@ static bool extend(struct ct_producer *self, uint64_t tail, uint64_t wanted)
 
 /* ---- another ring ---- */
 
-/* Makes ring number `level` the current ring, beginning at the producer's position. */
+/* Makes ring `level` the current ring, starting at the producer's position. */
 static void switch_to(struct ct_producer *self, uint32_t level)
 {
     self->limit = self->reserve = 0;
@@ -267,8 +266,8 @@ static void switch_to(struct ct_producer *self, uint32_t level)
     CT_TEST_POINT("ring_resize.switched");
 }
 
-/* Switches to a ring other than the shortest, after allocating memory for the slots that will be written
- * first. Returns false if out of memory. Requires the ring's lock. */
+/* Switches to a ring other than the shortest, after allocating memory for the first slots to be written.
+ * Returns false if out of memory. Requires the ring's lock. */
 static bool fetch(struct ct_producer *self, uint32_t level)
 {
     struct ct_ring_map *map = ct_ring_map(self);
@@ -329,9 +328,9 @@ static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
 }
 
 /* Switches to the next longer ring that is available. Switches to a shorter ring only if the free slots of
- * the current ring cannot be written, for lack of memory or of the ring's lock. In all other cases, the
- * producer stays in the full ring, since the collector reads that ring first, and would not free any slots in
- * a shorter ring before that. */
+ * the current ring cannot be written, because there is no memory or the ring's lock is taken. Otherwise, the
+ * producer stays in the full ring: the collector reads that ring first, and frees no slots in a shorter ring
+ * before. */
 static bool take_another(struct ct_producer *self, uint64_t tail)
 {
     const uint32_t rings = rings_of(self), level = self->level;
@@ -352,7 +351,7 @@ static bool take_another(struct ct_producer *self, uint64_t tail)
     return false;
 }
 
-/* Switches to a shorter ring if the collector requests it. */
+/* Switches to a shorter ring if requested by the collector. */
 static void shrink(struct ct_producer *self, uint64_t tail)
 {
     const uint32_t request = atomic_load_explicit(&self->lane->request, memory_order_relaxed);
@@ -385,7 +384,7 @@ static bool make_room(struct ct_producer *self, uint32_t slots)
         return ct_ring_record_end(self, slots) <= self->limit;
     }
     /* Retry once the collector has read more. If it has read everything, or holds a lock, retry at the next
-     * call, since the release of a lock is not signalled. */
+     * call, since nothing signals the release of a lock. */
     self->full_tail = tail < self->position && !self->held ? tail : UINT64_MAX;
     self->full_cause = self->refused ? CT_LOSS_MEMORY : CT_LOSS_FULL;
     self->long_ticks = ct_long_ticks();

@@ -1,11 +1,10 @@
-/* Chooses a lane's ring, and the position up to which it may be written. These functions are the slow path of
- * ring.c. */
+/* Chooses a lane's ring, and the position up to which it may be written. This is the slow path of ring.c. */
 #ifndef CT_RING_RESIZE_H
 #define CT_RING_RESIZE_H
 
 #include "producer.h"
 
-/* Returns the position where a record of `slots` slots would end. If the record does not fit at the end of
+/* Returns the position at which a record of `slots` slots would end. If the record does not fit at the end of
  * the ring, a pad precedes it. */
 static inline uint64_t ct_ring_record_end(const struct ct_producer *producer, uint32_t slots)
 {
@@ -14,7 +13,7 @@ static inline uint64_t ct_ring_record_end(const struct ct_producer *producer, ui
     return producer->position + pad + slots;
 }
 
-/* Makes room for a record of `slots` slots. Returns false if there is no room. The thread holds the lane. */
+/* Makes room for a record of `slots` slots. Returns false if there is none. The thread must hold the lane. */
 bool ct_ring_make_room(struct ct_producer *producer, uint32_t slots);
 /* Called after ct_ring_make_room() has failed. Makes room in the ring's reserve, if the ring has one. */
 bool ct_ring_use_reserve(struct ct_producer *producer, uint32_t slots);

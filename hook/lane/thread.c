@@ -16,8 +16,7 @@ static __thread struct ct_ring_map *own_map;
 static __thread struct ct_lane *own_lane;
 static __thread struct ct_producer *left; /* producers that this thread has dropped */
 
-/* If no lane was available in the segment with epoch `next_take_epoch`, threads try again at
- * `next_take_ns`. */
+/* If no lane was available in the segment of epoch `next_take_epoch`, threads try again at `next_take_ns`. */
 static _Atomic uint64_t next_take_ns; /* CLOCK_MONOTONIC_COARSE */
 static _Atomic uint32_t next_take_epoch;
 
@@ -44,7 +43,7 @@ static void give_back(void *unused)
     ct_self = &ct_dormant;
     own_map = NULL;
     run_end(CT_THREAD_RANGES);
-    /* The dropped producers are now spare, since the calls that were open in them have ended. */
+    /* The dropped producers are now spare, since the calls open in them have ended. */
     for (struct ct_producer *next; left; left = next) {
         next = left->next_left;
         ct_producer_set_owner(left, CT_PRODUCER_SPARE);
@@ -58,7 +57,7 @@ static void give_back(void *unused)
         ct_producer_set_owner(self, CT_PRODUCER_SPARE);
         return;
     }
-    /* Asynchronous cancellation may have happened either before or after a record was published. */
+    /* Asynchronous cancellation may have occurred before or after a record was published. */
     self->position = ct_record_published(self);
     ct_lane_publish(self->lane, self->position);
     ct_lane_leave(self->lane, 0);
@@ -118,8 +117,8 @@ void ct_thread_let_go(void)
     ct_producer_set_owner(self, CT_PRODUCER_LEFT);
 }
 
-/* Marks this thread's dropped producers as spare, if a call at `frame` proves that the calls open in them
- * have been left. */
+/* Marks this thread's dropped producers as spare if a call at `frame` proves that the calls open in them have
+ * been left. */
 static void release_left(uintptr_t frame)
 {
     for (struct ct_producer **link = &left; *link;) {
@@ -191,7 +190,7 @@ static struct ct_thread_identity own_identity(void)
 }
 
 /* Writes the first record of a lane's new owner, which identifies the thread. Returns false if there is no
- * room for it. */
+ * room. */
 static bool introduce(struct ct_producer *self, const struct ct_thread_identity *owner)
 {
     atomic_store_explicit(&self->lane->tid, owner->tid, memory_order_relaxed);

@@ -9,7 +9,7 @@
  * lane yet. Returns false if no lane is currently available. `frame` is the stack address of the thread's
  * call, or 0 if unknown. */
 bool ct_thread_take(struct ct_segment *segment, uintptr_t frame);
-/* Registers `send`, which is called whenever a thread takes a lane. `send` writes further records after the
+/* Registers `send`, which is called whenever a thread takes a lane. It writes further records after the
  * record that introduces the thread. The lane is held and announced while `send` runs. */
 void ct_thread_on_take(void (*send)(struct ct_producer *producer));
 
@@ -17,28 +17,29 @@ struct ct_thread_identity {
     uint32_t tid;
     struct ct_thread_name name;
 };
-/* Takes a lane that is not the calling thread's own. A probe uses such a lane to write the records of another
- * process's thread. The hook's thread for GPU work uses one, because its own calls are not recorded. Returns
- * NULL if no lane is currently available. Only one thread may use such lanes. */
+/* Takes a lane that is not the calling thread's own. A probe uses such lanes to write the records of other
+ * processes' threads. The hook's thread for GPU work also uses such a lane, because its own calls are not
+ * recorded. Returns NULL if no lane is currently available. Only one thread may use such lanes. */
 struct ct_producer *ct_thread_take_for(struct ct_segment *segment, const struct ct_thread_identity *owner);
 /* Gives the lane back once there are no more records for it. */
 void ct_thread_give_back_for(struct ct_producer *producer);
 
-/* Functions to call when a thread exits. NAME is called while the thread still has its lane, RANGES after it
- * has dropped the lane. */
+/* Functions called when a thread exits: NAME while the thread still has its lane, RANGES after it has dropped
+ * the lane. */
 enum ct_thread_end { CT_THREAD_NAME, CT_THREAD_RANGES, CT_THREAD_ENDS };
 /* Makes the calling thread call `end` when it exits, whether or not it has a lane. Each value of `which` must
  * always be used with the same function. */
 void ct_thread_watch_end(enum ct_thread_end which, void (*end)(void));
 
 /* Drops the calling thread's lane without giving it back. Used if the process lock is not available, and in
- * the child of a fork, since the lane belongs to the parent. */
+ * the child of a fork, whose parent owns the lane. */
 void ct_thread_forget(void);
-/* Drops the calling thread's lane in a segment that has been abandoned. Requires the process lock. */
+/* Drops the calling thread's lane in an abandoned segment. Requires the process lock. */
 void ct_thread_let_go(void);
-/* Called in the child of a fork, whose producers the kernel has wiped. Maps private memory over the lane that
- * the calling thread had in the parent's segment. If a signal handler forks while a record is being written,
- * the interrupted code continues in the child, possibly with the lane's address in a register. */
+/* Called in the child of a fork, in which the kernel has wiped the producers. Maps private memory over the
+ * lane that the calling thread had in the parent's segment. A signal handler may have forked while a record
+ * was being written. In that case, the interrupted code continues in the child, possibly with the lane's
+ * address in a register. */
 void ct_thread_redirect(void);
 
 #endif

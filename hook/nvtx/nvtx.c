@@ -4,8 +4,8 @@
  * tables. The executable and each library that uses NVTX are separate clients, so a process may call
  * InitializeInjectionNvtx2() many times.
  *
- * Handles are numbers, and are checked whenever they are used. Functions whose table entries are not filled
- * in here (names of OpenCL objects, user-defined synchronisation) do nothing in the client. */
+ * Handles are IDs, and are checked whenever they are used. Functions whose table entries are not filled in
+ * here (names of OpenCL objects, user-defined synchronisation) do nothing in the client. */
 #include "attach.h"
 #include "compiler.h"
 #include "error_guard.h"
@@ -109,8 +109,8 @@ static int domain_range_pop(const void *domain)
 }
 
 /* Does nothing. Used for the functions that initialize a client or destroy domains and resources. There is
- * nothing to free, since a domain that is created again receives the same number, and an object's name
- * outlives its resource. */
+ * nothing to free, since a domain that is created again gets the same ID, and an object's name outlives its
+ * resource. */
 static void nothing(const void *object)
 {
     (void)object;
@@ -138,7 +138,7 @@ IN_BOTH_FORMS(void, name_category, uint32_t category AND, name_a_category(NULL, 
 IN_BOTH_FORMS(void, domain_name_category, const void *domain AND uint32_t category AND,
               name_a_category(domain, category, text, wide))
 
-/* A registered string can be used in every domain, since string numbers are valid throughout the process. */
+/* A registered string can be used in every domain, since string IDs are valid throughout the process. */
 static void *register_text(const char *text, const wchar_t *wide, const void *frame)
 {
     enum ct_loss_cause cause;
@@ -258,8 +258,8 @@ TABLE(cuda, name_device_a, name_device_w, name_context_a, name_context_w, name_s
       name_event_a, name_event_w);
 TABLE(cudart, name_device_a, name_device_w, name_stream_a, name_stream_w, name_event_a, name_event_w);
 
-/* Fills in the entries that both the client and the hook know, since the client may be of an older or newer
- * version. */
+/* Fills in the entries that both the client and the hook know, since the client's version may be older or
+ * newer. */
 static bool fill_in(const struct ct_nvtx_callbacks *callbacks, uint32_t module, const void *const *ours,
                     size_t count)
 {
@@ -274,8 +274,8 @@ static bool fill_in(const struct ct_nvtx_callbacks *callbacks, uint32_t module, 
     return true;
 }
 
-/* Called by a client, which holds its own lock during the call. Returns 1 to make the client use the
- * functions in its tables, or 0 to make it unload the library and continue without it. */
+/* Called by a client, which holds its own lock during the call. If the result is 1, the client uses the
+ * functions in its tables. If it is 0, the client unloads the library and continues without it. */
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(ct_nvtx_get_table *get_table);
 
 int InitializeInjectionNvtx2(ct_nvtx_get_table *get_table)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <wchar.h>
 
-/* The value that nvtxRangePush and nvtxRangePop return if the level is unknown. */
+/* The value returned by nvtxRangePush and nvtxRangePop if the level is unknown. */
 #define CT_NVTX_NO_PUSH_POP_TRACKING (-2)
 
 enum ct_nvtx_message {
@@ -71,7 +71,7 @@ enum ct_nvtx_resource_type {
 };
 
 /* An application and each of its libraries have separate tables. A table contains pointers to the function
- * pointers that the client's calls use. */
+ * pointers through which the client calls. */
 enum { CT_NVTX_TABLE_CALLBACKS = 1, CT_NVTX_TABLE_VERSION = 3, CT_NVTX_VERSION = 3 };
 enum {
     CT_NVTX_MODULE_CORE = 1,

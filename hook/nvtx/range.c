@@ -1,12 +1,11 @@
-/* Thread ranges and marks. Each thread that uses ranges has memory for its open ranges and messages, mapped
- * at the first use and unmapped when the thread exits. This memory also contains the thread's current level
- * in each domain. Levels are counted even while nothing is recorded, since they are returned to the
- * application.
+/* Thread ranges and marks. Each thread that uses ranges has memory for its open ranges and their messages,
+ * mapped at the first use and unmapped when the thread exits. It also contains the thread's current level in
+ * each domain. Levels are counted even while nothing is recorded, since they are returned to the application.
  *
- * A pushed range has a place among the lane's open calls, so that calls inside the range have the right
- * depth. A range has no stack frame, so ct_depth_around() cannot detect whether the range has been left, and
- * must consider it open. The range's place therefore contains a token that is greater than all addresses and
- * identifies the range later. The following can happen between push and pop:
+ * A pushed range has a place among the lane's open calls, so that calls inside it have the right depth. A
+ * range has no stack frame, so ct_depth_around() cannot detect that it has been left, and must treat it as
+ * open. The range's place therefore contains a token that is greater than all addresses and identifies the
+ * range later. The following can happen between push and pop:
  *
  *  - Ranges in two domains may overlap, so that the outer range is popped first. A range may also be popped
  *    inside a call that it encloses. In both cases, the popped range's place is set to 0, which is below all
@@ -115,8 +114,8 @@ static void free_places(const struct ct_range_thread *thread, struct ct_producer
     }
 }
 
-/* Repairs `thread` after a signal handler has jumped out of the code that held it, perhaps in the middle of a
- * push or a pop. The `open` flags determine which ranges are open, and all other data is derived from the
+/* Repairs `thread` after a signal handler has jumped out of the code that held it, possibly in the middle of
+ * a push or a pop. The `open` flags determine which ranges are open, and all other data is derived from these
  * flags. */
 static void set_right(struct ct_range_thread *thread)
 {

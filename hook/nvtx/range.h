@@ -1,10 +1,10 @@
-/* Ranges and marks of the calling thread. */
+/* The calling thread's ranges and marks. */
 #ifndef CT_RANGE_H
 #define CT_RANGE_H
 
 #include "range_text.h"
 
-/* Finds the rows under which ranges and marks are recorded. Returns false if a row is not available. */
+/* Finds the rows for ranges and marks. Returns false if a row is not available. */
 bool ct_range_begin(void);
 
 /* ct_range_push() and ct_range_pop() return the range's level in its thread and domain, counted from 0. Both
@@ -24,8 +24,8 @@ void ct_range_record(struct ct_range_thread *thread, struct ct_producer *produce
                      const struct ct_range_kept *kept, uint32_t depth, uint64_t id);
 /* Returns the number of calls and ranges that are open around `frame`, or 0 without a lane. */
 uint32_t ct_range_depth(const struct ct_producer *producer, const void *frame);
-/* ct_range_epoch() returns the epoch of the segment that `producer` writes to, for a range that starts now.
- * ct_range_lasts() returns true if a kept range belongs to that segment. */
+/* ct_range_epoch() returns the epoch of the segment that `producer` writes to, which is stored in a range
+ * that starts now. ct_range_lasts() returns whether a kept range belongs to that segment. */
 uint32_t ct_range_epoch(const struct ct_producer *producer);
 bool ct_range_lasts(const struct ct_range_kept *kept, const struct ct_producer *producer);
 

@@ -1,8 +1,7 @@
-/* Process ranges, which may overlap arbitrarily. An open range is stored in a small cell, or in a big one if
- * its message is long. A range's identifier contains the number of its cell, and is never reused. It is
- * therefore harmless to end a range twice, or to end a range that was never started. No lock is needed: a
- * thread takes a free cell from a list by compare-and-swap, and the thread that removes the identifier from a
- * cell owns the cell. */
+/* Process ranges, which may overlap arbitrarily. An open range is stored in a small cell, or in a big cell if
+ * its message is long. A range's ID contains the index of its cell, and is never reused, so it is harmless to
+ * end a range twice, or to end a range that was never started. No lock is needed: a thread takes a free cell
+ * from a list by compare-and-swap, and the thread that removes the ID from a cell owns the cell. */
 #include "range_process.h"
 
 #include "bound.h"
@@ -39,7 +38,7 @@ static struct pool {
     const uint32_t cells, cell_bytes, first; /* number of the first cell */
     uint8_t *_Atomic memory;
     /* The lower half is the index + 1 of the first free cell. The upper half counts changes, so that a list
-     * is not mistaken for an unchanged one after it has changed and changed back. */
+     * that has changed and changed back is not mistaken for an unchanged list. */
     _Atomic uint64_t free;
     _Atomic uint32_t made; /* number of cells that have ever been in use */
 } small = { .cells = SMALL_CELLS, .cell_bytes = SMALL_BYTES, .first = 1 },
@@ -113,7 +112,8 @@ static void give(struct pool *pool, struct cell *cell, uint32_t index)
                                                     memory_order_relaxed));
 }
 
-/* Stores the range in a cell. Returns the cell's number, or 0 if there is no free cell. */
+/* Stores the range in a cell. Returns the cell's index, which is at least 1, or 0 if there is no free
+ * cell. */
 static uint32_t store(const struct ct_range_kept *kept, uint32_t own_bytes, uint64_t serial)
 {
     struct pool *pool = sizeof(struct cell) + own_bytes <= SMALL_BYTES ? &small : &big;

@@ -1,5 +1,5 @@
-/* Domain names, category names and registered strings are few, and are kept forever (kernel_names.c). The
- * number of different messages is unlimited ("step 123456"), so a message is copied when its range starts,
+/* Domain names, category names and registered strings are few, and are kept forever (kernel_names.c).
+ * Different messages are unlimited in number ("step 123456"), so a message is copied when its range starts,
  * and dropped when the range ends. */
 #include "range_text.h"
 
@@ -18,7 +18,7 @@ static size_t copy(char *to, size_t room, const char *from)
 {
     size_t bytes = strnlen(from, room);
     if (bytes == room) {
-        /* The first byte that is cut off must not be inside a character. */
+        /* The first byte cut off must not be inside a character. */
         bytes--;
         while (bytes > 0 && ((unsigned char)from[bytes] & 0xc0) == 0x80)
             bytes--;
@@ -125,7 +125,7 @@ uint32_t ct_range_keep(struct ct_range_kept *kept, const struct ct_said *said, c
     };
     size_t bytes = 0;
     if (said->registered) {
-        /* The number may belong to a kernel's name instead of a registered string, and such a name may be too
+        /* The ID may belong to a kernel's name rather than a registered string, and the name may be too
          * long. */
         kept->text = ct_names_text(said->registered, &bytes);
         if (kept->text && bytes < CT_RANGE_MESSAGE_BYTES)
@@ -139,7 +139,7 @@ uint32_t ct_range_keep(struct ct_range_kept *kept, const struct ct_said *said, c
     return (uint32_t)bytes;
 }
 
-/* Appends the name with the given number. Returns its length in bytes, including the NUL, or 0 if there is no
+/* Appends the name with the given ID. Returns its length in bytes, including the NUL, or 0 if there is no
  * such name. */
 static uint32_t append_name(char **end, uint32_t number)
 {

@@ -1,4 +1,4 @@
-/* The strings in the records of ranges: messages, and the names of domains and categories. */
+/* The strings in range records: messages, and the names of domains and categories. */
 #ifndef CT_RANGE_TEXT_H
 #define CT_RANGE_TEXT_H
 
@@ -13,8 +13,8 @@ enum {
                                     * boundary */
 };
 
-/* Returns a domain's number, which is always the same for the same name. It is never 0, which is the number
- * of the default domain. */
+/* Returns a domain's ID, which is always the same for the same name. It is never 0, the ID of the default
+ * domain. */
 uint32_t ct_range_domain(const char *name);
 /* Names a category in a domain. */
 void ct_range_name_category(uint32_t domain, uint32_t category, const char *name);
@@ -34,7 +34,7 @@ struct ct_said {
     uint32_t payload_type; /* as in struct ct_range */
 };
 
-/* A range that is open. */
+/* An open range. */
 struct ct_range_kept {
     uint64_t start; /* ticks */
     uint64_t payload;

@@ -19,8 +19,8 @@ enum { LOOK_INTERVAL_NS = 1000000000 };
 static _Atomic uint64_t next_look_ns; /* do not look for a daemon before this CLOCK_MONOTONIC_COARSE time */
 static _Atomic bool asleep;           /* no visit is recording (visit.c), so do not look for a daemon */
 
-/* Calls after this time may not be in any segment. `absent_ns` is the time of the first search that found no
- * daemon, or the time when the last segment ended. 0: no calls are missing. */
+/* Calls made after this time may be in no segment. It is the time of the first search that found no daemon,
+ * or the time when the last segment ended. 0: no calls are missing. */
 static uint64_t absent_ns;
 
 bool ct_attach_is_due(void)
@@ -29,8 +29,9 @@ bool ct_attach_is_due(void)
            ct_coarse_ns() >= atomic_load_explicit(&next_look_ns, memory_order_relaxed);
 }
 
-/* The same in all threads, because the hook's thread-local words are in static TLS. Returns 0 if the distance
- * is unlikely to be that. */
+/* Returns the distance of ct_self from the thread pointer, which is the same in all threads, because the
+ * hook's thread-local variables are in static TLS. Returns 0 if the distance is implausible for static
+ * TLS. */
 static int32_t producer_distance(void)
 {
     const intptr_t distance = (intptr_t)&ct_self - (intptr_t)ct_thread_pointer();
@@ -113,8 +114,8 @@ void ct_detach(void)
     CT_ERROR_GUARD;
     CT_TEST_POINT("attach.detaching");
     /* Without the lock, another thread could create a segment for the next daemon after the check, and
-     * abandon() would abandon that segment. Another thread could also add a lane to this segment after its
-     * lanes had been abandoned. */
+     * abandon() would abandon that one. Another thread could also add a lane to this segment after its lanes
+     * had been abandoned. */
     if (ct_process_lock()) {
         if (ct_process_current() && ct_self->epoch == ct_process_epoch())
             abandon();

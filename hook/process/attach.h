@@ -11,16 +11,15 @@ struct ct_segment *ct_attach(uint64_t exec_ns);
 /* True if ct_attach() would look for a daemon. Makes no system call. */
 bool ct_attach_is_due(void);
 /* For visits (visit.c). After ct_attach_sleep(), the process no longer looks for a daemon. After
- * ct_attach_wake(), it looks for one again, and calls made since the time `missed_since_ns` may be
- * missing. */
+ * ct_attach_wake(), it does so again, and calls made since `missed_since_ns` may be missing. */
 void ct_attach_sleep(void);
 void ct_attach_wake(uint64_t missed_since_ns);
 /* Abandons the segment permanently, and notifies the collector. Requires the process lock. Takes no other
  * lock, and calls no functions outside the hook except for system calls. */
 void ct_attach_leave(void);
-/* Drops a segment that the collector has abandoned. Afterwards, the process is dormant. */
+/* Drops a segment abandoned by the collector. Afterwards, the process is dormant. */
 void ct_detach(void);
-/* Does what the collector requests, such as ringing the doorbell. Must be called after writing to the calling
+/* Follows the collector's requests, such as ringing the doorbell. Must be called after writing to the calling
  * thread's lane, which must no longer be held. */
 void ct_attach_apply(struct ct_producer *producer);
 /* In the child of a fork, forgets the parent's segment. */

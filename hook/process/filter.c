@@ -1,5 +1,5 @@
 /* Runs a filter program (classic BPF, as used by seccomp) for each row of system.def. The kernel has already
- * checked that the program terminates, reads no word out of bounds, and jumps only forward. If the program
+ * checked that the program terminates, jumps only forward, and reads nothing out of bounds. If the program
  * contains an unknown instruction, the system call counts as refused. */
 #include "filter.h"
 

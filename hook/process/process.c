@@ -102,7 +102,7 @@ __attribute__((constructor)) static void begin(void)
 }
 
 /* Marks a process that calls _exit(). The child of vfork() calls _exit(), too, but must not mark its parent.
- * If it has installed a filter, it is recognized by ct_vforked instead of a call to getpid(). */
+ * If the child has installed a filter, it is recognized by ct_vforked instead of a call to getpid(). */
 static void mark_exiting_at_once(void)
 {
     if (ct_vforked == CT_VFORK_FILTERED)
@@ -119,7 +119,7 @@ __attribute__((destructor)) static void end(void)
 
 /* _exit() runs no destructors. Without this function, processes that call it, such as forked children of
  * Python, would count as killed. Calls the next interposed _exit(), such as a sanitizer's. The C library's
- * own _exit() does nothing but make the system call. */
+ * own _exit() only makes the system call. */
 __attribute__((noreturn, visibility("default"))) void _exit(int status)
 {
     mark_exiting_at_once();
@@ -151,8 +151,8 @@ __attribute__((visibility("default"))) pid_t _Fork(void)
  * elapsed. */
 static struct ct_segment *look(void)
 {
-    /* Before the C library is ready, the environment is unknown, and the search would find the default
-     * session, which may be wrong. */
+    /* Before the C library is ready, the environment is unknown. The search would then find the default
+     * session, which may be the wrong one. */
     if (!ct_loader_ready() || !ct_system_allowed() || !ct_attach_is_due() || !ct_system_begin())
         return NULL;
     struct ct_segment *segment = NULL;
@@ -202,7 +202,7 @@ enum ct_attached ct_process_attach(uintptr_t frame)
         if (!segment)
             return CT_ATTACHED_NOT;
     }
-    /* Read `ct_self` only once, since a signal handler may fork here, and the child would have no lane. */
+    /* Read `ct_self` only once, since a signal handler may fork here, and the child has no lane. */
     struct ct_producer *const self = *(struct ct_producer *volatile *)&ct_self;
     if (self->lane && ct_wants_doorbell(self->lane, self->position))
         ct_attach_apply(self);

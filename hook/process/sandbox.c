@@ -1,6 +1,6 @@
 /* Interposes the C library's prctl() and syscall(), which programs use to install system call filters. Before
  * a filter is installed, prepares the hook to work without system calls (system.h). Afterwards, checks
- * whether the filter forbids the hook's system calls. Filters that are installed by inline assembly are not
+ * whether the filter forbids the hook's system calls. Filters installed with inline assembly are not
  * noticed. */
 #include "bound.h"
 #include "current.h"
@@ -30,8 +30,8 @@
 
 enum { DRAIN_MS = 1000 };
 
-/* Obtains the resources that are unavailable once the filter is on: a number for each function that the
- * process may call, and memory for names. */
+/* Gets the resources that are unavailable once the filter is on: memory for names, and a function number for
+ * each function that the process may call. */
 static void prepare(void)
 {
     static void *_Atomic reserve;
@@ -48,8 +48,7 @@ static void prepare(void)
     }
 }
 
-/* Waits for other threads that are in one of the hook's system calls, since a filter may apply to all
- * threads. */
+/* Waits for other threads that are in the hook's system calls, since a filter may apply to all threads. */
 static void drain(void)
 {
     const struct timespec pause = { .tv_nsec = 1000000 };
@@ -57,8 +56,8 @@ static void drain(void)
         clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
-/* Silences the hook before a filter is installed. Returns false without silencing it in the child of vfork(),
- * whose filter does not apply to its parent. */
+/* Stops the hook's system calls before a filter is installed. In the child of vfork(), whose filter does not
+ * apply to its parent, returns false without stopping them. */
 static bool hush(void)
 {
     CT_ERROR_GUARD;
@@ -111,7 +110,7 @@ __attribute__((constructor)) static void find_next(void)
     find_prctl();
 }
 
-/* Ends the silence if the call failed, or if the filter allows the hook's system calls. `listens` is true if
+/* Allows the hook's system calls again if the call failed, or if the filter allows them. `listens` is true if
  * a successful call returns a descriptor. */
 static void filtered(bool hushed, long result, bool listens, const void *program)
 {

@@ -1,5 +1,5 @@
-/* Visits (proto/visit.h). One visit makes the hook record in a process that was started without it, and
- * another visit makes the hook leave.
+/* Visits (proto/visit.h). One visit makes the hook start recording in a process that was started without it,
+ * and another makes the hook leave.
  *
  * Before a visit requests recording, the hook does nothing, and its constructors change nothing in the
  * process. After the hook has left, stubs that are still in use jump to the driver. */
@@ -57,7 +57,7 @@ static uint32_t give_up(uint32_t answer)
     return answer;
 }
 
-/* Runs in place of a driver call, which the visited thread makes afterwards. */
+/* Runs in place of a driver call, which the visited thread makes later. */
 static uint32_t record(struct ct_visit *visit)
 {
     CT_ERROR_GUARD;

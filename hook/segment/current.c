@@ -13,8 +13,8 @@ uint64_t ct_now_ns(void)
     return ct_replayed.now_ns ? ct_replayed.now_ns : ct_monotonic_ns();
 }
 
-/* The process lock blocks signals while it is held. If a signal handler could interrupt the thread that holds
- * it, the handler's call could not obtain a function number, and would not be counted under any function. */
+/* The process lock blocks signals while it is held. If a signal handler could interrupt the holder, the
+ * handler's calls could not get function numbers, and would not be counted under any function. */
 static struct ct_lock lock = { .signals_wait = true };
 
 bool ct_process_lock(void)
@@ -44,8 +44,8 @@ struct ct_segment *ct_process_current(void)
 
 void ct_process_set_current(struct ct_segment *segment)
 {
-    /* Pairs with the acquire in ct_process_current(), after which the rows have their numbers in this
-     * segment. */
+    /* Pairs with the acquire in ct_process_current(), after which the rows have their function numbers in
+     * this segment. */
     atomic_store(&current, segment);
 }
 

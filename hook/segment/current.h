@@ -1,4 +1,4 @@
-/* The process's current segment, its clock, and the lock that protects both. */
+/* The process's current segment and clock, and the lock that protects both. */
 #ifndef CT_CURRENT_H
 #define CT_CURRENT_H
 
@@ -11,8 +11,8 @@
 
 /* Returns the process's current segment, or NULL while nothing is recorded. */
 struct ct_segment *ct_process_current(void);
-/* The epoch is incremented whenever this process begins or ends a segment. Definitions made in one segment
- * must be repeated in the next. */
+/* The epoch is incremented whenever this process begins or ends a segment. Definitions from one segment must
+ * be repeated in the next. */
 uint32_t ct_process_epoch(void);
 void ct_process_count_epoch(void);
 /* Makes the segment the process's current one. Requires the process lock, except in the child of a fork. */
@@ -28,9 +28,9 @@ void ct_process_lock_forget(void);
  * valid for the whole session. */
 extern CT_LOCAL bool ct_clock_is_counter;
 
-/* The time and the thread of a call that was made by another process and is later decoded by cudatrace-probe.
- * Facts that a decoder learns from the call are valid for this time and this thread. In the hook, all fields
- * are zero. */
+/* For cudatrace-probe, which decodes calls later and for other processes: the time and thread of the call.
+ * Facts that a decoder learns from the call are valid for this time and thread. In the hook, all fields are
+ * zero. */
 struct ct_replayed {
     uint64_t now_ns; /* the end of the call */
     uint64_t thread; /* an even number that identifies the call's thread */

@@ -19,9 +19,9 @@
 
 struct ct_control *ct_control;
 
-/* The two addresses where control segments are mapped. The first is for the control segments of the user's
- * own daemons, each replacing the previous one, and the second for the read-only control segments of system
- * daemons. Neither address is ever unmapped, since a thread may still be using an earlier control segment. */
+/* The two addresses at which control segments are mapped: the first for those made by the user's own daemons,
+ * each replacing the last, and the second for the read-only control segments of system daemons. Neither
+ * address is ever unmapped, since a thread may still be using an earlier control segment. */
 static struct ct_control *places[2];
 
 static struct {
@@ -29,7 +29,7 @@ static struct {
     _Atomic uint32_t rung;      /* the last sleep of the daemon that this process has rung for */
 } bell;                         /* the system daemon's doorbell */
 
-/* Rejects a relative directory, since chdir() would change its meaning. */
+/* Rejects relative directories, since chdir() would change their meaning. */
 bool ct_daemon_session(struct ct_session *session)
 {
     session->name = ct_setting(CT_SESSION_ENV);
@@ -59,10 +59,10 @@ static bool read_requested(const struct ct_control *control, bool own, struct ct
            (own || requested->system) && clock < CT_CLOCK_COUNT && ct_ring_bytes_valid(requested->ring_bytes);
 }
 
-/* Maps a control segment if a daemon holds the lock on its file. The daemon is either the user's own or the
- * system's, whose control segment belongs to root and is read-only. `named` is the user ID in the file's
- * name, and `owner` is the file's required owner. If F_GETLK reports the holder's pid, the holder is a tool
- * and not a daemon. */
+/* Maps a control segment if a daemon holds the lock on its file. That is the user's own daemon or the system
+ * daemon, whose control segment belongs to root and is read-only. `named` is the user ID in the file's name,
+ * and `owner` is the file's required owner. If F_GETLK reports the holder's pid, the holder is a tool and not
+ * a daemon. */
 static struct ct_control *map_control(const struct ct_session *session, uint32_t named, uint32_t owner,
                                       struct ct_requested *requested)
 {
@@ -74,7 +74,7 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
         return NULL;
     struct ct_control *control = NULL;
     struct stat status;
-    /* A daemon takes a write lock, which is impossible for users with only read access. */
+    /* A daemon takes a write lock, which users with only read access cannot do. */
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     if (ct_real_fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
         (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
@@ -88,8 +88,8 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
     return control;
 }
 
-/* The path was short enough for the daemon, but may be longer in this process, because of a container or a
- * symbolic link. */
+/* The path was short enough for the daemon, but a container or a symbolic link may have made it longer in
+ * this process. */
 static void find_bell(const struct ct_session *session)
 {
     char path[CT_NAME_BYTES];
@@ -130,9 +130,9 @@ void ct_daemon_forget(void)
     atomic_store(&bell.rung, 0);
 }
 
-/* Sends one datagram each time the daemon has gone to sleep. Keeps no descriptor. If the socket's queue is
- * full, other processes have already rung. Even if sending fails because of a filter or a path that is too
- * long, the daemon notices new calls within a second. */
+/* Sends a single datagram each time the daemon has fallen asleep. Keeps no descriptor. If the socket's queue
+ * is full, other processes have already rung. Even if sending fails, because of a filter or a path that is
+ * too long, the daemon notices new calls within a second. */
 static bool ring_system(const struct ct_control *control)
 {
     const uint32_t sleep = atomic_load_explicit(&control->sleeping, memory_order_relaxed);
@@ -162,8 +162,8 @@ static bool ring(struct ct_control *control)
     return true;
 }
 
-/* True if the daemon is asleep and its doorbell has not been rung. ct_daemon_ring() checks this first, since
- * most calls find the daemon awake, and a thread whose ring is full rings at every call. */
+/* True if the daemon is asleep and its doorbell has not been rung. ct_daemon_ring() checks this first: the
+ * daemon is usually awake, and a thread with a full ring would otherwise ring at every call. */
 static bool is_asleep(const struct ct_control *control)
 {
     const uint32_t sleep = atomic_load_explicit(&control->sleeping, memory_order_relaxed);

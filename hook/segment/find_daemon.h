@@ -11,7 +11,7 @@
 extern CT_LOCAL struct ct_control *ct_control; /* the session's control segment; NULL before the process has
                                                 * its first segment */
 
-/* Fields of a control segment, which are read only once. */
+/* Fields of a control segment that are read only once. */
 struct ct_requested {
     uint64_t ring_bytes;
     uint64_t gpu_until_ns; /* of struct ct_control */
@@ -24,8 +24,8 @@ struct ct_session {
 };
 /* Reads the session from the settings (setting.h). Returns false if its name or directory is not valid. */
 bool ct_daemon_session(struct ct_session *session);
-/* Maps the control segment of the session's daemon. The user's own daemon takes precedence over the system's.
- * Returns NULL if there is no daemon. */
+/* Maps the control segment of the session's daemon. The user's own daemon takes precedence over the system
+ * daemon. Returns NULL if there is neither. */
 struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_requested *requested);
 /* Makes `control` the current control segment. Returns false if the control segment cannot be moved to its
  * address. */
@@ -33,7 +33,7 @@ bool ct_daemon_take(struct ct_control *control, const struct ct_requested *reque
 void ct_daemon_drop(struct ct_control *control);
 /* Wakes the collector if it is asleep. Returns true if it was asleep. */
 bool ct_daemon_ring(void);
-/* In the child of a fork, forgets that the parent has rung. */
+/* In the child of a fork, forgets that the parent has rung the doorbell. */
 void ct_daemon_forget(void);
 
 #endif

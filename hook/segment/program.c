@@ -32,8 +32,8 @@ static uint64_t pid_namespace(void)
     return number ? strtoull(number + 1, NULL, 10) : 0;
 }
 
-/* The name of a process's directory in /proc. If /proc belongs to another pid namespace, only `self` is
- * certain to be the calling process. */
+/* The name of a process's directory in /proc. If /proc belongs to another pid namespace, only `self`
+ * certainly refers to the calling process. */
 struct folder {
     char name[16];
 };
@@ -45,9 +45,9 @@ static struct folder folder_of(int32_t pid, bool is_own)
     return folder;
 }
 
-/* Reads field 22 of a stat file, counting from the last ')', since a program's name may contain spaces. The
- * file is the first thread's, which contains the start time of the process. qemu emulates /proc/self/stat,
- * but with a different start time. */
+/* Reads field 22 of a stat file, counting from the last ')', since a program's name may contain spaces. Uses
+ * the first thread's file, which contains the start time of the process, because qemu emulates
+ * /proc/self/stat with a different start time. */
 static uint64_t start_ticks(const char *process, int32_t pid)
 {
     char path[64], stat[1024];
@@ -71,9 +71,8 @@ uint64_t ct_program_start_ticks(int32_t pid)
     return start_ticks(folder_of(pid, true).name, pid);
 }
 
-/* Start times in /proc are relative to boot, and include time in suspend. The two clocks are not read at
- * exactly the same moment, so their difference is truncated to milliseconds to give the same result each
- * time. */
+/* Start times in /proc count from boot, and include time in suspend. The two clocks are not read at exactly
+ * the same moment, so their difference is truncated to milliseconds to make the result reproducible. */
 uint64_t ct_program_start_ns(uint64_t ticks)
 {
     enum { TO_NS = 1000000 };

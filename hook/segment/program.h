@@ -1,4 +1,4 @@
-/* A process as described by /proc, with its program, its start time and its pid namespace. */
+/* Describes a process by its program, start time and pid namespace, as shown in /proc. */
 #ifndef CT_PROGRAM_H
 #define CT_PROGRAM_H
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The description of a program, which is stored in its segment. */
+/* The description of a program, as stored in its segment. */
 struct ct_program {
     uint64_t start_ticks; /* field 22 of /proc/PID/stat */
     uint64_t pid_namespace;
@@ -15,13 +15,13 @@ struct ct_program {
     char cmdline[sizeof(((struct ct_segment *)0)->cmdline)];
 };
 
-/* Describes the process `pid`. Set `is_own` if this is the calling process. Members that cannot be read from
+/* Describes process `pid`. Set `is_own` if this is the calling process. Members that cannot be read from
  * /proc are 0 or "". */
 void ct_program_describe(struct ct_program *program, int32_t pid, bool is_own);
 
-/* Returns field 22 of the calling process's /proc/PID/stat, in clock ticks. `pid` is its pid. */
+/* Returns field 22 of /proc/PID/stat in clock ticks. `pid` is the calling process's pid. */
 uint64_t ct_program_start_ticks(int32_t pid);
-/* Converts field 22 to the approximate start time, in nanoseconds of CLOCK_MONOTONIC. */
+/* Converts field 22 to the approximate start time in CLOCK_MONOTONIC nanoseconds. */
 uint64_t ct_program_start_ns(uint64_t ticks);
 
 #endif

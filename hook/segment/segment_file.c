@@ -1,6 +1,7 @@
-/* The hook's side of the segment file, for which no descriptor stays open between calls. A program may close
- * all descriptors, as daemons do, and open a file of its own under the same number, which the hook must not
- * write to. To grow the segment, the hook reopens the file by name and checks that it is the same one. */
+/* The hook's side of the segment file. No descriptor for it stays open between calls, because a program may
+ * close all descriptors, as daemons do, and open its own file under the same number. The hook must not write
+ * to such a file. To grow the segment, the hook reopens the file by name and checks that it is still the
+ * same. */
 #include "segment_file.h"
 
 #include "current.h"
@@ -20,9 +21,9 @@
 #include <unistd.h>
 
 static struct {
-    /* The address where the header and directory of each segment are mapped, replacing those of the previous
-     * segment. A late writer that still uses an earlier segment therefore writes to the current one. NULL
-     * before the first segment. */
+    /* The address at which each segment's header and directory are mapped, replacing the previous segment's.
+     * A late writer that still uses an earlier segment therefore writes to the current one. NULL before the
+     * first segment. */
     struct ct_segment *place;
     void *hold; /* the mapping that keeps the segment file locked */
     uint64_t ring_bytes;
@@ -63,8 +64,8 @@ static bool may_have(uint64_t bytes)
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
-/* Allocates a range of the file, so that it can be accessed. `whole` is the current size, in bytes, of the
- * ring that the range belongs to. Returns 0 or -errno. */
+/* Allocates a range of the file, so that it can be accessed. `whole` is the current size in bytes of the ring
+ * that contains the range. Returns 0 or -errno. */
 static int allocate(int fd, uint64_t offset, uint64_t bytes, uint64_t whole, enum ct_bound_need need)
 {
     int error = 0;
@@ -123,8 +124,8 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
     atomic_store_explicit(&segment->ready, 1, memory_order_release);
 }
 
-/* Creates a file without a name. It receives its name once it is complete, so that a process killed here
- * leaves no file, and the collector never sees an incomplete one. If unnamed files are not supported (Linux
+/* Creates a file without a name. It gets its name once it is complete, so that a process killed here leaves
+ * no file behind, and the collector never sees an incomplete file. If unnamed files are not supported (Linux
  * before 3.11, no /proc), the caller passes NULL as `dir`, and the file has its name from the start. The
  * collector removes files that stay incomplete (collector/source/shm/watch.c). */
 static int create_file(const char *dir)
@@ -141,9 +142,9 @@ static bool give_name(int fd)
     return linkat(AT_FDCWD, link, AT_FDCWD, own.path, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Keeps the segment locked as long as the memory of this program image exists. The collector cannot rely on
- * the pid, since it may be in a pid namespace that does not contain this process. An open file description
- * keeps its lock as long as anything refers to it. A mapping is such a reference and needs no descriptor, and
+/* Keeps the segment locked as long as this program image's memory exists. The collector cannot rely on the
+ * pid, since it may be in a pid namespace that does not contain this process. An open file description keeps
+ * its lock as long as anything refers to it. A mapping is such a reference even without a descriptor, and
  * children of fork() do not inherit this mapping. `fd` refers to another open file description of the same
  * file. Returns false, without a lock, if the kernel does not support such locks. */
 static bool hold_segment(int fd, const struct ct_segment_plan *plan)
@@ -190,7 +191,7 @@ static struct ct_segment *put_in_place(void *map)
 }
 
 /* Allocates the header and the directory's first page, and extends the file to the end of the directory. If
- * the file size limit prevents the extension, the segment has no lanes and only counts lost calls. */
+ * the file size limit does not allow that, the segment has no lanes and only counts lost calls. */
 static bool allocate_first(int fd)
 {
     return (!may_have(CT_LANE_OFFSET) || allocate(fd, CT_LANE_OFFSET - 4096, 4096, 0, CT_BOUND_FIRST) == 0) &&
@@ -268,7 +269,7 @@ void ct_segment_forget(void)
 
 /* ---- growing it ---- */
 
-/* Opens the segment's file again. Returns -errno if the file is missing or is a different one. A process that
+/* Opens the segment's file again. Returns -errno if the file is missing or has been replaced. A process that
  * has changed its user may be unable to open it. On failure, the process keeps its existing mappings, and
  * tries again a second later. */
 static int reopen(enum ct_bound_need need)

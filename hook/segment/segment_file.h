@@ -1,4 +1,4 @@
-/* Manages the process's segment on the hook's side: its file, its directory, and the memory of its lanes.
+/* Manages the process's segment on the hook's side: the file, the directory, and the lanes' memory.
  *
  * Only the collector relies on the segment's contents. Other processes can write to the segment, so the hook
  * keeps its own copy of the geometry and the counts. */
@@ -28,9 +28,9 @@ struct ct_segment_plan {
     void *data;
 };
 
-/* Creates a segment that replaces the previous one, which no thread uses any more. Returns NULL on failure.
- * Except for queries, all functions here require the process lock and permission for system calls
- * (system.h). */
+/* Creates a segment that replaces the previous one, which must no longer be in use by any thread. Returns
+ * NULL on failure. Except for queries, all functions here require the process lock and permission for system
+ * calls (system.h). */
 struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan);
 /* Maps private memory over the segment, so that late writers do no harm. Must be called after the collector
  * has been notified that nothing more will be written. Takes no lock, and calls no functions outside the hook
@@ -46,22 +46,22 @@ struct ct_lane *ct_segment_lane(void *lane_place, uint8_t **ring);
 void ct_segment_lane_done(void);
 /* Returns the size in bytes of a lane's shortest ring. */
 uint64_t ct_segment_first_bytes(uint32_t index);
-/* Returns the number of slots in the longest ring that is allowed. */
+/* Returns the number of slots in the longest allowed ring. */
 uint64_t ct_segment_ring_slots(void);
-/* A piece of a longer ring. `whole` is the current size of the ring, in bytes. */
+/* A piece of a longer ring. `whole` is the current size of the ring in bytes. */
 struct ct_ring_piece {
     uint64_t ring_bytes, from, bytes, whole;
 };
 /* Allocates a piece of a ring, so that it can be accessed even if the collector has removed its memory.
- * `ring` is the ring's address. If `ring` is NULL, maps the ring, with memory only for this piece. Returns
- * the ring's address, or NULL if memory is refused. */
+ * `ring` is the ring's address. If it is NULL, maps the ring, with memory only for this piece. Returns the
+ * ring's address, or NULL if memory is refused. */
 uint8_t *ct_segment_ring(uint32_t index, const struct ct_ring_piece *piece, uint8_t *ring);
 
 /* True if the directory can hold another entry, either because its page is already allocated or because
  * memory may be allocated. */
 bool ct_segment_may_define(void);
-/* Defines a function in the directory and returns its number, or 0 if the directory cannot grow. Requires the
- * process lock. */
+/* Defines a function in the directory and returns its function number, or 0 if the directory cannot grow.
+ * Requires the process lock. */
 uint16_t ct_segment_define(struct ct_segment *segment, const char *name, enum ct_layer layer,
                            uint32_t category);
 /* True if shared memory may be allocated. False for one second after an allocation was refused. */

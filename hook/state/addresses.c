@@ -1,6 +1,6 @@
 /* Divides the address space into aligned blocks of three sizes, and counts the ranges that overlap each
  * block. The driver reserves device addresses in pieces of 2 MiB or more, so a 2 MiB block never contains
- * both host and device memory. A range of up to 512 GiB is covered by at most about 1500 blocks. */
+ * both host and device memory. At most about 1500 blocks cover a range of up to 512 GiB. */
 #include "addresses.h"
 
 #include "compiler.h"

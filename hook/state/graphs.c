@@ -5,8 +5,8 @@
 #include "producer.h"
 #include "table.h"
 
-/* The number of nodes of each kind in a graph, an executable graph or a capture in progress. It is referred
- * to by its index in the pool. Index 0 means none. */
+/* The number of nodes of each kind in a graph, an executable graph or a capture in progress. The struct is
+ * identified by its index in the pool. Index 0 means none. */
 struct nodes {
     struct ct_pool_link link;
     uint32_t owners; /* number of handles and captures that refer to this struct */
@@ -46,7 +46,7 @@ static struct nodes *nodes_at(uint32_t index)
     return ct_pool_at(&all_nodes, index);
 }
 
-/* Returns an index with one owner and no nodes, or 0 if out of memory. */
+/* Returns the index of a new struct with one owner and no nodes, or 0 if out of memory. */
 static uint32_t acquire(void)
 {
     const uint32_t index = ct_pool_take(&all_nodes);
@@ -186,8 +186,9 @@ void ct_graphs_enable(uint64_t exec, uint64_t node, bool enabled)
     if (!ct_table_lock())
         return;
     const uint32_t index = ct_table_get(&by_handle, exec);
-    /* Handles are below 2^48, so the upper 16 bits are free for the serial. The combined key is unique among
-     * 2^16 successive serials, and programs have fewer than 2^16 executable graphs at the same time. */
+    /* Handles are below 2^48, so the upper 16 bits are free for the serial. Keys are unique as long as
+     * serials differ by less than 2^16, and programs have fewer than 2^16 executable graphs at the same
+     * time. */
     const uint64_t pair = index ? nodes_at(index)->serial << 48 ^ node : 0;
     const uint32_t was_off = ct_table_get(&disabled, pair);
     const uint32_t kind = ct_table_get(&by_node, node) & 15;

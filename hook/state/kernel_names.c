@@ -1,13 +1,13 @@
-/* Learns the names of kernels. The driver is never queried, since that would add a call that the program did
- * not make. Names are learned from calls that return handles, from images with exactly one kernel, and from
- * the driver's answers to the program's own queries. A handle from any other source has no name. For example,
- * cuFFT 12 obtains its functions through a table that cuGetExportTable returns.
+/* Learns kernel names. The driver is never queried, since a query would be an additional call, which the
+ * program did not make. Names are learned from calls that return handles, from images with exactly one
+ * kernel, and from the driver's answers to the program's own queries. Handles from any other source have no
+ * name. For example, cuFFT 12 gets its functions through a table returned by cuGetExportTable.
  *
  * The driver reuses a handle's address after an unload. The decoders of all calls that return handles
  * therefore call these functions, which overwrite any facts about an earlier use of the handle. Each handle
  * is stored with its owner: a module or kernel owns its functions, and a library owns its kernels and
- * modules. An unload removes all entries that the unloaded handle owns, so memory use is bounded by the code
- * that is loaded at the same time.
+ * modules. An unload removes all entries owned by the unloaded handle, so memory use is bounded by the code
+ * loaded at the same time.
  *
  * Readers take no lock (table.h, pool.h). Writers hold the table lock. If a signal handler interrupts a
  * thread that holds the table lock, the handler learns nothing, and only a name is lost. */
@@ -44,8 +44,8 @@ enum {
 };
 
 /* Counts the contexts that have ended. The modules in a context are unloaded with it, but no call reveals
- * which modules it contained. If a program obtains functions without the hook's knowledge (`hidden_ways`),
- * the hook may not notice that a handle is reused. It then no longer uses names learned before a context was
+ * which modules those are. If a program gets functions without the hook's knowledge (`hidden_ways`), the hook
+ * may not notice that a handle is reused. It then no longer uses names learned before a context was
  * destroyed. */
 static _Atomic uint32_t doubts;
 static _Atomic bool hidden_ways;
@@ -57,14 +57,14 @@ _Atomic uint32_t ct_names_version = 1;
 static _Atomic bool writing;
 static uint32_t forgotten; /* counts how many times all entries were forgotten */
 
-/* Makes lanes look up their remembered kernels again. */
+/* Makes lanes look up kernels again that they have remembered. */
 static void count_change(void)
 {
     if (atomic_fetch_add_explicit(&ct_names_version, 1, memory_order_release) == UINT32_MAX)
         atomic_fetch_add_explicit(&ct_names_version, 1, memory_order_release);
 }
 
-/* If a process forks while another thread is writing, the child inherits half-changed lists without the
+/* If a process forks while another thread is writing, the child inherits half-changed lists, but not the
  * thread that would complete them. The child therefore starts with empty lists. */
 static bool write_begin(void)
 {
@@ -135,8 +135,8 @@ static bool says(const struct entry *entry, uint64_t owner, uint32_t string)
 }
 
 /* Stores the owner and the name of `handle`, and takes over a holder of the string. Removes the handle's
- * earlier entry, even if there is no memory for the new one. Returns false if nothing has changed, which is
- * frequent, since cuBLASLt looks up the same function before each of its launches. */
+ * earlier entry, even if there is no memory for a new entry. Returns false if nothing has changed, which is
+ * frequent: cuBLASLt looks up the same function before each of its launches. */
 static bool put(uint64_t handle, uint64_t owner, uint32_t string, uint64_t learned)
 {
     const uint32_t before = ct_table_get(&by_handle, handle);
@@ -234,7 +234,7 @@ void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *prod
     write_end(put(handle, of, string, now));
 }
 
-/* Hands all entries that `entry` owns over to the owner of `entry`, whose list then contains them after
+/* Hands all entries owned by `entry` over to the owner of `entry`, whose list then contains them after
  * `entry` itself. For example, a library's module owns functions. */
 static void adopt_below(uint32_t number, struct entry *entry)
 {
@@ -251,8 +251,8 @@ static void adopt_below(uint32_t number, struct entry *entry)
     }
 }
 
-/* Removes the entries that `owner` owns, except for handles that were learned after the unload began. Those
- * belong to another thread, whose module received the address that the driver had just freed. */
+/* Removes the entries owned by `owner`, except for handles learned after the unload began. These belong to
+ * another thread, whose module got the address that the driver had just freed. */
 static void take_below(uint64_t owner, uint64_t began)
 {
     for (uint32_t number = ct_table_get(&by_owner, owner), next; number; number = next) {
@@ -325,8 +325,8 @@ uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool ali
 
 /* ---- strings that the application registers ---- */
 
-/* The upper bits of a number are the value of `forgotten` at the time it was assigned. If all strings have
- * been forgotten since, the number is invalid. */
+/* The upper bits of a string ID are the value of `forgotten` when the ID was assigned. If all strings have
+ * been forgotten since, the ID is invalid. */
 enum { STRING_BITS = 24 };
 static_assert((uint64_t)CT_POOL_BLOCK * CT_POOL_BLOCKS <= UINT64_C(1) << STRING_BITS, "a string fits");
 

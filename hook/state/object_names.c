@@ -1,6 +1,6 @@
-/* A name is sent in a separate record, which is not a call's and precedes the object's records in the lane.
- * Names are kept, since a program names its streams only once, but its daemon may be restarted. The memory
- * for names is mapped when the first name is given. */
+/* A name is sent in a record of its own, before the object's records in the lane. Names are kept, since a
+ * program names its streams only once, but its daemon may be restarted. The memory for names is mapped when
+ * the first name is given. */
 #include "object_names.h"
 
 #include "bound.h"
@@ -20,12 +20,13 @@ struct named {
     char text[CT_NAMED_TEXT_BYTES]; /* empty: the object has been destroyed, but this has not been sent yet */
 };
 
-/* Protected by the table lock. The child of a fork inherits the names until ct_named_forget(). If another
+/* Protected by the table lock. The child of a fork has its parent's names until ct_named_forget(). If another
  * thread was writing a name during the fork, that name may be truncated. */
 static struct named *all;
 static uint32_t used; /* number of places that have ever been taken */
 
-/* The number of named objects. While it is 0, as it usually is, destroyed objects are not looked up. */
+/* The number of named objects. While it is 0, which is usually the case, destroyed objects are not looked
+ * up. */
 static _Atomic uint32_t count;
 static bool overflowed;           /* some names are not kept */
 static __thread uint64_t own_tid; /* the thread's number, if the thread has a name */
@@ -60,7 +61,7 @@ static void give(struct named *named)
     atomic_fetch_sub_explicit(&count, 1, memory_order_relaxed);
 }
 
-/* Writes the record of a name. Returns false if there is no room. */
+/* Writes a name record. Returns false if there is no room. */
 static bool write_name(struct ct_producer *producer, uint32_t role, uint64_t handle, const char *text)
 {
     struct {
@@ -81,7 +82,7 @@ static bool write_name(struct ct_producer *producer, uint32_t role, uint64_t han
     return true;
 }
 
-/* Sends all names that the segment of `producer` does not have yet, until there is no more room. The lane is
+/* Sends all names that are not yet in the segment of `producer`, until there is no more room. The lane is
  * held. */
 static void send_all(struct ct_producer *producer)
 {
@@ -148,7 +149,7 @@ void ct_named_end(enum ct_role role, uint64_t handle, struct ct_producer *produc
     ct_table_unlock();
 }
 
-/* Removes the thread's name, since the kernel may reuse the thread's number. */
+/* Removes the thread's name, since the kernel may reuse the thread ID. */
 void ct_named_end_thread(void)
 {
     const uint64_t tid = own_tid;

@@ -13,7 +13,7 @@ enum {
 };
 
 /* Names `handle`, or removes its name if `name` is empty. If there is room, keeps the name for later
- * segments. `name` takes at most CT_NAMED_TEXT_BYTES. Returns true if the name was kept. */
+ * segments. `name` takes at most CT_NAMED_TEXT_BYTES. Returns whether the name was kept. */
 bool ct_named_keep(enum ct_role role, uint64_t handle, const char *name);
 /* Sends the name in the calling thread's lane, which is held. `kept` is the result of ct_named_keep(). */
 void ct_named_tell(struct ct_producer *producer, enum ct_role role, uint64_t handle, const char *name,
@@ -21,8 +21,8 @@ void ct_named_tell(struct ct_producer *producer, enum ct_role role, uint64_t han
 /* Notes that an object has been destroyed, so that its handle may be reused. `producer` is the call frame's
  * producer. */
 void ct_named_end(enum ct_role role, uint64_t handle, struct ct_producer *producer);
-/* Removes the name of the calling thread, which is exiting. */
+/* Removes the calling thread's name, because the thread is exiting. */
 void ct_named_end_thread(void);
-/* In the child of a fork, forgets the names of the parent's objects. */
+/* In the child of a fork, forgets the parent's object names. */
 void ct_named_forget(void);
 #endif

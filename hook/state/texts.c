@@ -1,9 +1,9 @@
 /* Each string is sent once per segment, before the first record that refers to it.
  *
- * A string without holders is kept for a while, since a module that is unloaded is often loaded again. If
- * strings without holders take more than IDLE_BYTES_MAX, the oldest are dropped. Memory use is thus bounded
- * by the strings that are held at the same time, even if a program compiles and unloads code for days.
- * Numbers are not reused, since the collector stores a process's strings by number. */
+ * A string without holders is kept for a while, since an unloaded module is often loaded again. If strings
+ * without holders take more than IDLE_BYTES_MAX, the oldest are dropped. Memory use is thus bounded by the
+ * strings held at the same time, even if a program compiles and unloads code for days. IDs are not reused,
+ * since the collector identifies a process's strings by them. */
 #include "texts.h"
 
 #include "bound.h"
@@ -155,7 +155,7 @@ static uint32_t create(uint64_t key, const char *text, uint32_t bytes)
 }
 
 /* Two strings with the same 64-bit hash have successive keys. If the first is dropped, the second can no
- * longer be found. When the second is held again, it receives a new number and must be defined again. */
+ * longer be found. When the second is held again, it gets a new ID and must be defined again. */
 uint32_t ct_texts_hold(const char *text, size_t room)
 {
     const uint32_t bytes = (uint32_t)strnlen(text, room < CT_STRING_MAX ? room : CT_STRING_MAX);

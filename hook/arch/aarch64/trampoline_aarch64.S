@@ -1,16 +1,16 @@
 /* The stubs, the trampoline that they jump to, and dlsym, for aarch64 (AAPCS64).
  *
- * A stub loads its row's number into w17 and jumps to the trampoline. The trampoline builds a struct ct_frame
+ * A stub loads its row number into w17 and jumps to the trampoline. The trampoline builds a struct ct_frame
  * (frame.h) on the stack and calls ct_enter() to find the function to call. It forwards the register
  * arguments, including x8, and as many stack words as the function takes, and passes the function's result to
  * ct_leave(). The stack is always 16-byte aligned. ct_enter() is compiled for general registers only, so v0-7
  * reach the function unchanged. The slow path saves the low 128 bits of each vector register, as the base ABI
  * requires. No driver function takes a scalable vector. The return address stays in x30 and in the frame
- * record, and CFI allows exceptions and cancellation to unwind the trampoline.
+ * record, and CFI lets exceptions and cancellation unwind the trampoline.
  *
  * The ABI reserves x16 and x17 for code between a call and its target. A jump through x16 may land on `bti
- * c`, just as a call may. Each entry point that can be reached through a pointer begins with `bti c`, written
- * as a hint that older assemblers accept and older processors execute as a nop. */
+ * c`, just as a call may. Each entry point that can be reached through a pointer begins with `bti c`. It is
+ * written as a hint, which older assemblers accept and older processors execute as a nop. */
 
 #define FRAME_BYTES    112
 #define FRAME_STACK    64
@@ -118,8 +118,7 @@
 1:      cmn     x1, #1
         b.eq    .Lstraight
 
-        /* Copies x1 stack words (rounded up to an even number), beginning with the one at the highest
-         * address. */
+        /* Copies x1 stack words (rounded up to an even number), starting at the highest address. */
         add     x9, x1, #1
         and     x9, x9, #-2
         sub     sp, sp, x9, lsl #3
@@ -138,7 +137,7 @@
         br      x16
         END     ct_trampoline
 
-/* Fallback stubs jump here. The number of stack words that the function takes is unknown. */
+/* Fallback stubs jump here. It is unknown how many stack words the function takes. */
         FUNCTION ct_trampoline_fallback, 6
         ENTER
         SAVE_VECTORS
@@ -178,8 +177,8 @@
 #include "driver_api.def"
 #undef ROW
 
-/* The runtime's rows. On this architecture, the hook exports no runtime functions, and no lookup returns a
- * stub for one. */
+/* The rows for the runtime. On this architecture, the hook exports no runtime functions, and no lookup
+ * returns a stub for one. */
 #define ROW(name, category, stack_words, decoder) \
         .pushsection ct_stubs, "a"; .word 0, 0, 0; .popsection; .set ct_stub_row, ct_stub_row + 3
 #include "runtime_api.def"
@@ -208,9 +207,9 @@
 /* LOOK_UP defines dlsym and similar functions. Such a function passes names that begin with "cu" to
  * `handler`, or all names if `ct_dlsym_looks` is set. If a name is not passed on, or `handler` declines it,
  * the function jumps to `next`, which identifies its caller by the return address in x30. `third` is an
- * instruction that sets the handler's third argument. It is omitted if the handler receives the function's
- * own third argument. The lookup functions may run before any constructor, even inside malloc's own
- * initialisation. */
+ * instruction that sets the handler's third argument. It is omitted if the handler gets the function's own
+ * third argument. The lookup functions may run before any constructor, even while malloc initialises
+ * itself. */
 
         /* Pushes a frame record with three arguments above it. */
         .macro KEEP_ARGUMENTS
@@ -278,8 +277,8 @@
         .popsection
 
 /* long syscall(long number, ...). Passes calls that may install a filter (SYS_seccomp, SYS_prctl and
- * SYS_landlock_restrict_self) to ct_syscall() (sandbox.c). Any other call jumps to the next definition of
- * syscall() with its arguments unchanged. */
+ * SYS_landlock_restrict_self) to ct_syscall() (sandbox.c). For any other call, jumps to the next definition
+ * of syscall() with the arguments unchanged. */
         .globl  syscall
         FUNCTION syscall, 4
         BTI_C
@@ -315,7 +314,7 @@
 2:      b       ct_syscall
         END     syscall
 
-/* pid_t vfork(void). Notes that the child shares this thread's memory until it exits or executes a program.
+/* pid_t vfork(void). Records that the child shares this thread's memory until it exits or executes a program.
  * Jumps to the next vfork() instead of calling it, since vfork() returns twice. */
         .globl  vfork
         FUNCTION vfork, 4
@@ -342,7 +341,7 @@
         br      x16
         END     vfork
 
-/* Marks this object file as having landing pads, if the compiler generates landing pads for other files. The
+/* If the compiler generates landing pads for other files, marks this object file as having them too. The
  * linker keeps the mark only if every object file has it. */
 #ifdef __ARM_FEATURE_BTI_DEFAULT
         .section .note.gnu.property, "a", %note

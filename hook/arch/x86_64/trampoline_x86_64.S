@@ -6,7 +6,7 @@
  * forwards the register arguments and as many stack words as the function takes, and passes the result to
  * ct_leave(). The stack is 16-byte aligned at every call. ct_enter() is compiled for general registers only,
  * so xmm0-7 reach the function unchanged. The slow path saves and restores xmm0-7. The return address stays
- * where the caller pushed it, and CFI allows exceptions and cancellation to unwind the trampoline. */
+ * where the caller pushed it, and CFI lets exceptions and cancellation unwind the trampoline. */
 
 #define FRAME_BYTES  96
 #define FRAME_STACK  48
@@ -114,8 +114,7 @@
 1:      cmpq    $-1, %rdx
         je      .Lstraight
 
-        /* Copies rdx stack words (rounded up to an even number), beginning with the one at the highest
-         * address. */
+        /* Copies rdx stack words (rounded up to an even number), starting at the highest address. */
         leaq    1(%rdx), %rcx
         andq    $-2, %rcx
         shlq    $3, %rcx
@@ -134,9 +133,9 @@
         jmp     *%r11
         END     ct_trampoline
 
-/* The trampolines of the wrappers, which are written in C. A wrapper runs only if the thread has a lane, the
- * function has a number, and there is room for another open call. The trampoline passes the thread's producer
- * in r10 and the call's address (ct_frame_address()) in rax. */
+/* The trampolines for the wrappers, which are written in C. A wrapper runs only if the thread has a lane, the
+ * function has been assigned a number, and there is room for another open call. The trampoline passes the
+ * thread's producer in r10 and the call's address (ct_frame_address()) in rax. */
         .macro WRAPPER name
         FUNCTION ct_trampoline_\name, 6
         movq    ct_self@gottpoff(%rip), %r10
@@ -157,8 +156,9 @@
         WRAPPER launch_ex
         .set    ct_trampoline_general, ct_trampoline
 
-/* Stubs of versioned runtime functions jump to RUNTIME_TRAMPOLINE. A call from a page in ct_runtime_callers
- * proceeds like a driver call. For a call from any other page, ct_enter_careful() determines the library. */
+/* Stubs of versioned runtime functions jump to RUNTIME_TRAMPOLINE. A call from a page listed in
+ * ct_runtime_callers proceeds like a driver call. For a call from any other page, ct_enter_careful()
+ * determines the library. */
 #define RUNTIME_CALLERS 1024
 
         FUNCTION ct_trampoline_careful, 6
@@ -170,7 +170,7 @@
         jmp     .Lchosen
         END     ct_trampoline_careful
 
-/* Fallback stubs jump here. The number of stack words that the function takes is unknown. */
+/* Fallback stubs jump here. It is unknown how many stack words the function takes. */
         FUNCTION ct_trampoline_fallback, 6
         ENTER
         SAVE_VECTORS
@@ -242,7 +242,7 @@
         .size   ct_stub_\name, .-ct_stub_\name
         .endm
 
-        /* Defines two entry points: the exported one, and one for ct_row_stub() that does not check the
+        /* Defines two entry points: the exported one, and another for ct_row_stub() that does not check the
          * caller. */
         .macro RUNTIME_STUB wrapper, name, version, soname
         .globl  ct_runtime_\version\()_\name
@@ -262,7 +262,7 @@ ct_runtime_\version\()_\name:
         .p2align 2
         .popsection
 
-/* A function that takes a struct by value has no wrapper, since `many` matches neither 0 nor 2 in CHOOSE. */
+/* A function that takes a struct by value gets no wrapper, since `many` matches neither 0 nor 2 in CHOOSE. */
 #define BY_VALUE(bytes) many
 
 #define ROW(name, category, stack_words, decoder) CHOOSE DRIVER_STUB, stack_words, decoder, name
@@ -280,7 +280,7 @@ ct_runtime_\version\()_\name:
 #include "runtime_api.def"
 #undef ROW
 
-/* The functions of a second image of the driver, few of which have a decoder, and none a wrapper. */
+/* The functions of a second driver image. Few of them have a decoder, and none has a wrapper. */
         .macro SECOND_STUB name
         .p2align 4
         STUB    .Lsecond_\name, general
@@ -323,8 +323,8 @@ ct_runtime_\version\()_\name:
 /* LOOK_UP defines dlsym and similar functions. Such a function passes names that begin with "cu" to
  * `handler`, or all names if `ct_dlsym_looks` is set. If a name is not passed on, or `handler` declines it,
  * the function jumps to `next`, which identifies its caller by the return address. `third` is an instruction
- * that sets the handler's third argument. It is omitted if the handler receives the function's own third
- * argument. The lookup functions may run before any constructor, even inside malloc's own initialisation. */
+ * that sets the handler's third argument. It is omitted if the handler gets the function's own third
+ * argument. The lookup functions may run before any constructor, even while malloc initialises itself. */
         .macro LOOK_UP name, handler, next, find, third:vararg
         FUNCTION \name, 4
         testq   %rsi, %rsi
@@ -364,8 +364,8 @@ ct_runtime_\version\()_\name:
         .popsection
 
 /* long syscall(long number, ...). Passes calls that may install a filter (SYS_seccomp, SYS_prctl and
- * SYS_landlock_restrict_self) to ct_syscall() (sandbox.c). Any other call jumps to the next definition of
- * syscall() with its arguments unchanged. */
+ * SYS_landlock_restrict_self) to ct_syscall() (sandbox.c). For any other call, jumps to the next definition
+ * of syscall() with the arguments unchanged. */
         .globl  syscall
         FUNCTION syscall, 4
         cmpq    $317, %rdi
@@ -385,7 +385,7 @@ ct_runtime_\version\()_\name:
 2:      jmp     ct_syscall
         END     syscall
 
-/* pid_t vfork(void). Notes that the child shares this thread's memory until it exits or executes a program.
+/* pid_t vfork(void). Records that the child shares this thread's memory until it exits or executes a program.
  * Jumps to the next vfork() instead of calling it, since vfork() returns twice. */
         .globl  vfork
         FUNCTION vfork, 4
