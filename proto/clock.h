@@ -1,5 +1,5 @@
-/* Time. Timestamps in records are ticks of the clock that the segment specifies. The collector converts ticks
- * to CLOCK_MONOTONIC nanoseconds by means of anchors, which are simultaneous readings of both clocks.
+/* Time. Timestamps in records are ticks of the clock named in the segment. The collector converts ticks to
+ * CLOCK_MONOTONIC nanoseconds by means of anchors, which are simultaneous readings of both clocks.
  *
  * Reading the processor's counter takes 10 ns, whereas reading a clock through the vDSO takes 25 ns. The
  * counter is used if the kernel itself trusts it. On x86-64, the current clock source must be `tsc`, or
@@ -29,10 +29,10 @@ static_assert(sizeof(struct ct_anchor) == 24, "ct_anchor");
 
 /* Reads the counter. On x86-64, counter reads are never reordered with each other, but a read may precede
  * earlier loads and stores that are still in flight, which lane.h takes into account. On aarch64, a bare read
- * may be speculative and out of order, even before an earlier read ("Arm Architecture Reference Manual for
- * A-profile", on the generic timer). Without the isb, which Linux's __arch_get_hw_counter() has as well, a
- * call might seem to return before it was made. CNTVCTSS_EL0 would need no isb, but only some processors have
- * that register (FEAT_ECV), and each read would have to test for it. */
+ * may be speculative and out of order, even with respect to an earlier read ("Arm Architecture Reference
+ * Manual for A-profile", on the generic timer). Without the isb, which is also in Linux's
+ * __arch_get_hw_counter(), a call might seem to return before it was made. CNTVCTSS_EL0 would need no isb,
+ * but only some processors have that register (FEAT_ECV), and each read would have to test for it. */
 static inline uint64_t ct_counter_read(void)
 {
 #if defined(__x86_64__)
@@ -53,8 +53,8 @@ static inline uint64_t ct_monotonic_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Reads both clocks `tries` times (1 or more), and returns the most accurate pair. Each try reads the counter
- * before and after the other clock. */
+/* Reads both clocks `tries` times (1 or more), and returns the most accurate pair of readings. Each try reads
+ * the counter before and after the other clock. */
 static inline struct ct_anchor ct_anchor_read(int tries)
 {
     struct ct_anchor best = { .error_ticks = UINT64_MAX };

@@ -1,4 +1,4 @@
-/* Determines which clock this machine's kernel trusts, by the rule in clock.h. The daemon uses the result for
+/* Determines by the rule in clock.h which clock this machine's kernel trusts. The daemon uses the result for
  * its session, and `cudatrace doctor` reports it. */
 #ifndef CT_PROTO_CLOCK_SOURCE_H
 #define CT_PROTO_CLOCK_SOURCE_H

@@ -1,16 +1,16 @@
 /* The control segment, which a session's daemon shares with its traced processes. It is a single file in
- * /dev/shm, whose name is given by ct_session_control_path(). The daemon creates the file, and every hook in
- * the session maps it.
+ * /dev/shm, named by ct_session_control_path(). The daemon creates the file, and every hook in the session
+ * maps it.
  *
- * The system's session belongs to all users. Its control segment is owned by root, and users can only read
- * it. Users' processes wake the daemon by sending a datagram to the session's bell (ct_session_bell_path()).
- * The daemon finds users' segments by watching for file events.
+ * The system session belongs to all users. Its control segment is owned by root, and users can only read it.
+ * Users' processes wake the daemon by sending a datagram to the session's bell (ct_session_bell_path()). The
+ * daemon finds users' segments by watching for file events.
  *
- * A daemon is alive as long as it holds a write lock on the control segment's file, whereas the file's
- * existence proves nothing. The lock is an open-file-description lock, which the kernel drops when the holder
- * exits. Hooks check the lock with F_GETLK. A tool that cleans up after a killed daemon takes the lock as a
- * process lock, so that F_GETLK reports the tool's pid. Hooks therefore do not mistake the tool for a daemon,
- * and a starting daemon waits until the tool is done. */
+ * A daemon is alive as long as it holds a write lock on the control segment's file. The file's existence
+ * alone proves nothing. The lock is an open-file-description lock, which the kernel drops when the holder
+ * exits. Hooks check the lock with F_GETLK. A tool that cleans up after a killed daemon takes a process lock
+ * instead, so that F_GETLK reports the tool's pid. Hooks therefore do not mistake the tool for a daemon, and
+ * a starting daemon waits until the tool is done. */
 #ifndef CT_PROTO_CONTROL_H
 #define CT_PROTO_CONTROL_H
 
@@ -34,8 +34,8 @@ enum { CT_ANCHORS = 512 };
 
 /* Every second anchor is stored in the first sixteen places, every second of the remaining anchors in the
  * next sixteen, and so on. Thus sixteen of the last 32 anchors are kept, another sixteen of the last 64, and
- * so on. Older anchors become sparser, but the past is never forgotten. No anchor is moved. If the daemon is
- * killed, at most one place is half-written: the place of anchor number `anchors`. */
+ * so on. Older anchors become sparser, but still cover the whole past. No anchor is moved. If the daemon is
+ * killed, at most one place is half-written, the place for anchor number `anchors`. */
 static inline uint32_t ct_anchor_place(uint64_t number)
 {
     enum { EACH = 16, LEVELS = CT_ANCHORS / EACH };
@@ -59,30 +59,30 @@ struct ct_control {
     /* Set when the daemon is about to exit. Hooks then ignore the daemon, even though it still holds the
      * lock. */
     _Atomic uint32_t closing;
-    /* Counts changes of `selection`. The daemon adds 1 before and after each change, so the count is odd
-     * during a change. The count is 0 until a client has requested a selection. */
+    /* Counts changes to `selection`. The daemon adds 1 before and after each change, so the count is odd
+     * during a change. It is 0 until a client has requested a selection. */
     _Atomic uint32_t selections;
-    uint32_t system; /* 1: the system's session */
+    uint32_t system; /* 1: the system session */
     uint32_t pad_trace;
-    /* Identifies the trace that the daemon writes, so that tools can find a trace's session
+    /* Identifies the trace written by the daemon, so that tools can find a trace's session
      * (ct_trace_identity() in schema/trace_files.h). */
     uint64_t trace;
-    /* The last request for recordings of GPU work in all of the session's processes. See `gpu_until_ns` of
-     * struct ct_segment. */
+    /* The last request to record GPU work in all of the session's processes. See `gpu_until_ns` in struct
+     * ct_segment. */
     _Atomic uint64_t gpu_until_ns;
 
     /* The doorbell. `sleeping` is nonzero while the daemon sleeps. A producer that finds `sleeping` set
-     * resets it to 0 and rings, so the doorbell is rung once per sleep. In the system's session, `sleeping`
-     * has a different value for each sleep, and each process rings once per sleep. */
+     * resets it to 0 and rings, so the doorbell is rung once per sleep. In the system session, `sleeping` has
+     * a different value for each sleep, and each process rings once per sleep. */
     _Atomic uint32_t sleeping;
     /* Counts the segments created. The collector looks for new segments when the count has changed. In the
-     * system's session, the count stays 0. */
+     * system session, the count stays 0. */
     _Atomic uint32_t segments;
     uint8_t pad1[56];
     _Atomic uint32_t doorbell; /* counts rings; see ct_doorbell_ring() */
     uint8_t pad2[60];
 
-    /* Anchors, which only the daemon writes. They are kept here so that a restarted daemon has its
+    /* Anchors, written only by the daemon. They are kept here so that a restarted daemon has its
      * predecessor's anchors. `anchors` is the number of anchors written. Anchor number n is in
      * anchor[ct_anchor_place(n)], unless a later anchor has replaced it. */
     _Atomic uint64_t anchors;
@@ -90,9 +90,9 @@ struct ct_control {
     struct ct_selection selection;
 };
 
-/* Rings the doorbell, which is a futex and not a semaphore, since the C library aborts a program if another
- * process has corrupted its semaphore. Ringing adds 1 to the doorbell's value, whatever it is, and makes the
- * kernel wake the waiter. */
+/* Rings the doorbell: adds 1 to its value, whatever that is, and makes the kernel wake the waiter. The
+ * doorbell is a futex and not a semaphore, since the C library aborts a program if another process has
+ * corrupted its semaphore. */
 static inline void ct_doorbell_ring(_Atomic uint32_t *doorbell)
 {
     atomic_fetch_add_explicit(doorbell, 1, memory_order_release);

@@ -1,4 +1,4 @@
-/* Counters for calls that are not in any ring, by function. The number of counters per lane is limited. */
+/* Counters, by function, for calls that are not in any ring. Each lane has a limited number of counters. */
 #ifndef CT_PROTO_DROP_COUNT_H
 #define CT_PROTO_DROP_COUNT_H
 
@@ -11,9 +11,9 @@ enum { CT_LANE_DROPS = 110, CT_DROP_PROBES = 8 };
 /* Distinguishes lost calls from calls that were skipped (on request, or because a ring was nearly full). */
 enum ct_drop_kind { CT_DROP_LOST = 1, CT_DROP_SKIPPED = 2 };
 
-/* Counts the lost or skipped calls to one function, made by all owners of the lane together. The holder of
- * the lane writes the struct with plain stores. `calls` is stored last, with release, so the sums that are
- * read after it include at least `calls` calls. Pairs with the acquire in the collector's add_lane(). */
+/* Counts the lost or skipped calls to a function, for all owners of the lane together. The holder of the lane
+ * writes the struct with plain stores. `calls` is stored last, with release, so sums that are read after it
+ * include at least `calls` calls. Pairs with the acquire in the collector's add_lane(). */
 struct ct_drop_count {
     _Atomic uint32_t key; /* ct_drop_key(); never changed once set; 0: the place is free */
     uint32_t reserved;
@@ -28,9 +28,8 @@ static inline uint32_t ct_drop_key(uint32_t function, enum ct_drop_kind kind)
     return function << 2 | (uint32_t)kind;
 }
 
-/* Returns the i-th place where the key's counters may be, with i from 0 to CT_DROP_PROBES - 1. Functions are
- * numbered in the order of their first calls, so those called first share their place with no other
- * function. */
+/* Returns the i-th possible place for the key's counters, with i from 0 to CT_DROP_PROBES - 1. Functions are
+ * numbered in the order of their first calls, so the first ones called have a place to themselves. */
 static inline uint32_t ct_drop_place(uint32_t key, uint32_t i)
 {
     return (key / 2 + i) % CT_LANE_DROPS;

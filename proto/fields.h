@@ -1,5 +1,5 @@
-/* Writes and reads the payload of a call with fields (struct ct_fields). The writer and the collector use the
- * same limits. Nothing in a payload is trusted. */
+/* Writes and reads the payload of a call that has fields (struct ct_fields). The writer and the collector use
+ * the same limits. Nothing in a payload is trusted. */
 #ifndef CT_PROTO_FIELDS_H
 #define CT_PROTO_FIELDS_H
 
@@ -20,15 +20,14 @@ enum {
 /* A field of a call. */
 struct ct_field {
     const char *name; /* 1 to CT_FIELD_NAME_MAX letters, digits and '_', and a NUL */
-    /* For CT_FIELD_TEXT. The text ends at a NUL, or after CT_FIELD_TEXT_MAX bytes. NULL if the call has no
-     * text. */
+    /* For CT_FIELD_TEXT: ends at a NUL, or after CT_FIELD_TEXT_MAX bytes. NULL if the call has no text. */
     const char *text;
     uint64_t value; /* of the other types; two's complement if signed */
     enum ct_field_type type;
 };
 
-/* Returns the length of the name at `text`, where `bytes` bytes are available, or 0 if there is no valid
- * name. */
+/* Returns the length of the name that begins at `text`, with `bytes` bytes available, or 0 if there is no
+ * valid name. */
 static inline size_t ct_field_name_length(const char *text, size_t bytes)
 {
     size_t length = 0;
@@ -39,7 +38,7 @@ static inline size_t ct_field_name_length(const char *text, size_t bytes)
     return length <= CT_FIELD_NAME_MAX && length < bytes && text[length] == '\0' ? length : 0;
 }
 
-/* True if an earlier field has the same name. Case is ignored, as in the names of columns. */
+/* True if an earlier field has the same name. Case is ignored, as in column names. */
 static inline bool ct_field_is_repeated(const struct ct_field *field, uint32_t index)
 {
     for (uint32_t i = 0; i < index; i++) {
@@ -50,7 +49,7 @@ static inline bool ct_field_is_repeated(const struct ct_field *field, uint32_t i
 }
 
 /* Writes the payload of a call with `count` fields. Returns its length in bytes, or 0 if the collector would
- * reject it because there are more than CT_FIELDS_MAX fields, a name is invalid, or two names are equal. */
+ * reject it: more than CT_FIELDS_MAX fields, an invalid name, or two equal names. */
 static inline size_t ct_fields_write(uint8_t payload[CT_FIELDS_BYTES_MAX], const struct ct_field *field,
                                      uint32_t count)
 {
@@ -84,8 +83,8 @@ static inline size_t ct_fields_write(uint8_t payload[CT_FIELDS_BYTES_MAX], const
 }
 
 /* Reads a payload of `bytes` bytes, which must not change during the call. The fields' names and texts point
- * into the payload. Returns the number of fields, or -1 if a length, a type or a name is invalid, two names
- * are equal, or there are extra bytes. */
+ * into the payload. Returns the number of fields, or -1 if a length, type or name is invalid, two names are
+ * equal, or there are extra bytes. */
 static inline int ct_fields_read(const void *payload, size_t bytes, struct ct_field field[CT_FIELDS_MAX])
 {
     struct ct_fields fields;

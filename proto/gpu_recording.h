@@ -1,4 +1,4 @@
-/* The request for a recording of the GPU's work, and its state in a segment. */
+/* The request to record a process's GPU work, and the state of the recording in the process's segment. */
 #ifndef CT_PROTO_GPU_RECORDING_H
 #define CT_PROTO_GPU_RECORDING_H
 
@@ -13,7 +13,7 @@
 #define CT_GPU_WHOLE_TEXT "graphs"
 #define CT_GPU_LIBRARY    "libcudatrace-gpu.so" /* in the folder of the hook */
 
-/* The duration of a recording without a given end, about a hundred years. */
+/* The duration of an unlimited recording, about a hundred years. */
 #define CT_GPU_ENDLESS_NS (UINT64_C(100) * 365 * 86400 * 1000000000)
 
 /* A request is the end of the recording, in CLOCK_MONOTONIC. Its lowest bit is set if graphs are recorded as

@@ -1,5 +1,5 @@
-/* ELF notes in the section .note.cudatrace, which identify the hook's file without the need to load it.
- * hook/note.c writes them, and `cudatrace doctor` reads them. */
+/* ELF notes in the .note.cudatrace section, which identify the hook's file without loading it. hook/note.c
+ * writes them, and `cudatrace doctor` reads them. */
 #ifndef CT_PROTO_HOOK_NOTE_H
 #define CT_PROTO_HOOK_NOTE_H
 

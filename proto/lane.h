@@ -8,18 +8,18 @@
  * A lane has rings of several sizes, and uses one ring at a time. Each ring is eight times as long as the
  * next shorter one, up to the longest that the session allows. When the current ring is full, the producer
  * switches to the next longer ring, at any position. The contents of the previous ring stay in place until
- * they have been read. The producer may switch to a ring, even to one used earlier, once all slots of that
- * ring have been given back. `since` contains the position where each ring was last begun. A slot that has
- * not been given back is therefore in the last ring begun at or before its position. A slot's index is its
+ * they have been read. The producer may switch to a ring, even to a ring used earlier, once all of its slots
+ * have been given back. `since` contains the position at which each ring was last begun. A slot that has not
+ * been given back is therefore in the last ring begun at or before its position. A slot's index is its
  * position modulo the ring's length, which is a power of two. No record is moved.
  *
  * Memory for the longer rings is allocated when needed. The collector frees a ring's memory by removing it
- * from the file. A producer that accesses removed memory may be killed. The producer therefore publishes the
- * part that it may write without a check, namely the slots of ring number `level` before `upto`. The producer
- * changes the published part only while it holds the ring's `ring_lock`. The collector never removes the
- * memory of the published part, or of slots that have not been given back. The collector removes a ring's
- * memory only under the ring's lock, after incrementing the count in `request`, so that the producer
- * allocates its rings' memory again. The shortest ring is never removed and has no lock.
+ * from the file. A producer that accesses removed memory may be killed. It therefore publishes the part that
+ * it may write without a check: the slots of ring `level` before `upto`. It changes the published part only
+ * while it holds the ring's `ring_lock`. The collector never removes the memory of the published part, or of
+ * slots that have not been given back. It removes a ring's memory only under the ring's lock, after
+ * incrementing the count in `request`, which makes the producer allocate its rings' memory again. The
+ * shortest ring is never removed and has no lock.
  *
  * Memory order:
  *
@@ -51,7 +51,7 @@
  *    without resetting them. A producer that saw the consumer awake has already published its record, and
  *    after the slack, the stores of both sides are visible.
  *
- * tests/model/ contains models of all these rules, which are searched for forbidden states. */
+ * tests/model/ contains models of all these rules, and searches them for forbidden states. */
 #ifndef CT_PROTO_LANE_H
 #define CT_PROTO_LANE_H
 
@@ -80,11 +80,11 @@ static_assert(sizeof(struct ct_loss) == 24, "ct_loss");
 enum ct_lane_owner { CT_LANE_FREE = 0, CT_LANE_OWNED = 1 };
 
 struct ct_lane {
-    /* The cache line that each of the producer's calls touches. The line has room for two nested open calls.
-     * The consumer writes only `wake` in this line, once per batch. */
+    /* The cache line touched by each of the producer's calls. It has room for two nested open calls. The
+     * consumer writes only `wake` in this line, once per batch. */
     _Atomic uint64_t state; /* position << 1 | announcing */
     _Atomic uint32_t depth; /* calls entered and not yet returned; open[] has the outermost CT_OPEN_MAX */
-    _Atomic uint32_t tid;   /* the owner's thread number, or the last owner's if the lane is free */
+    _Atomic uint32_t tid;   /* the owner's thread ID, or the last owner's if the lane is free */
     _Atomic uint64_t wake;  /* the position where the doorbell must be rung; 0: at every call */
     uint64_t pad0;
     struct ct_open open[CT_OPEN_MAX];
@@ -97,7 +97,7 @@ struct ct_lane {
     _Atomic uint32_t request;   /* number of removals << 3 | number of the ring that suffices */
     uint8_t pad2[44];
 
-    /* The producer's cache line for words that a recorded call does not touch. */
+    /* The producer's cache line for words not touched by recorded calls. */
     _Atomic uint32_t owner;   /* enum ct_lane_owner */
     _Atomic uint32_t tenancy; /* counts owners */
     _Atomic uint64_t skipped; /* calls counted in `drops` but not in any `loss`; written after `drops` */
@@ -135,8 +135,8 @@ static inline void ct_lane_publish(struct ct_lane *lane, uint64_t position)
     atomic_store_explicit(&lane->state, position << 1, memory_order_release);
 }
 
-/* Begins ring number `level` at `position`, where no other ring may have been begun. The ring must have no
- * unread slots. Pairs with the acquire in ct_lane_since() and the acquire of the first later position. */
+/* Begins ring `level` at `position`. No other ring may have begun there, and this ring must have no unread
+ * slots. Pairs with the acquire in ct_lane_since() and the acquire of the first later position. */
 static inline void ct_lane_switch(struct ct_lane *lane, uint32_t level, uint64_t position)
 {
     atomic_store_explicit(&lane->since[level], position, memory_order_release);
@@ -162,9 +162,9 @@ static inline uint64_t ct_lane_wake(struct ct_lane *lane)
     return atomic_load_explicit(&lane->wake, memory_order_relaxed);
 }
 
-/* Notes that the doorbell was rung for the position `wake`. Later calls need not ring until the collector
- * sets another position. If the collector was awake and may have checked too early, this function is not
- * called, so that the next call tries again. */
+/* Notes that the doorbell was rung for position `wake`. Later calls need not ring until the collector sets
+ * another position. Not called if the collector was awake, since it may then have checked too early, and the
+ * next call must try again. */
 static inline void ct_lane_rung(struct ct_lane *lane, uint64_t wake)
 {
     atomic_compare_exchange_strong_explicit(&lane->wake, &wake, UINT64_MAX, memory_order_relaxed,
@@ -203,7 +203,7 @@ static inline struct ct_lane_state ct_lane_state(struct ct_lane *lane)
     return (struct ct_lane_state){ .position = state >> 1, .announcing = state & 1 };
 }
 
-/* Copies the positions where the rings were begun. Must be called after loading the lane's position. */
+/* Copies the positions at which the rings were begun. Must be called after loading the lane's position. */
 static inline void ct_lane_since(struct ct_lane *lane, uint64_t since[CT_RINGS])
 {
     for (int level = 0; level < CT_RINGS; level++)

@@ -1,4 +1,4 @@
-/* Enumerations (such as CT_CATEGORY_launch) and names, made from the lists in this folder's .def files. */
+/* Enumerations (such as CT_CATEGORY_launch) and names, generated from this folder's .def files. */
 #ifndef CT_PROTO_NAMES_H
 #define CT_PROTO_NAMES_H
 
@@ -14,7 +14,7 @@ enum ct_category {
     CT_CATEGORY_COUNT
 };
 
-/* True if calls in the category may be important because they have an effect on the device. */
+/* True if calls in the category may be important because they affect the device. */
 static inline bool ct_category_says_more(uint32_t category)
 {
     const uint32_t says_more = 1U << CT_CATEGORY_module | 1U << CT_CATEGORY_memory | 1U << CT_CATEGORY_copy |

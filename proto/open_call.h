@@ -8,7 +8,7 @@
 
 enum { CT_OPEN_MAX = 16 }; /* number of places in a lane, which are used by the outermost calls */
 
-/* A call that has been entered but has not returned. */
+/* A call that has been entered but not yet returned. */
 struct ct_open {
     /* In ticks. 0 if the place is empty, for example because a range ended before the calls that it
      * encloses. */

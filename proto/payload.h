@@ -1,4 +1,4 @@
-/* The payloads of records (record.h), each named after its kind. */
+/* The payloads of records (record.h), each named after its record kind. */
 #ifndef CT_PROTO_PAYLOAD_H
 #define CT_PROTO_PAYLOAD_H
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct ct_launch {
-    uint32_t kernel; /* string number of the mangled name; 0 if unknown */
+    uint32_t kernel; /* string ID of the mangled name; 0 if unknown */
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t shared_bytes;
@@ -57,8 +57,8 @@ struct ct_alloc {
     uint64_t address;
     uint64_t stream; /* stream of a stream-ordered allocation, or 0 */
     uint64_t pool;   /* handle; 0 for the current pool or no pool */
-    /* enum ct_alloc_kind. For freed memory, CT_ALLOC_DEVICE stands for any plain kind, and CT_ALLOC_POOL for
-     * any plain kind that was freed in stream order. */
+    /* enum ct_alloc_kind. For freed memory, CT_ALLOC_DEVICE means any plain kind, and CT_ALLOC_POOL any plain
+     * kind freed in stream order. */
     uint8_t alloc;
     uint8_t shared; /* 1: the process may already hold this memory, and must then free the memory once more */
     uint8_t reserved[6];
@@ -108,9 +108,8 @@ struct ct_objects {
 static_assert(sizeof(struct ct_objects) == 32, "ct_objects");
 
 /* A range or mark. The struct is followed by its strings, in the order of the length fields. Each string ends
- * with a NUL, which is included in its length. A length of 0 means that there is no string. The record
- * contains the strings themselves instead of string numbers, since applications generate an unlimited number
- * of messages. */
+ * with a NUL, which its length includes. A length of 0 means that there is no string. The record contains the
+ * strings themselves and not their IDs, since applications may generate any number of messages. */
 struct ct_range {
     uint32_t message_bytes;
     uint32_t domain_bytes;   /* of the name; 0 for the default domain */
@@ -131,9 +130,9 @@ enum ct_field_type {
     CT_FIELD_TYPES
 };
 
-/* The fields of a call. The struct is followed by their names, and then by the texts of the fields that have
- * one, each with a NUL. The record contains the names so that it does not depend on any other record.
- * fields.h writes and reads this payload. */
+/* A call's fields. The struct is followed by their names, and then by the text of each field that has one,
+ * each with a NUL. The record contains the names, so that it does not depend on any other record. fields.h
+ * writes and reads this payload. */
 enum { CT_FIELDS_MAX = 8 };
 struct ct_fields {
     uint64_t value[CT_FIELDS_MAX];
@@ -144,8 +143,8 @@ struct ct_fields {
 };
 static_assert(sizeof(struct ct_fields) == 80, "ct_fields");
 
-/* The payload of a call's record, by kind. For a range, this is the part before the strings. Calls with
- * fields are not included, because no decoder makes them, and their payload is larger. */
+/* The payload of a call record, by kind. For a range, this is the part before the strings. Calls with fields
+ * are not included, because no decoder produces them, and their payload is larger. */
 union ct_payload {
     struct ct_launch launch;
     struct ct_transfer transfer;
@@ -165,9 +164,9 @@ struct ct_object_name {
 };
 static_assert(sizeof(struct ct_object_name) == 32, "ct_object_name");
 
-/* Correlations connect the work of a GPU with the call that caused it. A correlation is a CUPTI correlation
- * ID with the number of the recording in its upper 32 bits. Each process counts its recordings of GPU work
- * from 1, because CUPTI may use the same IDs in each of them. */
+/* Correlations connect GPU work with the call that caused it. A correlation is a CUPTI correlation ID with
+ * the number of the recording in its upper 32 bits. Each process counts its recordings of GPU work from 1,
+ * because CUPTI may reuse IDs from one recording in the next. */
 static inline uint64_t ct_correlation(uint32_t epoch, uint32_t cupti_id)
 {
     return (uint64_t)epoch << 32 | cupti_id;
@@ -179,18 +178,18 @@ enum ct_gpu_work_kind {
     CT_GPU_SET = 2,
     CT_GPU_GRAPH = 3, /* a whole graph */
     CT_GPU_WORK_KINDS,
-    /* Not work, but a report that CUPTI has dropped records. `bytes` is their number since the previous
-     * report, the record's value is 0, and its end is the time of the report. */
+    /* Not work, but a report that CUPTI has dropped records. `bytes` is how many since the previous report.
+     * The record's value is 0, and its end is the time of the report. */
     CT_GPU_DROPPED = 255,
 };
 
-/* Work that a GPU has done. In the record's head, end and span are the work's end and duration on the GPU, in
+/* Work done by a GPU. In the record's head, end and span are the work's end and duration on the GPU, in
  * ticks. The function, status and depth are 0. */
 struct ct_gpu_work {
     uint64_t bytes;      /* copied or set; 0 for kernels and graphs */
     uint64_t queued;     /* ticks from the time when the driver queued the work to its start; 0 if unknown */
-    uint64_t graph_node; /* CUPTI's number of the node; 0 for none */
-    uint32_t kernel;     /* string number of the mangled name; 0 if unknown */
+    uint64_t graph_node; /* CUPTI's ID of the node; 0 for none */
+    uint32_t kernel;     /* string ID of the mangled name; 0 if unknown */
     uint32_t device, context, stream; /* CUPTI's numbers */
     uint32_t graph;                   /* CUPTI's number of the executable graph; 0 for none */
     uint8_t kind;                     /* enum ct_gpu_work_kind */

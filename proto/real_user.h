@@ -1,6 +1,6 @@
-/* Queries the kernel directly for the owner of a process or a file, bypassing any preloaded library that
- * fakes the owner (fakeroot). The preloaded library still handles everything else, for example the modes of
- * output files. */
+/* Gets the owner of a process or a file directly from the kernel, bypassing any preloaded library that fakes
+ * the owner (fakeroot). The preloaded library still handles everything else, for example the modes of output
+ * files. */
 #ifndef CT_PROTO_REAL_USER_H
 #define CT_PROTO_REAL_USER_H
 

@@ -1,10 +1,10 @@
 /* Records are the contents of a lane, written by the hook and read by the collector.
  *
  * A record consists of one or more 16-byte slots. Most calls take a single slot, which is a struct ct_short.
- * All other records begin with a struct ct_record. If a kind has a payload (payload.h), it is in the slots
- * that directly follow. A record never wraps around: if it does not fit at the end of the ring, a CT_KIND_PAD
- * record fills the remaining slots. A reader checks `kind` and `slots` of every record before it uses the
- * other fields. */
+ * All other records begin with a struct ct_record. The payload (payload.h), if the kind has one, is in the
+ * slots that directly follow. A record never wraps around: if it does not fit at the end of the ring, a
+ * CT_KIND_PAD record fills the remaining slots. A reader checks `kind` and `slots` of every record before it
+ * uses the other fields. */
 #ifndef CT_PROTO_RECORD_H
 #define CT_PROTO_RECORD_H
 
@@ -24,7 +24,7 @@ enum {
                                                                       * 8127 bytes */
 };
 
-/* The kind of a record, which determines the type of its payload and the meaning of `value`. */
+/* A record's kind, which determines the type of its payload and the meaning of `value`. */
 enum ct_kind {
     CT_KIND_PAD = 0,      /* skip `slots` slots */
     CT_KIND_CALL = 1,     /* a call that has returned; value: see CT_FLAG_BYTES */
@@ -45,7 +45,7 @@ enum ct_kind {
     CT_KIND_COUNT
 };
 
-/* True if a record is for a call or a range. Records of other kinds only describe calls and ranges. */
+/* True if a record stands for a call or a range. Records of other kinds only describe calls and ranges. */
 static inline int ct_kind_is_call(unsigned kind)
 {
     return kind != CT_KIND_PAD && kind != CT_KIND_STRING && kind != CT_KIND_THREAD && kind != CT_KIND_NAME &&
@@ -64,7 +64,7 @@ enum {
         8, /* CT_KIND_OBJECTS with CT_FLAG_BYTES: value is the size of the second object's memory */
 };
 
-/* True if a call's `value` is the number of bytes that the call moved, set, obtained or requested. */
+/* True if a call's `value` is the number of bytes that it moved, set, allocated or requested. */
 static inline int ct_kind_has_bytes(unsigned kind, unsigned flags)
 {
     if (kind == CT_KIND_ALLOC)
@@ -148,7 +148,7 @@ static inline void ct_record_measure(struct ct_record *record, size_t payload_by
     record->slots = is_short ? 1 : slots & CT_SLOTS_MASK;
 }
 
-/* Writes the part of a record before its payload, which has one slot or CT_HEAD_SLOTS slots. */
+/* Writes the part of a record before its payload, which takes one slot or CT_HEAD_SLOTS slots. */
 static inline void ct_record_put(void *to, const struct ct_record *record)
 {
     if (record->slots > 1) {
@@ -172,7 +172,7 @@ static inline struct ct_record ct_record_head(const void *from)
     return record;
 }
 
-/* Reads the part of a record before its payload, which has one slot or CT_HEAD_SLOTS slots. */
+/* Reads the part of a record before its payload, which takes one slot or CT_HEAD_SLOTS slots. */
 static inline struct ct_record ct_record_get(const void *from)
 {
     struct ct_record record = ct_record_head(from);
@@ -188,17 +188,16 @@ static inline struct ct_record ct_record_get(const void *from)
     return record;
 }
 
-/* Returns the tick at which the call began. No call takes longer than 2^56 ticks, which are 278 days at 3 GHz
+/* Returns the tick at which the call began. No call takes longer than 2^56 ticks, which is 278 days at 3 GHz
  * and 834 days at 1 GHz. If the counter restarted during the call (suspend), the call seems to end before it
- * began. The result is still correct if the call began before tick 2^56. */
+ * began. Even then, the result is correct if the call began before tick 2^56. */
 static inline uint64_t ct_record_start(const struct ct_record *record)
 {
     const uint64_t ticks = ct_span_ticks(record->span);
     return ticks <= record->end ? record->end - ticks : (record->end - ticks) & CT_SPAN_TICKS_MAX;
 }
 
-/* True if a status is a failure. "Not ready" (600), which the driver and the runtime return, is not a
- * failure. */
+/* True if a status is a failure. "Not ready" (600), as returned by the driver and the runtime, is not. */
 static inline bool ct_status_is_failure(int32_t status)
 {
     return status != 0 && status != 600;

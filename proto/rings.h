@@ -7,13 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Each ring is 2^CT_RING_STEP times as long as the next shorter one. In lanes from number CT_LANES_ROOMY on,
- * the shortest ring has only half its usual length, since processes with so many threads would otherwise take
- * too much memory. */
+/* Each ring is 2^CT_RING_STEP times as long as the next shorter one. From lane CT_LANES_ROOMY on, the
+ * shortest ring has only half its usual length, since processes with so many threads would otherwise take too
+ * much memory. */
 enum { CT_RINGS = 6, CT_RING_FIRST_SLOTS = 4096, CT_RING_STEP = 3, CT_LANES_ROOMY = 128 };
 
-/* Return the number of slots in ring number `level` of a lane, the number of the lane's rings, and the total
- * number of slots in them. `most` is the limit on the longest ring, in slots. */
+/* Return how many slots ring `level` of a lane has, how many rings the lane has, and how many slots those
+ * have in total. `most` is the limit on the longest ring, in slots. */
 static inline uint64_t ct_ring_slots(uint32_t lane, uint32_t level, uint64_t most)
 {
     if (level == 0)
@@ -36,8 +36,8 @@ static inline uint64_t ct_ring_slots_all(uint32_t lane, uint64_t most)
     return all;
 }
 
-/* Returns the number of the ring that contains the slot at `position`. Sets *until to the position where the
- * next ring was begun, or to UINT64_MAX if no ring was begun later. */
+/* Returns the level of the ring that contains the slot at `position`. Sets *until to the position at which
+ * the next ring was begun, or to UINT64_MAX if no ring was begun later. */
 static inline uint32_t ct_ring_at(const uint64_t since[CT_RINGS], uint32_t count, uint64_t position,
                                   uint64_t *until)
 {

@@ -1,15 +1,15 @@
-/* A segment is all the memory that one process shares with the collector, in a single file in /dev/shm. The
- * hook creates the segment at the process's first CUDA call, provided that a daemon serves its session, and
- * the collector removes it. Another process may create a segment on the process's behalf (enum ct_maker).
+/* A segment is all the memory that a process shares with the collector, in a single file in /dev/shm. The
+ * hook creates the segment at the process's first CUDA call if a daemon serves its session, and the collector
+ * removes it. Another process may create a segment on the process's behalf (enum ct_maker).
  *
  *   0                    struct ct_segment
  *   CT_DIRECTORY_OFFSET  struct ct_function[function_slots]: the functions this process has called
  *   lane_offset          lane 0: struct ct_lane, then its shortest ring; lane 1; …
  *   after all of these   the longer rings of lane 0, of lane 1, …: ct_segment_ring_offset()
  *
- * The file is sparse. The hook allocates the directory page by page, and rings as they are needed. Before it
- * accesses the memory, it calls posix_fallocate(), so that a full /dev/shm results in an error code and not
- * in a SIGBUS. The collector removes memory that lanes no longer need from the file (lane.h).
+ * The file is sparse. The hook allocates the directory page by page, and rings as they are needed. Before
+ * accessing the memory, it calls posix_fallocate(), so that a full /dev/shm results in an error code and not
+ * in a SIGBUS. The collector removes memory from the file that lanes no longer need (lane.h).
  *
  * The collector reads the geometry once, checks it, and then uses its own copy. */
 #ifndef CT_PROTO_SEGMENT_H
@@ -39,8 +39,8 @@ enum {
 
 /* A directory entry. The hook writes an entry before the first record that contains its index. Afterwards,
  * only `lost_*` and `skipped_*` change, by atomic addition. They count calls that cannot be counted in a lane
- * (`drops` of struct ct_lane). This happens if the thread has no lane or does not hold it, or if the lane
- * has no room for the function. Entry 0 stands for all functions that do not fit in the directory. */
+ * (`drops` in struct ct_lane), because the thread has no lane or does not hold it, or because the lane has no
+ * room for the function. Entry 0 represents all functions that do not fit in the directory. */
 struct ct_function {
     char name[CT_FUNCTION_NAME_MAX + 1];
     uint8_t layer; /* enum ct_layer */
@@ -54,8 +54,8 @@ static_assert(sizeof(struct ct_function) == 128, "ct_function");
 /* The process that writes a segment. */
 enum ct_maker {
     CT_MAKER_HOOK = 0, /* the process that the segment describes */
-    /* Another process, which watches the process that the segment describes. A probe writes records after the
-     * calls have returned, even after the watched process has exited. */
+    /* A probe: another process, which watches the process described by the segment. It writes records after
+     * the calls have returned, even after the watched process has exited. */
     CT_MAKER_PROBE = 1,
     /* A probe that accompanies the hook. Its segment contains only the layers `kernel` and `hook`. */
     CT_MAKER_COMPANION = 2,
@@ -70,11 +70,12 @@ enum ct_segment_flags {
     /* Hook: it has left the process, which continues. Probe: all records have been written. Nothing is
      * written to the segment once this flag is set. */
     CT_SEGMENT_LEFT = 4,
-    /* Collector: the trace has a row for the segment, so the segment is read even after the process's end. */
+    /* Collector: the trace has a row for the segment, so the segment is read even after the process has
+     * ended. */
     CT_SEGMENT_KNOWN = 8,
 };
 
-/* The ways that calls to a driver function can reach its stub. The variable CT_INTERCEPT_ENV requests a
+/* The ways in which calls to a driver function can reach its stub. The variable CT_INTERCEPT_ENV selects a
  * way. */
 #define CT_INTERCEPT_ENV "CUDATRACE_WAY"
 enum ct_intercept {
@@ -104,8 +105,8 @@ struct ct_segment {
     uint64_t process_start; /* field 22 of /proc/self/stat; together with the pid, identifies the process */
     uint64_t exec_ns;       /* CLOCK_MONOTONIC when this program image loaded the hook; differs after exec */
     uint32_t clock;         /* enum ct_clock_kind of all ticks in the segment */
-    /* 1: the program image that writes the segment holds a write lock on the file (an open-file-description
-     * lock) as long as its memory exists. The kernel drops the lock when it frees the program image's
+    /* 1: as long as its memory exists, the program image that writes the segment holds a write lock on the
+     * file (an open-file-description lock). The kernel drops the lock when it frees the program image's
      * memory. */
     uint32_t held;
     /* Inode of /proc/self/ns/pid, or 0 if unknown. Determines whether `pid` is valid in the reader's
@@ -126,21 +127,21 @@ struct ct_segment {
     _Atomic uint32_t selections; /* hook: the value of ct_control.selections for the selection in effect; 0 if
                                   * it is from the environment */
     uint32_t maker;              /* enum ct_maker: constant */
-    /* Lost calls of threads that could not take a lane for lack of memory. In a probe's segment, calls that
-     * were lost with the cause CT_LOSS_PROBE. */
+    /* Lost calls of threads that could not take a lane for lack of memory. In a probe's segment, calls lost
+     * with cause CT_LOSS_PROBE. */
     struct ct_loss unlaned;
     /* The hook sets this field to 1 after it has changed functions' counters. The collector resets it to 0
      * before it reads the counters. */
     _Atomic uint32_t has_drops;
-    /* Hook: the number of driver functions that are intercepted in each way. All are zero if unknown. */
+    /* Hook: the number of driver functions intercepted in each way. All are zero if unknown. */
     _Atomic uint16_t intercepts[CT_INTERCEPT_COUNT];
     _Atomic uint16_t drivers; /* hook: number of driver images whose functions are recorded */
     uint16_t reserved0;
     /* Hook: the state of the recording of GPU work. The lowest byte contains enum ct_gpu_state
      * (gpu_recording.h), and the bytes above it the result of the CUPTI function that failed, or 0. */
     _Atomic uint32_t gpu;
-    /* Hook: the distance in bytes from a thread's thread pointer to the word that points to its struct
-     * ct_producer, which begins with the address of the thread's lane. 0: unknown. Constant. */
+    /* Hook: the distance in bytes from the thread pointer to the thread-local pointer to struct ct_producer,
+     * which begins with the address of the thread's lane. 0: unknown. Constant. */
     int32_t producer;
     uint32_t reserved1;
     /* Probe: all calls that returned before this tick have been published. Stored with release after the
@@ -154,10 +155,10 @@ struct ct_segment {
      * request has a different time. 0: none has been requested. The hook sets the first request, and the
      * collector all further ones. */
     _Atomic uint64_t gpu_until_ns;
-    /* The session's request (struct ct_control) that `gpu_until_ns` takes into account. Written like
-     * `gpu_until_ns`. */
+    /* The last of the session's requests (struct ct_control) that `gpu_until_ns` takes into account. Written
+     * like `gpu_until_ns`. */
     _Atomic uint64_t gpu_session_ns;
-    /* Hook: the last request that the hook has followed. `gpu` has the result. */
+    /* Hook: the last request that the hook has followed. `gpu` contains the result. */
     _Atomic uint64_t gpu_followed_ns;
 };
 static_assert(sizeof(struct ct_segment) == 1568, "ct_segment");
@@ -165,8 +166,8 @@ static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
 
 /* Notes that a function's counter has changed, since the collector would otherwise not read the directory.
  * Must be called after the change. `has_drops` is written at most once between two reads by the collector.
- * Both sides write before they read, so either the caller sees the collector's 0, or the collector sees the
- * changed counter when it reads next. On x86-64, the atomic additions and the collector's exchange are
+ * Both sides write before they read. Therefore, either the caller sees the collector's 0, or the collector
+ * sees the changed counter at its next read. On x86-64, the atomic additions and the collector's exchange are
  * fences. */
 static inline void ct_segment_note_drop(struct ct_segment *segment)
 {
@@ -177,9 +178,8 @@ static inline void ct_segment_note_drop(struct ct_segment *segment)
         atomic_store_explicit(&segment->has_drops, 1, memory_order_relaxed);
 }
 
-/* Returns the number of bytes that must stay free in a file system of `bytes` bytes when segments allocate
- * memory that they require. All segments together must leave half of the file system free, or 512 MiB if that
- * is less. */
+/* Returns how much of a file system of `bytes` bytes must stay free when segments allocate memory that they
+ * require. All segments together must leave half of the file system free, or 512 MiB if that is less. */
 static inline uint64_t ct_segment_leaves(uint64_t bytes)
 {
     const uint64_t enough = UINT64_C(512) << 20;
@@ -212,14 +212,14 @@ static inline bool ct_ring_bytes_valid(uint64_t bytes)
     return bytes >= CT_RING_BYTES_MIN && bytes <= CT_RING_BYTES_MAX && (bytes & (bytes - 1)) == 0;
 }
 
-/* The first lane's offset: after the directory, page-aligned. */
+/* The first lane's offset, which follows the directory and is page-aligned. */
 #define CT_LANE_OFFSET (CT_DIRECTORY_OFFSET + (uint64_t)CT_FUNCTIONS_MAX * sizeof(struct ct_function))
 static_assert(CT_LANE_OFFSET % 4096 == 0, "lanes start on a page");
 /* The shortest segment consists of the header and the directory's first page. It is used if the file size
  * limit leaves no room for lanes. All calls are then counted as lost in the header. */
 #define CT_SEGMENT_BYTES_MIN (CT_DIRECTORY_OFFSET + UINT64_C(4096))
 
-/* True if geometry, clock and maker are valid for this version, so that offsets may be computed from the
+/* True if geometry, clock and maker are valid in this version, so that offsets may be computed from the
  * geometry. */
 static inline bool ct_segment_valid(const struct ct_segment *segment)
 {
@@ -233,10 +233,10 @@ static inline bool ct_segment_valid(const struct ct_segment *segment)
 
 enum ct_segment_hold { CT_SEGMENT_HELD, CT_SEGMENT_LET_GO, CT_SEGMENT_HOLD_UNKNOWN };
 
-/* Checks whether the memory of the program image that writes the segment still exists, which means that the
- * process is still running the same program. The check works across pid namespaces. `fd` is the segment's
- * file, under a different open file description than the program image's. The result is unknown if the kernel
- * refused the lock to the program image. */
+/* Checks whether the program image that writes the segment still has its memory, which means that the process
+ * is still running the same program. The check works across pid namespaces. `fd` is the segment's file, under
+ * a different open file description than the program image's. The result is unknown if the kernel refused to
+ * give the program image a lock. */
 static inline enum ct_segment_hold ct_segment_hold(const struct ct_segment *segment, int fd)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

@@ -1,4 +1,4 @@
-/* A selection of the calls to record. The daemon publishes its session's selection in the control segment
+/* Selects the calls to record. The daemon publishes its session's selection in the control segment
  * (`cudatrace set`). A process starts with the selection in its environment (`cudatrace run --layers …`).
  * Calls that the selection leaves out are only counted, together with their time and bytes.
  *
@@ -23,8 +23,7 @@ enum { CT_SELECTION_CALLS_BYTES = 1024, CT_SAMPLE_MAX = 1000000000 };
 
 struct ct_selection {
     uint32_t layers; /* bit 1 << enum ct_layer is set for each layer that is recorded */
-    /* One of every `sample` (1 to CT_SAMPLE_MAX) outermost calls is recorded, together with the calls inside
-     * it. */
+    /* One in `sample` (1 to CT_SAMPLE_MAX) outermost calls is recorded, together with the calls inside it. */
     uint32_t sample;
     char calls[CT_SELECTION_CALLS_BYTES]; /* patterns; "" if there are none */
 };
@@ -35,7 +34,7 @@ static inline struct ct_selection ct_selection_everything(void)
     return (struct ct_selection){ .layers = (1U << CT_LAYER_COUNT) - 1, .sample = 1 };
 }
 
-/* Parses layer names separated by commas, or "all". If a name is not a layer's, returns false and changes
+/* Parses "all", or layer names separated by commas. If any other name is found, returns false and changes
  * nothing. */
 static inline bool ct_selection_set_layers(struct ct_selection *selection, const char *text)
 {
@@ -115,7 +114,7 @@ static inline bool ct_pattern_matches(const char *pattern, size_t length, const 
     return pattern == end;
 }
 
-/* True if calls to the function are recorded, without regard to sampling. */
+/* True if calls to the function are recorded, sampling aside. */
 static inline bool ct_selection_takes(const struct ct_selection *selection, enum ct_layer layer,
                                       const char *name)
 {

@@ -1,17 +1,17 @@
 /* File names in the session's directory, which is /dev/shm unless CUDATRACE_SHM_DIR names another directory.
  * A session belongs to a user, so two users may have sessions with the same name. One of root's sessions may
- * be the system's session (`cudatraced --system`), which serves processes that find no session of their own
+ * be the system session (`cudatraced --system`), which serves processes that find no session of their own
  * user.
  *
  *   cudatrace.UID.SESSION              control segment
  *   cudatrace.UID.SESSION.PID.IMAGE    a process's segment (IMAGE: hexadecimal nanoseconds of its creation)
  *   cudatrace.UID.SESSION.sock         the daemon's command socket
  *   cudatrace.UID.SESSION.system.PID.IMAGE
- *                                      a process's segment for the system's session; UID is the process's
- *   cudatrace.0.SESSION.bell           the doorbell of the system's session, which users can only ring
+ *                                      a process's segment for the system session; UID is the process's
+ *   cudatrace.0.SESSION.bell           the doorbell of the system session, which users can only ring
  *
- * A session's name consists of 1 to CT_SESSION_MAX letters, digits, '-' or '_'. It contains no dots, so that
- * dots can separate the fields. */
+ * A session name consists of 1 to CT_SESSION_MAX letters, digits, '-' or '_'. It contains no dots, because
+ * dots separate the fields. */
 #ifndef CT_PROTO_SESSION_NAMES_H
 #define CT_PROTO_SESSION_NAMES_H
 
@@ -33,8 +33,7 @@
 #define CT_SESSION_DEFAULT "default"
 #define CT_SESSION_ENV     "CUDATRACE_SESSION"
 enum { CT_SESSION_MAX = 48, CT_NAME_BYTES = 256 };
-/* The maximum size of the directory's path, so that the path and the longest file name together fit in
- * CT_NAME_BYTES. */
+/* The maximum size of the directory path. With the longest file name, it still fits in CT_NAME_BYTES. */
 enum { CT_SHM_DIR_BYTES = CT_NAME_BYTES - 64 - CT_SESSION_MAX };
 
 static inline bool ct_session_valid(const char *name)
@@ -50,10 +49,10 @@ static inline bool ct_session_valid(const char *name)
     return n > 0;
 }
 
-/* Returns the user ID to use in a session's file names, which is the ID of the user `uid` in the parent of
- * this user namespace. A container's root and the user that started the container therefore have the same ID.
- * Namespaces further out are not visible from here. `map` contains the text of /proc/self/uid_map. Returns
- * `uid` itself if it is not in the map. */
+/* Returns the user ID for a session's file names: the ID that user `uid` has in the parent of this user
+ * namespace. A container's root therefore has the same ID as the user that started the container. Namespaces
+ * further out are not visible from here. `map` contains the text of /proc/self/uid_map. Returns `uid` itself
+ * if it is not in the map. */
 static inline uint32_t ct_session_uid_in(const char *map, uint32_t uid)
 {
     /* Each line contains three numbers: the first user ID inside the namespace, the ID of the same user
@@ -86,8 +85,8 @@ static inline uint32_t ct_session_uid(void)
     return ct_session_uid_of(ct_real_euid());
 }
 
-/* These functions write a path in the directory `dir` (shorter than CT_SHM_DIR_BYTES) to `path`. The path
- * fits if the session's name is valid. */
+/* Write a path in directory `dir` (shorter than CT_SHM_DIR_BYTES) to `path`. The path fits if the session's
+ * name is valid. */
 static inline void ct_session_control_path(char path[CT_NAME_BYTES], const char *dir, uint32_t uid,
                                            const char *session)
 {
@@ -123,11 +122,11 @@ struct ct_session_file {
     char session[CT_SESSION_MAX + 1];
     int32_t pid;         /* the pid in a segment's name, in the pid namespace of the segment's maker */
     uint64_t created_ns; /* when the segment was created */
-    bool system;         /* a segment for the system's session; root owns the session, but any user may own
+    bool system;         /* a segment for the system session; root owns the session, but any user may own
                           * the segment */
 };
 
-/* Parses a number as printed by printf(), without a sign or leading zeros. Returns a pointer to the text
+/* Parses a number without a sign or leading zeros, as printed by printf(). Returns a pointer to the text
  * after the number, or NULL if there is no number or it exceeds `most`. */
 static inline const char *ct_session_number(const char *text, uint64_t most, uint64_t *number)
 {
@@ -181,7 +180,7 @@ static inline bool ct_session_file_parse(const char *name, struct ct_session_fil
     return ct_session_parse_segment(at + (file->system ? strlen(system) : 0), file);
 }
 
-/* True if the path of the session's socket in the directory fits in a socket address (at most 107 bytes). */
+/* True if the path of the session's socket in the directory fits in a socket address (107 bytes at most). */
 static inline bool ct_session_socket_fits(const char *dir, uint32_t uid, const char *session)
 {
     char path[CT_NAME_BYTES];

@@ -1,4 +1,4 @@
-/* Reads the code of functions that libcuda 535 and 580 for x86-64 export. The code has one of two shapes. An
+/* Reads the code of functions exported by libcuda 535 and 580 for x86-64. There are two shapes of code. An
  * exported function (export) first compares a word with a constant, which the word equals once the driver has
  * been shut down. It then either jumps through its slot, or copies the function's stack arguments, calls
  * through the slot and returns. The hook reads exports in its own process, whereas the tools read them from
@@ -12,10 +12,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The number of bytes that are read from an export's code. Any bytes after the end of the code are zero. */
+/* How many bytes of an export's code are read. Any bytes after the end of the code are zero. */
 enum { CT_SLOT_CODE_BYTES = 96 };
 
-/* The addresses that an export with a known shape refers to. */
+/* The addresses in an export with a known shape. */
 struct ct_slot_shape {
     uint64_t ended; /* address of the word that is compared, a uint32_t */
     uint64_t slot;  /* address of the slot, a function pointer */
@@ -37,7 +37,7 @@ static inline int32_t ct_slot_distance(const uint8_t *from)
     return distance;
 }
 
-/* Reads the two instructions cmpl $ENDED, word(%rip) and je. Returns their total length, or 0 if the code is
+/* Reads the instructions cmpl $ENDED, word(%rip) and je. Returns their total length, or 0 if the code is
  * different. */
 static inline size_t ct_slot_branch(const uint8_t *code, uint64_t at, uint64_t *ended)
 {

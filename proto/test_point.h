@@ -1,5 +1,5 @@
 /* Test points are named places where a test can kill or stop the process. Ordinary builds contain none. For
- * tests/faults, the hook and the daemon are compiled with CT_TEST_POINTS. The section ct_test_points contains
+ * tests/faults, the hook and the daemon are compiled with CT_TEST_POINTS. The ct_test_points section contains
  * the names, so that a test can try all of them.
  *
  * A test point's name consists of the file and the event that has just happened or is about to happen, as in

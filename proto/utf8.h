@@ -1,5 +1,5 @@
-/* Checks text of unknown origin, since programs choose the names of their files, kernels and ranges. All
- * readers use the same decoder, so that they agree on whether text is valid. The daemon stores only valid
+/* Checks text of unknown origin, because programs choose the names of their files, kernels and ranges. All
+ * readers use the same decoder, so that they agree on which text is valid. The daemon stores only valid
  * UTF-8. Neither the daemon's log nor the tools ever output characters that control a terminal. */
 #ifndef CT_PROTO_UTF8_H
 #define CT_PROTO_UTF8_H
@@ -8,10 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decodes the character at `text`, where `bytes` bytes (1 or more) are available. Stores the character in
- * *point and returns its length in bytes. Returns 0 if the character is invalid (Unicode Standard, table
- * 3-7). A character is invalid if it has a stray or missing continuation byte or an overlong form, if it is
- * half of a surrogate pair, or if it is above U+10FFFF. */
+/* Decodes the character at `text`, with `bytes` bytes (1 or more) available. Stores the character in *point
+ * and returns its length in bytes, or 0 if it is invalid (Unicode Standard, table 3-7). A character is
+ * invalid if it has a stray or missing continuation byte or an overlong form, if it is half of a surrogate
+ * pair, or if it is above U+10FFFF. */
 static inline size_t ct_utf8_next(const char *text, size_t bytes, uint32_t *point)
 {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };

@@ -5,10 +5,9 @@
  * points. The next driver call, by any thread, removes the thunks, loads the hook from an unnamed file, and
  * calls cudatrace_visit() with CT_VISIT_RECORD. Since the program itself has called a library function at
  * that point, it is safe to load another library. To detach, the command stops a thread at an arbitrary
- * instruction, and makes it call cudatrace_visit() with CT_VISIT_LEAVE on a stack that the command has
- * mapped.
+ * instruction, and makes it call cudatrace_visit() with CT_VISIT_LEAVE, on a stack mapped by the command.
  *
- * The struct ct_visit is in memory that the command has mapped into the process, and stays there until the
+ * The command also maps memory for the struct ct_visit into the process. This memory stays mapped until the
  * process exits. */
 #ifndef CT_PROTO_VISIT_H
 #define CT_PROTO_VISIT_H
@@ -20,8 +19,8 @@
 
 enum { CT_VISIT_VERSION = 4 };
 
-/* Only a visit loads the hook by a path with this prefix. In that case, the hook's constructors do not touch
- * the driver. */
+/* Only a visit loads the hook from a path with this prefix. In that case, the hook's constructors do not
+ * touch the driver. */
 #define CT_VISIT_PATH "/proc/self/fd/"
 
 enum ct_visit_request {
@@ -40,7 +39,7 @@ enum ct_visit_answer {
     CT_VISIT_THERE = 7,     /* the process is already recording for a session */
 };
 
-/* A slot that the command has created for a driver function without one. */
+/* A slot created by the command for a driver function that has none. */
 struct ct_visit_slot {
     uint64_t export; /* the function's address, as exported by the driver */
     uint64_t slot;   /* address of the pointer that calls to the function go through */
@@ -53,7 +52,7 @@ struct ct_visit {
     uint32_t request; /* enum ct_visit_request */
     uint32_t slot_count;
     uint64_t slots; /* address of struct ct_visit_slot[slot_count] */
-    /* The next two fields are 0 before a visit, and are written by the hook. */
+    /* The next two fields are 0 before a visit. The hook fills them in. */
     uint64_t producer; /* offset of a thread-local pointer to the address of the thread's struct ct_lane */
     uint64_t exec_ns;  /* as in the hook's segments */
     /* The values of the corresponding environment variables for this process, or "" if unset. */
@@ -68,7 +67,7 @@ struct ct_visit {
 static_assert(sizeof(struct ct_visit) == 40 + 64 + CT_NAME_BYTES + 128 + 1024 + 32 + 512, "ct_visit");
 static_assert(CT_SESSION_MAX < 64, "a session's name");
 
-/* The function that the hook exports for visits. Returns enum ct_visit_answer. */
+/* The hook's exported function for visits. Returns enum ct_visit_answer. */
 #define CT_VISIT_FUNCTION "cudatrace_visit"
 typedef uint32_t ct_visit_function(struct ct_visit *visit);
 

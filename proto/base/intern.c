@@ -21,7 +21,7 @@ uint64_t ct_hash_seed(void)
 }
 
 /* Hashes a key. Combines both halves of each product, so that every bit of the key affects all bits of the
- * hash in a way that depends on the seed. */
+ * hash, depending on the seed. */
 static uint64_t hash(const struct ct_intern *intern, const uint64_t *key)
 {
     uint64_t h = intern->seed;
@@ -37,7 +37,7 @@ static uint64_t *slot_at(const struct ct_intern *intern, size_t i)
     return intern->slots + (i & intern->mask) * (1 + intern->key_bytes / 8);
 }
 
-/* Returns the key's slot, or the empty slot where the key belongs. */
+/* Returns the key's slot, or the empty slot for the key if it has none yet. */
 static uint64_t *find_slot(const struct ct_intern *intern, const void *key)
 {
     for (size_t i = hash(intern, key);; i++) {

@@ -1,6 +1,6 @@
-/* Assigns numbers to keys, so that equal keys always have the same number. Implemented as a hash table with
- * open addressing and fixed-size keys. When a table reaches its limit, it is emptied and starts over, which
- * only causes duplicate rows in the database. */
+/* Assigns IDs to keys. Equal keys always get the same ID. This is a hash table with open addressing and
+ * fixed-size keys. When a table reaches its limit, it is emptied and starts over, which only causes duplicate
+ * rows in the database. */
 #ifndef CT_INTERN_H
 #define CT_INTERN_H
 
@@ -20,14 +20,14 @@ struct ct_intern {
 /* Returns a random hash seed, so that no program can construct keys or strings that all collide. */
 uint64_t ct_hash_seed(void);
 
-/* Initialises an empty table, whose first number will be `first` (1 or more). */
+/* Initialises an empty table. The first ID will be `first` (1 or more). */
 void ct_intern_init(struct ct_intern *intern, size_t key_bytes, size_t limit, int64_t first);
-/* Returns the number of `key`, after assigning a number if necessary, or 0 if out of memory. Sets *is_new to
- * true if the number is new. */
+/* Returns the ID of `key`, after assigning an ID if necessary, or 0 if out of memory. Sets *is_new to true if
+ * the ID is new. */
 int64_t ct_intern_get(struct ct_intern *intern, const void *key, bool *is_new);
-/* Returns the number of `key`, or 0 if the key has none yet. */
+/* Returns the ID of `key`, or 0 if it has none yet. */
 int64_t ct_intern_find(const struct ct_intern *intern, const void *key);
-/* Forgets all keys. Numbers continue from `first`. */
+/* Forgets all keys. IDs continue from `first`. */
 void ct_intern_reset(struct ct_intern *intern, int64_t first);
 void ct_intern_finish(struct ct_intern *intern);
 

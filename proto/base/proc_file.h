@@ -1,6 +1,6 @@
 /* Reads information about a process from /proc. Each function returns 0 on success, -ESRCH if there is no
- * such process, and another -errno if it is unknown whether the process exists. If descriptors or memory run
- * out, or /proc is missing, this must not be mistaken for the exit of the process. */
+ * such process, and another -errno if it is unknown whether the process exists. A process must not be taken
+ * to have exited just because descriptors or memory have run out, or /proc is missing. */
 #ifndef CT_PROC_FILE_H
 #define CT_PROC_FILE_H
 

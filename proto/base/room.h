@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Ensures that an array of `count` items, which has room for `*room`, has room for `more` additional items.
- * `array` is the address of the pointer to the array. If out of memory, returns false and changes nothing. */
+/* Ensures that an array with `count` items has room for `more` additional items. `*room` is the number of
+ * items that currently fit, and `array` is the address of the pointer to the array. If out of memory, returns
+ * false and changes nothing. */
 static inline bool ct_make_room_for(void *array, size_t count, size_t more, size_t *room, size_t item_bytes)
 {
     void **items = array;
