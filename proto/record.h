@@ -45,7 +45,7 @@ enum ct_kind {
     CT_KIND_COUNT
 };
 
-/* True if a record stands for a call or a range. Records of other kinds only describe calls and ranges. */
+/* True if a record represents a call or a range. Records of other kinds only describe calls and ranges. */
 static inline int ct_kind_is_call(unsigned kind)
 {
     return kind != CT_KIND_PAD && kind != CT_KIND_STRING && kind != CT_KIND_THREAD && kind != CT_KIND_NAME &&

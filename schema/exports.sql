@@ -1,7 +1,7 @@
--- Queries that the formats of `cudatrace export` need in addition to the calls.
+-- Queries that the `cudatrace export` formats need in addition to the calls.
 
--- A process's track is its pid. If another process of the trace has the same pid, the track is a number that cannot be
--- a pid.
+-- A process's track is its pid. If another process in the trace has the same pid, the track is a number that cannot
+-- be a pid.
 -- name: processes
 SELECT process_id, pid,
        iif(count(*) OVER (PARTITION BY pid) = 1, pid, 1000000000 + process_id) AS track,
@@ -89,8 +89,8 @@ SELECT call_id
 -- name: gpus
 SELECT gpu, name, pci_address, memory_bytes, uuid FROM gpus ORDER BY gpu;
 
--- The GPU of each device of a process. CUPTI counts the devices of each process from 0, and NVML counts the GPUs of the
--- machine. If a process used as many GPUs as it has devices with work, both are in the order of the PCI addresses.
+-- Maps each process's devices to GPUs. CUPTI counts the devices of each process from 0, and NVML counts the machine's
+-- GPUs. If a process used as many GPUs as it has devices with work, both are ordered by PCI address.
 -- name: gpu_devices
 WITH device AS (
     SELECT process_id, device,
@@ -129,7 +129,7 @@ SELECT open_calls.process_id, open_calls.tid,
   JOIN processes USING (process_id)
  WHERE ?1 = 0 OR pid = ?1;
 
--- A negative number that identifies a stream of a process, as a tid identifies a thread. The numbers of CUPTI are small.
+-- A negative number that identifies a process's stream, just as a tid identifies a thread. CUPTI's IDs are small.
 -- macro: stream_row(device, context, stream)
 (-1 - (((:device & 0xff) << 55) | ((:context & 0xffffff) << 31) | (:stream & 0x7fffffff)))
 
@@ -173,9 +173,8 @@ SELECT process_id, pid, cmdline, tid, name
  WHERE age = 1
  ORDER BY started_ns, process_id, most_ns DESC, tid;
 
--- Failed and lost calls. A loss is known to have happened between two times. The column lost counts the calls that
--- were certainly lost in the window. The column lost_at_most also counts the calls that may have been lost in the
--- window.
+-- Failed and lost calls. A loss is known to have happened between two times. `lost` counts the calls that were
+-- certainly lost within the window, and `lost_at_most` also counts those that may have been.
 -- name: sums
 WITH window AS (
     SELECT ?2 > 0 OR ?3 < 9223372036854775807 AS is_part

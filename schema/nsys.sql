@@ -1,6 +1,7 @@
--- Creates the database that `cudatrace export --format nsys` writes. It has those tables of Nsight Systems' SQLite
--- exports (https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference") that cudatrace can
--- fill. A table has all of Nsight Systems' columns that its reports select. Values that are not in the trace are NULL.
+-- Creates the database written by `cudatrace export --format nsys`. Of the tables in Nsight Systems' SQLite exports
+-- (https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference"), it has those that
+-- cudatrace can fill. Each table has all columns that Nsight Systems' reports select. Values that are not in the
+-- trace are NULL.
 
 -- name: tables
 CREATE TABLE StringIds (
@@ -37,7 +38,7 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (
     returnValue   INTEGER NOT NULL,
     callchainId   INTEGER
 );
--- Work of GPUs. It has the correlationId of the call that caused it, or NULL if the file does not have the call.
+-- GPU work. It has the correlationId of the call that caused it, or NULL if the file does not have the call.
 CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (
     start                   INTEGER NOT NULL,
     end                     INTEGER NOT NULL,
@@ -139,7 +140,7 @@ VALUES (0, 'CUDA_MEMOPR_MEMORY_KIND_PAGEABLE', 'Pageable'), (1, 'CUDA_MEMOPR_MEM
        (2, 'CUDA_MEMOPR_MEMORY_KIND_DEVICE', 'Device'), (3, 'CUDA_MEMOPR_MEMORY_KIND_ARRAY', 'Array'),
        (4, 'CUDA_MEMOPR_MEMORY_KIND_MANAGED', 'Managed'), (5, 'CUDA_MEMOPR_MEMORY_KIND_DEVICE_STATIC', 'Device Static'),
        (6, 'CUDA_MEMOPR_MEMORY_KIND_MANAGED_STATIC', 'Managed Static'), (7, 'CUDA_MEMOPR_MEMORY_KIND_UNKNOWN', 'Unknown');
--- The GPUs that the daemon sampled.
+-- The GPUs sampled by the daemon.
 CREATE TABLE TARGET_INFO_GPU (
     id          INTEGER NOT NULL, -- index in NVML
     name        TEXT,

@@ -1,6 +1,6 @@
--- Copies everything that identifies running processes from the previous file of a trace (`past`) to the next one. The
--- new file's rows can thus be understood without the earlier files. Sums continue, and calls in earlier files count as
--- expired. The numbering of processes, threads and segments continues, so that no number is reused.
+-- Copies everything that identifies running processes from the previous file of a trace (`past`) to the next one, so
+-- that the new file can be understood without the earlier files. Sums continue, and calls in earlier files count as
+-- expired. Process, thread and segment IDs continue as well, so that none is reused.
 
 INSERT OR REPLACE INTO meta
 SELECT key, value FROM past.meta WHERE key IN ('series', 'realtime_offset_ns', 'expired_before_ns');
@@ -27,7 +27,7 @@ INSERT INTO failure    SELECT * FROM past.failure    WHERE process_id IN (SELECT
 INSERT INTO object_name
 SELECT * FROM past.object_name WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO allocation SELECT * FROM past.allocation WHERE process_id IN (SELECT process_id FROM process) AND freed_ns IS NULL;
--- Work arrives up to seconds after its call. Copies the newest correlations, for work that arrives in the new file.
+-- Work may arrive seconds after its call. Copies the newest correlations, for work that arrives in the new file.
 INSERT INTO correlation
 SELECT recent.*
   FROM process

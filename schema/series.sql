@@ -5,7 +5,7 @@
 -- name: rows
 SELECT * FROM %s.%s
 
--- Rows that are continued in later files. Only the row in the newest file counts.
+-- For rows that are continued in later files: only the row in the newest file counts.
 -- name: newest
 SELECT * FROM %s.%s WHERE %s NOT IN (SELECT %s FROM %s.%s)
 
@@ -29,8 +29,8 @@ SELECT process_id, layer, name, calls, stored, lost, skipped, total_ns, min_ns, 
             WHERE total.process_id = totals.process_id
               AND function.layer = totals.layer AND function.name = totals.name), 0)
 
--- The fields of each hook in one file, for views with a column for each field (tools/trace/hook_views.c). A view has a
--- name that needs no quotes. A field whose column would have the name of another column gets a longer name.
+-- The fields of each hook in a file, for views with a column for each field (tools/trace/hook_views.c). A view has a
+-- name that needs no quotes. If a field's column would have the same name as another column, it gets a longer name.
 -- name: hook_fields
 SELECT function.name AS hook,
        field.name    AS field,

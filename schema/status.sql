@@ -1,5 +1,5 @@
--- The names of status codes, by layer. These are every CUresult of cuda.h and every cudaError_t of driver_types.h,
--- CUDA 13.0. Written by tools/import/import_api.py --status. Loaded when a database is created.
+-- The names of status codes, by layer: every CUresult in cuda.h and every cudaError_t in driver_types.h, CUDA 13.0.
+-- Written by tools/import/import_api.py --status. Loaded when a database is created.
 
 INSERT INTO status(layer, status, name) VALUES
     ('driver',   0, 'CUDA_SUCCESS'),

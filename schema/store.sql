@@ -1,5 +1,5 @@
--- The statements of the daemon's store, each under its name. They are prepared in this order. C code refers to a
--- statement as CT_SQL_name, and binds its parameters by number.
+-- The named statements of the daemon's store. They are prepared in this order. C code refers to a statement as
+-- CT_SQL_name, and binds its parameters by number.
 
 -- name: begin
 BEGIN IMMEDIATE;
@@ -22,8 +22,8 @@ SELECT (SELECT group_concat(name) FROM pragma_table_info(?1)) = ?2
 INSERT INTO call (end_ns, duration_ns, site_id, bytes)
 SELECT c1, c2, c3, c4 FROM new_calls;
 
--- Inserts a placeholder row. The blob ?2 fills a page, in place of the rows that will later be written into the
--- page (collector/store/page_loader.h). The row's key is the key of the page's last row.
+-- Inserts a placeholder row. The blob ?2 fills a page, in place of the rows that will be written into it later
+-- (collector/store/page_loader.h). The row's key is the key of the page's last row.
 -- name: fill_call
 INSERT INTO call (end_ns, duration_ns, site_id) VALUES (?1, ?2, 0);
 
@@ -126,13 +126,13 @@ INSERT INTO process (pid, start_ticks, image_ns, uid, started_ns, exe, cmdline, 
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running')
     RETURNING process_id;
 
--- Finds a process that is known from an earlier daemon or file. (An upsert would use up a number each time.)
+-- Finds a process that is known from an earlier daemon or file. (An upsert would use up an ID each time.)
 -- name: find_process
 UPDATE process SET ended_ns = NULL, state = 'running' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns = ?3 AND uid = ?4
     RETURNING process_id;
 
--- An image that ended without a notification was killed. The exceptions are a process that continued as another image
--- (exec), and a process that reported its exit in another segment after leaving this one.
+-- An image that ended without a notification was killed, unless its process continued as another image (exec), or
+-- reported its exit in another segment after leaving this one.
 -- name: end_process
 UPDATE process
    SET ended_ns = ?2,
@@ -149,9 +149,9 @@ UPDATE process
 -- name: forgive_earlier_execs
 UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND uid = ?4 AND state = 'killed';
 
--- Returns whether a segment does not belong to the process that it names. Either another process's segment has its
--- name, or the segment is new and was created after the process had ended. A process that the hook has left may create
--- another segment.
+-- Returns whether a segment does not belong to the process that it names: another process's segment has the same
+-- name, or the segment is new and was created after the process had ended. A process that the hook has left may
+-- create another segment.
 -- name: doubt_segment
 SELECT EXISTS (SELECT 1
                  FROM segment
@@ -189,8 +189,8 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
     ON CONFLICT (segment_id, lane, tenancy, cause)
     DO UPDATE SET calls = excluded.calls, last_ns = excluded.last_ns;
 
--- A report has the number since the previous report. Like other losses without a lane, it counts for the highest lane
--- number and thread 0.
+-- A report contains the number of records dropped since the previous report. As for other losses without a lane, the
+-- lane is the highest lane number, and the thread is 0.
 -- name: add_dropped_work
 INSERT INTO loss (segment_id, lane, tenancy, tid, calls, first_ns, last_ns, cause)
 VALUES (?1, 4294967295, 0, 0, ?2, ?3, ?3, 'cupti')
@@ -263,10 +263,10 @@ INSERT INTO transfer (call_id, route_id, source, destination) SELECT c1, c2, c3,
 INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, settled, kind)
 VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6);
 
--- Frees memory for a call that began at ?3 and returned at ?4. The memory is the latest allocation that was made
--- before the call began and that no other call has freed. Successive calls of one thread may be closer together than
--- the error of their times (collector/source/ticks.h). If nothing else matches, an allocation that was made up to ?6
--- after the call began is taken.
+-- Frees memory for a call that began at ?3 and returned at ?4: the latest allocation made before the call began and
+-- not freed by another call. Successive calls in a thread may be closer together than the error in their times
+-- (collector/source/ticks.h). Therefore, if nothing else matches, an allocation made up to ?6 after the beginning of
+-- the call is taken.
 -- name: free_allocation
 UPDATE allocation
    SET holders = max(holders - 1, 0),
@@ -457,15 +457,15 @@ DELETE FROM gpu_sample WHERE time_ns < ?1;
 -- name: expire_gpu_processes
 DELETE FROM gpu_process WHERE time_ns < ?1;
 
--- Rows are in the order of arrival, so the rows to remove come before the first row to keep. Work that arrived late
--- stays a little longer.
+-- Rows are in the order of arrival, so the rows to remove precede the first row to keep. Work that arrived late stays
+-- a little longer.
 -- name: expire_gpu_runs
 DELETE FROM gpu_run
  WHERE run_id < ifnull((SELECT run_id FROM gpu_run WHERE start_ns + duration_ns >= ?1 ORDER BY run_id LIMIT 1),
                        9223372036854775807);
 
--- A process's correlations ascend with its calls, except that its threads run at the same time. Therefore, the rows to
--- remove come before the first row to keep.
+-- A process's correlations ascend with its calls, apart from calls that its threads make at the same time. Therefore,
+-- the rows to remove precede the first row to keep.
 -- name: expire_correlations
 DELETE FROM correlation
  WHERE (process_id, correlation) IN
@@ -542,8 +542,8 @@ SELECT process_id, pid, start_ticks,
   FROM process
  WHERE state IN ('running', 'left');
 
--- Records when a daemon left the process's newest segment. If an earlier daemon has left that segment, the earlier
--- time is kept.
+-- Records when a daemon left the process's newest segment. If an earlier daemon has already left it, the earlier time
+-- is kept.
 -- name: leave_segment
 UPDATE segment
    SET left_ns = ifnull(left_ns, max(begun_ns, ?2))

@@ -1,4 +1,4 @@
--- Queries one file of a trace for tools/trace/call_stream.c. %s is the file's schema. If a file has no stream
+-- Queries a single file of a trace for tools/trace/call_stream.c. %s is the file's schema. If the file has no stream
 -- names, ", stream_name" is removed from the queries.
 
 -- name: site

@@ -1,9 +1,9 @@
 -- The tables of a trace. Users read the views (views.sql), while the tables are designed for writing. A call is
--- identified by its return time. Therefore, the rows of all processes arrive in order, time windows are ranges of
--- the primary key, and no index is needed. Times are CLOCK_MONOTONIC nanoseconds of one boot.
+-- identified by its return time. The rows of all processes therefore arrive in order, time windows are ranges of the
+-- primary key, and no index is needed. Times are CLOCK_MONOTONIC nanoseconds of one boot.
 --
--- Each explanation is inside its statement, because SQLite keeps the text from CREATE on, and `.schema` shows only
--- that text.
+-- Each table is explained inside its statement, because SQLite keeps the text from CREATE on, and `.schema` shows
+-- only that text.
 
 CREATE TABLE meta (
     -- Facts about the whole trace: host, boot_id, session, cudatrace_version, created_unix_s, realtime_offset_ns.
@@ -62,7 +62,7 @@ CREATE TABLE status (
 ) WITHOUT ROWID;
 
 CREATE TABLE site (
-    -- The sites of calls. A site is a combination of thread, function, depth and status that many calls share.
+    -- Call sites. A site is a combination of thread, function, depth and status shared by many calls.
     site_id     INTEGER PRIMARY KEY,
     thread_id   INTEGER NOT NULL REFERENCES thread,
     function_id INTEGER NOT NULL REFERENCES function,
@@ -72,8 +72,8 @@ CREATE TABLE site (
 
 CREATE TABLE call (
     -- The calls. end_ns is the return time, moved by a nanosecond if two calls returned in the same nanosecond. Other
-    -- tables refer to a call by this time, as call_id. Here and in `launch`, `transfer` and `call_subject`, the key is
-    -- the last column, because a row can then omit the key.
+    -- tables use this time as call_id to refer to the call. Here and in `launch`, `transfer` and `call_subject`, the
+    -- key is the last column, because a row can then omit it.
     duration_ns INTEGER NOT NULL,
     site_id     INTEGER NOT NULL REFERENCES site,
     bytes       INTEGER,                   -- of calls that move, set or allocate memory
@@ -81,7 +81,7 @@ CREATE TABLE call (
 );
 
 CREATE TABLE late_call (
-    -- Late calls. When they reached the collector, it had already stored calls that returned later. They are in
+    -- Late calls, which reached the collector when it had already stored calls that returned later. They are in
     -- `call` in the correct order, and are also listed here.
     call_id   INTEGER PRIMARY KEY REFERENCES call,
     behind_ns INTEGER NOT NULL             -- how far storing had advanced past it
@@ -89,20 +89,20 @@ CREATE TABLE late_call (
 
 CREATE TABLE long_call (
     -- Calls longer than a tenth of a second, indexed by their start. All other calls that began in a window returned
-    -- at most a tenth of a second after it, so they can be found by the key of `call`.
+    -- at most a tenth of a second after its end, so they can be found by the key of `call`.
     call_id  INTEGER PRIMARY KEY REFERENCES call,
     start_ns INTEGER NOT NULL
 );
 CREATE INDEX long_call_start ON long_call (start_ns);
 
 CREATE TABLE name (
-    -- The names of the kernels that processes used. Each name occurs once.
+    -- The names of the kernels used by processes. Each name occurs once.
     name_id   INTEGER PRIMARY KEY,
     mangled   TEXT NOT NULL UNIQUE,
     demangled TEXT NOT NULL
 );
 CREATE TABLE kernel (
-    -- The number that each process has assigned to each name.
+    -- The number that each process has assigned to each of its kernel names.
     process_id INTEGER NOT NULL REFERENCES process,
     number     INTEGER NOT NULL,
     name_id    INTEGER NOT NULL REFERENCES name,
@@ -110,7 +110,7 @@ CREATE TABLE kernel (
 ) WITHOUT ROWID;
 
 CREATE TABLE shape (
-    -- The combinations of kernel, grid, block, shared memory and stream that were launched.
+    -- Launch shapes: combinations of kernel, grid, block, shared memory and stream.
     shape_id     INTEGER PRIMARY KEY,
     process_id   INTEGER NOT NULL REFERENCES process,
     kernel       INTEGER NOT NULL,         -- kernel.number, 0 if the name is unknown
@@ -132,7 +132,7 @@ CREATE TABLE launch (
 );
 CREATE TABLE graph (
     -- Graphs that were made executable, with the number of nodes of each kind, including the nodes of child graphs. A
-    -- count is NULL if the graph may have other nodes, because the hook did not see all of the graph's construction.
+    -- count is NULL if the hook did not see all of the graph's construction, so that the graph may have other nodes.
     call_id           INTEGER PRIMARY KEY REFERENCES call,
     process_id        INTEGER NOT NULL REFERENCES process,
     graph_exec        INTEGER NOT NULL,
@@ -163,7 +163,7 @@ CREATE TABLE graph_launch (
 );
 
 CREATE TABLE route (
-    -- The combinations of process, kind and stream that memory copies and memsets have.
+    -- Routes: combinations of process, kind and stream in memory copies and memsets.
     route_id   INTEGER PRIMARY KEY,
     process_id INTEGER NOT NULL REFERENCES process,
     kind       TEXT NOT NULL,              -- HtoD, DtoH, DtoD, HtoH, PtoP, unknown; set for memory sets
@@ -195,7 +195,7 @@ CREATE TABLE allocation (
 CREATE INDEX allocation_held ON allocation (process_id, address) WHERE settled = 0;
 
 CREATE TABLE role (
-    -- The kinds of handles: stream, event, context, … (proto/role.def).
+    -- The kinds of handle: stream, event, context, … (proto/role.def).
     role INTEGER PRIMARY KEY,
     name TEXT NOT NULL
 );
@@ -228,14 +228,13 @@ CREATE TABLE call_subject (
 );
 
 CREATE TABLE text (
-    -- Strings chosen by applications, such as messages of ranges, names of domains and categories, and fields of
-    -- hooks. A string that the daemon no longer has in memory is given another row, so compare the strings, not
-    -- their numbers.
+    -- Strings chosen by applications, such as range messages, the names of domains and categories, and hook fields. A
+    -- string that the daemon no longer has in memory gets another row, so compare the strings, not their IDs.
     text_id INTEGER PRIMARY KEY,
     text    TEXT NOT NULL
 );
 CREATE TABLE range (
-    -- The contents of NVTX ranges and marks. Each is a call.
+    -- The contents of NVTX ranges and marks, each of which is a call.
     call_id     INTEGER PRIMARY KEY REFERENCES call,
     message_id  INTEGER REFERENCES text,
     domain_id   INTEGER REFERENCES text,   -- NULL for the default domain
@@ -247,7 +246,7 @@ CREATE TABLE range (
 );
 
 CREATE TABLE field (
-    -- The fields of calls in the layer hook. Calls of one function with the same fields share a set.
+    -- The fields of calls in the `hook` layer. Calls to the same function with the same fields share a set.
     field_set_id INTEGER NOT NULL,
     place        INTEGER NOT NULL,         -- n: the value is hook_call.value_n
     function_id  INTEGER NOT NULL REFERENCES function,
@@ -256,7 +255,7 @@ CREATE TABLE field (
     PRIMARY KEY (field_set_id, place)
 ) WITHOUT ROWID;
 CREATE TABLE hook_call (
-    -- The values of the fields of calls in the layer hook. NULL: there is no such field, or the call has no text.
+    -- The field values of calls in the `hook` layer. NULL: there is no such field, or the call has no text.
     field_set_id INTEGER NOT NULL,         -- 0 if the call has no fields
     value_1      INTEGER,
     value_2      INTEGER,
@@ -270,8 +269,8 @@ CREATE TABLE hook_call (
 );
 
 CREATE TABLE gpu_task (
-    -- The combinations of process, kind, kernel, device, context, stream and graph in the work of GPUs. CUPTI assigns
-    -- the numbers of devices, contexts, streams, graphs and nodes.
+    -- GPU tasks: combinations of process, kind, kernel, device, context, stream and graph in GPU work. CUPTI assigns
+    -- the IDs of devices, contexts, streams, graphs and nodes.
     gpu_task_id INTEGER PRIMARY KEY,
     process_id  INTEGER NOT NULL REFERENCES process,
     kind        TEXT NOT NULL,             -- kernel, set, graph; of copies, HtoD, DtoH, DtoD, HtoH, PtoP, unknown
@@ -283,8 +282,8 @@ CREATE TABLE gpu_task (
     node        INTEGER NOT NULL           -- its node, 0 for none
 );
 CREATE TABLE gpu_run (
-    -- When GPUs did their work, in the order of arrival. Each row is one run of a task. The times are the GPU's,
-    -- converted to CLOCK_MONOTONIC. Work arrives up to seconds after its end.
+    -- When GPUs did their work, in the order of arrival. Each row is one run of a task. The times are GPU times,
+    -- converted to CLOCK_MONOTONIC. Work may arrive seconds after its end.
     gpu_task_id INTEGER NOT NULL REFERENCES gpu_task,
     start_ns    INTEGER NOT NULL,
     duration_ns INTEGER NOT NULL,
@@ -294,8 +293,8 @@ CREATE TABLE gpu_run (
     run_id      INTEGER PRIMARY KEY
 );
 CREATE TABLE correlation (
-    -- The calls that caused work of GPUs. The call may arrive before or after its work. A call that has expired may
-    -- still have a row here.
+    -- The calls that caused GPU work. A call may arrive before or after its work. An expired call may still have a
+    -- row here.
     process_id  INTEGER NOT NULL REFERENCES process,
     correlation INTEGER NOT NULL,          -- the number of the process's recording of GPU work << 32 | CUPTI's number
     call_id     INTEGER NOT NULL REFERENCES call,
@@ -303,7 +302,7 @@ CREATE TABLE correlation (
 ) WITHOUT ROWID;
 
 CREATE TABLE gpu_returned (
-    -- The newest work that CUPTI has returned, by stream. Within a stream, work is done and returned in order.
+    -- The newest work returned by CUPTI, by stream. Within a stream, work is done and returned in order.
     process_id  INTEGER NOT NULL REFERENCES process,
     context     INTEGER NOT NULL,          -- CUPTI's number, as in gpu_task
     stream      INTEGER NOT NULL,          -- CUPTI's number
@@ -313,7 +312,7 @@ CREATE TABLE gpu_returned (
 ) WITHOUT ROWID;
 
 CREATE TABLE open_call (
-    -- Calls that have been entered but have not returned yet.
+    -- Calls that have been entered but not yet returned.
     process_id  INTEGER NOT NULL REFERENCES process,
     thread_id   INTEGER NOT NULL REFERENCES thread,
     depth       INTEGER NOT NULL,
@@ -338,8 +337,8 @@ CREATE TABLE total (
 ) WITHOUT ROWID;
 
 CREATE TABLE duration (
-    -- The number of calls by duration, updated while writing. Each duration below 16 ns has its own bucket. From 16 ns
-    -- on, each power of two has sixteen buckets. The view `durations` contains the bounds of the buckets.
+    -- The number of calls by duration, updated while writing. Each duration below 16 ns has its own bucket. From 16
+    -- ns on, each power of two has sixteen buckets. The `durations` view contains the bucket bounds.
     process_id  INTEGER NOT NULL REFERENCES process,
     function_id INTEGER NOT NULL REFERENCES function,
     bucket      INTEGER NOT NULL,
@@ -360,8 +359,8 @@ CREATE TABLE failure (
 ) WITHOUT ROWID;
 
 CREATE TABLE segment (
-    -- The pieces of shared memory that processes wrote to. A process has one segment, and creates another each time
-    -- that a new daemon takes over from an earlier one.
+    -- The segments of shared memory that processes wrote to. A process has one segment, and creates another each time
+    -- a new daemon takes over from an earlier one.
     segment_id INTEGER PRIMARY KEY AUTOINCREMENT,
     process_id INTEGER NOT NULL REFERENCES process,
     begun_ns   INTEGER NOT NULL,
@@ -370,8 +369,8 @@ CREATE TABLE segment (
     name       TEXT NOT NULL UNIQUE
 );
 CREATE TABLE lane (
-    -- How far each lane of a segment has been read. The position is committed together with the rows, so that no call
-    -- is lost or repeated if the daemon is killed.
+    -- How far each lane of a segment has been read. The position is committed together with the rows, so no call is
+    -- lost or repeated if the daemon is killed.
     segment_id INTEGER NOT NULL REFERENCES segment,
     lane       INTEGER NOT NULL,
     position   INTEGER NOT NULL,
@@ -382,8 +381,8 @@ CREATE TABLE lane (
 
 CREATE TABLE unsent (
     -- The number of calls that the hook saw but did not send, by function. Such calls were lost for lack of room, or
-    -- skipped. Skipped calls were excluded on request, or dropped in favour of others when room was scarce (cause
-    -- pressure).
+    -- skipped. A call is skipped if it was excluded on request, or dropped in favour of others when room was scarce
+    -- (cause pressure).
     segment_id    INTEGER NOT NULL REFERENCES segment,
     entry         INTEGER NOT NULL,        -- index in the segment's directory of functions
     function_id   INTEGER NOT NULL REFERENCES function,
@@ -410,7 +409,7 @@ CREATE TABLE loss (
 ) WITHOUT ROWID;
 
 CREATE TABLE gpu (
-    -- The GPUs that were sampled, as the driver's library NVML describes them.
+    -- The sampled GPUs, as described by the driver's NVML library.
     gpu_id       INTEGER PRIMARY KEY,
     uuid         TEXT NOT NULL UNIQUE,
     pci_address  TEXT,                     -- domain:bus:device.function, in hexadecimal
@@ -422,7 +421,7 @@ CREATE TABLE gpu (
 );
 
 CREATE TABLE gpu_sample (
-    -- The values that each GPU reported at a time. A value that could not be read is NULL.
+    -- The values reported by each GPU at a time. A value that could not be read is NULL.
     time_ns                  INTEGER NOT NULL,
     gpu_id                   INTEGER NOT NULL REFERENCES gpu,
     busy_percent             INTEGER,      -- of NVML's last sample period, a sixth of a second to a second

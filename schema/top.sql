@@ -1,7 +1,7 @@
--- Queries for `cudatrace top`. The query "side" of each table is run at two times. Its rows are put into the tables a
--- and b of an in-memory database. Another query then compares a and b. Table a is empty at first. The parameter
--- :now_ns is the current time, :process_id is the selected process, and :text is the search text, or NULL for any
--- text. If a process has no earlier reading, its numbers are counted from its start.
+-- Queries for `cudatrace top`. For each table, the "side" query is run at two times, and its rows are put into tables
+-- a and b of an in-memory database. Another query then compares a and b. Table a is empty at first. :now_ns is the
+-- current time, :process_id is the selected process, and :text is the search text, or NULL for any text. If there is
+-- no earlier reading for a process, its numbers count from its start.
 
 -- name: processes_side
 WITH total_of AS (
@@ -87,8 +87,8 @@ SELECT pid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, command,
  WHERE :untraced
    AND (:text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(command), lower(:text)) > 0)
 
--- Processes on this machine that have loaded the driver, with their pids outside of containers. Processes that a probe
--- records are not included.
+-- Processes on this machine that have loaded the driver, with their pids outside of containers. Processes recorded by
+-- a probe are not included.
 -- name: untraced_table
 CREATE TABLE untraced (pid INTEGER PRIMARY KEY, command TEXT);
 
@@ -145,7 +145,7 @@ SELECT gpu,
   JOIN gpus USING (gpu_id)
  ORDER BY gpu
 
--- The number of errors of GPUs, and the last error. No row if there is no error.
+-- The number of GPU errors, and the last error. No row if there are none.
 -- name: xids
 SELECT errors, last.*
   FROM (SELECT count(*) AS errors FROM xids)

@@ -1,6 +1,6 @@
 /* The files of a trace. After another boot, and with --max-db, a trace continues in further files: trace.db,
- * trace.2.db, trace.3.db, … Files that are read as one trace have the same meta.series. The daemon, which
- * writes the files, and the tools, which read them, share this code. */
+ * trace.2.db, trace.3.db, … Files that are read as one trace have the same meta.series. This code is shared
+ * by the daemon, which writes the files, and the tools, which read them. */
 #ifndef CT_TRACE_FILES_H
 #define CT_TRACE_FILES_H
 
@@ -20,8 +20,8 @@ enum {
     CT_SERIES_BYTES = 40, /* size of the text meta.series, with its NUL */
 };
 
-/* Returns the offset where a file's number is inserted, before the last dot of the name or, without a dot, at
- * the end. */
+/* Returns the offset at which a file's number is inserted: before the name's last dot, or at the end if there
+ * is no dot. */
 static inline size_t ct_trace_stem(const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
@@ -42,8 +42,8 @@ static inline bool ct_trace_file(char *out, size_t bytes, const char *path, uint
     return n > 0 && (size_t)n < bytes;
 }
 
-/* Returns the number of the file `name` among the files of the trace at `path`, or 0 if the trace has no such
- * file. `name` has no folder. */
+/* Returns the number that file `name` has in the trace at `path`, or 0 if the trace has no such file. `name`
+ * has no folder. */
 static inline uint32_t ct_trace_file_number(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/'), *own = slash ? slash + 1 : path;
@@ -64,7 +64,7 @@ static inline void ct_trace_folder(const char *path, char folder[PATH_MAX])
     snprintf(folder, PATH_MAX, "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
 }
 
-/* Returns the highest number below `below` that any of the trace's files has, or 0 if there is none. */
+/* Returns the highest number below `below` of any file in the trace, or 0 if there is none. */
 static inline uint32_t ct_trace_file_before(const char *path, uint32_t below)
 {
     char folder[PATH_MAX];
@@ -87,9 +87,9 @@ static inline uint64_t ct_trace_hash(uint64_t hash, const void *from, size_t byt
     return hash;
 }
 
-/* Returns a hash that is the same for all paths of a trace. The hash combines the device and inode of the
- * trace's folder with the trace's name in that folder. A link is followed first. The file need not exist.
- * Returns 0 if the file's folder does not exist. */
+/* Returns a hash that is the same for all paths of a trace. It combines the device and inode of the trace's
+ * folder with the trace's name in that folder. A link is followed first. The file need not exist. Returns 0
+ * if its folder does not exist. */
 static inline uint64_t ct_trace_identity(const char *path)
 {
     char target[PATH_MAX], folder[PATH_MAX];

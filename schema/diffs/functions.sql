@@ -1,5 +1,5 @@
 -- Functions
--- The functions whose time changed most. A function that is missing from one of the traces has no calls in that trace.
+-- The functions whose time changed most. A function that is missing from either trace has no calls there.
 
 -- name: side
 SELECT layer, name, sum(calls) AS calls, sum(total_ns) AS total_ns, sum(failed) AS failed

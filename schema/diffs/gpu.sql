@@ -1,6 +1,6 @@
 -- Time on the GPU
--- Kernels, directions of copies, and sets, by the change of their total time on the GPU. Concurrent work counts in full.
--- Needs records of the GPU's work in both traces.
+-- Kernels, copies by direction, and sets, by the change in their total time on the GPU. Concurrent work counts in
+-- full. Needs records of the GPU's work in both traces.
 
 -- name: side
 SELECT coalesce(kernel, copy_kind, kind) AS work, count(*) AS runs, sum(duration_ns) AS gpu_ns

@@ -1,5 +1,6 @@
 -- Kernels
--- First the kernels whose number of launches changed, then those whose launch calls changed most in host time.
+-- First the kernels with a different number of launches, then the kernels whose launch calls changed most in host
+-- time.
 
 -- name: side
 SELECT ifnull(kernel, '(unknown)') AS kernel, sum(launches) AS launches, sum(total_ns) AS total_ns

@@ -1,7 +1,6 @@
 -- Memory
--- The most memory that all processes together held at once, and the memory that was not freed, by kind. The column
--- unknown counts allocations of unknown size, such as memory that other processes share. These allocations are not
--- included in the sums.
+-- The most memory that all processes together held at once, and the memory that was not freed, by kind. The `unknown`
+-- column counts allocations of unknown size, such as memory shared by other processes. The sums do not include them.
 
 -- name: side
 WITH piece AS (

@@ -1,5 +1,5 @@
 -- Two traces
--- The sums of each trace. The column change is the change from a to b.
+-- The sums for each trace. The `change` column is the change from a to b.
 
 -- name: side
 WITH known AS (

@@ -1,13 +1,14 @@
 -- What bounds the run
--- The verdict covers the time from the first launch to the last, and any waits after the last launch. The verdict
--- names the largest share of this time: waiting for the GPU, launching, copying, managing memory, loading, or time
--- outside of the driver. Below the verdict are the parts of the whole run. Parts that round to 0.0 % are omitted.
--- Before the first launch, a program imports, loads and prepares. A launch counts as waiting for room in the queue if
--- it takes more than 15 us, and more than six times as long as the fastest hundred. Exceptions are the first launch of
--- a kernel, which may load code, and a few slow launches among many. If a process has several threads in the driver,
--- it is unknown how much their times overlap. For such a process, the report uses the mean of two figures: the busiest
--- thread's time, and the sum over all threads. If the trace has records of the GPU's work, the verdict and the parts are
--- instead derived from them: how long each GPU ran kernels, only copied, or was idle, and what the host did at that time.
+-- The verdict covers the time from the first launch to the last, and any waits after the last launch. It names the
+-- largest share of this time: waiting for the GPU, launching, copying, managing memory, loading, or time outside of
+-- the driver. Below the verdict are the parts of the whole run. Parts that round to 0.0 % are omitted. Before the
+-- first launch, a program imports, loads and prepares. A launch counts as waiting for room in the queue if it takes
+-- more than 15 us and more than six times as long as the fastest hundred. The exceptions are the first launch of a
+-- kernel, which may load code, and a few slow launches among many. If a process has several threads in the driver, it
+-- is unknown how much their times overlap. For such a process, the report uses the mean of two figures: the busiest
+-- thread's time, and the sum over all threads. If the trace has records of the GPU's work, the verdict and the parts
+-- are derived from these instead: how long each GPU ran kernels, only copied, or was idle, and what the host did at
+-- that time.
 
 -- name: rows
 WITH RECURSIVE asked AS MATERIALIZED (
@@ -25,9 +26,9 @@ run AS MATERIALIZED ( -- each process, or its part within the window
      WHERE (:pid IS NULL OR pid = :pid)
        AND started_ns <= asked.to_ns AND (ended_ns IS NULL OR ended_ns >= asked.from_ns)
 ),
--- Launches by kernel or graph, because the first launch differs from later ones. For a window, the first launch in the
--- window is used. Joins must not read launches, calls or copies before the window, because the tables of several files
--- are first copied into one.
+-- Launches by kernel or graph, because the first launch differs from later ones. For a window, the first launch in
+-- the window counts. Joins must not read launches, calls or copies before the window, because the tables of several
+-- files are first copied into one.
 launched AS MATERIALIZED (
     SELECT process_id, mangled AS what, min(call_id) AS first_id,
            count(*) FILTER (WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)) AS launches,
@@ -71,10 +72,9 @@ part AS MATERIALIZED ( -- the part of each run from the first launch to the last
       LEFT JOIN launching USING (process_id)
      WHERE (worked.from_ns <= run.to_ns OR earlier > 0) AND worked.to_ns >= run.from_ns
 ),
--- The time in a part is the total time minus the time of the calls before and after the part, so only calls outside
--- the part are read. There are no totals for a window, so all calls in the window are read. The periods before the
--- parts of all processes are merged, and so are the periods after them, so that no call is read twice for the same
--- side.
+-- The time in a part is the total time minus the time of the calls before and after it, so only calls outside the
+-- part are read. There are no totals for a window, so all calls in the window are read. The periods before all
+-- processes' parts are merged, and so are the periods after them, so that no call is read twice for the same side.
 begun AS (
     SELECT side, from_ns, to_ns,
            from_ns > ifnull(max(to_ns) OVER (PARTITION BY side ORDER BY from_ns
@@ -92,8 +92,8 @@ island AS MATERIALIZED (
      UNION ALL
     SELECT 'window', from_ns, to_ns FROM asked WHERE is_window
 ),
--- Limits the number of rows that are read to about half a million. If there are more rows, two thousand slices with
--- half a million rows in total represent all of them. All long calls are read.
+-- Reads at most about half a million rows. If there are more, two thousand slices with half a million rows in total
+-- represent all of them. All long calls are read.
 sample AS MATERIALIZED (
     SELECT side, thin, iif(thin > 1, max(1, ns / 2000), 9223372036854775807) AS step_ns
       FROM (SELECT side, sum(to_ns - from_ns) AS ns,
@@ -155,8 +155,8 @@ spent AS (
       FROM totals
      WHERE layer = 'driver' AND :from_ns IS NULL AND :to_ns IS NULL
      UNION ALL
-    -- A copy to the host waits for earlier launches if it is synchronous, or if it takes longer than its number of
-    -- bytes requires.
+    -- A copy to the host waits for earlier launches if it is synchronous, or if it takes longer than its size
+    -- requires.
     SELECT process_id, 'back', 0, iif(start_ns >= part.to_ns, ns, 0), iif(start_ns >= part.to_ns, 0, ns)
       FROM (SELECT process_id, start_ns, call_id,
                    iif(async, max(0, duration_ns - 20000 - ifnull(bytes, 0) / 4), duration_ns) AS ns
@@ -180,8 +180,8 @@ summed AS MATERIALIZED ( -- a sample may subtract more than there is
       FROM spent
      GROUP BY process_id
 ),
--- The time of launches that find room in the queue, taken from the fastest hundred of each function. A thousand
--- launches find room in a queue before it is full, while most later launches may have to wait.
+-- The time taken by launches that find room in the queue, determined from the fastest hundred of each function. A
+-- thousand launches find room in a queue before it is full, while most later launches may have to wait.
 usual AS MATERIALIZED (
     SELECT process_id, name, stored, max(15000, 6 * min(ns)) AS limit_ns
       FROM (SELECT process_id, name, (from_ns + below_ns) / 2 AS ns,
@@ -192,8 +192,8 @@ usual AS MATERIALIZED (
      WHERE up_to >= min(100, (stored + 1) / 2)
      GROUP BY process_id, name
 ),
--- The durations of launches, taken from the sums or from the rows of the window. `is_first` marks the first launch of
--- a kernel or a graph. `is_kept` marks launches that count for the whole run.
+-- Launch durations, taken from the sums or from the rows in the window. `is_first` marks the first launch of a kernel
+-- or a graph. `is_kept` marks launches that count for the whole run.
 took AS (
     SELECT process_id, name, (from_ns + below_ns) / 2 AS ns, calls, :from_ns IS NULL AND :to_ns IS NULL AS is_asked, 0 AS is_first,
            1 AS is_kept
@@ -210,8 +210,8 @@ took AS (
       FROM launched
      CROSS JOIN (SELECT * FROM calls WHERE call_id >= ifnull(:from_ns, 0)) AS calls ON calls.call_id = first_id
 ),
--- The shares of the time in launches that were spent waiting for room, and in slow first launches. If the queue is
--- full, one launch after another waits. A few slow launches among many have a different cause.
+-- The shares of launch time that were spent waiting for room, and in slow first launches. If the queue is full, one
+-- launch after another waits. A few slow launches among many have a different cause.
 room AS MATERIALIZED (
     SELECT process_id, total(max(0, slow_ns - first_ns) * waits) / nullif(total(all_ns), 0) AS room,
            total(min(slow_ns, first_ns)) / nullif(total(all_ns), 0) AS first
@@ -279,7 +279,7 @@ whole AS MATERIALIZED (
            iif((SELECT count(*) FROM launching WHERE process_id IN (SELECT process_id FROM run)) > 0, 'launch', 'copy') AS work
       FROM run
 ),
--- The time that processes without launches spend in the driver, in the whole run or in the window.
+-- The time spent in the driver by processes without launches, in the whole run or in the window.
 idle AS MATERIALIZED (
     SELECT total(ns) FILTER (WHERE category IN ('init', 'module', 'context', 'device')) AS load_ns, total(ns) AS driver_ns
       FROM (SELECT process_id, category, total_ns AS ns FROM totals WHERE :from_ns IS NULL AND :to_ns IS NULL AND layer = 'driver'
@@ -385,7 +385,7 @@ SELECT 'Kernels ran ' || group_concat(printf('%.1f %% (GPU %d)', busy_percent, g
  WHERE busy_percent IS NOT NULL
 HAVING count(*) > 0;
 
--- The same table from records of the work of GPUs (decision 0124). If there are such records, these rows replace those
+-- The same table from records of GPU work (decision 0124). If there are such records, these rows replace the rows
 -- from host calls.
 -- name: measured
 WITH work AS MATERIALIZED (

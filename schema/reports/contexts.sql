@@ -1,6 +1,5 @@
 -- Contexts
--- Counts how often each thread made a context current, pushed one or popped one, and how many contexts the thread
--- used.
+-- Counts how often each thread pushed, popped or set the current context, and how many contexts it used.
 SELECT pid,
        tid,
        count(*)                                           AS switches,

@@ -1,7 +1,7 @@
 -- Copies by direction
--- The column gb_per_s is given only for synchronous copies. An asynchronous call returns when the copy is queued, or
--- when pageable memory has been read, so its time does not measure the bus. The column small counts copies of less
--- than 64 KiB, most of whose time is overhead.
+-- gb_per_s is given only for synchronous copies. An asynchronous call returns when the copy is queued, or when
+-- pageable memory has been read, so its time does not measure the bus. The `small` column counts copies of less than
+-- 64 KiB, which consist mostly of overhead.
 SELECT kind,
        iif(async, 'async', 'sync')                        AS mode,
        count(*)                                           AS copies,

@@ -1,6 +1,6 @@
 -- Failed calls
--- By status, for all processes together. The column first_pid is the process that failed first. "Not ready" is a
--- result and not a failure.
+-- By status, for all processes together. first_pid is the process that failed first. "Not ready" is a result and not
+-- a failure.
 WITH chosen AS (
     SELECT process_id, layer, name, status, status_name, calls, first_ns, last_ns
       FROM failures

@@ -1,6 +1,6 @@
 -- The longest gaps between launches
--- Shows when each gap occurred, and the driver calls that the process made in the gap. The process spent the remaining
--- time outside of the driver, for example in Python, in a loader, or asleep.
+-- Shows when each gap occurred, and which driver calls the process made in it. The process spent the remaining time
+-- outside of the driver, for example in Python, in a loader, or asleep.
 WITH step AS (
     SELECT process_id, call_id, start_ns
       FROM launches

@@ -1,8 +1,7 @@
 -- Graphs
 -- Counts how often each process launched graphs, and how many kernels the graphs replayed. CUPTI and Nsight count
--- these kernels as launches, but the section kernels does not. The column unknown counts launches with an unknown
--- number of kernels, such as launches of a graph with conditional nodes. The kernels of these launches are missing
--- from the sum.
+-- these kernels as launches, but the `kernels` section does not. The `unknown` column counts launches with an unknown
+-- number of kernels, for example of graphs with conditional nodes. Their kernels are missing from the sum.
 SELECT pid,
        count(*)                                           AS launches,
        count(DISTINCT graph_exec)                         AS graphs,

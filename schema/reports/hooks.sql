@@ -1,6 +1,6 @@
 -- Hooks
--- Calls that `cudatrace probe --hooks` records, by hook. Calls of tracepoints have no duration. The median is exact for
--- a window, and off by at most a thirty-second for the whole run. Skipped calls exceeded the hook's limit, or were
+-- Calls recorded by `cudatrace probe --hooks`, by hook. Tracepoint calls have no duration. The median is exact for a
+-- window, and off by at most a thirty-second for the whole run. Skipped calls exceeded the hook's limit, or were
 -- dropped in a nearly full ring.
 WITH chosen AS (
     SELECT name, calls, total_ns, max_ns, failed, skipped, lost

@@ -1,7 +1,7 @@
 -- Why GPUs were idle
--- Sums up the time in which each device did no work, by the host's state in the thread that launched the next work. The
--- host was in a driver call, outside of the driver, or had launched the work already. The last columns show the longest
--- of the gaps with such a time: its begin, and the work before and after it. Needs records of the GPU's work.
+-- Sums up the time in which each device did no work, by the state of the thread that launched the next work. The
+-- thread was in a driver call, was outside of the driver, or had launched the work already. The last columns show the
+-- longest such gap: its beginning, and the work before and after it. Needs records of the GPU's work.
 SELECT device,
        CASE host_state WHEN 'outside' THEN '(outside of the driver)'
                   WHEN 'queued'  THEN '(the next work was queued)'

@@ -1,8 +1,8 @@
 -- What happened inside the longest driver calls
--- Shows how long each call's thread was blocked, preempted and running, and its page faults, from traces of `cudatrace
--- probe --kernel`. These columns are empty if the trace has no such events of the process. The column hooks shows
--- the number and the time of hooks inside the call, from traces of `cudatrace probe --hooks`. A hook's time includes
--- the hooks inside it.
+-- Shows how long each call's thread was blocked, preempted and running, and its page faults, from traces of
+-- `cudatrace probe --kernel`. These columns are empty if the trace has no such events for the process. The `hooks`
+-- column shows how many hooks ran inside the call, and for how long, from traces of `cudatrace probe --hooks`. A
+-- hook's time includes the hooks inside it.
 WITH known AS MATERIALIZED (
     SELECT DISTINCT process_id, layer
       FROM totals

@@ -1,7 +1,7 @@
 -- Kernels by launches
--- Counts launches outside of stream captures. The section graphs lists the kernels that graphs replay. The column
--- shapes counts the combinations of grid and block, and grid shows the most frequent one. The times are those that the
--- host spent in the launch calls.
+-- Counts launches outside of stream captures. The `graphs` section lists the kernels that graphs replay. The `shapes`
+-- column counts the combinations of grid and block, and `grid` shows the most frequent one. The times are host times
+-- in the launch calls.
 WITH chosen AS (
     SELECT process_id, kernel, mangled, grid_x, grid_y, grid_z, block_x, block_y, block_z, launches, total_ns, max_ns
       FROM launch_shapes

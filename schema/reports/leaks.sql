@@ -1,7 +1,6 @@
 -- Memory not freed
--- By size of the piece, with the largest sums first. If the process has ended, these pieces are its leaks. If the
--- process is running, it still holds them. If no size is given, the size is unknown, as for memory that other
--- processes share.
+-- By allocation size, with the largest sums first. If the process has ended, these allocations are its leaks. If it
+-- is running, it still holds them. If no size is given, the size is unknown, as for memory shared by other processes.
 SELECT pid,
        state,
        kind,

@@ -1,8 +1,8 @@
 -- Memory by process
 -- Shows the memory that was allocated, the most that was held at once, and the memory that was not freed. A running
--- process still holds the memory that was not freed, and an ended process has leaked it. The kind device includes all
--- memory on a GPU, and host memory has separate kinds. The column unknown counts allocations of unknown size, such as
--- memory that other processes share. These allocations are not included in the sums.
+-- process still holds the memory that was not freed, and an ended process has leaked it. The `device` kind includes
+-- all memory on a GPU, and host memory has separate kinds. The `unknown` column counts allocations of unknown size,
+-- such as memory shared by other processes. The sums do not include them.
 
 -- name: rows
 WITH piece AS (

@@ -1,6 +1,6 @@
 -- Loading code
--- The modules and libraries that each process loaded, with their size and the time that loading took. Lazy loading
--- loads more code in the first launch of each kernel.
+-- The modules and libraries loaded by each process, with their size and loading time. Lazy loading loads more code in
+-- the first launch of each kernel.
 SELECT pid,
        what,
        count(*)                                           AS loads,

@@ -1,9 +1,9 @@
 -- Phases
 -- If a program has NVTX ranges, its phases are the outermost of these ranges, grouped by message without trailing
--- numbers. Ranges of libraries such as NCCL, which are recognized by their domain, are ignored. The phases of other
--- processes are derived from the pattern of loads, copies and launches, with an accuracy of a five-hundredth of the
--- run. load: contexts and code. preparation: memory and copies to the GPU. execution: launches, with the copies
--- between them. retrieval: copies back. exit: the time after all of these.
+-- numbers. Ranges from libraries such as NCCL, which are recognized by their domain, are ignored. The phases of
+-- processes without ranges are derived from the pattern of loads, copies and launches, with an accuracy of a
+-- five-hundredth of the run. load: contexts and code. preparation: memory and copies to the GPU. execution: launches,
+-- with the copies between them. retrieval: copies back. exit: the time after all of these.
 WITH known AS (
     SELECT max(until_ns) AS now_ns
       FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
@@ -18,7 +18,7 @@ run AS MATERIALIZED ( -- each process, or its part within the window
      CROSS JOIN known
      WHERE (:pid IS NULL OR pid = :pid)
 ),
--- The domains that libraries use for ranges about their own work. All other domains belong to the program.
+-- The domains of libraries' ranges about their own work. All other domains belong to the program.
 library(domain, known_from) AS (
     VALUES ('nccl',                  'nccl/src/include/nvtx.h: struct nccl_domain'),
            ('com.nvidia.nccl.proxy', 'ncclProxyInitNvtx(), where NCCL is built to trace its proxy'),
@@ -31,7 +31,7 @@ library(domain, known_from) AS (
            ('librmm',                'rmm/include/rmm/detail/nvtx/ranges.hpp'),
            ('libcuspatial',          'cuspatial/cpp/include/cuspatial/detail/nvtx/ranges.hpp'),
            ('raft',                  'raft/cpp/include/raft/core/nvtx.hpp'),
-           -- Inferred from the names of the libraries, and not seen in a trace.
+           -- Inferred from the library names, not seen in a trace.
            ('cudnn', NULL), ('cufft', NULL), ('cusparse', NULL), ('cusolver', NULL), ('cufile', NULL), ('libcufile', NULL),
            ('nvshmem', NULL), ('dali', NULL), ('libcu++', NULL)
 ),
@@ -93,7 +93,7 @@ slice AS MATERIALIZED (
        AND event.process_id NOT IN (SELECT process_id FROM outermost)
      GROUP BY event.process_id, slice
 ),
--- The cumulative share of each class, up to and including a slice.
+-- The cumulative share of each class up to and including a slice.
 share AS MATERIALIZED (
     SELECT process_id, slice,
            ifnull(sum(load)     OVER so_far / nullif(sum(load)     OVER whole, 0), 0) AS load,
@@ -106,9 +106,9 @@ share AS MATERIALIZED (
     SELECT process_id, -1, 0, 0, 0, 0 FROM slice GROUP BY process_id
 ),
 -- The boundaries t1 <= t2 <= t3 are chosen so that as much as possible of each class is in its own phase. Half of the
--- copies count as execution. The gain of a boundary is the share of the phase before it, minus the share of the phase
--- after it, both counted up to the boundary. A boundary's best gain is a running maximum, from which the next
--- boundary's best gain is computed.
+-- copies count as execution. A boundary's gain is the share of the phase before it minus the share of the phase after
+-- it, both counted up to the boundary. Its best gain is a running maximum, from which the next boundary's best gain
+-- is computed.
 gain AS MATERIALIZED (
     SELECT process_id, slice,
            load - prepare                                      AS gain_1,
@@ -133,8 +133,8 @@ first AS (
     SELECT process_id, t3, t2, slice AS t1, max(gain_1)
       FROM second JOIN gain USING (process_id) WHERE slice <= t2 GROUP BY process_id
 ),
--- A phase begins with its first event. In the slice of the boundary, this event must follow the previous phase's last
--- event.
+-- A phase begins with its first event. In the slice that contains the boundary, this event must follow the previous
+-- phase's last event.
 begun AS (
     SELECT process_id, sum(execute) AS kernels,
            min(prepare_ns) FILTER (WHERE slice <= t2 AND (slice > t1 OR (slice = t1 AND prepare_ns > ifnull(load_last_ns, 0))))

@@ -1,6 +1,6 @@
 -- Processes
--- Shows how long each process ran, its calls, its time in driver calls, its failures and its losses. The column inside
--- lists the calls that the process is in, or was killed in. The column open_at_exit lists the calls that were still
+-- Shows how long each process ran, its calls, its time in driver calls, its failures and its losses. The `inside`
+-- column lists the calls that the process is in, or was killed in. `open_at_exit` lists the calls that were still
 -- open when the process exited by itself. The times of all threads are added up.
 WITH chosen AS (
     SELECT process_id, calls, iif(layer = 'driver', total_ns, 0) AS driver_ns, iif(layer = 'driver', failed, 0) AS failed, lost

@@ -1,8 +1,8 @@
 -- Launch queues of streams
--- Shows how long work waited from the return of its call until its start. The depth is the number of pieces of the stream
--- that had been launched but had not started. With a depth of 1, the queue was empty, and a GPU may be idle soon. The
--- columns depth_q1 to depth_q4 have the mean depth in each quarter of the time from the first launch to the last. Needs
--- records of the GPU's work.
+-- Shows how long work waited between the return of its call and its start. The depth is the number of pieces of work
+-- in the stream that had been launched but had not started, including the new piece. With a depth of 1, the queue was
+-- empty, and a GPU may be idle soon. depth_q1 to depth_q4 show the mean depth in each quarter of the time from the
+-- first launch to the last. Needs records of the GPU's work.
 WITH queue AS (
     SELECT process_id, device, context, stream, latency_ns, depth,
            4 * (launched_ns - min(launched_ns) OVER ()) / (max(launched_ns) OVER () - min(launched_ns) OVER () + 1) AS quarter

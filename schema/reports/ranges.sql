@@ -1,6 +1,6 @@
 -- NVTX ranges by time on the GPU
--- Sums up the work of GPUs that was launched inside each pushed range, by message without trailing numbers. Work counts for
--- every range around its launch. The share is of all work with a known call. Needs records of the GPU's work.
+-- Sums up the GPU work launched inside each pushed range, by message without trailing numbers. Work counts for every
+-- range around its launch. The share is a share of all work with a known call. Needs records of the GPU's work.
 SELECT ifnull(domain, '')                                  AS domain,
        -- "step 1", "step 2", … count as one
        CASE WHEN rtrim(message, '0123456789') <> message

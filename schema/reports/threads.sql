@@ -1,6 +1,6 @@
 -- Threads
--- Shows which threads make the calls. The column ms_in_driver is the time that a thread spends in driver calls. A
--- thread without recent calls may be missing if --keep is used.
+-- Shows which threads make the calls. ms_in_driver is a thread's time in driver calls. A thread without recent calls
+-- may be missing if --keep is used.
 WITH chosen AS (
     SELECT process_id, tid, calls, driver_ns
       FROM threads

@@ -1,6 +1,6 @@
 -- Waits for the GPU
--- Calls that make the host wait, by process. "%" is the share of the process's lifetime, with the times of all threads
--- added up. The section processes shows waits that have not returned.
+-- Calls that make the host wait, by process. "%" is the share of the process's lifetime, with the times of all
+-- threads added up. The `processes` section shows waits that have not returned.
 WITH known AS (
     SELECT max(until_ns) AS now_ns
       FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)

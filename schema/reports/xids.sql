@@ -1,8 +1,7 @@
 -- Errors of GPUs (Xids)
--- Errors that NVIDIA's driver reported while a probe was running, by GPU and code. The last error of each code has the
--- time last_time, and its pid, process and message are shown. For one process, errors without a process are also
--- listed. An error with code 45 often follows another error. https://docs.nvidia.com/deploy/xid-errors explains all
--- codes.
+-- Errors that NVIDIA's driver reported while a probe was running, by GPU and code. last_time, pid, process and
+-- message are from the last error with that code. With --pid, errors without a process are also listed. An error with
+-- code 45 often follows another error. https://docs.nvidia.com/deploy/xid-errors explains all codes.
 WITH chosen AS (
     SELECT *,
            count(*)     OVER (PARTITION BY device, code)                       AS errors,
