@@ -98,7 +98,6 @@ with Session() as s:
                         "USING (process_id) WHERE pid = ? AND layer = 'driver' AND call_id >= from_ns", pids["turns"])
     middle = 50 * inside_ns * (max(spent) / sum(spent) + min(1, part_ns / inside_ns)) / part_ns
     check(abs(turns.driver - middle) <= 3, "in the driver", turns.text, "and not", middle)
-    check(turns.driver > 110 * inside_ns * max(spent) / sum(spent) / part_ns, "more than of the busiest alone", turns.text, spent)
     late, mixed = of("late"), of("mixed")
     check(late.after_s >= 0.29 and late.part_s >= 0.25 and mixed.before_s >= 0.1, "times that cannot be shorter", late.text, mixed.text)
     check("from the first copy to the last" in of("copies").verdict, of("copies").text)
@@ -176,9 +175,11 @@ def import_runs(s, trace, *runs):
     with lines.open("w") as file:
         for pid, calls in runs:
             for number, (name, begin_ns, end_ns, details) in enumerate(calls):
-                for phase, at_ns, has in ("B", begin_ns, {"category": CATEGORIES[name], **details}), ("E", end_ns, {"status": 0}):
-                    file.write(json.dumps({"ts": at_ns / 1e9, "op_id": 1000000 * pid + number, "phase": phase, "name": name, "pid": pid, "tid": pid,
-                                           "details": has}) + "\n")
+                has = {"category": CATEGORIES[name], **details}
+                tid = pid + has.pop("thread", 0)
+                for phase, at_ns, given in ("B", begin_ns, has), ("E", end_ns, {"status": 0}):
+                    file.write(json.dumps({"ts": at_ns / 1e9, "op_id": 1000000 * pid + number, "phase": phase, "name": name, "pid": pid, "tid": tid,
+                                           "details": given}) + "\n")
     s.run(CUDATRACE, "import", "--db", trace, lines, preload=False)
 
 
@@ -194,6 +195,7 @@ def repeated(*calls, times, every_ns, from_ns=100 * MS):
 
 
 LAUNCH, TO_GPU = {"kernel": "k", "grid_x": 1}, {"kind": "HtoD", "bytes": 1 << 20, "async": 0}
+OTHER = {"thread": 1000}
 CATEGORIES = {"cuInit": "init", "cuLaunchKernel": "launch", "cuStreamSynchronize": "sync", "cuMemcpyHtoD_v2": "copy", "cuMemFree_v2": "memory",
               "cuModuleLoadData": "module", "cuCtxGetDevice": "context"}
 # (description, calls, bound_by, verdict, seconds by part). Each run begins with 20 ms in cuInit, in most runs followed by 80 ms outside
@@ -236,6 +238,13 @@ EXACT = (
      "Managing memory is the bottleneck: it takes 60.0 % of the 0.990 s from the first launch to the last. "
      "Keeping memory instead of freeing it would shorten the run: see memory and functions.",
      {"start_driver": 0.020, "start_other": 0.080, "memory": 0.594, "outside": 0.396, "end": 0.007}),
+    # Each thread is in the driver about 40 % of the time, and the threads together 80 %. The report takes the mean of the two.
+    ("two threads in turn", repeated(("cuLaunchKernel", 0, 5000, LAUNCH), ("cuMemFree_v2", 1 * MS, 4 * MS, {}),
+                                     ("cuLaunchKernel", 5 * MS, 5000, {**LAUNCH, **OTHER}), ("cuMemFree_v2", 6 * MS, 4 * MS, OTHER),
+                                     times=100, every_ns=10 * MS), "memory",
+     "Managing memory is the bottleneck: it takes 60.5 % of the 0.995 s from the first launch to the last. "
+     "Keeping memory instead of freeing it would shorten the run: see memory and functions.",
+     {"start_driver": 0.020, "start_other": 0.080, "memory": 0.602, "outside": 0.392, "launch": 0.001, "end": 0.005}),
     ("a long start", repeated(("cuLaunchKernel", 0, 4000, LAUNCH), ("cuModuleLoadData", 1 * MS, 6 * MS, {}), times=10, every_ns=10 * MS,
                               from_ns=900 * MS), "load",
      "Loading is the bottleneck: it takes 60.0 % of the 0.090 s from the first launch to the last. "
