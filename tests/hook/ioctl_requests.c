@@ -227,12 +227,14 @@ static void pass(int fd, unsigned long request, void *argument)
 static void ask_others(bool devices_too)
 {
     uint8_t bytes[64] = { 0 };
+    char name[64]; /* ptsname() would share one between threads, which would open each other's terminals */
     int value, pipes[2], sockets[2];
     ENSURE(pipe(pipes) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
     ENSURE(write(pipes[1], bytes, 5) == 5);
     const int terminal = posix_openpt(O_RDWR | O_NOCTTY), file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     ENSURE(terminal >= 0 && file >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
-    const int line = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    ENSURE(ptsname_r(terminal, name, sizeof(name)) == 0);
+    const int line = open(name, O_RDWR | O_NOCTTY);
     ENSURE(line >= 0);
     const int files[] = { pipes[0], sockets[0], file, line, -1, 1000000 };
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
