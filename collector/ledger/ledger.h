@@ -60,10 +60,10 @@ int ct_ledger_save(struct ct_ledger *ledger, const struct ct_fact *fact);
 int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account);
 /* The state of a process that the trace lists as running. */
 enum ct_going { CT_GOING_ENDED, CT_GOING_ON, CT_GOING_UNCOLLECTED };
-/* Checks the processes that the trace lists as running. If a process has exited, records that it ended in an
- * unknown way. If it is still running, but its calls are not collected, marks it as left since `left_ns`. On
- * success, sets *running, unless `running` is NULL, to the number of processes still running. Can be called
- * outside a batch. */
+/* Finds processes that the trace lists as running, but that have ended, and records them as exited, although
+ * they may have been killed. If a process is still running, but its calls are not collected, marks it as left
+ * since `left_ns`. On success, sets *running to the number of processes still running. `running` may be NULL.
+ * Can be called outside a batch. */
 int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns, uint64_t left_ns,
                           enum ct_going (*going)(const struct ct_running *running, const void *data),
                           const void *data, uint64_t *running);
