@@ -229,9 +229,9 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
                  "session; the probe waits for one.\n",
         .more =
             "A call costs about a microsecond more; `cudatrace attach` costs less. Durations are corrected\n"
-            "for the cost of the probe itself.\n"
-            "Processes that the hook records are skipped. The probe ends with Ctrl-C, or with the last\n"
-            "process of --pid.\n"
+            "for the cost of the probe itself. Processes that the hook records are skipped.\n"
+            "The probe ends with Ctrl-C, or with the last process of --pid. --dry-run, --bpftrace, --list\n"
+            "and --discover need neither --pid nor --all, and no daemon.\n"
             "Exit status: 0, 1 for a failure, 2 for wrong usage; with --discover, the status of COMMAND.\n",
     };
     int first;

@@ -171,7 +171,7 @@ static int set(int argc, char **argv)
     const struct ct_option options[] = {
         CT_OPTIONS_OF_RECORDING(&selecting),
         { "gpu", "on|off|DURATION",
-          "record when kernels, copies and sets run on the GPU, with each program's own\n"
+          "record when kernels, copies and memsets run on the GPU, with each program's own\n"
           "CUPTI: from now on (on), no longer (off), or for this time",
           &gpu, take_gpu, "expected on, off, or a duration from 1s to 3653d, such as 30s, 10m or 24h" },
         { .name = "pid",
@@ -196,7 +196,7 @@ static int set(int argc, char **argv)
             "last value; initially, all calls are recorded. Calls that are not selected are only counted,\n"
             "with their time and bytes (skipped in the view totals).\n"
             "\n"
-            "With --gpu, records when kernels, copies and sets run on the GPU (see the view gpu_work).\n"
+            "With --gpu, records when kernels, copies and memsets run on the GPU (see the view gpu_work).\n"
             "Each process begins at its next call of the driver, and ends by itself. Prints how many\n"
             "processes record, and how many cannot and why.\n",
         .more = "  cudatrace set --calls '!cuCtxGet*,!cuDevicePrimaryCtxGetState'\n"

@@ -478,8 +478,8 @@ static int timeline(int argc, char **argv)
             "only these layers: driver, runtime, ioctl, nvtx, kernel, hook, or all\n(default: driver)"),
         { "width", "N", "the number of columns (default: those of the terminal, or 100)", &timeline.width,
           ct_take_number, "expected 40 to 2000 columns", .least = WIDTH_MIN, .most = WIDTH_MAX },
-        { "color", "WHEN", "auto, always or never (default: auto, on a terminal)", &timeline.colour,
-          ct_take_choice, .choices = "auto|always|never" },
+        { "color", "WHEN", "auto (on a terminal, without $NO_COLOR), always or never (default: auto)",
+          &timeline.colour, ct_take_choice, .choices = "auto|always|never" },
         { 0 }
     };
     const struct ct_usage usage = {

@@ -368,8 +368,8 @@ static int run(int argc, char **argv)
           &options.of_daemon[CT_DAEMON_GPU_SAMPLES] },
         CT_OPTIONS_OF_RECORDING(&options.selecting),
         { "gpu", NULL,
-          "record when kernels, copies and sets ran on the GPU, with the command's own CUPTI:\n"
-          "see the view gpu_work",
+          "record when kernels, copies and memsets ran on the GPU, with the command's own\n"
+          "CUPTI: see the view gpu_work",
           &options.gpu },
         CT_OPTION_GPU_GRAPHS(&options.graphs),
         { "wait", NULL, "return only when the processes that outlive COMMAND have ended, too",
