@@ -130,6 +130,7 @@ def machine(s):
         equal(sender.wait(DEADLINE_S), 0, "the status of a sender")
     kernels = "SELECT count(*) FROM hook_fields WHERE name = 'work' AND field = 'task_name' AND value GLOB 'kworker/*'"
     s.flush_until("work of the kernel", lambda: s.value(kernels) > 0)
+    equal((s.status()["processes"], s.status()["probed"]), ("0", "0"), "traced processes, without the probe itself")
     hooks.probe.end()
     s.flush()
     events = s.rows("""SELECT json_extract(fields, '$.number') AS number, json_extract(fields, '$.task_pid'), json_extract(fields, '$.task_tid'),

@@ -428,9 +428,9 @@ static void rest(struct ct_source *source, struct ct_report *report)
     {
         report->backlog |= ct_shm_has_backlog(p);
         report->waiting += report->error[0] ? ct_shm_waiting(p) : 0;
-        report->processes += !ct_shm_is_companion(p);
-        /* The probe's own segment has no lane. */
-        report->probed += ct_shm_is_probed(p) && !ct_shm_is_companion(p) && p->lane_count > 0;
+        const bool is_traced = !ct_shm_is_companion(p) && !ct_shm_is_of_machine(p);
+        report->processes += is_traced;
+        report->probed += is_traced && ct_shm_is_probed(p);
         report->lanes += p->lane_count;
     }
 }
