@@ -54,7 +54,7 @@ SELECT process_id, ?2, bytes
 -- The page of `html` shows the first five counters.
 -- name: gpu_counters
 SELECT gpu_id,
-       'GPU ' || gpu || ': ' || ifnull(name, uuid) AS name,
+       'GPU ' || label || ': ' || ifnull(name, uuid) AS name,
        time_ns,
        busy_percent                                AS "busy (%)",
        memory_used_bytes                           AS "memory used (bytes)",
@@ -87,7 +87,7 @@ SELECT call_id
    AND (?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1));
 
 -- name: gpus
-SELECT gpu, name, pci_address, memory_bytes, uuid FROM gpus ORDER BY gpu;
+SELECT gpu, name, pci_address, memory_bytes, uuid FROM gpus WHERE whole_id IS NULL ORDER BY gpu;
 
 -- Maps each process's devices to GPUs. CUPTI counts the devices of each process from 0, and NVML counts the machine's
 -- GPUs. If a process used as many GPUs as it has devices with work, both are ordered by PCI address.

@@ -384,10 +384,11 @@ INSERT OR REPLACE INTO open_call (process_id, thread_id, depth, function_id, sta
 SELECT process_id, ?2, ?3, ?4, ?5 FROM segment WHERE segment_id = ?1;
 
 -- name: save_gpu
-INSERT INTO gpu (place, memory_bytes, is_mig, uuid, pci_address, name, driver)
-VALUES (?1, ?2, ?3, ?4, nullif(?5, ''), nullif(?6, ''), nullif(?7, ''))
+INSERT INTO gpu (place, memory_bytes, is_mig, gpu_instance, compute_instance, uuid, pci_address, name, driver, whole_id)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, nullif(?7, ''), nullif(?8, ''), nullif(?9, ''), (SELECT gpu_id FROM gpu WHERE uuid = ?10))
     ON CONFLICT (uuid) DO UPDATE SET place = excluded.place, memory_bytes = excluded.memory_bytes, is_mig = excluded.is_mig,
-                  pci_address = excluded.pci_address, name = excluded.name, driver = excluded.driver;
+                  gpu_instance = excluded.gpu_instance, compute_instance = excluded.compute_instance,
+                  pci_address = excluded.pci_address, name = excluded.name, driver = excluded.driver, whole_id = excluded.whole_id;
 
 -- Two daemons of one boot may have sampled a GPU at the same time, if both of their recordings are stored.
 -- name: insert_gpu_sample

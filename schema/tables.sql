@@ -409,7 +409,8 @@ CREATE TABLE loss (
 ) WITHOUT ROWID;
 
 CREATE TABLE gpu (
-    -- The sampled GPUs, as described by the driver's NVML library.
+    -- The GPUs that were sampled, as the driver's library NVML describes them. An instance of a divided GPU (MIG) has a row
+    -- of its own.
     gpu_id       INTEGER PRIMARY KEY,
     uuid         TEXT NOT NULL UNIQUE,
     pci_address  TEXT,                     -- domain:bus:device.function, in hexadecimal
@@ -417,7 +418,10 @@ CREATE TABLE gpu (
     driver       TEXT,                     -- version of the driver
     place        INTEGER NOT NULL,         -- index in NVML, in the order of the PCI addresses
     memory_bytes INTEGER,
-    is_mig       INTEGER                   -- 1: divided into instances (MIG); NULL: the GPU cannot be divided
+    is_mig       INTEGER,                  -- 1: divided into instances (MIG); NULL: the GPU cannot be divided
+    whole_id     INTEGER REFERENCES gpu,   -- of an instance: the GPU
+    gpu_instance INTEGER,                  -- NVML's numbers of an instance
+    compute_instance INTEGER
 );
 
 CREATE TABLE gpu_sample (

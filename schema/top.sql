@@ -143,6 +143,7 @@ SELECT gpu,
   FROM (SELECT gpu_id, max(time_ns) AS time_ns FROM gpu_samples WHERE time_ns > :now_ns - 61000000000 GROUP BY gpu_id)
   JOIN gpu_samples USING (gpu_id, time_ns)
   JOIN gpus USING (gpu_id)
+ WHERE whole_id IS NULL
  ORDER BY gpu
 
 -- The number of GPU errors, and the last error. No row if there are none.

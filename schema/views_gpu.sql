@@ -357,7 +357,8 @@ substr(CASE WHEN :reasons &   4 THEN ', power cap' ELSE '' END ||
 
 -- files: newest gpu_id of gpu
 CREATE VIEW gpus AS
--- The GPUs of the machine that were sampled while processes were traced (`cudatraced --gpu-samples`).
+-- The GPUs of the machine that were sampled while processes were traced (`cudatraced --gpu-samples`). An instance of a
+-- divided GPU (MIG) has a row of its own, with the place of the whole GPU.
 SELECT gpu_id,
        place                          AS gpu,          -- index in NVML and nvidia-smi, in the order of the PCI addresses
        uuid,
@@ -365,12 +366,17 @@ SELECT gpu_id,
        name,
        memory_bytes,
        driver,                -- version of the driver
-       is_mig                 -- 1: divided into instances (MIG); NULL: the GPU cannot be divided
+       is_mig,                -- 1: divided into instances (MIG); NULL: the GPU cannot be divided
+       whole_id,              -- gpu_id of the whole GPU; NULL: the row is not an instance
+       gpu_instance,          -- NVML's number of the GPU instance, as in nvidia-smi
+       compute_instance,      -- and of the compute instance inside it
+       iif(gpu_instance IS NULL, place, place || '/' || gpu_instance || '/' || compute_instance) AS label -- e.g. 0, or 0/1/0
   FROM gpu;
 
 CREATE VIEW gpu_samples AS
--- The values that each GPU reported of itself, once a second while processes were traced. The values are of the whole
--- GPU, and include the work of processes that were not traced. A value that the GPU did not report is NULL.
+-- The values that each GPU reported of itself, once a second while processes were traced. The values include the work of
+-- processes that were not traced. A value that the GPU did not report is NULL. Instances of divided GPUs (MIG) have rows
+-- of their own, with only their used memory, and the activity of the SMs of their GPU instance.
 SELECT time_ns,
        gpu_id,
        busy_percent,          -- share of the time in which a kernel ran, over at most a second before the sample
@@ -402,7 +408,8 @@ SELECT time_ns,
   FROM gpu_sample;
 
 CREATE VIEW gpu_processes AS
--- The processes that used a GPU at the time of each sample. process_id is NULL if the process was not traced.
+-- The processes that used a GPU at the time of each sample. process_id is NULL if the process was not traced. If the GPU is
+-- divided (MIG), gpu_id is the instance.
 SELECT gpu_process.time_ns,
        gpu_process.gpu_id,
        gpu_process.pid,
@@ -414,3 +421,20 @@ SELECT gpu_process.time_ns,
        gpu_process.busy_percent,                       -- share of the time in which its kernels ran; NULL: none, or unknown
        gpu_process.memory_busy_percent
   FROM gpu_process;
+
+-- files: all
+CREATE VIEW process_gpus AS
+-- Which GPUs each process used, from the samples: a row for each process and GPU, or instance of a divided GPU (MIG).
+SELECT gpu_processes.process_id,               -- NULL if the process was not traced
+       gpu_processes.pid,
+       gpu_processes.gpu_id,
+       gpus.label                     AS gpu,          -- index in nvidia-smi, e.g. 0; of an instance, e.g. 0/1/0
+       gpus.uuid,
+       gpus.pci_address,
+       gpus.name,
+       min(gpu_processes.time_ns)     AS first_ns,     -- the first and the last sample with the process
+       max(gpu_processes.time_ns)     AS last_ns,
+       max(gpu_processes.memory_bytes) AS peak_bytes
+  FROM gpu_processes
+  JOIN gpus ON gpus.gpu_id = gpu_processes.gpu_id
+ GROUP BY gpu_processes.process_id, gpu_processes.pid, gpu_processes.gpu_id;

@@ -69,9 +69,11 @@ enum ct_gpu_value {
     CT_GPU_VALUES
 };
 
+/* An instance of a divided GPU has a UUID of its own, and the place of the whole GPU. */
 struct ct_gpu_facts {
     int64_t place; /* the index of the GPU in the driver's library */
     int64_t memory_bytes, is_mig;
+    int64_t gpu_instance, compute_instance; /* CT_GPU_UNKNOWN: the whole GPU */
 };
 
 struct ct_gpu_sample_facts {
@@ -95,7 +97,7 @@ enum ct_fact_type {
 #define CT_STATE_LEFT "left"
 
 enum {
-    CT_FACT_TEXTS = 4,      /* maximum number of texts */
+    CT_FACT_TEXTS = 5,      /* maximum number of texts */
     CT_GPU_TEXT_BYTES = 96, /* maximum size of a text about a GPU, with its NUL */
 };
 

@@ -158,7 +158,7 @@ int ct_store_fact(struct ct_store *store, const struct ct_fact *fact)
     case CT_FACT_META:
         return ct_store_set_meta(store, fact->text[0], fact->meta.value);
     case CT_FACT_GPU:
-        return ct_store_ask(store, CT_SQL_save_gpu, sizeof(fact->gpu) / sizeof(int64_t), &fact->gpu.place, 4,
+        return ct_store_ask(store, CT_SQL_save_gpu, sizeof(fact->gpu) / sizeof(int64_t), &fact->gpu.place, 5,
                             fact->text, NULL);
     case CT_FACT_GPU_SAMPLE:
         return ct_store_ask(store, CT_SQL_insert_gpu_sample, 1 + CT_GPU_VALUES, &fact->gpu_sample.time_ns, 1,

@@ -1,9 +1,9 @@
 -- Activity of SMs
--- Shows what the SMs of each GPU did while processes were traced, as means of its samples: the share of the SMs that had
--- work, the active warps, and how much of the time tensor cores and other units worked. The column dram_% is the traffic
--- of the GPU's memory. Only Hopper and newer GPUs have these values, which include the work of processes that were not
+-- Shows what the SMs of each GPU did while processes were traced, as means of its samples. sm_% is the share of the SMs
+-- that had work, and occupancy_% the share of the possible warps. The other columns show how much of the time the units of
+-- the SMs worked. dram_% is the traffic of the GPU's memory, as a share of the possible traffic. Only Hopper and newer GPUs have these values, which include the work of processes that were not
 -- traced. With --pid, they are of the GPUs that the process used, while it ran.
-SELECT gpu,
+SELECT label                                  AS gpu,
        name,
        round(avg(sm_busy_percent), 1)         AS "sm_%",
        round(avg(sm_occupancy_percent), 1)    AS "occupancy_%",
@@ -22,4 +22,4 @@ SELECT gpu,
             AND EXISTS (SELECT 1 FROM processes
                          WHERE pid = :pid AND time_ns BETWEEN started_ns AND ifnull(ended_ns, time_ns))))
  GROUP BY gpu_id
- ORDER BY gpu;
+ ORDER BY gpus.gpu, gpu_id;

@@ -1,7 +1,8 @@
 -- GPUs
 -- Shows what each GPU reported of itself while processes were traced: how long it ran kernels, its memory and its power.
 -- The column limited_% is the share of samples with limited clocks. The values include the work of processes that were not
--- traced. With --pid, they are of the GPUs that the process used, while it ran.
+-- traced. With --pid, they are of the GPUs that the process used, while it ran. An instance of a divided GPU has the numbers
+-- of the GPU, the GPU instance and the compute instance, as in 0/1/0.
 WITH reasons AS (
     SELECT gpu_id, group_concat(clock_limits, '; ') AS clock_limits
       FROM (SELECT DISTINCT gpu_id, clock_limits
@@ -11,7 +12,7 @@ WITH reasons AS (
              ORDER BY clock_limits)
      GROUP BY gpu_id
 )
-SELECT gpu,
+SELECT label                                         AS gpu,
        name,
        count(*)                                      AS samples,
        round(avg(busy_percent), 1)                   AS "busy_%",
@@ -30,4 +31,4 @@ SELECT gpu,
             AND EXISTS (SELECT 1 FROM processes
                          WHERE pid = :pid AND time_ns BETWEEN started_ns AND ifnull(ended_ns, time_ns))))
  GROUP BY gpu_id
- ORDER BY gpu;
+ ORDER BY gpus.gpu, gpu_id;

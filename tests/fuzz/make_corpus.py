@@ -282,7 +282,8 @@ BEHIND = (event("LANE", "qqQQ", 1, 1, 0, 9) + event("LOSS", "qIIIIQQQ", 1, 0, 0,
           event("UNSENT", "qqQQQQQQQ", 1, 1, 1, 3, 30, 0, 2, 20, 0) + event("NOTHING_OPEN", "qqqQQ", 1, 0, 0, 0, 0) +
           event("OPEN", "qqqQQ", 1, 1, 1, 0, 3000) + END + event("META", "q", 5, tail=b"realtime_offset_ns\0"))
 UNKNOWN = -2**63
-GPU = event("GPU", "qqq", 0, 2**36, UNKNOWN, tail=b"GPU-0\0" b"0000:3b:00.0\0Name\0" b"580\0")
+GPU = event("GPU", "5q", 0, 2**36, 1, UNKNOWN, UNKNOWN, tail=b"GPU-0\0" b"0000:3b:00.0\0Name\0" b"580\0" b"\0")
+INSTANCE = event("GPU", "5q", 0, 2**33, UNKNOWN, 1, 0, tail=b"MIG-0\0" b"0000:3b:00.0\0Name\0" b"580\0" b"GPU-0\0")
 GPU_SAMPLE = event("GPU_SAMPLE", "23q", 1000, 50, UNKNOWN, *range(20), tail=b"GPU-0\0")
 EACH_KIND = b"".join(told(kind, 2000 + i, payload=bytes(48)) for i, kind in enumerate(KINDS) if kind not in ("PAD", "STRING", "THREAD"))
 RECORDINGS = {name: b"\1" + data for name, data in {
@@ -314,13 +315,14 @@ RECORDINGS = {name: b"\1" + data for name, data in {
     "cause-unknown": frame(BEGIN, event("LOSS", "qIIIIQQQ", 1, 0, 0, 1, 9, 1, 1, 2)),
     "sums-largest": frame(BEGIN, *(event("UNSENT", "qqQQQQQQQ", 1, 1, i, *[2**48, 2**60, 2**60] * 2) for i in range(3))),
     "ended-twice": frame(BEGIN, BEHIND) + frame(told(end=9000), END),
-    "gpus": frame(GPU, GPU_SAMPLE, event("GPU_PROCESS", "5q", 1000, 1, 2**60, 9, UNKNOWN, tail=b"GPU-0\0")) + frame(GPU, GPU_SAMPLE),
+    "gpus": frame(GPU, INSTANCE, GPU_SAMPLE, event("GPU_PROCESS", "5q", 1000, 1, 2**60, 9, UNKNOWN, tail=b"MIG-0\0")) + frame(GPU, GPU_SAMPLE),
     "gpu-unknown": frame(GPU_SAMPLE),
+    "gpu-instance-of-unknown": frame(INSTANCE),
     "gpu-value-too-large": frame(GPU, event("GPU_SAMPLE", "23q", 1000, 2**60 + 1, *21 * [0], tail=b"GPU-0\0")),
     "gpu-value-negative": frame(GPU, event("GPU_PROCESS", "5q", 1000, -1, 0, 0, 0, tail=b"GPU-0\0")),
     "gpu-without-time": frame(GPU, event("GPU_SAMPLE", "23q", UNKNOWN, *22 * [0], tail=b"GPU-0\0")),
-    "gpu-text-too-long": frame(event("GPU", "qqq", 0, 0, 0, tail=96 * b"x" + b"\0\0\0\0")),
-    "gpu-no-utf8": frame(event("GPU", "qqq", 0, 0, 0, tail=b"\xff\0\0\0\0")),
+    "gpu-text-too-long": frame(event("GPU", "5q", 0, 0, 0, 0, 0, tail=96 * b"x" + 5 * b"\0")),
+    "gpu-no-utf8": frame(event("GPU", "5q", 0, 0, 0, 0, 0, tail=b"\xff" + 5 * b"\0")),
     "told-again": frame(BEGIN, told()) + frame(BEGIN, told(end=3000)),
     "segment-of-another": frame(BEGIN, event("PROCESS", "qqQQQQqiI", 2, 2, 9, 9, 9, 0, 9, 101, 0, tail=b"e\0c\0seg\0"),
                                 event("THREAD", "qqQ", 2, 2, 101, tail=b"x\0"), told(segment=2, thread=2)),

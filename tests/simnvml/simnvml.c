@@ -54,6 +54,31 @@ int simnvml_follow(const char *function, unsigned gpu)
     return result;
 }
 
+bool simnvml_instance(unsigned number, struct instance *instance)
+{
+    char line[4096];
+    unsigned of;
+    bool is_found = false;
+    FILE *lines = simnvml_script();
+    while (lines && !is_found && fgets(line, sizeof(line), lines))
+        is_found =
+            sscanf(line, "mig %u %u %u %79s %31s %llu", &of, &instance->gpu_instance,
+                   &instance->compute_instance, instance->uuid, instance->profile, &instance->bytes) == 6 &&
+            of == number;
+    if (lines)
+        fclose(lines);
+    return is_found;
+}
+
+bool simnvml_is_divided(unsigned gpu)
+{
+    struct instance instance;
+    bool is_divided = false;
+    for (unsigned index = 0; gpu < 100 && index < INSTANCES; index++)
+        is_divided |= simnvml_instance(100 * (index + 1) + gpu, &instance);
+    return is_divided;
+}
+
 const char *nvmlErrorString(int result)
 {
     return result == NOT_SUPPORTED   ? "Not Supported"
@@ -96,15 +121,22 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned place, void **device)
 
 int nvmlDeviceGetUUID(void *device, char *text, unsigned bytes)
 {
-    ENTER(device);
-    snprintf(text, bytes, "GPU-0000000%u", gpu);
+    ENTER_ANY(device);
+    struct instance instance;
+    if (simnvml_instance(gpu, &instance))
+        snprintf(text, bytes, "%s", instance.uuid);
+    else
+        snprintf(text, bytes, "GPU-0000000%u", gpu);
     return SUCCESS;
 }
 
 int nvmlDeviceGetName(void *device, char *text, unsigned bytes)
 {
-    ENTER(device);
-    snprintf(text, bytes, "Simulated GPU %c", 'A' + (int)gpu);
+    ENTER_ANY(device);
+    struct instance instance;
+    const bool is_instance = simnvml_instance(gpu, &instance);
+    snprintf(text, bytes, "Simulated GPU %c%s%s", 'A' + (int)(gpu % 100), is_instance ? " MIG " : "",
+             is_instance ? instance.profile : "");
     return SUCCESS;
 }
 
@@ -124,7 +156,7 @@ int nvmlDeviceGetPciInfo_v3(void *device, struct pci *pci)
 int nvmlDeviceGetMigMode(void *device, unsigned *now, unsigned *after_reset)
 {
     ENTER(device);
-    *now = *after_reset = 0;
+    *now = *after_reset = simnvml_is_divided(gpu);
     return gpu == 1 ? NOT_SUPPORTED : SUCCESS;
 }
 
@@ -132,6 +164,8 @@ int nvmlDeviceGetUtilizationRates(void *device, unsigned utilization[2])
 {
     ENTER(device);
     const unsigned n = samples[gpu]++;
+    if (simnvml_is_divided(gpu))
+        return NOT_SUPPORTED;
     utilization[0] = gpu == 0 ? 20 * (n % 5) + 20 : 0;
     utilization[1] = utilization[0] / 2;
     return SUCCESS;
@@ -139,9 +173,11 @@ int nvmlDeviceGetUtilizationRates(void *device, unsigned utilization[2])
 
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long memory[3])
 {
-    ENTER(device);
-    memory[0] = 80ULL << 30;
-    memory[2] = (gpu == 0 ? 10ULL : 1ULL) << 30;
+    ENTER_ANY(device);
+    struct instance instance;
+    const bool is_instance = simnvml_instance(gpu, &instance);
+    memory[0] = is_instance ? instance.bytes : 80ULL << 30;
+    memory[2] = is_instance ? instance.bytes / 4 : (gpu == 0 ? 10ULL : 1ULL) << 30;
     memory[1] = memory[0] - memory[2];
     return SUCCESS;
 }
@@ -238,8 +274,10 @@ static unsigned read_processes(unsigned gpu, unsigned room, struct process *proc
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct process *processes)
 {
-    ENTER(device);
+    ENTER_ANY(device);
     const unsigned room = *count;
+    if (simnvml_is_divided(gpu))
+        return NO_PERMISSION;
     *count = read_processes(gpu, room, processes, NULL);
     return *count > room ? INSUFFICIENT_SIZE : SUCCESS;
 }
@@ -249,6 +287,8 @@ int nvmlDeviceGetProcessUtilization(void *device, struct utilization *busy, unsi
 {
     ENTER(device);
     const unsigned room = *count;
+    if (simnvml_is_divided(gpu))
+        return NOT_SUPPORTED;
     *count = read_processes(gpu, room, NULL, busy);
     for (unsigned i = 0; i < *count && i < room; i++)
         busy[i].time_us = since_us + 1;

@@ -1,7 +1,8 @@
 /* A simulated libnvidia-ml.so.1 with two GPUs, for tests of `cudatraced --gpu-samples`. Values are fixed, or
  * are derived from the number of samples so far. GPU 1 does not support MIG, PCIe counters, NVLink and GPM.
  * The library has no nvmlDeviceGetTemperature(). It has only the older name of
- * nvmlDeviceGetCurrentClocksEventReasons(). The library simnvml-old also lacks the functions of GPM.
+ * nvmlDeviceGetCurrentClocksEventReasons(). The library simnvml-old also lacks the functions of GPM and for
+ * instances.
  *
  * Each call reads the file $SIMNVML, whose lines have these forms:
  *
@@ -9,12 +10,15 @@
  *   block FUNCTION GPU FIFO             makes it block until the FIFO is written or closed
  *   process GPU PID BYTES BUSY MEMORY   adds a process with this memory and utilisation; 0: no utilisation
  *   metric GPU ID RESULT VALUE          changes a metric of GPM
+ *   mig N GI CI UUID PROFILE BYTES      divides the GPU N % 100: the instance with the index N / 100 - 1
  *
- * For a function without a GPU, GPU is 0. The file $SIMNVML.log lists the initialisations, the shutdowns and
- * the calls that block, and wrong uses of GPM. */
+ * For a function without a GPU, GPU is 0. The GPU of an instance is N. The file $SIMNVML.log lists the
+ * initialisations, the shutdowns and the calls that block, and calls that the real library would not permit.
+ */
 #ifndef SIMNVML_H
 #define SIMNVML_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -24,8 +28,9 @@ enum {
     NOT_SUPPORTED = 3,
     NO_PERMISSION = 4,
     NOT_FOUND = 6,
-    INSUFFICIENT_SIZE = 7
+    INSUFFICIENT_SIZE = 7,
 };
+enum { INSTANCES = 7 /* at most, of a GPU */ };
 
 extern int simnvml_gpm_samples; /* allocated by the caller and not yet freed */
 
@@ -36,13 +41,31 @@ void simnvml_log(const char *what, const char *function);
 /* Follows the script's lines for a call. Returns the call's result. */
 int simnvml_follow(const char *function, unsigned gpu);
 
-/* A device is the number of its GPU, from 1. */
+struct instance {
+    unsigned gpu_instance, compute_instance;
+    char uuid[80], profile[32];
+    unsigned long long bytes;
+};
+/* Returns whether the script has the instance, and reads its line. */
+bool simnvml_instance(unsigned number, struct instance *instance);
+/* Returns whether the script divides the GPU. */
+bool simnvml_is_divided(unsigned gpu);
+
+/* A device is the number of its GPU or instance, from 1. */
 static inline unsigned simnvml_gpu(const void *device)
 {
     return (unsigned)(size_t)device - 1;
 }
 
+/* Begins a function that does not work for instances. */
 #define ENTER(device)                                                                                        \
+    if (simnvml_gpu(device) >= 100) {                                                                        \
+        simnvml_log("wrong", __func__);                                                                      \
+        return INVALID_ARGUMENT;                                                                             \
+    }                                                                                                        \
+    ENTER_ANY(device)
+
+#define ENTER_ANY(device)                                                                                    \
     const unsigned gpu = simnvml_gpu(device);                                                                \
     const int result = simnvml_follow(__func__, gpu);                                                        \
     if (result != SUCCESS)                                                                                   \

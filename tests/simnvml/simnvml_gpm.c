@@ -1,4 +1,5 @@
-/* The functions of GPM. A metric has the same value between any two samples, except in the script. */
+/* The functions of GPM. A metric has the same value between any two samples, except in the script. For an
+ * instance, it has half of that value. */
 #include "simnvml.h"
 
 #include <stdlib.h>
@@ -7,8 +8,8 @@
 enum { APART_MS = 100, METRICS_MAX = 98 };
 
 struct sample {
-    unsigned gpu;
-    long long taken_ms; /* 0: not yet */
+    unsigned gpu, gpu_instance; /* gpu_instance: ~0 for the whole GPU */
+    long long taken_ms;         /* 0: not yet */
 };
 struct support {
     unsigned version, is_supported;
@@ -55,13 +56,25 @@ int nvmlGpmSampleFree(struct sample *sample)
     return SUCCESS;
 }
 
+static long long now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
 int nvmlGpmSampleGet(void *device, struct sample *sample)
 {
     ENTER(device);
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    *sample = (struct sample){ gpu, now.tv_sec * 1000LL + now.tv_nsec / 1000000 };
+    *sample = (struct sample){ gpu, ~0U, now_ms() };
     return SUCCESS;
+}
+
+int nvmlGpmMigSampleGet(void *device, unsigned gpu_instance, struct sample *sample)
+{
+    ENTER(device);
+    *sample = (struct sample){ gpu, gpu_instance, now_ms() };
+    return simnvml_is_divided(gpu) ? SUCCESS : INVALID_ARGUMENT;
 }
 
 /* Follows the lines of the script that change a metric. */
@@ -90,7 +103,8 @@ int nvmlGpmMetricsGet(struct metrics *get)
     if (result != SUCCESS)
         return result;
     if (get->version != 1 || get->count == 0 || get->count > METRICS_MAX || earlier->taken_ms == 0 ||
-        earlier->gpu != later->gpu || later->taken_ms - earlier->taken_ms <= APART_MS) {
+        earlier->gpu != later->gpu || earlier->gpu_instance != later->gpu_instance ||
+        later->taken_ms - earlier->taken_ms <= APART_MS) {
         simnvml_log("wrong", __func__);
         return INVALID_ARGUMENT;
     }
@@ -100,6 +114,8 @@ int nvmlGpmMetricsGet(struct metrics *get)
                                           .result = id < METRICS_MAX ? SUCCESS : NOT_SUPPORTED,
                                           .value = id < METRICS_MAX ? values[id] : 0 };
         change_metric(later->gpu, &get->metric[i]);
+        if (later->gpu_instance != ~0U)
+            get->metric[i].value /= 2;
     }
     return SUCCESS;
 }

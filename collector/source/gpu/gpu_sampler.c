@@ -14,6 +14,10 @@
 #define SECOND_NS   UINT64_C(1000000000)
 #define PATIENCE_NS SECOND_NS /* how long the stop waits for a call of the library */
 
+/* Instances of divided GPUs can be created and destroyed at any time, so they are listed again after so many
+ * samples. */
+enum { LISTED_EVERY = 10 };
+
 struct ct_gpu_sampler {
     pthread_t thread;
     uint64_t interval_ns;
@@ -33,6 +37,8 @@ struct ct_gpu_sampler {
     size_t known_count, known_room;
     struct ct_gpu **present;
     size_t present_count, present_room;
+    bool is_divided;                /* a GPU is divided */
+    unsigned samples;               /* since the library was opened */
     char problem[CT_MESSAGE_BYTES]; /* the last reason for not sampling */
 };
 
@@ -79,9 +85,9 @@ static struct ct_gpu *know(struct ct_gpu_sampler *sampler, const struct ct_gpu *
             memcmp(&gpu->facts, &described->facts, sizeof(gpu->facts)) == 0) {
             /* The source may be reading the description. */
             gpu->device = described->device;
-            gpu->missing = described->missing;
-            gpu->processes_until_us = described->processes_until_us;
-            gpu->nvlink_ns = described->nvlink_ns;
+            gpu->whole = described->whole;
+            if (gpu->processes_until_us == 0)
+                gpu->processes_until_us = described->processes_until_us;
             return gpu;
         }
     }
@@ -104,6 +110,40 @@ static void note_problem(struct ct_gpu_sampler *sampler, bool is_absent, const c
     snprintf(sampler->problem, sizeof(sampler->problem), "%s", problem);
 }
 
+static struct ct_gpu *add_present(struct ct_gpu_sampler *sampler, const struct ct_gpu *described)
+{
+    struct ct_gpu *gpu = know(sampler, described);
+    if (!gpu || !ct_make_room(&sampler->present, sampler->present_count, &sampler->present_room,
+                              sizeof(*sampler->present)))
+        return NULL;
+    return sampler->present[sampler->present_count++] = gpu;
+}
+
+/* Lists the GPUs, each followed by its instances. */
+static void list_gpus(struct ct_gpu_sampler *sampler)
+{
+    struct ct_gpu described;
+    const unsigned count = ct_nvml_count(sampler->nvml);
+    sampler->present_count = 0;
+    sampler->is_divided = false;
+    for (unsigned place = 0; place < count; place++) {
+        struct ct_gpu *gpu =
+            ct_nvml_describe(sampler->nvml, place, &described) ? add_present(sampler, &described) : NULL;
+        if (!gpu)
+            continue;
+        const size_t before = sampler->present_count;
+        const unsigned instances = ct_nvml_instance_count(sampler->nvml, gpu);
+        for (unsigned i = 0; i < instances; i++) {
+            if (ct_nvml_describe_instance(sampler->nvml, gpu, i, &described))
+                add_present(sampler, &described);
+        }
+        gpu->has_instances = sampler->present_count > before;
+        sampler->is_divided |= gpu->facts.is_mig == 1;
+    }
+    if (sampler->present_count == 0)
+        note_problem(sampler, count == 0, count == 0 ? "NVML lists no GPU" : "NVML cannot identify any GPU");
+}
+
 static void open_library(struct ct_gpu_sampler *sampler)
 {
     char problem[CT_MESSAGE_BYTES] = "";
@@ -114,29 +154,22 @@ static void open_library(struct ct_gpu_sampler *sampler)
         note_problem(sampler, is_absent, problem);
         return;
     }
-    const unsigned count = ct_nvml_count(sampler->nvml);
-    for (unsigned place = 0; place < count; place++) {
-        struct ct_gpu described;
-        struct ct_gpu *gpu =
-            ct_nvml_describe(sampler->nvml, place, &described) ? know(sampler, &described) : NULL;
-        if (gpu && ct_make_room(&sampler->present, sampler->present_count, &sampler->present_room,
-                                sizeof(*sampler->present)))
-            sampler->present[sampler->present_count++] = gpu;
-    }
-    if (sampler->present_count == 0)
-        note_problem(sampler, count == 0, count == 0 ? "NVML lists no GPU" : "NVML cannot identify any GPU");
+    sampler->samples = 0;
+    list_gpus(sampler);
 }
 
 static void close_library(struct ct_gpu_sampler *sampler)
 {
-    for (size_t i = 0; sampler->nvml && i < sampler->present_count; i++)
-        ct_nvml_release(sampler->nvml, sampler->present[i]);
+    for (size_t i = 0; sampler->nvml && i < sampler->known_count; i++)
+        ct_nvml_release(sampler->nvml, sampler->known[i]);
     ct_nvml_close(sampler->nvml);
     sampler->nvml = NULL;
 }
 
 static void sample(struct ct_gpu_sampler *sampler)
 {
+    if (sampler->is_divided && ++sampler->samples % LISTED_EVERY == 0)
+        list_gpus(sampler);
     for (size_t i = 0; i < sampler->present_count; i++) {
         struct ct_gpu *gpu = sampler->present[i];
         struct ct_gpu_item item = { .gpu = gpu, .type = CT_FACT_GPU_SAMPLE };

@@ -48,8 +48,9 @@ static int streams(struct ct_source *source, struct ct_batch *batch)
 static int save_item(struct ct_ledger *ledger, const struct ct_gpu_item *item)
 {
     const struct ct_gpu *gpu = item->gpu;
-    struct ct_fact fact = { .type = item->type,
-                            .text = { gpu->text[0], gpu->text[1], gpu->text[2], gpu->text[3] } };
+    struct ct_fact fact = {
+        .type = item->type, .text = { gpu->text[0], gpu->text[1], gpu->text[2], gpu->text[3], gpu->text[4] }
+    };
     if (item->type == CT_FACT_GPU)
         fact.gpu = gpu->facts;
     else if (item->type == CT_FACT_GPU_SAMPLE)

@@ -12,11 +12,15 @@
 
 struct ct_nvml;
 
-/* A GPU. Everything except `text` and `facts` belongs to nvml_*.c. */
+/* A GPU, or an instance of a divided GPU. Everything except `text`, `facts` and `has_instances` belongs to
+ * nvml_*.c. */
 struct ct_gpu {
-    char text[CT_FACT_TEXTS][CT_GPU_TEXT_BYTES]; /* UUID, PCI address, name, driver; "" if unknown */
+    /* UUID, PCI address, name, driver; of an instance, also the UUID of the whole GPU. "" if unknown */
+    char text[CT_FACT_TEXTS][CT_GPU_TEXT_BYTES];
     struct ct_gpu_facts facts;
+    bool has_instances; /* only processes of the instances are listed */
     void *device;
+    void *whole;                 /* of an instance: the device of the GPU */
     uint32_t logged;             /* readings whose failure was logged, as bits */
     uint32_t missing;            /* readings that the GPU does not support */
     uint64_t processes_until_us; /* time of the newest utilisation of processes that was read */
@@ -36,12 +40,19 @@ void ct_nvml_close(struct ct_nvml *nvml);
 unsigned ct_nvml_count(struct ct_nvml *nvml);
 /* Describes the GPU at `place`. Returns false if it has no UUID, for example because it is lost. */
 bool ct_nvml_describe(struct ct_nvml *nvml, unsigned place, struct ct_gpu *gpu);
+/* The number of places for instances of the GPU. 0 if the GPU is not divided. A failure is logged. */
+unsigned ct_nvml_instance_count(struct ct_nvml *nvml, struct ct_gpu *gpu);
+/* Describes the instance at `place`. Returns false if there is none, or if it has no UUID. A failure is
+ * logged. */
+bool ct_nvml_describe_instance(struct ct_nvml *nvml, struct ct_gpu *gpu, unsigned place,
+                               struct ct_gpu *instance);
 /* Reads all values. A value that cannot be read is CT_GPU_UNKNOWN, and the first such failure of each kind is
  * logged. Before Hopper, reading the PCIe traffic takes 40 ms, and is left out if `is_frequent`. Returns
  * whether any value is known. */
 bool ct_nvml_sample(struct ct_nvml *nvml, struct ct_gpu *gpu, bool is_frequent,
                     struct ct_gpu_sample_facts *sample);
-/* Frees what ct_nvml_sample() has allocated in the library. Must be called before ct_nvml_close(). */
+/* Forgets what was learnt of the GPU from the library, except what was logged. Frees what ct_nvml_sample()
+ * has allocated in the library. Must be called before ct_nvml_close(). */
 void ct_nvml_release(struct ct_nvml *nvml, struct ct_gpu *gpu);
 /* Lists the processes that use the GPU, without their times. The list is valid until the next call. */
 size_t ct_nvml_processes(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct ct_gpu_process_facts **list);

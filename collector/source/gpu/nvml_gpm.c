@@ -32,7 +32,7 @@ static const struct {
 enum { METRICS = sizeof(metrics) / sizeof(metrics[0]) };
 static_assert(CT_NVML_METRICS + METRICS <= CT_NVML_READINGS, "bits for the metrics");
 
-void ct_nvml_release(struct ct_nvml *nvml, struct ct_gpu *gpu)
+static void free_samples(struct ct_nvml *nvml, struct ct_gpu *gpu)
 {
     for (int i = 0; i < 2; i++) {
         if (gpu->gpm.sample[i])
@@ -42,16 +42,24 @@ void ct_nvml_release(struct ct_nvml *nvml, struct ct_gpu *gpu)
     gpu->gpm.taken_ns = 0;
 }
 
+void ct_nvml_release(struct ct_nvml *nvml, struct ct_gpu *gpu)
+{
+    free_samples(nvml, gpu);
+    gpu->missing = 0;
+    gpu->nvlink_ns = 0;
+    gpu->processes_until_us = 0;
+}
+
 static int allocate(struct ct_nvml *nvml, struct ct_gpu *gpu)
 {
     struct nvml_gpm_support support = { .version = NVML_GPM_SUPPORT_VERSION };
-    int error = CT_NVML_CALL(nvml, gpm_support, gpu->device, &support);
+    int error = CT_NVML_CALL(nvml, gpm_support, gpu->whole ? gpu->whole : gpu->device, &support);
     if (!error && !support.is_supported)
         error = NVML_NOT_SUPPORTED;
     for (int i = 0; i < 2 && !error; i++)
         error = CT_NVML_CALL(nvml, gpm_alloc, &gpu->gpm.sample[i]);
     if (error)
-        ct_nvml_release(nvml, gpu);
+        free_samples(nvml, gpu);
     return error;
 }
 
@@ -87,7 +95,9 @@ int ct_nvml_gpm_read(struct ct_nvml *nvml, struct ct_gpu *gpu, int64_t value[CT_
     if (error || (taken_ns && (int64_t)ct_monotonic_ns() - taken_ns < APART_NS))
         return error;
     void *const later = gpu->gpm.sample[1];
-    error = CT_NVML_CALL(nvml, gpm_sample, gpu->device, later);
+    error = gpu->whole ? CT_NVML_CALL(nvml, gpm_instance_sample, gpu->whole,
+                                      (unsigned)gpu->facts.gpu_instance, later)
+                       : CT_NVML_CALL(nvml, gpm_sample, gpu->device, later);
     gpu->gpm.taken_ns = error ? 0 : (int64_t)ct_monotonic_ns();
     if (error)
         return error;

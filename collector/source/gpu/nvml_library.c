@@ -93,27 +93,71 @@ static void take_text(char to[CT_GPU_TEXT_BYTES], int result, char from[CT_GPU_T
     ct_text_clean(to, result == NVML_SUCCESS ? from : "", result == NVML_SUCCESS ? strlen(from) : 0);
 }
 
-bool ct_nvml_describe(struct ct_nvml *nvml, unsigned place, struct ct_gpu *gpu)
+/* Describes what GPUs and instances have in common. Returns false if there is no UUID. */
+static bool describe(struct ct_nvml *nvml, struct ct_gpu *gpu)
 {
     char text[CT_GPU_TEXT_BYTES] = "";
-    struct nvml_pci pci = { 0 };
     struct nvml_memory memory = { 0 };
-    unsigned is_mig = 0, after_reset = 0;
-    *gpu = (struct ct_gpu){ .facts = { place, CT_GPU_UNKNOWN, CT_GPU_UNKNOWN } };
-    if (CT_NVML_CALL(nvml, device, place, &gpu->device) != NVML_SUCCESS)
-        return false;
     take_text(gpu->text[0], CT_NVML_CALL(nvml, uuid, gpu->device, text, sizeof(text)), text);
-    if (CT_NVML_CALL(nvml, pci, gpu->device, &pci) == NVML_SUCCESS)
-        snprintf(gpu->text[1], sizeof(gpu->text[1]), "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
     take_text(gpu->text[2], CT_NVML_CALL(nvml, name, gpu->device, text, sizeof(text)), text);
     take_text(gpu->text[3], CT_NVML_CALL(nvml, driver_version, text, sizeof(text)), text);
     if (CT_NVML_CALL(nvml, memory, gpu->device, &memory) == NVML_SUCCESS && memory.total <= CT_GPU_VALUE_MAX)
         gpu->facts.memory_bytes = (int64_t)memory.total;
+    return gpu->text[0][0] != '\0';
+}
+
+bool ct_nvml_describe(struct ct_nvml *nvml, unsigned place, struct ct_gpu *gpu)
+{
+    struct nvml_pci pci = { 0 };
+    unsigned is_mig = 0, after_reset = 0;
+    *gpu =
+        (struct ct_gpu){ .facts = { place, CT_GPU_UNKNOWN, CT_GPU_UNKNOWN, CT_GPU_UNKNOWN, CT_GPU_UNKNOWN } };
+    if (CT_NVML_CALL(nvml, device, place, &gpu->device) != NVML_SUCCESS)
+        return false;
+    if (CT_NVML_CALL(nvml, pci, gpu->device, &pci) == NVML_SUCCESS)
+        snprintf(gpu->text[1], sizeof(gpu->text[1]), "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
     if (CT_NVML_CALL(nvml, mig_mode, gpu->device, &is_mig, &after_reset) == NVML_SUCCESS)
         gpu->facts.is_mig = is_mig;
     /* The library also keeps the utilisation from before anything was traced. */
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     gpu->processes_until_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-    return gpu->text[0][0] != '\0';
+    return describe(nvml, gpu);
+}
+
+/* ---- instances of a divided GPU (MIG) ---- */
+
+unsigned ct_nvml_instance_count(struct ct_nvml *nvml, struct ct_gpu *gpu)
+{
+    unsigned count = 0;
+    if (gpu->facts.is_mig != 1 || ct_nvml_is_missing(gpu, CT_NVML_INSTANCES))
+        return 0;
+    const int error = CT_NVML_CALL(nvml, instance_count, gpu->device, &count);
+    if (error)
+        ct_nvml_note_error(nvml, gpu, CT_NVML_INSTANCES, "instances", error);
+    return error ? 0 : count;
+}
+
+bool ct_nvml_describe_instance(struct ct_nvml *nvml, struct ct_gpu *gpu, unsigned place,
+                               struct ct_gpu *instance)
+{
+    unsigned gpu_instance = 0, compute_instance = 0;
+    *instance = (struct ct_gpu){ .facts = gpu->facts, .whole = gpu->device };
+    int error = CT_NVML_CALL(nvml, instance, gpu->device, place, &instance->device);
+    if (error == NVML_NOT_FOUND)
+        return false;
+    if (!error)
+        error = CT_NVML_CALL(nvml, gpu_instance, instance->device, &gpu_instance);
+    if (!error)
+        error = CT_NVML_CALL(nvml, compute_instance, instance->device, &compute_instance);
+    if (error) {
+        ct_nvml_note_error(nvml, gpu, CT_NVML_INSTANCES, "instances", error);
+        return false;
+    }
+    instance->facts.memory_bytes = instance->facts.is_mig = CT_GPU_UNKNOWN;
+    instance->facts.gpu_instance = gpu_instance;
+    instance->facts.compute_instance = compute_instance;
+    memcpy(instance->text[1], gpu->text[1], sizeof(instance->text[1]));
+    memcpy(instance->text[4], gpu->text[0], sizeof(instance->text[4]));
+    return describe(nvml, instance);
 }

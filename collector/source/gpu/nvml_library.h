@@ -111,7 +111,13 @@ struct ct_nvml {
 
 /* The bits of `logged` and `missing` in struct ct_gpu. The last two are the first bits of nvml_gpm.c and
  * nvml_readings.c. */
-enum { CT_NVML_PROCESSES, CT_NVML_PROCESS_TIMES, CT_NVML_METRICS, CT_NVML_READINGS = CT_NVML_METRICS + 10 };
+enum {
+    CT_NVML_PROCESSES,
+    CT_NVML_PROCESS_TIMES,
+    CT_NVML_INSTANCES,
+    CT_NVML_METRICS,
+    CT_NVML_READINGS = CT_NVML_METRICS + 10
+};
 
 static inline bool ct_nvml_is_missing(const struct ct_gpu *gpu, int bit)
 {

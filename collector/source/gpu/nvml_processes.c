@@ -22,7 +22,7 @@ static bool make_buffer(struct ct_nvml *nvml, unsigned count)
                                                           sizeof(struct nvml_process_utilization));
 }
 
-/* Adds the memory of each process. In a divided GPU, a process may be listed once for each instance. */
+/* Adds the memory of each process. A process may be listed several times. */
 static int list_memory(struct ct_nvml *nvml, const struct ct_gpu *gpu)
 {
     unsigned count = 64;
@@ -70,10 +70,14 @@ static int list_utilization(struct ct_nvml *nvml, struct ct_gpu *gpu)
 size_t ct_nvml_processes(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct ct_gpu_process_facts **list)
 {
     nvml->list_count = 0;
+    *list = NULL;
+    if (gpu->has_instances)
+        return 0;
     int error = ct_nvml_is_missing(gpu, CT_NVML_PROCESSES) ? 0 : list_memory(nvml, gpu);
     if (error)
         ct_nvml_note_error(nvml, gpu, CT_NVML_PROCESSES, "memory of processes", error);
-    error = ct_nvml_is_missing(gpu, CT_NVML_PROCESS_TIMES) ? 0 : list_utilization(nvml, gpu);
+    /* nvml.h: the utilisation of processes is not available for instances. */
+    error = gpu->whole || ct_nvml_is_missing(gpu, CT_NVML_PROCESS_TIMES) ? 0 : list_utilization(nvml, gpu);
     if (error)
         ct_nvml_note_error(nvml, gpu, CT_NVML_PROCESS_TIMES, "utilisation of processes", error);
     *list = nvml->list;

@@ -9,6 +9,7 @@ struct reading {
                 int64_t value[CT_GPU_VALUES]);
     enum ct_gpu_value value; /* the first value */
     int argument;            /* NVML's constant */
+    bool is_of_instances;    /* instances of a divided GPU have the value */
 };
 
 static int read_utilization(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct reading *reading,
@@ -117,7 +118,7 @@ static int read_gpm(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct readi
 /* The PCIe traffic is last, because GPM may have read it. */
 static const struct reading readings[] = {
     { "utilisation", read_utilization, CT_GPU_BUSY_PERCENT, 0 },
-    { "used memory", read_memory, CT_GPU_MEMORY_USED_BYTES, 0 },
+    { "used memory", read_memory, CT_GPU_MEMORY_USED_BYTES, 0, .is_of_instances = true },
     { "power", read_power, CT_GPU_POWER_MW, 0 },
     { "temperature", read_temperature, CT_GPU_TEMPERATURE_C, NVML_TEMPERATURE_GPU },
     { "SM clock", read_clock, CT_GPU_SM_MHZ, NVML_CLOCK_SM },
@@ -126,7 +127,7 @@ static const struct reading readings[] = {
     { "NVLink traffic", read_nvlink, CT_GPU_NVLINK_SENT_KB_PER_S, 0 },
     { "corrected memory errors", read_ecc, CT_GPU_ECC_CORRECTED, NVML_MEMORY_ERROR_TYPE_CORRECTED },
     { "uncorrected memory errors", read_ecc, CT_GPU_ECC_UNCORRECTED, NVML_MEMORY_ERROR_TYPE_UNCORRECTED },
-    { "activity of the SMs", read_gpm, CT_GPU_SM_BUSY_PPM, 0 },
+    { "activity of the SMs", read_gpm, CT_GPU_SM_BUSY_PPM, 0, .is_of_instances = true },
     { "sent PCIe traffic", read_pcie, CT_GPU_PCIE_SENT_KB_PER_S, NVML_PCIE_UTIL_TX_BYTES },
     { "received PCIe traffic", read_pcie, CT_GPU_PCIE_RECEIVED_KB_PER_S, NVML_PCIE_UTIL_RX_BYTES },
 };
@@ -142,7 +143,7 @@ bool ct_nvml_sample(struct ct_nvml *nvml, struct ct_gpu *gpu, bool is_frequent,
         sample->value[n] = CT_GPU_UNKNOWN;
     for (int i = 0; i < READINGS; i++) {
         int64_t value[CT_GPU_VALUES];
-        if (ct_nvml_is_missing(gpu, CT_NVML_READINGS + i) ||
+        if (ct_nvml_is_missing(gpu, CT_NVML_READINGS + i) || (gpu->whole && !readings[i].is_of_instances) ||
             (readings[i].read == read_pcie && (is_frequent || ct_nvml_gpm_has_pcie(gpu))))
             continue;
         for (int n = 0; n < CT_GPU_VALUES; n++)
