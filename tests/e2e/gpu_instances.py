@@ -70,6 +70,8 @@ def check_changes():
             hung.release()
         wait_for("the library to be closed", lambda: gpus.log()[-1:] == ["call nvmlShutdown"])
         equal(gpus.log(), ["call nvmlInit_v2", "call nvmlShutdown"], "calls, none of which is wrong")
+        equal(s.value("SELECT count(*) FROM gpu_samples JOIN gpus USING (gpu_id) WHERE whole_id IS NOT NULL AND memory_used_bytes IS NULL"), 0,
+              "samples of instances that do not exist")
 
 
 def check_failures():

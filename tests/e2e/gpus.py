@@ -267,7 +267,8 @@ def check_files():
         with HungCall(s) as hung:
             gpus.write(f"process 0 {hung.pid} {GIB} 50 5")
             await_samples(s, 4)
-            await_samples(s, 1, "gpu_processes")
+            await_samples(s, 2, "gpu_processes")
+            traced_pid = hung.pid
             hung.release()
         s.stop_daemon()
         replay("--replay", recording, "--db", again)
@@ -286,6 +287,9 @@ def check_files():
         equal(sql(s, "SELECT count(*), count(DISTINCT gpu_id || ' ' || time_ns) FROM gpu_samples"), [[sum(parts)] * 2], "samples")
         equal(sql(s, "SELECT gpu, name FROM gpus ORDER BY gpu"), [[0, "Simulated GPU A"], [1, "Simulated GPU B"]], "GPUs")
         equal(sql(s, "SELECT count(*) FROM gpu_samples JOIN gpus USING (gpu_id)"), [[sum(parts)]], "samples with their GPUs")
+        # The script still has the first process after its end, in both files.
+        equal(sql(s, "SELECT pid, gpu, name, process_id IS NULL, first_ns < last_ns FROM process_gpus ORDER BY 4"),
+              [[traced_pid, 0, "Simulated GPU A", 0, 1], [traced_pid, 0, "Simulated GPU A", 1, 1]], "GPUs of processes")
 
 
 def check_undone():

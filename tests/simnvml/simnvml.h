@@ -65,9 +65,12 @@ static inline unsigned simnvml_gpu(const void *device)
     }                                                                                                        \
     ENTER_ANY(device)
 
+/* Begins a function that also works for instances. */
 #define ENTER_ANY(device)                                                                                    \
     const unsigned gpu = simnvml_gpu(device);                                                                \
-    const int result = simnvml_follow(__func__, gpu);                                                        \
+    const int result = gpu < 100 || simnvml_instance(gpu, &(struct instance){ 0 })                           \
+                           ? simnvml_follow(__func__, gpu)                                                   \
+                           : INVALID_ARGUMENT;                                                               \
     if (result != SUCCESS)                                                                                   \
     return result
 

@@ -74,7 +74,12 @@ int nvmlGpmMigSampleGet(void *device, unsigned gpu_instance, struct sample *samp
 {
     ENTER(device);
     *sample = (struct sample){ gpu, gpu_instance, now_ms() };
-    return simnvml_is_divided(gpu) ? SUCCESS : INVALID_ARGUMENT;
+    for (unsigned index = 0; index < INSTANCES; index++) {
+        struct instance instance;
+        if (simnvml_instance(100 * (index + 1) + gpu, &instance) && instance.gpu_instance == gpu_instance)
+            return SUCCESS;
+    }
+    return INVALID_ARGUMENT;
 }
 
 /* Follows the lines of the script that change a metric. */

@@ -22,7 +22,7 @@ int nvmlDeviceGetGpuInstanceId(void *device, unsigned *id)
 {
     ENTER_ANY(device);
     struct instance instance;
-    if (!simnvml_instance(gpu, &instance))
+    if (!simnvml_instance(gpu, &instance)) /* the whole GPU */
         return INVALID_ARGUMENT;
     *id = instance.gpu_instance;
     return SUCCESS;
@@ -32,7 +32,7 @@ int nvmlDeviceGetComputeInstanceId(void *device, unsigned *id)
 {
     ENTER_ANY(device);
     struct instance instance;
-    if (!simnvml_instance(gpu, &instance))
+    if (!simnvml_instance(gpu, &instance)) /* the whole GPU */
         return INVALID_ARGUMENT;
     *id = instance.compute_instance;
     return SUCCESS;

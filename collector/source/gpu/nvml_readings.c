@@ -154,10 +154,11 @@ bool ct_nvml_sample(struct ct_nvml *nvml, struct ct_gpu *gpu, bool is_frequent,
             continue;
         }
         for (int n = 0; n < CT_GPU_VALUES; n++) {
-            if (value[n] >= 0 && value[n] <= CT_GPU_VALUE_MAX)
-                sample->value[n] = value[n];
+            if (value[n] < 0 || value[n] > CT_GPU_VALUE_MAX)
+                continue;
+            sample->value[n] = value[n];
+            is_known = true;
         }
-        is_known = true;
     }
     return is_known;
 }
