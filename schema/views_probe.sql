@@ -184,79 +184,82 @@ CASE WHEN :event.depth > 0
                    LIMIT 1)
              END
 
+CREATE VIEW fence_events AS
+-- The events of DMA fences of recorded processes (`cudatrace probe --kernel`). The views `fences` and `fence_waits` combine
+-- them, so that the events of a fence may be in several files of a trace.
+SELECT event.end_ns                   AS call_id,
+       thread.process_id,
+       process.pid,
+       thread.tid,                                     -- fence_signaled: the thread machine of the probe
+       event.name,            -- fence_init, fence_emit, fence_signaled, fence_wait
+       iif(event.name <> 'fence_signaled', (SELECT text FROM text WHERE text_id = value_1), NULL) AS driver,
+       iif(event.name <> 'fence_signaled', (SELECT text FROM text WHERE text_id = value_2), NULL) AS timeline,
+       iif(event.name <> 'fence_signaled', value_3, value_1) AS context, -- with seqno, identifies the fence
+       iif(event.name <> 'fence_signaled', value_4, value_2) AS seqno,
+       event.start_ns,
+       event.duration_ns,
+       name_around(event)             AS inside        -- the innermost recorded call of the thread; NULL for none, or if it
+                                                       -- has not returned, or only in a later file
+  FROM (SELECT function.name, value_1, value_2, value_3, value_4,
+               call.end_ns, call.end_ns - call.duration_ns AS start_ns, call.duration_ns, site.thread_id, site.depth
+          FROM function
+         CROSS JOIN field ON field.function_id = function.function_id AND field.place = 1
+         CROSS JOIN hook_call ON hook_call.field_set_id = field.field_set_id
+         CROSS JOIN call ON call.end_ns = hook_call.call_id
+         CROSS JOIN site ON site.site_id = call.site_id
+         WHERE function.layer = 'kernel' AND function.name IN ('fence_init', 'fence_emit', 'fence_signaled', 'fence_wait')) AS event
+ CROSS JOIN thread ON thread.thread_id = event.thread_id
+ CROSS JOIN process ON process.process_id = thread.process_id;
+
+-- files: all
 CREATE VIEW fences AS
 -- DMA fences that threads of recorded processes made (`cudatrace probe --kernel`). A driver of a GPU or of a display
 -- signals a fence when it has done some work. The column call_id is the time when the driver sent the work (the event
 -- fence_emit), or when the fence was made (fence_init) if the driver does not report the former.
-WITH event AS MATERIALIZED (
-    SELECT function.name, hook_call.call_id, value_1, value_2, value_3, value_4
-      FROM function
-     CROSS JOIN field ON field.function_id = function.function_id AND field.place = 1
-     CROSS JOIN hook_call ON hook_call.field_set_id = field.field_set_id
-     WHERE function.layer = 'kernel' AND function.name IN ('fence_init', 'fence_emit', 'fence_signaled')
-), signal AS MATERIALIZED (
-    SELECT value_1 AS context, value_2 AS seqno, min(call_id) AS signaled_ns
-      FROM event
-     WHERE name = 'fence_signaled'
-     GROUP BY value_1, value_2
+WITH signal AS MATERIALIZED (
+    SELECT context, seqno, min(call_id) AS signaled_ns FROM fence_events WHERE name = 'fence_signaled' GROUP BY context, seqno
 ), fence AS MATERIALIZED (
-    SELECT value_1 AS driver, value_2 AS timeline, value_3 AS context, value_4 AS seqno,
-           call.end_ns, call.end_ns AS start_ns, site.thread_id, site.depth,
-           max(event.name = 'fence_emit') AS is_emitted -- the other columns are from the row with the maximum
-      FROM event
-     CROSS JOIN call ON call.end_ns = event.call_id
-     CROSS JOIN site ON site.site_id = call.site_id
-     WHERE event.name <> 'fence_signaled'
-     GROUP BY value_3, value_4
+    SELECT call_id, process_id, pid, tid, driver, timeline, context, seqno,
+           max(name = 'fence_emit') AS is_emitted -- the other columns are from the row with the maximum
+      FROM fence_events
+     WHERE name IN ('fence_init', 'fence_emit')
+     GROUP BY context, seqno
 )
-SELECT fence.end_ns                   AS call_id,
-       thread.process_id,
-       process.pid,
-       thread.tid,                                     -- the thread that made the fence
-       (SELECT text FROM text WHERE text_id = fence.driver)   AS driver,
-       (SELECT text FROM text WHERE text_id = fence.timeline) AS timeline,
-       fence.context,                                  -- with seqno, identifies the fence until the machine reboots
+SELECT fence.call_id,
+       process_id,
+       pid,
+       tid,                   -- the thread that made the fence
+       driver,
+       timeline,
+       fence.context,         -- with seqno, identifies the fence until the machine reboots
        fence.seqno,
-       is_emitted,                                     -- 0: call_id is the time when the fence was made
-       signal.signaled_ns,                             -- NULL: not signaled yet, or its signal was lost (`losses`)
-       signal.signaled_ns - fence.end_ns AS duration_ns,
-       name_around(fence)             AS inside        -- the innermost recorded call of the thread; NULL for none, or if it
-                                                       -- has not returned
+       is_emitted,            -- 0: call_id is the time when the fence was made
+       signal.signaled_ns,    -- NULL: not signaled yet, or its signal was lost (`losses`)
+       signal.signaled_ns - fence.call_id AS duration_ns,
+       (SELECT inside FROM fence_events WHERE fence_events.call_id = fence.call_id) AS inside -- the innermost recorded call
+                              -- of the thread; NULL as in `fence_events`
   FROM fence
- CROSS JOIN thread ON thread.thread_id = fence.thread_id
- CROSS JOIN process ON process.process_id = thread.process_id
   LEFT JOIN signal ON signal.context = fence.context AND signal.seqno = fence.seqno;
 
+-- files: all
 CREATE VIEW fence_waits AS
 -- Waits of recorded threads for DMA fences inside the kernel (`cudatrace probe --kernel`). A program that polls a file of
 -- fences (poll, select, epoll) does not wait for them in this way.
-WITH wait AS MATERIALIZED (
-    SELECT value_1 AS driver, value_2 AS timeline, value_3 AS context, value_4 AS seqno,
-           call.end_ns, call.end_ns - call.duration_ns AS start_ns, call.duration_ns, site.thread_id, site.depth
-      FROM function
-     CROSS JOIN field ON field.function_id = function.function_id AND field.place = 1
-     CROSS JOIN hook_call ON hook_call.field_set_id = field.field_set_id
-     CROSS JOIN call ON call.end_ns = hook_call.call_id
-     CROSS JOIN site ON site.site_id = call.site_id
-     WHERE function.layer = 'kernel' AND function.name = 'fence_wait'
-)
-SELECT wait.end_ns                    AS call_id,
-       thread.process_id,
-       process.pid,
-       thread.tid,
-       (SELECT text FROM text WHERE text_id = wait.driver)   AS driver,
-       (SELECT text FROM text WHERE text_id = wait.timeline) AS timeline,
+SELECT wait.call_id,
+       wait.process_id,
+       wait.pid,
+       wait.tid,
+       wait.driver,
+       wait.timeline,
        wait.context,
        wait.seqno,
        wait.start_ns,
        wait.duration_ns,
        fences.call_id                 AS fence_id,     -- call_id in `fences`; NULL if no recorded thread made the fence
-       name_around(wait)              AS inside        -- the innermost recorded call of the thread; NULL for none, or if it
-                                                       -- has not returned
-  FROM wait
- CROSS JOIN thread ON thread.thread_id = wait.thread_id
- CROSS JOIN process ON process.process_id = thread.process_id
-  LEFT JOIN fences ON fences.context = wait.context AND fences.seqno = wait.seqno;
+       wait.inside                                     -- the innermost recorded call of the thread; NULL as in `fence_events`
+  FROM fence_events AS wait
+  LEFT JOIN fences ON fences.context = wait.context AND fences.seqno = wait.seqno
+ WHERE wait.name = 'fence_wait';
 
 CREATE VIEW device_files AS
 -- System calls that opened, mapped and closed the device files of NVIDIA's kernel driver (`cudatrace probe --ioctls`).

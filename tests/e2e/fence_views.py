@@ -1,8 +1,11 @@
-"""Tests the `fences` and `fence_waits` views on events imported with exact times."""
+"""Tests the views `fences` and `fence_waits`. The events are imported with exact times. One trace consists of two files."""
+import contextlib
 import json
+import shutil
 import sqlite3
 
 from cudatrace_test import CUDATRACE, Session, check, equal
+from series_test import sql
 
 PROBE, PROGRAM = 5, 9
 CLOCK_US = 10**6  # the time of 0 in an imported trace
@@ -83,3 +86,24 @@ with Session() as s:
     check("no such table" in failed.stderr, failed.stderr)
     with sqlite3.connect(s.db) as connection:
         equal(connection.execute("SELECT count(*) FROM hook_call").fetchone(), (sum(fields is not None for *_, fields in EVENTS),), "calls with fields")
+
+# ---- the next file of the trace has the signals of the fences A and B, the event fence_emit of B, and all waits ----
+
+with Session() as s:
+    file = s.dir / "lines.jsonl"
+    file.write_text(lines())
+    s.run(CUDATRACE, "import", "--db", s.db, file, preload=False)
+    with contextlib.closing(sqlite3.connect(s.db)) as trace:
+        trace.execute("INSERT INTO meta VALUES ('series', 'fences') ON CONFLICT DO UPDATE SET value = excluded.value")
+        trace.commit()
+    shutil.copy(s.db, s.dir / "trace.2.db")
+    for path, gone in (s.db, ">"), (s.dir / "trace.2.db", "<="):
+        until_ns = (220 + CLOCK_US) * 1000
+        with contextlib.closing(sqlite3.connect(path)) as trace:
+            trace.executescript(f"DELETE FROM call WHERE end_ns {gone} {until_ns}; DELETE FROM hook_call WHERE call_id {gone} {until_ns}")
+    at = f"/ 1000 - {CLOCK_US}"
+    # The call around the event in the first file returned in the second one.
+    equal(sql(s, f"SELECT call_id {at}, driver, context, seqno, is_emitted, signaled_ns {at}, duration_ns / 1000, inside FROM fences ORDER BY call_id"),
+          [list(fence[:7]) + [None if fence[0] == 200 else fence[7]] for fence in FENCES], "the fences in two files")
+    equal(sql(s, f"SELECT call_id {at}, context, seqno, duration_ns / 1000, fence_id {at}, inside FROM fence_waits ORDER BY call_id"),
+          list(map(list, WAITS)), "the waits in two files")
