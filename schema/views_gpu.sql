@@ -161,11 +161,11 @@ SELECT process_id, device, context, stream,
           FROM gpu_work)
  GROUP BY process_id, device, context, stream;
 
--- Gets the stream that a call names. The default stream has two names.
+-- Gets the stream that a call names, NULL for the default stream. That stream has two names, 0 and 1 (CU_STREAM_LEGACY).
 -- macro: stream_of(call)
-(SELECT nullif(coalesce((SELECT shape.stream FROM launch JOIN shape ON shape.shape_id = launch.shape_id WHERE launch.call_id = :call),
+(SELECT nullif(nullif(coalesce((SELECT shape.stream FROM launch JOIN shape ON shape.shape_id = launch.shape_id WHERE launch.call_id = :call),
                                 (SELECT route.stream FROM transfer JOIN route ON route.route_id = transfer.route_id WHERE transfer.call_id = :call),
-                                (SELECT graph_launch.stream FROM graph_launch WHERE graph_launch.call_id = :call)), 1))
+                                (SELECT graph_launch.stream FROM graph_launch WHERE graph_launch.call_id = :call)), 1), 0))
 
 -- files: newest process_id of process
 CREATE VIEW gpu_pending AS
@@ -174,8 +174,9 @@ CREATE VIEW gpu_pending AS
 -- `losses` counts it. A call is in this view if it succeeded, was not captured into a graph, and is later than the last
 -- returned work in its stream. Of calls before the newest returned work of the process, only those among the last
 -- 10,000 are found. A graph counts as returned once its first work has been returned. The default streams of several
--- contexts, and so of several devices, count as one stream, so calls in one of them may be missing. If CUPTI has dropped
--- the last record of a stream, its call is also in this view. Calls in earlier files of the trace are left out. The row
+-- contexts, and so of several devices, count as one stream. Calls in the default stream of a context that has returned no
+-- work may be missing. If CUPTI has dropped the last record of a stream, or any record of such a default stream, its call
+-- is also in this view. Calls in earlier files of the trace are left out. The row
 -- with place = 1 is the oldest in its stream. In a hung process, this work has not ended, or waits for other streams.
 WITH newest AS (
   SELECT process_id,
@@ -201,11 +202,22 @@ WITH newest AS (
   SELECT returned.process_id, returned.correlation, ended_ns, ifnull(returned.call_id, known.call_id) AS call_id
     FROM returned
     LEFT JOIN known ON known.process_id = returned.process_id AND known.context = returned.context AND known.stream = returned.stream
-), stream_end AS MATERIALIZED (
-  SELECT process_id, max(correlation) AS correlation, max(ended_ns) AS ended_ns, stream_of(ended.call_id) AS stream
+), stream_end AS MATERIALIZED ( -- contexts have different default streams with the same name
+  SELECT process_id, max(correlation) AS correlation, min(correlation) AS all_before, max(ended_ns) AS ended_ns,
+         stream_of(ended.call_id) AS stream
     FROM ended
    WHERE call_id IS NOT NULL
    GROUP BY process_id, stream
+), run AS MATERIALIZED ( -- recent work of processes with such streams
+  SELECT gpu_task.process_id, latest.correlation
+    FROM (SELECT gpu_task_id, correlation
+            FROM gpu_run
+           WHERE EXISTS (SELECT 1 FROM stream_end WHERE all_before < correlation)
+           ORDER BY run_id DESC
+           LIMIT 100000) AS latest
+   CROSS JOIN gpu_task ON gpu_task.gpu_task_id = latest.gpu_task_id
+   WHERE latest.correlation IS NOT NULL
+     AND gpu_task.process_id IN (SELECT process_id FROM stream_end WHERE all_before < correlation)
 ), noted AS ( -- not materialized, so that a query for one process reads only its rows
   SELECT correlation.process_id, correlation.correlation, correlation.call_id, stream_of(correlation.call_id) AS stream
     FROM newest
@@ -215,7 +227,9 @@ WITH newest AS (
   SELECT noted.*, stream_end.ended_ns
     FROM noted
     LEFT JOIN stream_end ON stream_end.process_id = noted.process_id AND stream_end.stream IS noted.stream
-   WHERE noted.correlation > ifnull(stream_end.correlation, 0)
+   WHERE noted.correlation > ifnull(stream_end.all_before, 0)
+     AND (noted.correlation > ifnull(stream_end.correlation, 0)
+          OR (noted.process_id, noted.correlation) NOT IN (SELECT process_id, correlation FROM run))
 )
 SELECT pending.process_id,
        pending.call_id,

@@ -107,6 +107,23 @@ def without_work():
         equal(noted, [("cuMemSetAccess", 0), ("cuMemsetD8Async", 5)], "correlations by function")
 
 
+def default_streams():
+    """The default streams of two contexts have the same names, 0 and 1. A call that is earlier than the last returned work of one context is
+    pending if its own work has not been returned."""
+    with Session() as s:
+        import_calls(s, s.db, [(7, 7, "cuLaunchKernel", at, at + 2, 0, {"kernel": "a", "grid_x": at, "stream": at // 10 % 2}) for at in range(10, 70, 10)])
+        add_work(s.db, [(7, "kernel", "a", 0, 7, at, at + 5, None, at + 2) for at in (10, 40, 50)])
+        with contextlib.closing(sqlite3.connect(s.db)) as db:
+            equal(db.execute("SELECT DISTINCT stream FROM shape ORDER BY 1").fetchall(), [(0,), (1,)], "the streams that the calls name")
+            db.execute("DELETE FROM correlation")
+            db.executemany("INSERT INTO correlation VALUES (1, ?, ?)", [(number, (10 * number + 2 + BASE_US) * 1000) for number in range(1, 7)])
+            db.executemany("UPDATE gpu_run SET correlation = ? WHERE run_id = ?", ((1, 1), (4, 2), (5, 3)))
+            db.executemany("INSERT INTO gpu_returned VALUES (1, ?, 7, ?, ?)", ((1, 1, 10), (2, 5, 20)))
+            db.commit()
+        equal(s.rows(f"SELECT start_ns / 1000 - {BASE_US}, stream, place FROM gpu_pending ORDER BY call_id"),
+              [(20, None, 1), (30, None, 2), (60, None, 3)], "calls in the default streams")
+
+
 def begun():
     """Work is pending since its call began, or since the last returned work of its stream ended. `top` uses the last time of the trace if no
     daemon writes it."""
@@ -155,6 +172,6 @@ def shown_by_top():
         idle.end()
 
 
-for case in (hung_and_killed, nothing_returned, captured, selected, without_work, begun, shown_by_top):
+for case in (hung_and_killed, nothing_returned, captured, selected, without_work, default_streams, begun, shown_by_top):
     print(case.__name__, flush=True)
     case()
