@@ -519,8 +519,8 @@ CREATE VIEW losses AS
 --     like; the call was none of these, was short and succeeded),
 --   probe (the BPF ring of the process was full, because its probe ran too rarely; the thread is 0),
 --   cupti (CUPTI dropped records of GPU work because its buffers were full; the column calls has their number. In another
---     row, the calls whose work CUPTI had not returned when the process ended (`gpu_pending`). Dropped records are
---     subtracted, because their calls may be among these. The thread is 0),
+--     row, the calls whose work CUPTI had not returned when the process ended (`gpu_pending`). Only calls in the last file
+--     of the process count. Dropped records are subtracted, because their calls may be among these. The thread is 0),
 --   absent (the process had no daemon from first_ns to last_ns, which is NULL until another daemon collects from it).
 -- Calls with cause pressure count as skipped in `totals`, and all other calls count as lost. Records with cause cupti are
 -- no calls, and `totals` does not include them. A row with cause absent has no thread, and its column calls is NULL,

@@ -168,22 +168,9 @@ SELECT process_id, device, context, stream,
                                 (SELECT graph_launch.stream FROM graph_launch WHERE graph_launch.call_id = :call)), 1), 0))
 
 -- files: newest process_id of process
-CREATE VIEW gpu_pending AS
--- Calls whose work on the GPU was not returned by CUPTI, of each process's last recording of GPU work. In a running
--- process, the work waits, runs, or has ended within the last second. If the process has ended, the work is lost, and
--- `losses` counts it. A call is in this view if it succeeded, was not captured into a graph, and is later than the last
--- returned work in its stream. Of calls before the newest returned work of the process, only those among the last
--- 10,000 are found. A graph counts as returned once its first work has been returned. The default streams of several
--- contexts, and so of several devices, count as one stream. Calls in the default stream of a context that has returned no
--- work may be missing. If CUPTI has dropped the last record of a stream, or any record of such a default stream, its call
--- is also in this view. Calls in earlier files of the trace are left out. The row
--- with place = 1 is the oldest in its stream. In a hung process, this work has not ended, or waits for other streams.
-WITH newest AS (
-  SELECT process_id,
-         (SELECT max(correlation) FROM correlation WHERE correlation.process_id = process.process_id) AS noted,
-         (SELECT max(correlation) FROM gpu_returned WHERE gpu_returned.process_id = process.process_id) AS returned
-    FROM process
-), returned AS MATERIALIZED (
+CREATE VIEW gpu_stream_ends AS
+-- The newest work that CUPTI has returned, for each stream of a process. The numbers of contexts and streams are CUPTI's.
+WITH returned AS MATERIALIZED (
   SELECT gpu_returned.process_id, gpu_returned.context, gpu_returned.stream, gpu_returned.correlation, ended_ns, correlation.call_id
     FROM gpu_returned
     LEFT JOIN correlation ON correlation.process_id = gpu_returned.process_id
@@ -198,15 +185,29 @@ WITH newest AS (
    CROSS JOIN gpu_task ON gpu_task.gpu_task_id = run.gpu_task_id
    CROSS JOIN correlation ON correlation.process_id = gpu_task.process_id AND correlation.correlation = run.correlation
    GROUP BY gpu_task.process_id, gpu_task.context, gpu_task.stream
-), ended AS (
-  SELECT returned.process_id, returned.correlation, ended_ns, ifnull(returned.call_id, known.call_id) AS call_id
-    FROM returned
-    LEFT JOIN known ON known.process_id = returned.process_id AND known.context = returned.context AND known.stream = returned.stream
+)
+SELECT returned.process_id,
+       returned.context,
+       returned.stream,
+       returned.correlation,  -- of the call: the number of the recording << 32 | CUPTI's number
+       returned.ended_ns,     -- the latest end of returned work
+       ifnull(returned.call_id, known.call_id) AS call_id -- the call, or another call in the stream if it was not recorded
+  FROM returned
+  LEFT JOIN known ON known.process_id = returned.process_id AND known.context = returned.context AND known.stream = returned.stream;
+
+CREATE VIEW gpu_unreturned AS
+-- Calls whose work on the GPU was not returned by CUPTI, for each file of the trace. CUPTI may have returned the work of
+-- some of them in a later file (`gpu_pending`).
+WITH newest AS (
+  SELECT process_id,
+         (SELECT max(correlation) FROM correlation WHERE correlation.process_id = process.process_id) AS noted,
+         (SELECT max(correlation) FROM gpu_returned WHERE gpu_returned.process_id = process.process_id) AS returned
+    FROM process
 ), stream_end AS MATERIALIZED ( -- contexts have different default streams with the same name
-  SELECT process_id, max(correlation) AS correlation, min(correlation) AS all_before, max(ended_ns) AS ended_ns,
-         stream_of(ended.call_id) AS stream
-    FROM ended
-   WHERE call_id IS NOT NULL
+  SELECT process_id, max(correlation) AS correlation, min(correlation) AS all_before,
+         stream_of(gpu_stream_ends.call_id) AS stream
+    FROM gpu_stream_ends
+   WHERE call_id IN (SELECT end_ns FROM call) -- the stream of a call in an earlier file is unknown
    GROUP BY process_id, stream
 ), run AS MATERIALIZED ( -- recent work of processes with such streams
   SELECT gpu_task.process_id, latest.correlation
@@ -224,7 +225,7 @@ WITH newest AS (
    CROSS JOIN correlation ON correlation.process_id = newest.process_id
                          AND correlation.correlation > max(newest.noted & -4294967296, ifnull(newest.returned, 0) - 10000)
 ), pending AS (
-  SELECT noted.*, stream_end.ended_ns
+  SELECT noted.*
     FROM noted
     LEFT JOIN stream_end ON stream_end.process_id = noted.process_id AND stream_end.stream IS noted.stream
    WHERE noted.correlation > ifnull(stream_end.all_before, 0)
@@ -238,9 +239,7 @@ SELECT pending.process_id,
        name.demangled                 AS kernel,       -- of launches; NULL if the name is unknown
        pending.stream,                                 -- as the call names it; NULL for the default stream
        call.end_ns - call.duration_ns AS start_ns,     -- of the call
-       row_number() OVER (PARTITION BY pending.process_id, pending.stream ORDER BY pending.correlation) AS place,
-       max(call.end_ns - call.duration_ns, ifnull(pending.ended_ns, 0)) AS since_ns -- when the call began, or when the last
-                                                       -- returned work in the stream ended, if that was later
+       pending.correlation                             -- the number of the recording << 32 | CUPTI's number
   FROM pending
  CROSS JOIN call ON call.end_ns = pending.call_id
  CROSS JOIN site ON site.site_id = call.site_id
@@ -256,6 +255,44 @@ SELECT pending.process_id,
  WHERE site.status = 0
    AND coalesce(shape.captured, route.captured, graph_launch.captured, 0) = 0
    AND (transfer.call_id IS NULL OR call.bytes > 0);
+
+-- files: all
+CREATE VIEW gpu_pending AS
+-- Calls whose work on the GPU was not returned by CUPTI, of each process's last recording of GPU work. In a running
+-- process, the work waits, runs, or has ended within the last second. If the process has ended, the work is lost, and
+-- `losses` counts it. A call is in this view if it succeeded, was not captured into a graph, and is later than the last
+-- returned work in its stream. Of calls before the newest returned work of the process, only those among the last
+-- 10,000 are found. A graph counts as returned once its first work has been returned. The default streams of several
+-- contexts, and so of several devices, count as one stream. Calls in the default stream of a context that has returned
+-- no work may be missing. If CUPTI has dropped the last record of a stream, or any record of such a default stream, its
+-- call is also in this view. In a trace of several files, a call in such a default stream may stay in this view after
+-- its work was returned. The row with place = 1 is the oldest in its stream. In a hung process, this work has not
+-- ended, or waits for other streams.
+WITH stream_end AS MATERIALIZED (
+  SELECT process_id, min(correlation) AS all_before, max(ended_ns) AS ended_ns, max(correlation) & -4294967296 AS begun,
+         nullif(nullif(coalesce((SELECT launches.stream FROM launches WHERE launches.call_id = gpu_stream_ends.call_id),
+                                (SELECT copies.stream FROM copies WHERE copies.call_id = gpu_stream_ends.call_id),
+                                (SELECT memsets.stream FROM memsets WHERE memsets.call_id = gpu_stream_ends.call_id),
+                                (SELECT graph_launches.stream FROM graph_launches WHERE graph_launches.call_id = gpu_stream_ends.call_id)),
+                       1), 0) AS stream
+    FROM gpu_stream_ends
+   WHERE call_id IS NOT NULL
+   GROUP BY 1, 5
+)
+SELECT gpu_unreturned.process_id,
+       gpu_unreturned.call_id,
+       tid,
+       name,
+       kernel,                -- of launches; NULL if the name is unknown
+       gpu_unreturned.stream, -- as the call names it; NULL for the default stream
+       start_ns,              -- of the call
+       row_number() OVER (PARTITION BY gpu_unreturned.process_id, gpu_unreturned.stream ORDER BY correlation) AS place,
+       max(start_ns, ifnull(stream_end.ended_ns, 0)) AS since_ns -- when the call began, or when the last returned work in
+                                                       -- the stream ended, if that was later
+  FROM gpu_unreturned
+  LEFT JOIN stream_end ON stream_end.process_id = gpu_unreturned.process_id AND stream_end.stream IS gpu_unreturned.stream
+ WHERE correlation > ifnull(stream_end.all_before, 0)
+   AND correlation >= ifnull((SELECT max(begun) FROM stream_end AS any_end WHERE any_end.process_id = gpu_unreturned.process_id), 0);
 
 -- files: all
 CREATE VIEW launch_queue AS

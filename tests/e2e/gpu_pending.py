@@ -2,12 +2,14 @@
 Kernels on the first stream take an hour, and sets on the second stream take no time."""
 import contextlib
 import json
+import shutil
 import sqlite3
 
 from cudatrace_test import CUDATRACE, SIMCUDA, WORKLOADS, Session, can, check, equal, wait_for
 from exact_trace import BASE_US, add_work, import_calls
 from gpu_programs import SIMCUPTI, Program, request
 from screen_test import Screen
+from series_test import sql
 
 HOUR_NS = 3600 * 10 ** 9
 
@@ -124,6 +126,28 @@ def default_streams():
               [(20, None, 1), (30, None, 2), (60, None, 3)], "calls in the default streams")
 
 
+def two_files():
+    """A call in an earlier file of the trace is pending until its work is returned in a later file."""
+    with Session() as s:
+        streams = {1: 16, 2: 32, 3: 16, 10: 32}  # by the number of the launch
+        import_calls(s, s.db, [(7, 7, "cuLaunchKernel", 10 * number, 10 * number + 2, 0, {"kernel": "a", "grid_x": number, "stream": stream})
+                               for number, stream in streams.items()])
+        with contextlib.closing(sqlite3.connect(s.db)) as db:
+            db.executemany("INSERT INTO correlation VALUES (1, ?, ?)", [(number, (10 * number + 2 + BASE_US) * 1000) for number in streams])
+            db.execute("INSERT INTO meta VALUES ('series', 'pending') ON CONFLICT DO UPDATE SET value = excluded.value")
+            db.commit()
+        second = s.dir / "trace.2.db"
+        shutil.copy(s.db, second)
+        until_ns = (50 + BASE_US) * 1000
+        for path, gone, returned in (s.db, ">", 1), (second, "<", 3):
+            with contextlib.closing(sqlite3.connect(path)) as db:
+                db.execute("INSERT INTO gpu_returned VALUES (1, 1, 7, ?, ?)", (returned, (10 * returned + 5 + BASE_US) * 1000))
+                db.executescript(f"DELETE FROM call WHERE end_ns {gone} {until_ns}; DELETE FROM launch WHERE call_id {gone} {until_ns}")
+        query = f"SELECT start_ns / 1000 - {BASE_US}, stream, place FROM gpu_pending ORDER BY call_id"
+        equal(sql(s, query), [[20, 32, 1], [100, 32, 2]], "pending calls of both files")
+        equal(s.rows(query), [(20, 32, 1), (30, 16, 1)], "pending calls at the end of the first file")
+
+
 def begun():
     """Work is pending since its call began, or since the last returned work of its stream ended. `top` uses the last time of the trace if no
     daemon writes it."""
@@ -172,6 +196,6 @@ def shown_by_top():
         idle.end()
 
 
-for case in (hung_and_killed, nothing_returned, captured, selected, without_work, default_streams, begun, shown_by_top):
+for case in (hung_and_killed, nothing_returned, captured, selected, without_work, default_streams, two_files, begun, shown_by_top):
     print(case.__name__, flush=True)
     case()
