@@ -11,6 +11,7 @@ struct rings_of_channels rings SEC(".maps");
 struct lost_of_channels lost SEC(".maps");
 struct companions_of_processes companions SEC(".maps");
 bool has_companions;
+__u64 recorded[CT_EVENT_COUNT];
 
 /* By function. */
 struct ct_probe_shape shapes[CT_PROBE_FUNCTIONS];

@@ -178,10 +178,12 @@ static void end_call(const struct task *task, struct ct_probe_hooked *call)
     __u32 channel = task->channel;
     void *ring = bpf_map_lookup_elem(&rings, &channel);
     /* The lookup succeeds as in begin_call(), but the verifier demands the check. */
-    if (ring)
-        submit(ring, call, false);
-    else
+    if (!ring) {
         bpf_ringbuf_discard(call, BPF_RB_NO_WAKEUP);
+        return;
+    }
+    count_recorded(call->record.function);
+    submit(ring, call, false);
 }
 
 static void leave_with_name(__u32 function, __s64 result)

@@ -70,6 +70,7 @@ static bool write_named(const struct place *place, const struct fence_record *fr
     hooked->value[3] = from->key.seqno;
     hooked->record.read |= 1U << 2 | 1U << 3;
     submit(ring, hooked, false);
+    count_recorded(place->function);
     return true;
 }
 
@@ -134,6 +135,7 @@ int BPF_PROG(fence_signaled, struct dma_fence *fence)
     hooked->value[1] = key.seqno;
     hooked->record.read = 1U << 0 | 1U << 1;
     submit(ring, hooked, false);
+    count_recorded(CT_EVENT_FENCE_SIGNALED);
     return 0;
 }
 

@@ -84,6 +84,7 @@ static void write_event(const struct place *place, __u32 event, __u64 start)
     record->start = start ? start : now;
     record->end = now;
     submit(ring, record, false);
+    count_recorded(event);
 }
 
 /* Returns why a thread is being switched off the processor. The state 0 means runnable. */

@@ -1,7 +1,9 @@
 #include "measured_call.h"
 
 #include "clock.h"
+#include "kernel_ring.h"
 
+#include <errno.h>
 #include <link.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -68,4 +70,21 @@ uint64_t ct_measured_calls_ns(void)
         whole[i] = ct_monotonic_ns() - before_ns;
     }
     return ct_measured_median(whole);
+}
+
+int ct_measured_calls_read(int map, uint64_t seen[CT_MEASURED_CALLS])
+{
+    struct ct_kernel_ring ring;
+    const struct ct_probe_record *record;
+    size_t count = 0, bytes;
+    const int error = ct_kernel_ring_map(&ring, map, CT_PROBE_RING_BYTES);
+    if (error)
+        return error;
+    for (; (record = ct_kernel_ring_next(&ring, ct_kernel_ring_end(&ring), sizeof(*record), &bytes));
+         ct_kernel_ring_pass(&ring)) {
+        if (record->kind == CT_PROBE_CALL && record->status == (int32_t)count && count < CT_MEASURED_CALLS)
+            seen[count++] = record->end - record->start;
+    }
+    ct_kernel_ring_unmap(&ring);
+    return count == CT_MEASURED_CALLS ? 0 : -ENODATA;
 }

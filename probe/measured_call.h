@@ -2,6 +2,8 @@
 #ifndef CT_MEASURED_CALL_H
 #define CT_MEASURED_CALL_H
 
+#include "calls.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,6 +14,9 @@ bool ct_measured_call_find(uint64_t *offset);
 /* Makes CT_MEASURED_CALLS calls, which return 0, 1, 2 and so on. Returns the median of their durations in
  * nanoseconds. */
 uint64_t ct_measured_calls_ns(void);
+/* Reads the records of the calls from a channel's ring, whose descriptor is `map`. Sets `seen` to their
+ * durations in nanoseconds. Returns 0, -ENODATA if some are missing, or another -errno. */
+int ct_measured_calls_read(int map, uint64_t seen[CT_MEASURED_CALLS]);
 /* Returns the median, and sorts the values. */
 uint64_t ct_measured_median(uint64_t values[CT_MEASURED_CALLS]);
 

@@ -14,6 +14,7 @@
 #include "probed_files.h"
 #include "proc_file.h"
 #include "processes.h"
+#include "program_costs.h"
 #include "rights.h"
 #include "session_names.h"
 
@@ -381,6 +382,8 @@ static int begin(struct probe *probe)
     const int status = probe->options.ioctls ? ct_ioctls_attach(&probe->ioctls, probe->programs) : CT_GO_ON;
     if (status != CT_GO_ON)
         return status;
+    if (probe->options.verbose && ct_program_costs_begin() < 0)
+        fprintf(stderr, "probe: the kernel does not measure the BPF programs: %s\n", strerror(errno));
     error = ct_rights_keep(makes_events_later(probe) || wants_machine(probe));
     if (error)
         return ct_fail(EXIT_FAILURE, "probe: cannot drop capabilities: %s", strerror(-error));
@@ -477,6 +480,8 @@ static int run(struct probe *probe)
         attach_hooks(probe);
         ct_probed_files_announce(&probe->files);
         record(probe, from);
+        if (probe->options.verbose)
+            ct_program_costs_print(probe->programs, probe->functions);
         ct_hooks_detach(&probe->hooks);
         ct_ioctls_detach(&probe->ioctls);
         ct_fences_detach(&probe->fences);

@@ -1,7 +1,6 @@
 #include "programs.h"
 
 #include "calls.skel.h" /* needs calls.h */
-#include "kernel_ring.h"
 #include "measured_call.h"
 
 #include <bpf/bpf.h>
@@ -390,30 +389,22 @@ enum ct_method ct_programs_method(const struct ct_programs *programs)
     return programs->method;
 }
 
+const struct bpf_object *ct_programs_object(const struct ct_programs *programs)
+{
+    return programs->calls->obj;
+}
+
+uint64_t ct_programs_recorded(const struct ct_programs *programs, uint32_t event)
+{
+    return __atomic_load_n(&programs->calls->bss->recorded[event], __ATOMIC_RELAXED);
+}
+
 struct ct_probe_cost ct_programs_cost(const struct ct_programs *programs)
 {
     return programs->cost;
 }
 
 /* ---- measuring ---- */
-
-/* Reads the records of the measured calls. Returns 0, or -ENODATA if some are missing. */
-static int read_measured(const struct ct_channel *channel, uint64_t seen[CT_MEASURED_CALLS])
-{
-    struct ct_kernel_ring ring;
-    const struct ct_probe_record *record;
-    size_t count = 0, bytes;
-    const int error = ct_kernel_ring_map(&ring, channel->ring, CT_PROBE_RING_BYTES);
-    if (error)
-        return error;
-    for (; (record = ct_kernel_ring_next(&ring, ct_kernel_ring_end(&ring), sizeof(*record), &bytes));
-         ct_kernel_ring_pass(&ring)) {
-        if (record->kind == CT_PROBE_CALL && record->status == (int32_t)count && count < CT_MEASURED_CALLS)
-            seen[count++] = record->end - record->start;
-    }
-    ct_kernel_ring_unmap(&ring);
-    return count == CT_MEASURED_CALLS ? 0 : -ENODATA;
-}
 
 static int measure_at(struct ct_programs *programs, const struct ct_channel *channel,
                       const struct ct_targets *targets)
@@ -428,7 +419,7 @@ static int measure_at(struct ct_programs *programs, const struct ct_channel *cha
         return error;
     const uint64_t whole_ns = ct_measured_calls_ns();
     ct_links_close(links);
-    error = read_measured(channel, seen);
+    error = ct_measured_calls_read(channel->ring, seen);
     programs->cost = (struct ct_probe_cost){ .seen_ns = ct_measured_median(seen),
                                              .whole_ns = whole_ns > alone_ns ? whole_ns - alone_ns : 0 };
     return error;

@@ -49,6 +49,12 @@ struct ct_probe_cost {
 };
 struct ct_probe_cost ct_programs_cost(const struct ct_programs *programs);
 
+/* Returns the programs, in the order of their files. */
+struct bpf_object;
+const struct bpf_object *ct_programs_object(const struct ct_programs *programs);
+/* Returns how many events of the kernel have a record. `event` is below CT_EVENT_COUNT. */
+uint64_t ct_programs_recorded(const struct ct_programs *programs, uint32_t event);
+
 /* Returns the map of notices, a ring of struct ct_probe_notice. */
 int ct_programs_notices(const struct ct_programs *programs);
 

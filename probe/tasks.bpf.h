@@ -183,6 +183,15 @@ static inline struct ct_probe_record *reserve(void *ring, __u32 tid, __u32 kind)
     return record;
 }
 
+/* The number of events of the kernel that have a record. */
+extern __u64 recorded[CT_EVENT_COUNT];
+
+static inline void count_recorded(__u32 event)
+{
+    if (event < CT_EVENT_COUNT)
+        __sync_fetch_and_add(&recorded[event], 1);
+}
+
 /* The writer polls the ring, so it is woken only if the ring has filled up quickly, or if the record is
  * urgent. */
 static inline void submit(void *ring, void *record, bool is_urgent)

@@ -1,6 +1,7 @@
 """Tests a probe that accompanies the hook: the hook records a process's calls, and the probe records the events inside them."""
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -75,6 +76,22 @@ def many_processes(s):
         p.await_end()
         check_events(s, p.pid, 0)
     probe.end(number=None)
+
+
+def verbose(s):
+    """With --verbose, the probe ends with the costs of the BPF programs, and with the number of events."""
+    p = Traced(s)
+    probe = Probe(s, "--pid", p.pid, "--kernel", "--verbose")
+    p.finish()
+    p.await_end()
+    probe.end(number=None)
+    runs = {name: (int(times), float(ms)) for name, times, ms in re.findall(
+        r"^probe: the BPF program (\w+) ran (\d+) times, for \d+ ns each, ([\d.]+) ms in total$", probe.said, re.M)}
+    check(runs["page_fault"][0] >= PAGES and runs["page_fault"][1] > 0 and runs["thread_switch"][0] > 0, "runs", probe.said)
+    counts = re.search(r"^probe: events of the kernel that are recorded: (.*)$", probe.said, re.M)[1]
+    counts = {name: int(count) for name, count in (word.split() for word in counts.split(", "))}
+    stored = dict(s.rows("SELECT name, calls FROM totals JOIN processes USING (process_id) WHERE pid = ? AND layer = 'kernel'", p.pid))
+    equal(counts, dict.fromkeys(counts, 0) | stored, "the numbers of events in the output and in the trace")
 
 
 def replayed(s):
@@ -259,7 +276,7 @@ def run_ended(s):
         probe.end()
 
 
-CASES = (events, many_processes, replayed, nested_events, hooks, hooks_on_all, hooks_of_new, plain_probe, in_doctor, other_session,
+CASES = (events, many_processes, verbose, replayed, nested_events, hooks, hooks_on_all, hooks_of_new, plain_probe, in_doctor, other_session,
          writer_killed, outlived, daemon_restarted, run_ended)
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")

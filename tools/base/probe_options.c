@@ -217,8 +217,10 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
           "lacks one, the next is tried (default: session)",
           &options->method, ct_take_choice, "expected session, multi or event",
           .choices = "session|multi|event" },
-        { "verbose", NULL, "print the method, its cost per call, and the time to attach", &options->verbose,
-          .letter = 'v' },
+        { "verbose", NULL,
+          "print the method, its cost per call, the time to attach, and at the end the cost\n"
+          "of the BPF programs and the number of events",
+          &options->verbose, .letter = 'v' },
         { 0 }
     };
     const struct ct_usage usage = {
