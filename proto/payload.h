@@ -207,6 +207,15 @@ static inline bool ct_gpu_work_read(const void *payload, size_t bytes, struct ct
     return work->kind < CT_GPU_WORK_KINDS || work->kind == CT_GPU_DROPPED;
 }
 
+/* A device of the process. The UUIDs differ if the GPU is divided (MIG) and the device is an instance. */
+struct ct_device {
+    uint8_t gpu_uuid[16], own_uuid[16];
+    uint32_t pci_domain; /* the GPU's PCI address. Its function is 0 */
+    uint8_t pci_bus, pci_slot;
+    uint8_t reserved[10]; /* zero */
+};
+static_assert(sizeof(struct ct_device) == 48, "ct_device");
+
 struct ct_thread_name {
     char name[16]; /* from prctl(PR_GET_NAME), NUL-terminated */
     uint8_t reserved[16];

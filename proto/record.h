@@ -42,6 +42,7 @@ enum ct_kind {
     CT_KIND_FIELDS = 12,  /* a call; value: 0; struct ct_fields, names and texts */
     CT_KIND_GPU_WORK = 13,    /* work that the GPU has done; value: its correlation; struct ct_gpu_work */
     CT_KIND_CORRELATION = 14, /* the lane's previous call has the correlation `value` */
+    CT_KIND_DEVICE = 15,      /* describes a device of the process; value: CUDA's number; struct ct_device */
     CT_KIND_COUNT
 };
 
@@ -49,7 +50,7 @@ enum ct_kind {
 static inline int ct_kind_is_call(unsigned kind)
 {
     return kind != CT_KIND_PAD && kind != CT_KIND_STRING && kind != CT_KIND_THREAD && kind != CT_KIND_NAME &&
-           kind != CT_KIND_GPU_WORK && kind != CT_KIND_CORRELATION;
+           kind != CT_KIND_GPU_WORK && kind != CT_KIND_CORRELATION && kind != CT_KIND_DEVICE;
 }
 
 /* Bits 60 to 63 of ct_record.span. */

@@ -87,26 +87,12 @@ SELECT call_id
    AND (?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1));
 
 -- name: gpus
-SELECT gpu, name, pci_address, memory_bytes, uuid FROM gpus WHERE whole_id IS NULL ORDER BY gpu;
+SELECT device, name, pci_address, memory_bytes, uuid FROM gpus WHERE whole_id IS NULL ORDER BY device;
 
--- Maps each process's devices to GPUs. CUPTI counts the devices of each process from 0, and NVML counts the machine's
--- GPUs. If a process used as many GPUs as it has devices with work, both are ordered by PCI address.
+-- The GPU of each device of a process. Work has the number of its GPU in place of the process's own number.
 -- name: gpu_devices
-WITH device AS (
-    SELECT process_id, device,
-           row_number() OVER (PARTITION BY process_id ORDER BY device) AS place,
-           count(*)     OVER (PARTITION BY process_id)                 AS count
-      FROM (SELECT DISTINCT process_id, device FROM gpu_work)
-),
-used AS (
-    SELECT process_id, gpu, uuid, name, memory_bytes,
-           row_number() OVER (PARTITION BY process_id ORDER BY gpu) AS place,
-           count(*)     OVER (PARTITION BY process_id)              AS count
-      FROM (SELECT DISTINCT process_id, gpu, uuid, name, gpus.memory_bytes FROM gpu_processes JOIN gpus USING (gpu_id))
-)
-SELECT process_id, device, gpu, uuid, name, memory_bytes
-  FROM device
-  JOIN used USING (process_id, place, count)
+SELECT DISTINCT process_id, device, device, uuid
+  FROM gpu_devices
  WHERE ?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1)
  ORDER BY process_id, device;
 

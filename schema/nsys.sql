@@ -42,7 +42,7 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (
 CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (
     start                   INTEGER NOT NULL,
     end                     INTEGER NOT NULL,
-    deviceId                INTEGER NOT NULL, -- as CUDA counts the devices of the process
+    deviceId                INTEGER NOT NULL, -- TARGET_INFO_GPU.id
     contextId               INTEGER NOT NULL,
     greenContextId          INTEGER,
     streamId                INTEGER NOT NULL,
@@ -140,9 +140,9 @@ VALUES (0, 'CUDA_MEMOPR_MEMORY_KIND_PAGEABLE', 'Pageable'), (1, 'CUDA_MEMOPR_MEM
        (2, 'CUDA_MEMOPR_MEMORY_KIND_DEVICE', 'Device'), (3, 'CUDA_MEMOPR_MEMORY_KIND_ARRAY', 'Array'),
        (4, 'CUDA_MEMOPR_MEMORY_KIND_MANAGED', 'Managed'), (5, 'CUDA_MEMOPR_MEMORY_KIND_DEVICE_STATIC', 'Device Static'),
        (6, 'CUDA_MEMOPR_MEMORY_KIND_MANAGED_STATIC', 'Managed Static'), (7, 'CUDA_MEMOPR_MEMORY_KIND_UNKNOWN', 'Unknown');
--- The GPUs sampled by the daemon.
+-- The GPUs that the daemon sampled, or that did work.
 CREATE TABLE TARGET_INFO_GPU (
-    id          INTEGER NOT NULL, -- index in NVML
+    id          INTEGER NOT NULL, -- the deviceId of work
     name        TEXT,
     busLocation TEXT,
     totalMemory INTEGER,
@@ -150,7 +150,7 @@ CREATE TABLE TARGET_INFO_GPU (
 );
 CREATE TABLE TARGET_INFO_CUDA_DEVICE (
     gpuId  INTEGER,               -- TARGET_INFO_GPU.id
-    cudaId INTEGER,               -- deviceId of the process
+    cudaId INTEGER,               -- the same as gpuId
     pid    INTEGER,
     uuid   TEXT
 );

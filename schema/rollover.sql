@@ -13,6 +13,7 @@ HAVING max(until_ns) IS NOT NULL;
 
 INSERT INTO gpu        SELECT * FROM past.gpu;
 INSERT INTO process    SELECT * FROM past.process WHERE ended_ns IS NULL;
+INSERT INTO gpu_device SELECT * FROM past.gpu_device WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO function   SELECT * FROM past.function;
 INSERT INTO segment    SELECT * FROM past.segment    WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO lane       SELECT * FROM past.lane       WHERE segment_id IN (SELECT segment_id FROM segment);

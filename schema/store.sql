@@ -384,8 +384,11 @@ INSERT OR REPLACE INTO open_call (process_id, thread_id, depth, function_id, sta
 SELECT process_id, ?2, ?3, ?4, ?5 FROM segment WHERE segment_id = ?1;
 
 -- name: save_gpu
-INSERT INTO gpu (place, memory_bytes, is_mig, gpu_instance, compute_instance, uuid, pci_address, name, driver, whole_id)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, nullif(?7, ''), nullif(?8, ''), nullif(?9, ''), (SELECT gpu_id FROM gpu WHERE uuid = ?10))
+INSERT INTO gpu (place, memory_bytes, is_mig, gpu_instance, compute_instance, uuid, pci_address, name, driver, whole_id, number)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, nullif(?7, ''), nullif(?8, ''), nullif(?9, ''), (SELECT gpu_id FROM gpu WHERE uuid = ?10),
+        CASE WHEN nullif(?10, '') IS NOT NULL       THEN NULL
+             WHEN ?1 IN (SELECT number FROM gpu) THEN (SELECT max(number) + 1 FROM gpu)
+             ELSE ?1 END)
     ON CONFLICT (uuid) DO UPDATE SET place = excluded.place, memory_bytes = excluded.memory_bytes, is_mig = excluded.is_mig,
                   gpu_instance = excluded.gpu_instance, compute_instance = excluded.compute_instance,
                   pci_address = excluded.pci_address, name = excluded.name, driver = excluded.driver, whole_id = excluded.whole_id;
@@ -398,6 +401,18 @@ SELECT ?1, gpu_id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
 
 -- name: insert_gpu_process
 INSERT OR IGNORE INTO gpu_process SELECT ?1, gpu_id, ?2, ?3, ?4, ?5 FROM gpu WHERE uuid = ?6;
+
+-- A program could describe any number of GPUs, so there is a limit.
+-- name: add_gpu
+INSERT OR IGNORE INTO gpu (uuid, pci_address, number)
+SELECT ?4, printf('%04x:%02x:%02x.0', ?1, ?2, ?3), ifnull(max(number) + 1, 0)
+  FROM gpu
+HAVING count(*) < 256
+   AND total(pci_address = printf('%04x:%02x:%02x.0', ?1, ?2, ?3)) = 0;
+
+-- name: save_gpu_device
+INSERT OR REPLACE INTO gpu_device (process_id, device, gpu_id, uuid)
+SELECT ?1, ?2, gpu_id, ?6 FROM gpu WHERE pci_address = printf('%04x:%02x:%02x.0', ?3, ?4, ?5) AND whole_id IS NULL ORDER BY gpu_id LIMIT 1;
 
 -- name: oldest_call
 SELECT min(end_ns) FROM call;

@@ -409,20 +409,31 @@ CREATE TABLE loss (
 ) WITHOUT ROWID;
 
 CREATE TABLE gpu (
-    -- The GPUs that were sampled, as the driver's library NVML describes them. An instance of a divided GPU (MIG) has a row
-    -- of its own.
+    -- The GPUs that were sampled, as the driver's library NVML describes them, and those that did recorded work. An instance
+    -- of a divided GPU (MIG) has a row of its own.
     gpu_id       INTEGER PRIMARY KEY,
     uuid         TEXT NOT NULL UNIQUE,
     pci_address  TEXT,                     -- domain:bus:device.function, in hexadecimal
     name         TEXT,
     driver       TEXT,                     -- version of the driver
-    place        INTEGER NOT NULL,         -- index in NVML, in the order of the PCI addresses
+    place        INTEGER,                  -- index in NVML, in the order of the PCI addresses; NULL if not sampled
     memory_bytes INTEGER,
     is_mig       INTEGER,                  -- 1: divided into instances (MIG); NULL: the GPU cannot be divided
     whole_id     INTEGER REFERENCES gpu,   -- of an instance: the GPU
     gpu_instance INTEGER,                  -- NVML's numbers of an instance
-    compute_instance INTEGER
+    compute_instance INTEGER,
+    number       INTEGER UNIQUE            -- the trace's number of the GPU, which never changes: its first place, if that is
+                                           -- free; NULL for an instance
 );
+
+CREATE TABLE gpu_device (
+    -- The GPU of each device of a process. A process counts only the devices that CUDA_VISIBLE_DEVICES lists.
+    process_id INTEGER NOT NULL REFERENCES process,
+    device     INTEGER NOT NULL,           -- CUDA's number, as in gpu_task
+    gpu_id     INTEGER NOT NULL REFERENCES gpu,
+    uuid       TEXT NOT NULL,              -- of the GPU, or MIG-… of the instance of a divided GPU
+    PRIMARY KEY (process_id, device)
+) WITHOUT ROWID;
 
 CREATE TABLE gpu_sample (
     -- The values reported by each GPU at a time. A value that could not be read is NULL.

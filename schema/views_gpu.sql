@@ -5,13 +5,14 @@ CREATE VIEW gpu_work AS
 -- Work that GPUs have done: kernels, copies, sets and whole graphs, with their times on the GPU. A graph that is recorded
 -- as a whole has a row of the kind graph for each launch, and its nodes have no rows. The column call_id is
 -- the call that caused the work, e.g. in `launches`, `copies` or `graph_launches`. It is NULL if the call is unknown or
--- has expired. The numbers of devices, contexts, streams, graphs and nodes are CUPTI's. A process counts only the devices
--- that CUDA_VISIBLE_DEVICES lists.
+-- has expired. The column device is the trace's number of the GPU, as in `gpus`. Thus it is the same in all processes,
+-- whatever CUDA_VISIBLE_DEVICES lists. If the GPU is unknown, the number is 1000 * process_id + CUDA's number. The
+-- numbers of contexts, streams, graphs and nodes are CUPTI's.
 SELECT gpu_task.process_id,
        correlation.call_id,
        CASE WHEN gpu_task.kind IN ('kernel', 'set', 'graph') THEN gpu_task.kind ELSE 'copy' END AS kind,
        name.demangled                 AS kernel,       -- NULL if the name is unknown
-       gpu_task.device,
+       ifnull(gpu.number, 1000 * gpu_task.process_id + gpu_task.device) AS device,
        gpu_task.context,
        gpu_task.stream,
        gpu_run.start_ns               AS gpu_start_ns,
@@ -28,6 +29,8 @@ SELECT gpu_task.process_id,
  CROSS JOIN gpu_task ON gpu_task.gpu_task_id = gpu_run.gpu_task_id
   LEFT JOIN kernel ON kernel.process_id = gpu_task.process_id AND kernel.number = gpu_task.kernel
   LEFT JOIN name   ON name.name_id = kernel.name_id
+  LEFT JOIN gpu_device ON gpu_device.process_id = gpu_task.process_id AND gpu_device.device = gpu_task.device
+  LEFT JOIN gpu    ON gpu.gpu_id = gpu_device.gpu_id
   LEFT JOIN correlation ON correlation.process_id = gpu_task.process_id
                        AND correlation.correlation = gpu_run.correlation
                        AND correlation.call_id >= ifnull((SELECT value FROM meta WHERE key = 'expired_before_ns'), 0);
@@ -408,7 +411,8 @@ substr(CASE WHEN :reasons &   4 THEN ', power cap' ELSE '' END ||
 
 -- files: newest gpu_id of gpu
 CREATE VIEW gpus AS
--- The GPUs of the machine that were sampled while processes were traced (`cudatraced --gpu-samples`). An instance of a
+-- The GPUs of the machine that were sampled while processes were traced (`cudatraced --gpu-samples`), and those that did
+-- recorded work. Of a GPU that was not sampled, only the UUID, the PCI address and the device are known. An instance of a
 -- divided GPU (MIG) has a row of its own, with the place of the whole GPU.
 SELECT gpu_id,
        place                          AS gpu,          -- index in NVML and nvidia-smi, in the order of the PCI addresses
@@ -421,8 +425,23 @@ SELECT gpu_id,
        whole_id,              -- gpu_id of the whole GPU; NULL: the row is not an instance
        gpu_instance,          -- NVML's number of the GPU instance, as in nvidia-smi
        compute_instance,      -- and of the compute instance inside it
-       iif(gpu_instance IS NULL, place, place || '/' || gpu_instance || '/' || compute_instance) AS label -- e.g. 0, or 0/1/0
+       iif(gpu_instance IS NULL, place, place || '/' || gpu_instance || '/' || compute_instance) AS label, -- e.g. 0, or 0/1/0
+       number                         AS device        -- as in `gpu_work`. Equals gpu if the GPU was sampled before it did
+                                                       -- work; NULL for an instance
   FROM gpu;
+
+-- files: newest process_id of process
+CREATE VIEW gpu_devices AS
+-- The GPU of each device of a process, from its first recorded work on. A process counts its devices from 0, in the order
+-- of CUDA_VISIBLE_DEVICES.
+SELECT gpu_device.process_id,
+       gpu_device.device              AS cuda_device,  -- as CUDA counts the devices of the process
+       gpu.number                     AS device,       -- as in `gpu_work`
+       gpu_device.gpu_id,
+       gpu_device.uuid,                                -- of the GPU, or MIG-… of the instance of a divided GPU
+       gpu.pci_address
+  FROM gpu_device
+  JOIN gpu ON gpu.gpu_id = gpu_device.gpu_id;
 
 CREATE VIEW gpu_samples AS
 -- The values that each GPU reported of itself, once a second while processes were traced. The values include the work of

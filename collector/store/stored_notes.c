@@ -10,6 +10,7 @@
 #include "returned_work.h"
 #include "store_state.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- names ---- */
@@ -106,6 +107,33 @@ static void store_gpu_work(struct ct_store *store, const struct ct_call *note)
     value[6] = has_bytes ? at_most(work.bytes, INT64_MAX) : CT_NULL;
 }
 
+static void write_uuid(char *text, size_t bytes, const char *prefix, const uint8_t uuid[16])
+{
+    int used = snprintf(text, bytes, "%s", prefix);
+    for (int i = 0; i < 16; i++)
+        used += snprintf(text + used, bytes - (size_t)used, "%s%02x",
+                         i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+}
+
+/* Adds the GPU unless it is known, and the process's device. The texts have the form of NVML's. */
+static void store_device(struct ct_store *store, const struct ct_call *note)
+{
+    struct ct_device device;
+    char uuid[64];
+    if (note->payload_bytes < sizeof(device) || note->value > UINT32_MAX)
+        return;
+    memcpy(&device, note->payload, sizeof(device));
+    write_uuid(uuid, sizeof(uuid), "GPU-", device.gpu_uuid);
+    ct_store_defer(store, CT_SQL_add_gpu, CT_VALUES(device.pci_domain, device.pci_bus, device.pci_slot),
+                   uuid);
+    const bool is_instance = memcmp(device.gpu_uuid, device.own_uuid, sizeof(device.gpu_uuid)) != 0;
+    write_uuid(uuid, sizeof(uuid), is_instance ? "MIG-" : "GPU-", device.own_uuid);
+    ct_store_defer(store, CT_SQL_save_gpu_device,
+                   CT_VALUES(note->caller->account->process_id, (int64_t)note->value, device.pci_domain,
+                             device.pci_bus, device.pci_slot),
+                   uuid);
+}
+
 static void store_correlation(struct ct_store *store, const struct ct_call *note)
 {
     const struct ct_caller *caller = note->caller;
@@ -129,6 +157,9 @@ void ct_store_note(struct ct_store *store, const struct ct_call *note)
         break;
     case CT_KIND_CORRELATION:
         store_correlation(store, note);
+        break;
+    case CT_KIND_DEVICE:
+        store_device(store, note);
         break;
     default:
         break;

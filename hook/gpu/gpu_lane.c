@@ -2,6 +2,7 @@
 
 #include "current.h"
 #include "find_daemon.h"
+#include "gpu_device.h"
 #include "lock.h"
 #include "ring.h"
 #include "table.h"
@@ -13,11 +14,13 @@
 static struct ct_producer *producer; /* NULL: no lane yet */
 static uint32_t number;              /* of the recording */
 static uint64_t dropped;             /* records that no report has counted yet */
+static uint64_t described;           /* a bit for each device that needs no description */
 
 void ct_gpu_lane_begin(uint32_t recording)
 {
     number = recording;
     dropped = 0;
+    described = 0;
 }
 
 /* Returns the producer, or NULL if there is no lane in the process's current segment. */
@@ -69,6 +72,28 @@ static bool write_work(struct ct_record *record, struct ct_gpu_work *work, uint3
     return room;
 }
 
+/* Describes a device before the recording's first work on it. Devices after the 64th have no description. */
+static void describe(uint32_t device)
+{
+    struct ct_device description;
+    if (device >= 64 || described >> device & 1)
+        return;
+    if (ct_gpu_device_query(device, &description)) {
+        struct ct_record record = { .end = ct_now(), .kind = CT_KIND_DEVICE, .value = device };
+        if (!take())
+            return;
+        ct_record_measure(&record, sizeof(description));
+        ct_record_hold(producer, 0);
+        const bool room = ct_record_room(producer, record.slots);
+        if (room)
+            ct_record_write(producer, &record, &description, sizeof(description));
+        ct_record_release(producer);
+        if (!room)
+            return;
+    }
+    described |= UINT64_C(1) << device;
+}
+
 uint32_t ct_gpu_lane_text(const char *name)
 {
     if (!ct_table_lock())
@@ -95,6 +120,7 @@ void ct_gpu_lane_work(const struct ct_gpu_work *work, uint64_t end, uint64_t dur
         .kind = CT_KIND_GPU_WORK,
         .value = ct_correlation(number, correlation),
     };
+    describe(work->device);
     if (!write_work(&record, &own, work->kernel))
         dropped++;
 }

@@ -22,6 +22,12 @@ def import_calls(s, trace, calls):
     s.run(CUDATRACE, "import", "--db", trace, lines, preload=False)
 
 
+def name_device(db, process_id, device):
+    """Makes a device of a process the GPU with the same number."""
+    db.execute("INSERT OR IGNORE INTO gpu (uuid, number) VALUES (?, ?)", (f"GPU-{device}", device))
+    db.execute("INSERT OR IGNORE INTO gpu_device SELECT ?, number, gpu_id, uuid FROM gpu WHERE number = ?", (process_id, device))
+
+
 def add_work(trace, work):
     """Adds work, each piece given as (pid, kind or direction, kernel, device, stream, begin in us, end in us, bytes, its call's end in us).
     The call's end is None if the call is unknown."""
@@ -33,6 +39,7 @@ def add_work(trace, work):
                 db.execute("INSERT OR IGNORE INTO name (mangled, demangled) VALUES (?1, ?1)", (kernel,))
                 name, = db.execute("SELECT 1000 + name_id FROM name WHERE mangled = ?", (kernel,)).fetchone()
                 db.execute("INSERT OR IGNORE INTO kernel VALUES (?, ?, ?)", (process_id, name, name - 1000))
+            name_device(db, process_id, device)
             db.execute("INSERT INTO gpu_task VALUES (?, ?, ?, ?, ?, 1, ?, 0, 0)", (number, process_id, kind, name, device, stream))
             db.execute("INSERT INTO gpu_run VALUES (?, ?, ?, ?, NULL, ?, NULL)",
                        (number, round((begin_us + BASE_US) * 1000), round((end_us - begin_us) * 1000), number, size))

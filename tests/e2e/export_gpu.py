@@ -9,7 +9,8 @@ from exact_trace import add_work, import_calls
 from perfetto_file import read_perfetto, slices
 
 ENVIRONMENT = {"LD_LIBRARY_PATH": f"{SIMCUDA}:{BUILD / 'tests/simcupti/13'}", "SIMCUDA_LAUNCH_NS": 5000, "SIMCUDA_COPY_GBPS": 2}
-GPU = "INSERT INTO gpu (gpu_id, uuid, pci_address, name, place, memory_bytes) VALUES (?, ?, ?, 'Simulated GPU', ?, 1 << 30)"
+FIRST = "GPU-a0000000-0000-0000-0000-000000000000"  # of the simulated driver
+GPU = "INSERT INTO gpu (gpu_id, uuid, pci_address, name, place, number, memory_bytes) VALUES (?1, ?2, ?3, 'Simulated GPU', ?4, ?4, 1 << 30)"
 
 
 def run(s, *command):
@@ -43,12 +44,10 @@ def add_graph(s):
                           "VALUES (?, ?, ?, ?, 1, 1, ?, ?, ?)", (number, process, kind, kernel, stream, graph, node))
             trace.execute("INSERT INTO gpu_run (gpu_task_id, start_ns, duration_ns, correlation, bytes) VALUES (?, ?, 1000, ?, ?)",
                           (number, end_ns + 100 * number, None if kind == "unknown" else correlation, 77 if stream == 9 else None))
-        # The process with two devices used the machine's second and third GPUs.
-        for gpu in range(3):
+        # The process's second device is the third GPU of the machine.
+        for gpu in (1, 2):
             trace.execute(GPU, (50 + gpu, f"GPU-{gpu}", f"0000:0{gpu}:00.0", gpu))
-        pid, = trace.execute("SELECT pid FROM process WHERE process_id = ?", (process,)).fetchone()
-        for gpu_id in (51, 52):
-            trace.execute("INSERT INTO gpu_process (time_ns, gpu_id, pid) VALUES (?, ?, ?)", (end_ns, gpu_id, pid))
+        trace.execute("INSERT INTO gpu_device VALUES (?, 1, 52, 'GPU-2')", (process,))
     trace.close()
 
 
@@ -220,15 +219,16 @@ with Session() as s:
     equal(asked.execute("SELECT DISTINCT strings.value, short.value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds AS strings ON "
                         "strings.id = mangledName JOIN StringIds AS short ON short.id = shortName ORDER BY 1").fetchall(),
           [("_Z4betaPfi", "beta"), ("_ZN5gamma5deltaIfEEvv", "delta"), ("alpha", "alpha"), ("fill_u32", "fill_u32")], "short names")
-    equal(asked.execute("SELECT graphExecId, deviceId, streamId FROM CUPTI_ACTIVITY_KIND_GRAPH_TRACE").fetchall(), [(4, 1, 8)], "graphs")
+    equal(asked.execute("SELECT graphExecId, deviceId, streamId FROM CUPTI_ACTIVITY_KIND_GRAPH_TRACE").fetchall(), [(4, 2, 8)], "graphs")
     equal(asked.execute("SELECT id, name, busLocation, totalMemory, uuid FROM TARGET_INFO_GPU").fetchall(),
-          [(gpu, "Simulated GPU", f"0000:0{gpu}:00.0", 1 << 30, f"GPU-{gpu}") for gpu in range(3)], "GPUs")
-    pid = s.value("SELECT pid FROM gpu_processes")
-    equal(asked.execute("SELECT pid, cudaId, gpuId, uuid FROM TARGET_INFO_CUDA_DEVICE ORDER BY 2").fetchall(),
-          [(pid, 0, 1, "GPU-1"), (pid, 1, 2, "GPU-2")], "devices")
+          [(0, None, "0000:3b:00.0", None, FIRST), *((gpu, "Simulated GPU", f"0000:0{gpu}:00.0", 1 << 30, f"GPU-{gpu}") for gpu in (1, 2))], "GPUs")
+    pids = [pid for pid, in s.rows("SELECT pid FROM processes ORDER BY pid")]
+    second = s.value("SELECT pid FROM gpu_devices JOIN processes USING (process_id) WHERE device = 2")
+    equal(asked.execute("SELECT pid, cudaId, gpuId, uuid FROM TARGET_INFO_CUDA_DEVICE ORDER BY 2, 1").fetchall(),
+          [*((pid, 0, 0, FIRST) for pid in pids), (second, 2, 2, "GPU-2")], "devices")
     asked.close()
     equal([(device["id"], device["name"]) for device in json.loads(export(s, "pytorch").read_text())["deviceProperties"]],
-          [(0, "Simulated GPU"), (1, "Simulated GPU")], "devices in pytorch")
+          [(0, FIRST), (1, "Simulated GPU"), (2, "Simulated GPU")], "devices in pytorch")
     other, half_ns = s.rows("SELECT process_id, gpu_end_ns FROM gpu_work ORDER BY gpu_end_ns LIMIT 1 OFFSET 100")[0]
     pid = s.value("SELECT pid FROM processes WHERE process_id = ?", other)
     check_nsys(s, "--pid", pid, condition=f"gpu_work.process_id = {other}").close()

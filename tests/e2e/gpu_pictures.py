@@ -11,6 +11,7 @@ import zlib
 
 from browser import Browser
 from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal
+from exact_trace import name_device
 
 COLUMNS = 100 - 26
 TASK = "INSERT INTO gpu_task (gpu_task_id, process_id, kind, kernel, device, context, stream, graph, node) VALUES (?, ?, ?, 0, ?, 1, ?, 0, 0)"
@@ -30,6 +31,7 @@ def add_work(s):
         # The process lives for exactly one millisecond per column.
         trace.execute("UPDATE process SET ended_ns = started_ns + ?", (COLUMNS * unit_ns,))
         for number, (device, stream, kind, first, length) in enumerate(WORK, 1):
+            name_device(trace, process, device)
             trace.execute(TASK, (number, process, kind, device, stream))
             trace.execute(RUN, (number, begin_ns + first * unit_ns, round(length * unit_ns)))
     trace.close()
@@ -71,11 +73,11 @@ def check_page(s, unit_ns):
 
 
 def add_samples(s, begin_ns, unit_ns):
-    """Adds samples of two GPUs, three at almost the same time for each column. The second GPU does not report its power, and
+    """Adds samples of the two GPUs that did work, three at almost the same time for each column. The second GPU does not report its power, and
     the first one has no metrics of its SMs."""
     with sqlite3.connect(s.db) as trace:
         for gpu_id in (1, 2):
-            trace.execute("INSERT INTO gpu (gpu_id, uuid, name, place) VALUES (?, ?, 'Simulated GPU', ?)", (gpu_id, f"GPU-{gpu_id}", gpu_id - 1))
+            trace.execute("UPDATE gpu SET name = 'Simulated GPU', place = ? WHERE gpu_id = ?", (gpu_id - 1, gpu_id))
             for column in range(COLUMNS):
                 for more in range(3):
                     trace.execute("INSERT INTO gpu_sample (time_ns, gpu_id, busy_percent, memory_used_bytes, power_mw, sm_busy_ppm, dram_ppm, tensor_ppm) "

@@ -96,7 +96,7 @@ with Session() as s:
     equal(by_calls[0]["bound_by"], "host", "a run without records of work")
     with contextlib.closing(sqlite3.connect(trace)) as db:
         first_ns, last_ns = db.execute("SELECT min(call_id), max(call_id) FROM launch").fetchone()
-        db.execute("INSERT INTO gpu (gpu_id, place, uuid, pci_address, name, memory_bytes, driver) VALUES (1, 3, 'u', 'p', 'n', 1, 'd')")
+        db.execute("INSERT INTO gpu (gpu_id, place, number, uuid, pci_address, name, memory_bytes, driver) VALUES (1, 3, 3, 'u', 'p', 'n', 1, 'd')")
         for at_ns, percent in ((first_ns - 1000000, 100), (first_ns + 1000000, 40), (last_ns - 1000000, 45), (last_ns + 1000000, 100)):
             db.execute("INSERT INTO gpu_sample (time_ns, gpu_id, busy_percent) VALUES (?, 1, ?)", (at_ns, percent))
         db.execute("INSERT INTO gpu_process (time_ns, gpu_id, pid) VALUES (?, 1, 7)", (first_ns + 1000000,))

@@ -20,7 +20,7 @@ WORDS = ["state", "tail", "depth", "tid", "tenancy", "loss_calls", "loss_first",
          "since", "skipped", "drop_key", "drop_calls", "drop_ticks", "drop_bytes",
          "since_longer", "level", "upto", "ring_lock", "complete"]
 KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES", "NAME", "FIELDS", "GPU_WORK",
-         "CORRELATION"]
+         "CORRELATION", "DEVICE"]
 SLOT, HEAD = 16, 2  # bytes of a slot; slots of a record before its payload
 START_AT, ANCHOR_AT, EXE_AT, READY_AT, MAKER_AT, RING_AT = 56, 96, 120, 1400, 1420, 0x42000  # offsets in a segment; RING_AT is in the first lane
 MAX64, MIN64 = 2**64 - 1, 2**63
@@ -108,6 +108,9 @@ LIES = {  # name: script
     b"".join(gpu_work(1, value, 2**56 - 1, size=MAX64, queued=MAX64, node=MIN64, copy=255, device=2**32 - 1) for value in (0, MIN64, MAX64)) +
     gpu_work(255, 0, size=MAX64) * 3 + PUBLISH + BATCH,
     "gpu-work-of-no-kind": CALL + gpu_work(4) + PUBLISH + BATCH,
+    "devices": CALL + b"".join(record("DEVICE", bytes([gpu]) * 36 + bytes(12), value=value) + gpu_work(0, device=value & 0xffffffff)
+                               for gpu, value in ((0, 0), (1, 1), (1, 2), (255, 2**32 - 1), (3, 2**32), (4, MAX64))) + PUBLISH + BATCH,
+    "device-too-short": CALL + record("DEVICE", words(1, 2)) + gpu_work(0) + PUBLISH + BATCH,
     "gpu-work-too-short": CALL + record("GPU_WORK", words(1, 2)) + PUBLISH + BATCH,
     "correlation-of-no-call": record("CORRELATION", function=0, value=1) + gpu_work(0, 1) + PUBLISH + BATCH,
     "open-calls": HONEST + poke("depth", 3) +
@@ -271,7 +274,7 @@ def frame(*events):
 
 def told(kind="CALL", end=2000, duration=100, value=0, thread=1, function=1, segment=1, payload=b""):
     number = KINDS.index(kind) if kind in KINDS else len(KINDS)
-    is_note = kind in ("STRING", "NAME", "GPU_WORK", "CORRELATION")
+    is_note = kind in ("STRING", "NAME", "GPU_WORK", "CORRELATION", "DEVICE")
     return event("NOTE" if is_note else "CALL", "qqqQQQiBBBB", segment, thread, function, end, duration, value, 0, number, 0, 0, 0, tail=payload)
 
 

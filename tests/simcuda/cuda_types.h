@@ -55,6 +55,10 @@ typedef struct CUDA_MEMCPY3D_BATCH_OP {
 } CUDA_MEMCPY3D_BATCH_OP;
 static_assert(sizeof(CUDA_MEMCPY3D_BATCH_OP) == 112, "CUDA_MEMCPY3D_BATCH_OP");
 
+typedef struct CUuuid {
+    uint8_t bytes[16];
+} CUuuid;
+
 typedef struct CUgraphNodeParams {
     CUgraphNodeType type;
     int reserved0[3];

@@ -1,5 +1,10 @@
 /* sim_device.c: the simulated device, and functions that query it. attributes.def lists its attributes. */
+#include "sim_settings.h"
 #include "simcuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 uint64_t sim_device_used;
 
@@ -31,6 +36,48 @@ CUresult sim_cuDeviceGetCount(int *count)
         return CUDA_ERROR_INVALID_VALUE;
     *count = 1;
     return CUDA_SUCCESS;
+}
+
+/* The number of the GPU that is the process's only device: the first digit of CUDA_VISIBLE_DEVICES. */
+static int gpu_of_device(void)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    return list && *list >= '0' && *list <= '9' ? *list - '0' : 0;
+}
+
+CUresult sim_cuDeviceGetPCIBusId(char *text, int bytes, CUdevice device)
+{
+    if (!text || bytes < 13)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (device != 0)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (getenv("SIMCUDA_ADDRESS"))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    snprintf(text, (size_t)bytes, "0000:%02x:00.0", (unsigned)(0x3b + gpu_of_device()));
+    return CUDA_SUCCESS;
+}
+
+/* With SIMCUDA_MIG=N, the device is the instance N of the GPU. */
+static CUresult get_uuid(CUuuid *uuid, CUdevice device, int instance)
+{
+    if (!uuid)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (device != 0)
+        return CUDA_ERROR_INVALID_DEVICE;
+    memset(uuid, 0, sizeof *uuid);
+    uuid->bytes[0] = (uint8_t)(0xa0 + gpu_of_device());
+    uuid->bytes[15] = (uint8_t)instance;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+    return get_uuid(uuid, device, 0);
+}
+
+CUresult sim_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
+{
+    return get_uuid(uuid, device, (int)settings_number("SIMCUDA_MIG", 1, 7, 0));
 }
 
 CUresult sim_cuDeviceGetAttribute(int *value, int attribute, CUdevice device)

@@ -20,10 +20,11 @@ static bool print_device(struct ct_export *to, sqlite3_stmt *row)
 {
     struct state *state = to->state;
     fprintf(to->to, "%s{\"id\":%lld,\"name\":", state->has_devices ? "," : "",
-            (long long)sqlite3_column_int64(row, 1));
+            (long long)sqlite3_column_int64(row, 0));
     state->has_devices = true;
-    ct_export_string(to, ct_export_text(row, 4));
-    fprintf(to->to, ",\"totalGlobalMem\":%lld}", (long long)sqlite3_column_int64(row, 5));
+    const bool has_name = sqlite3_column_type(row, 1) != SQLITE_NULL;
+    ct_export_string(to, ct_export_text(row, has_name ? 1 : 4)); /* else the UUID */
+    fprintf(to->to, ",\"totalGlobalMem\":%lld}", (long long)sqlite3_column_int64(row, 3));
     return !ferror(to->to);
 }
 
@@ -40,7 +41,7 @@ static bool begin(struct ct_export *to)
             "{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":%lld,"
             "\"cudatrace_version\":\"" CUDATRACE_VERSION "\",\"deviceProperties\":[",
             (long long)(to->extent.begin_ns + to->extent.realtime_offset_ns));
-    if (!ct_export_each_of_newer(to, ct_sql_exports_gpu_devices, print_device))
+    if (!ct_export_each_of_newer(to, ct_sql_exports_gpus, print_device))
         return false;
     fputs("],\"traceEvents\":[", to->to);
     ct_trace_event_process_names(to, &state->has_events);
