@@ -411,8 +411,12 @@ HAVING count(*) < 256
    AND total(pci_address = printf('%04x:%02x:%02x.0', ?1, ?2, ?3)) = 0;
 
 -- name: save_gpu_device
-INSERT OR REPLACE INTO gpu_device (process_id, device, gpu_id, uuid)
-SELECT ?1, ?2, gpu_id, ?6 FROM gpu WHERE pci_address = printf('%04x:%02x:%02x.0', ?3, ?4, ?5) AND whole_id IS NULL ORDER BY gpu_id LIMIT 1;
+INSERT OR REPLACE INTO gpu_device (process_id, device, number, uuid)
+SELECT ?1, ?2, number, ?6
+  FROM gpu
+ WHERE pci_address = printf('%04x:%02x:%02x.0', ?3, ?4, ?5) AND number IS NOT NULL
+ ORDER BY gpu_id
+ LIMIT 1;
 
 -- name: oldest_call
 SELECT min(end_ns) FROM call;

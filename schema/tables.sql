@@ -430,7 +430,7 @@ CREATE TABLE gpu_device (
     -- The GPU of each device of a process. A process counts only the devices that CUDA_VISIBLE_DEVICES lists.
     process_id INTEGER NOT NULL REFERENCES process,
     device     INTEGER NOT NULL,           -- CUDA's number, as in gpu_task
-    gpu_id     INTEGER NOT NULL REFERENCES gpu,
+    number     INTEGER NOT NULL REFERENCES gpu (number),
     uuid       TEXT NOT NULL,              -- of the GPU, or MIG-… of the instance of a divided GPU
     PRIMARY KEY (process_id, device)
 ) WITHOUT ROWID;

@@ -12,7 +12,7 @@ SELECT gpu_task.process_id,
        correlation.call_id,
        CASE WHEN gpu_task.kind IN ('kernel', 'set', 'graph') THEN gpu_task.kind ELSE 'copy' END AS kind,
        name.demangled                 AS kernel,       -- NULL if the name is unknown
-       ifnull(gpu.number, 1000 * gpu_task.process_id + gpu_task.device) AS device,
+       ifnull(gpu_device.number, 1000 * gpu_task.process_id + gpu_task.device) AS device,
        gpu_task.context,
        gpu_task.stream,
        gpu_run.start_ns               AS gpu_start_ns,
@@ -30,7 +30,6 @@ SELECT gpu_task.process_id,
   LEFT JOIN kernel ON kernel.process_id = gpu_task.process_id AND kernel.number = gpu_task.kernel
   LEFT JOIN name   ON name.name_id = kernel.name_id
   LEFT JOIN gpu_device ON gpu_device.process_id = gpu_task.process_id AND gpu_device.device = gpu_task.device
-  LEFT JOIN gpu    ON gpu.gpu_id = gpu_device.gpu_id
   LEFT JOIN correlation ON correlation.process_id = gpu_task.process_id
                        AND correlation.correlation = gpu_run.correlation
                        AND correlation.call_id >= ifnull((SELECT value FROM meta WHERE key = 'expired_before_ns'), 0);
@@ -436,12 +435,12 @@ CREATE VIEW gpu_devices AS
 -- of CUDA_VISIBLE_DEVICES.
 SELECT gpu_device.process_id,
        gpu_device.device              AS cuda_device,  -- as CUDA counts the devices of the process
-       gpu.number                     AS device,       -- as in `gpu_work`
-       gpu_device.gpu_id,
+       gpu_device.number              AS device,       -- as in `gpu_work`
+       gpu.gpu_id,
        gpu_device.uuid,                                -- of the GPU, or MIG-… of the instance of a divided GPU
        gpu.pci_address
   FROM gpu_device
-  JOIN gpu ON gpu.gpu_id = gpu_device.gpu_id;
+  JOIN gpu ON gpu.number = gpu_device.number;
 
 CREATE VIEW gpu_samples AS
 -- The values that each GPU reported of itself, once a second while processes were traced. The values include the work of

@@ -25,7 +25,7 @@ def import_calls(s, trace, calls):
 def name_device(db, process_id, device):
     """Makes a device of a process the GPU with the same number."""
     db.execute("INSERT OR IGNORE INTO gpu (uuid, number) VALUES (?, ?)", (f"GPU-{device}", device))
-    db.execute("INSERT OR IGNORE INTO gpu_device SELECT ?, number, gpu_id, uuid FROM gpu WHERE number = ?", (process_id, device))
+    db.execute("INSERT OR IGNORE INTO gpu_device SELECT ?, number, number, uuid FROM gpu WHERE number = ?", (process_id, device))
 
 
 def add_work(trace, work):

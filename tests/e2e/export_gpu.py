@@ -47,7 +47,7 @@ def add_graph(s):
         # The process's second device is the third GPU of the machine.
         for gpu in (1, 2):
             trace.execute(GPU, (50 + gpu, f"GPU-{gpu}", f"0000:0{gpu}:00.0", gpu))
-        trace.execute("INSERT INTO gpu_device VALUES (?, 1, 52, 'GPU-2')", (process,))
+        trace.execute("INSERT INTO gpu_device VALUES (?, 1, 2, 'GPU-2')", (process,))
     trace.close()
 
 
