@@ -141,7 +141,7 @@ static int set_selection(struct ct_session_choice *choice, const struct ct_selec
     return ask(choice, "set", line);
 }
 
-/* Prints the daemon's sentence about the result. */
+/* Prints the daemon's message about the result. */
 static int set_gpu(struct ct_session_choice *choice, const struct gpu *gpu)
 {
     char line[64], text[CT_ANSWER_BYTES], pid[16] = "";

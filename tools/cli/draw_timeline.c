@@ -259,7 +259,7 @@ static int draw_open_calls(struct timeline *timeline)
     return !good ? SQLITE_NOMEM : rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* Draws the work of GPUs in the rows of streams. */
+/* Draws GPU work in the rows of its streams. */
 static int draw_work(struct timeline *timeline)
 {
     sqlite3_stmt *rows = NULL;

@@ -170,8 +170,8 @@ static struct verdict judge_segment(const struct gc *gc, const struct ct_session
     return verdict;
 }
 
-/* Decides whether to remove a file. `kept` is the number of the session's segments that are kept, for which
- * the next daemon needs the control segment. */
+/* Decides whether to remove a file. `kept` counts the session's segments that are kept. The next daemon needs
+ * the control segment to read them. */
 static struct verdict judge(const struct gc *gc, const struct ct_session_file *file, const char *path,
                             const struct stat *status, unsigned kept)
 {

@@ -1,5 +1,5 @@
-/* The code of a visit, which area.c copies into the process. It addresses its data relative to %rip, and
- * needs no relocations.
+/* A visit's code, which area.c copies into the process. It addresses its data relative to %rip, and needs no
+ * relocations.
  *
  * Thunks replace functions in the driver's table of entry points. While the area is ARMED, the process's
  * first call removes all thunks, loads the hook and calls cudatrace_visit() on the area's own stack. The call
@@ -84,8 +84,9 @@ ct_area_code_leave:
         jne     stop
         movl    $CT_AREA_IDLE, DATA(STATE)
 
-/* The end of each routine. The tracer polls the word RAN and then stops the thread in this loop. A seccomp
- * filter could forbid a system call at this point, and a trap would raise a signal. */
+/* The loop at the end of each routine. The tracer polls the word RAN, and then stops the thread in this loop.
+ * The routine cannot end with a system call, which a seccomp filter might forbid, or with a trap, which would
+ * raise a signal. */
 stop:
         movl    $1, DATA(RAN)
 1:      pause
@@ -108,8 +109,8 @@ take_out:
 
 /* ---- run inside a call of the program ---- */
 
-/* All thunks jump here with the address of their pair's `function` in r11. The argument registers are those
- * of the program's call. */
+/* All thunks jump here with the address of their pair's `function` in r11. The argument registers still hold
+ * the arguments of the program's call. */
         .p2align 4
 ct_area_code_common:
         cmpl    $CT_AREA_ARMED, DATA(STATE)

@@ -128,7 +128,7 @@ static void unlock_process(struct ct_attachment *attachment)
     attachment->lock = -1;
 }
 
-/* Waits for a thread that is still loading the hook for an attach command that was killed. A child of fork()
+/* Waits for a thread that is still loading the hook on behalf of a killed attach command. A child of fork()
  * does not have this thread. */
 static void await_visit(struct ct_attachment *attachment)
 {

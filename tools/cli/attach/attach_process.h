@@ -47,7 +47,7 @@ void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns);
 /* Makes the hook undo all changes, or removes the thunks if no call has entered one. Returns false after
  * reporting an error. */
 bool ct_attachment_leave(struct ct_attachment *attachment);
-/* Returns whether the process records because of a visit, which this or another command may end. */
+/* Returns whether a visit has made the process record. This or another command may end the recording. */
 bool ct_attachment_records(const struct ct_attachment *attachment);
 /* Makes the daemon store the recorded calls. Returns false after reporting an error. */
 bool ct_attach_flush(const char *command, int daemon);

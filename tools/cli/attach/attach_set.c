@@ -173,7 +173,7 @@ void ct_attach_set_scan(struct ct_attach_set *set, enum ct_attach_which which)
 
 /* ---- changes ---- */
 
-/* Removes attachments that are over or have failed. */
+/* Removes attachments that have ended or failed. */
 static void tidy(struct ct_attach_set *set)
 {
     size_t kept = 0;

@@ -22,7 +22,7 @@ struct ct_attach_set {
     struct ct_processes processes; /* all processes on the machine */
 };
 
-/* Sets the session for which the processes record, and which calls they record. */
+/* Sets the session that the processes record for, and selects the calls that they record. */
 void ct_attach_set_request(struct ct_attach_set *set, const struct ct_session_choice *choice,
                            const struct ct_selecting *selecting);
 /* Adds a process that the user named. Returns false after reporting why it cannot be attached to. */

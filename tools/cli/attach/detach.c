@@ -30,7 +30,7 @@ static bool refuse(struct ct_attachment *attachment)
     return false;
 }
 
-/* Returns a connection to the daemon for which the process records, or -1 if there is no daemon. The
+/* Returns a connection to the daemon that stores the process's calls, or -1 if there is no daemon. The
  * connection keeps the daemon alive even if the attaching command now releases it. */
 static int hold_daemon(const struct ct_visit *visit, char database[CT_ANSWER_BYTES])
 {

@@ -22,7 +22,7 @@ struct ct_driver_slots {
  * as driver functions. */
 bool ct_driver_is_name(const char *name);
 
-/* Returns 0 or -errno. Finds no slots if the driver's code is of an unknown form, or if the driver is not
+/* Returns 0 or -errno. Finds no slots if the form of the driver's code is unknown, or if the driver is not
  * relocated yet. */
 int ct_driver_slots_find(struct ct_driver_slots *slots, const struct ct_image *driver);
 void ct_driver_slots_free(struct ct_driver_slots *slots);

@@ -38,7 +38,7 @@ static int interrupt(struct ct_freeze *freeze, pid_t thread)
     return error == -EPERM && !has_ended(freeze->memory->pid, thread) ? -EPERM : 0;
 }
 
-/* Interrupts threads that are new. A thread may have started new threads before it stopped. */
+/* Interrupts new threads. A thread may have started new threads before it stopped. */
 static int interrupt_new(struct ct_freeze *freeze)
 {
     char path[64];

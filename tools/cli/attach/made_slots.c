@@ -95,7 +95,7 @@ static int find_functions(const struct ct_image *driver, const struct ct_driver_
 
 /* ---- the area ---- */
 
-/* Collects all mappings, extended to let stacks and the heap grow. */
+/* Collects all mappings, with room for the stack and the heap to grow. */
 static struct ct_inline_range *taken_ranges(const struct ct_memory *memory)
 {
     const uint64_t growth = UINT64_C(64) << 20;

@@ -1,7 +1,7 @@
 /* Stops a thread, and makes it run system calls and code. A system call is bracketed by PTRACE_SYSCALL stops
- * at its entry and its exit. Our code is stopped in its final loop. A breakpoint would raise SIGTRAP, which
- * can reset the program's handler. The thread is released from a PTRACE_INTERRUPT stop, where the kernel
- * checks which system call was interrupted, and restarts it (arch_do_signal_or_restart()).
+ * at its entry and its exit. Our code ends in a loop and is stopped there, because a breakpoint would raise
+ * SIGTRAP, which can reset the program's handler. The thread is released from a PTRACE_INTERRUPT stop, where
+ * the kernel checks which system call was interrupted, and restarts it (arch_do_signal_or_restart()).
  *
  * A thread inside a restartable sequence (rseq) is not used, because the kernel would lose track of the
  * sequence. */

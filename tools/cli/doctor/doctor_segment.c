@@ -93,7 +93,7 @@ static void add_functions(int fd, const struct ct_segment *segment, struct sums 
         else if (strcmp(function.name, "cuGetProcAddress_v2") == 0)
             sums->way_in = "cuGetProcAddress_v2";
     }
-    /* Entry 0 is not a function, but counts the calls of functions for which the table had no room. */
+    /* Entry 0 is not a function, but counts calls to functions for which the table had no room. */
     sums->functions -= sums->functions > 0;
 }
 
@@ -129,7 +129,7 @@ static void add_lanes(int fd, const struct ct_segment *segment, struct sums *sum
 }
 
 /* Returns the most frequent cause of lost calls. Calls dropped under pressure do not count, because they are
- * skipped and not lost. */
+ * skipped, not lost. */
 static int cause_of_most(const struct sums *sums)
 {
     int most = CT_LOSS_FULL;
@@ -186,7 +186,7 @@ static void say_ways(struct ct_doctor *doctor, const struct ct_segment *segment)
         FINE("ways", "%u functions of the driver by their names", names);
 }
 
-/* Reports the recording of GPU work, if the process requested one. */
+/* Reports the recording of GPU work, if the process requested it. */
 static void say_gpu(struct ct_doctor *doctor, struct ct_segment *segment)
 {
     enum { NOT_PERMITTED = 35 }; /* CUPTI_ERROR_INSUFFICIENT_PRIVILEGES */

@@ -78,7 +78,7 @@ static void say_selection(struct ct_doctor *doctor, const char *status)
 }
 
 /* Reports whether the daemon has run out of room for processes or threads, and whether the session's files
- * were removed. The system daemon reports only the shortages of the requesting user. */
+ * were removed. The system daemon reports only the requesting user's shortages. */
 static void say_shortage(struct ct_doctor *doctor, const char *status)
 {
     const long long processes = ct_client_status_number(status, "waiting_processes"),
@@ -209,8 +209,8 @@ static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
 
 /* ---- the database ---- */
 
-/* Returns the name of the folder's network file system, or NULL if it is local. SQLite's write-ahead log
- * needs memory shared by all users of the database, which must therefore be on one machine. */
+/* Returns the name of the folder's network file system, or NULL if the folder is local. SQLite's write-ahead
+ * log needs memory shared by all users of the database, which must therefore be on one machine. */
 static const char *network_file_system(const char *folder)
 {
     static const struct {

@@ -3,8 +3,8 @@
  * call is a complete event ("X"), with times in microseconds since the trace began. Started ranges are
  * asynchronous events ("b", "e"), and marks are instants ("i"). Arrows ("s", "f") lead from runtime calls to
  * the driver calls that they made. Processes and threads have names, and memory has a counter ("C"). A GPU is
- * shown as a process with counters. The work of GPUs is on threads of its process, one for each stream, and
- * arrows lead to it from the calls that caused it. The format allows events in any order. */
+ * shown as a process with counters. GPU work is shown in the process that caused it, on one thread per
+ * stream, with arrows from the calls that caused it. The format allows events in any order. */
 #include "trace_event.h"
 
 #include "schema_sql.h"
@@ -16,7 +16,7 @@ enum { TID_OF_STREAM = 1000000000 };
 struct state {
     bool has_events;
     int64_t gpu_id; /* the GPU named last; 0: none yet */
-    int64_t arrows; /* to the work of GPUs */
+    int64_t arrows; /* to GPU work */
 };
 
 static void begin_event(struct ct_export *to)
@@ -134,9 +134,9 @@ static bool event(struct ct_export *to, const struct ct_event *event)
     return true;
 }
 
-/* ---- work of GPUs ---- */
+/* ---- GPU work ---- */
 
-/* A lane of a stream is a thread of its process, with a number that is no tid. */
+/* Each lane of a stream is shown as a thread of the process, with a number that is no thread's tid. */
 static bool print_work(struct ct_export *to, const struct ct_work *work)
 {
     struct state *state = to->state;
@@ -168,7 +168,7 @@ static bool print_memory(struct ct_export *to, sqlite3_stmt *row)
     return fprintf(to->to, ",\"args\":{\"bytes\":%lld}}", (long long)sqlite3_column_int64(row, 2)) > 0;
 }
 
-/* The track of a GPU is a number that is no pid, and not the track of a process (schema/exports.sql). */
+/* A GPU's track has a number that is neither a pid nor the track of a process (schema/exports.sql). */
 static bool print_gpu(struct ct_export *to, sqlite3_stmt *row)
 {
     struct state *state = to->state;

@@ -1,4 +1,4 @@
-/* Implements `cudatrace export --format csv`. Writes a line for each call, as in RFC 4180 except for the line
+/* Implements `cudatrace export --format csv`. Writes one line per call, as in RFC 4180 except for the line
  * ending. */
 #include "export_format.h"
 #include "printable.h"

@@ -41,10 +41,10 @@ struct ct_export_format {
     size_t state_bytes;
     bool (*begin)(struct ct_export *);
     /* A format sets either `call` or `event`. Calls are passed in the order in which they return, and events
-     * in the order of time. */
+     * in chronological order. */
     bool (*call)(struct ct_export *, const struct ct_stream_call *);
     bool (*event)(struct ct_export *, const struct ct_event *);
-    /* Receives the work of GPUs (export_work.h), by stream, after all events. */
+    /* Receives GPU work (export_work.h), one stream after the other, after all events. */
     bool (*work)(struct ct_export *, const struct ct_work *);
     bool (*end)(struct ct_export *);
     void (*finish)(struct ct_export *); /* always called */
@@ -62,26 +62,27 @@ sqlite3_stmt *ct_export_ask(struct ct_export *to, const char *sql);
 /* Calls `write` for each row of a query. Returns false if `write` or SQLite failed. */
 typedef bool ct_export_write(struct ct_export *to, sqlite3_stmt *row);
 bool ct_export_each(struct ct_export *to, const char *sql, ct_export_write *write);
-/* Does the same, but writes nothing if the trace is from a version without a view that the query needs. */
+/* Does the same, but writes nothing if an older version wrote the trace and lacked a view that the query
+ * needs. */
 bool ct_export_each_of_newer(struct ct_export *to, const char *sql, ct_export_write *write);
 /* Calls `write` for each call in the scope that has not returned yet. */
 bool ct_export_each_open_call(struct ct_export *to, ct_export_write *write);
 /* Sets errno to the error, if any, of the database that a format writes. `file` may be NULL. */
 void ct_export_note_error(sqlite3 *file);
-/* Returns a text column of a row, or "" if it is NULL. The text is valid as long as SQLite keeps the
- * value. */
+/* Returns a text column of a row, or "" if it is NULL. The string is valid as long as SQLite keeps the value.
+ */
 const char *ct_export_text(sqlite3_stmt *row, int column);
 
 /* Prints a time in units of `unit_ns` with `decimals` decimals. For seconds, pass 1000000000 and 9. */
 void ct_export_time(struct ct_export *to, int64_t ns, int64_t unit_ns, int decimals);
-/* Prints a text as a JSON string, and NULL as "". */
+/* Prints `text` as a JSON string, and NULL as "". */
 void ct_export_string(struct ct_export *to, const char *text);
 /* Prints the row with the call's details as members of a JSON object, without the braces. `before` is printed
  * before the first member, and a comma before each of the others. Returns the number of members. */
 int ct_export_details(struct ct_export *to, const struct ct_stream_call *call, const char *before);
 
-/* The columns of ct_sql_exports_gpu_counters: the number and the name of the GPU, the time, and the counters.
- * A counter has its column's name, and is NULL if its value is unknown. */
+/* The columns of ct_sql_exports_gpu_counters: the GPU's number and name, the time, and the counters. A
+ * counter has its column's name, and is NULL if its value is unknown. */
 enum { CT_GPU_COLUMN_ID, CT_GPU_COLUMN_NAME, CT_GPU_COLUMN_TIME, CT_GPU_COLUMN_COUNTERS };
 
 #endif

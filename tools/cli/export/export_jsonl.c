@@ -1,5 +1,5 @@
-/* Implements `cudatrace export --format jsonl`. Writes one line for the beginning of each call and another
- * for its return, in the order of time. */
+/* Implements `cudatrace export --format jsonl`. Writes one line when a call begins and another when it
+ * returns, in chronological order. */
 #include "export_format.h"
 
 static void print_text(struct ct_export *to, const char *name, const char *text)

@@ -56,7 +56,7 @@ static int64_t string_id(struct state *state, const char *text)
 }
 
 /* Packs pid and tid into 24 bits each, as readers of these files expect. Two processes with the same pid
- * differ in the higher bits, where Nsight Systems stores the number of a virtual machine. */
+ * differ in the higher bits, where Nsight Systems stores the ID of a virtual machine. */
 static int64_t global_pid(const struct ct_export *to, int64_t process_id)
 {
     const struct ct_export_process *process = ct_export_process(to, process_id);
@@ -71,7 +71,7 @@ static int64_t global_tid(const struct ct_export *to, const struct ct_site *site
 
 /* ---- calls ---- */
 
-/* Returns the domain's number. Writes a row for each domain once per process. */
+/* Returns the domain's ID. Writes one row per domain and process, when the domain is first seen. */
 static int64_t domain_id(struct ct_export *to, const struct ct_stream_call *call, const char *domain)
 {
     struct state *state = to->state;
@@ -156,7 +156,7 @@ static bool event(struct ct_export *to, const struct ct_event *event)
     return !((struct state *)to->state)->failed;
 }
 
-/* ---- work of GPUs ---- */
+/* ---- GPU work ---- */
 
 static void bind_kernel(struct state *state, sqlite3_stmt *row, const struct ct_work *work)
 {

@@ -1,8 +1,8 @@
 /* Implements `cudatrace export --format perfetto`. Writes Perfetto's native format (perfetto.proto), packet
  * by packet. Each thread has a track with a slice for each call. A range that crosses other ranges has a
- * separate track, and memory has a counter. Each stream has a track with the work of its GPU. Arrows lead
- * from a runtime call through the driver calls that it made, and from a call to the work that it caused.
- * Names and arguments are written once and then referred to by number. */
+ * separate track, and memory has a counter. Each stream has a track with its GPU work. Arrows lead from a
+ * runtime call through the driver calls that it made, and from a call to the work that it caused. Names and
+ * arguments are written once and then referred to by ID. */
 #include "export_work.h"
 #include "name_numbers.h"
 
@@ -122,8 +122,8 @@ static bool write_packet(struct ct_export *to, Perfetto__TracePacket *packet)
     return fwrite(state->packed, 1, bytes, to->to) == bytes;
 }
 
-/* Returns a name's number, or 0 if there are too many names. A new name is defined in the next packet. A
- * packet defines at most ANNOTATIONS_MAX new names of each kind. */
+/* Returns a name's ID, or 0 if there are too many names. A new name is defined in the next packet. A packet
+ * defines at most ANNOTATIONS_MAX new names of each kind. */
 static uint64_t number_of(struct state *state, enum kind kind, const char *text)
 {
     const struct ct_name name = ct_names_number(&state->names[kind].names, text, &state->failed);
@@ -202,7 +202,8 @@ static void annotate_number(struct state *state, const char *name, int64_t value
     annotation->int_value = value;
 }
 
-/* Adds a text annotation. The caller still owns `value`, which must stay valid until the event is written. */
+/* Adds a string annotation. The caller still owns `value`, which must stay valid until the event is written.
+ */
 static void annotate_text(struct state *state, const char *name, const char *value)
 {
     Perfetto__DebugAnnotation *annotation = annotate(state, name);
@@ -253,8 +254,8 @@ static void add_flow(struct state *state, int64_t call_id)
     state->flows[state->event.n_flow_ids++] = (uint64_t)call_id;
 }
 
-/* Sets the flows of a call. A flow's number is the ID of its first call. The flow of a runtime call contains
- * the driver calls that it makes. The flow of a call that caused work contains the work. */
+/* Sets the flows of a call. A flow has the same ID as its first call. The flow of a runtime call contains the
+ * driver calls that it makes. The flow of a call that caused work contains the work. */
 static void set_flows(const struct ct_export *to, const struct ct_event *event)
 {
     struct state *state = to->state;
@@ -339,7 +340,7 @@ static bool event(struct ct_export *to, const struct ct_event *event)
     return (event->is_begin ? write_begin : write_end)(to, event);
 }
 
-/* ---- work of GPUs ---- */
+/* ---- GPU work ---- */
 
 static void annotate_work(struct state *state, const struct ct_work *work)
 {

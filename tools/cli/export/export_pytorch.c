@@ -1,8 +1,8 @@
 /* Implements `cudatrace export --format pytorch`. Writes the file that torch.profiler's export_chrome_trace()
  * writes, for tools that read such files. CUDA calls have the categories `cuda_runtime` and `cuda_driver`,
  * and ranges the category `user_annotation`. Calls inside other CUDA calls are left out, because each piece
- * of work has one call. The work of a device is a process with the device's number, and its streams are
- * threads. */
+ * of work belongs to exactly one call. Each device is shown as a process whose pid is the device's number,
+ * and whose threads are the device's streams. */
 #include "trace_event.h"
 
 #include "schema_sql.h"

@@ -1,4 +1,4 @@
-/* Owns the temporary database of the calls that caused work of GPUs. */
+/* Keeps the calls that caused GPU work in a temporary database. */
 #include "export_work.h"
 
 #include "schema_sql.h"
@@ -32,7 +32,7 @@ enum {
     COLUMN_CALL
 };
 
-/* Columns of the details of a launch (schema/stream.sql). */
+/* Columns of a launch's details (schema/stream.sql). */
 enum { LAUNCH_COLUMN_GRID_X = 1 };
 
 struct ct_export_work {
@@ -135,7 +135,7 @@ void ct_work_lane_name(const struct ct_work *work, char name[CT_WORK_LANE_NAME_B
         snprintf(name + used, CT_WORK_LANE_NAME_BYTES - (size_t)used, " (%d)", work->lane + 1);
 }
 
-/* If a piece overlaps pieces in all lanes, it is put into the last one. */
+/* If a piece overlaps pieces in all lanes, it is put into the last lane. */
 static void place_in_lane(struct ct_export_work *work, struct ct_work *piece)
 {
     if (work->stream_number == 0 || piece->process_id != work->process_id || piece->device != work->device ||

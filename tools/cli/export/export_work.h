@@ -1,6 +1,6 @@
-/* Passes the work of GPUs to a format of `cudatrace export`, with the calls that caused it. The calls are
- * written before the work. While they are written, their correlations and sizes are kept in a temporary
- * database, because a trace may have more of them than fit into memory. */
+/* Passes GPU work, and the calls that caused it, to a format of `cudatrace export`. All calls are written
+ * before the work. As they are written, their correlations and sizes are stored in a temporary database,
+ * because a trace may have more calls than fit into memory. */
 #ifndef CT_EXPORT_WORK_H
 #define CT_EXPORT_WORK_H
 
@@ -17,7 +17,8 @@ struct ct_cause {
     int64_t size[CT_LAUNCH_SIZES]; /* of the launch of one kernel; block x is 0 for other calls */
 };
 
-/* A piece of work, in the order of schema/exports.sql. Strings are valid during the call of `work`. */
+/* A piece of work, in the order of schema/exports.sql. The strings are valid only during the call to `work`.
+ */
 struct ct_work {
     int64_t process_id, device, context, stream, start_ns, end_ns;
     const char *kind;      /* kernel, copy, set or graph */
@@ -27,8 +28,8 @@ struct ct_work {
     int64_t bytes;         /* of copies and sets */
     int64_t graph, node;   /* 0: none */
     struct ct_cause cause;
-    /* Work of one stream may overlap, for example in a graph. Work of one lane of a stream does not overlap.
-     * Lanes count from 0. Streams count from 1 in the order of their work. */
+    /* Work in one stream may overlap, for example in a graph, but work in one lane of a stream does not.
+     * Lanes are numbered from 0, and streams from 1, in the order of their work. */
     int64_t stream_number;
     int lane;
     bool is_first_in_lane;
@@ -39,9 +40,10 @@ enum { CT_WORK_LANES = 32, CT_WORK_LANE_NAME_BYTES = 80 };
 /* Names the lane, for example "GPU 0, stream 7". */
 void ct_work_lane_name(const struct ct_work *work, char name[CT_WORK_LANE_NAME_BYTES]);
 
-/* Prepares the causes. Returns false if SQLite or memory failed. */
+/* Finds the calls that caused work. Returns false if SQLite or memory failed. */
 bool ct_work_begin(struct ct_export *to);
-/* Notes a call, and returns whether it caused work. All calls must be passed when they begin. */
+/* Returns whether a call caused work, and stores its details if it did. All calls must be passed when they
+ * begin. */
 bool ct_work_note_call(struct ct_export *to, const struct ct_event *event);
 /* Calls `write` for each piece of work in the scope. Returns false if `write` or SQLite failed. */
 typedef bool ct_work_write(struct ct_export *to, const struct ct_work *work);

@@ -89,7 +89,7 @@ static int take_link(struct ct_target *target, char rest[PATH_MAX], int links, c
     return *text == '/' ? enter(target, "/", 0) : 0;
 }
 
-/* The text of a magic link in /proc is not its real target. */
+/* The target that readlink() returns for a magic link in /proc is not the real one. */
 static int take_proc_link(struct ct_target *target, bool is_last)
 {
     if (!is_last)

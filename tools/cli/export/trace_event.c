@@ -43,7 +43,7 @@ bool ct_trace_event_thread_name(struct ct_export *to, bool *has_events, sqlite3_
     return !ferror(to->to);
 }
 
-/* ---- work of GPUs ---- */
+/* ---- GPU work ---- */
 
 static void print_arrow_end(struct ct_export *to, bool *has_events, const struct ct_trace_event_work *on,
                             bool is_begin)

@@ -1,6 +1,6 @@
-/* Prints the events that two formats of `cudatrace export` share: chrome and pytorch. Both are the Trace
- * Event Format (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU). The names
- * of the events and arguments of GPU work are those that Kineto writes, the library of PyTorch's profiler
+/* Prints the events that two formats of `cudatrace export` share: chrome and pytorch. Both use the Trace
+ * Event Format (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU). Events and
+ * arguments for GPU work have the names used by Kineto, the library of PyTorch's profiler
  * (https://github.com/pytorch/kineto, libkineto/src/output_json.cpp and CuptiActivity.cpp). */
 #ifndef CT_TRACE_EVENT_H
 #define CT_TRACE_EVENT_H
@@ -23,7 +23,7 @@ struct ct_trace_event_work {
     const struct ct_work *work;
     int64_t pid, tid; /* of the track */
     int64_t call_pid; /* of the call's track */
-    int64_t arrow;    /* the arrow's number */
+    int64_t arrow;    /* the arrow's ID */
 };
 void ct_trace_event_work(struct ct_export *to, bool *has_events, const struct ct_trace_event_work *on);
 

@@ -51,7 +51,8 @@ struct state {
 
 /* ---- calls ---- */
 
-/* Returns the label of a call in the layer hook, which has the call's fields, or 0 if out of memory. */
+/* Returns the ID of the label of a call in the `hook` layer, which shows the call's fields, or 0 if out of
+ * memory. */
 static uint32_t label_of_fields(struct state *state, sqlite3_stmt *row)
 {
     char *text = NULL;
@@ -65,9 +66,8 @@ static uint32_t label_of_fields(struct state *state, sqlite3_stmt *row)
     return label;
 }
 
-/* Returns the number of the label of a launch (the kernel's name), of a range (its text) or of a hook (its
- * fields), or 0 if there is
- * none. */
+/* Returns the ID of a call's label, or 0 if it has none. A launch is labelled with its kernel, a range with
+ * its message, and a hook with its fields. */
 static uint32_t label_of(struct ct_export *to, const struct ct_stream_call *call)
 {
     enum ct_detail detail;
@@ -268,8 +268,8 @@ static void print_step(struct ct_export *to)
     print_point(to, memory->last);
 }
 
-/* Ends the entries of all processes before index `number`, and begins that process's entry. Every process has
- * an entry. */
+/* Begins the entry of the process at index `number`, after ending the entries of all earlier processes. Every
+ * process gets an entry, even without points. */
 static void turn_to_process(struct ct_export *to, size_t number)
 {
     struct memory *memory = &((struct state *)to->state)->memory;

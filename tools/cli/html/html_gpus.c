@@ -4,7 +4,7 @@
 
 enum { STEPS = 2000, COUNTERS_MAX = 5 };
 
-/* The GPU being printed, and the sums of its samples in a step of time. */
+/* The GPU being printed, and the sums of its samples in a time step. */
 struct gpus {
     int64_t gpu_id; /* 0: none yet */
     int64_t step, at_ns;

@@ -21,14 +21,14 @@ struct ct_html_record {
 struct ct_html_site {
     struct {
         const char *name, *layer;
-        uint32_t thread, level, label; /* label: a name's number, or 0 if there is none */
+        uint32_t thread, level, label; /* label: a name's ID, or 0 if there is none */
         int32_t status;
     } key;
     const char *category, *status_name;
 };
 
-/* A thread or a stream of a GPU shown on the page. The number of entries is limited, and all further threads
- * and streams of a process share one entry. */
+/* A thread or a GPU stream shown on the page. The number of entries is limited, and all further threads and
+ * streams of a process share one entry. */
 struct ct_html_thread {
     int64_t process_id, tid; /* tid: -1 for the entry of all further threads; less for a stream */
     char *name;
@@ -52,13 +52,13 @@ struct ct_html_records {
 bool ct_html_records_begin(struct ct_html_records *records, double length_ns);
 void ct_html_records_finish(struct ct_html_records *records);
 
-/* Returns the number of a text among the names, or 0 if the text is empty or there are too many names. */
+/* Returns the ID of a string among the names, or 0 if the string is empty or there are too many names. */
 uint32_t ct_html_label(struct ct_html_records *records, const char *text);
-/* Returns the number of a text among the names. The number of names is not limited, so use this only for a
+/* Returns the ID of a string among the names. The number of names is not limited, so use this only for a
  * small set of strings. */
 uint32_t ct_html_name(struct ct_html_records *records, const char *text);
-/* Adds a call to be drawn in the lane `level`. Sets `failed` if out of memory. Work of a GPU is added as a
- * call of a stream. The calls of a lane must be added in the order of their start. */
+/* Adds a call to be drawn in the lane `level`. Sets `failed` if out of memory. A piece of GPU work is added
+ * as a call of its stream. A lane's calls must be added in the order in which they begin. */
 void ct_html_records_add(struct ct_html_records *records, const struct ct_stream_call *call, double start,
                          uint32_t level, uint32_t label);
 /* Removes sites that no record uses, and renumbers the others. Returns false if out of memory. */

@@ -110,8 +110,8 @@ static sqlite3_stmt *prepare(sqlite3 *connection, const char *sql, const struct 
     return statement;
 }
 
-/* Returns whether the last query failed because an older version wrote the trace, and had no view of that
- * name. Then the trace has no data for the section that shows the view. */
+/* Returns whether the last query failed because an older version, which did not have this view yet, wrote the
+ * trace. The trace then has no data for the section of that name. */
 static bool lacks_view(sqlite3 *connection, const char *name)
 {
     char missing[80], why[256];
@@ -121,8 +121,8 @@ static bool lacks_view(sqlite3 *connection, const char *name)
            ct_trace_why(connection, rc, why, sizeof(why));
 }
 
-/* Runs the query that replaces the section's query if it has rows. Returns whether it has. A trace of an
- * older version may lack a view that this query needs. */
+/* Runs the section's alternative query, which replaces the usual one if it returns rows. Returns whether it
+ * did. A trace written by an older version may lack a view that the alternative query needs. */
 static bool run_instead(struct ct_section *section, sqlite3 *connection, const struct report *report)
 {
     sqlite3_stmt *statement = prepare(connection, section->sql[2], &report->scope);

@@ -10,10 +10,10 @@
 struct ct_line_style {
     bool is_json, is_coloured;
     bool has_threads;           /* each line names its thread, even a process's first thread */
-    int text_width;             /* maximum width of kernel names and texts in characters; 0: no limit */
+    int text_width;             /* maximum width of kernel names and strings in characters; 0: no limit */
     int64_t realtime_offset_ns; /* as in the trace */
-    /* Private to the functions below: the last second printed, its text, and the width of the widest
-     * process. */
+    /* Private to the functions below: the last second printed, as a number and as a string, and the width of
+     * the widest process. */
     time_t second;
     char second_text[24];
     int who_width;

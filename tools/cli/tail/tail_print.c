@@ -30,7 +30,7 @@ struct ct_tail {
                               * ct_tail_begin() */
     int64_t history_until_id;
     bool was_idle; /* the last step printed all stored calls */
-    /* The file's last call at mark_ns, which must be printed within lag_max_ns. */
+    /* The last call that the file contained at mark_ns. It must be printed within lag_max_ns. */
     int64_t mark_id;
     uint64_t mark_ns;
     uint32_t mark_files;

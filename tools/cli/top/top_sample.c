@@ -139,7 +139,7 @@ void ct_top_look_at(struct ct_top *top, enum ct_top_view view, int64_t process_i
 }
 
 /* Returns a process's arguments, separated by spaces, or its name if it has cleared its arguments. The caller
- * frees the text. */
+ * frees the string. */
 static char *command_of(pid_t pid)
 {
     size_t bytes = 0;

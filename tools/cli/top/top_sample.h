@@ -56,12 +56,12 @@ sqlite3_stmt *ct_top_rows(struct ct_top *top);
 /* Returns a statement for the pids and commands of this machine's untraced processes, if the trace is live.
  * The caller finalizes the statement. On failure, returns NULL with the reason in top->problem. */
 sqlite3_stmt *ct_top_untraced(struct ct_top *top);
-/* Returns a statement for the number of errors of GPUs (Xids) in the trace, and the last one. The statement
- * has no row if there is none. The caller finalizes it. Returns NULL if an older version wrote the trace. */
+/* Returns a statement for the number of GPU errors (Xids) in the trace, and the last error. The statement has
+ * no row if there was no error. The caller finalizes it. Returns NULL if an older version wrote the trace. */
 sqlite3_stmt *ct_top_xids(struct ct_top *top);
 
 /* Returns a statement for the latest sample of each GPU, which the caller finalizes. Returns NULL if the
- * trace is not live, or was written by a version without samples of GPUs. */
+ * trace is not live, or was written by a version that did not sample GPUs. */
 sqlite3_stmt *ct_top_gpus(struct ct_top *top);
 
 #endif

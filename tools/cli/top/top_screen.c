@@ -44,7 +44,7 @@ struct screen {
     bool is_paused, is_finding;
     bool is_wrong;   /* show top->problem */
     char gpus[1024]; /* a line about the GPUs; empty: none */
-    char xids[192];  /* the number of errors of GPUs, and the last one; empty if there is none */
+    char xids[192];  /* the number of GPU errors, and the last one; empty if there is none */
     struct ct_top_attach attach;
 };
 
