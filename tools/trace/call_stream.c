@@ -20,8 +20,8 @@ struct file {
     bool has_long;
 };
 
-/* A cached site. The site's numbers determine its index in the cache, and it is kept until another site
- * replaces it. */
+/* A cached site. Its index in the cache follows from its file and ID, and it is kept until another site needs
+ * the same index. */
 struct kept_site {
     int64_t site_id;
     uint32_t epoch; /* the stream's epoch when the site was read; 0: unused entry */
@@ -68,7 +68,7 @@ static sqlite3_stmt *prepare(struct ct_stream *stream, const char *sql, uint32_t
     return statement;
 }
 
-/* Returns the stream's single copy of a text, which is valid as long as the stream. */
+/* Returns the stream's single copy of a string, which is valid as long as the stream. */
 static const char *keep(struct ct_stream *stream, const unsigned char *text)
 {
     bool failed = false;
@@ -98,7 +98,7 @@ static enum ct_site_kind kind_of(const struct ct_site *site)
     return strcmp(site->name, "nvtxRangeStart") == 0 ? CT_SITE_START : CT_SITE_PUSH;
 }
 
-/* Reads a site from a file. Returns false if the file has no site with this number. */
+/* Reads a site from a file. Returns false if the file has no site with this ID. */
 static bool read_site(struct ct_stream *stream, uint32_t number, int64_t site_id, struct ct_site *site)
 {
     struct file *file = &stream->file[number];

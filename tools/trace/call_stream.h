@@ -48,9 +48,9 @@ bool ct_stream_next(struct ct_stream *stream, struct ct_stream_call *call);
 #define CT_STREAM_LONG_NS INT64_C(100000000)
 bool ct_stream_next_long(struct ct_stream *stream, struct ct_stream_call *call);
 
-/* Returns the row with the details of a launch, graph launch, copy, range, hook or event of a fence, or NULL
- * if there is none. The row has the columns that schema/stream.sql selects. The row is valid until the next
- * call to this function. */
+/* Returns the row with the details of a launch, graph launch, copy, range, hook or fence event, or NULL if
+ * there is none. The row has the columns that schema/stream.sql selects. The row is valid until the next call
+ * to this function. */
 enum ct_detail {
     CT_DETAIL_NONE,
     CT_DETAIL_LAUNCH,
@@ -91,7 +91,7 @@ int64_t ct_stream_position(const struct ct_stream *stream);
 /* Finds a call in the current look's file, after all rows of the look have been read. Returns false if the
  * scope does not include the call. */
 bool ct_stream_find(struct ct_stream *stream, int64_t call_id, struct ct_stream_call *call);
-/* Discards all cached sites, because the daemon reuses site numbers after it has removed calls. */
+/* Discards all cached sites, because the daemon reuses site IDs after it has removed calls. */
 void ct_stream_forget_sites(struct ct_stream *stream);
 /* Prepares a query of schema/stream.sql for a file. The caller finalizes the statement. On failure, sets the
  * stream's error and returns NULL. */

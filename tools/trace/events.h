@@ -9,9 +9,9 @@ struct ct_event {
     int64_t at_ns;
     bool is_begin;
     struct ct_stream_call call;
-    /* The call or range began inside another one that ends before it does. Such crossings occur between
-     * ranges in two domains, and if a range is popped inside a call. Both events of a call have the same
-     * value. Started ranges always count as crossing. */
+    /* The call or range began inside another one that ends before it does. Such crossings occur if ranges
+     * belong to two domains, or if a range is popped inside a call. The value is the same for a call's
+     * beginning and its return. Started ranges always count as crossing. */
     bool is_across;
     /* The enclosing call or pushed range in the same thread. `layer` is NULL if there is none. */
     struct ct_enclosing {

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Returns a query for the fields of all hooks, in the order of the hooks, or NULL. Its columns are the hook,
- * the field, and the name of its column. */
+/* Returns a query for the fields of all hooks, ordered by hook, or NULL. The query's columns are the names of
+ * the hook, of the field, and of the field's column in the view. */
 static sqlite3_stmt *ask_fields(sqlite3 *connection)
 {
     const uint32_t files = ct_series_files(connection);
@@ -32,7 +32,7 @@ static void end_view(sqlite3_str *sql, const char *hook)
         sqlite3_str_appendf(sql, ct_sql_series_hook_view_end, hook);
 }
 
-/* Returns the statements that make the views, or NULL if the names cannot be read. */
+/* Returns the statements that create the views, or NULL if the names cannot be read. */
 static char *statements_for(sqlite3 *connection)
 {
     sqlite3_stmt *rows = ask_fields(connection);

@@ -34,7 +34,7 @@ bool ct_late_calls_pass(struct ct_late_calls *late, struct ct_stream *stream, in
     return good && rc == SQLITE_DONE;
 }
 
-/* Sets `count`. Returns false if SQLite failed. */
+/* Counts the file's late calls. Returns false if SQLite failed. */
 static bool count_rows(struct ct_stream *stream, size_t *count)
 {
     sqlite3_stmt *row = ct_stream_ask(stream, ct_sql_stream_count_late, 0);

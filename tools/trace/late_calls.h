@@ -1,6 +1,6 @@
 /* Finds late calls in a file that grows while it is being read. The daemon stores calls in the order of their
  * return, except for a few that reach it after later calls. A late call is stored at its place in that order,
- * which a reader may already have passed, and is listed in the table late_call. This module keeps track of
+ * which a reader may already have passed, and is listed in the late_call table. This module keeps track of
  * the late calls that the reader has already seen. Called by follow.c. */
 #ifndef CT_LATE_CALLS_H
 #define CT_LATE_CALLS_H

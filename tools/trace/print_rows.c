@@ -35,7 +35,7 @@ struct column {
     int width;    /* in characters */
     int decimals; /* the maximum number of decimals in the column */
     bool numbers, words;
-    bool cut; /* some of the column's texts are truncated */
+    bool cut; /* some of the column's values are truncated */
 };
 
 struct table {
@@ -58,7 +58,7 @@ static int step(struct table *table)
     return rc;
 }
 
-/* Returns whether a text looks like a number. Numbers that a query has formatted as text are also
+/* Returns whether a string looks like a number. Numbers that a query has formatted as text are also
  * right-aligned. */
 static bool looks_like_number(const char *text)
 {
@@ -172,7 +172,7 @@ static void measure(struct table *table)
     }
 }
 
-/* Fits the table into `width` characters. Truncates the widest texts first, and then drops columns at the
+/* Fits the table into `width` characters. Truncates the widest columns first, and then drops columns at the
  * end. */
 static void fit(struct table *table, int width)
 {
@@ -243,7 +243,7 @@ static int read_rows(struct table *table)
     return rc;
 }
 
-/* Prints a text, with lines broken at spaces. */
+/* Prints a string, breaking lines at spaces. */
 static void print_paragraph(const char *text, int width, FILE *to)
 {
     const int most = width > 0 && width < 100 ? width : 100;

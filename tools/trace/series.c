@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads the name of a file's series from its table meta. Returns false if the file has none. */
+/* Reads the name of a file's series from its meta table. Returns false if the file has none. */
 static bool read_series(const char *path, char series[CT_SERIES_BYTES])
 {
     struct ct_trace_facts facts;

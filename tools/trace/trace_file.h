@@ -13,7 +13,7 @@
 /* Opens a file read-only and confined (confine.h). Returns an SQLite code. The caller closes the connection
  * even after an error. */
 int ct_trace_file_open(const char *path, sqlite3 **connection);
-/* Returns why ct_trace_file_open() failed. The text is valid until the connection is closed. */
+/* Returns why ct_trace_file_open() failed. The string is valid until the connection is closed. */
 const char *ct_trace_file_problem(const char *path, sqlite3 *connection);
 /* Returns the file's URI for SQLite, which the caller frees with sqlite3_free(), or NULL if out of memory. */
 char *ct_trace_file_uri(const char *path);
@@ -34,14 +34,14 @@ bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *prob
 /* Returns the number in a query's first row, or `otherwise` if there is none or the query fails. `bound` is
  * bound to the query's parameter, if it has one. */
 int64_t ct_ask_number(sqlite3 *connection, const char *sql, int64_t bound, int64_t otherwise);
-/* Stores the text in a query's first row, or "" if there is none, in `text`. */
+/* Stores the string in a query's first row in `text`, or "" if there is no row. */
 void ct_ask_text(sqlite3 *connection, const char *sql, int64_t bound, char *text, size_t bytes);
 
 /* Binds a value to the named parameter, if the query has it. */
 void ct_bind_number(sqlite3_stmt *statement, const char *name, int64_t value);
 
-/* Returns the connection's error message, or SQLite's text for `rc` if the connection has no error. The text
- * is valid until the connection is next used. */
+/* Returns the connection's error message, or SQLite's message for `rc` if the connection has no error. The
+ * string is valid until the connection is next used. */
 const char *ct_sqlite_why(sqlite3 *connection, int rc);
 /* Writes the reason why one of our own queries failed with `rc`. Returns true if the reason is that an older
  * version wrote the trace. */
