@@ -5,7 +5,7 @@
 #include <sqlite3.h>
 
 /* Creates a view hook_NAME for each hook that has calls in the trace. Does nothing if there are no such
- * hooks, or if their names cannot be read. The connection is unconfined only while the views are created.
+ * hooks, or if their names cannot be read. The connection is unconfined only while it creates them.
  */
 void ct_hook_views_make(sqlite3 *connection);
 

@@ -1,7 +1,6 @@
 "use strict";
-// The charts of the page, drawn by dygraphs: device memory as a staircase, and how long calls took. A selection in the
-// memory chart zooms the timeline, and vice versa. In a page made without dygraphs, the sections of the charts show a
-// message instead.
+// The page's charts, drawn by dygraphs: device memory as a staircase, and the durations of calls. A selection in the memory chart zooms the
+// timeline, and vice versa. In a page made without dygraphs, each chart's section shows a message instead.
 
 const TICK = 5;
 const CHART_LINES = { axisLineColor: "#8886", axisLineWidth: 1, gridLineColor: "#8883", gridLineWidth: 1, axisTickSize: TICK, axisLabelFontSize: 12,
@@ -16,8 +15,8 @@ function noChart(target) {
   return true;
 }
 
-// Makes the legend of a chart: a button for each series, which shows or hides the series and displays its value at the pointer. Returns
-// the function that sets these values.
+// Makes a chart's legend: a button for each series, which shows or hides the series and displays its value at the pointer. Returns the
+// function that sets these values.
 function makeLegend(target, series) {
   const at = element("output"), box = element("div", null, { className: "series" });
   const entries = series.map(({ name, colour, toggle }) => {
@@ -45,12 +44,12 @@ function chartBox(target, label) {
   return box;
 }
 
-// Counts the points of a staircase up to a time. The last of them has the value that holds at that time.
+// Counts the points of a staircase up to a time. The last of these points has the value at that time.
 const pointsUntil = (points, at) => countBefore(points.length, (n) => points[n][0] <= at);
 const heldAt = (points, at) => points[pointsUntil(points, at) - 1]?.[1] ?? 0;
 
-// Returns the rows of a window: [time, memory held by each process]. If there are more than can be distinguished, each
-// column has three: the least, the most and the last.
+// Returns the rows of a window: [time, memory held by each process]. If there are more rows than can be distinguished, each column has
+// three: the least, the most and the last.
 function memoryRows(shown, from, to, columns) {
   const next = shown.map(({ points }) => pointsUntil(points, from)), held = shown.map(({ points }) => heldAt(points, from));
   const rows = [[from, ...held]];

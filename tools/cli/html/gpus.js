@@ -1,5 +1,5 @@
 "use strict";
-// The samples of GPUs above the timeline: a small chart for each counter, for the same time as the timeline.
+// GPU samples above the timeline: a small chart for each counter, over the same time as the timeline.
 
 const CHART = 26;
 
@@ -64,7 +64,7 @@ class Gpus {
     }
   }
 
-  // Draws the values of the window and one more on each side.
+  // Draws the values in the window, and one more on each side.
   paintValues(c, values, colour, x, y, base, to) {
     const first = Math.max(countBefore(values.length, (i) => values[i][0] < this.timeline.from) - 1, 0);
     const shown = values.slice(first, Math.min(countBefore(values.length, (i) => values[i][0] <= to) + 1, values.length));
@@ -91,7 +91,7 @@ class Gpus {
     }
   }
 
-  // Returns the text of the sample that is nearest to a position, or null if the position is on no chart.
+  // Returns the text for the sample nearest to a position, or null if the position is on no chart.
   describeAt(px, py) {
     const row = this.rows.find((r) => r.values && py >= r.y && py < r.y + CHART);
     if (!row || px < LABEL) return null;

@@ -53,7 +53,7 @@ const COLOURS = {
 };
 const OTHER = "#777d84";
 const colourOf = (category) => COLOURS[category] || OTHER;
-// The parts of the run have the colours of categories. Parts outside of the time that the verdict is about are grey.
+// The parts of the run have the colours of categories. Parts outside the time that the verdict covers are grey.
 const PARTS = {
   kernel: "#3f7fbf", queued: "#c9a227", rest: "#d5dade", start_driver: "#66717c", start_other: "#87929d", wait: COLOURS.sync, room: COLOURS.event, launch: COLOURS.launch, copy: COLOURS.copy,
   memory: COLOURS.memory, load: COLOURS.module, other: COLOURS.device, outside: COLOURS.init, end: "#a3adb6", idle: "#bcc4cb",
@@ -96,8 +96,7 @@ class Timeline {
     this.listen();
   }
 
-  // Makes a lane for each thread and depth, with its calls in the order of their start. Threads are below their
-  // processes.
+  // Makes a lane for each thread and depth, with its calls ordered by start time. Threads are below their processes.
   makeLanes() {
     const { sites, threads, processes } = this.trace, { site } = this.calls;
     const sizes = new Map();
