@@ -88,7 +88,7 @@ const char *ct_client_why(int fd)
 }
 
 /* Reads a byte, waiting for a busy daemon until `until_ns` (0: no limit). Gives up if two checks in a row
- * find the daemon stopped. After a single such check, the daemon may be about to continue. */
+ * find the daemon stopped. After only one such check, the daemon may be about to continue. */
 static bool read_byte(int fd, uint64_t until_ns, char *byte)
 {
     for (bool stopped = false; !until_ns || ct_monotonic_ns() < until_ns;) {

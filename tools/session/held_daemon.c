@@ -118,7 +118,7 @@ enum { STOPPED = -2 };
 static int try_hold(const char *command, const struct ct_session_choice *choice,
                     char database[CT_ANSWER_BYTES])
 {
-    /* A user who names a database wants a trace of their own, which the system daemon does not write. */
+    /* A user who names a database wants a private trace, which the system daemon does not write. */
     const int fd = choice->database ? ct_client_connect_own(choice) : ct_client_connect(choice);
     if (fd < 0)
         return -1;

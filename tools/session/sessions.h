@@ -38,8 +38,8 @@ void ct_session_prefer_live(struct ct_session_choice *choice, const char *comman
  * does. The system daemon reveals its trace only to root, so other users must have named its session. */
 int ct_session_connect_writer(const struct ct_session_choice *choice, const char *path);
 
-/* Opens the selected trace read-only, as ct_trace_open() does. The trace is the file given with --db, the
- * trace written by the daemon of the session given with --session, or ./trace.db. */
+/* Opens the selected trace read-only, as ct_trace_open() does. This is the file given with --db, the trace
+ * written for the session given with --session, or ./trace.db. */
 sqlite3 *ct_meant_trace_open(const struct ct_session_choice *choice, struct ct_series *found);
 
 #endif
