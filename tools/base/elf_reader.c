@@ -18,8 +18,8 @@ enum { OWN_MACHINE = EM_X86_64 };
 enum { OWN_MACHINE = EM_AARCH64 };
 #endif
 
-/* Limits on the bytes of a table and of a single name. No known library has a larger table, and libcuda's
- * names take about 30 KB. Names that share a prefix of megabytes would take hours to sort. */
+/* Limits on the size of a table and the length of a name, in bytes. No known library has a larger table, and
+ * libcuda's names take about 30 KB. Names that share a prefix of megabytes would take hours to sort. */
 enum { TABLE_BYTES_MAX = 64 << 20, NAME_BYTES_MAX = 1024 };
 
 static bool read_at(const struct ct_elf *elf, void *to, size_t bytes, uint64_t offset)

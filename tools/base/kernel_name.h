@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /* Finds the function's own name in a demangled name: without its return type, namespaces, template arguments
- * and parameters. Returns a pointer into `demangled`, and sets *length to a number of bytes that is only zero
- * if `demangled` is empty. Any text is accepted. */
+ * and parameters. Returns a pointer into `demangled`, and sets *length to the number of bytes, which is zero
+ * only if `demangled` is empty. Any string is accepted. */
 const char *ct_kernel_name_short(const char *demangled, size_t *length);
 
 #endif

@@ -7,14 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parses digits only. Returns false if the text is not a number from `least` to `most`. `least` must not be
+/* Parses digits only. Returns false if the string is not a number from `least` to `most`. `least` must not be
  * negative. */
 bool ct_number_parse(const char *text, int64_t least, int64_t most, int64_t *number);
-/* Parses a number with or without a decimal point. Returns the number of characters parsed, or 0 if the text
- * does not begin with a number. */
+/* Parses a number with or without a decimal point. Returns the number of characters parsed, or 0 if the
+ * string does not begin with a number. */
 size_t ct_decimal_parse(const char *text, double *number);
 
-/* Returns whether the text consists only of digits. The number may be of any size. */
+/* Returns whether the string consists only of digits. The number may have any size. */
 bool ct_is_digits(const char *text);
 
 #endif

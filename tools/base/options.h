@@ -13,7 +13,7 @@ struct ct_option {
     const char *help;  /* one or more lines */
     void *to; /* the variable to set: a bool, or a const char * for an option with a value, unless `take` sets
                * another type */
-    /* Sets the variable. Returns false if the value is invalid. If `take` is NULL, any text is valid. */
+    /* Sets the variable. Returns false if the value is invalid. If `take` is NULL, any string is valid. */
     bool (*take)(const struct ct_option *option, const char *value);
     const char *wrong; /* describes valid values: "expected a process ID" */
     /* Parameters for `take`: */

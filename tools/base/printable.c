@@ -100,7 +100,7 @@ void ct_print_csv_field(const char *text, size_t bytes, FILE *to)
     fputc('"', to);
 }
 
-/* Writes the text as a JSON string. JSON requires UTF-8, so each invalid byte is replaced with U+FFFD. */
+/* Writes `text` as a JSON string. JSON requires UTF-8, so each invalid byte is replaced with U+FFFD. */
 void ct_print_json_string(const char *text, size_t bytes, FILE *to)
 {
     size_t plain = 0;

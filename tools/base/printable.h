@@ -11,7 +11,7 @@
 /* Returns a printable copy, which the caller frees. Control characters, direction marks and invalid UTF-8,
  * which could control a terminal, are written as \n, \t or \xNN. Returns NULL if out of memory. */
 char *ct_printable(const char *text, size_t bytes);
-/* Formats a text like vprintf(), and returns a printable copy, which the caller frees. */
+/* Formats a string like vprintf(), and returns a printable copy, which the caller frees. */
 char *ct_printable_format(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
 
 /* Counts characters instead of bytes. UTF-8 continuation bytes have no width. */

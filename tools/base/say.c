@@ -37,7 +37,7 @@ bool ct_flush_output(void)
     return output_error == 0 && !ferror(stdout);
 }
 
-/* If a write failed before the last flush, its errno is lost, so no reason is printed. */
+/* If a write failed before the last flush, its errno is lost, so the message gives no reason. */
 int ct_written(int status)
 {
     if (ct_flush_output())

@@ -5,8 +5,8 @@
 
 struct ct_subcommand {
     const char *name, *summary;
-    /* Runs the command with the arguments after `cudatrace`, and returns the exit status. argv[0] is the
-     * command's name. */
+    /* Runs the command with the arguments that follow `cudatrace`, and returns the exit status. argv[0] is
+     * the command's name. */
     int (*run)(int argc, char **argv);
 };
 
