@@ -20,12 +20,12 @@ enum {
 };
 
 /* The area's code for one function. All moved instructions begin within the first five bytes of the function.
- * The longest case is a landing, two short branches that grow to six bytes each, a fifteen-byte instruction,
- * and the jump back. */
+ * In the longest case, it consists of a landing pad (endbr64), two short branches that grow to six bytes
+ * each, a fifteen-byte instruction, and the jump back. */
 struct unit {
     uint8_t stub[LANDING_BYTES + JUMP_SLOT_BYTES]; /* jmp *slot(%rip), the target of the patch's jump */
     uint8_t old[CT_INLINE_JUMP_BYTES];             /* the original bytes that the patch overwrites */
-    uint8_t skipped;                               /* length of the landing (endbr64) before the patch; 0:
+    uint8_t skipped;                               /* length of the landing pad (endbr64) before the patch; 0:
                                                     * none */
     uint8_t moved[48];
 };
@@ -56,7 +56,7 @@ static uint64_t distance_between(const struct ct_inline_range *one, const struct
     return one->begin >= image->end ? one->begin - image->end : image->begin - one->end;
 }
 
-/* Leaves a free page on either side, so that the kernel does not merge the area with another mapping. */
+/* Leaves a free page on each side, so that the kernel does not merge the area with another mapping. */
 uint64_t ct_inline_area_place(const struct ct_inline_image *image, const struct ct_inline_range *taken,
                               size_t taken_count, uint64_t bytes)
 {
@@ -356,7 +356,7 @@ static void scan_piece(struct candidate *candidates, size_t count, uint64_t at, 
 }
 
 /* Refuses functions whose patch is a target of jumps in other code, such as their own cold parts, which
- * linkers place far away. Instruction boundaries are unknown, so every byte is tried as the start of a jump
+ * linkers place far away. Since instruction boundaries are unknown, tries every byte as the start of a jump
  * with a 32-bit distance. Unrelated bytes rarely look like a jump to one of a few thousand given addresses.
  * Returns false if some code cannot be read. */
 static bool scan_code(const struct ct_inline_image *image, struct candidate *candidates, size_t count,
