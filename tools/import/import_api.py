@@ -279,7 +279,7 @@ class Headers:
 
 
 def stack_words(signature):
-    """Returns how many 8-byte words of arguments are passed on the stack, by the System V ABI for x86-64, section 3.2.3."""
+    """Returns how many 8-byte words of arguments are passed on the stack, according to section 3.2.3 of the System V ABI for x86-64."""
     parameters, _, result = signature.partition(">")
     # A struct too large for registers is returned through a hidden first argument.
     integers, floats, words = int(result in LARGE_STRUCTS), 0, 0
@@ -300,10 +300,10 @@ def stack_words(signature):
 
 
 def stack_column(api, signature, before):
-    """Returns the stack column of a row. `before` is the column's previous content. The driver's table is used on every
-    architecture, so structs passed by value are written as macros of hook/arch/machine.h, which expand to a number of words. The
-    runtime's stubs exist only on x86-64, and one row covers all versions of the library. An earlier version of a function may
-    have had more stack words, and copying too many is harmless."""
+    """Returns the value of a row's stack column. `before` is the previous value. The driver's table is used on every architecture, so
+    structs passed by value are written as macros of hook/arch/machine.h, which expand to a number of words. The runtime's stubs exist only
+    on x86-64, and one row covers all versions of the library. An earlier version of a function may have had more stack words, and copying
+    too many is harmless."""
     if signature is None:
         return before
     if api is RUNTIME:

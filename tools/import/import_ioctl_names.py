@@ -114,8 +114,8 @@ class Release:
         return texts
 
     def layout_key(self):
-        """Returns a key that identifies the headers of the measured structs. Releases with the same key are measured only
-        once."""
+        """Returns a key that identifies the headers of the measured structs. Of several releases with the same key, only one is
+        measured."""
         paths = [f"{SDK}/nvos.h", f"{COMMON}/nvlimits.h", f"{UVM}/uvm_ioctl.h", f"{UVM}/uvm_types.h",
                  f"{UNIX}/nv-ioctl.h", f"{UNIX}/nv_escape.h", f"{UNIX}/nv-ioctl-numbers.h"]
         return self.git("rev-parse", *(f"{self.tag}:{path}" for path in paths))
@@ -169,7 +169,7 @@ def classes_of(release):
 
 
 def uvm_header(release):
-    """Returns the text of uvm_ioctl.h without the Windows-specific parts."""
+    """Returns the contents of uvm_ioctl.h without the Windows-specific parts."""
     return re.sub(r"^#if defined\(WIN32\).*?^#endif", "", release.text(f"{UVM}/uvm_ioctl.h"), flags=re.M | re.S)
 
 
@@ -191,8 +191,8 @@ def modeset_of(release):
 
 
 def modeset_rows(releases):
-    """Returns the rows of nvidia-modeset's commands. `releases` begins with the newest release. A number's oldest name also
-    applies to releases older than those in `releases`."""
+    """Returns the rows for nvidia-modeset's commands. `releases` begins with the newest release. A number's oldest name also applies to any
+    release older than these."""
     histories = {}
     for release in reversed(releases):
         names = modeset_of(release)
@@ -213,7 +213,7 @@ def category_of(name):
 
 
 def names_rows(releases, modeset):
-    """Returns the rows of all names. `releases` begins with the newest release, and `modeset` has the rows of nvidia-modeset."""
+    """Returns the rows for all names. `releases` begins with the newest release, and `modeset` contains the rows for nvidia-modeset."""
     rows = []
     for space, names_of in SPACES:
         names = {}
@@ -260,8 +260,8 @@ def measure(release):
 
 
 def layout_rows(releases):
-    """Returns the rows of struct layouts. `releases` begins with the newest release. A number's oldest layout also applies to
-    releases older than those in `releases`."""
+    """Returns the rows for struct layouts. `releases` begins with the newest release. A number's oldest layout also applies to any release
+    older than these."""
     histories, measured = {}, {}
     for release in reversed(releases):
         key = release.layout_key()
