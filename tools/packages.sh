@@ -8,7 +8,7 @@ build_packages=(gcc libc6-dev binutils pkg-config meson ninja-build python3 libu
 
 say() { printf '\n== %s\n' "$*"; }
 
-# Installs packages that are missing. If none are missing, needs neither root nor a network connection.
+# Installs the missing packages. If none are missing, needs neither root nor a network connection.
 need_packages() {
     local missing=() package
     for package in "$@"; do
@@ -30,7 +30,7 @@ need_packages() {
     "${as_root[@]}" apt-get install -q -y --no-install-recommends --no-remove "${missing[@]}"
 }
 
-# Installs those packages that are available, and continues without the others.
+# Installs the packages that are available, and continues without the others.
 want_packages() {
     local package
     # Use a subshell, because need_packages exits if it lacks root. Try all packages together first, so that a single update is

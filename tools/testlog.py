@@ -1,4 +1,5 @@
-"""Reads Meson's test logs (meson-logs/testlog.json) and the account of promises. Called by tools/promises and tools/suite.
+"""Reads Meson's test logs (meson-logs/testlog.json) and the results of promises that tests have recorded ($CUDATRACE_PROMISES). Called by
+tools/promises and tools/suite.
 
 A test that cannot run exits with status 77 and prints the reason after "skipped: ". A test that skips only part of its checks
 prints "not tried: WHAT: WHY" (tests/e2e/needs.py).
@@ -60,7 +61,7 @@ def keeps(test, name):
 
 
 def forget_failures(account, name):
-    """Removes a test's failures from the account of promises, because its second run kept the promises."""
+    """Removes the promises that a test broke from the recorded results, because its second run kept them."""
     kept_by = {row["name"]: row["test"] for row in promises()}
     lines = account.read_text().splitlines(keepends=True) if account.exists() else []
     entries = [(line, json.loads(line)) for line in lines]
