@@ -98,13 +98,8 @@ static uint64_t unstored_bytes(int fd, const struct ct_segment *segment)
 {
     uint64_t slots = 0;
     struct ct_lane lane;
-    const uint32_t lanes = segment->lanes < segment->lane_slots ? segment->lanes : segment->lane_slots;
-    for (uint32_t i = 0; i < lanes; i++) {
-        if (pread(fd, &lane, sizeof(lane), (off_t)ct_segment_lane_offset(segment, i)) !=
-            (ssize_t)sizeof(lane))
-            break;
+    for (uint32_t i = 0; ct_session_file_lane(fd, segment, i, &lane); i++)
         slots += ct_lane_state(&lane).position - lane.tail;
-    }
     return slots * CT_SLOT_BYTES;
 }
 

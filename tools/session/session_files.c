@@ -34,3 +34,10 @@ bool ct_session_files_next(DIR *folder, struct ct_session_file *file)
         closedir(folder);
     return false;
 }
+
+bool ct_session_file_lane(int fd, const struct ct_segment *segment, uint32_t number, struct ct_lane *lane)
+{
+    return number < segment->lanes && number < segment->lane_slots &&
+           pread(fd, lane, sizeof(*lane), (off_t)ct_segment_lane_offset(segment, number)) ==
+               (ssize_t)sizeof(*lane);
+}

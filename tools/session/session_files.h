@@ -22,4 +22,8 @@ enum ct_serving ct_control_read(const char *path, uint32_t uid, struct ct_contro
  * and returns false. `folder` is NULL if it could not be opened. */
 bool ct_session_files_next(DIR *folder, struct ct_session_file *file);
 
+/* Reads the header of a lane, counted from 0, from the file of a segment. Returns false after the last lane,
+ * or if the file ends before that. */
+bool ct_session_file_lane(int fd, const struct ct_segment *segment, uint32_t number, struct ct_lane *lane);
+
 #endif

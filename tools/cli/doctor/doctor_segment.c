@@ -114,11 +114,7 @@ static void add_drops(const struct ct_lane *lane, struct sums *sums)
 static void add_lanes(int fd, const struct ct_segment *segment, struct sums *sums)
 {
     struct ct_lane lane;
-    const uint32_t lanes = segment->lanes < segment->lane_slots ? segment->lanes : segment->lane_slots;
-    for (uint32_t i = 0; i < lanes; i++) {
-        if (pread(fd, &lane, sizeof(lane), (off_t)ct_segment_lane_offset(segment, i)) !=
-            (ssize_t)sizeof(lane))
-            break;
+    for (uint32_t i = 0; ct_session_file_lane(fd, segment, i, &lane); i++) {
         sums->lanes += lane.owner == CT_LANE_OWNED;
         for (int cause = 0; cause < CT_LANE_LOSS_COUNT; cause++)
             sums->lost_by[cause] += lane.loss[cause].calls;
