@@ -271,7 +271,7 @@ with Session() as s:
         for row in rows:
             check(abs(row["%_of_run"] - 100 * row["seconds"] / whole_s) <= 0.05 + (0.05 if whole_s > 0.1 else 0.005) / whole_s, what, row, whole_s)
 
-    # With --pid, the verdict is that of the process's own run, whatever the other processes do.
+    # With --pid, the verdict describes the process's own run, whatever the other processes do.
     import_runs(s, s.dir / "all.db", *((10 + number, calls) for number, (_, calls, *_) in enumerate(EXACT)))
     for number, (what, _, bound_by, verdict, seconds) in enumerate(EXACT):
         equal(bottleneck_of(s, s.dir / "all.db", "--pid", 10 + number)[1:], ((bound_by, verdict), seconds), f"{what}, with --pid")

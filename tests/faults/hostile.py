@@ -22,7 +22,7 @@ from fault_test import BUILD, LONG, SLOT, Session, WORKLOADS, can, check, equal,
 
 MUTATOR = BUILD / "tests/faults/mutator"
 SEED = seed()
-MAGIC, VERSION = 0x3147455354445543, 13
+MAGIC, VERSION = 0x3147455354445543, 14
 RING, DIRECTORY, LANES_AT, LANE_HEADER = 65536, 4096, 4096 + 2048 * 128, 4096
 # Offsets in the header (proto/segment.h) and in a lane.
 FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "function_slots": (16, "I"), "lane_slots": (20, "I"),

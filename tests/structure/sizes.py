@@ -14,7 +14,7 @@ PARTS = ("hook", "probe", "collector", "proto", "tools", "tests")
 
 
 def is_header(name):
-    """BPF programs share code in headers (.bpf.h), whose bound is that of a file, because the kernel loads each program as one object."""
+    """BPF programs share code in headers (.bpf.h). The bound for files applies to these, because each BPF object is one unit."""
     return name.endswith(".h") and not name.endswith(".bpf.h")
 
 
