@@ -34,7 +34,7 @@ HEADER_BYTES = 1568
 STATE, TAIL = 0, 384  # offsets in a lane
 HAS_DROPS, LOST_CALLS = 1448, DIRECTORY + 128 + 80
 LAUNCH, NAME = 2, 11
-PROBE, LEFT = 1, 4  # enum ct_maker, enum ct_segment_flags
+PROBE, MACHINE, LEFT = 1, 3, 4  # enum ct_maker, enum ct_segment_flags
 IOCTL, CALL = 2, 1  # made-up segments contain ioctls: the simulated driver does not count them
 NO_PID = 4000000  # greater than any pid of the kernel
 
@@ -381,7 +381,7 @@ def test_names_of_the_living(s, honest):
         claims = {"process_start": facts["process_start"], "exec_ns": facts["exec_ns"]}
         with promise("another-process-name"):
             path = genuine.rpartition(".")[0] + ".1"
-            for what, fields in (("a segment", {}), ("a probe's segment", {"maker": PROBE}),
+            for what, fields in (("a segment", {}), ("a probe's segment", {"maker": PROBE}), ("a probe's own segment", {"maker": MACHINE}),
                                  ("a probe's segment that is left", {"maker": PROBE, "flags": LEFT})):
                 with refused(s, path, f"{what} of the same process"):
                     twin = Segment(s, pid=child.pid, name=f"{child.pid}.1", calls=9, **claims, **fields)
