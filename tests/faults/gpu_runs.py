@@ -11,7 +11,7 @@ from fault_test import CUDATRACE, DAEMON, DEADLINE_S, Session, check, equal, of_
 from played import EXITING, FOREVER, LEFT, Watched, now
 
 DRIVER = 0  # enum ct_layer
-CALL, STRING, GPU_WORK, CORRELATION = 1, 6, 13, 14  # enum ct_kind
+CALL, STRING, GPU_WORK, CORRELATION, DEVICE = 1, 6, 13, 14, 15  # enum ct_kind
 KERNEL, COPY, SET, GRAPH, DROPPED = 0, 1, 2, 3, 255  # enum ct_gpu_work_kind
 HTOD, DTOH = 1, 2  # enum ct_transfer_kind
 COPY_KINDS = {0: "unknown", HTOD: "HtoD", DTOH: "DtoH"}
@@ -37,6 +37,8 @@ class Program(Watched):
         super().__init__(s)
         for name in NAMES.values():
             self.do("function", DRIVER, name)
+        for device in range(2):  # the GPU with this address
+            self.do("record", DEVICE, 0, 0, 0, device, struct.pack("<16B16BIBB10x", *[device] * 32, 0, device, 0).hex())
         self.do("complete", FOREVER)
 
     def process_id(self):
@@ -306,7 +308,7 @@ def test_report(s):
     def at_s(start_ms):
         return round((at + start_ms * ms - started_ns) / 1e9, 6)
 
-    gpu = [(0, 64.3, 81, 51, 30, 10, 4, 1, 1, 0), (1, 15.9, 20, 20, 0, 0, 1, 0, 0, 0)]
+    gpu = [(0, 64.3, 81, 51, 30, 10, 0, 4, 1, 1, 0), (1, 15.9, 20, 20, 0, 0, 0, 1, 0, 0, 0)]
     kernels = [(add, 3, 51, 45.9, 17000, 30000, None, None), ("HtoD", 1, 30, 27.0, 30000, 30000, None, 1.0),
                (scale, 2, 20, 18.0, 10000, 10000, 2000, None), ("set", 1, 10, 9.0, 10000, 10000, None, 2.0)]
     idle = [(0, NAMES[LAUNCH], 4, 21, 46.7, 20, at_s(70), scale, "set"), (0, "(outside of the driver)", 4, 15, 33.3, 20, at_s(70), scale, "set"),
@@ -315,7 +317,7 @@ def test_report(s):
     equal(report(s, "--pid", program.pid), [gpu, kernels, idle], "the report on the process")
     equal(report(s, "--pid", other.pid), [[], [], []], "the report on the other process")
     gpu, _, idle = report(s, "--from", f"@{at + 40 * ms}", "--to", f"@{at + 61 * ms}")
-    equal(gpu, [(0, 52.4, 11, 1, 10, 0, 1, 1, 0, 0), (1, 95.2, 20, 20, 0, 0, 1, 0, 0, 0)], "the devices in a window")
+    equal(gpu, [(0, 52.4, 11, 1, 10, 0, 0, 1, 1, 0, 0), (1, 95.2, 20, 20, 0, 0, 0, 1, 0, 0, 0)], "the devices in a window")
     equal(idle, [(0, NAMES[SYNC], 1, 8, 80, 10, at_s(50), "HtoD", scale), (0, "(outside of the driver)", 1, 1, 10, 10, at_s(50), "HtoD", scale),
                  (0, NAMES[LAUNCH], 1, 1, 10, 10, at_s(50), "HtoD", scale)], "the gaps in a window")
 
