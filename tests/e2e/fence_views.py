@@ -1,4 +1,4 @@
-"""Tests the views `fences` and `fence_waits`. The events are imported with exact times. One trace consists of two files."""
+"""Tests the `fences` and `fence_waits` views on events imported with exact times. One trace consists of two files."""
 import contextlib
 import json
 import shutil

@@ -56,7 +56,7 @@ for STEPS, first in ((FEW_STEPS, True), (FEW_STEPS, False), (MANY_STEPS, True)):
         equal(s.rows("SELECT cause, sum(calls), count(DISTINCT tid) FROM losses GROUP BY cause"),
               [("pressure", s.value("SELECT sum(skipped) FROM totals"), 1)], "causes")
         report = s.run(CUDATRACE, "report", "--db", s.db, "--format", "markdown", "losses", preload=False).stdout
-        check("pressure: short calls" in report, "the report", report)
+        check("pressure: short low-priority calls" in report, "the report", report)
 
 # Each time the daemon is stopped, the program makes enough calls to fill eight rings. The important calls alone nearly fill one ring. In
 # the first round, some important calls are lost.

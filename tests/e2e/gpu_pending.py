@@ -1,5 +1,5 @@
-"""Tests the view gpu_pending, its columns in `cudatrace top`, and the losses of GPU work that CUPTI had not returned when a process ended.
-Kernels on the first stream take an hour, and sets on the second stream take no time."""
+"""Tests the `gpu_pending` view, its columns in `cudatrace top`, and the losses counted for GPU work that CUPTI had not returned when its
+process ended. Kernels on the first stream take an hour, and memory sets on the second stream take no time."""
 import contextlib
 import json
 import shutil

@@ -1,5 +1,5 @@
-"""Tests `cudatrace run --gpu`, from the simulated CUPTI to the views. Each record that CUPTI delivered is a row of `gpu_work`, with the call
-that made the work."""
+"""Tests `cudatrace run --gpu`, from the simulated CUPTI to the views. Each record delivered by CUPTI is a row in `gpu_work`, with the call
+that caused the work."""
 import json
 import shutil
 

@@ -1,8 +1,7 @@
 /* A simulated libnvidia-ml.so.1 with two GPUs, for tests of `cudatraced --gpu-samples`. Values are fixed, or
- * are derived from the number of samples so far. GPU 1 does not support MIG, PCIe counters, NVLink and GPM.
- * The library has no nvmlDeviceGetTemperature(). It has only the older name of
- * nvmlDeviceGetCurrentClocksEventReasons(). The library simnvml-old also lacks the functions of GPM and for
- * instances.
+ * are derived from the number of samples so far. GPU 1 does not support MIG, PCIe counters, NVLink or GPM.
+ * The library has no nvmlDeviceGetTemperature(). nvmlDeviceGetCurrentClocksEventReasons() has only its older
+ * name. The library simnvml-old also lacks the functions for GPM and for instances.
  *
  * Each call reads the file $SIMNVML, whose lines have these forms:
  *
@@ -51,7 +50,7 @@ bool simnvml_instance(unsigned number, struct instance *instance);
 /* Returns whether the script divides the GPU. */
 bool simnvml_is_divided(unsigned gpu);
 
-/* A device is the number of its GPU or instance, from 1. */
+/* A device handle is the number of its GPU or instance, counted from 1. */
 static inline unsigned simnvml_gpu(const void *device)
 {
     return (unsigned)(size_t)device - 1;
