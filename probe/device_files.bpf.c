@@ -39,10 +39,9 @@ static bool is_drivers(const struct file *file)
             (devices.control && (device ^ devices.control) >> CT_DEVICE_MINOR_BITS == 0));
 }
 
-static bool read_name(char *name, const struct file *file)
+static void read_name(char *name, const struct file *file)
 {
-    return bpf_probe_read_kernel_str(name, CT_DEVICE_NAME_BYTES,
-                                     BPF_CORE_READ(file, f_path.dentry, d_name.name)) > 0;
+    bpf_probe_read_kernel_str(name, CT_DEVICE_NAME_BYTES, BPF_CORE_READ(file, f_path.dentry, d_name.name));
 }
 
 enum verdict { NO, YES, UNKNOWN };
@@ -141,7 +140,7 @@ int openat_enter(const struct entry_record *entry)
 /* ---- returns ---- */
 
 /* Ends the call's frame. Returns NULL if the call has none. */
-static const struct frame *leave(__u32 function, struct task **task, __u32 *depth)
+static struct frame *leave(__u32 function, struct task **task, __u32 *depth)
 {
     *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
     *depth = *task ? depth_in_kernel(*task, function, function) : CT_PROBE_OPEN;
@@ -153,16 +152,15 @@ static const struct frame *leave(__u32 function, struct task **task, __u32 *dept
     return (*task)->channel < CT_PROBE_PROCESSES ? &(*task)->frame[*depth % CT_PROBE_OPEN] : 0;
 }
 
-/* Begins the call's record. Returns NULL if the ring has no room. */
-static struct ct_probe_hooked *begin_call(const struct task *task, const struct frame *frame, __u32 depth,
-                                          __s64 result)
+/* Writes the record of the call, whose frame has the name of the device file. */
+static void write_call(const struct task *task, const struct frame *frame, __u32 depth, __s64 result)
 {
     __u32 channel = task->channel;
     void *ring = bpf_map_lookup_elem(&rings, &channel);
     struct ct_probe_hooked *call = ring ? bpf_ringbuf_reserve(ring, sizeof(*call), 0) : 0;
     if (!call) {
         lose(channel, frame->function, bpf_ktime_get_ns() - frame->start);
-        return 0;
+        return;
     }
     begin_record(&call->record, task->tid, CT_PROBE_HOOKED);
     call->record.function = (__u16)frame->function;
@@ -170,50 +168,36 @@ static struct ct_probe_hooked *begin_call(const struct task *task, const struct 
     call->record.start = frame->start;
     call->record.end = bpf_ktime_get_ns();
     call->record.status = result < 0 ? error_of(result) : 0;
-    return call;
-}
-
-static void end_call(const struct task *task, struct ct_probe_hooked *call)
-{
-    __u32 channel = task->channel;
-    void *ring = bpf_map_lookup_elem(&rings, &channel);
-    /* The lookup succeeds as in begin_call(), but the verifier demands the check. */
-    if (!ring) {
-        bpf_ringbuf_discard(call, BPF_RB_NO_WAKEUP);
-        return;
-    }
-    count_recorded(call->record.function);
+    __builtin_memcpy(call->text[0], &frame->argument[NAME], CT_DEVICE_NAME_BYTES);
+    call->value[1] = frame->argument[BYTES];
+    call->value[2] = (__u64)result;
+    call->record.read = 1U << 0 | 1U << 1 | (result >= 0) << 2;
     submit(ring, call, false);
+    count_recorded(frame->function);
 }
 
-static void leave_with_name(__u32 function, __s64 result)
+static void leave_named(__u32 function, __s64 result)
 {
     struct task *task;
     __u32 depth;
     const struct frame *frame = leave(function, &task, &depth);
-    struct ct_probe_hooked *call = frame ? begin_call(task, frame, depth, result) : 0;
-    if (call) {
-        __builtin_memcpy(call->text[0], &frame->argument[NAME], CT_DEVICE_NAME_BYTES);
-        call->value[1] = frame->argument[BYTES];
-        call->value[2] = (__u64)result;
-        call->record.read = 1U << 0 | 1U << 1 | (call->record.status == 0) << 2;
-        end_call(task, call);
-    }
-    if (frame)
-        show_end(task, depth);
+    if (!frame)
+        return;
+    write_call(task, frame, depth, result);
+    show_end(task, depth);
 }
 
 SEC("tracepoint")
 int close_leave(const struct exit_record *exit)
 {
-    leave_with_name(CT_EVENT_CLOSE, exit->result);
+    leave_named(CT_EVENT_CLOSE, exit->result);
     return 0;
 }
 
 SEC("tracepoint")
 int mmap_leave(const struct exit_record *exit)
 {
-    leave_with_name(CT_EVENT_MMAP, exit->result);
+    leave_named(CT_EVENT_MMAP, exit->result);
     return 0;
 }
 
@@ -224,21 +208,18 @@ int openat_leave(const struct exit_record *exit)
 {
     struct task *task;
     __u32 depth;
-    const struct frame *frame = leave(CT_EVENT_OPENAT, &task, &depth);
+    struct frame *frame = leave(CT_EVENT_OPENAT, &task, &depth);
     if (!frame)
         return 0;
     const struct file *file = exit->result >= 0 ? file_of((__u64)exit->result) : 0;
     const __u64 path = frame->argument[PATH];
     if (file ? is_drivers(file) : is_drivers_path(path) == YES) {
-        struct ct_probe_hooked *call = begin_call(task, frame, depth, exit->result);
-        if (call) {
-            const bool is_read =
-                file ? read_name(call->text[0], file)
-                     : bpf_probe_read_user_str(call->text[0], CT_DEVICE_NAME_BYTES,
-                                               (const void *)(path + devices.folder_bytes)) > 0;
-            call->record.read = is_read;
-            end_call(task, call);
-        }
+        char *name = (char *)&frame->argument[NAME];
+        if (file)
+            read_name(name, file);
+        else
+            bpf_probe_read_user_str(name, CT_DEVICE_NAME_BYTES, (const void *)(path + devices.folder_bytes));
+        write_call(task, frame, depth, exit->result);
     }
     show_end(task, depth);
     return 0;
