@@ -50,7 +50,7 @@ SELECT process_id,
                                                        -- recordings; NULL if one ends later, or if this is the process's first
   FROM (SELECT *,
                max(to_ns) OVER (PARTITION BY device ORDER BY from_ns, to_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until_ns,
-               iif(recording IS NULL, NULL, lag(to_ns) OVER (PARTITION BY device, process_id ORDER BY recording)) AS previous_to_ns
+               iif(recording IS NULL, NULL, lag(to_ns) OVER (PARTITION BY device, process_id, recording IS NULL ORDER BY recording)) AS previous_to_ns
           FROM (SELECT process_id, device, recording, min(gpu_start_ns) AS from_ns, max(gpu_end_ns) AS to_ns
                   FROM gpu_work
                  GROUP BY process_id, device, recording));
