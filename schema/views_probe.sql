@@ -122,7 +122,7 @@ SELECT hook_call.call_id,
  WHERE function.layer <> 'kernel';
 
 CREATE VIEW xids AS
--- Errors of GPUs (Xids) that NVIDIA's driver reported to the kernel while a probe was running (`cudatrace probe`). The
+-- GPU errors (Xids) that NVIDIA's driver reported to the kernel while a probe was running (`cudatrace probe`). The
 -- driver reports the errors of all processes. The column pid is NULL if the message has no pid. The meanings are short
 -- forms of those in NVIDIA's document "XID Errors" (https://docs.nvidia.com/deploy/xid-errors).
 WITH meaning(code, text) AS (

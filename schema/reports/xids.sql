@@ -1,4 +1,4 @@
--- Errors of GPUs (Xids)
+-- GPU errors (Xids)
 -- Errors that NVIDIA's driver reported while a probe was running, by GPU and code. last_time, pid, process and
 -- message are from the last error with that code. With --pid, errors without a process are also listed. An error with
 -- code 45 often follows another error. https://docs.nvidia.com/deploy/xid-errors explains all codes.

@@ -58,7 +58,7 @@ with Session() as s:
     fault = (FIRST, 31, PAGE_FAULT, 2, 0.01, 0.03, 9, "python", FAULT.replace("pid=9", "pid='9'"))
     equal(section(s, "--pid", PROGRAM), [*OF_NONE, OF_EXCEPTION, fault], "the section of a process")
     text = s.cudatrace("report", "--db", s.db, "--format", "text").stdout
-    check(text.startswith("Errors of GPUs (Xids)\n"), "the report begins with", text[:80])
+    check(text.startswith("GPU errors (Xids)\n"), "the report begins with", text[:80])
 
     # The sections and the view are the same if the trace consists of two files.
     found = section(s), s.rows("SELECT * FROM xids ORDER BY call_id")

@@ -158,7 +158,7 @@ def test_losses(s):
                      watched.pid), [("cuWatched", calls, 0, calls, 1000 * calls)], "totals")
     s.check_identity(lost=lost + 7)
     report = s.run(CUDATRACE, "report", "--db", s.db, "--format", "markdown", "losses", preload=False).stdout
-    check("probe: the BPF ring" in report, "the report", report)
+    check("probe: the process's BPF ring" in report, "the report", report)
     done = s.run(CUDATRACE, "doctor", "--session", s.name, watched.pid, preload=False, status=1)
     check("7 calls were counted but not recorded, 7 of them of cuWatched: the BPF ring" in done.stdout, "doctor", done.stdout)
     # More calls are lost while a command is running. `run` reports the losses in its session.
