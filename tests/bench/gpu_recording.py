@@ -1,7 +1,9 @@
 """Measures how turning a recording on and off affects the steps of a PyTorch training run under the hook, on this machine's GPU. The
 recording contains either GPU work (`cudatrace set --gpu`) or kernel events (`cudatrace probe --kernel`). One process takes blocks of steps
 before, during and after each recording. The figures are the step time relative to the blocks around the recording, and the longest step
-while a recording begins or ends. The program waits for the GPU after each step, so that a pause cannot hide."""
+while a recording begins or ends. The program waits for the GPU after each step, so that a pause cannot hide. What remains after the last
+recording is too small for this comparison, because the host's speed varies. Therefore, an equal process takes turns with the first one:
+before any recording, after those of the first process, and after its own. A trend in time cancels out."""
 import contextlib
 import os
 import signal
@@ -17,8 +19,9 @@ from gpu_variants import Failed
 
 NAME = "gpu_recording"
 RECORDINGS, STEPS_OF_BLOCK = 10, 40
+PAIRS, STEPS_OF_PAIR, COLD_STEPS = 60, 10, 2  # the first steps after a turn of the other process have cold caches
 LIMIT_S = 30  # for `cudatrace set`
-TARGETS = {"gpu": {"longest_pause": ("<=", 40)}, "kernel": {"during": ("<=", 1.02)}}
+TARGETS = {"gpu": {"longest_pause": ("<=", 40), "after": ("<=", 1.001)}, "kernel": {"during": ("<=", 1.02)}}
 
 
 class Recordings:
@@ -41,13 +44,22 @@ class Recordings:
         self.program.stdin.write("\n")
         return float(self.answer())
 
-    def block(self):
-        return [self.step_ms() for _ in range(STEPS_OF_BLOCK)]
+    def block(self, steps=STEPS_OF_BLOCK):
+        return [self.step_ms() for _ in range(steps)]
+
+    def over(self, other):
+        """Returns this process's step time over another's, for each pair of turns. Every second pair is in reverse order."""
+        ratios = []
+        for number in range(PAIRS):
+            turns = {process: statistics.median(process.block(COLD_STEPS + STEPS_OF_PAIR)[COLD_STEPS:])
+                     for process in ((self, other) if number % 2 == 0 else (other, self))}
+            ratios.append(turns[self] / turns[other])
+        return ratios
 
     def turn(self, state):
         """Turns the recording on or off. Returns the times of the steps until that has happened."""
-        setting = subprocess.Popen([self.place.cudatrace, "set", "--gpu", state, *self.session.where], env=self.place.env,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        setting = subprocess.Popen([self.place.cudatrace, "set", "--gpu", state, "--pid", str(self.program.pid), *self.session.where],
+                                   env=self.place.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         steps = self.steps_until(lambda: setting.poll() is not None)
         said = setting.communicate(timeout=LIMIT_S)[0]
         if setting.returncode:
@@ -116,16 +128,22 @@ class KernelEvents(Recordings):
 KINDS = {"gpu": Recordings, "kernel": KernelEvents}
 
 
-def show(name, phases, targets, more):
+def thirds(ratios):
+    """Returns the medians of three parts of the pairs, which show the spread of a median."""
+    return [statistics.median(ratios[part::3]) for part in range(3)]
+
+
+def show(name, phases, pairs, targets, more):
     medians = {phase: [statistics.median(steps) for steps in blocks] for phase, blocks in phases.items()}
     around = [(before + after) / 2 for before, after in zip(medians["around"], medians["around"][1:])]
     emit(NAME, f"{name}_around_step_ms", medians["around"], "ms", **more)
     emit(NAME, f"{name}_during_step_over_around", [during / base for during, base in zip(medians["during"], around)], "ratio",
          targets.get("during"), **more)
-    # What remains of the recordings: without any trend, the second half of the blocks takes as long as the first.
-    half = len(medians["around"]) // 2
-    emit(NAME, f"{name}_later_over_earlier", [statistics.median(medians["around"][-half:]) / statistics.median(medians["around"][:half])], "ratio",
-         **more)
+    before, between, after = (thirds(ratios) for ratios in pairs)
+    emit(NAME, f"{name}_step_over_other_before_any", before, "ratio", **more)
+    emit(NAME, f"{name}_step_over_other_after_both", after, "ratio", **more)
+    emit(NAME, f"{name}_after_step_over_never_recorded", [ratio / (neither * both) ** 0.5 for neither, ratio, both in zip(before, between, after)],
+         "ratio", targets.get("after"), **more)
     for phase in ("beginning", "ending"):
         emit(NAME, f"{name}_{phase}_longest_pause_ms", [max(steps) - base for steps, base in zip(phases[phase], around)], "ms",
              targets.get("longest_pause"), **more)
@@ -135,15 +153,20 @@ def show(name, phases, targets, more):
 
 def measure(build, options, place, kind, model, cpus):
     with OwnSession(place, build, NAME) as session, contextlib.ExitStack() as stack:
-        recordings = KINDS[kind](options, place, session, model, cpus)
-        stack.callback(recordings.end)
+        recordings, other = (KINDS[kind](options, place, session, model, cpus) for _ in range(2))
+        for program in recordings, other:
+            stack.callback(program.end)
+        pairs = [recordings.over(other)]
         phases = recordings.measure()
+        pairs.append(recordings.over(other))
+        other.measure()
+        pairs.append(recordings.over(other))
         stack.close()
-        session.finish([recordings.program.pid])
+        session.finish([recordings.program.pid, other.program.pid])
         recorded = int(session.ask("sql", "--db", session.database, "--format", "csv", recordings.recorded()).split()[-1])
     if recorded == 0:
         raise Failed("nothing was recorded")
-    show(f"{kind}_{model}", phases, TARGETS[kind] if place.is_gpu else {}, {**place.label, "recorded": recorded})
+    show(f"{kind}_{model}", phases, pairs, TARGETS[kind] if place.is_gpu else {}, {**place.label, "recorded": recorded})
 
 
 def run(build, options):
