@@ -2,9 +2,6 @@
 #ifndef CT_PROTO_GPU_RECORDING_H
 #define CT_PROTO_GPU_RECORDING_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 /* Requests a recording of the GPU's work from the start of a program. The value is CT_GPU_NODES_TEXT for each
  * kernel, copy and set, also those in graphs, or CT_GPU_WHOLE_TEXT for whole graphs instead of their nodes.
  */
@@ -16,23 +13,11 @@
 /* The duration of an unlimited recording, about a hundred years. */
 #define CT_GPU_ENDLESS_NS (UINT64_C(100) * 365 * 86400 * 1000000000)
 
-/* A request is the end of the recording, in CLOCK_MONOTONIC. Its lowest bit is set if graphs are recorded as
- * a whole. Thus one word has the whole request, and the time is accurate to 2 ns. */
-static inline uint64_t ct_gpu_request(uint64_t until_ns, bool whole_graphs)
-{
-    return (until_ns & ~UINT64_C(1)) | whole_graphs;
-}
-
-static inline bool ct_gpu_request_is_whole(uint64_t request)
-{
-    return request & 1;
-}
-
 /* The state of the recording by libcudatrace-gpu.so. */
 enum ct_gpu_state {
     CT_GPU_OFF = 0, /* not requested, or the process has not yet called the driver */
     CT_GPU_STARTING,
-    CT_GPU_ON, /* with an error: nodes of graphs are recorded, because CUPTI refused to record whole graphs */
+    CT_GPU_ON, /* with an enum ct_gpu_form, or the error of a CUPTI that cannot record whole graphs */
     CT_GPU_ENDED,
     CT_GPU_NO_LIBRARY, /* libcudatrace-gpu.so cannot be loaded */
     CT_GPU_NO_CUPTI,   /* there is no libcupti with the necessary functions */
@@ -40,6 +25,13 @@ enum ct_gpu_state {
     CT_GPU_REFUSED,    /* a function of CUPTI failed, or no thread could be created */
     CT_GPU_FORKED,     /* the process inherited its parent's CUPTI, which works only in the parent */
     CT_GPU_FILTERED,   /* the program's system call filter does not permit the hook to create a thread */
+};
+
+/* The form of graphs in a recording. */
+enum ct_gpu_form {
+    CT_GPU_FORM_NODES = 0,
+    CT_GPU_FORM_WHOLE = 0xffffff,
+    CT_GPU_FORM_LATE = 0xfffffe, /* nodes, although whole graphs were requested: older graphs may exist */
 };
 
 #endif

@@ -138,7 +138,7 @@ struct ct_segment {
     _Atomic uint16_t drivers; /* hook: number of driver images whose functions are recorded */
     uint16_t reserved0;
     /* Hook: the state of the recording of GPU work. The lowest byte contains enum ct_gpu_state
-     * (gpu_recording.h), and the bytes above it the result of the CUPTI function that failed, or 0. */
+     * (gpu_recording.h), and the upper bytes an enum ct_gpu_form or the error of a CUPTI function. */
     _Atomic uint32_t gpu;
     /* Hook: the distance in bytes from the thread pointer to the thread-local pointer to struct ct_producer,
      * which begins with the address of the thread's lane. 0: unknown. Constant. */
@@ -151,9 +151,9 @@ struct ct_segment {
     /* Hook: the name of the tool that has subscribed to CUPTI, NUL-terminated. Empty if unknown. Written
      * before `gpu` becomes CT_GPU_TAKEN. */
     char gpu_holder[64];
-    /* The request for a recording of GPU work (ct_gpu_request()). A time in the past ends the recording. Each
-     * request has a different time. 0: none has been requested. The hook sets the first request, and the
-     * collector all further ones. */
+    /* The request for a recording of GPU work: the end of the recording, in CLOCK_MONOTONIC. A time in the
+     * past ends it. Each request has a different time. 0: none has been requested. The hook sets the first
+     * request, and the collector all further ones. */
     _Atomic uint64_t gpu_until_ns;
     /* The last of the session's requests (struct ct_control) that `gpu_until_ns` takes into account. Written
      * like `gpu_until_ns`. */

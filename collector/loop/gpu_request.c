@@ -9,11 +9,8 @@
 bool ct_gpu_request_read(const char *text, struct ct_gpu_request *request, char *problem, size_t bytes)
 {
     enum { SECONDS_MAX = 3653 * 86400 };
-    char until[16] = "", word[16] = "", last[16] = "", more, *end, *pid_end;
-    int words = sscanf(text, "%15s %15s %15s %c", until, word, last, &more);
-    const bool is_whole = strcmp(word, CT_GPU_WHOLE_TEXT) == 0;
-    const char *pid = is_whole ? last : word;
-    words -= is_whole;
+    char until[16] = "", pid[16] = "", more, *end, *pid_end;
+    const int words = sscanf(text, "%15s %15s %c", until, pid, &more);
     const unsigned long seconds = strtoul(until, &end, 10);
     const bool is_on = strcmp(until, "on") == 0, is_off = strcmp(until, "off") == 0;
     const bool is_time = *until >= '0' && *until <= '9' && !*end && seconds >= 1 && seconds <= SECONDS_MAX;
@@ -25,8 +22,9 @@ bool ct_gpu_request_read(const char *text, struct ct_gpu_request *request, char 
                  text, (int)SECONDS_MAX);
         return false;
     }
-    const uint64_t own_ns = is_on ? CT_GPU_ENDLESS_NS : is_off ? 0 : seconds * UINT64_C(1000000000);
-    request->until_ns = ct_gpu_request(ct_monotonic_ns() + own_ns, is_whole);
+    request->until_ns = ct_monotonic_ns() + (is_on    ? CT_GPU_ENDLESS_NS
+                                             : is_off ? 0
+                                                      : seconds * UINT64_C(1000000000));
     return true;
 }
 
@@ -105,12 +103,6 @@ static bool is_busy(uint32_t state)
     return state == CT_GPU_STARTING || state == CT_GPU_ON;
 }
 
-/* Returns whether a recording has the nodes of graphs because CUPTI refused to record whole graphs. */
-static bool has_nodes_instead(const struct ct_shm_process *process)
-{
-    return atomic_load_explicit(&process->shared->gpu, memory_order_acquire) > 255;
-}
-
 /* Returns whether the process's state is the result of its last request. A process without a recording need
  * not follow a request for none. */
 static bool is_followed(const struct ct_shm_process *process)
@@ -135,9 +127,9 @@ bool ct_gpu_request_is_followed(const struct ct_gpu_targets *targets, const stru
 /* ---- results ---- */
 
 /* More reasons not to record, after the states of enum ct_gpu_state. */
-enum { PROBED = CT_GPU_FILTERED + 1, WAITING, NODES_INSTEAD, WAYS };
+enum { PROBED = CT_GPU_FILTERED + 1, WAITING, WAYS };
 
-/* Why processes do not record what was requested. */
+/* Why processes do not record although this was requested. */
 static const char *const reasons[WAYS] = {
     [CT_GPU_STARTING] = "waits for CUPTI to start",
     [CT_GPU_NO_LIBRARY] = "cannot: " CT_GPU_LIBRARY " is not in the hook's folder",
@@ -148,7 +140,6 @@ static const char *const reasons[WAYS] = {
     [CT_GPU_FILTERED] = "cannot: the program's system call filter does not permit it",
     [PROBED] = "cannot: the process is recorded by a probe",
     [WAITING] = "begins at its next call of the driver",
-    [NODES_INSTEAD] = "records the nodes of graphs: whole graphs need CUDA 11.7 and driver 515, or later",
 };
 
 struct way {
@@ -161,7 +152,7 @@ static size_t way_of(const struct ct_shm_process *process)
     const uint64_t until_ns = atomic_load_explicit(&process->shared->gpu_until_ns, memory_order_acquire);
     const uint32_t state = state_of(process);
     if (is_busy(state))
-        return state == CT_GPU_ON && has_nodes_instead(process) ? NODES_INSTEAD : state;
+        return state;
     if (until_ns <= ct_monotonic_ns())
         return CT_GPU_OFF;
     if (ct_shm_is_probed(process))
@@ -179,8 +170,7 @@ void ct_gpu_request_say(const struct ct_gpu_targets *targets, int32_t pid, char 
         way->pid = way->count++ == 0 ? p->who.seen_pid : way->pid;
         processes++;
     }
-    snprintf(text, bytes, "%u of %u processes record GPU work",
-             ways[CT_GPU_ON].count + ways[NODES_INSTEAD].count, processes);
+    snprintf(text, bytes, "%u of %u processes record GPU work", ways[CT_GPU_ON].count, processes);
     for (size_t i = 0; i < WAYS; i++) {
         const size_t length = strlen(text);
         if (reasons[i] && ways[i].count > 0)

@@ -7,8 +7,7 @@
 #include "shm_process.h"
 
 struct ct_gpu_request {
-    uint64_t until_ns; /* ct_gpu_request(): end and form of the recordings. Not later than now: they end at
-                        * once */
+    uint64_t until_ns; /* end of the recordings: CLOCK_MONOTONIC. Not later than now: they end at once */
     int32_t pid;       /* in the daemon's pid namespace; 0: all processes of the session */
 };
 
@@ -18,8 +17,8 @@ struct ct_gpu_targets {
     struct ct_shm_process *first; /* by `next_target` */
 };
 
-/* Reads "on", "off" or a number of seconds, which may be followed by CT_GPU_WHOLE_TEXT, and by a process ID.
- * Returns false with a sentence in `problem` if the text is invalid. */
+/* Reads "on", "off" or a number of seconds, followed by a process ID or nothing. Returns false with a
+ * sentence in `problem` if the text is invalid. */
 bool ct_gpu_request_read(const char *text, struct ct_gpu_request *request, char *problem, size_t bytes);
 /* Makes the request, which the next batch passes on to the hooks. Returns false with a sentence in `problem`
  * if the process is not in the session. */

@@ -21,7 +21,7 @@ static struct ct_cupti cupti;
 static void *subscriber;
 static _Atomic bool is_noting;         /* callbacks note correlations */
 static _Atomic uint32_t first_unnoted; /* the lowest correlation of a call that was not noted after the end */
-static bool has_whole_graphs;          /* CUPTI records graphs as a whole */
+static uint32_t graphs;                /* enum ct_gpu_form, or CUPTI's error for whole graphs */
 
 /* ---- called by CUPTI, in any thread ---- */
 
@@ -108,9 +108,8 @@ static int32_t enable_callbacks(void)
 
 /* The timestamp callback must be registered before any kind of activity is enabled. Callbacks are enabled
  * before the kinds, so that all recorded work has a call. The kind for whole graphs is enabled before the
- * kinds of their nodes, so that no graph has both. If it cannot be enabled, its error is stored in
- * `refusal`. */
-static int32_t enable(bool whole_graphs, int32_t *refusal)
+ * kinds of their nodes, so that no graph has both. If it cannot be enabled, nodes are recorded. */
+static int32_t enable(void)
 {
     atomic_store(&first_unnoted, UINT32_MAX);
     atomic_store(&is_noting, true);
@@ -119,9 +118,11 @@ static int32_t enable(bool whole_graphs, int32_t *refusal)
         result = cupti.ActivityRegisterCallbacks(request, complete);
     if (result == 0)
         result = enable_callbacks();
-    if (result == 0 && whole_graphs)
-        *refusal = cupti.ActivityEnable(CT_ACTIVITY_GRAPH_TRACE);
-    has_whole_graphs = whole_graphs && *refusal == 0;
+    graphs = result == 0 ? host->graphs() : CT_GPU_FORM_NODES;
+    if (graphs == CT_GPU_FORM_WHOLE) {
+        const int32_t refusal = cupti.ActivityEnable(CT_ACTIVITY_GRAPH_TRACE);
+        graphs = refusal ? (uint32_t)refusal : CT_GPU_FORM_WHOLE;
+    }
     for (const int32_t *kind = ct_activity_kinds; result == 0 && *kind; kind++)
         result = cupti.ActivityEnable(*kind);
     return result;
@@ -132,7 +133,7 @@ static int32_t enable(bool whole_graphs, int32_t *refusal)
 static void read_buffer(uint8_t *buffer, size_t valid, void *unused)
 {
     (void)unused;
-    const struct ct_activity_limits limits = { atomic_load(&first_unnoted), has_whole_graphs };
+    const struct ct_activity_limits limits = { atomic_load(&first_unnoted), graphs == CT_GPU_FORM_WHOLE };
     ct_activity_read(host, &cupti, buffer, valid, &limits);
 }
 
@@ -156,7 +157,7 @@ static void disable(enum ct_gpu_order order)
     atomic_store(&is_noting, false);
     for (const int32_t *kind = ct_activity_kinds; *kind; kind++)
         cupti.ActivityDisable(*kind);
-    if (has_whole_graphs)
+    if (graphs == CT_GPU_FORM_WHOLE)
         cupti.ActivityDisable(CT_ACTIVITY_GRAPH_TRACE);
     /* Work that is waiting for the GPU has no times yet. A forced flush would return it without them. */
     for (int i = 0; order == CT_GPU_STOP && i < DRAINS; i++) {
@@ -180,7 +181,7 @@ static void leave(void)
 
 __attribute__((visibility("default"))) ct_gpu_record_function cudatrace_gpu_record;
 
-void cudatrace_gpu_record(const struct ct_gpu_host *given, bool whole_graphs)
+void cudatrace_gpu_record(const struct ct_gpu_host *given)
 {
     static bool is_registered;
     struct attempt attempt = { .state = CT_GPU_NO_CUPTI };
@@ -193,8 +194,7 @@ void cudatrace_gpu_record(const struct ct_gpu_host *given, bool whole_graphs)
         host->report(attempt.state, (uint32_t)attempt.result, attempt.holder);
         return;
     }
-    int32_t refusal = 0;
-    const int32_t result = enable(whole_graphs, &refusal);
+    const int32_t result = enable();
     if (result != 0) {
         disable(CT_GPU_STOP);
         host->report(CT_GPU_REFUSED, (uint32_t)result, NULL);
@@ -202,7 +202,7 @@ void cudatrace_gpu_record(const struct ct_gpu_host *given, bool whole_graphs)
     }
     if (!is_registered)
         is_registered = atexit(leave) == 0;
-    host->report(CT_GPU_ON, (uint32_t)refusal, NULL);
+    host->report(CT_GPU_ON, graphs, NULL);
     enum ct_gpu_order order;
     while ((order = host->wait(FLUSH_MS)) == CT_GPU_GO_ON)
         collect(0);

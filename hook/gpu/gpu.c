@@ -4,6 +4,7 @@
 #include "current.h"
 #include "error_guard.h"
 #include "find_daemon.h"
+#include "gpu_device.h"
 #include "gpu_lane.h"
 #include "gpu_library.h"
 #include "loader.h"
@@ -42,6 +43,8 @@ static _Atomic uint32_t recordings; /* number of recordings that this process ha
 static uint32_t epoch;              /* the process's epoch when the recording began */
 static struct ct_segment *place;    /* the segment of the recording */
 static uint64_t end_ns;             /* the request that the recording follows, which is its end */
+static bool is_early;               /* the driver was not initialised when the recording began */
+static _Atomic bool is_held;        /* the process's first call waits until the recording has begun */
 
 static void futex_wake(_Atomic uint32_t *word)
 {
@@ -72,6 +75,12 @@ static void wait_for_phase(enum phase first, enum phase second)
             return;
         futex_wait(&phase, now, until_ns - now_ns);
     }
+}
+
+static bool is_setting(const char *text)
+{
+    const char *setting = ct_setting(CT_GPU_ENV);
+    return setting && strcmp(setting, text) == 0;
 }
 
 static void report(struct ct_segment *segment, enum ct_gpu_state state, uint32_t result, const char *holder)
@@ -136,16 +145,13 @@ static void host_report(enum ct_gpu_state state, uint32_t result, const char *ho
 }
 
 /* Returns the time until the end of the recording, or 0 if its time is over. Follows a new end. If the new
- * end has passed, host_report() follows it, after the recording has ended. A request for the other form of
- * graphs also ends the recording, and begins the next one. A segment that was created after `place` was
- * abandoned may have the same address, so the caller must check that first. */
+ * end has passed, host_report() follows it, after the recording has ended. A segment that was created after
+ * `place` was abandoned may have the same address, so the caller must check that first. */
 static uint64_t left_ns(void)
 {
     const uint64_t request_ns = atomic_load_explicit(&place->gpu_until_ns, memory_order_relaxed);
     const uint64_t now_ns = ct_monotonic_ns();
     const bool is_new = request_ns != end_ns;
-    if (request_ns > now_ns && ct_gpu_request_is_whole(request_ns) != ct_gpu_request_is_whole(end_ns))
-        return 0;
     end_ns = request_ns;
     if (end_ns <= now_ns)
         return 0;
@@ -179,6 +185,15 @@ static void host_note(uint32_t correlation)
         ct_correlation_note(ct_correlation(atomic_load(&recordings), correlation));
 }
 
+/* CUPTI 13.0 crashes when a graph is launched that was instantiated before CUPTI began to record whole graphs
+ * (seen with CUPTI alone on an H100, driver 580.159.04). So there must be no graph yet. */
+static uint32_t host_graphs(void)
+{
+    if (!is_setting(CT_GPU_WHOLE_TEXT))
+        return CT_GPU_FORM_NODES;
+    return is_early && atomic_load(&is_held) ? CT_GPU_FORM_WHOLE : CT_GPU_FORM_LATE;
+}
+
 static uint64_t host_now(void)
 {
     return ct_now();
@@ -199,6 +214,7 @@ static const struct ct_gpu_host host = {
     .work = ct_gpu_lane_work,
     .drop = ct_gpu_lane_drop,
     .note = host_note,
+    .graphs = host_graphs,
     .leave = ct_gpu_end,
 };
 
@@ -209,12 +225,12 @@ static void record(void)
     if (!place || follow_at_once(place))
         return;
     end_ns = atomic_load_explicit(&place->gpu_until_ns, memory_order_relaxed);
-    recordings++;
+    is_early = recordings++ == 0 && is_setting(CT_GPU_WHOLE_TEXT) && !ct_gpu_driver_is_initialised();
     report(place, CT_GPU_STARTING, 0, NULL);
     ct_gpu_record_function *function = ct_gpu_library_load();
     ct_gpu_lane_begin(recordings);
     if (function)
-        function(&host, ct_gpu_request_is_whole(end_ns));
+        function(&host);
     else
         host_report(CT_GPU_NO_LIBRARY, 0, NULL);
     ct_gpu_lane_end();
@@ -270,10 +286,8 @@ static int create_thread(void)
 
 uint64_t ct_gpu_first_request(uint64_t session_ns)
 {
-    const char *setting = ct_setting(CT_GPU_ENV);
-    const bool is_whole = setting && strcmp(setting, CT_GPU_WHOLE_TEXT) == 0;
-    const bool is_set = is_whole || (setting && strcmp(setting, CT_GPU_NODES_TEXT) == 0);
-    return is_set ? ct_gpu_request(ct_monotonic_ns() + CT_GPU_ENDLESS_NS, is_whole) : session_ns;
+    const bool is_set = is_setting(CT_GPU_NODES_TEXT) || is_setting(CT_GPU_WHOLE_TEXT);
+    return is_set ? ct_monotonic_ns() + CT_GPU_ENDLESS_NS : session_ns;
 }
 
 void ct_gpu_await_driver(void)
@@ -301,9 +315,11 @@ static void follow(struct ct_segment *segment, bool must_wait)
     CT_ERROR_GUARD;
     if (follow_at_once(segment) || !ct_system_begin())
         return;
+    atomic_store(&is_held, must_wait);
     begin(segment);
     if (must_wait)
         wait_for_phase(PHASE_STARTING, PHASE_STARTING);
+    atomic_store(&is_held, false);
     ct_system_end();
 }
 

@@ -11,6 +11,7 @@ static void *function_of(const char *name)
     return row < CT_ROW_COUNT ? ct_rows[row].real : NULL;
 }
 
+typedef int32_t count_function(int32_t *count);
 typedef int32_t get_function(int32_t *device, int32_t ordinal);
 typedef int32_t address_function(char *text, int32_t bytes, int32_t device);
 typedef int32_t uuid_function(uint8_t uuid[16], int32_t device);
@@ -66,4 +67,12 @@ bool ct_gpu_device_query(uint32_t number, struct ct_device *device)
     *device = (struct ct_device){ 0 };
     return number <= INT32_MAX && get && get(&handle, (int32_t)number) == 0 && get_address(handle, device) &&
            get_uuids(handle, device);
+}
+
+bool ct_gpu_driver_is_initialised(void)
+{
+    enum { NOT_INITIALIZED = 3 }; /* CUDA_ERROR_NOT_INITIALIZED */
+    count_function *get_count = (count_function *)(uintptr_t)function_of("cuDeviceGetCount");
+    int32_t count;
+    return !get_count || get_count(&count) != NOT_INITIALIZED;
 }

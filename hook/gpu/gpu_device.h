@@ -13,4 +13,7 @@
  * functions need no context, and are permitted while a stream is captured. */
 bool ct_gpu_device_query(uint32_t number, struct ct_device *device);
 
+/* Returns false if the program has not yet initialised the driver. */
+bool ct_gpu_driver_is_initialised(void);
+
 #endif

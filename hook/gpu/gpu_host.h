@@ -35,9 +35,9 @@ struct ct_gpu_host {
     enum ct_gpu_order (*wait)(uint32_t ms);
     /* Ends the wait early. May be called in any thread. */
     void (*wake)(void);
-    /* Reports the state. `result` is the error that a CUPTI function returned, or 0. With CT_GPU_ON, an error
-     * means that the nodes of graphs are recorded. `holder` is the name of the tool that uses CUPTI, or
-     * NULL. */
+    /* Reports the state. `result` is the error that a CUPTI function returned, or 0. With CT_GPU_ON, it is an
+     * enum ct_gpu_form, or the error if CUPTI cannot record whole graphs. `holder` is the name of the tool
+     * that uses CUPTI, or NULL. */
     void (*report)(enum ct_gpu_state state, uint32_t result, const char *holder);
     /* Returns a string that contains a copy of the name, or 0 if out of memory. `release` releases it. */
     uint32_t (*text)(const char *name);
@@ -49,13 +49,14 @@ struct ct_gpu_host {
     void (*drop)(uint64_t count);
     /* Notes CUPTI's number for the calling thread's open call. May be called in any thread. */
     void (*note)(uint32_t correlation);
+    /* Returns an enum ct_gpu_form. Must be called just before the recording of whole graphs is enabled. */
+    uint32_t (*graphs)(void);
     /* Ends the recording from another thread, which is about to exit the process. */
     void (*leave)(void);
 };
 
-/* The library's only export. Records until `wait` returns an order to end. `host` stays valid for ever. If
- * `whole_graphs`, a launch of a graph is one piece of work, unless CUPTI cannot do that. */
-typedef void ct_gpu_record_function(const struct ct_gpu_host *host, bool whole_graphs);
+/* The library's only export. Records until `wait` returns an order to end. `host` stays valid for ever. */
+typedef void ct_gpu_record_function(const struct ct_gpu_host *host);
 #define CT_GPU_RECORD_NAME "cudatrace_gpu_record"
 
 #endif

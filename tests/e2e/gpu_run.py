@@ -32,7 +32,7 @@ with Session() as s:
     equal(s.value("SELECT sum(bytes) FROM gpu_work"), sum(int(line[4]) for line in delivered), "bytes")
     equal(s.rows("SELECT sum(kernels), sum(copies), sum(sets) FROM streams"), [(3 * ROUNDS, 3 * ROUNDS, ROUNDS)], "work by stream")
     s.check_identity()
-    s.check_truth(of_hook=("cuDeviceGet", "cuDeviceGetPCIBusId", "cuDeviceGetUuid", "cuDeviceGetUuid_v2"))
+    s.check_truth(of_hook=("cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetPCIBusId", "cuDeviceGetUuid", "cuDeviceGetUuid_v2"))
 
 with Session() as s:
     run(s, "--gpu", SIMCUPTI_DROP=5)
@@ -58,13 +58,15 @@ with Session() as s:
     equal(run(s), "", "messages without --gpu")
     equal(s.value("SELECT count(*) FROM gpu_work"), 0, "work without --gpu")
 
-# Whole graphs on request, or their nodes and a message if CUPTI is too old.
+# Whole graphs on request, or their nodes and a message if CUPTI is too old. The recording begins at the first call, even if that is not recorded.
 GRAPHS = {"command": (WORKLOADS / "graph", "--launches", 6, "--replays", 4), "output": "graph: captured=6 replays=4 ok\n"}
-for env, message, work in (({}, "", [("graph", "cuGraphLaunch", 4)]),
-                           ({"SIMCUPTI_LAST_KIND": 50}, "cudatrace: run: the nodes of graphs were recorded: whole graphs need the CUPTI of CUDA 11.7 "
-                            "and driver 515, or later versions\n", [("kernel", "cuGraphLaunch", 24)])):
+NODES = "cudatrace: run: the nodes of graphs were recorded: whole graphs need the CUPTI of CUDA 11.7, driver 515, and a recording from the first " \
+    "driver call on\n"
+for options, env, message, work in (((), {}, "", [("graph", "cuGraphLaunch", 4)]),
+                                    ((), {"SIMCUPTI_LAST_KIND": 50}, NODES, [("kernel", "cuGraphLaunch", 24)]),
+                                    (("--calls", "cuGraphLaunch"), {}, "", [("graph", "cuGraphLaunch", 4)])):
     with Session() as s:
-        equal(run(s, "--gpu", "--gpu-graphs", "whole", **GRAPHS, **env), message, "messages")
+        equal(run(s, "--gpu", "--gpu-graphs", "whole", *options, **GRAPHS, **env), message, "messages")
         equal(s.rows("SELECT kind, calls.name, count(*) FROM gpu_work JOIN calls USING (call_id) WHERE gpu_work.graph IS NOT NULL GROUP BY 1, 2"),
               work, "the work of graphs")
         s.check_identity()

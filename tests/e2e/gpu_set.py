@@ -111,40 +111,25 @@ def new_process():
         check_work(s, {inside.pid: [512]})
 
 
-def forms_of_graphs():
-    """A graph has one row for each launch, or one for each node. The form can change between two recordings, and within one, which is then
-    replaced by another."""
+def graphs():
+    """A recording from the process's first call has whole graphs on request. Later recordings have their nodes, because CUPTI crashes if a graph
+    is older than a recording of whole graphs."""
     with Session() as s:
         s.start_daemon()
-        program = Program(s, rounds=0)
-        equal(request(s, [program], "on", "--gpu-graphs", "whole"), "1 of 1 processes record GPU work", "the answer")
+        program = Program(s, rounds=0, CUDATRACE_GPU="graphs")
         equal(program.do("graph 4"), 0, "the answer")
-        request(s, [program], "on", "--gpu-graphs", "nodes")
-        wait_for("the next recording", lambda: program.log.read_text().split("\n").count("subscribe 0") == 2)
-        request(s, [program], FAR)  # is followed only by the next recording
-        equal(program.do("graph 2"), 0, "the answer")
-        request(s, [], "off")
-        request(s, [program], "60s", "--gpu-graphs", "whole", "--pid", program.pid)
+        request(s, [program], "off")
+        equal(request(s, [program], "on"), "1 of 1 processes record GPU work", "the answer")
         equal(program.do("graph 3"), 0, "the answer")
-        request(s, [], "off", "--pid", program.pid)
-        equal(program.ended(), 3, "recordings that have ended")
+        check("the recording must begin at the process's first call of the driver" in s.cudatrace("doctor", program.pid, status=1).stdout, "doctor's answer")
         program.end()
         rows = s.flush_until("the work", lambda: s.rows(
             "SELECT recording, gpu_work.kind, count(*), count(DISTINCT call_id), sum(calls.name = 'cuGraphLaunch'), count(node), "
             "count(DISTINCT gpu_work.graph) FROM gpu_work JOIN calls USING (call_id) GROUP BY 1, 2"))
-        equal(rows, [(1, "graph", 4, 4, 4, 0, 1), (2, "kernel", 6, 2, 6, 6, 1), (3, "graph", 3, 3, 3, 0, 1)], "the work by recording")
+        equal(rows, [(1, "graph", 4, 4, 4, 0, 1), (2, "kernel", 9, 3, 9, 9, 1)], "the work by recording")
         equal(s.value("SELECT count(*) FROM gpu_pending"), 0, "pending calls")
-        equal(s.rows("SELECT graphs, kernels FROM streams"), [(7, 6)], "the work of the stream")
+        equal(s.rows("SELECT graphs, kernels FROM streams"), [(4, 9)], "the work of the stream")
         s.check_identity()
-    with Session() as s:
-        s.start_daemon()
-        program = Program(s, rounds=0, SIMCUPTI_LAST_KIND=50)
-        equal(request(s, [program], "on", "--gpu-graphs", "whole"),
-              "1 of 1 processes record GPU work; 1 records the nodes of graphs: whole graphs need CUDA 11.7 and driver 515, or later "
-              f"(process {program.pid})", "the answer with an old CUPTI")
-        equal(program.do("graph 4"), 0, "the answer")
-        program.end()
-        equal(s.flush_until("the work", lambda: s.rows("SELECT kind, count(*) FROM gpu_work")), [("kernel", 12)], "the nodes")
 
 
 def second_subscriber():
@@ -241,12 +226,10 @@ def refused():
                 (["--gpu", "yes"], 2, "invalid value 'yes' for --gpu: expected on, off"),
                 (["--gpu", "1s", "--pid", "0"], 2, "invalid value '0' for --pid: expected a process ID"),
                 (["--pid", "1"], 2, "set: --pid needs --gpu"),
-                (["--gpu-graphs", "whole"], 2, "set: --gpu-graphs needs --gpu"),
-                (["--gpu", "1s", "--gpu-graphs", "half"], 2, "invalid value 'half' for --gpu-graphs: expected nodes or whole"),
                 (["--gpu", "1s", "--pid", "1"], 1, "set: the session has no process 1; `cudatrace top --once` lists its processes")):
             done = s.cudatrace("set", *options, status=status)
             check(message in done.stderr and not done.stdout, options, "printed", done.stdout, done.stderr)
-        for words in "", "on x", "on 1x", "on 1 x", "1x", "000000000000005x", "on 4294967297", "on 0", "on -1", "graphs", "on graphs x", "on graphs 1 x", "on 1 graphs":
+        for words in "", "on x", "on 1x", "on 1 x", "1x", "000000000000005x", "on 4294967297", "on 0", "on -1":
             with socket.socket(socket.AF_UNIX) as client:
                 client.connect(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.sock")
                 client.sendall(f"gpu {words}\n".encode())
@@ -254,6 +237,6 @@ def refused():
                       "the answer to a raw line")
 
 
-for case in (four_of_eight, again_and_again, running_at_the_end, by_themselves, new_process, forms_of_graphs, second_subscriber, cannot, ends, daemons, refused):
+for case in (four_of_eight, again_and_again, running_at_the_end, by_themselves, new_process, graphs, second_subscriber, cannot, ends, daemons, refused):
     print(case.__name__, flush=True)
     case()

@@ -1,7 +1,6 @@
 /* Implements `cudatrace flush`, `set`, `status` and `stop`, which send requests to a running daemon. */
 #include "client.h"
 #include "duration.h"
-#include "gpu_recording.h"
 #include "selecting.h"
 #include "sessions.h"
 #include "subcommand.h"
@@ -112,7 +111,6 @@ static int flush(int argc, char **argv)
 struct gpu {
     char until[24];
     int64_t pid; /* 0: all processes */
-    int graphs;  /* CT_GPU_GRAPHS_NONE … */
 };
 
 static bool take_gpu(const struct ct_option *option, const char *value)
@@ -150,8 +148,7 @@ static int set_gpu(struct ct_session_choice *choice, const struct gpu *gpu)
         return *gpu->until ? EXIT_FAILURE : EXIT_SUCCESS;
     if (gpu->pid)
         snprintf(pid, sizeof(pid), " %lld", (long long)gpu->pid);
-    snprintf(line, sizeof(line), "gpu %s%s%s", gpu->until,
-             gpu->graphs == CT_GPU_GRAPHS_WHOLE ? " " CT_GPU_WHOLE_TEXT : "", pid);
+    snprintf(line, sizeof(line), "gpu %s%s", gpu->until, pid);
     const enum ct_answer answer = ct_client_ask(fd, line, text, 0);
     if (answer == CT_ANSWER_NONE)
         say_silent(choice, fd);
@@ -167,7 +164,7 @@ static int set(int argc, char **argv)
 {
     struct ct_session_choice choice = { 0 };
     struct ct_selecting selecting = { 0 };
-    struct gpu gpu = { .graphs = CT_GPU_GRAPHS_NONE };
+    struct gpu gpu = { 0 };
     const struct ct_option options[] = {
         CT_OPTIONS_OF_RECORDING(&selecting),
         { "gpu", "on|off|DURATION",
@@ -182,7 +179,6 @@ static int set(int argc, char **argv)
           .wrong = "expected a process ID",
           .least = 1,
           .most = INT32_MAX },
-        CT_OPTION_GPU_GRAPHS(&gpu.graphs),
         OPTION_SESSION(&choice),
         CT_OPTION_SHM_DIR(&choice),
         OPTION_DB(&choice, ONLY_ONE),
@@ -201,15 +197,12 @@ static int set(int argc, char **argv)
             "processes record, and how many cannot and why.\n",
         .more = "  cudatrace set --calls '!cuCtxGet*,!cuDevicePrimaryCtxGetState'\n"
                 "  cudatrace set --layers all --calls '*' --sample 1\n"
-                "  cudatrace set --gpu 10s --pid 4711\n"
-                "  cudatrace set --gpu 10s --gpu-graphs whole\n",
+                "  cudatrace set --gpu 10s --pid 4711\n",
     };
     int first;
     const int status = ct_session_choice_parse(argc, argv, &usage, &choice, &first);
     if (status != CT_GO_ON)
         return status;
-    if (gpu.graphs != CT_GPU_GRAPHS_NONE && !*gpu.until)
-        return ct_fail(EXIT_USAGE, "set: --gpu-graphs needs --gpu (see cudatrace set --help)");
     if (!selecting.layers && !selecting.calls && !selecting.sample && !*gpu.until)
         return ct_fail(EXIT_USAGE,
                        gpu.pid ? "set: --pid needs --gpu: other options apply to all processes of the session"

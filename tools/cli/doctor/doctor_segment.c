@@ -182,6 +182,24 @@ static void say_ways(struct ct_doctor *doctor, const struct ct_segment *segment)
         FINE("ways", "%u functions of the driver by their names", names);
 }
 
+/* Reports in which form a recording has graphs. */
+static void say_graphs(struct ct_doctor *doctor, unsigned result)
+{
+    if (result == CT_GPU_FORM_NODES)
+        FINE("gpu work", "CUPTI reports kernels, copies and sets, also those in graphs");
+    else if (result == CT_GPU_FORM_WHOLE)
+        FINE("gpu work", "CUPTI reports kernels, copies, sets and whole graphs");
+    else if (result == CT_GPU_FORM_LATE)
+        MISS("gpu work",
+             "CUPTI reports the nodes of graphs: for whole graphs, the recording must begin at the "
+             "process's first call of the driver");
+    else
+        MISS("gpu work",
+             "CUPTI reports the nodes of graphs, because it refused whole graphs with %u: they need the "
+             "CUPTI of CUDA 11.7 and driver 515, or later versions",
+             result);
+}
+
 /* Reports the recording of GPU work, if the process requested it. */
 static void say_gpu(struct ct_doctor *doctor, struct ct_segment *segment)
 {
@@ -199,15 +217,7 @@ static void say_gpu(struct ct_doctor *doctor, struct ct_segment *segment)
         NOTE("gpu work", "CUPTI is starting");
         break;
     case CT_GPU_ON:
-        if (result)
-            MISS("gpu work",
-                 "CUPTI reports the nodes of graphs, because it refused whole graphs with %u: they need the "
-                 "CUPTI of CUDA 11.7 and driver 515, or later versions",
-                 result);
-        else if (ct_gpu_request_is_whole(segment->gpu_followed_ns))
-            FINE("gpu work", "CUPTI reports kernels, copies, sets and whole graphs");
-        else
-            FINE("gpu work", "CUPTI reports kernels, copies and sets, also those in graphs");
+        say_graphs(doctor, result);
         break;
     case CT_GPU_ENDED:
         NOTE("gpu work",

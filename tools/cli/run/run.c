@@ -189,8 +189,8 @@ static void tell_gpu(const char *database, int64_t began_ns, int graphs)
         ct_fail(0,
                 "run: no GPU work was recorded; while the command runs, `cudatrace doctor PID` reports why");
     if (graphs == CT_GPU_GRAPHS_WHOLE && ask_trace(database, nodes_sql, began_ns, found))
-        ct_fail(0, "run: the nodes of graphs were recorded: whole graphs need the CUPTI of CUDA 11.7 and "
-                   "driver 515, or later versions");
+        ct_fail(0, "run: the nodes of graphs were recorded: whole graphs need the CUPTI of CUDA 11.7, "
+                   "driver 515, and a recording from the first driver call on");
 }
 
 /* ---- processes that outlive the command ---- */
