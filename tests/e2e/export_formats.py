@@ -29,8 +29,9 @@ def export(s, form, *options):
 def check_perfetto(s, condition="1", options=()):
     clocks, tracks, events = read_perfetto(export(s, "perfetto", *options))
     begin_ns = s.value("SELECT min(started_ns) FROM processes")
-    equal(clocks[3], begin_ns, "the time of the snapshot")
-    equal(clocks[1] - clocks[3], int(s.value("SELECT value FROM meta WHERE key = 'realtime_offset_ns'")), "the time of day")
+    equal((clocks[3], clocks[6]), (begin_ns, begin_ns), "the monotonic time and the boot time of the snapshot")
+    equal(clocks[1] - clocks[3], s.value("SELECT ifnull(max(CAST(value AS INTEGER)), 0) FROM meta WHERE key = 'realtime_offset_ns'"),
+          "the time of day")
     whole, still_open = slices(events)
     marks = [(e, e) for e in events if e["type"] == "TYPE_INSTANT"]
     wanted = {row[0]: row[1:] for row in s.rows(

@@ -486,15 +486,24 @@ static bool write_open_call(struct ct_export *to, sqlite3_stmt *rows)
  * day. */
 static bool write_clocks(struct ct_export *to)
 {
-    Perfetto__ClockSnapshot__Clock clock[2] = { PERFETTO__CLOCK_SNAPSHOT__CLOCK__INIT,
-                                                PERFETTO__CLOCK_SNAPSHOT__CLOCK__INIT };
-    Perfetto__ClockSnapshot__Clock *clocks[2] = { &clock[0], &clock[1] };
-    clock[0].clock_id = PERFETTO__BUILTIN_CLOCK__BUILTIN_CLOCK_MONOTONIC;
-    clock[0].timestamp = (uint64_t)to->extent.begin_ns;
-    clock[1].clock_id = PERFETTO__BUILTIN_CLOCK__BUILTIN_CLOCK_REALTIME;
-    clock[1].timestamp = (uint64_t)(to->extent.begin_ns + to->extent.realtime_offset_ns);
+    const struct {
+        Perfetto__BuiltinClock clock;
+        int64_t offset_ns;
+    } known[] = {
+        { PERFETTO__BUILTIN_CLOCK__BUILTIN_CLOCK_MONOTONIC, 0 },
+        { PERFETTO__BUILTIN_CLOCK__BUILTIN_CLOCK_BOOTTIME, 0 },
+        { PERFETTO__BUILTIN_CLOCK__BUILTIN_CLOCK_REALTIME, to->extent.realtime_offset_ns },
+    };
+    enum { CLOCKS = sizeof(known) / sizeof(known[0]) };
+    Perfetto__ClockSnapshot__Clock clock[CLOCKS], *clocks[CLOCKS];
+    for (int i = 0; i < CLOCKS; i++) {
+        perfetto__clock_snapshot__clock__init(&clock[i]);
+        clock[i].clock_id = known[i].clock;
+        clock[i].timestamp = (uint64_t)(to->extent.begin_ns + known[i].offset_ns);
+        clocks[i] = &clock[i];
+    }
     Perfetto__ClockSnapshot snapshot = PERFETTO__CLOCK_SNAPSHOT__INIT;
-    snapshot.n_clocks = 2;
+    snapshot.n_clocks = CLOCKS;
     snapshot.clocks = clocks;
     snapshot.primary_trace_clock = PERFETTO__BUILTIN_CLOCK__BUILTIN_CLOCK_MONOTONIC;
     Perfetto__TracePacketDefaults defaults = PERFETTO__TRACE_PACKET_DEFAULTS__INIT;
