@@ -13,7 +13,7 @@ import subprocess
 
 from cudatrace_test import CUDATRACE, HOOK, TIER, HungCall, Session, WORKLOADS, check, equal
 from gpus import GIB, await_samples, sampling
-from perfetto_file import read_perfetto, slices
+from perfetto_file import arrows, read_perfetto, slices
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 
@@ -150,15 +150,13 @@ with Session() as s:
     equal(max(held), s.value("SELECT max(bytes) FROM (SELECT sum(bytes) OVER (ORDER BY at) AS bytes FROM (SELECT allocated_ns AS at, "
                              "bytes FROM allocations WHERE kind = 'device' UNION ALL SELECT freed_ns, -bytes FROM allocations WHERE "
                              "kind = 'device' AND freed_ns IS NOT NULL))"), "the peak of memory")
-    # Flow arrows must lead from each runtime call to the driver calls inside it.
-    by_id = {b["said"]["call_id"]: (b, e) for b, e in whole}
+    # Arrows must lead from each runtime call to the driver calls inside it.
+    ends = {b["said"]["call_id"]: e for b, e in whole}
     joined = 0
-    for begin, end in whole:
-        for flow in begin["flows"]:
-            outer_begin, outer_end = by_id[int(flow)]
-            check(outer_begin["categories"][0] == "runtime" and outer_begin["track"] == begin["track"] and
-                  outer_begin["at"] <= begin["at"] and end["at"] <= outer_end["at"], "an arrow from elsewhere", begin)
-            joined += begin is not outer_begin
+    for out, into in arrows(whole):
+        check(out["categories"][0] == "runtime" and into["categories"][0] == "driver" and out["track"] == into["track"] and
+              ends[into["said"]["call_id"]]["at"] <= ends[out["said"]["call_id"]]["at"], "an arrow from elsewhere", into)
+        joined += 1
     check(joined > 1000, "hardly an arrow", joined)
     if TIER != "short":
         check_perfetto(s, "layer = 'driver'", ("--layers", "driver"))

@@ -70,7 +70,9 @@ def read_perfetto(path):
             name = names["event_names"][event["name_iid"][0]] if "name_iid" in event else text((event["name"] or [""])[0])
             events.append({"at": int(packet["timestamp"][0]), "type": event["type"][0], "track": event["track_uuid"][0], "name": name,
                            "categories": [names["event_categories"][c] for c in event["category_iids"]], "said": said,
-                           "flows": event["flow_ids"], "value": event["counter_value"]})
+                           "flows": event["flow_ids"], "sources": [flow["bind_id"][0] for flow in event["legacy_event"]],
+                           "value": event["counter_value"]})
+            equal([flow["flow_direction"] for flow in event["legacy_event"]], [["FLOW_IN"]] * len(event["legacy_event"]), "ends of arrows")
     return clocks, tracks, events
 
 
@@ -85,3 +87,15 @@ def slices(events):
             check(stack, "a slice ends that did not begin", event)
             whole.append((stack.pop(), event))
     return whole, [e for stack in open_slices.values() for e in stack]
+
+
+def arrows(whole):
+    """Returns the arrows between complete slices, as pairs of the events that begin the slices."""
+    begun = {}
+    for begin, _ in whole:
+        for flow in begin["flows"]:
+            check(flow not in begun, "a flow begins twice", begin)
+            begun[flow] = begin
+    for begin, _ in whole:
+        check(all(source in begun and begun[source]["at"] <= begin["at"] for source in begin["sources"]), "an arrow from nowhere", begin)
+    return [(begun[source], begin) for begin, _ in whole for source in begin["sources"]]

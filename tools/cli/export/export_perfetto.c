@@ -1,8 +1,8 @@
 /* Implements `cudatrace export --format perfetto`. Writes Perfetto's native format (perfetto.proto), packet
  * by packet. Each thread has a track with a slice for each call. A range that crosses other ranges has a
- * separate track, and memory has a counter. Each stream has a track with its GPU work. Arrows lead from a
- * runtime call through the driver calls that it made, and from a call to the work that it caused. Names and
- * arguments are written once and then referred to by ID. */
+ * separate track, and memory has a counter. Each stream has a track with the work of its GPU. Arrows lead
+ * from a runtime call to each driver call that it made, and from a call to each piece of work that it caused.
+ * Names and arguments are written once and then referred to by number. */
 #include "export_work.h"
 #include "name_numbers.h"
 
@@ -33,7 +33,8 @@ struct state {
     /* The event being written. */
     Perfetto__TrackEvent event;
     Perfetto__DebugAnnotation annotation[ANNOTATIONS_MAX], *annotations[ANNOTATIONS_MAX];
-    uint64_t categories[2], flows[2];
+    Perfetto__LegacyEvent source;
+    uint64_t categories[2], flow;
 
     uint8_t *packed;
     size_t packed_room;
@@ -248,23 +249,32 @@ static void annotate_details(struct ct_export *to, sqlite3_stmt *row, enum ct_de
 
 /* ---- arrows ---- */
 
-static void add_flow(struct state *state, int64_t call_id)
+/* Lets arrows begin at the call. Their flow has the number of the call. */
+static void begin_arrows(struct state *state, int64_t call_id)
 {
-    state->event.flow_ids = state->flows;
-    state->flows[state->event.n_flow_ids++] = (uint64_t)call_id;
+    state->flow = (uint64_t)call_id;
+    state->event.flow_ids = &state->flow;
+    state->event.n_flow_ids = 1;
 }
 
-/* Sets the flows of a call. A flow has the same ID as its first call. The flow of a runtime call contains the
- * driver calls that it makes. The flow of a call that caused work contains the work. */
-static void set_flows(const struct ct_export *to, const struct ct_event *event)
+/* Adds an arrow from a call that began earlier. If this event had the call's number among its `flow_ids`,
+ * the next arrow from the call would begin at this event. Only an old field leaves the beginning as it is. */
+static void add_arrow_from(struct state *state, int64_t call_id)
 {
-    struct state *state = to->state;
+    perfetto__legacy_event__init(&state->source);
+    state->source.bind_id = (uint64_t)call_id;
+    state->source.flow_direction = PERFETTO__LEGACY_EVENT__FLOW_DIRECTION__FLOW_IN;
+    state->event.legacy_event = &state->source;
+}
+
+static void add_arrows(const struct ct_export *to, const struct ct_event *event)
+{
     const char *around = event->around.layer, *layer = event->call.site.layer;
     const bool is_runtime = strcmp(layer, "runtime") == 0;
     if (around && strcmp(around, "runtime") == 0 && strcmp(layer, "driver") == 0)
-        add_flow(state, event->around.id);
+        add_arrow_from(to->state, event->around.id);
     if (is_runtime || to->has_caused_work)
-        add_flow(state, event->call.id);
+        begin_arrows(to->state, event->call.id);
 }
 
 /* ---- calls ---- */
@@ -323,7 +333,7 @@ static bool write_begin(struct ct_export *to, const struct ct_event *event)
     if (call->has_bytes)
         annotate_number(state, "bytes", call->bytes);
     annotate_details(to, row, detail);
-    set_flows(to, event);
+    add_arrows(to, event);
     return write_event(to, call->start_ns);
 }
 
@@ -379,8 +389,8 @@ static bool write_work(struct ct_export *to, const struct ct_work *work)
     set_category(state, "gpu");
     set_category(state, work->kind);
     annotate_work(state, work);
-    if (work->cause.call_id)
-        add_flow(state, work->cause.call_id);
+    if (work->cause.call_id && work->cause.start_ns <= work->start_ns) /* clocks may differ slightly */
+        add_arrow_from(state, work->cause.call_id);
     if (!write_event(to, work->start_ns))
         return false;
     begin_event(state, PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_END, track);
