@@ -2,6 +2,7 @@
 nsys file. The results must agree with the trace. For all formats, the script also tests marks, and started ranges that overlap other ranges
 without nesting."""
 import collections
+import contextlib
 import json
 import lzma
 import os
@@ -12,6 +13,7 @@ import sqlite3
 import subprocess
 
 from cudatrace_test import CUDATRACE, HOOK, TIER, HungCall, Session, WORKLOADS, check, equal
+from exact_trace import BASE_US, import_calls
 from gpus import GIB, await_samples, sampling
 from perfetto_file import arrows, read_perfetto, slices
 
@@ -164,7 +166,22 @@ with Session() as s:
     done = s.run(CUDATRACE, "export", "--db", s.db, "--format", "nsys", preload=False, status=2)
     check("use --output FILE" in done.stderr, "without --output", done.stderr)
 
-# Overlapping ranges that are not nested, in several threads and processes, with all kinds of names.
+# A range that is open inside a range of another domain, which has ended, has a separate track. Otherwise, the end of the other range would end
+# it in the programs that read the file.
+with Session() as s:
+    import_calls(s, s.db, [(7, 7, "nvtxRangePush", 100, 900, 0, {"message": "outer"}), (7, 7, "cuInit", 200, 300, 1, {}),
+                           (7, 7, "cuInit", 500, 600, 2, {}), (7, 7, "cuInit", 950, 990, 1, {})])
+    with contextlib.closing(sqlite3.connect(s.db)) as trace:
+        trace.execute("INSERT INTO open_call (process_id, thread_id, depth, function_id, start_ns) SELECT process_id, thread_id, 1, function_id, ? "
+                      "FROM thread, function WHERE function.name = 'nvtxRangePush'", (round((400 + BASE_US) * 1000),))
+        trace.execute("INSERT INTO open_call (process_id, thread_id, depth, function_id, start_ns) SELECT process_id, thread_id, 0, function_id, ? "
+                      "FROM thread, function WHERE function.name = 'cuInit'", (round((995 + BASE_US) * 1000),))
+        trace.commit()
+    tracks, _, _, still_open = check_perfetto(s)
+    equal(sorted(((e["at"] - BASE_US * 1000) / 1000, e["name"], tracks[e["track"]]["name"]) for e in still_open),
+          [(400, "nvtxRangePush", ["NVTX ranges"]), (995, "cuInit", [])], "calls that have not returned")
+
+# Ranges of several threads and processes, which overlap without nesting and have all kinds of names.
 with Session() as s:
     s.start_daemon()
     for what in ("nest", "cross", "domains", "threads"):

@@ -3,6 +3,7 @@
  * separate track, and memory has a counter. Each stream has a track with the work of its GPU. Arrows lead
  * from a runtime call to each driver call that it made, and from a call to each piece of work that it caused.
  * Names and arguments are written once and then referred to by number. */
+#include "export_open.h"
 #include "export_work.h"
 #include "name_numbers.h"
 
@@ -22,6 +23,9 @@ struct state {
     bool failed;           /* out of memory */
     int64_t gpu_id;        /* the GPU described last; 0: none yet */
     uint32_t gpu_counters; /* bits of the columns whose counters are described for that GPU */
+
+    struct ct_export_open_calls open;
+    size_t open_written;
 
     struct {
         struct ct_names names;
@@ -71,6 +75,12 @@ static uint64_t track_of_work(const struct ct_work *work)
 static uint64_t track_of_range(int64_t call_id)
 {
     return UINT64_C(1) << 63 | (uint64_t)call_id;
+}
+
+/* The track of an open call that began inside one that has returned. */
+static uint64_t track_of_open_call(size_t number)
+{
+    return UINT64_C(1) << 60 | number;
 }
 
 /* ---- packets ---- */
@@ -300,6 +310,13 @@ static bool describe_below(struct ct_export *to, uint64_t parent, uint64_t uuid,
     return describe(to, &track);
 }
 
+/* Describes the track of a call or range that crosses others. */
+static bool describe_across(struct ct_export *to, int64_t process_id, uint64_t uuid, bool is_range)
+{
+    return describe_below(to, track_of_process(process_id), uuid,
+                          is_range ? "NVTX ranges" : "calls across ranges", NULL);
+}
+
 static uint64_t track_of(const struct ct_event *event)
 {
     const struct ct_site *site = &event->call.site;
@@ -312,8 +329,7 @@ static bool write_begin(struct ct_export *to, const struct ct_event *event)
     const struct ct_stream_call *call = &event->call;
     const struct ct_site *site = &call->site;
     if (event->is_across &&
-        !describe_below(to, track_of_process(site->process_id), track_of(event),
-                        site->kind == CT_SITE_CALL ? "calls across ranges" : "NVTX ranges", NULL))
+        !describe_across(to, site->process_id, track_of(event), site->kind != CT_SITE_CALL))
         return false;
     begin_event(state,
                 site->kind == CT_SITE_MARK ? PERFETTO__TRACK_EVENT__TYPE__TYPE_INSTANT
@@ -347,6 +363,8 @@ static bool write_end(struct ct_export *to, const struct ct_event *event)
 
 static bool event(struct ct_export *to, const struct ct_event *event)
 {
+    if (event->is_begin && !event->is_across)
+        ct_export_open_calls_pass(&((struct state *)to->state)->open, event);
     return (event->is_begin ? write_begin : write_end)(to, event);
 }
 
@@ -478,22 +496,38 @@ static bool write_gpu(struct ct_export *to, sqlite3_stmt *rows)
     return good;
 }
 
-/* Writes a slice that does not end, for a call that has not returned. */
+static bool note_open_call(struct ct_export *to, sqlite3_stmt *rows)
+{
+    return ct_export_open_calls_add(&((struct state *)to->state)->open, rows);
+}
+
+/* Writes a slice that does not end, for a call that has not returned. Since the end of a slice ends the
+ * newest slice of its track, a call that began inside one that has returned needs a separate track. The rows
+ * are those of note_open_call(), because all queries are in one transaction. */
 static bool write_open_call(struct ct_export *to, sqlite3_stmt *rows)
 {
     struct state *state = to->state;
-    begin_event(state, PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN,
-                track_of_thread(sqlite3_column_int64(rows, 0), sqlite3_column_int64(rows, 1)));
+    const size_t number = state->open_written++;
+    const struct ct_export_open_call *call = &state->open.call[number];
+    const bool is_range = strcmp(ct_export_text(rows, 6), "nvtx") == 0;
+    uint64_t track = track_of_thread(call->process_id, call->tid);
+    if (call->is_across) {
+        track = track_of_open_call(number);
+        if (!describe_across(to, call->process_id, track, is_range))
+            return false;
+    }
+    begin_event(state, PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN, track);
     set_name(state, ct_export_text(rows, 2));
     set_category(state, "open");
     Perfetto__DebugAnnotation *annotation = annotate(state, "returned");
     if (annotation)
         annotation->value_case = PERFETTO__DEBUG_ANNOTATION__VALUE_BOOL_VALUE;
-    return write_event(to, sqlite3_column_int64(rows, 3));
+    return write_event(to, call->start_ns);
 }
 
 /* Writes a clock snapshot that relates the monotonic clock, on which all times are based, to the time of
- * day. */
+ * day. Perfetto 58 reports an error if the snapshot does not have the boot time, which a trace does not
+ * record. Unlike the monotonic clock, the boot time also runs while the machine is suspended. */
 static bool write_clocks(struct ct_export *to)
 {
     const struct {
@@ -536,7 +570,8 @@ static bool begin(struct ct_export *to)
     bool good = write_clocks(to);
     for (size_t i = 0; i < to->process_count && good; i++)
         good = write_process(to, &to->process[i]);
-    return good && ct_export_each(to, ct_sql_exports_threads, write_thread);
+    return good && ct_export_each(to, ct_sql_exports_threads, write_thread) &&
+           ct_export_each_open_call(to, note_open_call);
 }
 
 static bool end(struct ct_export *to)
@@ -551,6 +586,7 @@ static void finish(struct ct_export *to)
     struct state *state = to->state;
     for (int kind = 0; kind < KINDS; kind++)
         ct_names_free(&state->names[kind].names);
+    ct_export_open_calls_finish(&state->open);
     free(state->packed);
 }
 
