@@ -46,7 +46,7 @@ def read_perfetto(path):
     names = {kind: {} for kind in ("event_categories", "event_names", "debug_annotation_names", "debug_annotation_string_values")}
     tracks, events, clocks = {}, [], None
     for number, packet in enumerate(decode(path)):
-        equal(packet["trusted_packet_sequence_id"], ["1"], "the sequence of a packet")
+        equal(packet["trusted_packet_sequence_id"], ["2" if packet["track_descriptor"] else "1"], "the sequence of a packet")
         check((int(packet["sequence_flags"][0]) & INCREMENTAL_STATE_CLEARED != 0) == (number == 0), "where the state begins", packet)
         for data in packet["interned_data"]:
             for kind, entries in data.items():

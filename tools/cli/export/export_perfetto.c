@@ -15,7 +15,11 @@
 
 /* NAMES_MAX limits the number of interned names of each kind, because a program may give every range a
  * different name. */
-enum { NAMES_MAX = 1 << 16, ANNOTATIONS_MAX = 24, SEQUENCE = 1 };
+enum { NAMES_MAX = 1 << 16, ANNOTATIONS_MAX = 24 };
+
+/* Perfetto assumes that the thread which a sequence described last writes the sequence's events. It adds that
+ * thread to the arguments of events that are on no thread. Separate sequences prevent this. */
+enum { SEQUENCE_EVENTS = 1, SEQUENCE_TRACKS };
 
 enum kind { CATEGORY, EVENT, ANNOTATION, VALUE, KINDS };
 
@@ -109,8 +113,10 @@ static bool write_packet(struct ct_export *to, Perfetto__TracePacket *packet)
 {
     struct state *state = to->state;
     Perfetto__InternedData names = PERFETTO__INTERNED_DATA__INIT;
-    packet->trusted_packet_sequence_id = SEQUENCE;
-    packet->sequence_flags |= PERFETTO__TRACE_PACKET__SEQUENCE_FLAGS__SEQ_NEEDS_INCREMENTAL_STATE;
+    const bool is_track = packet->data_case == PERFETTO__TRACE_PACKET__DATA_TRACK_DESCRIPTOR;
+    packet->trusted_packet_sequence_id = is_track ? SEQUENCE_TRACKS : SEQUENCE_EVENTS;
+    if (!is_track) /* only events use names */
+        packet->sequence_flags |= PERFETTO__TRACE_PACKET__SEQUENCE_FLAGS__SEQ_NEEDS_INCREMENTAL_STATE;
     bool fresh = false;
     for (int kind = 0; kind < KINDS; kind++)
         fresh |= state->names[kind].fresh_count > 0;
