@@ -6,6 +6,7 @@
 #include "export_open.h"
 #include "export_work.h"
 #include "name_numbers.h"
+#include "perfetto_tracks.h"
 
 #include "perfetto.pb-c.h"
 #include "schema_sql.h"
@@ -47,45 +48,6 @@ struct state {
     uint8_t *packed;
     size_t packed_room;
 };
-
-/* ---- tracks: unique IDs for processes, threads, counters and ranges ---- */
-
-static uint64_t track_of_process(int64_t process_id)
-{
-    return (uint64_t)process_id << 33 | UINT64_C(1) << 32;
-}
-
-static uint64_t track_of_thread(int64_t process_id, int64_t tid)
-{
-    return (uint64_t)process_id << 33 | (uint32_t)tid;
-}
-
-static uint64_t track_of_memory(int64_t process_id)
-{
-    return track_of_process(process_id) | 1;
-}
-
-/* The tracks of a GPU's counters follow the track of the GPU. */
-static uint64_t track_of_gpu(int64_t gpu_id)
-{
-    return UINT64_C(1) << 62 | (uint64_t)gpu_id << 8;
-}
-
-static uint64_t track_of_work(const struct ct_work *work)
-{
-    return UINT64_C(1) << 61 | (uint64_t)(work->stream_number * CT_WORK_LANES + work->lane);
-}
-
-static uint64_t track_of_range(int64_t call_id)
-{
-    return UINT64_C(1) << 63 | (uint64_t)call_id;
-}
-
-/* The track of an open call that began inside one that has returned. */
-static uint64_t track_of_open_call(size_t number)
-{
-    return UINT64_C(1) << 60 | number;
-}
 
 /* ---- packets ---- */
 
@@ -319,14 +281,15 @@ static bool describe_below(struct ct_export *to, uint64_t parent, uint64_t uuid,
 /* Describes the track of a call or range that crosses others. */
 static bool describe_across(struct ct_export *to, int64_t process_id, uint64_t uuid, bool is_range)
 {
-    return describe_below(to, track_of_process(process_id), uuid,
+    return describe_below(to, ct_track_of_process(process_id), uuid,
                           is_range ? "NVTX ranges" : "calls across ranges", NULL);
 }
 
 static uint64_t track_of(const struct ct_event *event)
 {
     const struct ct_site *site = &event->call.site;
-    return event->is_across ? track_of_range(event->call.id) : track_of_thread(site->process_id, site->tid);
+    return event->is_across ? ct_track_of_range(event->call.id)
+                            : ct_track_of_thread(site->process_id, site->tid);
 }
 
 static bool write_begin(struct ct_export *to, const struct ct_event *event)
@@ -400,11 +363,12 @@ static void annotate_work(struct state *state, const struct ct_work *work)
 static bool write_work(struct ct_export *to, const struct ct_work *work)
 {
     struct state *state = to->state;
-    const uint64_t track = track_of_work(work);
+    const uint64_t track = ct_track_of_work(work);
     const bool is_kernel = strcmp(work->kind, "kernel") == 0;
     char name[CT_WORK_LANE_NAME_BYTES];
     ct_work_lane_name(work, name);
-    if (work->is_first_in_lane && !describe_below(to, track_of_process(work->process_id), track, name, NULL))
+    if (work->is_first_in_lane &&
+        !describe_below(to, ct_track_of_process(work->process_id), track, name, NULL))
         return false;
     begin_event(state, PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN, track);
     snprintf(name, sizeof(name), "%s%s%s", work->kind, work->copy_kind ? " " : "",
@@ -430,12 +394,12 @@ static bool write_process(struct ct_export *to, const struct ct_export_process *
     process.pid = (int32_t)its->track;
     process.process_name = its->name;
     Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
-    track.uuid = track_of_process(process_id);
+    track.uuid = ct_track_of_process(process_id);
     track.process = &process;
     Perfetto__CounterDescriptor counter = PERFETTO__COUNTER_DESCRIPTOR__INIT;
     counter.unit = PERFETTO__COUNTER_DESCRIPTOR__UNIT__UNIT_SIZE_BYTES;
     return describe(to, &track) &&
-           describe_below(to, track.uuid, track_of_memory(process_id), "device memory held", &counter);
+           describe_below(to, track.uuid, ct_track_of_memory(process_id), "device memory held", &counter);
 }
 
 static bool write_thread(struct ct_export *to, sqlite3_stmt *rows)
@@ -446,7 +410,7 @@ static bool write_thread(struct ct_export *to, sqlite3_stmt *rows)
     thread.tid = tid;
     thread.thread_name = (char *)(uintptr_t)ct_export_text(rows, 2);
     Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
-    track.uuid = track_of_thread(process_id, tid);
+    track.uuid = ct_track_of_thread(process_id, tid);
     track.thread = &thread;
     return describe(to, &track);
 }
@@ -455,7 +419,7 @@ static bool write_memory(struct ct_export *to, sqlite3_stmt *rows)
 {
     struct state *state = to->state;
     begin_event(state, PERFETTO__TRACK_EVENT__TYPE__TYPE_COUNTER,
-                track_of_memory(sqlite3_column_int64(rows, 0)));
+                ct_track_of_memory(sqlite3_column_int64(rows, 0)));
     state->event.counter_value_field_case = PERFETTO__TRACK_EVENT__COUNTER_VALUE_FIELD_COUNTER_VALUE;
     state->event.counter_value = sqlite3_column_int64(rows, 2);
     return write_event(to, sqlite3_column_int64(rows, 1));
@@ -488,7 +452,7 @@ static bool write_gpu(struct ct_export *to, sqlite3_stmt *rows)
 {
     struct state *state = to->state;
     const int64_t gpu_id = sqlite3_column_int64(rows, CT_GPU_COLUMN_ID);
-    const uint64_t uuid = track_of_gpu(gpu_id);
+    const uint64_t uuid = ct_track_of_gpu(gpu_id);
     bool good = gpu_id == state->gpu_id || describe_gpu(to, rows, uuid);
     for (int c = CT_GPU_COLUMN_COUNTERS; c < sqlite3_column_count(rows) && good; c++) {
         if (sqlite3_column_type(rows, c) == SQLITE_NULL)
@@ -516,9 +480,9 @@ static bool write_open_call(struct ct_export *to, sqlite3_stmt *rows)
     const size_t number = state->open_written++;
     const struct ct_export_open_call *call = &state->open.call[number];
     const bool is_range = strcmp(ct_export_text(rows, 6), "nvtx") == 0;
-    uint64_t track = track_of_thread(call->process_id, call->tid);
+    uint64_t track = ct_track_of_thread(call->process_id, call->tid);
     if (call->is_across) {
-        track = track_of_open_call(number);
+        track = ct_track_of_open_call(number);
         if (!describe_across(to, call->process_id, track, is_range))
             return false;
     }
