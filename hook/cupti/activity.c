@@ -169,7 +169,8 @@ static bool is_within(const struct layout *layout, const uint8_t *record,
                       const struct ct_activity_limits *limits)
 {
     const bool is_node = layout->work != CT_GPU_GRAPH && half(record, layout->graph) != 0;
-    return half(record, layout->correlation) < limits->before && !(is_node && limits->without_nodes);
+    const uint32_t correlation = half(record, layout->correlation);
+    return correlation >= limits->from && correlation < limits->before && !(is_node && limits->without_nodes);
 }
 
 void ct_activity_read(const struct ct_gpu_host *host, const struct ct_cupti *cupti, uint8_t *buffer,

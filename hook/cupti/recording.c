@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum {
@@ -16,29 +17,45 @@ enum {
     CALLBACK_IDS = 4096 /* CUDA 13.0 has 808 */
 };
 
+/* What a function of the driver does. */
+enum role {
+    ROLE_WORK = 1,  /* launches, copies or sets */
+    ROLE_GRAPH = 2, /* instantiates, changes or launches a graph */
+};
+
 static const struct ct_gpu_host *host;
 static struct ct_cupti cupti;
 static void *subscriber;
-static _Atomic bool is_noting;         /* callbacks note correlations */
+static uint8_t roles[CALLBACK_IDS + 1]; /* enum role, by callback ID */
+static _Atomic bool has_graphs;         /* this process has used a graph during a recording */
+static _Atomic bool has_own_clock;      /* times are in ticks of the segment's clock */
+static _Atomic bool is_noting;          /* callbacks note correlations */
+static _Atomic uint32_t first_noted;   /* the lowest correlation of a call that was noted in this recording */
 static _Atomic uint32_t first_unnoted; /* the lowest correlation of a call that was not noted after the end */
 static uint32_t graphs;                /* enum ct_gpu_form, or CUPTI's error for whole graphs */
 
 /* ---- called by CUPTI, in any thread ---- */
 
+static void lower_to(_Atomic uint32_t *lowest, uint32_t correlation)
+{
+    uint32_t before = atomic_load(lowest);
+    while (correlation < before && !atomic_compare_exchange_weak(lowest, &before, correlation))
+        ;
+}
+
 static void entered(void *data, int32_t domain, uint32_t id, const struct ct_cupti_call *call)
 {
     (void)data;
-    (void)id;
-    if (domain != CT_CUPTI_DRIVER_API || call->site != CT_CUPTI_ENTER)
+    if (domain != CT_CUPTI_DRIVER_API || call->site != CT_CUPTI_ENTER || id > CALLBACK_IDS)
         return;
-    if (atomic_load(&is_noting)) {
+    if (roles[id] & ROLE_GRAPH)
+        atomic_store(&has_graphs, true);
+    if (!(roles[id] & ROLE_WORK))
+        return;
+    const bool is_noted = atomic_load(&is_noting);
+    lower_to(is_noted ? &first_noted : &first_unnoted, call->correlation);
+    if (is_noted)
         host->note(call->correlation);
-        return;
-    }
-    uint32_t lowest = atomic_load(&first_unnoted);
-    while (call->correlation < lowest &&
-           !atomic_compare_exchange_weak(&first_unnoted, &lowest, call->correlation))
-        ;
 }
 
 static void request(uint8_t **buffer, size_t *bytes, size_t *records)
@@ -56,9 +73,14 @@ static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t byt
     host->wake();
 }
 
+/* If CUPTI stays in the process after a recording, another tool expects CUPTI's own clock, CLOCK_REALTIME. */
 static uint64_t timestamp(void)
 {
-    return host->now();
+    struct timespec now;
+    if (atomic_load(&has_own_clock))
+        return host->now();
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* ---- beginning ---- */
@@ -92,12 +114,27 @@ static bool subscribe(const struct ct_cupti *found, void *data)
     return true;
 }
 
-/* Enables callbacks for the functions that launch, copy and set, which are found by their names. */
+static uint8_t role_of(const char *function)
+{
+    static const char *const of_graphs[] = { "cuGraphInstantiate", "cuGraphLaunch", "cuGraphUpload",
+                                             "cuGraphExec" };
+    uint8_t role = host->does_work(function) ? ROLE_WORK : 0;
+    for (size_t i = 0; i < sizeof(of_graphs) / sizeof(of_graphs[0]); i++) {
+        if (strncmp(function, of_graphs[i], strlen(of_graphs[i])) == 0)
+            role |= ROLE_GRAPH;
+    }
+    return role;
+}
+
+/* Enables callbacks for the functions that have a role, which are found by their names. */
 static int32_t enable_callbacks(void)
 {
-    for (uint32_t id = 1; id < CALLBACK_IDS; id++) {
+    for (uint32_t id = 1; id <= CALLBACK_IDS; id++) {
         const char *name = NULL;
-        if (cupti.GetCallbackName(CT_CUPTI_DRIVER_API, id, &name) != 0 || !name || !host->does_work(name))
+        if (cupti.GetCallbackName(CT_CUPTI_DRIVER_API, id, &name) != 0 || !name)
+            continue;
+        roles[id] = role_of(name);
+        if (!roles[id])
             continue;
         const int32_t result = cupti.EnableCallback(1, subscriber, CT_CUPTI_DRIVER_API, id);
         if (result != 0)
@@ -111,6 +148,8 @@ static int32_t enable_callbacks(void)
  * kinds of their nodes, so that no graph has both. If it cannot be enabled, nodes are recorded. */
 static int32_t enable(void)
 {
+    atomic_store(&has_own_clock, true);
+    atomic_store(&first_noted, UINT32_MAX);
     atomic_store(&first_unnoted, UINT32_MAX);
     atomic_store(&is_noting, true);
     int32_t result = cupti.ActivityRegisterTimestampCallback(timestamp);
@@ -133,7 +172,8 @@ static int32_t enable(void)
 static void read_buffer(uint8_t *buffer, size_t valid, void *unused)
 {
     (void)unused;
-    const struct ct_activity_limits limits = { atomic_load(&first_unnoted), graphs == CT_GPU_FORM_WHOLE };
+    const struct ct_activity_limits limits = { atomic_load(&first_noted), atomic_load(&first_unnoted),
+                                               graphs == CT_GPU_FORM_WHOLE };
     ct_activity_read(host, &cupti, buffer, valid, &limits);
 }
 
@@ -149,7 +189,11 @@ static void collect(uint32_t flag)
 
 /* cuptiFinalize() must not run while other threads call the driver for the last time. At exit, the process's
  * end makes it unnecessary. It also ends the subscription. If the subscription ended first, the program could
- * subscribe before cuptiFinalize(), and would lose its own subscription. */
+ * subscribe before cuptiFinalize(), and would lose its own subscription.
+ *
+ * After cuptiFinalize(), launches of graphs that were used during the recording fail with
+ * CUDA_ERROR_LAUNCH_FAILED (seen on an H100, driver 580.159.04, CUPTI 13.0). CUPTI then stays in the process.
+ */
 static void disable(enum ct_gpu_order order)
 {
     /* The view gpu_pending takes a noted call without work for unreturned. Therefore, the notes end first,
@@ -166,7 +210,8 @@ static void disable(enum ct_gpu_order order)
     }
     collect(0);
     collect(CT_CUPTI_FLUSH_FORCED);
-    if (order == CT_GPU_EXIT)
+    atomic_store(&has_own_clock, false);
+    if (order == CT_GPU_EXIT || atomic_load(&has_graphs))
         cupti.Unsubscribe(subscriber);
     else
         cupti.Finalize();

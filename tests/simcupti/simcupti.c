@@ -75,6 +75,8 @@ void simcupti_log(const char *format, ...)
 
 /* ---- the driver's calls ---- */
 
+static _Atomic bool ran_graph; /* while there was a subscriber */
+
 static uint32_t id_of(const char *function)
 {
     uint32_t low = 0, high = FUNCTIONS; /* the table is sorted */
@@ -109,6 +111,8 @@ static void report(const char *function, uint64_t correlation, int32_t site)
 static uint64_t enter(const char *function)
 {
     const uint64_t correlation = atomic_fetch_add(&correlations, 1) + 1;
+    if (strcmp(function, "cuGraphLaunch") == 0 && atomic_load(&callback))
+        atomic_store(&ran_graph, true);
     report(function, correlation, 0);
     return correlation;
 }
@@ -211,9 +215,13 @@ EXPORTED int32_t cuptiGetCallbackName(int32_t domain, uint32_t id, const char **
     return SIMCUPTI_SUCCESS;
 }
 
+/* After cuptiFinalize(), the real driver cannot launch graphs that were launched while CUPTI was subscribed.
+ */
 EXPORTED int32_t cuptiFinalize(void)
 {
     REFUSABLE;
+    if (atomic_load(&ran_graph))
+        abort();
     pthread_mutex_lock(&lock);
     simcupti_watch(false);
     forget_subscriber();
