@@ -28,6 +28,7 @@ static struct ct_cupti cupti;
 static void *subscriber;
 static uint8_t roles[CALLBACK_IDS + 1]; /* enum role, by callback ID */
 static _Atomic bool has_graphs;         /* this process has used a graph during a recording */
+static bool has_stayed;                 /* CUPTI stayed in the process after the last recording */
 static _Atomic bool has_own_clock;      /* times are in ticks of the segment's clock */
 static _Atomic bool is_noting;          /* callbacks note correlations */
 static _Atomic uint32_t first_noted;   /* the lowest correlation of a call that was noted in this recording */
@@ -172,8 +173,11 @@ static int32_t enable(void)
 static void read_buffer(uint8_t *buffer, size_t valid, void *unused)
 {
     (void)unused;
-    const struct ct_activity_limits limits = { atomic_load(&first_noted), atomic_load(&first_unnoted),
-                                               graphs == CT_GPU_FORM_WHOLE };
+    const struct ct_activity_limits limits = {
+        .from = has_stayed ? atomic_load(&first_noted) : 0, /* not the work of an earlier recording */
+        .before = atomic_load(&first_unnoted),
+        .without_nodes = graphs == CT_GPU_FORM_WHOLE,
+    };
     ct_activity_read(host, &cupti, buffer, valid, &limits);
 }
 
@@ -211,7 +215,8 @@ static void disable(enum ct_gpu_order order)
     collect(0);
     collect(CT_CUPTI_FLUSH_FORCED);
     atomic_store(&has_own_clock, false);
-    if (order == CT_GPU_EXIT || atomic_load(&has_graphs))
+    has_stayed = atomic_load(&has_graphs);
+    if (order == CT_GPU_EXIT || has_stayed)
         cupti.Unsubscribe(subscriber);
     else
         cupti.Finalize();
