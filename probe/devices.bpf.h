@@ -7,7 +7,7 @@
 
 extern struct ct_probe_devices devices;
 
-/* Returns the current process's file with the descriptor, or NULL. */
+/* Returns the current process's file for the given descriptor, or NULL. */
 static inline const struct file *file_of(__u64 fd)
 {
     const struct fdtable *table = BPF_CORE_READ(bpf_get_current_task_btf(), files, fdt);

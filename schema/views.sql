@@ -391,7 +391,7 @@ SELECT call_subject.call_id,
 
 CREATE VIEW ranges AS
 -- NVTX annotations of the application (torch.cuda.nvtx, nvtx3). The kind is push for a range that a thread pushed and
--- popped, start for a range that may have ended in another thread, and mark for a moment. The column tid is the thread
+-- popped, start for a range that may have ended in another thread, and mark for a single time. The column tid is the thread
 -- that ended the range. Ranges that are still open are in open_calls.
 SELECT range.call_id,
        thread.process_id,

@@ -366,8 +366,8 @@ SELECT pushed.call_id,
 
 -- files: all
 CREATE VIEW gpu_busy AS
--- The periods in which a process kept a device busy, without a gap. While a process has several pieces of work at the same
--- time, the time counts once.
+-- The periods in which a process kept a device busy, without a gap. Time in which several pieces of a process's work ran
+-- counts only once.
 WITH counted AS (
     SELECT device, process_id, at_ns, step,
            sum(step) OVER (PARTITION BY device, process_id ORDER BY at_ns, step DESC ROWS UNBOUNDED PRECEDING) AS pieces

@@ -1,4 +1,4 @@
-"""Tests `cudatrace probe --list`: the list agrees with the kernel's and the libraries' own lists, and its lines are good tables."""
+"""Tests `cudatrace probe --list`: the list agrees with the kernel's and the libraries' own lists, and each line is valid in a table of hooks."""
 import os
 import pathlib
 import re

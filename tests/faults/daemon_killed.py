@@ -27,7 +27,7 @@ EARLY_CALLS = by_tier(3, 15) * CALLS  # calls of each thread in the programs tha
 
 
 def die(s, name, nth, *options):
-    """Starts a daemon that runs under load and dies when it passes the point for the nth time."""
+    """Starts a daemon that runs under load and dies when it reaches the fault point `name` for the nth time."""
     if s.start_armed(name, nth, *options):
         s.flush_until_death(3, CALLS, None if nth == 1 else 40 if LONG else 4)
     if s.reap():

@@ -143,7 +143,7 @@ def check_kernels(report, database):
 
 
 def check_gaps(report, database, gaps):
-    """Finds each gap by the middle of its sleep. The program and the trace both use CLOCK_MONOTONIC."""
+    """Finds the gap that contains the midpoint of each sleep. The program and the trace both use CLOCK_MONOTONIC."""
     report.begin("gaps")
     for state, call in ("outside", None), ("wait", "cuStreamSynchronize"):
         mine = [gap for gap in gaps if gap["state"] == state]

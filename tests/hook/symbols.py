@@ -1,5 +1,5 @@
-"""Checks the imports and exports of the built hook. The hook may require at most glibc 2.17, and only the C library's own libraries. Its
-only exports may be the runtime's functions, the few functions that it interposes, and its entry points. The hot path must not contain
+"""Checks the imports and exports of the built hook. The hook must not require a glibc newer than 2.17, or any library
+that is not part of glibc. Its only exports may be the runtime's functions, the few functions that it interposes, and its entry points. The hot path must not contain
 vector registers or locked instructions."""
 import argparse
 import pathlib

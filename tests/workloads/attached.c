@@ -1,6 +1,7 @@
-/* attached.c: a program that `attach` attaches to while it is running. The program can be in every state that
- * a stop, a thunk, or a library loaded later could disturb. It checks its results and errno, signals that are
- * ignored, blocked and handled, and system calls that sleep and must not return early.
+/* attached.c: a program that `attach` attaches to while it is running. Its options put
+ * the program into each state that a stop, a thunk, or a library loaded later could disturb. It checks its
+ * results and errno, signals that are ignored, blocked and handled, and system calls that sleep and must not
+ * return early.
  *
  * The program prints "ready". After that, depending on its options, it works until SIGTERM, makes as many
  * calls as each line of its input requests, or sleeps in one system call. The sleep ends when a line or

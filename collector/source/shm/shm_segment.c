@@ -341,8 +341,8 @@ bool ct_shm_is_left(const struct ct_shm_process *process)
 }
 
 /* Queries the kernel first. If the kernel has no exit status, checks whether the exit handlers have run. If
- * the process is still running, but without the image, it runs another program, which may never make a
- * call. */
+ * the process still exists but no longer has the image mapped, it has executed another program, which may
+ * never make a call. */
 bool ct_shm_has_exited(const struct ct_shm_process *process)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);

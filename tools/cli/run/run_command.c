@@ -302,7 +302,7 @@ static void pass_signals(const struct front *front)
 static sigjmp_buf woken;
 static volatile pid_t woken_by;
 
-/* The handler of SIGCONT in stop_as(). Runs with all signals blocked, and leaves them blocked. */
+/* The SIGCONT handler used by stop_as(). Runs with all signals blocked, and leaves them blocked. */
 static void on_woken(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)context;
