@@ -170,7 +170,8 @@ static bool is_within(const struct layout *layout, const uint8_t *record,
 {
     const bool is_node = layout->work != CT_GPU_GRAPH && half(record, layout->graph) != 0;
     const uint32_t correlation = half(record, layout->correlation);
-    return correlation >= limits->from && correlation < limits->before && !(is_node && limits->without_nodes);
+    const bool is_early = limits->after != 0 && correlation <= limits->after;
+    return !is_early && correlation < limits->before && !(is_node && limits->without_nodes);
 }
 
 void ct_activity_read(const struct ct_gpu_host *host, const struct ct_cupti *cupti, uint8_t *buffer,

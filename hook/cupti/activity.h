@@ -11,7 +11,7 @@ enum { CT_ACTIVITY_GRAPH_TRACE = 51 };
 
 /* The work that a recording leaves out. */
 struct ct_activity_limits {
-    uint32_t from;      /* work with a lower correlation */
+    uint32_t after;     /* work with this correlation or a lower one; 0: none */
     uint32_t before;    /* work with this correlation or a higher one */
     bool without_nodes; /* work of the nodes of graphs, because the graphs are recorded as a whole */
 };

@@ -20,18 +20,19 @@ enum {
 /* What a function of the driver does. */
 enum role {
     ROLE_WORK = 1,  /* launches, copies or sets */
-    ROLE_GRAPH = 2, /* instantiates, changes or launches a graph */
+    ROLE_GRAPH = 2, /* captures, creates, changes or launches a graph */
 };
 
 static const struct ct_gpu_host *host;
 static struct ct_cupti cupti;
 static void *subscriber;
 static uint8_t roles[CALLBACK_IDS + 1]; /* enum role, by callback ID */
-static _Atomic bool has_graphs;         /* this process has used a graph during a recording */
-static bool has_stayed;                 /* CUPTI stayed in the process after the last recording */
-static _Atomic bool has_own_clock;      /* times are in ticks of the segment's clock */
-static _Atomic bool is_noting;          /* callbacks note correlations */
-static _Atomic uint32_t first_noted;   /* the lowest correlation of a call that was noted in this recording */
+static bool sees_graphs;                /* callbacks report the use of graphs */
+static _Atomic bool has_graphs;         /* the process has used a graph during a recording */
+static _Atomic uint32_t earlier;   /* the highest correlation of earlier recordings; 0 after CUPTI has left */
+static _Atomic uint32_t highest;   /* the highest correlation of a call in this recording or earlier ones */
+static _Atomic bool has_own_clock; /* times are in ticks of the segment's clock */
+static _Atomic bool is_noting;     /* callbacks note correlations */
 static _Atomic uint32_t first_unnoted; /* the lowest correlation of a call that was not noted after the end */
 static uint32_t graphs;                /* enum ct_gpu_form, or CUPTI's error for whole graphs */
 
@@ -44,19 +45,28 @@ static void lower_to(_Atomic uint32_t *lowest, uint32_t correlation)
         ;
 }
 
+static void raise_to(_Atomic uint32_t *highest_yet, uint32_t correlation)
+{
+    uint32_t before = atomic_load(highest_yet);
+    while (correlation > before && !atomic_compare_exchange_weak(highest_yet, &before, correlation))
+        ;
+}
+
 static void entered(void *data, int32_t domain, uint32_t id, const struct ct_cupti_call *call)
 {
     (void)data;
-    if (domain != CT_CUPTI_DRIVER_API || call->site != CT_CUPTI_ENTER || id > CALLBACK_IDS)
+    if (domain != CT_CUPTI_DRIVER_API || id > CALLBACK_IDS)
         return;
     if (roles[id] & ROLE_GRAPH)
-        atomic_store(&has_graphs, true);
-    if (!(roles[id] & ROLE_WORK))
+        atomic_store(&has_graphs, true); /* also if the call began before the recording */
+    if (call->site != CT_CUPTI_ENTER || !(roles[id] & ROLE_WORK) ||
+        call->correlation <= atomic_load(&earlier))
         return;
-    const bool is_noted = atomic_load(&is_noting);
-    lower_to(is_noted ? &first_noted : &first_unnoted, call->correlation);
-    if (is_noted)
+    raise_to(&highest, call->correlation);
+    if (atomic_load(&is_noting))
         host->note(call->correlation);
+    else
+        lower_to(&first_unnoted, call->correlation);
 }
 
 static void request(uint8_t **buffer, size_t *bytes, size_t *records)
@@ -117,19 +127,18 @@ static bool subscribe(const struct ct_cupti *found, void *data)
 
 static uint8_t role_of(const char *function)
 {
-    static const char *const of_graphs[] = { "cuGraphInstantiate", "cuGraphLaunch", "cuGraphUpload",
-                                             "cuGraphExec" };
-    uint8_t role = host->does_work(function) ? ROLE_WORK : 0;
-    for (size_t i = 0; i < sizeof(of_graphs) / sizeof(of_graphs[0]); i++) {
-        if (strncmp(function, of_graphs[i], strlen(of_graphs[i])) == 0)
-            role |= ROLE_GRAPH;
-    }
-    return role;
+    static const char graphics[] = "cuGraphics"; /* sharing memory with OpenGL and others */
+    const bool is_graph =
+        strncmp(function, "cuGraph", 7) == 0 && strncmp(function, graphics, strlen(graphics)) != 0;
+    const bool is_capture = strncmp(function, "cuStreamBeginCapture", 20) == 0 ||
+                            strncmp(function, "cuStreamEndCapture", 18) == 0;
+    return (uint8_t)((host->does_work(function) ? ROLE_WORK : 0) | (is_graph || is_capture ? ROLE_GRAPH : 0));
 }
 
 /* Enables callbacks for the functions that have a role, which are found by their names. */
 static int32_t enable_callbacks(void)
 {
+    bool found_graphs = false;
     for (uint32_t id = 1; id <= CALLBACK_IDS; id++) {
         const char *name = NULL;
         if (cupti.GetCallbackName(CT_CUPTI_DRIVER_API, id, &name) != 0 || !name)
@@ -140,8 +149,26 @@ static int32_t enable_callbacks(void)
         const int32_t result = cupti.EnableCallback(1, subscriber, CT_CUPTI_DRIVER_API, id);
         if (result != 0)
             return result;
+        found_graphs |= (roles[id] & ROLE_GRAPH) != 0;
     }
+    sees_graphs = found_graphs;
     return 0;
+}
+
+/* Returns an enum ct_gpu_form, or CUPTI's error. The process may have made a graph at any time until the kind
+ * was enabled. */
+static uint32_t enable_whole_graphs(void)
+{
+    const uint32_t form = host->graphs();
+    if (form != CT_GPU_FORM_WHOLE)
+        return form;
+    const int32_t refusal = cupti.ActivityEnable(CT_ACTIVITY_GRAPH_TRACE);
+    if (refusal != 0)
+        return (uint32_t)refusal;
+    if (host->graphs() == CT_GPU_FORM_WHOLE && !atomic_load(&has_graphs))
+        return CT_GPU_FORM_WHOLE;
+    cupti.ActivityDisable(CT_ACTIVITY_GRAPH_TRACE);
+    return CT_GPU_FORM_LATE;
 }
 
 /* The timestamp callback must be registered before any kind of activity is enabled. Callbacks are enabled
@@ -150,7 +177,7 @@ static int32_t enable_callbacks(void)
 static int32_t enable(void)
 {
     atomic_store(&has_own_clock, true);
-    atomic_store(&first_noted, UINT32_MAX);
+    sees_graphs = false;
     atomic_store(&first_unnoted, UINT32_MAX);
     atomic_store(&is_noting, true);
     int32_t result = cupti.ActivityRegisterTimestampCallback(timestamp);
@@ -158,11 +185,7 @@ static int32_t enable(void)
         result = cupti.ActivityRegisterCallbacks(request, complete);
     if (result == 0)
         result = enable_callbacks();
-    graphs = result == 0 ? host->graphs() : CT_GPU_FORM_NODES;
-    if (graphs == CT_GPU_FORM_WHOLE) {
-        const int32_t refusal = cupti.ActivityEnable(CT_ACTIVITY_GRAPH_TRACE);
-        graphs = refusal ? (uint32_t)refusal : CT_GPU_FORM_WHOLE;
-    }
+    graphs = result == 0 ? enable_whole_graphs() : CT_GPU_FORM_NODES;
     for (const int32_t *kind = ct_activity_kinds; result == 0 && *kind; kind++)
         result = cupti.ActivityEnable(*kind);
     return result;
@@ -174,7 +197,7 @@ static void read_buffer(uint8_t *buffer, size_t valid, void *unused)
 {
     (void)unused;
     const struct ct_activity_limits limits = {
-        .from = has_stayed ? atomic_load(&first_noted) : 0, /* not the work of an earlier recording */
+        .after = atomic_load(&earlier),
         .before = atomic_load(&first_unnoted),
         .without_nodes = graphs == CT_GPU_FORM_WHOLE,
     };
@@ -196,8 +219,9 @@ static void collect(uint32_t flag)
  * subscribe before cuptiFinalize(), and would lose its own subscription.
  *
  * After cuptiFinalize(), launches of graphs that were used during the recording fail with
- * CUDA_ERROR_LAUNCH_FAILED (seen on an H100, driver 580.159.04, CUPTI 13.0). CUPTI then stays in the process.
- */
+ * CUDA_ERROR_LAUNCH_FAILED (seen on an H100, driver 580.159.04, CUPTI 13.0). Before CUDA 12.6, CUPTI crashes
+ * in processes with graphs if it begins again after cuptiFinalize() (pytorch/pytorch, pull request 112507).
+ * CUPTI therefore stays in a process that has used graphs. */
 static void disable(enum ct_gpu_order order)
 {
     /* The view gpu_pending takes a noted call without work for unreturned. Therefore, the notes end first,
@@ -215,8 +239,11 @@ static void disable(enum ct_gpu_order order)
     collect(0);
     collect(CT_CUPTI_FLUSH_FORCED);
     atomic_store(&has_own_clock, false);
-    has_stayed = atomic_load(&has_graphs);
-    if (order == CT_GPU_EXIT || has_stayed)
+    const bool stays = !sees_graphs || atomic_load(&has_graphs) || host->has_graphs();
+    atomic_store(&earlier, stays ? atomic_load(&highest) : 0);
+    if (!stays)
+        atomic_store(&highest, 0);
+    if (stays || order == CT_GPU_EXIT || host->is_exiting())
         cupti.Unsubscribe(subscriber);
     else
         cupti.Finalize();

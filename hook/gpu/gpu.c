@@ -194,6 +194,25 @@ static uint32_t host_graphs(void)
     return is_early && atomic_load(&is_held) ? CT_GPU_FORM_WHOLE : CT_GPU_FORM_LATE;
 }
 
+static bool host_has_graphs(void)
+{
+    static const char of_graphs[] = "cuGraph", graphics[] = "cuGraphics";
+    const struct ct_function *function = ct_segment_directory(place);
+    const uint32_t count = atomic_load_explicit(&place->functions, memory_order_acquire);
+    for (uint32_t i = 0; i < count && i < CT_FUNCTIONS_MAX; i++) {
+        const char *name = function[i].name;
+        if (strncmp(name, of_graphs, sizeof(of_graphs) - 1) == 0 &&
+            strncmp(name, graphics, sizeof(graphics) - 1) != 0)
+            return true;
+    }
+    return false;
+}
+
+static bool host_is_exiting(void)
+{
+    return atomic_load_explicit(&order, memory_order_acquire) == ORDER_EXIT;
+}
+
 static uint64_t host_now(void)
 {
     return ct_now();
@@ -215,6 +234,8 @@ static const struct ct_gpu_host host = {
     .drop = ct_gpu_lane_drop,
     .note = host_note,
     .graphs = host_graphs,
+    .has_graphs = host_has_graphs,
+    .is_exiting = host_is_exiting,
     .leave = ct_gpu_end,
 };
 
@@ -315,19 +336,23 @@ static void follow(struct ct_segment *segment, bool must_wait)
     CT_ERROR_GUARD;
     if (follow_at_once(segment) || !ct_system_begin())
         return;
-    atomic_store(&is_held, must_wait);
-    begin(segment);
     if (must_wait)
+        atomic_store(&is_held, true);
+    begin(segment);
+    if (must_wait) {
         wait_for_phase(PHASE_STARTING, PHASE_STARTING);
-    atomic_store(&is_held, false);
+        atomic_store(&is_held, false);
+    }
     ct_system_end();
 }
 
 void ct_gpu_first_call(void)
 {
     struct ct_segment *segment = ct_process_current();
+    if (!segment || !atomic_exchange(&ct_gpu_is_awaiting, false))
+        return;
     const bool is_first = !atomic_exchange(&has_called, true);
-    if (segment && atomic_exchange(&ct_gpu_is_awaiting, false) && !is_followed(segment))
+    if (!is_followed(segment))
         follow(segment, is_first);
 }
 

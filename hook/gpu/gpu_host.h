@@ -51,6 +51,10 @@ struct ct_gpu_host {
     void (*note)(uint32_t correlation);
     /* Returns an enum ct_gpu_form. Must be called just before the recording of whole graphs is enabled. */
     uint32_t (*graphs)(void);
+    /* Returns whether the process has called functions for graphs since the segment was created. */
+    bool (*has_graphs)(void);
+    /* Returns whether the process is about to exit. */
+    bool (*is_exiting)(void);
     /* Ends the recording from another thread, which is about to exit the process. */
     void (*leave)(void);
 };

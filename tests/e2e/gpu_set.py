@@ -119,6 +119,8 @@ def graphs():
         program = Program(s, rounds=0, CUDATRACE_GPU="graphs")
         equal(program.do("graph 4"), 0, "the answer")
         request(s, [program], "off")
+        equal(program.do("graph 5"), 0, "the answer between the recordings")
+        equal((program.ended(), program.log.read_text().split("\n").count("unsubscribe")), (0, 1), "CUPTI left the process, and ended its subscription")
         equal(request(s, [program], "on"), "1 of 1 processes record GPU work", "the answer")
         equal(program.do("graph 3"), 0, "the answer")
         check("the recording must begin at the process's first call of the driver" in s.cudatrace("doctor", program.pid, status=1).stdout, "doctor's answer")
@@ -130,6 +132,23 @@ def graphs():
         equal(s.value("SELECT count(*) FROM gpu_pending"), 0, "pending calls")
         equal(s.rows("SELECT graphs, kernels FROM streams"), [(4, 9)], "the work of the stream")
         s.check_identity()
+    with Session() as s:  # the daemon is started after the program has made a graph
+        program = Program(s, rounds=0, CUDATRACE_GPU="graphs")
+        equal(program.do("graph 1"), 0, "the answer without a daemon")
+        s.start_daemon()
+        s.flush_until("the nodes", lambda: program.do("graph 1") == 0 and s.value("SELECT count(*) FROM gpu_work WHERE kind = 'kernel'") > 0)
+        equal(s.value("SELECT count(*) FROM gpu_work WHERE kind = 'graph'"), 0, "whole graphs")
+        request(s, [program], "off")
+        equal((program.do("graph 1"), program.ended()), (0, 0), "the answer after a recording")
+        program.end()
+    with Session() as s:  # graphs that were not used during a recording
+        s.start_daemon()
+        program = Program(s, rounds=0)
+        equal(program.do("graph 1"), 0, "the answer before a recording")
+        request(s, [program], "on")
+        request(s, [program], "off")
+        equal((program.do("graph 1"), program.ended()), (0, 0), "the answer after a recording")
+        program.end()
 
 
 def second_subscriber():

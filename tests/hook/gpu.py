@@ -2,6 +2,7 @@
 compares the log with the records in the lanes. Ticks are nanoseconds, so that the times are equal."""
 import collections
 import os
+import re
 import pathlib
 import shutil
 import subprocess
@@ -68,7 +69,7 @@ def read_log(path, epoch=1):
     work, calls, dropped = [], {}, 0
     for line in path.read_text().splitlines() if path.exists() else []:
         word, *rest = line.split()
-        if word == "call" and not rest[0].startswith(("cuGraphInstantiate", "cuGraphUpload", "cuGraphExec")):  # have no work
+        if word == "call" and not re.match("cuGraph(?!Launch)|cuStream(Begin|End)Capture", rest[0]):  # these have no work
             calls[epoch << 32 | int(rest[1])] = rest[0]
         elif word == "dropped":
             dropped += int(rest[0])
