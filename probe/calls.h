@@ -142,7 +142,7 @@ struct ct_probe_ioctl {
     uint32_t params_bytes; /* the size of its parameters; 0 if unknown */
 };
 
-/* The numbers of the driver's devices, as the kernel stores them: the minor has 20 bits. 0 if unknown. */
+/* The driver's device numbers in the kernel's form, with a minor of 20 bits. 0 if unknown. */
 enum {
     CT_DEVICE_MINOR_BITS = 20,
     CT_DEVICE_FOLDER_BYTES = 112, /* of the folder's path, with the slash at its end */

@@ -8,8 +8,8 @@
 #include "hook_rule.h"
 #include "ioctl_layout.h"
 
-/* The record of the tracepoints sys_enter_…, as their files `format` describe it. A program may read only the
- * arguments that its system call has. */
+/* The record of the sys_enter_… tracepoints, as described in their `format` files. A program may read only
+ * the arguments that its system call has. */
 struct entry_record {
     __u64 common[2];
     __u64 argument[6];

@@ -32,7 +32,7 @@ static inline __u32 device_of(const struct file *file)
     return (BPF_CORE_READ(inode, i_mode) & FORMAT) == CHARACTER_DEVICE ? BPF_CORE_READ(inode, i_rdev) : 0;
 }
 
-/* The record of the tracepoints sys_exit_…, as their files `format` describe it. */
+/* The record of the sys_exit_… tracepoints, as described in their `format` files. */
 struct exit_record {
     __u64 common[2];
     __s64 result;

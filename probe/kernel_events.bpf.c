@@ -16,7 +16,7 @@ static __always_inline bool is_watched(const struct task_struct *thread)
     return watched_count == 0;
 }
 
-/* A thread of a companion that is off the processor in a call. */
+/* A companion's thread that is off the processor during a call. */
 struct pause {
     __u32 channel;
     __u32 depth;
@@ -55,7 +55,8 @@ static struct place place_of(const struct task *task)
     return (struct place){ task->channel, task->tid, task->depth };
 }
 
-/* Finds the current thread's call in the hook's lane, or of a hook. Returns whether there is one. */
+/* Finds the call that the current thread has open, in the hook's lane or among the hooked functions. Returns
+ * whether there is one. */
 static bool find_in_hook(const struct task *task, struct place *place)
 {
     const struct ct_probe_companion *companion = companion_of_current();

@@ -29,7 +29,7 @@ struct ct_program_set {
     const pid_t *pid;   /* the only processes that have such events; NULL: any process may have them */
     size_t pids;
     bool hooks;
-    bool machine; /* hooks in the whole machine */
+    bool machine; /* machine-wide hooks */
     bool ioctls;  /* record system calls on the devices of the kernel driver */
     bool fences;  /* record DMA fences; the kernel must have their tracepoints */
 };
