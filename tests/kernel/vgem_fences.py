@@ -197,11 +197,12 @@ def recorded(s):
     check_all(s, p.pid)
     equal(s.value("SELECT count(*) FROM calls WHERE name = 'fence_signaled'"), 2 * (FENCES + WAITS), "signals")
     section, = re.findall(r"^## How long did fences take.*?(?=^## )", (SOURCE / "docs/sql.md").read_text(), re.M | re.S)
-    summary, longest = (s.rows(query) for query in re.findall(r"```sql\n(.*?)```", section, re.S))
-    print(*summary, *longest, sep="\n")
+    summary, events, longest = (s.rows(query) for query in re.findall(r"```sql\n(.*?)```", section, re.S))
+    print(*summary, *events, *longest, sep="\n")
     equal([(row[:6], row[-1]) for row in summary], [((p.pid, "vgem", "unbound", inside, FENCES + WAITS, 0), WAITS) for inside in (None, CALL)],
           "the document's summary")
     check(len(longest) == 5 and all(row[-1] >= 0 for row in longest), "the document's waits", longest)
+    equal({name: count for _, name, count in events}["fence_signaled"], 2 * (FENCES + WAITS), "the document's events")
 
 
 def accompanied(s):
