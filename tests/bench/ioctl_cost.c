@@ -3,10 +3,10 @@
  * prints its median batch in nanoseconds per call. The line `other` starts a round of another system call,
  * getppid(). Several processes, which run bare, under strace, under the hook or under a probe, take turns
  * with their rounds. */
+#include "batches.h"
 #include "clock.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,28 +18,6 @@ enum { BATCHES = 40, CALLS = 25 };
 /* RM_CONTROL and its 32-byte struct (NVOS54), with the command NV2080_CTRL_CMD_GPU_GET_INFO_V2. */
 #define RM_CONTROL _IOC(_IOC_READ | _IOC_WRITE, 'F', 0x2a, 32)
 enum { COMMAND_WORD = 2, COMMAND = 0x20800102 };
-
-static int by_value(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Binds the process to the last allowed processor, whether or not it is traced. */
-static void stay_on_processor(void)
-{
-    cpu_set_t allowed, one;
-    CPU_ZERO(&one);
-    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
-        return;
-    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &allowed))
-            continue;
-        CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
-    }
-    sched_setaffinity(0, sizeof(one), &one);
-}
 
 int main(void)
 {

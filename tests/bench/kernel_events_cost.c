@@ -3,12 +3,12 @@
  * segment, and prints `ready`. For each line read from standard input, the program runs a round of the work
  * with that name, and prints its median batch in nanoseconds per operation. Programs with and without the
  * hook take turns. */
+#include "batches.h"
 #include "clock.h"
 #include "null_driver.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,28 +19,6 @@
 
 enum { BATCHES = 600, OPERATIONS = 32 };
 enum { PAGE_BYTES = 4096 };
-
-static int by_value(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Binds the process to the last allowed processor, so that its threads switch between each other. */
-static void stay_on_processor(void)
-{
-    cpu_set_t allowed, one;
-    CPU_ZERO(&one);
-    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
-        return;
-    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &allowed))
-            continue;
-        CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
-    }
-    sched_setaffinity(0, sizeof(one), &one);
-}
 
 /* ---- work ---- */
 

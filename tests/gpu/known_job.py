@@ -54,7 +54,7 @@ class Driver:
     """Calls functions of the driver, and raises an exception if one fails."""
 
     def __init__(self):
-        self.library = ctypes.CDLL("libcuda.so.1")
+        self.functions = ctypes.CDLL("libcuda.so.1")
         self("cuInit", 0)
         self("cuDevicePrimaryCtxRetain", ctypes.byref(context := ctypes.c_void_p()), 0)
         self("cuCtxSetCurrent", context)
@@ -62,7 +62,7 @@ class Driver:
         self.kernels = {ms: self.made("cuModuleGetFunction", module, f"spin_{ms}".encode()) for ms in (*KERNELS_MS, OVERLAP_MS)}
 
     def __call__(self, name, *arguments):
-        status = getattr(self.library, name)(*arguments)
+        status = getattr(self.functions, name)(*arguments)
         if status != 0:
             raise RuntimeError(f"{name} returned {status}")
 

@@ -4,9 +4,10 @@
 
 #include "schema_sql.h"
 
-/* For each process, the view gpu_pending examines up to 10,000 calls, which takes some 40 ms. It is therefore
- * queried again only after the process has made calls, or some of its work has been returned. If the queries
- * of one sample take longer than this, the remaining processes are examined in the next sample. */
+/* For each process, the view gpu_pending examines up to 10,000 calls, which takes about 60 ms. It is
+ * therefore queried again only after the process has made calls, or some of its work has been returned. If
+ * the queries of one sample take longer than this, the remaining processes are examined in the next sample.
+ */
 #define LOOK_MAX_NS UINT64_C(250000000)
 
 struct statements {
