@@ -334,7 +334,7 @@ class Bench:
         return [name for name in names if self.has(report, name, gpus)]
 
     def has(self, report, name, gpus):
-        wants = {"torch": "torch", "load": "torch", "handover": "torch", "recordings": "torch", "nccl": "torch", "triton": "triton", "jax": "jax"}[name]
+        wants = {"triton": "triton", "jax": "jax"}.get(name, "torch")
         if WORKLOADS[name].processes > gpus:
             report.begin(name)
             report.warn(f"left out: it wants {WORKLOADS[name].processes} GPUs, and here are {gpus}")

@@ -8,6 +8,7 @@ each with a line that begins with `done`:
     snapshot FILE   writes the counts of CUPTI, or of the simulated driver, up to now
     slots FILE      writes {function: {"slot": the value in the driver's table of entry points, null if it has no slot,
                     "code": the function's first bytes}}
+    block           makes GPU work that waits until the end of the next `run`
     result FILE     writes the number of epochs, the epochs that differed, and when each step of `run` began and ended
     profile FILE    makes an epoch's steps under torch.profiler, and writes how many kernels the profiler saw
     quit            ends
@@ -44,6 +45,7 @@ class Torch:
 
     epoch_steps = 40
     batches = 8
+    flag = None
 
     def __init__(self, options):
         import training
@@ -79,11 +81,56 @@ class Torch:
         return self.torch.cat(parts).cpu().numpy().tobytes()
 
     def finish(self):
+        if self.flag is not None:
+            self.stream_value("cuStreamWriteValue32_v2")
+            self.flag = None
         if self.device.type == "cuda":
             self.torch.cuda.synchronize()
 
+    def block(self):
+        """Makes GPU work that waits until finish() makes other work."""
+        self.flag = self.torch.zeros(16, dtype=self.torch.int32, device=self.device)
+        self.torch.cuda.synchronize()
+        self.stream_value("cuStreamWaitValue32_v2")
+
+    def stream_value(self, function):
+        """Calls a function that makes a new stream write 1 to the flag, or wait for it."""
+        stream = ctypes.c_void_p(self.torch.cuda.Stream().cuda_stream)
+        result = getattr(ctypes.CDLL("libcuda.so.1"), function)(stream, ctypes.c_uint64(self.flag.data_ptr()), ctypes.c_uint32(1), 0)
+        if result:
+            raise RuntimeError(f"{function} returned {result}")
+
     def end(self):
         pass
+
+
+class Graph(Torch):
+    """The same training, with each step as a captured CUDA graph."""
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.inputs = tuple(tensor.to(self.device) for tensor in self.data[0])
+        side = self.torch.cuda.Stream()
+        side.wait_stream(self.torch.cuda.current_stream())
+        with self.torch.cuda.stream(side):  # libraries make their handles and workspaces outside of the capture
+            for _ in range(3):
+                self.train()
+        self.torch.cuda.current_stream().wait_stream(side)
+        self.graph = self.torch.cuda.CUDAGraph()
+        self.optimizer.zero_grad()
+        with self.torch.cuda.graph(self.graph):
+            self.train()
+
+    def train(self):
+        images, labels = self.inputs
+        self.optimizer.zero_grad()
+        self.loss(self.net(images), labels).backward()
+        self.optimizer.step()
+
+    def step(self, at):
+        for mine, given in zip(self.inputs, self.data[at % self.batches]):
+            mine.copy_(given, non_blocking=True)
+        self.graph.replay()
 
 
 class Jax:
@@ -233,7 +280,8 @@ def make_triton(options):
     return attach_triton.Triton(options)
 
 
-PROGRAMS = {"torch": Torch, "load": Torch, "handover": Torch, "recordings": Torch, "triton": make_triton, "jax": Jax, "nccl": Nccl}
+PROGRAMS = {"torch": Torch, "load": Torch, "handover": Torch, "recordings": Torch, "graphs": Graph, "whole-graphs": Graph, "waiting": Torch,
+            "triton": make_triton, "jax": Jax, "nccl": Nccl}
 
 
 # ---- the driver's slots and CUPTI's counts ----
@@ -330,6 +378,10 @@ class Runner:
         self.program.finish()
         self.say("done", self.made)
 
+    def block(self):
+        self.program.block()
+        self.say("done")
+
     def write(self, path, what):
         pathlib.Path(path).write_text(json.dumps(what))
         self.say("done")
@@ -364,7 +416,8 @@ class Runner:
             if command == "slots":
                 self.write(arguments[0], self.slots.read())
             else:
-                {"steps": self.steps, "run": self.run, "snapshot": self.snapshot, "result": self.result, "profile": self.profile}[command](*arguments)
+                {"steps": self.steps, "run": self.run, "snapshot": self.snapshot, "result": self.result, "profile": self.profile,
+                 "block": self.block}[command](*arguments)
         self.program.end()
         self.say("done")
 

@@ -28,6 +28,9 @@ WORKLOADS = {
     "load": Workload(1, 0, 0),
     "handover": Workload(1, 200, 5),
     "recordings": Workload(8, 0, 0),
+    "graphs": Workload(1, 0, 0),
+    "whole-graphs": Workload(1, 0, 0),
+    "waiting": Workload(1, 0, 0),
 }
 # The calls that each process has made up to a moment, by function, according to the trace and to CUPTI.
 Moment = collections.namedtuple("Moment", "ours theirs")

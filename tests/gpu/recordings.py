@@ -5,6 +5,9 @@ Eight PyTorch runs train at the same time, and four of them record. The trace mu
 time of the recording. All epochs have bit-identical results. In a training run on its own, the test measures the longest step as each
 recording begins and ends. torch.profiler is used before, during and after recordings.
 
+Two more training runs replay their steps as a CUDA graph, through several recordings and torch.profiler. The second one records whole graphs
+from its start.
+
     recordings.py --build build --out report        0 for success, 1 for a failure, 2 for wrong usage, 77 where there is no GPU
 """
 import contextlib
@@ -177,6 +180,103 @@ def profilers(report, work):
     return figures
 
 
+def graph_launches_us(work, begin_ns, end_ns):
+    """Returns the median duration of the launches of graphs that began between the two times."""
+    rows = work.rows("SELECT duration_ns FROM calls WHERE name LIKE 'cuGraphLaunch%' AND start_ns BETWEEN ? AND ?", begin_ns, end_ns)
+    return round(statistics.median(ns / 1e3 for ns, in rows), 2)
+
+
+def check_graph_recordings(report, work, begun_ns, forms):
+    """Checks the work of each recording. `forms` has the form of each, either `nodes` or `whole`."""
+    found = work.rows("SELECT recording, count(*), sum(call_id IS NULL), max(start_ns - gpu_start_ns) / 1e3, sum(gpu_work.kind = 'graph'), "
+                      "min(gpu_start_ns) FROM gpu_work LEFT JOIN calls USING (call_id) GROUP BY 1 ORDER BY 1")
+    report.check(len(found) == len(forms), f"{len(found)} of {len(forms)} recordings have work", [str(found)])
+    for (recording, rows, without, early_us, graphs, first_ns), form, begin_ns in zip(found, forms, begun_ns):
+        sizes = [size for size, in work.rows("SELECT count(*) FROM gpu_work JOIN calls USING (call_id) WHERE recording = ? AND name LIKE "
+                                             "'cuGraphLaunch%' GROUP BY call_id ORDER BY call_id", recording)]
+        pieces = statistics.mode(sizes)
+        odd = [size for size in sizes if size != pieces]
+        report.check((graphs > 0) == (form == "whole") and (pieces == 1) == (form == "whole") and len(odd) <= 2,
+                     f"recording {recording}: {len(sizes)} launches of graphs with {pieces} pieces of work each, but at the begin or the end",
+                     [f"other numbers: {odd[:20]}; pieces of kind graph: {graphs}"])
+        report.check(without <= 1000 and early_us < CLOCKS_DIFFER_US and first_ns >= begin_ns,
+                     f"recording {recording}: {rows} pieces, {without} without their call; work begins at most {early_us:.0f} us before its call",
+                     [f"first {(first_ns - begin_ns) / 1e6:.3f} ms after the request"])
+
+
+def graphs(report, work):
+    report.begin(f"recordings: {work.name}")
+    whole = work.name == "whole-graphs"
+    began_whole_ns = attach.time.monotonic_ns()
+    work.bench.env.update(LD_PRELOAD=work.bench.hook, CUDATRACE_SESSION=work.session, CUDATRACE_GPU="graphs" if whole else "")
+    work.start(cupti=False)
+    program, = work.programs
+    launches, begun_ns, forms = {}, [], []
+
+    def measure(what):
+        begin_ns = attach.time.monotonic_ns()
+        progress([program], 300)
+        work.flush()
+        launches[what] = graph_launches_us(work, begin_ns, attach.time.monotonic_ns())
+
+    program.tell("run")
+    if whole:
+        begun_ns.append(began_whole_ns)
+        forms.append("whole")
+        measure("whole")
+        Set(work, "off")
+    measure("before")
+    for number in range(1, 4):
+        change = Set(work, "on")
+        report.check(change.answer == "1 of 1 processes record GPU work", f"recording {number} begins", [change.answer])
+        begun_ns.append(change.begun_ns)
+        forms.append("nodes")
+        measure(f"during {number}")
+        Set(work, "off")
+        measure(f"after {number}")
+    stop([program])
+    kernels = program.ask("profile")["kernels"]
+    report.check(kernels > 0, f"after recordings, the profiler sees {kernels} kernels")
+    program.tell("run")
+    measure("after the profiler")
+    answer = Set(work, "on").answer
+    progress([program], 100)
+    Set(work, "off")
+    stop([program])
+    check_graph_recordings(report, work, begun_ns, forms)
+    attach.check_results(report, program)
+    attach.end_programs(report, work)
+    report.note(f"median duration of a graph's launch: {launches} us; a recording after the profiler: {answer}")
+    return {"launches_us": launches, "profiled_kernels": kernels, "answer": answer}
+
+
+def waiting(report, work):
+    """Ends a recording while the GPU waits for a call that the program makes later. CUPTI would wait for the GPU, and calls for CUPTI."""
+    report.begin("recordings: work that waits for the program")
+    work.bench.env.update(LD_PRELOAD=work.bench.hook, CUDATRACE_SESSION=work.session)
+    work.start(cupti=False)
+    program, = work.programs
+    program.tell("run")
+    progress([program], 200)
+    Set(work, "on")
+    progress([program], 50)
+    stop([program])
+    program.tell("block")
+    program.hear()
+    program.tell("run")
+    progress([program], 50)
+    change = Set(work, "off")
+    progress([program], 100)
+    report.check(change.answer == "0 of 1 processes record GPU work", "the recording ends while the GPU waits", [change.answer])
+    stop([program])
+    steps = steps_of(program)
+    longest = longest_ms(steps, change.begun_ns, change.ended_ns)
+    report.check(longest < 200, f"the longest step at the end takes {longest:.1f} ms")
+    attach.check_results(report, program)
+    attach.end_programs(report, work)
+    return {"longest_ms": longest}
+
+
 def scene(report, work):
     work.bench.env.update(LD_PRELOAD=work.bench.hook, CUDATRACE_SESSION=work.session)
     work.start(cupti=False)
@@ -204,9 +304,9 @@ class Bench(attach.Bench):
         return [name for name in names if self.has(report, name, attach.WORKLOADS[name].processes)]
 
     def scene(self, name):
-        return scene
+        return {"recordings": scene, "waiting": waiting}.get(name, graphs)
 
 
 if __name__ == "__main__":
-    sys.exit(attach.main(Bench, "Record GPU work in running trainings on this machine's GPU.", ("recordings",),
+    sys.exit(attach.main(Bench, "Record GPU work in running trainings on this machine's GPU.", ("recordings", "graphs", "whole-graphs", "waiting"),
                          ("tools/cudatrace", "collector/cudatraced", "hook/libcudatrace.so", "hook/libcudatrace-gpu.so")))
