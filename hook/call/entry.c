@@ -3,6 +3,7 @@
  * This file is compiled with -mgeneral-regs-only, so that the trampoline need not save the vector registers
  * around ct_enter(). The code takes no lock, makes no system call, allocates no memory, and writes no cache
  * line that another thread writes. */
+#include "gpu_gate.h"
 #include "hot_count.h"
 #include "hot_record.h"
 
@@ -25,6 +26,11 @@ struct ct_target ct_enter(struct ct_frame *frame)
     frame->start = start;
     ct_lane_enter(lane, depth, id, start);
     CT_TEST_POINT("entry.entered");
+    if (CT_UNLIKELY(!ct_gpu_gate_is_open()) && ct_gpu_gate_holds(row)) {
+        ct_lane_leave(lane, depth);
+        self->depth = depth;
+        return (struct ct_target){ NULL, CT_MODE_SLOW };
+    }
     return (struct ct_target){ row->real, row->stack_words };
 }
 

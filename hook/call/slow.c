@@ -6,6 +6,7 @@
 #include "decoded.h"
 #include "error_guard.h"
 #include "gpu.h"
+#include "gpu_gate.h"
 #include "loss.h"
 #include "process.h"
 #include "reserve.h"
@@ -63,6 +64,8 @@ static void begin(struct ct_frame *frame, const struct ct_row *row)
         frame->start = ct_now();
         CT_TEST_POINT("slow.unlaned");
     }
+    if (CT_UNLIKELY(!ct_gpu_gate_is_open()) && frame->producer)
+        ct_gpu_gate_wait(row, frame->producer == self);
 }
 
 /* `real` is NULL if the function does not exist. */

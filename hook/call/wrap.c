@@ -10,6 +10,7 @@
  *
  * As in entry.c, the code uses no vector registers, takes no locks, makes no system calls and allocates no
  * memory. */
+#include "gpu_gate.h"
 #include "graphs.h"
 #include "hot_count.h"
 #include "hot_record.h"
@@ -33,6 +34,16 @@ enter(const struct ct_row *row, struct ct_producer *self, uintptr_t place)
     ct_lane_enter(self->lane, depth, atomic_load_explicit(&row->enter_id, memory_order_acquire), start);
     CT_TEST_POINT("wrap.entered");
     return (struct entered_call){ start, depth };
+}
+
+/* The gate does not hold functions without a decoder, so the other wrappers call enter(). */
+static inline __attribute__((always_inline)) struct entered_call
+enter_launch(const struct ct_row *row, struct ct_producer *self, uintptr_t place)
+{
+    const struct entered_call call = enter(row, self, place);
+    if (CT_UNLIKELY(!ct_gpu_gate_is_open()))
+        ct_gpu_gate_wait(row, true);
+    return call;
 }
 
 /* Builds the frame that the trampoline would have built. */
@@ -158,7 +169,7 @@ word ct_wrap_launch(word a, word b, word c, word d, word e, word f)
     FOUND_BY_TRAMPOLINE(row, self, place);
     const word *const stack = stack_words(place);
     const word g = stack[0], h = stack[1], i = stack[2], j = stack[3], k = stack[4];
-    const struct entered_call call = enter(row, self, place);
+    const struct entered_call call = enter_launch(row, self, place);
     typedef word function(word, word, word, word, word, word, word, word, word, word, word);
     const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f, g, h, i, j, k);
     const struct launch_words launch = { pair(0, b), pair(c, d), pair(e, f), pair(g, h) };
@@ -173,7 +184,7 @@ word ct_wrap_launch(word a, word b, word c, word d, word e, word f)
 word ct_wrap_launch_ex(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
-    const struct entered_call call = enter(row, self, place);
+    const struct entered_call call = enter_launch(row, self, place);
     typedef word function(word, word, word, word, word, word);
     const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f);
     const struct ct_launch_config *config = (const struct ct_launch_config *)a;

@@ -57,6 +57,7 @@ typedef void ct_cupti_complete(void *context, uint32_t stream, uint8_t *buffer, 
     FUNCTION(ActivityFlushAll, true, (uint32_t))                                                             \
     FUNCTION(ActivityGetNextRecord, true, (uint8_t *, size_t, uint8_t **))                                   \
     FUNCTION(ActivityGetNumDroppedRecords, true, (void *, uint32_t, size_t *))                               \
+    FUNCTION(GetVersion, true, (uint32_t *))                                                                 \
     FUNCTION(Finalize, true, (void))
 
 struct ct_cupti {

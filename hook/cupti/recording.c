@@ -14,21 +14,20 @@ enum {
     DRAIN_MS = 25,
     DRAINS = 8,
     HOLDER_BYTES = 64,
-    CALLBACK_IDS = 4096 /* CUDA 13.0 has 808 */
-};
-
-/* What a function of the driver does. */
-enum role {
-    ROLE_WORK = 1,  /* launches, copies or sets */
-    ROLE_GRAPH = 2, /* captures, creates, changes or launches a graph */
+    CALLBACK_IDS = 4096, /* CUDA 13.0 has 808 */
+    CONTEXTS = 8,
+    HOLDS = 3,
+    HOLD_PAUSE_MS = 100,
+    VERSION_12_6 = 24, /* of cuptiGetVersion() */
 };
 
 static const struct ct_gpu_host *host;
 static struct ct_cupti cupti;
 static void *subscriber;
-static uint8_t roles[CALLBACK_IDS + 1]; /* enum role, by callback ID */
-static bool sees_graphs;                /* callbacks report the use of graphs */
-static _Atomic bool has_graphs;         /* the process has used a graph during a recording */
+static bool does_work[CALLBACK_IDS + 1]; /* by callback ID */
+static void
+    *_Atomic contexts[CONTEXTS];   /* contexts in which the process has made work; NULL after the last */
+static _Atomic bool must_stay;     /* CUPTI cannot leave the process any more */
 static _Atomic uint32_t earlier;   /* the highest correlation of earlier recordings; 0 after CUPTI has left */
 static _Atomic uint32_t highest;   /* the highest correlation of a call in this recording or earlier ones */
 static _Atomic bool has_own_clock; /* times are in ticks of the segment's clock */
@@ -52,21 +51,33 @@ static void raise_to(_Atomic uint32_t *highest_yet, uint32_t correlation)
         ;
 }
 
+/* Returns false if there are too many contexts. */
+static bool note_context(void *context)
+{
+    for (size_t i = 0; i < CONTEXTS; i++) {
+        void *there = atomic_load(&contexts[i]);
+        if (!there && atomic_compare_exchange_strong(&contexts[i], &there, context))
+            return true;
+        if (there == context)
+            return true;
+    }
+    return false;
+}
+
 static void entered(void *data, int32_t domain, uint32_t id, const struct ct_cupti_call *call)
 {
     (void)data;
     if (domain != CT_CUPTI_DRIVER_API || id > CALLBACK_IDS)
         return;
-    if (roles[id] & ROLE_GRAPH)
-        atomic_store(&has_graphs, true); /* also if the call began before the recording */
-    if (call->site != CT_CUPTI_ENTER || !(roles[id] & ROLE_WORK) ||
-        call->correlation <= atomic_load(&earlier))
+    if (call->site != CT_CUPTI_ENTER || !does_work[id] || call->correlation <= atomic_load(&earlier))
         return;
     raise_to(&highest, call->correlation);
-    if (atomic_load(&is_noting))
-        host->note(call->correlation);
-    else
+    const bool notes = atomic_load(&is_noting);
+    if (!notes)
         lower_to(&first_unnoted, call->correlation);
+    /* An untraced call could be in progress when CUPTI leaves. */
+    if (!host->note(notes ? call->correlation : 0) || !note_context(call->context))
+        atomic_store(&must_stay, true);
 }
 
 static void request(uint8_t **buffer, size_t *bytes, size_t *records)
@@ -125,33 +136,20 @@ static bool subscribe(const struct ct_cupti *found, void *data)
     return true;
 }
 
-static uint8_t role_of(const char *function)
-{
-    static const char graphics[] = "cuGraphics"; /* sharing memory with OpenGL and others */
-    const bool is_graph =
-        strncmp(function, "cuGraph", 7) == 0 && strncmp(function, graphics, strlen(graphics)) != 0;
-    const bool is_capture = strncmp(function, "cuStreamBeginCapture", 20) == 0 ||
-                            strncmp(function, "cuStreamEndCapture", 18) == 0;
-    return (uint8_t)((host->does_work(function) ? ROLE_WORK : 0) | (is_graph || is_capture ? ROLE_GRAPH : 0));
-}
-
-/* Enables callbacks for the functions that have a role, which are found by their names. */
+/* Enables callbacks for the functions that do work, which are found by their names. */
 static int32_t enable_callbacks(void)
 {
-    bool found_graphs = false;
     for (uint32_t id = 1; id <= CALLBACK_IDS; id++) {
         const char *name = NULL;
         if (cupti.GetCallbackName(CT_CUPTI_DRIVER_API, id, &name) != 0 || !name)
             continue;
-        roles[id] = role_of(name);
-        if (!roles[id])
+        does_work[id] = host->does_work(name);
+        if (!does_work[id])
             continue;
         const int32_t result = cupti.EnableCallback(1, subscriber, CT_CUPTI_DRIVER_API, id);
         if (result != 0)
             return result;
-        found_graphs |= (roles[id] & ROLE_GRAPH) != 0;
     }
-    sees_graphs = found_graphs;
     return 0;
 }
 
@@ -165,7 +163,7 @@ static uint32_t enable_whole_graphs(void)
     const int32_t refusal = cupti.ActivityEnable(CT_ACTIVITY_GRAPH_TRACE);
     if (refusal != 0)
         return (uint32_t)refusal;
-    if (host->graphs() == CT_GPU_FORM_WHOLE && !atomic_load(&has_graphs))
+    if (host->graphs() == CT_GPU_FORM_WHOLE && !host->has_graphs())
         return CT_GPU_FORM_WHOLE;
     cupti.ActivityDisable(CT_ACTIVITY_GRAPH_TRACE);
     return CT_GPU_FORM_LATE;
@@ -177,7 +175,6 @@ static uint32_t enable_whole_graphs(void)
 static int32_t enable(void)
 {
     atomic_store(&has_own_clock, true);
-    sees_graphs = false;
     atomic_store(&first_unnoted, UINT32_MAX);
     atomic_store(&is_noting, true);
     int32_t result = cupti.ActivityRegisterTimestampCallback(timestamp);
@@ -214,39 +211,75 @@ static void collect(uint32_t flag)
     host->drop(dropped);
 }
 
-/* cuptiFinalize() must not run while other threads call the driver for the last time. At exit, the process's
- * end makes it unnecessary. It also ends the subscription. If the subscription ended first, the program could
- * subscribe before cuptiFinalize(), and would lose its own subscription.
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
+}
+
+/* Graphs that have been recorded as a whole access invalid memory after cuptiFinalize() (H100, driver
+ * 580.159.04, CUPTI 13.0). Before CUDA 12.6, CUPTI crashes in processes with graphs if it begins again after
+ * cuptiFinalize() (pytorch/pytorch, pull request 112507). */
+static bool may_leave(void)
+{
+    uint32_t version;
+    if (atomic_load(&must_stay) || host->is_exiting() || cupti.GetVersion(&version) != 0)
+        return false;
+    return !host->has_graphs() || (graphs != CT_GPU_FORM_WHOLE && version >= VERSION_12_6);
+}
+
+/* Holds the program's calls so that CUPTI can leave. cuptiFinalize() waits for the GPU, and so do all calls
+ * in the meantime, even those that the GPU waits for. The GPU's work must therefore be finished before. */
+static bool hold_calls(void)
+{
+    void *used[CONTEXTS];
+    for (int i = 0; i < HOLDS && may_leave(); i++) {
+        size_t count = 0;
+        if (i > 0)
+            pause_ms(HOLD_PAUSE_MS);
+        while (count < CONTEXTS && (used[count] = atomic_load(&contexts[count])))
+            count++;
+        if (host->hold_calls(used, count))
+            return true;
+    }
+    return false;
+}
+
+/* Ends the recording. CUPTI leaves the process if possible, and otherwise stays without a subscriber.
  *
- * After cuptiFinalize(), launches of graphs that were used during the recording fail with
- * CUDA_ERROR_LAUNCH_FAILED (seen on an H100, driver 580.159.04, CUPTI 13.0). Before CUDA 12.6, CUPTI crashes
- * in processes with graphs if it begins again after cuptiFinalize() (pytorch/pytorch, pull request 112507).
- * CUPTI therefore stays in a process that has used graphs. */
+ * If a graph is launched after its kinds of activity have been disabled, its launches fail after
+ * cuptiFinalize(), with CUDA_ERROR_LAUNCH_FAILED (H100, driver 580.159.04, CUPTI 13.0). The kinds therefore
+ * remain enabled until calls are held. Once CUPTI has stayed, it cannot leave later. */
 static void disable(enum ct_gpu_order order)
 {
     /* The view gpu_pending takes a noted call without work for unreturned. Therefore, the notes end first,
      * and work of later calls is left out. */
     atomic_store(&is_noting, false);
+    /* Work that is waiting for the GPU has no times yet. A forced flush would return it without them. */
+    for (int i = 0; order == CT_GPU_STOP && i < DRAINS; i++) {
+        pause_ms(DRAIN_MS);
+        collect(0);
+    }
+    const bool leaves = order == CT_GPU_STOP && hold_calls();
     for (const int32_t *kind = ct_activity_kinds; *kind; kind++)
         cupti.ActivityDisable(*kind);
     if (graphs == CT_GPU_FORM_WHOLE)
         cupti.ActivityDisable(CT_ACTIVITY_GRAPH_TRACE);
-    /* Work that is waiting for the GPU has no times yet. A forced flush would return it without them. */
-    for (int i = 0; order == CT_GPU_STOP && i < DRAINS; i++) {
-        nanosleep(&(struct timespec){ .tv_nsec = DRAIN_MS * 1000000L }, NULL);
-        collect(0);
-    }
     collect(0);
     collect(CT_CUPTI_FLUSH_FORCED);
     atomic_store(&has_own_clock, false);
-    const bool stays = !sees_graphs || atomic_load(&has_graphs) || host->has_graphs();
-    atomic_store(&earlier, stays ? atomic_load(&highest) : 0);
-    if (!stays)
-        atomic_store(&highest, 0);
-    if (stays || order == CT_GPU_EXIT || host->is_exiting())
+    atomic_store(&earlier, leaves ? 0 : atomic_load(&highest));
+    if (!leaves) {
+        atomic_store(&must_stay, true);
         cupti.Unsubscribe(subscriber);
-    else
-        cupti.Finalize();
+        return;
+    }
+    atomic_store(&highest, 0);
+    for (size_t i = 0; i < CONTEXTS; i++)
+        atomic_store(&contexts[i], NULL);
+    /* This also ends the subscription. If the subscription ended first, the program could subscribe before
+     * cuptiFinalize(), and would lose its own subscription. */
+    cupti.Finalize();
+    host->resume_calls();
 }
 
 /* Exit handlers run in reverse order of their registration. This one is registered after CUPTI has been

@@ -4,7 +4,9 @@
 #include "current.h"
 #include "error_guard.h"
 #include "find_daemon.h"
+#include "futex.h"
 #include "gpu_device.h"
+#include "gpu_gate.h"
 #include "gpu_lane.h"
 #include "gpu_library.h"
 #include "loader.h"
@@ -12,11 +14,9 @@
 #include "symbol.h"
 #include "system.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 
 #define GPU_PATIENCE_NS UINT64_C(2000000000)
 
@@ -46,22 +46,10 @@ static uint64_t end_ns;             /* the request that the recording follows, w
 static bool is_early;               /* the driver was not initialised when the recording began */
 static _Atomic bool is_held;        /* the process's first call waits until the recording has begun */
 
-static void futex_wake(_Atomic uint32_t *word)
-{
-    syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, NULL, NULL, 0);
-}
-
-/* Waits while the word has the value, but at most `ns` nanoseconds. May return early. */
-static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
-{
-    const struct timespec most = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
-    syscall(SYS_futex, word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value, &most, NULL, 0);
-}
-
 static void set_phase(enum phase now)
 {
     atomic_store_explicit(&phase, now, memory_order_release);
-    futex_wake(&phase);
+    ct_futex_wake(&phase);
 }
 
 /* Waits until the thread has left the phase `first`, and also `second`. */
@@ -73,7 +61,7 @@ static void wait_for_phase(enum phase first, enum phase second)
         const uint64_t now_ns = ct_now_ns();
         if ((now != first && now != second) || now_ns >= until_ns)
             return;
-        futex_wait(&phase, now, until_ns - now_ns);
+        ct_futex_wait(&phase, now, until_ns - now_ns);
     }
 }
 
@@ -163,7 +151,7 @@ static uint64_t left_ns(void)
 static enum ct_gpu_order host_wait(uint32_t ms)
 {
     const uint64_t most_ns = (uint64_t)ms * 1000000, own_ns = is_abandoned() ? 0 : left_ns();
-    futex_wait(&order, ORDER_NONE, own_ns < most_ns ? own_ns : most_ns);
+    ct_futex_wait(&order, ORDER_NONE, own_ns < most_ns ? own_ns : most_ns);
     uint32_t wake = ORDER_WAKE;
     atomic_compare_exchange_strong(&order, &wake, ORDER_NONE);
     if (atomic_load_explicit(&order, memory_order_acquire) == ORDER_EXIT)
@@ -175,14 +163,22 @@ static void host_wake(void)
 {
     uint32_t none = ORDER_NONE;
     if (atomic_compare_exchange_strong(&order, &none, ORDER_WAKE))
-        futex_wake(&order);
+        ct_futex_wake(&order);
 }
 
-static void host_note(uint32_t correlation)
+static bool host_note(uint32_t correlation)
 {
     const uint32_t now = atomic_load_explicit(&phase, memory_order_acquire);
-    if (now == PHASE_STARTING || now == PHASE_ON)
-        ct_correlation_note(ct_correlation(atomic_load(&recordings), correlation));
+    const bool is_on = now == PHASE_STARTING || now == PHASE_ON;
+    const uint32_t function =
+        ct_correlation_note(is_on && correlation ? ct_correlation(atomic_load(&recordings), correlation) : 0);
+    return function && function < CT_FUNCTIONS_MAX &&
+           ct_segment_directory(place)[function].layer == CT_LAYER_DRIVER;
+}
+
+static bool host_hold_calls(void *const contexts[], size_t count)
+{
+    return !is_abandoned() && ct_gpu_gate_close(contexts, count);
 }
 
 /* CUPTI 13.0 crashes when a graph is launched that was instantiated before CUPTI began to record whole graphs
@@ -235,6 +231,8 @@ static const struct ct_gpu_host host = {
     .note = host_note,
     .graphs = host_graphs,
     .has_graphs = host_has_graphs,
+    .hold_calls = host_hold_calls,
+    .resume_calls = ct_gpu_gate_release,
     .is_exiting = host_is_exiting,
     .leave = ct_gpu_end,
 };
@@ -370,7 +368,8 @@ void ct_gpu_end(void)
         return;
     CT_ERROR_GUARD;
     atomic_store(&order, ORDER_EXIT);
-    futex_wake(&order);
+    ct_futex_wake(&order);
+    ct_gpu_gate_abort();
     wait_for_phase(PHASE_STARTING, PHASE_ON);
     ct_system_end();
 }
@@ -381,5 +380,6 @@ void ct_gpu_forget(void)
         atomic_store(&phase, PHASE_OVER);
     atomic_store(&ct_gpu_is_awaiting, false);
     atomic_store(&order, ORDER_NONE);
+    ct_gpu_gate_forget();
     ct_gpu_lane_forget();
 }

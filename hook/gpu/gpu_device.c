@@ -69,6 +69,85 @@ bool ct_gpu_device_query(uint32_t number, struct ct_device *device)
            get_uuids(handle, device);
 }
 
+typedef int32_t state_function(int32_t device, uint32_t *flags, int32_t *is_active);
+typedef int32_t retain_function(void **context, int32_t device);
+typedef int32_t release_function(int32_t device);
+typedef int32_t push_function(void *context);
+typedef int32_t pop_function(void **context);
+typedef int32_t create_function(void **event, uint32_t flags);
+typedef int32_t record_function(void *context, void *event);
+typedef int32_t query_function(void *event);
+typedef int32_t destroy_function(void *event);
+
+/* The event is recorded in all streams of the context. */
+static bool finish_event(void *context, void *event, bool (*goes_on)(void))
+{
+    enum { NOT_READY = 600 }; /* CUDA_ERROR_NOT_READY */
+    record_function *record = (record_function *)(uintptr_t)function_of("cuCtxRecordEvent");
+    query_function *query = (query_function *)(uintptr_t)function_of("cuEventQuery");
+    if (!record || !query || record(context, event) != 0)
+        return false;
+    int32_t result;
+    while ((result = query(event)) == NOT_READY && goes_on())
+        ;
+    return result == 0;
+}
+
+static bool finish_context(void *context, bool (*goes_on)(void))
+{
+    enum { DISABLE_TIMING = 2 }; /* CU_EVENT_DISABLE_TIMING */
+    push_function *push = (push_function *)(uintptr_t)function_of("cuCtxPushCurrent_v2");
+    pop_function *pop = (pop_function *)(uintptr_t)function_of("cuCtxPopCurrent_v2");
+    create_function *create = (create_function *)(uintptr_t)function_of("cuEventCreate");
+    destroy_function *destroy = (destroy_function *)(uintptr_t)function_of("cuEventDestroy_v2");
+    void *event;
+    if (!push || !pop || !create || !destroy || push(context) != 0)
+        return false;
+    bool is_finished = false;
+    if (create(&event, DISABLE_TIMING) == 0) {
+        is_finished = finish_event(context, event, goes_on);
+        destroy(event);
+    }
+    return pop(&context) == 0 && is_finished;
+}
+
+/* Sets *context to the device's primary context, or to NULL if it is not in use. */
+static bool finish_device(int32_t device, void **context, bool (*goes_on)(void))
+{
+    state_function *get_state = (state_function *)(uintptr_t)function_of("cuDevicePrimaryCtxGetState");
+    retain_function *retain = (retain_function *)(uintptr_t)function_of("cuDevicePrimaryCtxRetain");
+    release_function *release = (release_function *)(uintptr_t)function_of("cuDevicePrimaryCtxRelease_v2");
+    uint32_t flags;
+    int32_t is_active;
+    *context = NULL;
+    if (!get_state || !retain || !release || get_state(device, &flags, &is_active) != 0)
+        return false;
+    if (!is_active)
+        return true;
+    if (retain(context, device) != 0)
+        return false;
+    const bool is_finished = finish_context(*context, goes_on);
+    return release(device) == 0 && is_finished;
+}
+
+bool ct_gpu_device_finish(void *const contexts[], size_t count, bool (*goes_on)(void))
+{
+    count_function *get_count = (count_function *)(uintptr_t)function_of("cuDeviceGetCount");
+    get_function *get = (get_function *)(uintptr_t)function_of("cuDeviceGet");
+    int32_t devices, handle;
+    size_t finished = 0;
+    if (!get_count || !get || get_count(&devices) != 0)
+        return false;
+    for (int32_t device = 0; device < devices; device++) {
+        void *context;
+        if (get(&handle, device) != 0 || !finish_device(handle, &context, goes_on))
+            return false;
+        for (size_t i = 0; i < count; i++)
+            finished += contexts[i] == context;
+    }
+    return finished == count;
+}
+
 bool ct_gpu_driver_is_initialised(void)
 {
     enum { NOT_INITIALIZED = 3 }; /* CUDA_ERROR_NOT_INITIALIZED */

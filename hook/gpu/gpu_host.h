@@ -7,6 +7,7 @@
 #include "payload.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The next step of the recording. */
@@ -47,12 +48,18 @@ struct ct_gpu_host {
     void (*work)(const struct ct_gpu_work *work, uint64_t end, uint64_t duration, uint32_t correlation);
     /* Adds `count` records to those that CUPTI has dropped, and reports them in the lane. */
     void (*drop)(uint64_t count);
-    /* Notes CUPTI's number for the calling thread's open call. May be called in any thread. */
-    void (*note)(uint32_t correlation);
+    /* Notes CUPTI's number for the calling thread's open call, unless the number is 0. Returns false if the
+     * hook does not trace the call of the driver. May be called in any thread. */
+    bool (*note)(uint32_t correlation);
     /* Returns an enum ct_gpu_form. Must be called just before the recording of whole graphs is enabled. */
     uint32_t (*graphs)(void);
     /* Returns whether the process has called functions for graphs since the segment was created. */
     bool (*has_graphs)(void);
+    /* Holds the program's driver calls until `resume_calls`, which must follow within milliseconds. Returns
+     * false if a call is in progress, or if the GPUs do not finish all work soon. `contexts` are the contexts
+     * that have been used. All calls of the driver must be traced. */
+    bool (*hold_calls)(void *const contexts[], size_t count);
+    void (*resume_calls)(void);
     /* Returns whether the process is about to exit. */
     bool (*is_exiting)(void);
     /* Ends the recording from another thread, which is about to exit the process. */

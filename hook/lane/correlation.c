@@ -8,13 +8,16 @@ static uint64_t start_of(const struct ct_producer *self, uint32_t depth)
     return atomic_load_explicit(&self->lane->open[depth].start, memory_order_relaxed);
 }
 
-void ct_correlation_note(uint64_t correlation)
+uint32_t ct_correlation_note(uint64_t correlation)
 {
     struct ct_producer *self = ct_self;
     const uint32_t depth = self->depth - 1;
     /* A signal handler may have interrupted a record. Its calls are counted, but not recorded. */
     if (!self->lane || !self->idle || depth >= CT_OPEN_MAX)
-        return;
+        return 0;
+    const uint32_t function = atomic_load_explicit(&self->lane->open[depth].function, memory_order_relaxed);
+    if (!correlation)
+        return function;
     self->noted = 0;
     atomic_signal_fence(memory_order_seq_cst);
     self->correlation = correlation;
@@ -22,6 +25,7 @@ void ct_correlation_note(uint64_t correlation)
     self->noted_start = start_of(self, depth);
     atomic_signal_fence(memory_order_seq_cst);
     self->noted = 1;
+    return function;
 }
 
 void ct_correlation_write(struct ct_producer *self, uint32_t depth)

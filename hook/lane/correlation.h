@@ -5,9 +5,10 @@
 
 #include "producer.h"
 
-/* Notes the correlation of the calling thread's innermost open call. Does nothing if the thread has no open
- * call, or more than CT_OPEN_MAX. May be called in a signal handler. */
-void ct_correlation_note(uint64_t correlation);
+/* Notes the correlation of the calling thread's innermost open call. Returns the number of the call's
+ * function, or 0 if the thread has no open call, or more than CT_OPEN_MAX. A correlation of 0 is not noted.
+ * May be called in a signal handler. */
+uint32_t ct_correlation_note(uint64_t correlation);
 /* Writes the note if it belongs to the call just recorded at the given depth. Called only while `noted` is 1
  * and the lane is held. If the ring has no room for the note, the GPU work will have no call. */
 void ct_correlation_write(struct ct_producer *self, uint32_t depth);

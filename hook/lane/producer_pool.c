@@ -28,7 +28,7 @@ static_assert(BLOCK_COUNT * sizeof(struct ct_ring_map) <= BLOCK_MAPS, "maps");
 /* Each block is a single mapping, which is never unmapped. It contains the maps, the producers, and room for
  * the lanes' headers. */
 static uint8_t *blocks[BLOCKS];
-static uint32_t in_use; /* producers */
+static _Atomic uint32_t in_use; /* producers */
 
 struct ct_producer ct_dormant, ct_unlaned, ct_untraced;
 __thread struct ct_producer *ct_self = &ct_dormant;
@@ -193,6 +193,29 @@ void ct_producer_give_back(struct ct_producer *producer)
     atomic_store_explicit(&producer->lane->owner, CT_LANE_FREE, memory_order_relaxed);
     ct_producer_set_owner(producer, CT_PRODUCER_FREE);
     atomic_fetch_add_explicit(&free_lanes, 1, memory_order_relaxed);
+}
+
+static uint32_t open_calls(struct ct_lane *lane, bool (*counts)(uint32_t function))
+{
+    struct ct_open_call calls[CT_OPEN_MAX];
+    const uint32_t depth = ct_lane_depth(lane), known = depth < CT_OPEN_MAX ? depth : CT_OPEN_MAX;
+    uint32_t found = depth - known;
+    ct_lane_open(lane, known, calls);
+    for (uint32_t i = 0; i < known; i++)
+        found += counts(calls[i].function);
+    return found;
+}
+
+uint32_t ct_producers_open_calls(bool (*counts)(uint32_t function))
+{
+    uint32_t found = 0;
+    for (uint32_t number = 0; number < in_use; number++) {
+        const struct ct_producer *producer = producer_at(number);
+        if (owner_of(producer) == CT_PRODUCER_OWNED && producer->lane &&
+            producer->epoch == ct_process_epoch())
+            found += open_calls(producer->lane, counts);
+    }
+    return found;
 }
 
 /* Maps private memory over the rings. Returns false on failure. */

@@ -18,8 +18,9 @@ with Session() as s:
         if size == 200:
             equal(request(s, [], "off"), "0 of 1 processes record GPU work", "the answer without a call of the program")
         attach.end()
-        wait_for("the end of each recording", lambda size=size: program.ended() == size // 100 - 1)
+        wait_for("the end of each recording", lambda size=size: program.ended() + program.logged("unsubscribe") == size // 100 - 1)
         program.work(size + 2)
+    equal((program.ended(), program.logged("unsubscribe")), (1, 1), "how CUPTI left; without the hook, calls cannot be held")
     program.end()
     s.flush_until("the end of the process", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'running'") == 0)
     equal(s.rows("SELECT bytes, count(*) FROM gpu_work WHERE kind = 'set' AND bytes < 300 GROUP BY 1"), [(201, 5)], "sets of the first recording")

@@ -30,9 +30,13 @@ class Program:
         self.child.stdin.close()
         equal(self.child.wait(), 0, "the program's status")
 
+    def logged(self, line):
+        """Returns how often the simulated CUPTI has logged the line."""
+        return self.log.read_text().split("\n").count(line) if self.log.exists() else 0
+
     def ended(self):
-        """Returns how many recordings have ended."""
-        return self.log.read_text().split("\n").count("finalize") if self.log.exists() else 0
+        """Returns after how many recordings CUPTI has left the process."""
+        return self.logged("finalize")
 
 
 def request(s, programs, *options):

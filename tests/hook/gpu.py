@@ -250,7 +250,7 @@ def own_cupti():
         child.communicate("\n")
         equal(child.returncode, 0, "the program's status")
         log = (s.dir / "cupti.log").read_text().split("\n")
-        check("finalize" in log and "subscribe 0" in log[log.index("finalize"):], "the program subscribed")
+        check("unsubscribe" in log and "subscribe 0" in log[log.index("unsubscribe"):], "the program subscribed")
 
 
 def found_by_libcudart():

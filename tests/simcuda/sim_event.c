@@ -13,8 +13,10 @@ CUevent event_of(CUevent event)
 void event_record_now(CUevent event, int64_t at_ns)
 {
     const int64_t now_ns = clock_now_ns();
+    const int64_t least_ns =
+        event->spans_context && event->recorded && event->at_ns > now_ns ? event->at_ns : now_ns;
     event->recorded = true;
-    event->at_ns = at_ns > now_ns ? at_ns : now_ns;
+    event->at_ns = at_ns > least_ns ? at_ns : least_ns;
 }
 
 static void free_event(CUevent event)
@@ -86,6 +88,7 @@ CUresult sim_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int
     if (stream->capture && flags != CU_EVENT_RECORD_EXTERNAL)
         return driver_unlock(capture_record(event, stream));
     event->capture_id = 0;
+    event->spans_context = false;
     const struct op op = { .kind = OP_RECORD, .event = { event, event->handle.generation } };
     return driver_unlock(op_submit(stream, &op));
 }
@@ -93,6 +96,21 @@ CUresult sim_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int
 CUresult sim_cuEventRecord(CUevent event, CUstream stream)
 {
     return sim_cuEventRecordWithFlags(event, stream, 0);
+}
+
+CUresult sim_cuCtxRecordEvent(CUcontext context, CUevent event)
+{
+    driver_lock();
+    if (!context_alive(context) || !event_of(event) || event->context != context)
+        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
+    const struct op op = { .kind = OP_RECORD, .event = { event, event->handle.generation } };
+    CUresult result = capture_forbids_context_sync(context);
+    event->capture_id = 0;
+    event->recorded = false;
+    event->spans_context = true;
+    for (CUstream stream = NULL; result == CUDA_SUCCESS && (stream = stream_next(stream));)
+        result = stream->context == context ? op_submit(stream, &op) : CUDA_SUCCESS;
+    return driver_unlock(result);
 }
 
 CUresult sim_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)

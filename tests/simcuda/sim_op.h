@@ -127,6 +127,7 @@ struct CUevent_st {
     unsigned flags;
     bool recorded;
     int64_t at_ns;       /* when the recorded point is reached */
+    bool spans_context;  /* recorded in all streams of its context; `at_ns` is the latest point */
     unsigned kept;       /* number of records that the driver's thread still has to run */
     uint64_t capture_id; /* id of the capture that the event was recorded in, or 0; `tips` are the nodes of
                           * the recorded point */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A function's callback number is its row number plus 1. The real numbers are different. */
@@ -22,6 +23,7 @@ static const char *const functions[] = {
 #undef ROW
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
+enum { FINALIZE_NS = 2000000 }; /* 3 ms on an H100 */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char subscriber_name[64];
@@ -75,7 +77,9 @@ void simcupti_log(const char *format, ...)
 
 /* ---- the driver's calls ---- */
 
-static _Atomic bool ran_graph; /* while there was a subscriber */
+static _Atomic int32_t in_progress; /* calls that change something, and do not only wait */
+static _Atomic uint32_t begun;      /* such calls */
+static _Atomic bool has_stale_graph, has_whole_graph;
 
 static uint32_t id_of(const char *function)
 {
@@ -108,11 +112,21 @@ static void report(const char *function, uint64_t correlation, int32_t site)
          });
 }
 
+static bool changes_something(const char *function)
+{
+    return !strstr(function, "Get") && !strstr(function, "Query") && !strstr(function, "Is") &&
+           !strstr(function, "Synchronize");
+}
+
 static uint64_t enter(const char *function)
 {
     const uint64_t correlation = atomic_fetch_add(&correlations, 1) + 1;
-    if (strcmp(function, "cuGraphLaunch") == 0 && atomic_load(&callback))
-        atomic_store(&ran_graph, true);
+    atomic_fetch_add(&in_progress, changes_something(function));
+    atomic_fetch_add(&begun, changes_something(function));
+    if (strcmp(function, "cuGraphLaunch") == 0 && simcupti_has_ended())
+        atomic_store(&has_stale_graph, true);
+    if (strcmp(function, "cuGraphLaunch") == 0 && simcupti_has_whole_graphs())
+        atomic_store(&has_whole_graph, true);
     report(function, correlation, 0);
     return correlation;
 }
@@ -120,6 +134,7 @@ static uint64_t enter(const char *function)
 static void leave(const char *function, uint64_t correlation)
 {
     report(function, correlation, 1);
+    atomic_fetch_sub(&in_progress, changes_something(function));
 }
 
 bool simcupti_watch(bool on)
@@ -161,6 +176,15 @@ EXPORTED int32_t cuptiSubscribe(void **handle, simcupti_callback *function, void
 {
     REFUSABLE;
     return subscribe(handle, function, data, NULL, NULL, 0);
+}
+
+/* The versions are those of CUDA 12.8 and 13.0. */
+EXPORTED int32_t cuptiGetVersion(uint32_t *version)
+{
+    REFUSABLE;
+    const long other = simcupti_number("SIMCUPTI_API_VERSION");
+    *version = other ? (uint32_t)other : SIMCUPTI_VERSION >= 13 ? 130000 : 26;
+    return SIMCUPTI_SUCCESS;
 }
 
 #if SIMCUPTI_VERSION >= 13
@@ -215,13 +239,27 @@ EXPORTED int32_t cuptiGetCallbackName(int32_t domain, uint32_t id, const char **
     return SIMCUPTI_SUCCESS;
 }
 
-/* After cuptiFinalize(), the real driver cannot launch graphs that were launched while CUPTI was subscribed.
- */
+static void forbid(bool is_wrong, const char *what)
+{
+    if (!is_wrong)
+        return;
+    fprintf(stderr, "simcupti: cuptiFinalize() %s\n", what);
+    abort();
+}
+
+/* In the real driver, graphs fail after cuptiFinalize() if they were recorded as a whole, or launched after
+ * the last kind of activity was disabled. Calls made during cuptiFinalize() may fail, and block until the GPU
+ * has finished its work. */
 EXPORTED int32_t cuptiFinalize(void)
 {
     REFUSABLE;
-    if (atomic_load(&ran_graph))
-        abort();
+    forbid(atomic_load(&has_stale_graph), "after the launch of a graph without activity");
+    forbid(atomic_load(&has_whole_graph), "after the launch of a graph that was recorded as a whole");
+    const uint32_t before = atomic_load(&begun);
+    forbid(atomic_load(&in_progress) != 0, "during a call");
+    forbid(simcupti_has_unfinished_work(), "before the GPU has finished its work");
+    nanosleep(&(struct timespec){ .tv_nsec = FINALIZE_NS }, NULL);
+    forbid(atomic_load(&begun) != before, "while another thread called the driver");
     pthread_mutex_lock(&lock);
     simcupti_watch(false);
     forget_subscriber();

@@ -65,6 +65,7 @@ int32_t cuptiActivityDisable(int32_t kind);
 int32_t cuptiActivityFlushAll(uint32_t forced);
 int32_t cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record);
 int32_t cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *dropped);
+int32_t cuptiGetVersion(uint32_t *version);
 int32_t cuptiFinalize(void);
 
 #endif

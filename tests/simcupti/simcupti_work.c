@@ -93,6 +93,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pending *first;
 static struct name *names;
 static bool kinds[SIMCUPTI_KINDS];
+static bool had_kinds;
+static int64_t last_end_ns; /* of the work that the driver has reported */
 static simcupti_request *request;
 static simcupti_complete *complete;
 static uint64_t (*timestamp)(void);
@@ -112,8 +114,7 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Reads a variable whose value is a number. Returns 0 if it is not set. */
-static long number_of(const char *variable)
+long simcupti_number(const char *variable)
 {
     const char *value = getenv(variable);
     char *end;
@@ -134,13 +135,14 @@ static bool is_wanted(const struct sim_work *work)
     };
     const bool is_node = work->graph != 0 && work->kind != SIM_WORK_GRAPH;
     return kinds[kind[work->kind]] &&
-           !(is_node && kinds[SIMCUPTI_GRAPH_TRACE] && number_of("SIMCUPTI_BOTH") == 0);
+           !(is_node && kinds[SIMCUPTI_GRAPH_TRACE] && simcupti_number("SIMCUPTI_BOTH") == 0);
 }
 
 void simcupti_add_work(const struct sim_work *work)
 {
     const size_t name_bytes = work->name ? strlen(work->name) + 1 : 0;
     pthread_mutex_lock(&lock);
+    last_end_ns = work->end_ns > last_end_ns ? work->end_ns : last_end_ns;
     struct pending *added = is_wanted(work) ? malloc(sizeof *added + name_bytes) : NULL;
     if (added) {
         added->work = *work;
@@ -249,7 +251,7 @@ static bool have_room(size_t bytes)
 /* SIMCUPTI_DROP=N: every Nth record is dropped. */
 static bool must_drop(void)
 {
-    const long every = number_of("SIMCUPTI_DROP");
+    const long every = simcupti_number("SIMCUPTI_DROP");
     made++;
     return every && made % (uint64_t)every == 0;
 }
@@ -356,11 +358,12 @@ EXPORTED int32_t cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void))
 
 static int32_t set_kind(int32_t kind, bool on)
 {
-    const long last = number_of("SIMCUPTI_LAST_KIND");
+    const long last = simcupti_number("SIMCUPTI_LAST_KIND");
     if (kind < 1 || kind >= SIMCUPTI_KINDS || (last && kind > last))
         return SIMCUPTI_INVALID_KIND;
     pthread_mutex_lock(&lock);
     kinds[kind] = on;
+    had_kinds |= on;
     pthread_mutex_unlock(&lock);
     return SIMCUPTI_SUCCESS;
 }
@@ -377,9 +380,34 @@ EXPORTED int32_t cuptiActivityDisable(int32_t kind)
     return set_kind(kind, false);
 }
 
+bool simcupti_has_ended(void)
+{
+    pthread_mutex_lock(&lock);
+    const bool has_ended = had_kinds && !memchr(kinds, true, sizeof kinds);
+    pthread_mutex_unlock(&lock);
+    return has_ended;
+}
+
+bool simcupti_has_whole_graphs(void)
+{
+    pthread_mutex_lock(&lock);
+    const bool has_whole_graphs = kinds[SIMCUPTI_GRAPH_TRACE];
+    pthread_mutex_unlock(&lock);
+    return has_whole_graphs;
+}
+
+bool simcupti_has_unfinished_work(void)
+{
+    pthread_mutex_lock(&lock);
+    const bool has_unfinished = last_end_ns > now_ns();
+    pthread_mutex_unlock(&lock);
+    return has_unfinished;
+}
+
 void simcupti_forget_work(void)
 {
     pthread_mutex_lock(&lock);
+    had_kinds = false;
     while (first) {
         struct pending *gone = first;
         first = gone->next;

@@ -3,7 +3,10 @@
 #include "workload.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,11 +22,10 @@ static const struct option_row options[] = {
     WORD_OPTION(
         "end", "HOW",
         "return; at-once (_exit); wait for the end of the input; fork a child that calls exit; own: after "
-        "a line of input, use CUPTI; commands: read lines (work BYTES, launch N, set N, graph N, access, "
-        "call, fork, "
-        "subscribe, "
-        "unsubscribe), "
-        "answer each, and return at the end of the input",
+        "a line of input, use CUPTI; commands: read lines (work BYTES, launch N, set N, graph N, loop N, "
+        "rest, "
+        "block, free, access, call, fork, subscribe, unsubscribe), answer each, and return at the end of the "
+        "input",
         &end, end_words),
     { .name = NULL },
 };
@@ -110,21 +112,89 @@ static void use_cupti(void)
     ENSURE(unsubscribe(subscriber) == SIMCUPTI_SUCCESS);
 }
 
-/* Launches a graph of three kernels. */
+/* Makes a graph of three kernels. */
+static CUgraphExec make_graph(CUstream stream)
+{
+    CUgraph graph;
+    CUgraphExec exec;
+    OK(cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    for (int i = 0; i < 3; i++)
+        OK(cu.LaunchKernel(kernels[i], 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL));
+    OK(cu.StreamEndCapture(stream, &graph));
+    OK(cu.GraphInstantiate(&exec, graph, NULL, NULL, 0));
+    return exec;
+}
+
 static void launch_graph(size_t launches)
 {
     static CUgraphExec exec;
-    CUgraph graph;
-    if (!exec) {
-        OK(cu.StreamBeginCapture(streams[0], CU_STREAM_CAPTURE_MODE_RELAXED));
-        for (int i = 0; i < 3; i++)
-            OK(cu.LaunchKernel(kernels[i], 1, 1, 1, 32, 1, 1, 0, streams[0], NULL, NULL));
-        OK(cu.StreamEndCapture(streams[0], &graph));
-        OK(cu.GraphInstantiate(&exec, graph, NULL, NULL, 0));
-    }
+    if (!exec)
+        exec = make_graph(streams[0]);
     for (size_t i = 0; i < launches; i++)
         OK(cu.GraphLaunch(exec, streams[0]));
     OK(cu.CtxSynchronize());
+}
+
+/* ---- threads that make calls all the time ---- */
+
+enum { THREADS = 8 };
+static struct looper {
+    pthread_t thread;
+    CUstream stream;
+    CUgraphExec exec;
+} loopers[THREADS];
+static size_t looping;
+static _Atomic bool must_rest;
+static CUcontext context;
+
+static void *loop(void *data)
+{
+    const struct looper *self = data;
+    OK(cu.CtxSetCurrent(context));
+    while (!atomic_load(&must_rest)) {
+        OK(cu.LaunchKernel(kernels[0], 1, 1, 1, 32, 1, 1, 0, self->stream, NULL, NULL));
+        OK(cu.GraphLaunch(self->exec, self->stream));
+        OK(cu.MemsetD8Async(memory[0], 1, 256, self->stream));
+        OK(cu.StreamSynchronize(self->stream));
+    }
+    return NULL;
+}
+
+static void start_loops(size_t count)
+{
+    ENSURE(count <= THREADS && looping == 0);
+    OK(cu.CtxGetCurrent(&context));
+    atomic_store(&must_rest, false);
+    for (size_t i = 0; i < count; i++) {
+        OK(cu.StreamCreate(&loopers[i].stream, CU_STREAM_NON_BLOCKING));
+        loopers[i].exec = make_graph(loopers[i].stream);
+    }
+    for (; looping < count; looping++)
+        ENSURE(pthread_create(&loopers[looping].thread, NULL, loop, &loopers[looping]) == 0);
+}
+
+static void end_loops(void)
+{
+    atomic_store(&must_rest, true);
+    while (looping > 0)
+        ENSURE(pthread_join(loopers[--looping].thread, NULL) == 0);
+}
+
+/* ---- work that waits for the program ---- */
+
+CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *), void *data);
+static sem_t is_free;
+
+static void wait_for_free(void *unused)
+{
+    (void)unused;
+    ENSURE(sem_wait(&is_free) == 0);
+}
+
+static void block(void)
+{
+    OK(cuLaunchHostFunc(streams[0], wait_for_free, NULL));
+    OK(cu.LaunchKernel(kernels[0], 1, 1, 1, 32, 1, 1, 0, streams[0], NULL, NULL));
 }
 
 static void run_command(const char *line)
@@ -141,6 +211,14 @@ static void run_command(const char *line)
             OK(cu.MemsetD8Async(memory[0], 1, 256, streams[1]));
     } else if (sscanf(line, "graph %zu", &bytes) == 1) {
         launch_graph(bytes);
+    } else if (sscanf(line, "loop %zu", &bytes) == 1) {
+        start_loops(bytes);
+    } else if (strcmp(line, "rest\n") == 0) {
+        end_loops();
+    } else if (strcmp(line, "block\n") == 0) {
+        block();
+    } else if (strcmp(line, "free\n") == 0) {
+        ENSURE(sem_post(&is_free) == 0);
     } else if (strcmp(line, "access\n") == 0) {
         __typeof__(int(CUdeviceptr, size_t, const void *, size_t)) *const set_access =
             (__typeof__(set_access))dlsym(RTLD_DEFAULT, "cuMemSetAccess");

@@ -1,0 +1,68 @@
+"""Tests how CUPTI leaves a process at the end of a recording. The simulated cuptiFinalize() aborts the program if the real function could break
+it: during a driver call of any thread, before the GPU has finished its work, or if graphs would fail afterwards."""
+from cudatrace_test import CUDATRACE, Session, by_tier, check, equal, wait_for
+from gpu_programs import Program, request
+
+
+def busy_threads():
+    """CUPTI leaves while threads launch kernels and graphs. Their calls wait for it."""
+    times = by_tier(5, 20, 100)
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s)
+        equal(program.do("loop 3"), 0, "the answer")
+        for i in range(times):
+            equal(request(s, [program], "on"), "1 of 1 processes record GPU work", "the answer")
+            rows = s.value("SELECT count(*) FROM gpu_work")
+            s.flush_until("GPU work", lambda: s.value("SELECT count(*) FROM gpu_work") > rows)
+            request(s, [program], "off")
+            wait_for("the end", lambda: program.ended() + program.logged("unsubscribe") == i + 1)
+        equal(program.do("rest"), 0, "the answer")
+        equal(program.do("graph 1"), 0, "the answer after the recordings")
+        program.end()
+        print(f"CUPTI left {program.ended()} times of {times}")  # not if a call was in progress for longer than the hook waits
+        without = s.value("SELECT count(*) FROM gpu_work WHERE call_id IS NULL")
+        check(without <= 3 * times, without, "rows of work have no call, more than calls can have been in progress at the beginnings")
+        s.check_identity()
+
+
+def work_that_waits():
+    """The GPU waits for the program, which makes further calls before it lets the GPU continue. CUPTI would wait for the GPU, and calls for
+    CUPTI, so CUPTI stays."""
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s)
+        request(s, [program], "on")
+        equal(program.do("block"), 0, "the answer")
+        setting = s.start(CUDATRACE, "set", "--session", s.name, "--gpu", "off")
+        wait_for("the end", lambda: (program.do("set 1"), program.ended() + program.logged("unsubscribe") == 1)[1])
+        equal(setting.wait(), 0, "the status of set")
+        equal((program.ended(), program.logged("unsubscribe")), (0, 1), "how CUPTI left, while the GPU waits")
+        equal(program.do("free"), 0, "the answer")
+        program.end()
+        s.check_identity()
+
+
+def stays():
+    """CUPTI stays without a subscriber, and the program can subscribe, in the cases where it cannot leave: graphs with a CUPTI before CUDA 12.6,
+    and a CUPTI of unknown version."""
+    for graphs, left, env in ((1, 0, {"SIMCUPTI_API_VERSION": 23}), (0, 1, {"SIMCUPTI_API_VERSION": 23}), (1, 1, {"SIMCUPTI_API_VERSION": 24}),
+                              (0, 0, {"SIMCUPTI_REFUSE": "cuptiGetVersion=999"})):
+        with Session() as s:
+            s.start_daemon()
+            program = Program(s, **env)
+            for _ in range(2):
+                equal(request(s, [program], "on"), "1 of 1 processes record GPU work", "the answer")
+                equal(program.do(f"graph {graphs}") if graphs else 0, 0, "the answer")
+                request(s, [], "off")
+            equal((program.ended(), program.logged("unsubscribe")), (2 * left, 2 - 2 * left), "how CUPTI left")
+            equal(program.do(f"graph {graphs}") if graphs else 0, 0, "the answer after the recordings")
+            equal(program.do("subscribe"), 0, "the program's subscription")
+            program.end()
+            check(s.value("SELECT count(*) FROM gpu_work WHERE recording = 2") >= 3 * graphs, "the second recording's work")
+            s.check_identity()
+
+
+for case in (busy_threads, work_that_waits, stays):
+    print(case.__name__, flush=True)
+    case()
