@@ -2,8 +2,9 @@
 #ifndef CT_PROTO_GPU_RECORDING_H
 #define CT_PROTO_GPU_RECORDING_H
 
-/* Requests a recording of the GPU's work from the start of a program. The value is CT_GPU_NODES_TEXT for each
- * kernel, copy and set, also those in graphs, or CT_GPU_WHOLE_TEXT for whole graphs instead of their nodes.
+/* Requests a recording of the GPU's work from the start of a program. With the value CT_GPU_NODES_TEXT, the
+ * recording contains each kernel, copy and set, including graph nodes. With CT_GPU_WHOLE_TEXT, it contains
+ * whole graphs instead of their nodes.
  */
 #define CT_GPU_ENV        "CUDATRACE_GPU"
 #define CT_GPU_NODES_TEXT "kernels"

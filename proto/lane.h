@@ -43,7 +43,7 @@
  *    nanoseconds for each cache line.) An exception does not drain the store buffer, and need not, since the
  *    kernel waits for the buffer with a dsb before another thread runs (__switch_to() in arch/arm64).
  *  - The consumer may also load `state` before it reads its own clock. The time between the two reads is
- *    limited to the instructions in flight in a processor, and is negligible compared with the slack.
+ *    limited by how many instructions a processor has in flight, and is negligible compared with the slack.
  *  - An open call's words are stored with release, after the store of `state` for the previous call in the
  *    same place. If `state` and `depth` are unchanged after a copy, the copy is consistent (ct_lane_open()).
  *  - The producer reads `wake` and `sleeping` after publishing, without a fence. A consumer that is about to

@@ -178,8 +178,8 @@ enum ct_gpu_work_kind {
     CT_GPU_SET = 2,
     CT_GPU_GRAPH = 3, /* a whole graph */
     CT_GPU_WORK_KINDS,
-    /* Not work, but a report that CUPTI has dropped records. `bytes` is how many since the previous report.
-     * The record's value is 0, and its end is the time of the report. */
+    /* Not work, but a report that CUPTI has dropped records. `bytes` is the number of records dropped since
+     * the previous report. The record's value is 0, and its end is the time of the report. */
     CT_GPU_DROPPED = 255,
 };
 

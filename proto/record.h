@@ -198,7 +198,8 @@ static inline uint64_t ct_record_start(const struct ct_record *record)
     return ticks <= record->end ? record->end - ticks : (record->end - ticks) & CT_SPAN_TICKS_MAX;
 }
 
-/* True if a status is a failure. "Not ready" (600), as returned by the driver and the runtime, is not. */
+/* True if a status is a failure. "Not ready" (600), which the driver and the runtime return, is not a
+ * failure. */
 static inline bool ct_status_is_failure(int32_t status)
 {
     return status != 0 && status != 600;

@@ -12,8 +12,8 @@
  * much memory. */
 enum { CT_RINGS = 6, CT_RING_FIRST_SLOTS = 4096, CT_RING_STEP = 3, CT_LANES_ROOMY = 128 };
 
-/* Return how many slots ring `level` of a lane has, how many rings the lane has, and how many slots those
- * have in total. `most` is the limit on the longest ring, in slots. */
+/* Return how many slots ring `level` of a lane has, how many rings the lane has, and how many slots all of
+ * its rings have in total. `most` is the limit on the longest ring, in slots. */
 static inline uint64_t ct_ring_slots(uint32_t lane, uint32_t level, uint64_t most)
 {
     if (level == 0)

@@ -67,7 +67,7 @@ enum ct_maker {
 enum ct_segment_flags {
     CT_SEGMENT_EXITING = 1,  /* hook: exit handlers have run */
     CT_SEGMENT_DETACHED = 2, /* collector: the daemon is stopping; the hook must drop the segment */
-    /* Hook: it has left the process, which continues. Probe: all records have been written. Nothing is
+    /* Hook: it has left the process, which keeps running. Probe: all records have been written. Nothing is
      * written to the segment once this flag is set. */
     CT_SEGMENT_LEFT = 4,
     /* Collector: the trace has a row for the segment, so the segment is read even after the process has
@@ -75,8 +75,8 @@ enum ct_segment_flags {
     CT_SEGMENT_KNOWN = 8,
 };
 
-/* The ways in which calls to a driver function can reach its stub. The variable CT_INTERCEPT_ENV selects a
- * way. */
+/* The ways of routing calls to a driver function through its stub. The environment variable named by
+ * CT_INTERCEPT_ENV selects a way. */
 #define CT_INTERCEPT_ENV "CUDATRACE_WAY"
 enum ct_intercept {
     CT_INTERCEPT_NAMES, /* lookups of the function return the stub, and objects are linked to the stub */
@@ -140,20 +140,20 @@ struct ct_segment {
     /* Hook: the state of the recording of GPU work. The lowest byte contains enum ct_gpu_state
      * (gpu_recording.h), and the upper bytes an enum ct_gpu_form or the error of a CUPTI function. */
     _Atomic uint32_t gpu;
-    /* Hook: the distance in bytes from the thread pointer to the thread-local pointer to struct ct_producer,
-     * which begins with the address of the thread's lane. 0: unknown. Constant. */
+    /* Hook: the offset in bytes of the thread-local variable ct_self from the thread pointer. ct_self points
+     * to a struct ct_producer, which begins with the address of the thread's lane. 0: unknown. Constant. */
     int32_t producer;
     uint32_t reserved1;
     /* Probe: all calls that returned before this tick have been published. Stored with release after the
-     * calls have been published, and also while there are no calls. Pairs with the acquire in
+     * calls have been published, and kept up to date even while there are no calls. Pairs with the acquire in
      * ct_shm_read_complete() of collector/source/shm/shm_drain.c. */
     _Atomic uint64_t complete;
     /* Hook: the name of the tool that has subscribed to CUPTI, NUL-terminated. Empty if unknown. Written
      * before `gpu` becomes CT_GPU_TAKEN. */
     char gpu_holder[64];
     /* The request for a recording of GPU work: the end of the recording, in CLOCK_MONOTONIC. A time in the
-     * past ends it. Each request has a different time. 0: none has been requested. The hook sets the first
-     * request, and the collector all further ones. */
+     * past ends the recording. Each request has a different time. 0: none has been requested. The hook sets
+     * the first request, and the collector all further ones. */
     _Atomic uint64_t gpu_until_ns;
     /* The last of the session's requests (struct ct_control) that `gpu_until_ns` takes into account. Written
      * like `gpu_until_ns`. */

@@ -33,7 +33,8 @@
 #define CT_SESSION_DEFAULT "default"
 #define CT_SESSION_ENV     "CUDATRACE_SESSION"
 enum { CT_SESSION_MAX = 48, CT_NAME_BYTES = 256 };
-/* The maximum size of the directory path. With the longest file name, it still fits in CT_NAME_BYTES. */
+/* The maximum size of the directory path. A path of this size with the longest file name still fits in
+ * CT_NAME_BYTES. */
 enum { CT_SHM_DIR_BYTES = CT_NAME_BYTES - 64 - CT_SESSION_MAX };
 
 static inline bool ct_session_valid(const char *name)

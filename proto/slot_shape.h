@@ -2,7 +2,7 @@
  * exported function (export) first compares a word with a constant, which the word equals once the driver has
  * been shut down. It then either jumps through its slot, or copies the function's stack arguments, calls
  * through the slot and returns. The hook reads exports in its own process, whereas the tools read them from
- * outside. Both check the result against the image. */
+ * outside. The hook and the tools both check the result against the image. */
 #ifndef CT_PROTO_SLOT_SHAPE_H
 #define CT_PROTO_SLOT_SHAPE_H
 
